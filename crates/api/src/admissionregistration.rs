@@ -1,4 +1,4 @@
-//! `admissionregistration.k8s.io`: who is asked, and which expressions decide, before an object is written.
+//! `admissionregistration.k8s.io`: admission webhooks and admission policies.
 
 mod defaults;
 pub mod mutating_admission_policy;
@@ -32,7 +32,7 @@ const V1BETA1: Group =
 const V1ALPHA1: Group =
     Group::new("admissionregistration.k8s.io", "v1alpha1", "k8s.io/api/admissionregistration/v1alpha1");
 
-/// The resources in versions that are served only when they are switched on.
+/// The resources in versions that are disabled by default.
 pub fn resources_off_by_default() -> Vec<Resource> {
     let beta = same_shape!("admissionregistration.k8s.io/v1beta1", "admissionregistration.k8s.io/v1");
     let alpha = same_shape!("admissionregistration.k8s.io/v1alpha1", "admissionregistration.k8s.io/v1");

@@ -1,4 +1,4 @@
-//! `authentication.k8s.io`: questions about who somebody is.
+//! `authentication.k8s.io`: reviews of tokens and of the caller's identity.
 
 pub mod self_subject_review;
 pub mod token_review;

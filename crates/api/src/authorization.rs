@@ -1,4 +1,4 @@
-//! `authorization.k8s.io`: questions about what somebody may do.
+//! `authorization.k8s.io`: access reviews.
 
 mod access_review;
 pub mod local_subject_access_review;

@@ -1,4 +1,4 @@
-//! `autoscaling`: workloads that grow and shrink with their load.
+//! `autoscaling`: scales workloads with their load.
 
 pub mod horizontal_pod_autoscaler;
 pub(crate) mod horizontal_pod_autoscaler_table;

@@ -1,4 +1,4 @@
-//! `batch`: work that ends.
+//! `batch`: workloads that run to completion.
 
 pub mod cron_job;
 pub(crate) mod cron_job_table;

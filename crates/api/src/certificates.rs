@@ -1,4 +1,4 @@
-//! `certificates.k8s.io`: certificates on request.
+//! `certificates.k8s.io`: certificate signing requests.
 
 pub mod certificate_signing_request;
 

@@ -1,4 +1,4 @@
-//! The core group: what pods need to run.
+//! The core group: pods and the objects that they depend on.
 
 pub mod binding;
 pub mod component_status;

@@ -1,4 +1,4 @@
-//! How the built-in kinds write their declarations: a [`Group`] makes a resource, [`Declare`] adds to it.
+//! Builds the declarations of the built-in kinds: a [`Group`] makes a resource, [`Declare`] adds to it.
 
 use crate::printing::Printer;
 use jiff::Timestamp;
@@ -15,7 +15,7 @@ pub(crate) const PROXY_VERBS: [Verb; 5] = [Verb::Create, Verb::Delete, Verb::Get
 /// The verbs of a stream to a container.
 pub(crate) const STREAM_VERBS: [Verb; 2] = [Verb::Create, Verb::Get];
 
-/// The verbs of a part of an object.
+/// The verbs of a subresource that reads and writes the object.
 const PART_VERBS: [Verb; 3] = [Verb::Get, Verb::Patch, Verb::Update];
 
 /// One version of an API group.
@@ -23,7 +23,7 @@ const PART_VERBS: [Verb; 3] = [Verb::Get, Verb::Patch, Verb::Update];
 pub(crate) struct Group {
     name: &'static str,
     version: &'static str,
-    /// Where the types of the version are in the schema.
+    /// The Go package of the version's types in the schema.
     package: &'static str,
 }
 
@@ -32,12 +32,12 @@ impl Group {
         Group { name, version, package }
     }
 
-    /// A stored resource of objects in namespaces.
+    /// A namespaced, stored resource.
     pub(crate) fn namespaced(self, kind: &str, plural: &str) -> Resource {
         self.declare(kind, plural, Scope::Namespaced)
     }
 
-    /// A stored resource of objects that belong to the whole cluster.
+    /// A cluster-scoped, stored resource.
     pub(crate) fn cluster(self, kind: &str, plural: &str) -> Resource {
         self.declare(kind, plural, Scope::Cluster)
     }
@@ -49,7 +49,7 @@ impl Group {
     }
 }
 
-/// The way between two versions whose objects have the same shape: nothing but the `apiVersion` differs.
+/// The conversion between two versions whose objects differ only in `apiVersion`.
 macro_rules! same_shape {
     ($version:literal, $hub:literal) => {
         pintle_registry::Conversion {
@@ -65,34 +65,33 @@ pub(crate) fn with_api_version(mut object: Value, api_version: &str) -> Value {
     object
 }
 
-/// The rest of a declaration, link by link.
+/// Adds the other parts of a declaration, as a builder.
 pub(crate) trait Declare: Sized {
     fn short_names<const N: usize>(self, names: [&str; N]) -> Resource;
     fn categories<const N: usize>(self, names: [&str; N]) -> Resource;
     fn verbs<const N: usize>(self, verbs: [Verb; N]) -> Resource;
-    /// Integers that only this version has as pointers.
+    /// Sets the integers that are pointers in this version only.
     fn plain_integers(self, paths: &'static [&'static str]) -> Resource;
-    /// Annotations in which this version keeps integers of the internal one.
+    /// Sets the annotations in which this version keeps integers of the internal version.
     fn integer_annotations(self, names: &'static [&'static str]) -> Resource;
     fn selectable(self, fields: impl IntoIterator<Item = SelectableField>) -> Resource;
-    /// How a selector by another field is refused, where the kind has its own words.
+    /// Sets the message for unsupported field selectors, where the kind has its own.
     fn refuses_fields(self, refusal: fn(&str) -> String) -> Resource;
-    /// How it prints.
+    /// Sets the table columns and cells.
     fn prints(self, columns: fn() -> Vec<Column>, cells: fn(&Value, Timestamp) -> Vec<Cell>) -> Resource;
-    /// Another path in storage than the plural name.
+    /// Sets a storage path that differs from the plural name.
     fn stored_at(self, path: &str) -> Resource;
-    /// Another version in storage than the served one.
+    /// Sets a storage version that differs from the served one.
     fn stored_as(self, version: &str) -> Resource;
-    /// Another version of the same resource, whose objects are converted into this one's.
+    /// Declares another version of the same resource, with the conversion to the storage kind.
     fn in_version(self, group: Group, conversion: Conversion) -> Resource;
-    /// What every request is warned of: since and until which minor version there is the resource, and what takes its
-    /// place.
+    /// Sets the deprecation warning: the minor versions of deprecation and removal, and the replacement.
     fn deprecated(self, since: u32, until: u32, replacement: Option<&str>) -> Resource;
-    /// Nothing is stored and nothing served yet.
+    /// Declares that the resource has no storage and is not served yet.
     fn unserved(self) -> Resource;
     fn subresource(self, name: &str, kind: SubresourceKind) -> Resource;
 
-    /// The rules of the kind.
+    /// Sets the strategy.
     fn ruled(self, strategy: impl Strategy + 'static) -> Resource;
 
     fn part(self, name: &str, strategy: impl Strategy + 'static) -> Resource {
@@ -113,7 +112,7 @@ pub(crate) trait Declare: Sized {
         self.part("status", strategy)
     }
 
-    /// `scale` over the fields that the built-in workloads share.
+    /// Adds `scale` with the fields that the built-in workloads share.
     fn scale(self) -> Resource {
         self.subresource(
             "scale",
@@ -126,7 +125,7 @@ pub(crate) trait Declare: Sized {
         )
     }
 
-    /// A stream or proxy whose options are a kind of the core group.
+    /// Adds a stream or proxy whose options are a kind of the core group.
     fn connect<const N: usize>(self, name: &str, options: &str, verbs: [Verb; N]) -> Resource {
         let kind = GroupVersionKind::new("", "v1", options);
         let options = ConnectOptions { kind: kind.clone(), validate: |_| Vec::new() };

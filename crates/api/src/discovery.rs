@@ -1,4 +1,4 @@
-//! `discovery.k8s.io`: where services are.
+//! `discovery.k8s.io`: the endpoints of services.
 
 pub mod endpoint_slice;
 pub(crate) mod endpoint_slice_table;

@@ -1,14 +1,14 @@
-//! Which versions of the built-in groups exist, which of them a server has by default, and which resources of
-//! kube-apiserver this server does not have in a version that can be switched on.
+//! Lists the versions of the built-in groups with their default enablement, and the resources of kube-apiserver that
+//! this server lacks in a version that can be enabled.
 
-/// What there is to know of a version before anybody switches it.
+/// The default state of a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Enablement {
-    /// It is served by default.
+    /// Served by default.
     Default,
-    /// It is served when it is switched on.
+    /// Served when enabled.
     OnDemand,
-    /// It exists, but nothing is served in it any more, or never was: words for many versions leave it alone.
+    /// Known, but without served resources: flags for many versions do not affect it.
     Registered,
 }
 
@@ -78,18 +78,18 @@ pub const VERSIONS: [(&str, &str, Enablement); 60] = [
     ("storagemigration.k8s.io", "v1beta1", Off),
 ];
 
-/// Why a resource is not served in a version that is on.
+/// The reason why a resource is not served in an enabled version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Absence {
-    /// kube-apiserver does not serve it either, unless a feature gate is opened: the storage, and the gate.
+    /// kube-apiserver serves it only with a feature gate: the storage, and the gate.
     GateClosed(&'static str, &'static str),
-    /// It is not built.
+    /// Not implemented yet.
     NotBuilt,
 }
 
 use Absence::{GateClosed, NotBuilt};
 
-/// What is missing: group, version, resource, and why.
+/// The absent resources: group, version, resource, and reason.
 pub const ABSENT: [(&str, &str, &str, Absence); 10] = [
     (
         "certificates.k8s.io",
@@ -135,7 +135,7 @@ mod tests {
             (resource.resource.group.clone(), resource.resource.version.clone())
         };
         let listed = |enablement: Enablement| -> BTreeSet<(String, String)> {
-            // Two groups belong to the other servers of the chain.
+            // Two groups belong to other servers of the delegation chain.
             let rows = VERSIONS.iter().filter(|(group, _, own)| {
                 *own == enablement && !["apiextensions.k8s.io", "apiregistration.k8s.io"].contains(group)
             });

@@ -1,4 +1,4 @@
-//! `events.k8s.io`: events in their newer shape.
+//! `events.k8s.io`: events in the newer form.
 
 pub mod conversion;
 pub mod event;

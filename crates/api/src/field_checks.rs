@@ -1,13 +1,13 @@
-//! Checks of single fields that many kinds make.
+//! Validates single fields, for many kinds.
 
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 
-/// An error for each thing a format check found wrong with a text.
+/// Converts the messages of a format check to field errors.
 pub(crate) fn invalid_each(path: &FieldPath, value: &str, messages: Vec<String>) -> ErrorList {
     messages.into_iter().map(|message| FieldError::invalid(path, value, message)).collect()
 }
 
-/// The text must be there.
+/// Requires the text.
 pub(crate) fn required(object: &Value, field: &str, path: &FieldPath) -> ErrorList {
     if object.str_at(field).is_empty() {
         let path = field.split('.').fold(path.clone(), |path, name| path.child(name));
@@ -16,7 +16,7 @@ pub(crate) fn required(object: &Value, field: &str, path: &FieldPath) -> ErrorLi
     ErrorList::new()
 }
 
-/// The text must be one of those supported, which are listed in the order given.
+/// Requires one of the supported texts; the message lists them in the given order.
 pub(crate) fn supported(value: &str, supported: &[&str], path: &FieldPath) -> ErrorList {
     if supported.contains(&value) {
         return ErrorList::new();
@@ -24,7 +24,7 @@ pub(crate) fn supported(value: &str, supported: &[&str], path: &FieldPath) -> Er
     vec![FieldError::not_supported(path, value, supported)]
 }
 
-/// The text must be there, and one of those supported.
+/// Requires the text, and one of the supported ones.
 pub(crate) fn required_supported(value: &str, values: &[&str], path: &FieldPath) -> ErrorList {
     if value.is_empty() {
         return vec![FieldError::required(path, "")];

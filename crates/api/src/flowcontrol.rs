@@ -1,4 +1,4 @@
-//! `flowcontrol.apiserver.k8s.io`: who gets which share of the server.
+//! `flowcontrol.apiserver.k8s.io`: flow schemas and priority levels.
 
 mod conditions;
 pub mod flow_schema;

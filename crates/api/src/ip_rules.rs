@@ -1,9 +1,9 @@
-//! Rules for addresses that traffic is sent to.
+//! Validates addresses that receive traffic.
 
 use pintle_machinery::{ErrorList, FieldError, FieldPath, validation::parse_ip_sloppy};
 use std::net::IpAddr;
 
-/// An address behind a service, or an external one of it: none that is special on every node.
+/// Validates an endpoint or external address of a service: it must not have a special meaning on every node.
 pub(crate) fn validate_endpoint_ip(ip: &str, path: &FieldPath) -> ErrorList {
     let error = |detail: &str| FieldError::invalid(path, ip, detail);
     let Some(address) = parse_ip_sloppy(ip) else {

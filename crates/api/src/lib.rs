@@ -1,6 +1,6 @@
 //! The built-in kinds: declarations, defaults, validation, strategies, columns.
 //!
-//! One folder an API group, one file a kind; a kind's file has `resource()`, its declaration. Custom resource definitions
+//! Each API group has a folder and each kind a file, with its declaration in `resource()`. Custom resource definitions
 //! and API services are declared by the servers that own them.
 
 mod declare;
@@ -38,18 +38,18 @@ use pintle_registry::Resource;
 use pintle_service_account::TokenIssuer;
 use std::{sync::Arc, time::Duration};
 
-/// What the kinds have to know of the cluster.
+/// The configuration that the kinds depend on.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Where services get their addresses and ports from.
+    /// The network from which services get addresses and ports.
     pub service_network: Arc<core::service::ServiceNetwork>,
-    /// For how long events are kept; zero is for ever.
+    /// The time for which events are kept; zero keeps them without limit.
     pub event_ttl: Duration,
-    /// Who signs tokens for service accounts; `None` is nobody.
+    /// Signs tokens for service accounts; `None` issues none.
     pub token_issuer: Option<Arc<TokenIssuer>>,
-    /// Who tells whose tokens are.
+    /// Authenticates the tokens of token reviews.
     pub token_reviewer: Arc<authentication::token_review::TokenReviewer>,
-    /// What roles and bindings say: nobody may give what they do not have.
+    /// The index of roles and bindings, for the prevention of privilege escalation.
     pub rbac: Arc<pintle_rbac::Rbac>,
 }
 
@@ -65,12 +65,12 @@ impl Default for Config {
     }
 }
 
-/// What the server stores for itself, in no group that is served: node port allocations.
+/// The server's internal resources, in no served group: node port allocations.
 pub fn internal_resources() -> Vec<Resource> {
     vec![core::range_allocation::resource()]
 }
 
-/// All resources of the built-in groups, in every version that is served by default, in the order of the groups' names.
+/// All resources of the built-in groups, in every version that is served by default, sorted by group.
 pub fn resources(config: &Config) -> Vec<Resource> {
     let groups = [
         core::resources(config),
@@ -103,8 +103,8 @@ pub fn resources(config: &Config) -> Vec<Resource> {
     resources
 }
 
-/// The resources in versions that are served only when they are switched on. Most are other versions of what [`resources`]
-/// has, stored in the same place.
+/// The resources in versions that are disabled by default. Most are other versions of those in [`resources`], stored in
+/// the same place.
 pub fn resources_off_by_default() -> Vec<Resource> {
     let groups = [
         admissionregistration::resources_off_by_default(),

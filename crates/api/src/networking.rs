@@ -1,4 +1,4 @@
-//! `networking.k8s.io`: traffic to and between pods.
+//! `networking.k8s.io`: traffic to pods and between them.
 
 pub mod ingress;
 pub mod ingress_class;
@@ -29,7 +29,7 @@ pub fn resources() -> Vec<Resource> {
 
 const V1BETA1: Group = Group::new("networking.k8s.io", "v1beta1", "k8s.io/api/networking/v1beta1");
 
-/// The resources in versions that are served only when they are switched on.
+/// The resources in versions that are disabled by default.
 pub fn resources_off_by_default() -> Vec<Resource> {
     let conversion = same_shape!("networking.k8s.io/v1beta1", "networking.k8s.io/v1");
     let in_beta = |resource: Resource| resource.in_version(V1BETA1, conversion).deprecated(34, 37, None);

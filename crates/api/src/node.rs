@@ -1,4 +1,4 @@
-//! `node.k8s.io`: how nodes run pods.
+//! `node.k8s.io`: container runtimes of nodes.
 
 pub mod runtime_class;
 

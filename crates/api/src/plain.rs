@@ -1,4 +1,4 @@
-//! The rules that most kinds have and no more: a status of its own, generations, a few defaults.
+//! A strategy for kinds with only common rules: a status subresource, generations, a few defaults.
 
 use crate::rules::{count_generation_if, keep, metadata_update};
 use pintle_machinery::{
@@ -10,16 +10,16 @@ use pintle_machinery::{
 };
 use pintle_registry::{RequestContext, Strategy};
 
-/// How a kind counts the versions of what is wanted.
+/// Whether a kind has generations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Generation {
-    /// Not at all.
+    /// No generation.
     Uncounted,
-    /// From one, on every change of anything but metadata and status.
+    /// The generation starts at one and increments on every change outside metadata and status.
     Counted,
 }
 
-/// The rules of a kind, put together from what kinds have in common.
+/// A strategy composed of common rules.
 #[derive(Clone, Copy)]
 pub(crate) struct PlainStrategy {
     defaults: fn(&mut Value),
@@ -32,7 +32,7 @@ pub(crate) struct PlainStrategy {
     checks: Option<Checks>,
 }
 
-/// What is wrong with an object: the checks of a kind, those of its metadata among them.
+/// The validation functions of a kind, for objects with their metadata.
 #[derive(Clone, Copy)]
 struct Checks {
     create: fn(&Value) -> ErrorList,
@@ -40,7 +40,7 @@ struct Checks {
 }
 
 impl PlainStrategy {
-    /// No rules but those of metadata.
+    /// A strategy that validates only metadata.
     pub(crate) const NEW: PlainStrategy = PlainStrategy {
         defaults: |_| {},
         generation: Generation::Uncounted,
@@ -52,7 +52,7 @@ impl PlainStrategy {
         checks: None,
     };
 
-    /// What a client left out is filled in.
+    /// Sets the defaulting function.
     pub(crate) const fn defaults(self, defaults: fn(&mut Value)) -> PlainStrategy {
         PlainStrategy { defaults, ..self }
     }
@@ -61,32 +61,32 @@ impl PlainStrategy {
         PlainStrategy { generation, ..self }
     }
 
-    /// The status is written through its own path only, and empty at first.
+    /// Separates the status: only its subresource writes it, and it is empty on create.
     pub(crate) const fn with_status(self) -> PlainStrategy {
         PlainStrategy { has_status: true, ..self }
     }
 
-    /// A PUT of a name that does not exist creates it.
+    /// Allows create-on-update.
     pub(crate) const fn creates_on_update(self) -> PlainStrategy {
         PlainStrategy { creates_on_update: true, ..self }
     }
 
-    /// A PUT has to say which version it replaces.
+    /// Requires the resourceVersion on update.
     pub(crate) const fn needs_resource_version(self) -> PlainStrategy {
         PlainStrategy { needs_resource_version: true, ..self }
     }
 
-    /// Deleting answers with the object as it was, instead of a `Status`.
+    /// Returns the deleted object instead of a `Status`.
     pub(crate) const fn answers_deleted_object(self) -> PlainStrategy {
         PlainStrategy { answers_deleted_object: true, ..self }
     }
 
-    /// Whatever fits in a path is a name; the same holds for a prefix of names.
+    /// Allows every name, and name prefix, that fits into a path.
     pub(crate) const fn takes_any_name(self) -> PlainStrategy {
         PlainStrategy { takes_any_name: true, ..self }
     }
 
-    /// What is wrong with a new object, and with an object that was another before; both of metadata too.
+    /// Sets the validation of a new object and of an update, both including metadata.
     pub(crate) const fn checked(
         self,
         create: fn(&Value) -> ErrorList,
@@ -171,10 +171,10 @@ fn wanted(object: &Value) -> Value {
     wanted
 }
 
-/// The rules of a plain kind's status.
+/// The strategy of a plain kind's status.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PlainStatusStrategy {
-    /// Whether metadata stays as it is too; otherwise it is written along.
+    /// Whether a status write keeps metadata; otherwise it writes metadata too.
     pub(crate) keeps_metadata: bool,
 }
 
@@ -193,7 +193,7 @@ impl Strategy for PlainStatusStrategy {
     }
 }
 
-/// Takes back everything but metadata and status.
+/// Restores everything except metadata and status.
 pub(crate) fn keep_but_status(object: &mut Value, old: &Value) {
     let mut kept = old.clone();
     for member in ["metadata", "status"] {

@@ -1,4 +1,4 @@
-//! `policy`: what may be done to pods.
+//! `policy`: disruption budgets of pods.
 
 pub mod pod_disruption_budget;
 pub(crate) mod pod_disruption_budget_table;

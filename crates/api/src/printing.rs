@@ -1,5 +1,5 @@
-//! How cells of tables are made from objects. A cell shows `<none>` for what is not there, `<unset>` for what nobody
-//! chose and `<unknown>` for what cannot be told, as clients have always seen it.
+//! Makes table cells from objects. As in the reference, a cell shows `<none>` for an absent value, `<unset>` for an
+//! unset option and `<unknown>` for an undeterminable value.
 
 use jiff::Timestamp;
 pub(crate) use pintle_machinery::selectors::format_label_selector as label_selector;
@@ -10,7 +10,7 @@ pub(crate) const NONE: &str = "<none>";
 pub(crate) const UNSET: &str = "<unset>";
 pub(crate) const UNKNOWN: &str = "<unknown>";
 
-/// A table by two functions.
+/// A table convertor of two functions.
 pub(crate) struct Printer {
     pub(crate) columns: fn() -> Vec<Column>,
     pub(crate) cells: fn(&Value, Timestamp) -> Vec<Cell>,
@@ -26,12 +26,12 @@ impl TableConvertor for Printer {
     }
 }
 
-/// A column that every form shows.
+/// A column that is always shown.
 pub(crate) fn column(name: &str, description: &str) -> Column {
     Column::string(name, 0, description)
 }
 
-/// A column that only the wide form shows.
+/// A column that is shown only in wide output.
 pub(crate) fn wide(name: &str, description: &str) -> Column {
     Column::string(name, 1, description)
 }
@@ -61,7 +61,7 @@ pub(crate) fn name(object: &Value) -> Cell {
     text(object, "metadata.name")
 }
 
-/// How old the object is.
+/// The age of the object.
 pub(crate) fn age(object: &Value, now: Timestamp) -> Cell {
     since(object, "metadata.creationTimestamp", now).into()
 }
@@ -71,7 +71,7 @@ pub(crate) fn text(object: &Value, path: &str) -> Cell {
     object.str_at(path).into()
 }
 
-/// The string at a path, or something else when it is absent.
+/// The string at a path, or `absent`.
 pub(crate) fn text_or(object: &Value, path: &str, absent: &str) -> Cell {
     object.at(path).and_then(Value::as_str).unwrap_or(absent).into()
 }
@@ -86,7 +86,7 @@ pub(crate) fn boolean(object: &Value, path: &str) -> Cell {
     object.bool_at(path).into()
 }
 
-/// How many items the list at a path has.
+/// The number of items of the list at a path.
 pub(crate) fn count(object: &Value, path: &str) -> Cell {
     object.items_at(path).len().into()
 }
@@ -125,7 +125,7 @@ pub(crate) fn labels(labels: &Map) -> String {
     if pairs.is_empty() { NONE.to_owned() } else { pairs.join(",") }
 }
 
-/// The first three of a list, and how many more there are.
+/// The first three items of a list, and the number of further ones.
 pub(crate) fn first_three(items: &[String]) -> String {
     let shown = items.get(..3).unwrap_or(items).join(",");
     match items.len() {
@@ -135,7 +135,7 @@ pub(crate) fn first_three(items: &[String]) -> String {
     }
 }
 
-/// Whether an annotation says `true`.
+/// Whether an annotation has the value `true`.
 pub(crate) fn is_annotated(object: &Value, annotation: &str) -> bool {
     object.map_at("metadata.annotations").get(annotation).and_then(Value::as_str) == Some("true")
 }

@@ -1,4 +1,4 @@
-//! `rbac.authorization.k8s.io`: who may do what.
+//! `rbac.authorization.k8s.io`: roles and bindings.
 
 mod binding_rules;
 pub mod cluster_role;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 pub(crate) const GROUP: Group = Group::new("rbac.authorization.k8s.io", "v1", "k8s.io/api/rbac/v1");
 
-/// The resources of the group, guarded by what roles and bindings say.
+/// The resources of the group, with the prevention of privilege escalation by `rbac`.
 pub fn resources(rbac: &Arc<Rbac>) -> Vec<Resource> {
     vec![
         cluster_role_binding::resource(rbac),

@@ -1,4 +1,4 @@
-//! `resource.k8s.io`: devices that pods ask for.
+//! `resource.k8s.io`: dynamic resource allocation.
 
 mod binding_conditions;
 mod claim_spec;
@@ -29,7 +29,7 @@ pub fn resources() -> Vec<Resource> {
 const V1BETA2: Group = Group::new("resource.k8s.io", "v1beta2", "k8s.io/api/resource/v1beta2");
 const V1BETA1: Group = Group::new("resource.k8s.io", "v1beta1", "k8s.io/api/resource/v1beta1");
 
-/// The resources in versions that are served only when they are switched on.
+/// The resources in versions that are disabled by default.
 pub fn resources_off_by_default() -> Vec<Resource> {
     let same = same_shape!("resource.k8s.io/v1beta2", "resource.k8s.io/v1");
     let same_first = same_shape!("resource.k8s.io/v1beta1", "resource.k8s.io/v1");

@@ -1,4 +1,4 @@
-//! Lists of quantities by resource name, as `requests` and `limits` are.
+//! Lists of quantities by resource name, such as `requests` and `limits`.
 
 use crate::core::pod_spec::containers_of::is_restartable_init;
 use pintle_machinery::{Map, Quantity, Value, ValueExt};
@@ -10,7 +10,7 @@ pub(crate) type Quantities = BTreeMap<String, Quantity>;
 const HUGE_PAGES_PREFIX: &str = "hugepages-";
 const MILLI: i32 = -3;
 
-/// The quantity that a member of a list is; decoding has refused what is none.
+/// The quantity of a list member; decoding has rejected invalid ones.
 pub(crate) fn quantity(value: &Value) -> Quantity {
     Quantity::from_tree(value).unwrap_or_default()
 }
@@ -25,22 +25,22 @@ pub(crate) fn huge_page_size(name: &str) -> Option<Quantity> {
     Quantity::parse(name.strip_prefix(HUGE_PAGES_PREFIX)?).ok()
 }
 
-/// Whether the resource is one of Kubernetes' own and not a device's.
+/// Whether the resource is Kubernetes' own and not an extended one.
 pub(crate) fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
-/// Whether more may be promised of the resource than there is.
+/// Whether the resource may be overcommitted.
 pub(crate) fn is_overcommit_allowed(name: &str) -> bool {
     is_native(name) && !is_huge_page(name)
 }
 
-/// Whether a pod as a whole can ask for the resource.
+/// Whether pods may have pod-level amounts of the resource.
 pub(crate) fn is_pod_level(name: &str) -> bool {
     matches!(name, "cpu" | "memory") || is_huge_page(name)
 }
 
-/// Rounds the quantities of the lists at the paths up to thousandths, finer ones being more than the API keeps.
+/// Rounds the quantities of the lists at the paths up to thousandths, the precision of the API.
 pub(crate) fn round_up_at(object: &mut Value, paths: &[&str]) {
     for path in paths {
         let Some(list) = object.at_mut(path).and_then(Value::as_object_mut) else { continue };
@@ -54,7 +54,7 @@ pub(crate) fn round_up_at(object: &mut Value, paths: &[&str]) {
     }
 }
 
-/// Adds the positive quantities of those resources that count.
+/// Adds the positive quantities of the resources for which `counts` is true.
 pub(crate) fn add(sum: &mut Quantities, list: &Map, counts: impl Fn(&str) -> bool) {
     for (name, value) in list {
         let quantity = quantity(value);
@@ -71,8 +71,8 @@ fn add_one(sum: &mut Quantities, name: &str, quantity: &Quantity) {
     }
 }
 
-/// What the containers of a spec ask for together in `field` (`requests` or `limits`): the sum over all that run at
-/// the same time, or what the most demanding moment of initialization needs, if that is more
+/// The total `requests` or `limits` (`field`) of a spec's containers: the sum over the containers that run
+/// concurrently, or the peak during initialization if that is more
 /// (<https://kubernetes.io/docs/concepts/workloads/pods/init-containers/#resource-sharing-within-containers>).
 pub(crate) fn aggregate(spec: &Value, field: &str) -> Quantities {
     let list_of = |container: &Value| -> Quantities {
@@ -111,7 +111,7 @@ fn raise(sum: &mut Quantities, list: Quantities) {
     }
 }
 
-/// Fills in what a pod that asks for resources as a whole leaves out
+/// Defaults the pod-level resources of a pod that has some
 /// (<https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/#pod-level-resource-specification>):
 /// limits of huge pages from those of its containers, requests from its containers' or else from its limits.
 pub(crate) fn set_pod_level_defaults(spec: &mut Value) {

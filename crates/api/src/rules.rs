@@ -1,4 +1,4 @@
-//! What the rules of many kinds have in common.
+//! Rules that many kinds share.
 
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
@@ -8,17 +8,17 @@ use pintle_machinery::{
     },
 };
 
-/// What is wrong with the metadata of a new object whose name is a DNS subdomain.
+/// Validates the metadata of a new object whose name is a DNS subdomain.
 pub(crate) fn metadata(object: &Value, namespaced: bool) -> ErrorList {
     validate_object_meta(object, namespaced, name_is_dns_subdomain, &FieldPath::new("metadata"))
 }
 
-/// What is wrong with a change of metadata.
+/// Validates an update of metadata.
 pub(crate) fn metadata_update(object: &Value, old: &Value) -> ErrorList {
     validate_object_meta_update(object, old, &FieldPath::new("metadata"))
 }
 
-/// Takes the value at a path back to what it was.
+/// Restores the value at a path.
 pub(crate) fn keep(object: &mut Value, old: &Value, path: &str) {
     match old.at(path) {
         Some(value) => object.set(path, value.clone()),
@@ -28,7 +28,7 @@ pub(crate) fn keep(object: &mut Value, old: &Value, path: &str) {
     }
 }
 
-/// Takes the metadata back to what it was, for kinds whose status cannot be written together with it.
+/// Restores the metadata, for kinds whose status writes do not change metadata.
 pub(crate) fn keep_metadata(object: &mut Value, old: &Value) {
     const FIELDS: [&str; 7] = [
         "deletionTimestamp",
@@ -54,22 +54,22 @@ pub(crate) fn value_at<'a>(object: &'a Value, path: &str) -> &'a Value {
     object.at(path).unwrap_or(&Value::Null)
 }
 
-/// Counts the generation on when the wanted state changed: anything in `spec`.
+/// Increments the generation when `spec` changed.
 pub(crate) fn count_generation(object: &mut Value, old: &Value) {
     count_generation_if(object, old, differs(object, old, "spec"));
 }
 
-/// Counts the generation on, or keeps it whatever the client sent.
+/// Increments the generation if `changed`, otherwise keeps the stored one.
 pub(crate) fn count_generation_if(object: &mut Value, old: &Value, changed: bool) {
     object.set_generation(old.generation() + i64::from(changed));
 }
 
-/// What is wrong with a field whose value says nothing.
+/// An error for a field whose value would not help in the message.
 pub(crate) fn invalid_whole(path: &FieldPath, detail: &str) -> FieldError {
     FieldError { bad_value: None, ..FieldError::invalid(path, Value::Null, detail) }
 }
 
-/// A number that may not be negative; absent is right.
+/// Requires a number that is not negative, if present.
 pub(crate) fn nonnegative(object: &Value, path: &str) -> ErrorList {
     match object.i64_at(path) {
         Some(number) => nonnegative_number(number, &FieldPath::new(path)),
@@ -77,7 +77,7 @@ pub(crate) fn nonnegative(object: &Value, path: &str) -> ErrorList {
     }
 }
 
-/// A number that may not be negative.
+/// Requires a number that is not negative.
 pub(crate) fn nonnegative_number(number: i64, path: &FieldPath) -> ErrorList {
     if number >= 0 {
         return ErrorList::new();

@@ -1,4 +1,4 @@
-//! `scheduling.k8s.io`: which pods come first.
+//! `scheduling.k8s.io`: priorities of pods.
 
 pub mod priority_class;
 

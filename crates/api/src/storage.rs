@@ -1,4 +1,4 @@
-//! `storage.k8s.io`: where volumes come from.
+//! `storage.k8s.io`: classes, drivers and attachments of volumes.
 
 pub mod csi_driver;
 pub mod csi_node;
@@ -27,7 +27,7 @@ pub fn resources() -> Vec<Resource> {
 
 const V1BETA1: Group = Group::new("storage.k8s.io", "v1beta1", "k8s.io/api/storage/v1beta1");
 
-/// The resources in versions that are served only when they are switched on.
+/// The resources in versions that are disabled by default.
 pub fn resources_off_by_default() -> Vec<Resource> {
     let class = volume_attributes_class::resource()
         .in_version(V1BETA1, same_shape!("storage.k8s.io/v1beta1", "storage.k8s.io/v1"))

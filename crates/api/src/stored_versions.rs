@@ -1,8 +1,8 @@
-//! Versions in which objects may lie in a store although they are not stored in them now: those that upstream's scheme
-//! still reads. <https://kubernetes.io/docs/reference/using-api/deprecation-guide/> tells when each was left.
+//! Lists former storage versions of resources, in which stored objects may still be encoded: those that the reference
+//! still decodes. <https://kubernetes.io/docs/reference/using-api/deprecation-guide/> states when each was removed.
 //!
-//! Those that are served still have their conversions in their declarations. Of the rest most differ in nothing but their
-//! name; what differs more is in [`SPECIAL`].
+//! Versions that are still served have conversions in their declarations. Of the others most differ only in their name;
+//! the exceptions are in [`SPECIAL`].
 
 use crate::events::conversion::to_core;
 use pintle_machinery::{GroupVersionKind, Value, ValueExt};
@@ -12,13 +12,13 @@ use serde_json::{Map, json};
 
 type Convert = fn(Value) -> Value;
 
-/// The versions that any group has had.
+/// All versions that any group has had.
 const VERSIONS: [&str; 11] = [
     "v1", "v1beta1", "v1beta2", "v1beta3", "v1alpha1", "v1alpha2", "v1alpha3", "v2", "v2beta1", "v2beta2",
     "v2beta3",
 ];
 
-/// Kinds that were in another group: group, kind, the other group.
+/// Kinds that moved between groups: group, kind, the former group.
 const MOVED: [(&str, &str, &str); 6] = [
     ("", "Event", "events.k8s.io"),
     ("apps", "DaemonSet", "extensions"),
@@ -28,7 +28,7 @@ const MOVED: [(&str, &str, &str); 6] = [
     ("networking.k8s.io", "NetworkPolicy", "extensions"),
 ];
 
-/// What is more than another name: group, version ("" is any), kind, conversion.
+/// Versions that differ in more than their name: group, version ("" is any), kind, conversion.
 const SPECIAL: [(&str, &str, &str, Convert); 16] = [
     ("apps", "", "DaemonSet", daemon_set),
     ("apps", "", "Deployment", deployment),
@@ -48,7 +48,7 @@ const SPECIAL: [(&str, &str, &str, Convert); 16] = [
     ("rbac.authorization.k8s.io", "v1alpha1", "RoleBinding", role_binding),
 ];
 
-/// The other versions that objects of a resource may be stored in. `declared` are the resources in all versions.
+/// The other versions in which objects of a resource may be stored. `declared` are the resources in all versions.
 pub(crate) fn of(resource: &Resource, declared: &[Resource]) -> Vec<StoredVersion> {
     let own = &resource.group_version_kind();
     let groups = MOVED.iter().filter(|(group, kind, _)| *group == own.group && *kind == own.kind);
@@ -78,7 +78,7 @@ fn unchanged(object: Value) -> Value {
     object
 }
 
-/// What the stored version has no field for is kept in an annotation.
+/// Keeps a value without a field in the stored version in an annotation.
 fn annotate(object: &mut Value, name: &str, value: Option<i64>) {
     let Some(value) = value else { return };
     let mut annotations = object.map_at("metadata.annotations").clone();
@@ -154,7 +154,7 @@ fn ingress_backend(backend: &mut Value) {
     backend.set("service", Value::Object(service));
 }
 
-/// What no shares meant when they were no pointer.
+/// The default of shares in versions where the field was not a pointer.
 const DEFAULT_SHARES: i64 = 30;
 
 fn renamed_concurrency_shares(mut object: Value) -> Value {
@@ -165,7 +165,7 @@ fn renamed_concurrency_shares(mut object: Value) -> Value {
     object
 }
 
-/// An annotation said that 0 was meant.
+/// The annotation stated that zero was intended.
 fn zero_concurrency_shares(mut object: Value) -> Value {
     let mut annotations = object.map_at("metadata.annotations").clone();
     let zero = annotations.remove("flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares").is_some();
@@ -192,7 +192,8 @@ fn runtime_class(mut object: Value) -> Value {
     object
 }
 
-/// A label that stood for what an empty selector means: all in the stored version, none in the older.
+/// A label that encoded the meaning of an empty selector, which selects all pods in the stored version and none in the
+/// older.
 const EMPTY_SELECTOR: &str = "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match";
 
 fn pod_disruption_budget(mut object: Value) -> Value {

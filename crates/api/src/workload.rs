@@ -1,5 +1,5 @@
-//! What the workloads have in common: a selector and a template of pods that must fit each other, numbers of replicas,
-//! and how far a rollout may go at once.
+//! Rules that the workloads share: a selector and a pod template that must match, replica counts, and limits of a
+//! rollout.
 
 use crate::core::pod_template::{self, PodValidationOptions};
 use crate::rules;
@@ -16,13 +16,13 @@ use pintle_machinery::{
 
 const TEMPLATE: &str = "spec.template";
 
-/// Defaults of the template, which is there even when the client left it out.
+/// Defaults the pod template, which is created when absent.
 pub(crate) fn set_template_defaults(object: &mut Value) {
     object.object_at_mut("spec.template.spec");
     set_optional_template_defaults(object);
 }
 
-/// Defaults of a template that may be left out.
+/// Defaults the pod template if present.
 pub(crate) fn set_optional_template_defaults(object: &mut Value) {
     if let Some(template) = object.at_mut(TEMPLATE) {
         template.object_at_mut("spec");
@@ -30,20 +30,20 @@ pub(crate) fn set_optional_template_defaults(object: &mut Value) {
     }
 }
 
-/// Takes out of the template what belongs to features that are off.
+/// Removes fields of disabled features from the template.
 pub(crate) fn drop_disabled_template_fields(object: &mut Value, old: Option<&Value>) {
     if let Some(template) = object.at_mut(TEMPLATE) {
         pod_template::drop_disabled_fields(template, old.and_then(|old| old.at(TEMPLATE)));
     }
 }
 
-/// What the client should know of the template.
+/// Warnings about the template.
 pub(crate) fn template_warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
     let template = rules::value_at(object, TEMPLATE);
     pod_template::warnings(template, old.and_then(|old| old.at(TEMPLATE)), &FieldPath::new(TEMPLATE))
 }
 
-/// Names of pods begin with that of their workload, and end up in host names.
+/// Warnings about the name: names of pods begin with it, and become host names.
 pub(crate) fn name_warnings(object: &Value, recommendation: &str) -> Vec<String> {
     let messages = is_dns1123_label(object.name());
     if messages.is_empty() {
@@ -52,21 +52,21 @@ pub(crate) fn name_warnings(object: &Value, recommendation: &str) -> Vec<String>
     vec![format!("metadata.name: {recommendation}: [{}]", messages.join(" "))]
 }
 
-/// What names of replicas are recommended to be.
+/// The recommendation for names of workloads with replicas.
 pub(crate) const POD_NAME_RECOMMENDATION: &str = "this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended";
 
-/// Options for the template, given the workloads.
+/// The validation options for the template.
 pub(crate) fn template_options(object: &Value, old: Option<&Value>) -> PodValidationOptions {
     let template = rules::value_at(object, TEMPLATE);
     PodValidationOptions::for_template(template, old.map(|old| rules::value_at(old, TEMPLATE)))
 }
 
-/// The template as such.
+/// Validates the template by itself.
 pub(crate) fn validate_template(object: &Value, options: &PodValidationOptions) -> ErrorList {
     pod_template::validate(rules::value_at(object, TEMPLATE), &FieldPath::new(TEMPLATE), options)
 }
 
-/// The selector as such; `kind` is how its message names the kind.
+/// Validates the selector by itself; `kind` is the name of the kind in the message.
 pub(crate) fn validate_selector(object: &Value, options: LabelSelectorOptions, kind: &str) -> ErrorList {
     let path = FieldPath::new("spec.selector");
     let Some(selector) = object.at(path.as_str()) else {
@@ -77,7 +77,7 @@ pub(crate) fn validate_selector(object: &Value, options: LabelSelectorOptions, k
     errors
 }
 
-/// A selector that selects everything is a mistake.
+/// Rejects a selector that selects everything.
 pub(crate) fn validate_selector_not_empty(selector: &Value, path: &FieldPath, kind: &str) -> ErrorList {
     if !selector.map_at("matchLabels").is_empty() || !selector.items_at("matchExpressions").is_empty() {
         return ErrorList::new();
@@ -95,7 +95,7 @@ pub(crate) fn selector(object: &Value, detail: &str) -> Result<LabelSelector, Fi
     })
 }
 
-/// The pods of the template must be selected.
+/// Requires that the selector selects the template's pods.
 pub(crate) fn validate_template_is_selected(object: &Value, selector: &LabelSelector) -> ErrorList {
     let labels = object.at("spec.template.metadata.labels");
     if selector.matches_labels(labels) {
@@ -106,7 +106,7 @@ pub(crate) fn validate_template_is_selected(object: &Value, selector: &LabelSele
     vec![FieldError::invalid(&path, labels, "`selector` does not match template `labels`")]
 }
 
-/// Pods of workloads that replace them run for ever.
+/// Requires pods that restart always, since the workload replaces them.
 pub(crate) fn validate_runs_always(object: &Value, kind: &str) -> ErrorList {
     let path = FieldPath::new("spec.template.spec");
     let mut errors = ErrorList::new();
@@ -121,7 +121,7 @@ pub(crate) fn validate_runs_always(object: &Value, kind: &str) -> ErrorList {
     errors
 }
 
-/// Selector and template of what keeps replicas through replica sets.
+/// Validates selector and template of workloads with replica sets.
 pub(crate) fn validate_selector_and_template(object: &Value, options: &PodValidationOptions) -> ErrorList {
     let mut errors = match object.at("spec.selector") {
         None => vec![FieldError::required(&FieldPath::new("spec.selector"), "")],
@@ -140,14 +140,14 @@ pub(crate) fn validate_selector_and_template(object: &Value, options: &PodValida
     errors
 }
 
-/// A selector decides which pods a workload owns and stays for its life.
+/// Rejects a change of the selector, which determines the pods that a workload owns.
 pub(crate) fn validate_selector_is_kept(object: &Value, old: &Value) -> ErrorList {
     let (new, old) = (rules::value_at(object, "spec.selector"), rules::value_at(old, "spec.selector"));
     let errors = validate_immutable_field(new, old, &FieldPath::new("spec.selector"));
     errors.into_iter().map(|error| error.shown_as(selector_text(new))).collect()
 }
 
-/// A number, or a percentage.
+/// Requires a number or a percentage.
 pub(crate) fn validate_int_or_percent(value: &Value, path: &FieldPath) -> ErrorList {
     match value {
         Value::String(text) => is_valid_percent(text)
@@ -158,7 +158,7 @@ pub(crate) fn validate_int_or_percent(value: &Value, path: &FieldPath) -> ErrorL
     }
 }
 
-/// A percentage has a natural bound.
+/// Rejects a percentage above 100.
 pub(crate) fn validate_at_most_100_percent(value: &Value, path: &FieldPath) -> ErrorList {
     match percent_value(value) {
         Some(percent) if percent > 100 => {
@@ -168,17 +168,17 @@ pub(crate) fn validate_at_most_100_percent(value: &Value, path: &FieldPath) -> E
     }
 }
 
-/// The number or the number of percent; what is neither counts as 0.
+/// The number, or the number of percent; other values count as 0.
 pub(crate) fn int_or_percent(value: &Value) -> i64 {
     percent_value(value).or_else(|| value.as_i64()).unwrap_or_default()
 }
 
-/// Numbers of the status that may not be negative.
+/// Requires numbers in the status that are not negative.
 pub(crate) fn validate_status_counts(object: &Value, names: &[&str]) -> ErrorList {
     names.iter().flat_map(|name| rules::nonnegative(object, &format!("status.{name}"))).collect()
 }
 
-/// Numbers of the status that may not be greater than another one.
+/// Requires numbers in the status that do not exceed another one.
 pub(crate) fn validate_status_bounds(object: &Value, bounds: &[(&str, &str, &str)]) -> ErrorList {
     let count = |name: &str| object.i64_at(&format!("status.{name}")).unwrap_or_default();
     let over = bounds.iter().filter(|(name, bound, _)| count(name) > count(bound));
@@ -188,7 +188,7 @@ pub(crate) fn validate_status_bounds(object: &Value, bounds: &[(&str, &str, &str
     .collect()
 }
 
-/// The number of hash collisions only grows: a smaller one would let names come again.
+/// Rejects a decrease of the collision count, after which names could repeat.
 pub(crate) fn validate_collision_count(object: &Value, old: &Value) -> ErrorList {
     let path = "status.collisionCount";
     match (object.i64_at(path), old.i64_at(path)) {
@@ -200,7 +200,7 @@ pub(crate) fn validate_collision_count(object: &Value, old: &Value) -> ErrorList
     }
 }
 
-/// A label selector as messages show it: labels first.
+/// Formats a label selector for messages: labels first.
 fn selector_text(selector: &Value) -> String {
     let members: Vec<String> = ["matchLabels", "matchExpressions"]
         .into_iter()

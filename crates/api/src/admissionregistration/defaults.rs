@@ -1,9 +1,9 @@
-//! What is filled in where webhooks, policies and bindings say nothing.
+//! Defaults webhooks, policies and bindings.
 
 use pintle_machinery::{Value, ValueExt};
 use serde_json::json;
 
-/// The defaults of the webhooks of a configuration.
+/// Defaults the webhooks of a configuration.
 pub(super) fn set_webhook_defaults(configuration: &mut Value) {
     for webhook in configuration.items_at_mut("webhooks") {
         webhook.set_default("failurePolicy", "Fail");
@@ -16,7 +16,7 @@ pub(super) fn set_webhook_defaults(configuration: &mut Value) {
     }
 }
 
-/// The same, for webhooks that change objects.
+/// Defaults the mutating webhooks of a configuration.
 pub(super) fn set_mutating_webhook_defaults(configuration: &mut Value) {
     set_webhook_defaults(configuration);
     for webhook in configuration.items_at_mut("webhooks") {
@@ -24,7 +24,7 @@ pub(super) fn set_mutating_webhook_defaults(configuration: &mut Value) {
     }
 }
 
-/// The defaults of a policy.
+/// Defaults a policy.
 pub(super) fn set_policy_defaults(policy: &mut Value) {
     policy.set_default("spec.failurePolicy", "Fail");
     if let Some(constraints) = policy.at_mut("spec.matchConstraints") {
@@ -32,7 +32,7 @@ pub(super) fn set_policy_defaults(policy: &mut Value) {
     }
 }
 
-/// The defaults of a policy's binding.
+/// Defaults a policy's binding.
 pub(super) fn set_binding_defaults(binding: &mut Value) {
     if let Some(resources) = binding.at_mut("spec.matchResources") {
         set_resource_match_defaults(resources);

@@ -1,4 +1,4 @@
-//! What policies and their bindings print alike.
+//! Table cells that policies and their bindings share.
 
 use crate::printing::UNSET;
 use pintle_machinery::{Value, ValueExt};
@@ -12,7 +12,7 @@ pub(super) fn param_kind(policy: &Value) -> Cell {
     }
 }
 
-/// The parameters of a binding: `namespace/name`, with `*` for a namespace that is not named, or a selector.
+/// The parameters of a binding: `namespace/name`, with `*` for an absent namespace, or a selector.
 pub(super) fn param_ref(binding: &Value) -> Cell {
     let parameters = binding.at("spec.paramRef").unwrap_or(&Value::Null);
     let text = match (parameters.str_at("name"), parameters.str_at("namespace")) {
@@ -26,7 +26,7 @@ pub(super) fn param_ref(binding: &Value) -> Cell {
     text.into()
 }
 
-/// A label selector in the notation of Go structs, which is what this cell has always shown.
+/// Formats a label selector as a Go struct, as in the reference.
 fn selector_text(selector: &Value) -> String {
     let labels: String = selector
         .map_at("matchLabels")

@@ -1,4 +1,4 @@
-//! Policies that judge objects by expressions.
+//! Validating admission policies: expressions that validate objects.
 
 use super::GROUP;
 use super::defaults::set_policy_defaults;
@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use pintle_machinery::Value;
 use pintle_registry::{Cell, Column, Resource};
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource() -> Resource {
     GROUP
         .cluster("ValidatingAdmissionPolicy", "validatingadmissionpolicies")

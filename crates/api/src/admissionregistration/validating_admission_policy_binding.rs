@@ -1,4 +1,4 @@
-//! Where policies that judge objects apply.
+//! Bindings of validating admission policies.
 
 use super::GROUP;
 use super::defaults::set_binding_defaults;
@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use pintle_machinery::Value;
 use pintle_registry::{Cell, Column, Resource};
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource() -> Resource {
     GROUP
         .cluster("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings")

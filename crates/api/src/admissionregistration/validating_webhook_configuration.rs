@@ -1,4 +1,4 @@
-//! Webhooks that judge objects.
+//! Configurations of validating webhooks.
 
 use super::GROUP;
 use super::defaults::set_webhook_defaults;
@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use pintle_machinery::Value;
 use pintle_registry::{Cell, Column, Resource};
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource() -> Resource {
     GROUP
         .cluster("ValidatingWebhookConfiguration", "validatingwebhookconfigurations")

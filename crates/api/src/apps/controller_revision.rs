@@ -9,7 +9,7 @@ use super::{
 use crate::declare::Declare;
 use pintle_registry::Resource;
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource() -> Resource {
     GROUP
         .namespaced("ControllerRevision", "controllerrevisions")

@@ -1,4 +1,4 @@
-//! How controller revisions print.
+//! The table columns of controller revisions.
 
 use crate::printing::{NONE, age, column, integer, name};
 use jiff::Timestamp;

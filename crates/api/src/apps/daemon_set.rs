@@ -1,4 +1,4 @@
-//! A pod on every node.
+//! Daemon sets: a pod on every selected node.
 
 mod strategy;
 
@@ -9,7 +9,7 @@ use super::{
 use crate::declare::Declare;
 use pintle_registry::Resource;
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource() -> Resource {
     GROUP
         .namespaced("DaemonSet", "daemonsets")

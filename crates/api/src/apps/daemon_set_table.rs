@@ -1,4 +1,4 @@
-//! How daemon sets print.
+//! The table columns of daemon sets.
 
 use crate::printing::{
     age, column, container_cells, container_columns, integer, integers, label_selector, labels, name,

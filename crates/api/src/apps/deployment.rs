@@ -1,4 +1,4 @@
-//! Replicas that are rolled from one template to the next.
+//! Deployments: replicas with rolling updates of their template.
 
 mod strategy;
 mod table;
@@ -7,7 +7,7 @@ use super::GROUP;
 use crate::declare::Declare;
 use pintle_registry::Resource;
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource() -> Resource {
     GROUP
         .namespaced("Deployment", "deployments")

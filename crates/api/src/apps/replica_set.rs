@@ -1,4 +1,4 @@
-//! Replicas of one template.
+//! Replica sets: replicas of one template.
 
 pub(crate) mod strategy;
 mod table;
@@ -7,7 +7,7 @@ use super::GROUP;
 use crate::declare::Declare;
 use pintle_registry::Resource;
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource() -> Resource {
     GROUP
         .namespaced("ReplicaSet", "replicasets")

@@ -1,4 +1,4 @@
-//! Replicas with identities.
+//! Stateful sets: replicas with stable identities.
 
 mod strategy;
 
@@ -9,7 +9,7 @@ use super::{
 use crate::declare::Declare;
 use pintle_registry::Resource;
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource() -> Resource {
     GROUP
         .namespaced("StatefulSet", "statefulsets")

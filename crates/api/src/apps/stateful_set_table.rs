@@ -1,4 +1,4 @@
-//! How stateful sets print.
+//! The table columns of stateful sets.
 
 use crate::printing::{age, column, container_cells, container_columns, name};
 use jiff::Timestamp;

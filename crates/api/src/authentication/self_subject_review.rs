@@ -1,4 +1,4 @@
-//! Who the caller is, as the server sees it after authentication and impersonation.
+//! Self subject reviews: the caller's identity after authentication and impersonation.
 
 use super::GROUP;
 use crate::declare::Declare;
@@ -7,14 +7,14 @@ use pintle_registry::{Backing, BoxFuture, NamedCreater, RequestContext, Resource
 use serde_json::json;
 use std::sync::Arc;
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource() -> Resource {
     let mut resource = GROUP.cluster("SelfSubjectReview", "selfsubjectreviews").verbs([Verb::Create]);
     resource.backing = Backing::Creater(Arc::new(SelfSubjectReviewCreater));
     resource
 }
 
-/// Answers with the caller. What the question says is of no consequence.
+/// Answers with the caller. The content of the request is ignored.
 #[derive(Debug, Clone, Copy)]
 struct SelfSubjectReviewCreater;
 
@@ -34,7 +34,7 @@ impl NamedCreater for SelfSubjectReviewCreater {
     }
 }
 
-/// The user without what is empty.
+/// Converts the user, without empty fields.
 pub(super) fn user_info(user: &UserInfo) -> Value {
     let mut info = json!({"username": user.name});
     if !user.uid.is_empty() {

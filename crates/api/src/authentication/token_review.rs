@@ -1,4 +1,4 @@
-//! Whose a token is
+//! Token reviews: authenticate a token for another service
 //! (<https://kubernetes.io/docs/reference/kubernetes-api/authentication-resources/token-review-v1/>).
 
 use super::{GROUP, self_subject_review::user_info};
@@ -9,15 +9,15 @@ use pintle_registry::{Backing, BoxFuture, NamedCreater, RequestContext, Resource
 use serde_json::json;
 use std::sync::{Arc, OnceLock};
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource(reviewer: &Arc<TokenReviewer>) -> Resource {
     let mut resource = GROUP.cluster("TokenReview", "tokenreviews").verbs([Verb::Create]);
     resource.backing = Backing::Creater(reviewer.clone());
     resource
 }
 
-/// Tells whose tokens are, by the same rules by which the server lets in who shows them. Those rules look at objects, so
-/// they are told when there are stores; until then nobody's token is known.
+/// Authenticates the tokens of reviews with the server's own authenticators. These read objects, so they are set after
+/// the stores exist; until then every token is rejected.
 #[derive(Default)]
 pub struct TokenReviewer {
     audiences: Vec<String>,
@@ -25,12 +25,12 @@ pub struct TokenReviewer {
 }
 
 impl TokenReviewer {
-    /// A reviewer for a server with these audiences, for which tokens are reviewed unless others are named.
+    /// Creates a reviewer for a server with these audiences, the default of reviews.
     pub fn new(audiences: Vec<String>) -> TokenReviewer {
         TokenReviewer { audiences, authenticator: OnceLock::new() }
     }
 
-    /// Tells who knows tokens. Only the first time counts.
+    /// Sets the authenticator. Only the first call has an effect.
     pub fn set_authenticator(&self, authenticator: Arc<dyn TokenAuthenticator>) {
         let _ = self.authenticator.set(authenticator);
     }
@@ -48,7 +48,7 @@ impl TokenReviewer {
         if audiences.is_empty() {
             audiences.clone_from(&self.audiences);
         }
-        // As in the header of a request, in which it would have to be shown.
+        // The same form as in the header of a request.
         let token = token.split(' ').next().unwrap_or_default().trim();
         let mut why = vec!["invalid bearer token".to_owned()];
         let found = match self.authenticator.get() {
@@ -76,8 +76,7 @@ impl TokenReviewer {
         Ok(review)
     }
 
-    /// Who was found, for those of the audiences that were asked for. Who is found for no audience in particular is found
-    /// for the server's own.
+    /// Restricts the result to the requested audiences. A result without audiences counts for the server's own ones.
     fn agreed(&self, mut found: Authenticated, audiences: &[String]) -> Option<Authenticated> {
         if found.audiences.is_empty() {
             found.audiences.clone_from(&self.audiences);

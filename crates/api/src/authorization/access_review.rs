@@ -1,4 +1,4 @@
-//! What the questions about single permissions have in common
+//! Rules that the access reviews of single actions share
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/authorization/#checking-api-access>).
 
 use super::GROUP_NAME;
@@ -12,7 +12,7 @@ use pintle_machinery::{
 };
 use serde_json::json;
 
-/// 422 for what is wrong with a review. Clients see neither its kind nor its name.
+/// Returns a 422 if a review has errors. Its message contains neither kind nor name.
 pub(super) fn refuse(errors: &ErrorList) -> Result<(), Status> {
     match errors.is_empty() {
         true => Ok(()),
@@ -20,7 +20,7 @@ pub(super) fn refuse(errors: &ErrorList) -> Result<(), Status> {
     }
 }
 
-/// What is wrong with what is asked for, and, of somebody else, with who it is asked of.
+/// Validates the action, and with `names_user` the user.
 pub(super) fn validate_spec(review: &Value, names_user: bool) -> ErrorList {
     let mut errors = ErrorList::new();
     let spec = FieldPath::new("spec");
@@ -86,8 +86,7 @@ fn validate_selector(
     errors
 }
 
-/// What is wrong with a review that is named or labelled: it is no object. Who has sent its fields is noted there, and
-/// a review in a namespace is in it.
+/// Rejects metadata on a review, which is not an object, except for `managedFields` and the namespace of the path.
 pub(super) fn validate_metadata(review: &Value, in_namespace: bool) -> ErrorList {
     let metadata = review.map_at("metadata");
     let allowed = |name: &str| name == "managedFields" || in_namespace && name == "namespace";
@@ -107,7 +106,7 @@ pub(super) fn validate_metadata(review: &Value, in_namespace: bool) -> ErrorList
     vec![error.shown_as(shown_in_order(metadata, METADATA_ORDER))]
 }
 
-/// The members of metadata in the order in which messages show them.
+/// The members of metadata, in the order of messages.
 const METADATA_ORDER: &[&str] = &[
     "name",
     "generateName",
@@ -126,7 +125,7 @@ const METADATA_ORDER: &[&str] = &[
     "managedFields",
 ];
 
-/// The members of an entry of `managedFields` in their order.
+/// The members of an entry of `managedFields`, in the order of messages.
 const ENTRY_ORDER: &[&str] =
     &["manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1", "subresource"];
 
@@ -143,7 +142,7 @@ fn shown_in_order(object: &pintle_machinery::Map, order: &[&str]) -> String {
     format!("{{{}}}", members.collect::<Vec<_>>().join(","))
 }
 
-/// The user that a review asks about.
+/// The user whose access is reviewed.
 pub(super) fn user_of(review: &Value) -> UserInfo {
     let texts = |list: &[Value]| list.iter().filter_map(Value::as_str).map(str::to_owned).collect();
     let extra = review
@@ -158,7 +157,7 @@ pub(super) fn user_of(review: &Value) -> UserInfo {
     }
 }
 
-/// Answers a valid review: what the authorizers say of what it asks for.
+/// Answers a valid review with the decision of the authorizers.
 pub(super) async fn answer(authorizer: &dyn Authorizer, user: &UserInfo, mut review: Value) -> Value {
     let status = {
         let resource = review.at("spec.resourceAttributes").filter(|value| !value.is_null());
@@ -215,7 +214,7 @@ pub(super) async fn answer(authorizer: &dyn Authorizer, user: &UserInfo, mut rev
     review
 }
 
-/// The selectors of a review. Requirements that cannot be read are left out: what is asked then is more.
+/// The selectors of a review. Unreadable requirements are left out, which makes the reviewed access broader.
 fn selectors_of(resource: &Value) -> Option<Selectors> {
     let raw = |name: &str| resource.str_at(&format!("{name}.rawSelector"));
     let requirements = |name: &str| resource.items_at(&format!("{name}.requirements"));

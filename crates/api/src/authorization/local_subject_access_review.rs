@@ -1,4 +1,4 @@
-//! Whether somebody may do something in a namespace.
+//! Local subject access reviews: the access of a user in a namespace.
 
 use super::{
     GROUP,
@@ -9,7 +9,7 @@ use pintle_machinery::{ErrorList, FieldError, FieldPath, Status, Value, ValueExt
 use pintle_registry::{Backing, BoxFuture, NamedCreater, RequestContext, Resource, Verb};
 use std::sync::Arc;
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource() -> Resource {
     let mut resource =
         GROUP.namespaced("LocalSubjectAccessReview", "localsubjectaccessreviews").verbs([Verb::Create]);
@@ -33,7 +33,7 @@ impl NamedCreater for LocalSubjectAccessReviewCreater {
     }
 }
 
-/// Only what is in the namespace of the review can be asked for.
+/// Requires that the action is in the namespace of the review.
 fn validate(review: &Value) -> ErrorList {
     let mut errors = validate_spec(review, true);
     errors.extend(validate_metadata(review, true));

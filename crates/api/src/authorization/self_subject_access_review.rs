@@ -1,4 +1,4 @@
-//! Whether the caller may do something.
+//! Self subject access reviews: the access of the caller.
 
 use super::{
     GROUP,
@@ -9,7 +9,7 @@ use pintle_machinery::{Status, Value};
 use pintle_registry::{Backing, BoxFuture, NamedCreater, RequestContext, Resource, Verb};
 use std::sync::Arc;
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource() -> Resource {
     let mut resource =
         GROUP.cluster("SelfSubjectAccessReview", "selfsubjectaccessreviews").verbs([Verb::Create]);

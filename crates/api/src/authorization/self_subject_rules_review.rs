@@ -1,4 +1,4 @@
-//! All that the caller may do in a namespace.
+//! Self subject rules reviews: the rules of the caller in a namespace.
 
 use super::GROUP;
 use crate::declare::Declare;
@@ -8,7 +8,7 @@ use pintle_registry::{Backing, BoxFuture, NamedCreater, RequestContext, Resource
 use serde_json::json;
 use std::sync::Arc;
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource() -> Resource {
     let mut resource =
         GROUP.cluster("SelfSubjectRulesReview", "selfsubjectrulesreviews").verbs([Verb::Create]);
@@ -16,7 +16,7 @@ pub fn resource() -> Resource {
     resource
 }
 
-/// Answers with nothing of the question but its kind.
+/// Answers with the rules, and copies only kind and apiVersion of the request.
 #[derive(Debug, Clone, Copy)]
 struct SelfSubjectRulesReviewCreater;
 

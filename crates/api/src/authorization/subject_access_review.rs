@@ -1,4 +1,4 @@
-//! Whether somebody may do something.
+//! Subject access reviews: the access of a user.
 
 use super::{
     GROUP,
@@ -9,7 +9,7 @@ use pintle_machinery::{Status, Value};
 use pintle_registry::{Backing, BoxFuture, NamedCreater, RequestContext, Resource, Verb};
 use std::sync::Arc;
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource() -> Resource {
     let mut resource = GROUP.cluster("SubjectAccessReview", "subjectaccessreviews").verbs([Verb::Create]);
     resource.backing = Backing::Creater(Arc::new(SubjectAccessReviewCreater));

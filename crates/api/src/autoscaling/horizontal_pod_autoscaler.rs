@@ -1,4 +1,4 @@
-//! Autoscalers of replicas. Both versions are served, the second is stored.
+//! Horizontal pod autoscalers. Both versions are served; the second is stored.
 
 mod conversion;
 mod strategy;

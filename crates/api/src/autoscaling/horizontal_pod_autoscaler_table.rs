@@ -1,4 +1,4 @@
-//! How horizontal pod autoscalers print.
+//! The table columns of horizontal pod autoscalers.
 
 use crate::printing::{NONE, UNKNOWN, UNSET, age, column, integer, name, plain};
 use jiff::Timestamp;
@@ -32,10 +32,10 @@ pub(crate) fn cells(autoscaler: &Value, now: Timestamp) -> Vec<Cell> {
     ]
 }
 
-/// What stands for a quantity that should be there and is not.
+/// The text for a missing quantity.
 const NIL: &str = "<nil>";
 
-/// The first two metrics, and how many more there are.
+/// The first two metrics, and the number of further ones.
 fn metrics(autoscaler: &Value) -> String {
     let specs = autoscaler.items_at("spec.metrics");
     let statuses = autoscaler.items_at("status.currentMetrics");
@@ -52,8 +52,8 @@ fn metrics(autoscaler: &Value) -> String {
     }
 }
 
-/// One metric as `current/target`. Its description is in the member named for its type, whose target chooses between
-/// an average and a total (or a percentage of what pods ask for).
+/// Formats a metric as `current/target`. Its description is in the member named for its type; the target selects an
+/// average, a total, or a percentage of the pods' requests.
 fn metric(spec: &Value, status: &Value) -> String {
     let (member, of_resource) = match spec.str_at("type") {
         "External" => ("external", false),
@@ -66,7 +66,7 @@ fn metric(spec: &Value, status: &Value) -> String {
     let description = spec.field(member).unwrap_or(&Value::Null);
     let target = description.field("target").unwrap_or(&Value::Null);
     let current = status.field(member).and_then(|status| status.field("current"));
-    // A metric that is reported without a value is not unknown but nothing.
+    // A metric reported without a value shows an empty value rather than unknown.
     let value = |name: &str, absent: &str| {
         let value = current.map(|current| current.field(name).map_or_else(|| absent.to_owned(), plain));
         value.unwrap_or_else(|| UNKNOWN.to_owned())

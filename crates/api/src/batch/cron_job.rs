@@ -1,4 +1,4 @@
-//! Jobs by the clock.
+//! Cron jobs: jobs by schedule.
 
 mod schedule;
 mod strategy;
@@ -10,7 +10,7 @@ use super::{
 use crate::declare::Declare;
 use pintle_registry::Resource;
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource() -> Resource {
     GROUP
         .namespaced("CronJob", "cronjobs")

@@ -1,4 +1,4 @@
-//! How cron jobs print.
+//! The table columns of cron jobs.
 
 use crate::printing::{
     NONE, UNSET, age, booleans, column, container_cells, container_columns, count, integers, label_selector,

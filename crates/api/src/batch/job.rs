@@ -1,4 +1,4 @@
-//! Pods that run to completion.
+//! Jobs: pods that run to completion.
 
 mod indexes;
 mod policies;
@@ -14,7 +14,7 @@ use crate::declare::Declare;
 use pintle_machinery::{ValueExt, error_list::quote};
 use pintle_registry::{Resource, SelectableField};
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource() -> Resource {
     GROUP
         .namespaced("Job", "jobs")

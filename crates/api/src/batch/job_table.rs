@@ -1,4 +1,4 @@
-//! How jobs print.
+//! The table columns of jobs.
 
 use crate::printing::{
     age, column, container_cells, container_columns, label_selector, name, selector_column,
@@ -37,7 +37,7 @@ pub(crate) fn cells(job: &Value, now: Timestamp) -> Vec<Cell> {
     ]
 }
 
-/// The condition that tells most, as the word for the job's state.
+/// The most significant condition, as the word for the job's state.
 fn status(job: &Value) -> &'static str {
     let has = |condition_type: &str| {
         let mut conditions = job.items_at("status.conditions").iter();
@@ -56,7 +56,8 @@ fn status(job: &Value) -> &'static str {
     }
 }
 
-/// Jobs without a number of completions end with the first success; then the pods that may run tell more.
+/// The completions of a job. For a job without a number of completions, which ends with the first success, the
+/// parallelism is shown.
 fn completions(job: &Value) -> String {
     let succeeded = job.i64_at("status.succeeded").unwrap_or_default();
     match (job.i64_at("spec.completions"), job.i64_at("spec.parallelism")) {

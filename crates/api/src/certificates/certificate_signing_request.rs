@@ -1,4 +1,4 @@
-//! Requests for certificates.
+//! Certificate signing requests.
 
 mod pem;
 mod signature;
@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use pintle_machinery::{Value, ValueExt, meta};
 use pintle_registry::{Cell, Column, Resource, SelectableField};
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource() -> Resource {
     GROUP
         .cluster("CertificateSigningRequest", "certificatesigningrequests")

@@ -7,7 +7,7 @@ use super::GROUP;
 use crate::declare::Declare;
 use pintle_registry::Resource;
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource() -> Resource {
     GROUP.namespaced("Lease", "leases").prints(table::columns, table::cells).ruled(strategy::LeaseStrategy)
 }

@@ -1,4 +1,4 @@
-//! Who would take a lease, and with which version.
+//! Lease candidates: the processes that may take a lease, with their versions.
 
 mod strategy;
 mod version;
@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use pintle_machinery::{GroupVersionKind, Value};
 use pintle_registry::{Cell, Column, Resource, SelectableField, StoredVersion};
 
-/// The declaration in the beta, in which candidates are stored.
+/// The declaration in the beta version, which is the storage version.
 pub fn resource() -> Resource {
     let mut resource = V1BETA1
         .namespaced("LeaseCandidate", "leasecandidates")
@@ -26,7 +26,7 @@ pub fn resource() -> Resource {
     resource
 }
 
-/// The declaration in the alpha.
+/// The declaration in the alpha version.
 pub fn resource_v1alpha2() -> Resource {
     let conversion = same_shape!("coordination.k8s.io/v1alpha2", "coordination.k8s.io/v1beta1");
     resource().in_version(V1ALPHA2, conversion).deprecated(35, 38, None)

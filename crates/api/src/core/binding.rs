@@ -6,7 +6,7 @@ use crate::declare::Declare;
 use pintle_registry::{Backing, Resource, Verb};
 use std::sync::Arc;
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource() -> Resource {
     let mut resource = GROUP.namespaced("Binding", "bindings").verbs([Verb::Create]);
     resource.backing = Backing::Creater(Arc::new(BindingCreater));

@@ -7,7 +7,7 @@ use super::GROUP;
 use crate::declare::{Declare, PROXY_VERBS, boolean_field};
 use pintle_registry::Resource;
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource() -> Resource {
     GROUP
         .cluster("Node", "nodes")

@@ -33,7 +33,7 @@ use pintle_machinery::GroupVersionKind;
 use pintle_registry::{Resource, SelectableField, SubresourceKind};
 use std::sync::Arc;
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource() -> Resource {
     let binding = SubresourceKind::Create {
         kind: GroupVersionKind::new("", "v1", "Binding"),

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 pub use super::pod_spec::PodValidationOptions;
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource() -> Resource {
     let mut resource = GROUP.namespaced("PodTemplate", "podtemplates").prints(columns, cells);
     resource.strategy = Arc::new(PodTemplateStrategy);
@@ -34,7 +34,7 @@ pub fn set_defaults(template: &mut Value) {
     drop_init_container_annotations(template);
 }
 
-/// What is wrong with a template. `options` come from [`PodValidationOptions::for_template`].
+/// Validates a template. `options` come from [`PodValidationOptions::for_template`].
 pub fn validate(template: &Value, path: &FieldPath, options: &PodValidationOptions) -> ErrorList {
     let spec = template.at("spec").unwrap_or(&Value::Null);
     let (annotations_path, spec_path) = (path.child("annotations"), path.child("spec"));

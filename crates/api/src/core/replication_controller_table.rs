@@ -1,4 +1,4 @@
-//! How replication controllers print.
+//! The table columns of replication controllers.
 
 use crate::printing::{
     age, container_cells, container_columns, integer, integers, labels, name, selector_column,

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use pintle_machinery::{Value, ValueExt};
 use pintle_registry::{Cell, Column, Resource};
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource() -> Resource {
     GROUP
         .namespaced("ResourceQuota", "resourcequotas")

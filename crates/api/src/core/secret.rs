@@ -7,7 +7,7 @@ use super::GROUP;
 use crate::declare::Declare;
 use pintle_registry::{Resource, SelectableField};
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource() -> Resource {
     GROUP
         .namespaced("Secret", "secrets")

@@ -1,4 +1,4 @@
-//! Some of the addresses behind a service.
+//! Endpoint slices: subsets of the addresses behind a service.
 
 mod strategy;
 
@@ -9,7 +9,7 @@ use super::{
 use crate::declare::Declare;
 use pintle_registry::Resource;
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource() -> Resource {
     GROUP
         .namespaced("EndpointSlice", "endpointslices")

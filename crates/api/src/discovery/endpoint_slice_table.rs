@@ -1,4 +1,4 @@
-//! How endpoint slices print.
+//! The table columns of endpoint slices.
 
 use crate::printing::{age, column, first_three, name, plain, text};
 use jiff::Timestamp;
@@ -31,7 +31,7 @@ pub(crate) fn cells(slice: &Value, now: Timestamp) -> Vec<Cell> {
     ]
 }
 
-/// A port by number or else by name; a port with neither means all ports.
+/// A port by number, otherwise by name; a port with neither means all ports.
 fn port(port: &Value) -> String {
     port.field("port").or_else(|| port.field("name")).map_or_else(|| "*".to_owned(), plain)
 }

@@ -1,10 +1,10 @@
-//! The way between the two shapes of an event. They are the same objects: the newer group renamed fields, and marks
-//! those that only the older recorders write as deprecated. Events are stored in the core group's shape.
+//! Converts between the two forms of an event. They are the same objects: the newer group renamed fields, and marks
+//! those that only older recorders write as deprecated. Events are stored in the core group's form.
 
 use pintle_machinery::{Map, Value};
 use pintle_registry::Conversion;
 
-/// Core's name of a field, and the newer one's.
+/// The core name of a field, and its newer name.
 const RENAMED: [(&str, &str); 7] = [
     ("involvedObject", "regarding"),
     ("message", "note"),
@@ -18,12 +18,12 @@ const RENAMED: [(&str, &str); 7] = [
 /// The conversion of `events.k8s.io/v1` events.
 pub const CONVERSION: Conversion = Conversion { to_storage: to_core, from_storage: from_core };
 
-/// A core event from a newer one.
+/// Converts a newer event to a core one.
 pub fn to_core(event: Value) -> Value {
     convert(event, "v1", |name| RENAMED.iter().find(|(_, new)| *new == name).map(|(core, _)| *core))
 }
 
-/// A newer event from a core one.
+/// Converts a core event to a newer one.
 pub fn from_core(event: Value) -> Value {
     convert(event, "events.k8s.io/v1", |name| {
         RENAMED.iter().find(|(core, _)| *core == name).map(|(_, new)| *new)
@@ -36,7 +36,7 @@ fn convert(event: Value, api_version: &str, rename: impl Fn(&str) -> Option<&'st
     };
     let mut converted: Map = members
         .into_iter()
-        // Core writes empty texts that the newer group leaves out.
+        // Core writes empty texts that the newer group omits.
         .filter(|(_, value)| value.as_str() != Some(""))
         .map(|(name, value)| match rename(&name) {
             Some(renamed) => (renamed.to_owned(), value),

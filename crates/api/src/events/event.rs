@@ -1,4 +1,4 @@
-//! What happened to an object: the same objects as core events, in which shape they are stored.
+//! Events in the newer group: the same objects as core events, which is their stored form.
 
 use super::{
     GROUP,
@@ -11,7 +11,7 @@ use pintle_machinery::{GroupVersionKind, Value};
 use pintle_registry::{Cell, Resource, SelectableField};
 use std::time::Duration;
 
-/// The declaration. Events are kept for as long as `time_to_live`; zero is for ever.
+/// The declaration of the resource. Events are kept for `time_to_live`; zero keeps them without limit.
 pub fn resource(time_to_live: Duration) -> Resource {
     let mut resource = GROUP
         .namespaced("Event", "events")
@@ -24,8 +24,8 @@ pub fn resource(time_to_live: Duration) -> Resource {
     resource
 }
 
-/// A core event's field under its newer name. The values are those of the stored object, so the fields stand in core's
-/// order.
+/// The selectable field of a core event under its newer name. Values are computed from the stored object, so the fields
+/// have core's order.
 fn renamed(field: SelectableField) -> Option<SelectableField> {
     let name = match field.name.split_once('.') {
         Some(("involvedObject", member)) => format!("regarding.{member}"),

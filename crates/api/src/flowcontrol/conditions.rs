@@ -1,11 +1,11 @@
-//! The conditions of flow schemas and priority levels.
+//! The strategy of the status of flow schemas and priority levels.
 
 use crate::plain::PlainStatusStrategy;
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 use pintle_registry::{RequestContext, Strategy};
 use std::collections::HashSet;
 
-/// The rules of `status`, which holds conditions alone.
+/// The strategy of the `status` subresource, which contains only conditions.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StatusStrategy;
 
@@ -23,7 +23,7 @@ impl Strategy for StatusStrategy {
     }
 }
 
-/// What is wrong with the conditions: each has a type of its own.
+/// Validates the conditions: their types are unique.
 pub(super) fn validate(object: &Value) -> ErrorList {
     let path = FieldPath::new("status").child("conditions");
     let mut errors = ErrorList::new();

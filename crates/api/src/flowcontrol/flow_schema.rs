@@ -1,4 +1,4 @@
-//! Which requests belong together.
+//! Flow schemas: classify requests into flows and priority levels.
 
 mod validation;
 
@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use pintle_machinery::{Value, ValueExt};
 use pintle_registry::{Cell, Column, Resource};
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource() -> Resource {
     GROUP.cluster("FlowSchema", "flowschemas").prints(columns, cells).ruled(RULES).status(StatusStrategy)
 }

@@ -1,4 +1,4 @@
-//! Shares of the server.
+//! Priority levels: shares of the server's concurrency.
 
 mod validation;
 
@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use pintle_machinery::{Value, ValueExt};
 use pintle_registry::{Cell, Column, Resource};
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource() -> Resource {
     GROUP
         .cluster("PriorityLevelConfiguration", "prioritylevelconfigurations")

@@ -1,4 +1,4 @@
-//! Routes from outside to services.
+//! Ingresses: routes from outside the cluster to services.
 
 mod backend;
 mod rules_validation;
@@ -13,7 +13,7 @@ use super::{
 use crate::declare::Declare;
 use pintle_registry::Resource;
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource() -> Resource {
     GROUP
         .namespaced("Ingress", "ingresses")

@@ -1,4 +1,4 @@
-//! Which controller serves an ingress.
+//! Ingress classes: the controller that serves an ingress.
 
 mod strategy;
 
@@ -9,7 +9,7 @@ use super::{
 use crate::declare::Declare;
 use pintle_registry::Resource;
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource() -> Resource {
     GROUP
         .cluster("IngressClass", "ingressclasses")

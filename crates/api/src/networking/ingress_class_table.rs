@@ -1,4 +1,4 @@
-//! How ingress classes print.
+//! The table columns of ingress classes.
 
 use crate::printing::{NONE, age, column, is_annotated, name_or_default, text};
 use jiff::Timestamp;

@@ -1,4 +1,4 @@
-//! How ingresses print.
+//! The table columns of ingresses.
 
 use crate::printing::{NONE, age, column, name, text_or};
 use jiff::Timestamp;
@@ -31,7 +31,7 @@ pub(crate) fn cells(ingress: &Value, now: Timestamp) -> Vec<Cell> {
     ]
 }
 
-/// The first three hosts; the rest is counted in rules, whether or not they name a host.
+/// The first three hosts; the number of further ones counts rules, with or without a host.
 fn hosts(rules: &[Value]) -> String {
     let named: Vec<(usize, &str)> = rules
         .iter()

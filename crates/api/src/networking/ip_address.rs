@@ -1,4 +1,4 @@
-//! Addresses that are taken.
+//! IP addresses: allocated service addresses.
 
 mod strategy;
 
@@ -9,7 +9,7 @@ use super::{
 use crate::declare::Declare;
 use pintle_registry::Resource;
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource() -> Resource {
     GROUP
         .cluster("IPAddress", "ipaddresses")

@@ -1,4 +1,4 @@
-//! How ip addresss print.
+//! The table columns of IP addresses.
 
 use crate::printing::{NONE, age, column, name};
 use jiff::Timestamp;
@@ -24,6 +24,6 @@ pub(crate) fn cells(address: &Value, now: Timestamp) -> Vec<Cell> {
             parts.join("/")
         }
     };
-    // Rows have the age although no column announces it: clients count on cells as they have always been.
+    // As in the reference, rows have the age although there is no column for it.
     vec![name(address), parent.into(), age(address, now)]
 }

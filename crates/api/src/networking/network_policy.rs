@@ -1,4 +1,4 @@
-//! Which traffic pods accept.
+//! Network policies: the traffic that pods accept.
 
 mod strategy;
 
@@ -9,7 +9,7 @@ use super::{
 use crate::declare::Declare;
 use pintle_registry::Resource;
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource() -> Resource {
     GROUP
         .namespaced("NetworkPolicy", "networkpolicies")

@@ -1,4 +1,4 @@
-//! How network policies print.
+//! The table columns of network policies.
 
 use crate::printing::{age, column, label_selector, name};
 use jiff::Timestamp;

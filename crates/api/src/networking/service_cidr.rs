@@ -1,4 +1,4 @@
-//! Ranges that services get their addresses from.
+//! Service CIDRs: the blocks from which services get addresses.
 
 mod strategy;
 
@@ -9,7 +9,7 @@ use super::{
 use crate::declare::Declare;
 use pintle_registry::Resource;
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource() -> Resource {
     GROUP
         .cluster("ServiceCIDR", "servicecidrs")

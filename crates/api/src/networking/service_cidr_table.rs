@@ -1,4 +1,4 @@
-//! How service cidrs print.
+//! The table columns of service CIDRs.
 
 use crate::printing::{age, column, joined, name};
 use jiff::Timestamp;

@@ -1,4 +1,4 @@
-//! Ways to run containers.
+//! Runtime classes: the container runtimes of nodes.
 
 mod strategy;
 
@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use pintle_machinery::Value;
 use pintle_registry::{Cell, Column, Resource};
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource() -> Resource {
     GROUP
         .cluster("RuntimeClass", "runtimeclasses")

@@ -1,4 +1,4 @@
-//! How many pods of a workload may be evicted at a time.
+//! Pod disruption budgets: the number of concurrent evictions of a workload's pods.
 
 mod strategy;
 
@@ -9,7 +9,7 @@ use super::{
 use crate::declare::Declare;
 use pintle_registry::Resource;
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource() -> Resource {
     GROUP
         .namespaced("PodDisruptionBudget", "poddisruptionbudgets")

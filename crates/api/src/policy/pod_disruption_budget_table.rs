@@ -1,4 +1,4 @@
-//! How pod disruption budgets print.
+//! The table columns of pod disruption budgets.
 
 use crate::printing::{age, column, integer, integers, name, plain};
 use jiff::Timestamp;

@@ -1,4 +1,4 @@
-//! The rules that bindings in a namespace and of the cluster share.
+//! Rules that role bindings and cluster role bindings share.
 
 use super::metadata;
 use crate::{field_checks, rules};
@@ -9,7 +9,7 @@ use pintle_machinery::{
 
 const GROUP_NAME: &str = "rbac.authorization.k8s.io";
 
-/// The roles and the users and groups are of this group; service accounts are of the core group, which has no name.
+/// Defaults the API groups of roles, users and groups to this group; service accounts have the core group.
 pub(super) fn set_defaults(binding: &mut Value) {
     if binding.str_at("roleRef.apiGroup").is_empty() {
         binding.set("roleRef.apiGroup", GROUP_NAME);
@@ -22,7 +22,7 @@ pub(super) fn set_defaults(binding: &mut Value) {
     }
 }
 
-/// What is wrong with a new binding, which may refer to roles of these kinds.
+/// Validates a new binding, which may refer to roles of these kinds.
 pub(super) fn validate(binding: &Value, namespaced: bool, role_kinds: &[&str]) -> ErrorList {
     let mut errors = metadata::validate(binding, namespaced);
     let path = FieldPath::new("roleRef");
@@ -44,7 +44,7 @@ pub(super) fn validate(binding: &Value, namespaced: bool, role_kinds: &[&str]) -
     errors
 }
 
-/// What is wrong with a change: a binding gives one role for all its life.
+/// Validates an update: the role of a binding is immutable.
 pub(super) fn validate_update(
     binding: &Value,
     old: &Value,
@@ -88,7 +88,7 @@ fn validate_subject(subject: &Value, namespaced: bool, path: &FieldPath) -> Erro
     errors
 }
 
-/// The reference as messages show it.
+/// Formats the reference for messages.
 fn shown(reference: &Value) -> String {
     let members = [("APIGroup", "apiGroup"), ("Kind", "kind"), ("Name", "name")];
     let members = members.map(|(shown, name)| format!("\"{shown}\":{}", Value::from(reference.str_at(name))));

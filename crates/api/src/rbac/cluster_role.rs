@@ -1,4 +1,4 @@
-//! Permissions, for the cluster or any namespace.
+//! Cluster roles: permissions in the cluster or in any namespace.
 
 mod validation;
 
@@ -9,7 +9,7 @@ use pintle_rbac::Rbac;
 use pintle_registry::Resource;
 use std::sync::Arc;
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource(rbac: &Arc<Rbac>) -> Resource {
     GROUP.cluster("ClusterRole", "clusterroles").ruled(Guarded {
         rules: RULES,

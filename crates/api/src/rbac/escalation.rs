@@ -1,4 +1,5 @@
-//! Nobody may give what they do not have, unless they may `escalate` the role or `bind` it
+//! Prevents privilege escalation: users may grant only their own permissions, unless they may `escalate` or `bind` the
+//! role
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping>).
 
 use pintle_auth::authz::Attributes;
@@ -13,7 +14,7 @@ use pintle_machinery::{
 use pintle_rbac::{GROUP_NAME, PolicyRule, Rbac, covers};
 use pintle_registry::RequestContext;
 
-/// Which kind is written.
+/// The kind of the written object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Guard {
     Role,
@@ -22,12 +23,12 @@ pub(super) enum Guard {
     ClusterRoleBinding,
 }
 
-/// Whether a write needs no more than its verb: administrators', and what the garbage collector does.
+/// Whether a write needs no check: those of `system:masters`, and changes that the garbage collector makes.
 pub(super) fn is_free(context: &RequestContext<'_>, object: &Value, old: Option<&Value>) -> bool {
     context.user.is_member_of(SYSTEM_MASTERS) || old.is_some_and(|old| is_for_collector(object, old))
 }
 
-/// Whether two states of an object differ at most in what the garbage collector writes.
+/// Whether two states of an object differ at most in fields that the garbage collector writes.
 fn is_for_collector(object: &Value, old: &Value) -> bool {
     let [object, old] = [object, old].map(|object| {
         let mut object = object.clone();
@@ -40,10 +41,10 @@ fn is_for_collector(object: &Value, old: &Value) -> bool {
 }
 
 impl Guard {
-    /// Whether the writer has what the object gives.
+    /// Checks that the writer has all permissions that the object grants.
     ///
     /// # Errors
-    /// 403 when not; what is wrong with the reference to a role whose rules are not known for it.
+    /// 403 when permissions are missing; the error of a reference to a role without known rules.
     pub(super) async fn check(
         self,
         rbac: &Rbac,
@@ -86,7 +87,7 @@ impl Guard {
         }
         rbac.catch_up().await;
         self.check_rules(rbac, context, role, &PolicyRule::of_role(role))?;
-        // What such a role will give nobody can tell.
+        // The future rules of an aggregated role are unknown.
         if aggregates(role) || old.is_some_and(aggregates) {
             let everything = everything();
             if self.check_rules(rbac, context, role, &everything).is_err() {
@@ -131,7 +132,7 @@ impl Guard {
         }
         let role = context.registry.get(&GroupResource::new(GROUP_NAME, resource), namespace, name).await;
         let role = role.map_err(|status| match status.reason {
-            // Clients know the missing role by the resource of their request.
+            // The message names the missing role by the resource of the request.
             StatusReason::NotFound => Status::not_found(&self.resource(), name),
             _ => status,
         })?;

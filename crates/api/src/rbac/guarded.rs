@@ -1,4 +1,4 @@
-//! The rules of roles and bindings: those of the kind, and what their writers need.
+//! The strategies of roles and bindings: the kind's own, with authorization of the write.
 
 use super::escalation::{self, Guard};
 use crate::plain::PlainStrategy;
@@ -7,7 +7,7 @@ use pintle_rbac::Rbac;
 use pintle_registry::{BoxFuture, RequestContext, Strategy};
 use std::sync::Arc;
 
-/// The rules of a kind with a guard in front: nobody gives what they do not have.
+/// A kind's strategy with the prevention of privilege escalation.
 pub(super) struct Guarded {
     pub(super) rules: PlainStrategy,
     pub(super) guard: Guard,

@@ -1,8 +1,8 @@
-//! The rules of roles: what they allow.
+//! Validates the policy rules of roles.
 
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 
-/// What is wrong with the rules of a role. Those of a namespace cannot be about URLs, which are in none.
+/// Validates the rules of a role. Rules of a namespaced role must not have non-resource URLs.
 pub(super) fn validate_rules(role: &Value, namespaced: bool) -> ErrorList {
     let path = FieldPath::new("rules");
     let rules = role.items_at("rules").iter().enumerate();

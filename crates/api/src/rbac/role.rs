@@ -1,4 +1,4 @@
-//! Permissions in a namespace.
+//! Roles: permissions in a namespace.
 
 mod validation;
 
@@ -9,7 +9,7 @@ use pintle_rbac::Rbac;
 use pintle_registry::Resource;
 use std::sync::Arc;
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource(rbac: &Arc<Rbac>) -> Resource {
     GROUP.namespaced("Role", "roles").ruled(Guarded { rules: RULES, guard: Guard::Role, rbac: rbac.clone() })
 }

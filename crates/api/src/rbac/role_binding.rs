@@ -1,4 +1,4 @@
-//! Who has a role in a namespace.
+//! Role bindings: the users with a role in a namespace.
 
 use super::binding_rules;
 use super::subjects::{role, subjects};
@@ -12,7 +12,7 @@ use pintle_rbac::Rbac;
 use pintle_registry::{Cell, Column, Resource};
 use std::sync::Arc;
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource(rbac: &Arc<Rbac>) -> Resource {
     GROUP.namespaced("RoleBinding", "rolebindings").prints(columns, cells).ruled(Guarded {
         rules: RULES,
@@ -37,7 +37,7 @@ fn cells(binding: &Value, now: Timestamp) -> Vec<Cell> {
     vec![name(binding), role(binding), age(binding, now), users, groups, service_accounts]
 }
 
-/// The kinds of roles that may be given.
+/// The kinds of roles that may be bound.
 const ROLE_KINDS: &[&str] = &["Role", "ClusterRole"];
 
 const RULES: PlainStrategy =

@@ -1,4 +1,4 @@
-//! The conditions that a device waits for before its pod is bound, and those that end the wait.
+//! Validates the conditions that a pod's binding waits for, and those that end the wait.
 
 use super::lists::each;
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt, validation::validate_label_name};
@@ -8,7 +8,7 @@ const CONDITIONS_MAX: usize = 4;
 const WANTED: &str = "bindingConditions";
 const FAILING: &str = "bindingFailureConditions";
 
-/// What is wrong with the conditions of a device: there are both kinds or neither, and none is there twice.
+/// Validates the conditions of a device: both kinds or neither, without duplicates.
 pub(super) fn validate(device: &Value, path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     for field in [WANTED, FAILING] {

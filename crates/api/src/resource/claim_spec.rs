@@ -1,4 +1,4 @@
-//! What is asked for in claims and in templates of claims.
+//! Validates the spec of claims and of claim templates.
 
 use super::{
     configuration::{CONFIG_MAX, validate_configuration, validate_selectors},
@@ -11,14 +11,14 @@ use pintle_machinery::{
     validation::{is_valid_label_value, validate_label_name},
 };
 
-/// The most requests in a claim, and references to them.
+/// The maximum number of requests in a claim, and of references to them.
 pub(super) const REQUESTS_MAX: usize = 32;
 const CONSTRAINTS_MAX: usize = 32;
 const FIRST_AVAILABLE_MAX: usize = 8;
-/// What taints do to pods.
+/// The effects of device taints.
 pub(super) const TAINT_EFFECTS: &[&str] = &["NoExecute", "NoSchedule", "None"];
 
-/// A request is for one device unless it says otherwise. `devices` is the list of requests with all about it.
+/// Defaults each request to one device. `devices` contains the list of requests.
 pub(super) fn set_defaults(devices: Option<&mut Value>) {
     let Some(devices) = devices else { return };
     for request in devices.items_at_mut("requests") {
@@ -42,7 +42,7 @@ fn count(request: &Value) -> i64 {
     request.i64_at("count").unwrap_or_default()
 }
 
-/// What is wrong with the spec of a claim.
+/// Validates the spec of a claim.
 pub(super) fn validate(spec: &Value, path: &FieldPath) -> ErrorList {
     let path = path.child("devices");
     let names = RequestNames::of(spec);
@@ -64,12 +64,12 @@ pub(super) fn validate(spec: &Value, path: &FieldPath) -> ErrorList {
     errors
 }
 
-/// The key of requests and devices.
+/// The key of requests and devices: their name.
 pub(super) fn name_of(item: &Value) -> Value {
     item.str_at("name").into()
 }
 
-/// The requests of a claim by the names that the rest of it knows them by.
+/// The names of a claim's requests, for references in the claim.
 pub(super) struct RequestNames<'a> {
     requests: &'a [Value],
 }
@@ -79,7 +79,7 @@ impl<'a> RequestNames<'a> {
         RequestNames { requests: spec.items_at("devices.requests") }
     }
 
-    /// What is wrong with the `requests` of something that is about some of them.
+    /// Validates the `requests` references of a constraint or configuration.
     pub(super) fn validate_references(&self, holder: &Value, path: &FieldPath) -> ErrorList {
         let references = holder.items_at("requests");
         each_unique(references, REQUESTS_MAX, &path.child("requests"), Value::clone, |name, path| {
@@ -87,7 +87,7 @@ impl<'a> RequestNames<'a> {
         })
     }
 
-    /// What is wrong with the name of a request, or of a request and one of its alternatives.
+    /// Validates a reference to a request, or to one of its alternatives.
     pub(super) fn validate_reference(&self, name: &str, path: &FieldPath) -> ErrorList {
         let unknown = || {
             let detail = "must be the name of a request in the claim or the name of a request and a subrequest \
@@ -108,7 +108,7 @@ impl<'a> RequestNames<'a> {
 
     fn has(&self, segments: &[&str]) -> bool {
         let (Some(name), alternative) = (segments.first(), segments.get(1)) else { return false };
-        // Of two requests with one name, which is wrong elsewhere, the later counts.
+        // Of two requests with one name, an error reported elsewhere, the later counts.
         let Some(request) = self.requests.iter().rfind(|request| request.str_at("name") == *name) else {
             return false;
         };
@@ -140,7 +140,7 @@ fn validate_request(request: &Value, path: &FieldPath) -> ErrorList {
     errors
 }
 
-/// What is wrong with which and how many devices are wanted.
+/// Validates the selection and the number of requested devices.
 fn validate_wanted(request: &Value, path: &FieldPath) -> ErrorList {
     let class = request.str_at("deviceClassName");
     let mut errors = validate_class_name(class, &path.child("deviceClassName"));
@@ -200,7 +200,7 @@ fn validate_constraint(constraint: &Value, names: &RequestNames<'_>, path: &Fiel
         .find_map(|field| Some((field, constraint.at(field)?.as_str().unwrap_or_default())));
     errors.extend(match attribute {
         Some((field, name)) => validate_fully_qualified_name(name, &path.child(field)),
-        // The words are those for both being there, and clients know them.
+        // As in the reference, the message is the one for both fields being set.
         None => vec![FieldError::required(
             path,
             r#"exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set"#,

@@ -1,18 +1,18 @@
-//! Selectors of devices, and parameters for their drivers: what device classes and claims have in common.
+//! Validates selectors of devices and parameters of drivers, in device classes and claims.
 //!
-//! The expressions of selectors are not compiled here; only their length is held to its limit.
+//! The expressions of selectors are not compiled; only their length is limited.
 
 use super::{lists::each, names::validate_driver_name};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 
-/// The most configurations in a list.
+/// The maximum number of configurations in a list.
 pub(super) const CONFIG_MAX: usize = 32;
 const SELECTORS_MAX: usize = 32;
 const EXPRESSION_MAX_LENGTH: usize = 10 * 1024;
-/// The most bytes of parameters that the server does not look into.
+/// The maximum size of opaque parameters, in bytes.
 pub(super) const PARAMETERS_MAX_LENGTH: usize = 10 * 1024;
 
-/// What is wrong with a list of selectors.
+/// Validates a list of selectors.
 pub(super) fn validate_selectors(selectors: &[Value], path: &FieldPath) -> ErrorList {
     each(selectors, SELECTORS_MAX, path, |selector, path| {
         let path = path.child("cel");
@@ -26,7 +26,7 @@ pub(super) fn validate_selectors(selectors: &[Value], path: &FieldPath) -> Error
     })
 }
 
-/// What is wrong with a configuration. Parameters that are stored already may be of any size.
+/// Validates a configuration. Ratcheting: stored parameters may have any size.
 pub(super) fn validate_configuration(config: &Value, stored: bool, path: &FieldPath) -> ErrorList {
     let path = path.child("opaque");
     let Some(opaque) = config.at("opaque") else {
@@ -38,7 +38,7 @@ pub(super) fn validate_configuration(config: &Value, stored: bool, path: &FieldP
     errors
 }
 
-/// What is wrong with an object that the server does not look into.
+/// Validates opaque parameters.
 pub(super) fn validate_raw(raw: Option<&Value>, max_length: usize, path: &FieldPath) -> ErrorList {
     let Some(raw) = raw else {
         return vec![FieldError::required(path, "")];

@@ -1,4 +1,4 @@
-//! Kinds of devices.
+//! Device classes.
 
 mod validation;
 
@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use pintle_machinery::Value;
 use pintle_registry::{Cell, Column, Resource};
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource() -> Resource {
     GROUP.cluster("DeviceClass", "deviceclasses").prints(columns, cells).ruled(RULES)
 }

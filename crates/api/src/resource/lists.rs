@@ -1,9 +1,9 @@
-//! The checks of lists and maps that the kinds of this group share: a limit, and each item on its own.
+//! Validates lists and maps of this group's kinds: their size, and each item.
 
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Map, Value};
 use std::collections::HashSet;
 
-/// The limit, and then what is wrong with each item. Nothing is said of the items of a list that is too long.
+/// Validates the size of a list, and each item. Items of a list that is too long are not validated.
 pub(super) fn each(
     items: &[Value],
     max: usize,
@@ -16,7 +16,7 @@ pub(super) fn each(
     items.iter().enumerate().flat_map(|(index, value)| item(value, &path.index(index))).collect()
 }
 
-/// As [`each`], where no two items may have the same key.
+/// As [`each`], for items with unique keys.
 pub(super) fn each_unique(
     items: &[Value],
     max: usize,
@@ -32,7 +32,7 @@ pub(super) fn each_unique(
     errors
 }
 
-/// An error for each item whose key another had before.
+/// An error for each item with the key of an earlier one.
 pub(super) fn duplicates(items: &[Value], path: &FieldPath, key: impl Fn(&Value) -> Value) -> ErrorList {
     let mut errors = ErrorList::new();
     let mut keys: HashSet<Value> = HashSet::new();
@@ -47,7 +47,7 @@ pub(super) fn duplicates(items: &[Value], path: &FieldPath, key: impl Fn(&Value)
     errors
 }
 
-/// What is wrong with the keys of a map, and with its values, whose paths show keys that are not too long.
+/// Validates the keys and values of a map; paths show keys up to a maximum length.
 pub(super) fn each_entry(
     map: &Map,
     path: &FieldPath,

@@ -1,4 +1,4 @@
-//! The names that occur in the kinds of this group.
+//! Validates the names in this group's kinds.
 
 use crate::field_checks::invalid_each;
 use pintle_machinery::{
@@ -8,17 +8,17 @@ use pintle_machinery::{
 
 pub(super) use crate::core::pod_spec::validate_csi_driver_name as validate_driver_name;
 
-/// The longest name of an attribute or capacity: a domain, a slash and an identifier.
+/// The maximum length of an attribute or capacity name, in bytes: a domain, a slash and an identifier.
 pub(super) const QUALIFIED_NAME_MAX_LENGTH: usize = 63 + 1 + IDENTIFIER_MAX_LENGTH;
 const IDENTIFIER_MAX_LENGTH: usize = 32;
 const POOL_NAME_MAX_LENGTH: usize = 253;
 
-/// The name of a device, a request or a set of counters.
+/// Validates the name of a device, a request or a counter set.
 pub(super) fn validate_label(name: &str, path: &FieldPath) -> ErrorList {
     invalid_each(path, name, is_dns1123_label(name))
 }
 
-/// The name of a device class, which must be there.
+/// Validates the name of a device class, which is required.
 pub(super) fn validate_class_name(name: &str, path: &FieldPath) -> ErrorList {
     if name.is_empty() {
         return vec![FieldError::required(path, "")];
@@ -26,7 +26,7 @@ pub(super) fn validate_class_name(name: &str, path: &FieldPath) -> ErrorList {
     invalid_each(path, name, is_dns1123_subdomain(name))
 }
 
-/// The name of a pool: subdomains between slashes.
+/// Validates the name of a pool: subdomains separated by slashes.
 pub(super) fn validate_pool_name(name: &str, path: &FieldPath) -> ErrorList {
     if name.is_empty() {
         return vec![FieldError::required(path, "")];
@@ -39,7 +39,7 @@ pub(super) fn validate_pool_name(name: &str, path: &FieldPath) -> ErrorList {
     errors
 }
 
-/// The name of an attribute or capacity, with the domain of who defined it or without.
+/// Validates the name of an attribute or capacity, with or without a domain.
 pub(super) fn validate_qualified_name(name: &str, path: &FieldPath) -> ErrorList {
     match name.split('/').collect::<Vec<_>>().as_slice() {
         [name] => validate_identifier(name, path),
@@ -54,12 +54,12 @@ pub(super) fn validate_qualified_name(name: &str, path: &FieldPath) -> ErrorList
             });
             errors
         }
-        // More slashes are let through, as they always were.
+        // As in the reference, further slashes are accepted.
         _ => ErrorList::new(),
     }
 }
 
-/// The name of an attribute or capacity with its domain.
+/// Validates the name of an attribute or capacity with its domain.
 pub(super) fn validate_fully_qualified_name(name: &str, path: &FieldPath) -> ErrorList {
     let mut errors = validate_qualified_name(name, path);
     if !name.contains('/') {
@@ -78,7 +78,7 @@ fn validate_identifier(name: &str, path: &FieldPath) -> ErrorList {
     errors
 }
 
-/// The identifier of a share of a device: a UUID in its usual form.
+/// Validates the identifier of a share of a device: a UUID in its canonical form.
 pub(super) fn validate_share_id(value: Option<&Value>, path: &FieldPath) -> ErrorList {
     let Some(id) = value.map(|value| value.as_str().unwrap_or_default()) else {
         return ErrorList::new();
@@ -96,7 +96,7 @@ pub(super) fn validate_share_id(value: Option<&Value>, path: &FieldPath) -> Erro
 
 const UUID_LENGTH: usize = 36;
 
-/// Whether the text is a UUID in any of its forms, and how it is refused if not.
+/// Requires a UUID in any of its forms; the error is the message.
 fn parse_uuid(text: &str) -> Result<(), String> {
     const URN: &str = "urn:uuid:";
     const MALFORMED: &str = "invalid UUID format";

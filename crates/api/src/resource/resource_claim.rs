@@ -1,4 +1,4 @@
-//! Claims to devices.
+//! Resource claims: requests for devices.
 
 mod status;
 mod validation;
@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use pintle_machinery::{Value, ValueExt};
 use pintle_registry::{Cell, Column, Resource};
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource() -> Resource {
     GROUP
         .namespaced("ResourceClaim", "resourceclaims")

@@ -1,4 +1,4 @@
-//! Templates of claims to devices.
+//! Templates of resource claims.
 
 mod validation;
 
@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use pintle_machinery::{Value, ValueExt};
 use pintle_registry::{Cell, Column, Resource};
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource() -> Resource {
     GROUP.namespaced("ResourceClaimTemplate", "resourceclaimtemplates").prints(columns, cells).ruled(RULES)
 }

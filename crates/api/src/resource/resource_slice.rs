@@ -1,4 +1,4 @@
-//! The devices of a driver, some at a time.
+//! Resource slices: a part of the devices of a driver.
 
 mod capacity;
 mod device;
@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use pintle_machinery::Value;
 use pintle_registry::{Cell, Column, Resource, SelectableField};
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource() -> Resource {
     GROUP
         .cluster("ResourceSlice", "resourceslices")

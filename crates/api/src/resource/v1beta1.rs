@@ -1,5 +1,5 @@
-//! The way between the first beta of the group and its stable version. In the beta what a request for exactly one class
-//! of devices says stands in the request itself, and what a device is in a member `basic`.
+//! Converts between the first beta of the group and its stable version. In the beta the fields of a request for exactly
+//! one class are in the request itself, and those of a device in a member `basic`.
 
 use crate::declare::with_api_version;
 use pintle_machinery::{Map, Value, ValueExt};
@@ -23,7 +23,7 @@ pub(super) const TEMPLATE: Conversion = Conversion {
 /// The conversion of slices.
 pub(super) const SLICE: Conversion = Conversion { to_storage: slice_to_v1, from_storage: slice_from_v1 };
 
-/// The members of a request that belong to one for exactly one class.
+/// The members of a request for exactly one class.
 const EXACT: [&str; 7] =
     ["deviceClassName", "selectors", "allocationMode", "count", "adminAccess", "tolerations", "capacity"];
 
@@ -39,7 +39,7 @@ fn request_to_v1(request: &mut Map) {
         .filter_map(|name| Some(((*name).to_owned(), request.remove(*name)?)))
         .filter(|(_, value)| !is_zero(value))
         .collect();
-    // One that names no alternatives is for one class, though it names none yet: validation tells what is missing.
+    // A request without alternatives is for exactly one class, even if the class is missing: validation reports that.
     let has_alternatives = request.get("firstAvailable").is_some_and(|alternatives| !is_zero(alternatives));
     if !exact.is_empty() || !has_alternatives {
         request.insert("exactly".to_owned(), Value::Object(exact));
@@ -55,7 +55,7 @@ fn request_from_v1(request: &mut Map) {
 fn slice_to_v1(slice: Value) -> Value {
     let mut slice = with_api_version(slice, V1);
     if let Some(spec) = slice.at_mut("spec").and_then(Value::as_object_mut) {
-        // Neither was a pointer: the zero is the same as nothing.
+        // Neither field was a pointer: zero is the same as absent.
         for name in ["nodeName", "allNodes"] {
             if spec.get(name).is_some_and(is_zero) {
                 spec.remove(name);
@@ -81,7 +81,7 @@ fn slice_from_v1(slice: Value) -> Value {
     slice
 }
 
-/// Whether it is the zero of its type in Go.
+/// Whether a value is the zero value of its Go type.
 fn is_zero(value: &Value) -> bool {
     match value {
         Value::Null => true,

@@ -1,4 +1,4 @@
-//! Drivers of storage.
+//! CSI drivers.
 
 mod strategy;
 
@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use pintle_machinery::{Value, ValueExt};
 use pintle_registry::{Cell, Column, Resource};
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource() -> Resource {
     GROUP.cluster("CSIDriver", "csidrivers").prints(columns, cells).ruled(strategy::CsiDriverStrategy)
 }

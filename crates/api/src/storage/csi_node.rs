@@ -1,4 +1,4 @@
-//! The drivers of a node.
+//! CSI nodes: the drivers of a node.
 
 mod strategy;
 
@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use pintle_machinery::Value;
 use pintle_registry::{Cell, Column, Resource};
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource() -> Resource {
     GROUP.cluster("CSINode", "csinodes").prints(columns, cells).ruled(strategy::CsiNodeStrategy)
 }

@@ -1,4 +1,4 @@
-//! How much storage is left where.
+//! Storage capacities by class and topology.
 
 mod strategy;
 
@@ -6,7 +6,7 @@ use super::GROUP;
 use crate::declare::Declare;
 use pintle_registry::Resource;
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource() -> Resource {
     GROUP.namespaced("CSIStorageCapacity", "csistoragecapacities").ruled(strategy::CapacityStrategy)
 }

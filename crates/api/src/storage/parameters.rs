@@ -1,4 +1,4 @@
-//! What kinds of storage and of performance say alike: a driver, and parameters for it.
+//! Validates the driver and its parameters in storage classes and volume attributes classes.
 
 use crate::field_checks::invalid_each;
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Map, Value, validation::is_qualified_name};
@@ -6,7 +6,7 @@ use pintle_machinery::{ErrorList, FieldError, FieldPath, Map, Value, validation:
 const MAX_COUNT: usize = 512;
 const MAX_SIZE: usize = 256 * 1024;
 
-/// What is wrong with the name of a driver.
+/// Validates the name of a driver.
 pub(super) fn validate_driver(name: &str, path: &FieldPath) -> ErrorList {
     if name.is_empty() {
         return vec![FieldError::required(path, "")];
@@ -15,7 +15,7 @@ pub(super) fn validate_driver(name: &str, path: &FieldPath) -> ErrorList {
     invalid_each(path, &name, is_qualified_name(&name))
 }
 
-/// What is wrong with parameters.
+/// Validates parameters.
 pub(super) fn validate(parameters: &Map, path: &FieldPath) -> ErrorList {
     if parameters.len() > MAX_COUNT {
         return vec![FieldError::too_long(path, MAX_COUNT)];
@@ -30,12 +30,12 @@ pub(super) fn validate(parameters: &Map, path: &FieldPath) -> ErrorList {
     errors
 }
 
-/// The bytes in keys and values.
+/// The total size of keys and values, in bytes.
 pub(super) fn size(texts: &Map) -> usize {
     texts.iter().map(|(key, value)| key.len() + value.as_str().map_or(0, str::len)).sum()
 }
 
-/// What is wrong with a change of a field that must stay.
+/// Validates an immutable field.
 pub(super) fn validate_kept(object: &Value, old: &Value, field: &str) -> ErrorList {
     let (new, old) = (crate::rules::value_at(object, field), crate::rules::value_at(old, field));
     pintle_machinery::validation::validate_immutable_field(new, old, &FieldPath::new(field))

@@ -1,4 +1,4 @@
-//! Volumes attached to nodes.
+//! Volume attachments: volumes attached to nodes.
 
 mod strategy;
 
@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use pintle_machinery::Value;
 use pintle_registry::{Cell, Column, Resource};
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource() -> Resource {
     GROUP
         .cluster("VolumeAttachment", "volumeattachments")

@@ -1,4 +1,4 @@
-//! Kinds of performance that volumes can be switched between.
+//! Volume attributes classes: performance classes between which volumes can switch.
 
 mod strategy;
 
@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use pintle_machinery::Value;
 use pintle_registry::{Cell, Column, Resource};
 
-/// The declaration.
+/// The declaration of the resource.
 pub fn resource() -> Resource {
     GROUP
         .cluster("VolumeAttributesClass", "volumeattributesclasses")

@@ -1,4 +1,4 @@
-//! The rules of controller revisions.
+//! The strategy of controller revisions.
 
 use crate::rules;
 use pintle_machinery::{

@@ -1,5 +1,4 @@
-//! The rules of daemon sets. The number of the template's changes lives on in an annotation, where older clients look
-//! for it.
+//! The strategy of daemon sets. The count of template changes is kept in an annotation, where older clients read it.
 
 use crate::{rules, workload};
 use pintle_machinery::{
@@ -29,7 +28,7 @@ impl Strategy for DaemonSetStrategy {
             object.set_default("spec.updateStrategy.rollingUpdate.maxSurge", 0);
         }
         object.set_default("spec.revisionHistoryLimit", 10);
-        // The counter is a field of its own in other versions, and so in every object: whoever writes one owns it.
+        // Other versions have a field for the counter, so every object has it, and its writer owns it.
         set_template_generation(object, template_generation(object));
     }
 
@@ -73,7 +72,7 @@ impl Strategy for DaemonSetStrategy {
     }
 }
 
-/// Of `status`.
+/// The strategy of the `status` subresource.
 pub(super) struct StatusStrategy;
 
 impl Strategy for StatusStrategy {

@@ -1,4 +1,4 @@
-//! The rules of deployments.
+//! The strategy of deployments.
 
 use crate::{rules, workload};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
@@ -44,7 +44,7 @@ impl Strategy for DeploymentStrategy {
         warnings
     }
 
-    /// Annotations belong to the wanted state: controllers copy them to replica sets.
+    /// A change of annotations increments the generation: controllers copy them to replica sets.
     fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
         rules::keep(object, old, "status");
         workload::drop_disabled_template_fields(object, Some(old));
@@ -68,7 +68,7 @@ impl Strategy for DeploymentStrategy {
     }
 }
 
-/// Of `status`.
+/// The strategy of the `status` subresource.
 pub(super) struct StatusStrategy;
 
 impl Strategy for StatusStrategy {

@@ -1,4 +1,4 @@
-//! How deployments print.
+//! The table columns of deployments.
 
 use crate::printing::{
     age, column, container_cells, container_columns, integer, label_selector, name, selector_column,

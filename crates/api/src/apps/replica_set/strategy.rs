@@ -1,4 +1,4 @@
-//! The rules of replica sets.
+//! The strategy of replica sets.
 
 use crate::{rules, workload};
 use pintle_machinery::{ErrorList, Value, ValueExt};
@@ -56,7 +56,7 @@ impl Strategy for ReplicaSetStrategy {
     }
 }
 
-/// Of `status`.
+/// The strategy of the `status` subresource.
 pub(super) struct StatusStrategy;
 
 impl Strategy for StatusStrategy {
@@ -79,7 +79,7 @@ impl Strategy for StatusStrategy {
     }
 }
 
-/// The status that replica sets and replication controllers share.
+/// Validates the status of replica sets and replication controllers.
 pub(crate) fn validate_status(object: &Value) -> ErrorList {
     const OVER_REPLICAS: &str = "cannot be greater than status.replicas";
     let mut errors = workload::validate_status_counts(

@@ -1,4 +1,4 @@
-//! How replica sets print.
+//! The table columns of replica sets.
 
 use crate::printing::{
     age, container_cells, container_columns, integer, integers, label_selector, name, selector_column,

@@ -1,4 +1,4 @@
-//! The rules of stateful sets.
+//! The strategy of stateful sets.
 
 use crate::core::pod_template::PodValidationOptions;
 use crate::{resource_list, rules, workload};
@@ -10,7 +10,7 @@ use pintle_registry::{RequestContext, Strategy};
 use serde_json::json;
 use std::collections::HashSet;
 
-/// What an update may change.
+/// The fields that an update may change.
 const MUTABLE: [&str; 7] = [
     "replicas",
     "ordinals",
@@ -23,7 +23,7 @@ const MUTABLE: [&str; 7] = [
 const IMMUTABLE: &str = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', \
                          'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and \
                          'minReadySeconds' are forbidden";
-/// A field of a feature that is off.
+/// A field of a disabled feature.
 const MAX_UNAVAILABLE: &str = "spec.updateStrategy.rollingUpdate.maxUnavailable";
 
 pub(super) struct StatefulSetStrategy;
@@ -101,7 +101,7 @@ impl Strategy for StatefulSetStrategy {
         warnings
     }
 }
-/// Of `status`.
+/// The strategy of the `status` subresource.
 pub(super) struct StatusStrategy;
 
 impl Strategy for StatusStrategy {
@@ -147,7 +147,7 @@ impl Strategy for StatusStrategy {
     }
 }
 
-/// What is checked besides what always is.
+/// The optional checks.
 #[derive(Clone, Copy)]
 struct Checks {
     service_name: bool,
@@ -173,7 +173,7 @@ fn history_warning(object: &Value) -> Option<String> {
 
 fn validate_spec_update(object: &Value, old: &Value) -> ErrorList {
     let options = workload::template_options(object, Some(old));
-    // What cannot change may stay as invalid as it was stored.
+    // Ratcheting: immutable fields may stay as invalid as they were stored.
     let mut checks = Checks { service_name: false, template: true };
     checks.template = validate_spec(old, &options, checks).is_empty();
     let mut errors = validate_spec(object, &options, checks);
@@ -231,13 +231,13 @@ fn validate_spec(object: &Value, options: &PodValidationOptions, checks: Checks)
     errors
 }
 
-/// The set with the template as the controller will make pods of it: with a volume for each claim, and with the host
-/// name and subdomain that it sets itself.
+/// Returns the set with the template in the controller's form: with a volume for each claim, and with the host name and
+/// subdomain that the controller sets.
 fn with_claimed_volumes(object: &Value) -> Value {
     let mut template = rules::value_at(object, "spec.template").clone();
     template.remove_at("spec.subdomain");
     template.remove_at("spec.hostname");
-    // Of several with one name, the last counts.
+    // Of several claims with one name, the last counts.
     let mut claimed: HashSet<&str> = HashSet::new();
     let names = object.items_at("spec.volumeClaimTemplates").iter().rev();
     let names = names.map(|claim| claim.str_at("metadata.name")).filter(|name| claimed.insert(*name));

@@ -56,7 +56,7 @@ fn reviews_ask_for_one_thing_of_somebody() {
     assert_eq!(validate_metadata(&local, false).len(), 1);
 }
 
-/// Notes what it is asked, and says no for a reason.
+/// Records the attributes, and denies with a reason.
 #[derive(Default)]
 struct Listens(Mutex<String>);
 

@@ -1,6 +1,6 @@
-//! The way between the two versions of an autoscaler. The first version knows the use of CPU only; all else that the
-//! second has travels in annotations of the first, in the shapes that its alpha once had, so that nothing is lost on the
-//! way and back.
+//! Converts autoscalers between the two versions. The first version has only the CPU utilization; the other fields of
+//! the second are kept in annotations of the first, in the form of its former alpha, so that a round trip loses
+//! nothing.
 
 mod metrics;
 
@@ -19,7 +19,7 @@ const TOLERANCES: [&str; 2] = [
     "autoscaling.alpha.kubernetes.io/scale-up-tolerance",
 ];
 
-/// The fields of scaling rules as the annotation has them, which are Go's names of them.
+/// The fields of scaling rules with their names in the annotation, which are Go's.
 const RULE_FIELDS: [(&str, &str); 4] = [
     ("StabilizationWindowSeconds", "stabilizationWindowSeconds"),
     ("SelectPolicy", "selectPolicy"),
@@ -46,7 +46,7 @@ fn to_v2(mut autoscaler: Value) -> Value {
         }));
     }
     match metrics.is_empty() {
-        // The first version has no default of its own: it counts on this one, which knows all metrics.
+        // The first version has no default of its own and relies on this one.
         true => set_default_metrics(&mut autoscaler),
         false => autoscaler.set("spec.metrics", metrics),
     }
@@ -193,7 +193,7 @@ fn read_behavior(text: &Value) -> Value {
     behavior
 }
 
-/// A member whatever its case, as Go reads them.
+/// A member by name, case-insensitively, as Go decodes it.
 fn member<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
     let mut members = object.as_object()?.iter();
     let (_, value) = members.find(|(own, value)| own.eq_ignore_ascii_case(name) && !value.is_null())?;

@@ -1,4 +1,4 @@
-//! The rules of autoscalers, on the second version. They have no generation.
+//! The strategy of autoscalers, on the second version. They have no generation.
 
 use super::validation;
 use crate::rules;
@@ -44,7 +44,7 @@ impl Strategy for HorizontalPodAutoscalerStrategy {
     }
 }
 
-/// Scales by processor time when nothing else is asked for.
+/// Defaults the metrics to CPU utilization.
 pub(super) fn set_default_metrics(object: &mut Value) {
     if object.items_at("spec.metrics").is_empty() {
         object.set(
@@ -60,7 +60,7 @@ pub(super) fn set_default_metrics(object: &mut Value) {
     }
 }
 
-/// Of `status`.
+/// The strategy of the `status` subresource.
 pub(super) struct StatusStrategy;
 
 impl Strategy for StatusStrategy {
@@ -84,8 +84,8 @@ impl Strategy for StatusStrategy {
     }
 }
 
-/// A behavior that says anything says everything. How long to wait before scaling down stays open: the controller has a
-/// flag for that.
+/// Defaults all fields of a behavior that is present, except the stabilization window for scaling down, which is a flag
+/// of the controller.
 fn set_behavior_defaults(object: &mut Value) {
     object.set_default("spec.behavior.scaleUp.stabilizationWindowSeconds", 0);
     object.set_default(

@@ -1,4 +1,4 @@
-//! What is wrong with an autoscaler.
+//! Validates an autoscaler.
 
 use crate::{field_checks, resource_list, rules};
 use pintle_machinery::{
@@ -8,7 +8,7 @@ use pintle_machinery::{
 
 const MAX_PERIOD_SECONDS: i64 = 1800;
 const MAX_STABILIZATION_SECONDS: i64 = 3600;
-/// The sources of metrics, by the type that names them, sorted as messages list them.
+/// The sources of metrics, by their type name, sorted as in messages.
 const SOURCES: [(&str, &str); 5] = [
     ("ContainerResource", "containerResource"),
     ("External", "external"),
@@ -16,10 +16,10 @@ const SOURCES: [(&str, &str); 5] = [
     ("Pods", "pods"),
     ("Resource", "resource"),
 ];
-/// The same in the order in which they are looked at.
+/// The sources in the order of validation.
 const CHECKED: [&str; 5] = ["object", "external", "pods", "resource", "containerResource"];
 
-/// How strict a reference's API version is read.
+/// The strictness for a reference's API version.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ApiVersion {
     NeedsGroup,
@@ -32,7 +32,7 @@ pub(super) fn validate_spec(object: &Value, old: Option<&Value>) -> ErrorList {
     let mut errors = ErrorList::new();
     let min = object.i64_at("spec.minReplicas");
     let max = object.i64_at("spec.maxReplicas").unwrap_or_default();
-    // Who could scale to zero once may go on.
+    // Ratcheting: an autoscaler that could scale to zero before still may.
     let lowest = if old.and_then(|old| old.i64_at("spec.minReplicas")) == Some(0) { 0 } else { 1 };
     if let Some(min) = min.filter(|min| *min < lowest) {
         let detail = format!("must be greater than or equal to {lowest}");

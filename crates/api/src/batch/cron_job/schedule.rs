@@ -1,4 +1,4 @@
-//! Schedules in cron's notation: minute, hour, day of month, month, day of week; or `@hourly` and the like
+//! Validates schedules in cron's notation: minute, hour, day of month, month, day of week; or `@hourly` and similar
 //! (<https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/#schedule-syntax>).
 
 /// A field's bounds and the names of its values.
@@ -34,7 +34,7 @@ const FIELDS: [Bounds; 5] = [
 const DESCRIPTORS: [&str; 8] =
     ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly", "@every"];
 
-/// What is wrong with a schedule, if anything.
+/// Validates a schedule.
 pub(super) fn check(schedule: &str) -> Result<(), String> {
     if schedule.is_empty() {
         return Err("empty spec string".to_owned());

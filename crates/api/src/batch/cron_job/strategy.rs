@@ -1,4 +1,4 @@
-//! The rules of cron jobs.
+//! The strategy of cron jobs.
 
 use super::schedule;
 use crate::batch::job::spec;
@@ -92,7 +92,7 @@ impl Strategy for CronJobStrategy {
     }
 }
 
-/// Of `status`.
+/// The strategy of the `status` subresource.
 pub(super) struct StatusStrategy;
 
 impl Strategy for StatusStrategy {

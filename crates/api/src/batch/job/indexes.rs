@@ -1,4 +1,4 @@
-//! Indexes of an indexed job as text: `0-2,4`.
+//! Parses the indexes of an indexed job: `0-2,4`.
 
 /// Counts the indexes in a text; all must be below `completions`, and in order.
 pub(super) fn count(text: &str, completions: i64) -> Result<i64, String> {
@@ -13,7 +13,7 @@ pub(super) fn count(text: &str, completions: i64) -> Result<i64, String> {
     Ok(total)
 }
 
-/// The lowest index that is in both texts, whatever else is wrong with them.
+/// The lowest index in both texts, ignoring their errors.
 pub(super) fn overlap(one: &str, other: &str, completions: i64) -> Option<i64> {
     let intervals = |text: &str| -> Vec<(i64, i64)> {
         text.split(',').filter_map(|interval| parse_interval(interval, completions).ok()).collect()

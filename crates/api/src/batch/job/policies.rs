@@ -1,4 +1,4 @@
-//! When a job counts as failed or succeeded before its pods have all ended.
+//! Validates the policies by which a job fails or succeeds before all its pods have ended.
 
 use super::indexes;
 use crate::{field_checks, rules};
@@ -15,7 +15,7 @@ const ACTIONS: [&str; 4] = ["Count", "FailIndex", "FailJob", "Ignore"];
 const OPERATORS: [&str; 2] = ["In", "NotIn"];
 const STATUSES: [&str; 3] = ["False", "True", "Unknown"];
 
-/// `podFailurePolicy`.
+/// Validates `podFailurePolicy`.
 pub(super) fn validate_pod_failure_policy(spec: &Value, path: &FieldPath) -> ErrorList {
     let rules = spec.items_at("podFailurePolicy.rules");
     let path = path.child("rules");
@@ -118,7 +118,7 @@ fn validate_conditions(patterns: &[Value], path: &FieldPath) -> ErrorList {
     errors
 }
 
-/// `successPolicy`, of a job that is indexed.
+/// Validates `successPolicy` of an indexed job.
 pub(super) fn validate_success_policy(spec: &Value, path: &FieldPath) -> ErrorList {
     let rules = spec.items_at("successPolicy.rules");
     let path = path.child("rules");

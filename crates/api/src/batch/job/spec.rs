@@ -1,4 +1,4 @@
-//! What a job is to do; templates of jobs in cron jobs have the same.
+//! Validates the spec of jobs, and of job templates in cron jobs.
 
 use super::policies::{validate_pod_failure_policy, validate_success_policy};
 use crate::core::pod_template::{self, PodValidationOptions};
@@ -10,12 +10,12 @@ use pintle_machinery::{
 const MAX_INDEXED_PARALLELISM: i64 = 100_000;
 const MAX_FAILED_INDEXES: i64 = 100_000;
 const MAX_MANAGED_BY_LENGTH: usize = 63;
-/// Beyond this many completions the failed indexes could get too many to store.
+/// The number of completions above which the failed indexes may become too many to store.
 const MANY_COMPLETIONS: i64 = 100_000;
 const MAX_PARALLELISM_OF_MANY: i64 = 10_000;
 const MAX_FAILED_INDEXES_OF_MANY: i64 = 10_000;
 
-/// What is wrong with a job's `spec`, but for its selector.
+/// Validates a job's `spec`, but for its selector.
 pub(crate) fn validate(spec: &Value, path: &FieldPath, options: &PodValidationOptions) -> ErrorList {
     let mut errors = ErrorList::new();
     for name in [
@@ -141,7 +141,7 @@ fn validate_pod_replacement_policy(spec: &Value, path: &FieldPath) -> ErrorList 
     field_checks::supported(policy, supported, path)
 }
 
-/// Pods of a job end.
+/// Requires pods that end.
 fn validate_restart_policy(spec: &Value, path: &FieldPath) -> ErrorList {
     match spec.str_at("template.spec.restartPolicy") {
         "" | "Always" => vec![FieldError::required(path, "valid values: \"OnFailure\", \"Never\"")],
@@ -154,7 +154,7 @@ fn validate_restart_policy(spec: &Value, path: &FieldPath) -> ErrorList {
     }
 }
 
-/// What the author of a job should know.
+/// Warnings about the spec.
 pub(crate) fn warnings(spec: &Value, old: Option<&Value>, path: &FieldPath) -> Vec<String> {
     let mut warnings = Vec::new();
     let number = |name: &str| spec.i64_at(name).unwrap_or_default();
@@ -173,7 +173,7 @@ pub(crate) fn warnings(spec: &Value, old: Option<&Value>, path: &FieldPath) -> V
     warnings
 }
 
-/// Defaults within the failure policy.
+/// Defaults the failure policy.
 pub(crate) fn set_failure_policy_defaults(spec: &mut Value) {
     for rule in spec.items_at_mut("podFailurePolicy.rules") {
         for pattern in rule.items_at_mut("onPodConditions") {

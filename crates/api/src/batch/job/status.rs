@@ -1,5 +1,4 @@
-//! What a job's status may say. Old statuses may hold what new rules forbid, so most of them look only at what a write
-//! changes.
+//! Validates a job's status. Old statuses may violate newer rules, so most rules apply only to changed fields.
 
 use super::{indexes, spec::is_indexed};
 use crate::rules;
@@ -11,7 +10,7 @@ const FAILED: &str = "Failed";
 const FAILURE_TARGET: &str = "FailureTarget";
 const SUCCESS_CRITERIA_MET: &str = "SuccessCriteriaMet";
 
-/// A change of a job's status.
+/// An update of a job's status.
 pub(super) struct StatusUpdate<'a> {
     pub(super) object: &'a Value,
     pub(super) old: &'a Value,
@@ -226,7 +225,7 @@ impl StatusUpdate<'_> {
         errors
     }
 
-    /// What never goes back.
+    /// Rejects reversals of monotonic fields.
     fn validate_kept(&self) -> ErrorList {
         let mut errors = ErrorList::new();
         for condition in [FAILED, COMPLETE, FAILURE_TARGET] {
@@ -236,7 +235,7 @@ impl StatusUpdate<'_> {
             }
         }
         let old_number = |name: &str| self.old.i64_at(&format!("status.{name}")).unwrap_or_default();
-        // An indexed job may shrink with its parallelism, and then takes back what succeeded.
+        // An indexed job may shrink with its parallelism, and then drops its succeeded indexes.
         let may_shrink = is_indexed(rules::value_at(self.object, "spec"))
             && self.object.at("spec.completions") == self.object.at("spec.parallelism");
         for (name, kept) in [("failed", true), ("succeeded", !may_shrink)] {
@@ -273,7 +272,7 @@ impl StatusUpdate<'_> {
     }
 }
 
-/// Whether a condition holds.
+/// Whether a condition is true.
 pub(super) fn is_true(object: &Value, condition: &str) -> bool {
     has_status(object, condition, "True")
 }

@@ -1,5 +1,5 @@
-//! The rules of jobs. A job finds its pods by a selector and labels that are made from its uid, unless its author takes
-//! that on.
+//! The strategy of jobs. A job selects its pods by labels generated from its uid, unless its spec sets a manual
+//! selector.
 
 use super::{spec, status::StatusUpdate, status::is_true};
 use crate::{rules, workload};
@@ -17,7 +17,7 @@ use serde_json::json;
 
 const CONTROLLER_UID: &str = "batch.kubernetes.io/controller-uid";
 const JOB_NAME: &str = "batch.kubernetes.io/job-name";
-/// The same from before they had a prefix.
+/// The form of the label before it had a prefix.
 const LEGACY_CONTROLLER_UID: &str = "controller-uid";
 const LEGACY_JOB_NAME: &str = "job-name";
 const TEMPLATE_LABELS: &str = "spec.template.metadata.labels";
@@ -93,7 +93,7 @@ impl Strategy for JobStrategy {
         Vec::new()
     }
 
-    /// A job without labels shows those of its template, which was given its own on the way.
+    /// A job without labels gets those of its template, including the generated ones.
     fn canonicalize(&self, object: &mut Value) {
         self.set_defaults(object);
     }
@@ -114,7 +114,7 @@ impl Strategy for JobStrategy {
     }
 }
 
-/// Of `status`.
+/// The strategy of the `status` subresource.
 pub(super) struct StatusStrategy;
 
 impl Strategy for StatusStrategy {
@@ -139,7 +139,7 @@ impl Strategy for StatusStrategy {
 
 fn generate_selector(object: &mut Value) {
     let (name, uid) = (object.name().to_owned(), object.uid().to_owned());
-    // Labels that came from the template follow it.
+    // Labels copied from the template follow its changes.
     let own = object.map_at("metadata.labels");
     let follow = !own.is_empty() && own == object.map_at(TEMPLATE_LABELS);
     let labels = object.object_at_mut(TEMPLATE_LABELS);
@@ -179,7 +179,7 @@ fn validate_generated_selector(object: &Value, old: Option<&Value>) -> ErrorList
         errors.push(FieldError::required(&FieldPath::new("metadata.uid"), ""));
     }
     let mut expected = vec![(LEGACY_CONTROLLER_UID, object.uid()), (LEGACY_JOB_NAME, object.name())];
-    // Jobs from before the prefix stay without it.
+    // Jobs from before the prefix keep the old label.
     let had = |label: &str| old.is_none_or(|old| old.map_at(TEMPLATE_LABELS).contains_key(label));
     if had(JOB_NAME) && had(CONTROLLER_UID) {
         expected.extend([(CONTROLLER_UID, object.uid()), (JOB_NAME, object.name())]);
@@ -242,7 +242,7 @@ fn validate_kept(object: &Value, old: &Value) -> ErrorList {
     errors
 }
 
-/// An indexed job may grow and shrink with its parallelism.
+/// Validates completions: an indexed job may change them together with its parallelism.
 fn validate_completions(object: &Value, old: &Value) -> ErrorList {
     let path = FieldPath::new("spec.completions");
     let (new, stored) = (rules::value_at(object, path.as_str()), rules::value_at(old, path.as_str()));
@@ -255,7 +255,8 @@ fn validate_completions(object: &Value, old: &Value) -> ErrorList {
     vec![FieldError::invalid(&path, new.clone(), "can only be modified in tandem with spec.parallelism")]
 }
 
-/// While a job is suspended and none of its pods runs, a queue may decide where they go and what they get.
+/// Validates the template: while a job is suspended without running pods, its scheduling fields and resources may
+/// change.
 fn validate_template_kept(object: &Value, old: &Value) -> ErrorList {
     let suspended = old.bool_at("spec.suspend");
     let stands_still = old.at("status.startTime").is_none() || is_true(old, "Suspended");

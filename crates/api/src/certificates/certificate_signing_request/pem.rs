@@ -1,5 +1,5 @@
-//! The PEM blocks that requests and their answers are made of. Requests are signed by the key that they are for; whose the
-//! certificates of answers are, nobody asks here.
+//! Validates the PEM blocks of requests and of issued certificates. A request must be signed by its own key; the issuer
+//! of a certificate is not checked here.
 
 use super::signature;
 use pintle_machinery::error_list::quote;
@@ -10,7 +10,7 @@ use x509_parser::{
 const REQUEST: &str = "CERTIFICATE REQUEST";
 const CERTIFICATE: &str = "CERTIFICATE";
 
-/// Whether the first block is a request for a certificate, and signed.
+/// Requires that the first block is a signed certificate request.
 pub(super) fn check_request(data: &[u8]) -> Result<(), String> {
     let first = Pem::iter_from_buffer(data).find_map(Result::ok).filter(|block| block.label == REQUEST);
     let Some(block) = first else {
@@ -23,7 +23,7 @@ pub(super) fn check_request(data: &[u8]) -> Result<(), String> {
     }
 }
 
-/// Whether all blocks are certificates, of which there is one at least; nothing at all is right too.
+/// Requires that all blocks are certificates, and that there is at least one; empty data is valid too.
 pub(super) fn check_certificates(data: &[u8]) -> Result<(), String> {
     if data.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Whether a request for a certificate is signed by the key that it is for. The words are those of Go's `crypto/x509`.
+//! Verifies the signature of a certificate request by its own key, with the messages of Go's `crypto/x509`.
 
 use p521::ecdsa::{
     DerSignature, VerifyingKey,
@@ -18,10 +18,10 @@ const ECDSA: &str = "x509: ECDSA verification failure";
 const EDWARDS: &str = "x509: Ed25519 verification failure";
 const UNKNOWN: &str = "x509: cannot verify signature: algorithm unimplemented";
 
-/// Checks the signature of a request.
+/// Verifies the signature of a request.
 ///
 /// # Errors
-/// Why it does not hold.
+/// The message when the signature is invalid or of an unsupported kind.
 pub(super) fn check(request: &X509CertificationRequest<'_>) -> Result<(), String> {
     let key = &request.certification_request_info.subject_pki;
     let key_type = key.algorithm.algorithm.to_id_string();

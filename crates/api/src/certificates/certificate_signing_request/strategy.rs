@@ -1,4 +1,5 @@
-//! The rules of requests for certificates: who asks is not for them to say, and approval and issue are written apart.
+//! The strategies of certificate signing requests: the server sets the requesting user, and approval and issue have
+//! subresources.
 
 use super::validation::{Part, validate, validate_update};
 use crate::rules::keep;
@@ -7,10 +8,10 @@ use pintle_registry::{RequestContext, Strategy};
 use serde_json::json;
 use std::collections::HashMap;
 
-/// The conditions that only approvers set.
+/// The conditions that only the `approval` subresource sets.
 const APPROVALS: [&str; 2] = ["Approved", "Denied"];
 
-/// The rules of the request itself, which never changes once it is made.
+/// The strategy of the request itself, which is immutable after creation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CertificateSigningRequestStrategy;
 
@@ -55,7 +56,7 @@ impl Strategy for CertificateSigningRequestStrategy {
     }
 }
 
-/// The rules of the status: the certificate and what became of the request, but no approval.
+/// The strategy of the `status` subresource: the certificate and conditions other than approval.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StatusStrategy;
 
@@ -85,7 +86,7 @@ impl Strategy for StatusStrategy {
     }
 }
 
-/// The rules of approval: conditions alone.
+/// The strategy of the `approval` subresource: conditions only.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ApprovalStrategy;
 
@@ -110,10 +111,10 @@ impl Strategy for ApprovalStrategy {
     }
 }
 
-/// Conditions without times are of now; one that held already keeps the time since when.
+/// Sets missing times of conditions to now; a condition that already had its status keeps its transition time.
 fn set_times(context: &RequestContext<'_>, object: &mut Value, old: &Value) {
     let now = meta::format_time(context.now);
-    // The first of those with the same type and status counts.
+    // Of several conditions with the same type and status the first counts.
     let mut held: HashMap<(&str, &str), &str> = HashMap::new();
     for condition in old.items_at("status.conditions") {
         let key = (condition.str_at("type"), condition.str_at("status"));

@@ -1,6 +1,6 @@
-//! What holds for requests for certificates, and for what is said of them.
+//! Validates certificate signing requests, their approval and their status.
 //!
-//! An update may keep what was let through before there was a rule against it.
+//! Ratcheting: an update may keep values that were accepted before a rule existed.
 
 use super::pem::{check_certificates, check_request};
 use crate::{field_checks::required, rules};
@@ -44,23 +44,23 @@ const USAGES: &[&str] = &[
     "timestamping",
 ];
 
-/// Which part of a request an update is about.
+/// The part of a request that an update changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
-    /// Its metadata.
+    /// The metadata.
     Main,
-    /// What approvers say.
+    /// The approval.
     Approval,
-    /// What signers say.
+    /// The status.
     Status,
 }
 
-/// What is wrong with a new request.
+/// Validates a new request.
 pub(super) fn validate(request: &Value) -> ErrorList {
     validate_since(request, None)
 }
 
-/// What is wrong with a change of a part of a request.
+/// Validates an update of a part of a request.
 pub(super) fn validate_update(request: &Value, old: &Value, part: Part) -> ErrorList {
     let mut errors = validate_since(request, Some(old));
     let path = FieldPath::new("status").child("conditions");
@@ -167,7 +167,7 @@ fn validate_usages(request: &Value, old: Option<&Value>, path: &FieldPath) -> Er
     errors
 }
 
-/// The items that stand in a list a second time.
+/// The items of a list that repeat an earlier one, with their positions.
 fn repeated(items: &[Value]) -> Vec<(usize, &Value)> {
     let mut seen = HashSet::new();
     items.iter().enumerate().filter(|(_, item)| !seen.insert(*item)).collect()
@@ -200,7 +200,7 @@ fn validate_signer_name(name: &str, path: &FieldPath) -> ErrorList {
     errors
 }
 
-/// What is wrong with the first label that is wrong.
+/// Validates the labels of a segment and reports the first faulty one.
 fn validate_labels(segment: &str, check: fn(&str) -> Vec<String>, path: &FieldPath) -> ErrorList {
     let wrong = segment.split('.').map(|label| (label, check(label))).find(|(_, wrong)| !wrong.is_empty());
     let (label, messages) = wrong.unwrap_or_default();
@@ -248,7 +248,7 @@ fn validate_conditions(request: &Value, old: Option<&Value>) -> ErrorList {
     errors
 }
 
-/// The bytes of a member; decoding has refused what is no base64.
+/// The decoded bytes of a member; decoding has rejected invalid base64.
 fn bytes(request: &Value, path: &str) -> Vec<u8> {
     STANDARD.decode(request.str_at(path)).unwrap_or_default()
 }

@@ -1,10 +1,10 @@
-//! The rules of leases.
+//! The strategy of leases.
 
 use crate::rules;
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 use pintle_registry::{RequestContext, Strategy};
 
-/// Fields of coordinated leader election, which is off.
+/// Fields of coordinated leader election, a disabled feature.
 const GATED: [&str; 2] = ["spec.strategy", "spec.preferredHolder"];
 
 pub(super) struct LeaseStrategy;

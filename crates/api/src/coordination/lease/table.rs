@@ -1,4 +1,4 @@
-//! How leases print.
+//! The table columns of leases.
 
 use crate::printing::{age, column, name, text};
 use jiff::Timestamp;

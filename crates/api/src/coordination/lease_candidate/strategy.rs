@@ -1,4 +1,4 @@
-//! The rules of candidates.
+//! The strategy of candidates.
 
 use super::version::Version;
 use crate::{field_checks, rules};
@@ -8,7 +8,7 @@ use pintle_machinery::{
 };
 use pintle_registry::{RequestContext, Strategy};
 
-/// The strategy that Kubernetes itself defines: the oldest emulation version wins.
+/// The strategy that Kubernetes defines itself: the oldest emulation version wins.
 const OLDEST_EMULATION_VERSION: &str = "OldestEmulationVersion";
 
 pub(super) struct LeaseCandidateStrategy;
@@ -53,7 +53,7 @@ fn validate_spec(object: &Value) -> ErrorList {
         if version.is_none() && !text.is_empty() {
             errors.push(FieldError::invalid(path, text, "must be a valid semantic version"));
         }
-        // What is no version counts as 0.0.0 below.
+        // A malformed version counts as 0.0.0 below.
         version.unwrap_or_default()
     };
     let emulation = read(&emulation_path);
@@ -79,7 +79,7 @@ fn validate_spec(object: &Value) -> ErrorList {
     errors
 }
 
-/// A strategy is one of Kubernetes' own or has somebody's prefix.
+/// Requires one of Kubernetes' own strategies or a name with a domain prefix.
 fn validate_strategy(strategy: &str, path: &FieldPath) -> ErrorList {
     match strategy.contains('/') {
         true => field_checks::invalid_each(path, strategy, is_qualified_name(strategy)),

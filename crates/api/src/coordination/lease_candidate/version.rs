@@ -1,15 +1,15 @@
-//! Semantic versions (<https://semver.org>), as far as candidates are compared by them.
+//! Parses semantic versions (<https://semver.org>) for the comparison of candidates.
 
 use std::cmp::Ordering;
 
-/// A version. Build metadata is checked and forgotten: versions that differ in it alone are equal.
+/// A version. Build metadata is validated and dropped: versions that differ only in it are equal.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Version {
     numbers: [u64; 3],
     prerelease: Vec<Identifier>,
 }
 
-/// A part of a pre-release; numbers come before words.
+/// A pre-release identifier; numbers come before words.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Identifier {
     Number(u64),
@@ -17,7 +17,7 @@ enum Identifier {
 }
 
 impl Version {
-    /// Reads `major.minor.patch[-prerelease][+build]`.
+    /// Parses `major.minor.patch[-prerelease][+build]`.
     pub(super) fn parse(text: &str) -> Option<Version> {
         let mut parts = text.splitn(3, '.');
         let (major, minor, rest) = (parts.next()?, parts.next()?, parts.next()?);

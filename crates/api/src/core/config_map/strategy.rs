@@ -1,4 +1,4 @@
-//! The rules of config maps.
+//! The strategy of config maps.
 
 use crate::core::data::{self, MAX_SIZE};
 use crate::rules;

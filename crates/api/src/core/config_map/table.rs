@@ -1,4 +1,4 @@
-//! How config maps print.
+//! The table columns of config maps.
 
 use crate::printing::{age, column, name};
 use jiff::Timestamp;

@@ -1,4 +1,4 @@
-//! The rules of endpoints.
+//! The strategy of endpoints.
 
 use crate::{field_checks, ip_rules, rules};
 use pintle_machinery::error_list::is_enough;
@@ -56,7 +56,7 @@ impl Strategy for EndpointsStrategy {
 fn validate(endpoints: &Value, old: Option<&Value>) -> ErrorList {
     let mut errors = rules::metadata(endpoints, true);
     let subset_errors = validate_subsets(endpoints.items_at("subsets"));
-    // What older servers accepted may stay.
+    // Ratcheting: values that older servers accepted are kept.
     let is_unchanged = old.is_some_and(|old| {
         semantically_equal(rules::value_at(old, "subsets"), rules::value_at(endpoints, "subsets"))
     });

@@ -1,4 +1,4 @@
-//! How endpoints print.
+//! The table columns of endpoints.
 
 use crate::printing::{NONE, age, column, name};
 use jiff::Timestamp;

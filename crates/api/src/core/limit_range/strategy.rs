@@ -1,4 +1,4 @@
-//! The rules of limit ranges.
+//! The strategy of limit ranges.
 
 use crate::core::pod_spec::resources::{validate_container_resource_name, validate_resource_name};
 use crate::{field_checks, resource_list, rules};

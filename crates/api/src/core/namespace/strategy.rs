@@ -1,4 +1,4 @@
-//! The rules of namespaces.
+//! The strategy of namespaces.
 //!
 //! A namespace is held by finalizers in its spec besides those in its metadata. It ends in two steps: a delete makes it
 //! `Terminating`; when its content is gone, who emptied it takes the finalizers away through `finalize`, and with the
@@ -80,7 +80,7 @@ impl Strategy for NamespaceStrategy {
     }
 }
 
-/// Of `status`.
+/// The strategy of the `status` subresource.
 pub(super) struct StatusStrategy;
 
 impl Strategy for StatusStrategy {

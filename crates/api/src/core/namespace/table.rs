@@ -1,4 +1,4 @@
-//! How namespaces print.
+//! The table columns of namespaces.
 
 use crate::printing::{age, column, name, text};
 use jiff::Timestamp;

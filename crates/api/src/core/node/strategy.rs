@@ -1,4 +1,4 @@
-//! The rules of nodes.
+//! The strategy of nodes.
 
 use crate::{field_checks, resource_list, rules};
 use pintle_machinery::error_list::is_enough;

@@ -1,4 +1,4 @@
-//! How nodes print.
+//! The table columns of nodes.
 
 use crate::printing::{NONE, UNKNOWN, age, column, name, text, wide};
 use jiff::Timestamp;

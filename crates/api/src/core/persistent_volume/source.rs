@@ -77,7 +77,7 @@ pub(super) fn warnings(volume: &Value) -> Vec<String> {
     used.map(|(_, shown, message)| format!("spec.{shown}: {message}")).collect()
 }
 
-/// What is wrong with the sources of a spec: there must be one.
+/// Validates the sources of a spec: there must be one.
 pub(super) fn validate(spec: &Value, name: &str, path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     let mut found = false;

@@ -1,4 +1,4 @@
-//! What holds for the description of a volume, be it one of the cluster's or one that stands in an attachment.
+//! Validates the description of a volume, be it one of the cluster's or one that stands in an attachment.
 
 use super::source;
 use crate::core::pod_spec::affinity::validate_node_selector;
@@ -22,7 +22,7 @@ pub(crate) enum Place {
     Inline,
 }
 
-/// What is wrong with a description; `name` is that of the volume.
+/// Validates a description; `name` is that of the volume.
 pub(crate) fn validate(spec: &Value, name: &str, place: Place, path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     if place == Place::Inline {

@@ -75,7 +75,7 @@ impl Strategy for ClaimStrategy {
     }
 }
 
-/// Of `status`.
+/// The strategy of the `status` subresource.
 pub(super) struct StatusStrategy;
 
 impl Strategy for StatusStrategy {

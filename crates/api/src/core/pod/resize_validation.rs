@@ -12,7 +12,7 @@ use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 const ONLY_CPU_AND_MEMORY: &str = "only cpu and memory resources are mutable";
 const LISTS: [&str; 2] = ["containers", "initContainers"];
 
-/// What is wrong with a resize of a pod.
+/// Validates a resize of a pod.
 pub(super) fn validate_resize(new: &Value, old: &Value) -> ErrorList {
     let options = PodValidationOptions::for_pod(new, Some(old));
     let mut errors = validate_object_meta_update(new, old, &FieldPath::new("metadata"));
@@ -120,7 +120,7 @@ fn validate_nothing_removed(new: &Value, old: &Value, what: &str, path: &FieldPa
     errors
 }
 
-/// What is wrong with the change of the resources of the pod as a whole; masks them.
+/// Validates the change of the resources of the pod as a whole; masks them.
 fn validate_pod_level(masked: &mut Value, new: &Value, old: &Value, path: &FieldPath) -> ErrorList {
     let is_set = |spec: &Value| {
         !spec.map_at("resources.requests").is_empty() || !spec.map_at("resources.limits").is_empty()

@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 
 const NON_NEGATIVE: &str = "must be a non-negative integer";
 
-/// What is wrong with a new status.
+/// Validates a new status.
 pub(super) fn validate_status_update(new: &Value, old: &Value) -> ErrorList {
     let options = PodValidationOptions::for_pod(new, Some(old));
     let metadata_path = FieldPath::new("metadata");

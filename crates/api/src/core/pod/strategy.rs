@@ -1,4 +1,4 @@
-//! The rules of the pod itself.
+//! The strategy of the pod itself.
 
 use super::{conditions, defaults, disabled_status, label_keys, qos, topology_labels, update, validation};
 use crate::core::pod_spec::{self, app_armor};

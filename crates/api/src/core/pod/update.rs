@@ -13,7 +13,7 @@ const UPDATABLE_FIELDS: &str = "`spec.containers[*].image`,`spec.initContainers[
 `spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),\
 `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
-/// What is wrong with an update of a pod.
+/// Validates an update of a pod.
 pub(super) fn validate_update(new: &Value, old: &Value) -> ErrorList {
     let options = PodValidationOptions::for_pod(new, Some(old));
     let mut errors = validate_common(new, old, &options);
@@ -216,7 +216,7 @@ fn difference(old: &Value, new: &Value) -> String {
     text
 }
 
-/// What is wrong with an update of the ephemeral containers: they may be added, and stay as they are then.
+/// Validates an update of the ephemeral containers: they may be added, and stay as they are then.
 pub(super) fn validate_ephemeral_containers_update(new: &Value, old: &Value) -> ErrorList {
     const LIST: &str = "spec.ephemeralContainers";
     let options = PodValidationOptions::for_pod(new, Some(old));

@@ -1,10 +1,10 @@
-//! What is wrong with a pod.
+//! Validates a pod.
 
 use crate::core::pod_spec::{self, PodValidationOptions, validate_image_of_pod};
 use pintle_machinery::validation::{name_is_dns_subdomain, validate_object_meta};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 
-/// What is wrong with a new pod.
+/// Validates a new pod.
 pub(super) fn validate_create(pod: &Value) -> ErrorList {
     let options = PodValidationOptions::for_pod(pod, None);
     let mut errors = validate_metadata_and_spec(pod, &options);
@@ -22,7 +22,7 @@ pub(super) fn validate_create(pod: &Value) -> ErrorList {
     errors
 }
 
-/// What is wrong with a pod, be it new or changed.
+/// Validates a pod, be it new or changed.
 pub(super) fn validate_metadata_and_spec(pod: &Value, options: &PodValidationOptions) -> ErrorList {
     let metadata_path = FieldPath::new("metadata");
     let path = FieldPath::new("spec");

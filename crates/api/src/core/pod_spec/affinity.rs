@@ -14,7 +14,7 @@ use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
-/// What is wrong with `affinity`.
+/// Validates `affinity`.
 pub(super) fn validate(spec: &Value, options: &PodValidationOptions, path: &FieldPath) -> ErrorList {
     let Some(affinity) = spec.at("affinity") else { return ErrorList::new() };
     let path = path.child("affinity");
@@ -35,7 +35,7 @@ pub(super) fn validate(spec: &Value, options: &PodValidationOptions, path: &Fiel
     errors
 }
 
-/// What is wrong with a selector of nodes; `lenient` lets values pass that no label can have.
+/// Validates a selector of nodes; `lenient` lets values pass that no label can have.
 pub(crate) fn validate_node_selector(selector: &Value, lenient: bool, path: &FieldPath) -> ErrorList {
     let path = path.child("nodeSelectorTerms");
     let terms = selector.items_at("nodeSelectorTerms");

@@ -18,7 +18,7 @@ fn text<'a>(annotations: &'a Map, key: &str) -> Option<&'a str> {
     annotations.get(key)?.as_str()
 }
 
-/// What is wrong with the annotations of a pod or template.
+/// Validates the annotations of a pod or template.
 pub fn validate_annotations(
     annotations: &Map,
     spec: &Value,
@@ -152,7 +152,7 @@ impl Mismatch {
     }
 }
 
-/// What is wrong with a change of the annotations of a pod.
+/// Validates an update of the annotations of a pod.
 pub(crate) fn validate_annotation_updates(
     new: &Map,
     old: &Map,

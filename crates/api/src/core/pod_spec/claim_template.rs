@@ -10,7 +10,7 @@ use pintle_machinery::validation::{
 };
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 
-/// What is wrong with a `volumeClaimTemplate`.
+/// Validates a `volumeClaimTemplate`.
 pub(super) fn validate(template: &Value, path: &FieldPath) -> ErrorList {
     let mut errors = validate_metadata(template, path);
     let spec = template.at("spec").unwrap_or(&Value::Null);
@@ -18,7 +18,7 @@ pub(super) fn validate(template: &Value, path: &FieldPath) -> ErrorList {
     errors
 }
 
-/// What is wrong with the metadata of a template of claims: labels and annotations are all there may be.
+/// Validates the metadata of a template of claims: labels and annotations are all there may be.
 pub(crate) fn validate_metadata(template: &Value, path: &FieldPath) -> ErrorList {
     let metadata_path = path.child("metadata");
     let mut errors =
@@ -34,7 +34,7 @@ pub(crate) fn validate_metadata(template: &Value, path: &FieldPath) -> ErrorList
 
 const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 
-/// What is wrong with the spec of a new claim.
+/// Validates the spec of a new claim.
 pub(crate) fn validate_claim_spec(spec: &Value, path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     let modes_path = path.child("accessModes");

@@ -28,7 +28,7 @@ impl Surroundings<'_> {
     }
 }
 
-/// What is wrong with the containers of a spec.
+/// Validates the containers of a spec.
 pub(super) fn validate(around: &Surroundings<'_>, path: &FieldPath) -> ErrorList {
     let mut errors = validate_regular(around, &path.child("containers"));
     errors.extend(validate_init(around, &path.child("initContainers")));
@@ -205,7 +205,7 @@ fn validate_common(container: &Value, around: &Surroundings<'_>, path: &FieldPat
     errors
 }
 
-/// What is wrong with an image's pull policy.
+/// Validates an image's pull policy.
 pub(super) fn validate_pull_policy(policy: &str, path: &FieldPath) -> ErrorList {
     required_supported(policy, &["Always", "IfNotPresent", "Never"], path)
 }

@@ -15,7 +15,7 @@ const MAX_SEARCH_PATHS: usize = 32;
 const MAX_SEARCH_LIST_CHARS: usize = 2048;
 const MAX_HOSTNAME_LENGTH: usize = 64;
 
-/// What is wrong with `dnsConfig`, given the `dnsPolicy`.
+/// Validates `dnsConfig`, given the `dnsPolicy`.
 pub(super) fn validate_config(spec: &Value, path: &FieldPath) -> ErrorList {
     let path = path.child("dnsConfig");
     let config = spec.at("dnsConfig");
@@ -76,7 +76,7 @@ pub(super) fn validate_config(spec: &Value, path: &FieldPath) -> ErrorList {
     errors
 }
 
-/// What is wrong with `hostAliases`.
+/// Validates `hostAliases`.
 pub(super) fn validate_host_aliases(aliases: &[Value], path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     for (index, alias) in aliases.iter().enumerate() {
@@ -96,7 +96,7 @@ pub(super) fn validate_host_aliases(aliases: &[Value], path: &FieldPath) -> Erro
     errors
 }
 
-/// What is wrong with `hostnameOverride`.
+/// Validates `hostnameOverride`.
 pub(super) fn validate_hostname_override(spec: &Value, path: &FieldPath) -> ErrorList {
     let Some(hostname) = spec.at("hostnameOverride").and_then(Value::as_str) else { return ErrorList::new() };
     let path = path.child("hostnameOverride");

@@ -10,7 +10,7 @@ use pintle_machinery::validation::{
 };
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 
-/// What is wrong with `env`.
+/// Validates `env`.
 pub(super) fn validate_env(variables: &[Value], path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     for (index, variable) in variables.iter().enumerate() {
@@ -91,7 +91,7 @@ fn validate_file_key(source: &Value, path: &FieldPath) -> ErrorList {
     errors
 }
 
-/// What is wrong with `envFrom`.
+/// Validates `envFrom`.
 pub(super) fn validate_env_from(sources: &[Value], path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     for (index, source) in sources.iter().enumerate() {

@@ -31,7 +31,7 @@ const VOLUME_FIELDS: [&str; 5] =
 /// Fields that the API knows as references though no place takes them.
 const OTHER_FIELDS: [&str; 3] = ["spec.restartPolicy", "spec.schedulerName", "status.phase"];
 
-/// What is wrong with a `fieldRef`.
+/// Validates a `fieldRef`.
 pub(super) fn validate(reference: &Value, place: Place, path: &FieldPath) -> ErrorList {
     for field in ["apiVersion", "fieldPath"] {
         if reference.str_at(field).is_empty() {
@@ -98,7 +98,7 @@ const CPU_DIVISORS: [&str; 2] = ["1m", "1"];
 const BYTE_DIVISORS: [&str; 13] =
     ["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"];
 
-/// What is wrong with a `resourceFieldRef`.
+/// Validates a `resourceFieldRef`.
 pub(super) fn validate_resource(reference: &Value, place: Place, path: &FieldPath) -> ErrorList {
     let resource = reference.str_at("resource");
     let is_huge_pages =

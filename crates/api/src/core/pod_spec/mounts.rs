@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 /// The pod's volumes by name.
 pub(super) type Volumes<'a> = HashMap<&'a str, &'a Value>;
 
-/// What is wrong with a container's `volumeMounts`.
+/// Validates a container's `volumeMounts`.
 pub(super) fn validate_mounts(container: &Value, volumes: &Volumes<'_>, path: &FieldPath) -> ErrorList {
     let devices = by_name(container.items_at("volumeDevices"), "devicePath");
     let mut errors = ErrorList::new();
@@ -98,7 +98,7 @@ fn validate_recursive_read_only(mount: &Value, path: &FieldPath) -> ErrorList {
     errors
 }
 
-/// What is wrong with a container's `volumeDevices`.
+/// Validates a container's `volumeDevices`.
 pub(super) fn validate_devices(container: &Value, volumes: &Volumes<'_>, path: &FieldPath) -> ErrorList {
     let mounts = by_name(container.items_at("volumeMounts"), "mountPath");
     let mount_paths: HashSet<&str> = mounts.values().copied().collect();

@@ -10,7 +10,7 @@ use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 /// The kinds of handlers that probes and hooks have; not all of them take all.
 const HANDLERS: [&str; 5] = ["exec", "httpGet", "tcpSocket", "grpc", "sleep"];
 
-/// What is wrong with the three probes of a container.
+/// Validates the three probes of a container.
 pub(super) fn validate_probes(container: &Value, path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     for field in ["livenessProbe", "readinessProbe", "startupProbe"] {
@@ -48,7 +48,7 @@ fn validate_probe(probe: &Value, path: &FieldPath) -> ErrorList {
     errors
 }
 
-/// What is wrong with a `lifecycle`; `os` is the name of the pod's operating system, if it has one.
+/// Validates a `lifecycle`; `os` is the name of the pod's operating system, if it has one.
 pub(super) fn validate_lifecycle(
     lifecycle: &Value,
     grace_period: Option<i64>,

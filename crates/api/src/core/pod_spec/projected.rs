@@ -15,7 +15,7 @@ const CONFLICT: &str = "conflicting duplicate paths";
 const MIN_TOKEN_SECONDS: i64 = 10 * 60;
 const MAX_TOKEN_SECONDS: i64 = 1 << 32;
 
-/// What is wrong with a `downwardAPI` volume.
+/// Validates a `downwardAPI` volume.
 pub(super) fn validate_downward_api(source: &Value, path: &FieldPath) -> ErrorList {
     let mut errors: ErrorList = validate_mode(source, "defaultMode", path).into_iter().collect();
     for file in source.items_at("items") {
@@ -49,7 +49,7 @@ fn validate_file(file: &Value, path: &FieldPath) -> ErrorList {
     errors
 }
 
-/// What is wrong with a `projected` volume.
+/// Validates a `projected` volume.
 pub(super) fn validate(source: &Value, options: &PodValidationOptions, path: &FieldPath) -> ErrorList {
     let mut errors: ErrorList = validate_mode(source, "defaultMode", path).into_iter().collect();
     let mut seen = HashSet::new();

@@ -14,7 +14,7 @@ pub(super) fn names(spec: &Value) -> ClaimNames<'_> {
     claims.map(|claim| claim.str_at("name")).filter(|name| !name.is_empty()).collect()
 }
 
-/// What is wrong with `resourceClaims`; `metadata` is that of a pod.
+/// Validates `resourceClaims`; `metadata` is that of a pod.
 pub(super) fn validate(claims: &[Value], metadata: Option<&Value>, path: &FieldPath) -> ErrorList {
     let is_mirror = metadata.is_some_and(|metadata| metadata.map_at("annotations").contains_key(MIRROR_POD));
     let mut errors = ErrorList::new();

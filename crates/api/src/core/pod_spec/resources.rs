@@ -16,7 +16,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 /// The names of the claims that containers may refer to.
 pub(super) type ClaimNames<'a> = BTreeSet<&'a str>;
 
-/// What is wrong with a container's `resources` (or a list of the same form).
+/// Validates a container's `resources` (or a list of the same form).
 pub(super) fn validate_container(
     resources: &Value,
     claim_names: &ClaimNames<'_>,
@@ -26,7 +26,7 @@ pub(super) fn validate_container(
     validate(resources, validate_container_resource_name, claim_names, options, path)
 }
 
-/// What is wrong with the overhead of a runtime class, which is a list of limits.
+/// Validates the overhead of a runtime class, which is a list of limits.
 pub(crate) fn validate_overhead(
     overhead: &Value,
     options: &PodValidationOptions,
@@ -37,7 +37,7 @@ pub(crate) fn validate_overhead(
     validate_container(&resources, &ClaimNames::new(), options, path)
 }
 
-/// What is wrong with the resources of the pod as a whole.
+/// Validates the resources of the pod as a whole.
 pub(super) fn validate_pod(
     spec: &Value,
     claim_names: &ClaimNames<'_>,
@@ -176,7 +176,7 @@ const INTEGER_RESOURCES: [&str; 9] = [
     "services.loadbalancers",
 ];
 
-/// What is wrong with the name of a resource of any kind.
+/// Validates the name of a resource of any kind.
 pub(crate) fn validate_resource_name(name: &str, path: &FieldPath) -> ErrorList {
     let errors = invalid_each(path, name, is_qualified_name(name));
     let is_standard = STANDARD_RESOURCES.contains(&name)
@@ -189,7 +189,7 @@ pub(crate) fn validate_resource_name(name: &str, path: &FieldPath) -> ErrorList 
     errors
 }
 
-/// What is wrong with the name of a resource that containers ask for.
+/// Validates the name of a resource that containers ask for.
 pub(crate) fn validate_container_resource_name(name: &str, path: &FieldPath) -> ErrorList {
     let mut errors = validate_resource_name(name, path);
     let is_standard = matches!(name, "cpu" | "memory" | "ephemeral-storage") || is_huge_page(name);
@@ -218,7 +218,7 @@ pub(crate) fn is_extended(name: &str) -> bool {
         && is_qualified_name(&format!("requests.{name}")).is_empty()
 }
 
-/// What is wrong with an amount of a resource.
+/// Validates an amount of a resource.
 pub(crate) fn validate_quantity(name: &str, value: &Value, path: &FieldPath) -> ErrorList {
     let quantity = quantity(value);
     let mut errors = ErrorList::new();

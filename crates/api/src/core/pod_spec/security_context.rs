@@ -7,7 +7,7 @@ use pintle_machinery::validation::{is_valid_group_id, is_valid_user_id};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 use std::collections::HashSet;
 
-/// What is wrong with a container's `securityContext`.
+/// Validates a container's `securityContext`.
 pub(super) fn validate_container(container: &Value, spec: &Value, path: &FieldPath) -> ErrorList {
     let Some(context) = container.at("securityContext") else { return ErrorList::new() };
     let path = path.child("securityContext");
@@ -42,7 +42,7 @@ pub(super) fn validate_container(container: &Value, spec: &Value, path: &FieldPa
     errors
 }
 
-/// What is wrong with the pod's `securityContext`.
+/// Validates the pod's `securityContext`.
 pub(super) fn validate_pod(spec: &Value, options: &PodValidationOptions, path: &FieldPath) -> ErrorList {
     let Some(context) = spec.at("securityContext") else { return ErrorList::new() };
     let path = path.child("securityContext");
@@ -121,7 +121,7 @@ fn validate_seccomp_profile(context: &Value, path: &FieldPath) -> ErrorList {
     errors
 }
 
-/// What is wrong with an AppArmor profile.
+/// Validates an AppArmor profile.
 pub(super) fn validate_app_armor_profile(profile: &Value, path: &FieldPath) -> ErrorList {
     const MAX_LENGTH: usize = 4095;
     const MUST_BE_SET: &str = "must be set when AppArmor type is Localhost";

@@ -8,7 +8,7 @@ use pintle_machinery::validation::{is_decimal_integer, is_valid_label_value, val
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 use std::collections::HashSet;
 
-/// What is wrong with `tolerations`.
+/// Validates `tolerations`.
 pub(crate) fn validate(tolerations: &[Value], options: &PodValidationOptions, path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     for (index, toleration) in tolerations.iter().enumerate() {

@@ -13,7 +13,7 @@ const MUST_BE_POSITIVE: &str = "must be greater than zero";
 const IN_BOTH: &str = "exists in both matchLabelKeys and labelSelector";
 const NO_SELECTOR: &str = "must not be specified when labelSelector is not set";
 
-/// What is wrong with `topologySpreadConstraints`.
+/// Validates `topologySpreadConstraints`.
 pub(super) fn validate(constraints: &[Value], options: &PodValidationOptions, path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     let identity =
@@ -81,7 +81,7 @@ pub(super) fn has_invalid_label_keys(spec: &Value) -> bool {
         .any(|e| !e.is_empty())
 }
 
-/// What is wrong with `matchLabelKeys` and `mismatchLabelKeys` of a constraint or an affinity term. By then the keys'
+/// Validates `matchLabelKeys` and `mismatchLabelKeys` of a constraint or an affinity term. By then the keys'
 /// own requirements are in the selector; a second requirement for the same key is the author's.
 pub(super) fn validate_label_keys(term: &Value, path: &FieldPath) -> ErrorList {
     let selector = term.at("labelSelector");

@@ -1,4 +1,4 @@
-//! What is wrong with a spec, in the order in which its parts are checked.
+//! Validates a spec, in the order in which its parts are checked.
 
 use super::containers::{self, Surroundings};
 use super::containers_of::containers_with_path;
@@ -13,7 +13,7 @@ use pintle_machinery::validation::{
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 use std::collections::{HashMap, HashSet};
 
-/// What is wrong with a spec; `metadata` is that of the pod around it, and none for a template.
+/// Validates a spec; `metadata` is that of the pod around it, and none for a template.
 pub fn validate(
     spec: &Value,
     metadata: Option<&Value>,

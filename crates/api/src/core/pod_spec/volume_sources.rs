@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 
 pub(super) const FILE_MODE_ERROR: &str = "must be a number between 0 and 0777 (octal), both inclusive";
 
-/// What is wrong with a source.
+/// Validates a source.
 pub(crate) fn validate(field: &str, source: &Value, path: &FieldPath) -> ErrorList {
     match field {
         "hostPath" => validate_host_path(source, path),
@@ -114,7 +114,7 @@ fn validate_files(source: &Value, name_field: &str, path: &FieldPath) -> ErrorLi
     errors
 }
 
-/// What is wrong with an item that gives a key's file its place.
+/// Validates an item that gives a key's file its place.
 pub(super) fn validate_key_to_path(item: &Value, path: &FieldPath) -> ErrorList {
     let mut errors = all_required(item, &["key", "path"], path);
     errors.extend(paths::validate_local_non_reserved(item.str_at("path"), &path.child("path")));
@@ -122,7 +122,7 @@ pub(super) fn validate_key_to_path(item: &Value, path: &FieldPath) -> ErrorList 
     errors
 }
 
-/// What is wrong with the mode of files.
+/// Validates the mode of files.
 pub(super) fn validate_mode(source: &Value, field: &str, path: &FieldPath) -> Option<FieldError> {
     let mode = source.i64_at(field).filter(|mode| !(0..=0o777).contains(mode))?;
     Some(FieldError::invalid(&path.child(field), mode, FILE_MODE_ERROR))
@@ -322,7 +322,7 @@ fn validate_csi(source: &Value, path: &FieldPath) -> ErrorList {
     errors
 }
 
-/// What is wrong with the name of a CSI driver.
+/// Validates the name of a CSI driver.
 pub(crate) fn validate_csi_driver_name(name: &str, path: &FieldPath) -> ErrorList {
     const MAX_LENGTH: usize = 63;
     if name.is_empty() {

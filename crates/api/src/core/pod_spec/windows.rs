@@ -10,7 +10,7 @@ const MAX_CREDENTIAL_SPEC_KIB: usize = 64;
 const MAX_DOMAIN_LENGTH: usize = 256;
 const MAX_USER_LENGTH: usize = 104;
 
-/// What is wrong with the `windowsOptions` of a security context.
+/// Validates the `windowsOptions` of a security context.
 pub(super) fn validate_options(context: &Value, path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     let Some(options) = context.at("windowsOptions") else { return errors };
@@ -35,7 +35,7 @@ pub(super) fn validate_options(context: &Value, path: &FieldPath) -> ErrorList {
     errors
 }
 
-/// What is wrong with `DOMAIN\user`, whose domain may be missing.
+/// Validates `DOMAIN\user`, whose domain may be missing.
 fn user_name_errors(name: &str) -> Vec<String> {
     if name.is_empty() {
         return vec!["runAsUserName cannot be an empty string".to_owned()];
@@ -159,7 +159,7 @@ const NOT_FOR_WINDOWS_CONTAINERS: [&str; 10] = [
     "runAsGroup",
 ];
 
-/// What is wrong with `os`, and with fields that do not go with it.
+/// Validates `os`, and with fields that do not go with it.
 pub(super) fn validate_os(spec: &Value, path: &FieldPath) -> ErrorList {
     let Some(os) = spec.at("os") else { return ErrorList::new() };
     let name = os.str_at("name");

@@ -68,7 +68,7 @@ impl Strategy for ReplicationControllerStrategy {
     }
 }
 
-/// Of `status`.
+/// The strategy of the `status` subresource.
 pub(super) struct StatusStrategy;
 
 impl Strategy for StatusStrategy {

@@ -1,4 +1,4 @@
-//! The rules of resource quotas.
+//! The strategy of resource quotas.
 
 use crate::core::pod_spec::resources::{validate_quantity, validate_resource_name};
 use crate::{field_checks, resource_list, rules};
@@ -85,7 +85,7 @@ impl Strategy for ResourceQuotaStrategy {
     }
 }
 
-/// Of `status`.
+/// The strategy of the `status` subresource.
 pub(super) struct StatusStrategy;
 
 impl Strategy for StatusStrategy {

@@ -1,4 +1,4 @@
-//! How secrets print.
+//! The table columns of secrets.
 
 use crate::printing::{age, column, name, text};
 use jiff::Timestamp;

@@ -1,4 +1,4 @@
-//! The rules of services, in the order of a write.
+//! The strategy of services, in the order of a write.
 
 use super::network::ServiceNetwork;
 use super::{allocation, change, defaults, families, validation, warnings};

@@ -1,4 +1,4 @@
-//! How services print.
+//! The table columns of services.
 
 use super::view::{CLUSTER_IP, EXTERNAL_NAME, LOAD_BALANCER, NODE_PORT, Service, node_port};
 use crate::printing::{NONE, UNKNOWN, age, column, joined, labels, name, text, wide};

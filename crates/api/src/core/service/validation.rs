@@ -1,4 +1,4 @@
-//! What is wrong with a service.
+//! Validates a service.
 
 mod addresses;
 mod ports;

@@ -1,4 +1,4 @@
-//! The rules of service accounts.
+//! The strategy of service accounts.
 
 use crate::rules;
 use pintle_machinery::{ErrorList, Value, ValueExt, meta::ObjectMeta};

@@ -1,4 +1,4 @@
-//! How service accounts print.
+//! The table columns of service accounts.
 
 use crate::printing::{age, name};
 use jiff::Timestamp;

@@ -1,4 +1,4 @@
-//! The rules of endpoint slices.
+//! The strategy of endpoint slices.
 
 use crate::{field_checks, ip_rules, rules};
 use pintle_machinery::{
@@ -21,7 +21,7 @@ const MAX_HINTS: usize = 8;
 
 const HOSTNAME_LABEL: &str = "kubernetes.io/hostname";
 const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
-/// Controllers that put addresses right.
+/// Controllers that write canonical addresses.
 const CONTROLLERS: [&str; 2] =
     ["endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io"];
 
@@ -54,7 +54,7 @@ impl Strategy for EndpointSliceStrategy {
     }
 
     fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
-        // Topology is no part of what is compared: it is dropped below, as it was before.
+        // Topology is not compared: it is dropped below, as it was in the old object.
         let parts = ["addressType", "endpoints", "ports", "metadata.labels"];
         let is_changed = parts.into_iter().any(|path| rules::differs(object, old, path));
         rules::count_generation_if(object, old, is_changed);
@@ -75,7 +75,7 @@ impl Strategy for EndpointSliceStrategy {
     }
 }
 
-/// What `v1` has no field for goes, but the node's name that an older version kept there.
+/// Drops the topology, which `v1` does not have, except the node name that an older version kept there.
 fn drop_topology(slice: &mut Value, old: Option<&Value>) {
     let topology_node = |endpoint: &Value| {
         let topology = endpoint.at("deprecatedTopology")?;
@@ -103,7 +103,7 @@ fn validate(slice: &Value, old: Option<&Value>) -> ErrorList {
     errors.extend(validate_ports(slice.items_at("ports")));
     let endpoints = slice.items_at("endpoints");
     let endpoint_errors = validate_endpoints(endpoints, address_type);
-    // What older servers accepted may stay.
+    // Ratcheting: values that older servers accepted are kept.
     let is_unchanged = old.is_some_and(|old| {
         semantically_equal(rules::value_at(old, "endpoints"), rules::value_at(slice, "endpoints"))
     });
@@ -210,7 +210,7 @@ fn validate_address(address: &str, address_type: &str, list: &FieldPath, index: 
     errors
 }
 
-/// Hints for zones, then for nodes; too many of the former hide what is wrong with the latter.
+/// Validates hints for zones, then for nodes; too many of the former suppress the errors of the latter.
 fn validate_hints(endpoint: &Value, path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     for list in ["forZones", "forNodes"] {

@@ -1,4 +1,4 @@
-//! What holds for flow schemas.
+//! Validates flow schemas.
 
 use crate::{
     field_checks::{invalid_each, required, supported, texts},
@@ -17,7 +17,7 @@ const MAX_PRECEDENCE: i64 = 10_000;
 const VERBS: &[&str] =
     &["create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"];
 
-/// What is wrong with a schema, new or changed.
+/// Validates a schema, new or changed.
 pub(super) fn validate(schema: &Value) -> ErrorList {
     let mut errors = rules::metadata(schema, false);
     errors.extend(validate_spec(schema));
@@ -50,7 +50,7 @@ fn validate_spec(schema: &Value) -> ErrorList {
             &["ByNamespace", "ByUser"],
             &path.child("distinguisherMethod").child("type"),
         );
-        // The message shows the whole of it.
+        // The message contains the whole rule.
         errors.extend(
             wrong
                 .into_iter()
@@ -132,7 +132,7 @@ fn validate_service_account(account: &Value, path: &FieldPath) -> ErrorList {
     errors
 }
 
-/// A list that has something in it, and nothing else where there is a `*`; whether there is.
+/// Requires a list that is not empty, and has no other items beside a `*`; returns whether it has a `*`.
 fn validate_wildcard(
     rule: &Value,
     field: &str,
@@ -206,7 +206,7 @@ fn validate_url_rule(rule: &Value, path: &FieldPath) -> ErrorList {
     errors
 }
 
-/// A path, whose end may be a `*` that stands for all below.
+/// Returns the error of a non-resource path, which may end in a `*` for all sub-paths.
 fn wrong_with_url(url: &str) -> Option<&'static str> {
     match url {
         "" => Some("must not be empty"),
@@ -222,7 +222,7 @@ fn wrong_with_url(url: &str) -> Option<&'static str> {
     }
 }
 
-/// The schemas that every server has stay as they are.
+/// Requires that the mandatory schemas are unchanged.
 fn validate_mandatory(schema: &Value) -> ErrorList {
     let group = |name: &str| json!({"kind": "Group", "group": {"name": name}});
     let everything = |subjects: Value| {

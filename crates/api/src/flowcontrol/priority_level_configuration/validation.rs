@@ -1,4 +1,4 @@
-//! What holds for priority levels.
+//! Validates priority levels.
 
 use crate::{flowcontrol::conditions, rules};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt, meta::ObjectMeta};
@@ -6,13 +6,13 @@ use serde_json::json;
 
 const EXEMPT: &str = "exempt";
 const CATCH_ALL: &str = "catch-all";
-/// The mark of an old version, which the versions since then have no use for.
+/// An annotation of an old version that later versions do not use.
 const PRESERVE_ZERO_SHARES: &str = "flowcontrol.k8s.io/preserve-zero-concurrency-shares";
 const MAX_QUEUES: i64 = 10_000_000;
-/// The bits of a hash that queues can be dealt by.
+/// The number of hash bits available for shuffle sharding.
 const MAX_HASH_BITS: u32 = 60;
 
-/// What is wrong with a level, new or changed.
+/// Validates a level, new or changed.
 pub(super) fn validate(level: &Value) -> ErrorList {
     let mut errors = rules::metadata(level, false);
     if level.annotation(PRESERVE_ZERO_SHARES).is_some() {
@@ -138,15 +138,15 @@ fn validate_queuing(queuing: &Value, path: &FieldPath) -> ErrorList {
     errors
 }
 
-/// The bits of a hash that it takes to deal so many of so many queues.
+/// The number of hash bits that shuffle sharding needs for a hand of this size from this number of queues.
 fn hash_bits(queues: i64, hand: i64) -> f64 {
-    // Both are 32 bits wide, which a float holds without loss.
+    // Both have 32 bits, which a float represents exactly.
     #[expect(clippy::cast_precision_loss, reason = "the numbers have 32 bits")]
     let (queues, hand) = (queues as f64, hand as f64);
     (queues.log2() * hand).ceil()
 }
 
-/// The levels that every server has stay as they are, but for the shares of the exempt.
+/// Requires that the mandatory levels are unchanged, except for the shares of the exempt one.
 fn validate_mandatory(level: &Value) -> ErrorList {
     let (fixed, but_for) = match level.name() {
         EXEMPT => (json!({"type": "Exempt"}), " except the 'spec.exempt' field"),

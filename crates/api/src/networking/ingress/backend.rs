@@ -1,4 +1,4 @@
-//! Where an ingress sends requests.
+//! Validates the backends of an ingress.
 
 use crate::field_checks;
 use pintle_machinery::{
@@ -20,7 +20,7 @@ pub(super) fn validate_backend(backend: &Value, path: &FieldPath) -> ErrorList {
     }
 }
 
-/// A reference to an object: an optional group, a kind and a name.
+/// Validates a reference to an object: an optional group, a kind and a name.
 pub(in crate::networking) fn validate_resource(reference: &Value, path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     if let Some(group) = reference.at("apiGroup").and_then(Value::as_str) {

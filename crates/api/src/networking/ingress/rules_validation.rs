@@ -1,4 +1,4 @@
-//! Hosts, paths and certificates of an ingress.
+//! Validates hosts, paths and certificates of an ingress.
 
 use super::backend::validate_backend;
 use crate::{field_checks, rules};
@@ -12,7 +12,7 @@ use pintle_machinery::{
 const INVALID_PATH_SEQUENCES: [&str; 5] = ["//", "/./", "/../", "%2f", "%2F"];
 const INVALID_PATH_ENDS: [&str; 2] = ["/..", "/."];
 
-/// The spec but for the class.
+/// Validates the spec except for the class.
 pub(super) fn validate_spec(ingress: &Value, allows_secret_name: bool, old: Option<&Value>) -> ErrorList {
     let mut errors = ErrorList::new();
     let path = FieldPath::new("spec");
@@ -36,7 +36,7 @@ pub(super) fn validate_spec(ingress: &Value, allows_secret_name: bool, old: Opti
     errors
 }
 
-/// Nothing, or a secret's name.
+/// Validates a secret's name, which may be empty.
 pub(super) fn validate_tls_secret_name(name: &str) -> Vec<String> {
     if name.is_empty() { Vec::new() } else { name_is_dns_subdomain(name, false) }
 }

@@ -1,4 +1,4 @@
-//! The rules of ingresses.
+//! The strategy of ingresses.
 
 use super::rules_validation::{validate_spec, validate_tls_secret_name};
 use crate::core::service::{load_balancer_warnings, validate_ingress_hostname};
@@ -10,7 +10,7 @@ use pintle_machinery::{
 use pintle_registry::{RequestContext, Strategy};
 use std::collections::HashSet;
 
-/// What came before `ingressClassName`.
+/// The predecessor of `ingressClassName`.
 const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
 const STATUS_ADDRESSES: &str = "status.loadBalancer.ingress";
 
@@ -61,7 +61,7 @@ impl Strategy for IngressStrategy {
     }
 }
 
-/// The status part: all but the spec.
+/// The strategy of the `status` subresource: keeps the spec.
 pub(super) struct IngressStatusStrategy;
 
 impl Strategy for IngressStatusStrategy {
@@ -95,7 +95,7 @@ impl Strategy for IngressStatusStrategy {
 
 fn validate(ingress: &Value, old: Option<&Value>) -> ErrorList {
     let mut errors = rules::metadata(ingress, true);
-    // What older servers accepted may stay.
+    // Ratcheting: values that older servers accepted are kept.
     let allows_secret_name = old.is_some_and(|old| {
         let mut names = old.items_at("spec.tls").iter().map(|tls| tls.str_at("secretName"));
         names.any(|name| !validate_tls_secret_name(name).is_empty())

@@ -1,4 +1,4 @@
-//! The rules of ingress classes.
+//! The strategy of ingress classes.
 
 use crate::networking::ingress::validate_reference;
 use crate::{field_checks, rules};

@@ -1,4 +1,4 @@
-//! The rules of taken addresses.
+//! The strategy of allocated addresses.
 
 use crate::{field_checks, rules};
 use pintle_machinery::{
@@ -32,7 +32,7 @@ impl Strategy for IpAddressStrategy {
     }
 }
 
-/// The canonical form of the address.
+/// Requires the canonical form of an address as name.
 fn validate_name(name: &str, _prefix: bool) -> Vec<String> {
     is_valid_ip(&FieldPath::default(), name).into_iter().map(|error| error.detail).collect()
 }
@@ -62,7 +62,7 @@ fn validate(address: &Value) -> ErrorList {
     errors
 }
 
-/// The reference as messages show it.
+/// Formats the reference for messages.
 fn shown(parent: &Value) -> String {
     if parent.is_null() {
         return "null".to_owned();

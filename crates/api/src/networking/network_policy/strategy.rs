@@ -1,4 +1,4 @@
-//! The rules of network policies.
+//! The strategy of network policies.
 
 use crate::{field_checks, rules};
 use pintle_machinery::{
@@ -14,7 +14,7 @@ use serde_json::json;
 use std::collections::HashSet;
 use std::net::IpAddr;
 
-/// The two directions, and what the peers of each are called.
+/// The two directions, with the field name of the peers of each.
 const DIRECTIONS: [(&str, &str); 2] = [("ingress", "from"), ("egress", "to")];
 
 pub(super) struct NetworkPolicyStrategy;
@@ -54,7 +54,7 @@ impl Strategy for NetworkPolicyStrategy {
     }
 
     fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
-        // What older servers accepted may stay.
+        // Ratcheting: values that older servers accepted are kept.
         let strict = LabelSelectorOptions::default();
         let old_selector = rules::value_at(old, "spec.podSelector");
         let is_lax = !validate_label_selector(old_selector, strict, &FieldPath::default()).is_empty();
@@ -75,7 +75,7 @@ impl Strategy for NetworkPolicyStrategy {
     }
 }
 
-/// All address blocks of a policy, with their places.
+/// All address blocks of a policy, with their paths.
 fn blocks(policy: &Value) -> Vec<(FieldPath, &Value)> {
     let mut blocks = Vec::new();
     for (direction, peers) in DIRECTIONS {

@@ -1,4 +1,4 @@
-//! The rules of service address ranges.
+//! The strategy of service address ranges.
 
 use crate::{field_checks, rules};
 use pintle_machinery::{
@@ -36,7 +36,7 @@ impl Strategy for ServiceCidrStrategy {
     }
 }
 
-/// The status part: conditions alone.
+/// The strategy of the `status` subresource: conditions only.
 pub(super) struct ServiceCidrStatusStrategy;
 
 impl Strategy for ServiceCidrStatusStrategy {
@@ -86,7 +86,7 @@ fn validate_cidrs(object: &Value) -> ErrorList {
     errors
 }
 
-/// Blocks stay; one of the other family may come.
+/// Requires that blocks are unchanged, except that one of the other address family may be added.
 fn validate_change(object: &Value, old: &Value) -> ErrorList {
     let path = FieldPath::new("spec").child("cidrs");
     let (now, before) = (cidrs(object), cidrs(old));

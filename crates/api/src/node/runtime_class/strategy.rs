@@ -1,4 +1,4 @@
-//! The rules of runtime classes.
+//! The strategy of runtime classes.
 
 use crate::core::pod_spec::{PodValidationOptions, resources::validate_overhead, tolerations};
 use crate::{field_checks, resource_list, rules};
@@ -75,7 +75,7 @@ fn validate_distinct(tolerations: &[Value], path: &FieldPath) -> ErrorList {
         .collect()
 }
 
-/// A toleration as messages show it: by the names of the internal type, with every member.
+/// Formats a toleration for messages: with the field names of the internal type, and every member.
 fn shown(toleration: &Value) -> String {
     let text = |member: &str| Value::from(toleration.str_at(member));
     format!(

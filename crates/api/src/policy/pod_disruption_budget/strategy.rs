@@ -1,4 +1,4 @@
-//! The rules of pod disruption budgets.
+//! The strategy of pod disruption budgets.
 
 use crate::{field_checks, rules, workload};
 use pintle_machinery::{
@@ -47,7 +47,7 @@ impl Strategy for PodDisruptionBudgetStrategy {
     }
 }
 
-/// Of `status`.
+/// The strategy of the `status` subresource.
 pub(super) struct StatusStrategy;
 
 impl Strategy for StatusStrategy {

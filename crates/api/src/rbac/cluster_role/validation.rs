@@ -1,4 +1,4 @@
-//! What holds for cluster roles.
+//! Validates cluster roles.
 
 use crate::{
     rbac::{metadata, policy_rule::validate_rules},
@@ -9,15 +9,15 @@ use pintle_machinery::{
     validation::{LabelSelectorOptions, validate_label_selector},
 };
 
-/// The selectors of the roles that a role is made of.
+/// The selectors of the roles that an aggregated role consists of.
 const SELECTORS: &str = "aggregationRule.clusterRoleSelectors";
 
-/// What is wrong with a new role.
+/// Validates a new role.
 pub(super) fn validate(role: &Value) -> ErrorList {
     validate_since(role, None)
 }
 
-/// What is wrong with a change of a role.
+/// Validates an update of a role.
 pub(super) fn validate_update(role: &Value, old: &Value) -> ErrorList {
     let mut errors = validate_since(role, Some(old));
     errors.extend(rules::metadata_update(role, old));
@@ -41,7 +41,7 @@ fn validate_since(role: &Value, old: Option<&Value>) -> ErrorList {
     for (index, selector) in selectors.iter().enumerate() {
         let path = path.index(index);
         errors.extend(validate_label_selector(selector, options, &path));
-        // What was let through for the sake of an older object still selects nothing.
+        // A selector accepted by ratcheting still selects nothing.
         if !validate_label_selector(selector, strict(), &path).is_empty() {
             errors.push(FieldError::invalid(&path, Value::Null, "invalid label selector."));
         }

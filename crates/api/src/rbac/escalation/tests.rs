@@ -7,7 +7,7 @@ use pintle_registry::{
 };
 use serde_json::json;
 
-/// Jane may read pods in `shop` and, in the whole cluster, has whatever `rules` say.
+/// Jane may read pods in `shop` and has `rules` in the whole cluster.
 fn rbac(rules: &Value) -> Rbac {
     let rbac = Rbac::default();
     let given = |namespace: &str, kind: &str, name: &str| RoleBinding {
@@ -81,7 +81,7 @@ fn roles_give_what_their_writers_have() {
         &format!("{forbidden}; resolution errors: [roles.rbac.authorization.k8s.io \"gone\" not found]"),
     );
     let escalate = json!([{"apiGroups": [GROUP_NAME], "resources": ["roles"], "resourceNames": ["a"], "verbs": ["escalate"]}]);
-    // There is no name yet when it is created.
+    // A created object has no name yet.
     check(Guard::Role, &escalate, "shop", &role("a", "secrets"), None, &forbidden);
     check(Guard::Role, &escalate, "shop", &role("a", "secrets"), Some(&role("a", "pods")), "");
 }

@@ -1,4 +1,4 @@
-//! What holds for roles.
+//! Validates roles.
 
 use crate::{
     rbac::{metadata, policy_rule::validate_rules},
@@ -6,14 +6,14 @@ use crate::{
 };
 use pintle_machinery::{ErrorList, Value};
 
-/// What is wrong with a new role.
+/// Validates a new role.
 pub(super) fn validate(role: &Value) -> ErrorList {
     let mut errors = metadata::validate(role, true);
     errors.extend(validate_rules(role, true));
     errors
 }
 
-/// What is wrong with a change of a role.
+/// Validates an update of a role.
 pub(super) fn validate_update(role: &Value, old: &Value) -> ErrorList {
     let mut errors = validate(role);
     errors.extend(rules::metadata_update(role, old));

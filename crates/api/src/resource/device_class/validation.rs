@@ -1,4 +1,4 @@
-//! What holds for device classes.
+//! Validates device classes.
 
 use crate::{
     core::pod_spec::is_extended,
@@ -10,14 +10,14 @@ use crate::{
 };
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 
-/// What is wrong with a new class.
+/// Validates a new class.
 pub(super) fn validate(class: &Value) -> ErrorList {
     let mut errors = rules::metadata(class, false);
     errors.extend(validate_spec(class, None));
     errors
 }
 
-/// What is wrong with a change of a class.
+/// Validates an update of a class.
 pub(super) fn validate_update(class: &Value, old: &Value) -> ErrorList {
     let mut errors = rules::metadata(class, false);
     errors.extend(rules::metadata_update(class, old));

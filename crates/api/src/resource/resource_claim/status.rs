@@ -1,4 +1,4 @@
-//! The rules of the status of claims: which devices were allocated to whom, and what their drivers say of them.
+//! The strategy of a claim's status: allocated devices, their consumers, and the drivers' data about them.
 
 use crate::{
     core::pod_spec::validate_node_selector,
@@ -26,7 +26,7 @@ const IPS_MAX: usize = 16;
 const INTERFACE_NAME_MAX_LENGTH: usize = 256;
 const HARDWARE_ADDRESS_MAX_LENGTH: usize = 128;
 
-/// Of `status`.
+/// The strategy of the `status` subresource.
 pub(super) struct StatusStrategy;
 
 impl Strategy for StatusStrategy {
@@ -46,7 +46,7 @@ impl Strategy for StatusStrategy {
     }
 }
 
-/// What tells the devices of all drivers apart.
+/// The identity of a device among all drivers.
 #[derive(Hash, Debug, PartialEq, Eq)]
 struct DeviceId<'a> {
     driver: &'a str,
@@ -65,7 +65,7 @@ impl<'a> DeviceId<'a> {
         }
     }
 
-    /// The identity as messages show it.
+    /// Formats the identity for messages.
     fn shown(&self) -> String {
         let members =
             [("Driver", self.driver), ("Pool", self.pool), ("Device", self.device), ("ShareID", self.share)];
@@ -78,7 +78,7 @@ fn allocated(claim: &Value) -> HashSet<DeviceId<'_>> {
     claim.items_at("status.allocation.devices.results").iter().map(DeviceId::of).collect()
 }
 
-/// What drivers said of devices goes with the devices, for the sake of clients that do not know of it.
+/// Drops drivers' data about deallocated devices, for clients that do not know it.
 fn drop_deallocated_devices(claim: &mut Value, old: &Value) {
     let kept = allocated(claim);
     let deallocated: HashSet<DeviceId<'_>> =
@@ -188,7 +188,7 @@ fn validate_allocation(allocation: &Value, names: &RequestNames<'_>, path: &Fiel
         errors.extend(validate_share_id(result.at("shareID"), &path.child("shareID")));
         errors
     });
-    // Those of the class and those of the claim.
+    // Configurations of the class and of the claim.
     let config = allocation.items_at("devices.config");
     errors.extend(each(config, 2 * CONFIG_MAX, &devices.child("config"), |config, path| {
         let sources = ["FromClaim", "FromClass"];

@@ -1,16 +1,16 @@
-//! What holds for claims, but for their status.
+//! Validates claims, except for their status.
 
 use crate::{resource::claim_spec, rules};
 use pintle_machinery::{ErrorList, FieldPath, Value, validation::validate_immutable_field};
 
-/// What is wrong with a new claim.
+/// Validates a new claim.
 pub(super) fn validate(claim: &Value) -> ErrorList {
     let mut errors = rules::metadata(claim, true);
     errors.extend(claim_spec::validate(rules::value_at(claim, "spec"), &FieldPath::new("spec")));
     errors
 }
 
-/// What is wrong with a change of a claim: what it asks for stays.
+/// Validates an update of a claim: its spec is immutable.
 pub(super) fn validate_update(claim: &Value, old: &Value) -> ErrorList {
     let mut errors = rules::metadata(claim, true);
     errors.extend(rules::metadata_update(claim, old));

@@ -1,9 +1,9 @@
-//! What holds for templates of claims.
+//! Validates templates of claims.
 
 use crate::{core::pod_spec::validate_template_metadata, resource::claim_spec, rules};
 use pintle_machinery::{ErrorList, FieldPath, Value, validation::validate_immutable_field};
 
-/// What is wrong with a new template.
+/// Validates a new template.
 pub(super) fn validate(template: &Value) -> ErrorList {
     let mut errors = rules::metadata(template, true);
     let path = FieldPath::new("spec");
@@ -13,7 +13,7 @@ pub(super) fn validate(template: &Value) -> ErrorList {
     errors
 }
 
-/// What is wrong with a change of a template: what it says of claims stays.
+/// Validates an update of a template: its spec is immutable.
 pub(super) fn validate_update(template: &Value, old: &Value) -> ErrorList {
     let mut errors = validate(template);
     errors.extend(rules::metadata_update(template, old));

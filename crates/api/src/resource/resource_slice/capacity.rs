@@ -1,11 +1,11 @@
-//! What holds for the capacities of devices, of which several claims can have a part.
+//! Validates the capacities of devices, which several claims may share.
 
 use crate::{resource::lists::each_unique, resource_list::quantity, rules};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Quantity, Value, ValueExt};
 
 const VALID_VALUES_MAX: usize = 10;
 
-/// What is wrong with a capacity; only that of a device that may be allocated several times is given out in parts.
+/// Validates a capacity; only a device with multiple allocations may have a sharing policy.
 pub(super) fn validate(capacity: &Value, is_shared: bool, path: &FieldPath) -> ErrorList {
     let path = path.child("requestPolicy");
     let Some(policy) = capacity.at("requestPolicy") else { return ErrorList::new() };
@@ -47,7 +47,7 @@ fn validate_values(default: &Quantity, max: &Quantity, values: &[Value], path: &
             errors.push(FieldError::invalid(&path.index(index + 1), shown, detail));
         }
     }
-    // Two values are the same when they round to the same number.
+    // Values that round to the same number count as equal.
     let key = |value: &Value| quantity(value).value().to_string().into();
     errors.extend(each_unique(values, VALID_VALUES_MAX, path, key, |value, path| {
         let value = quantity(value);
@@ -57,7 +57,7 @@ fn validate_values(default: &Quantity, max: &Quantity, values: &[Value], path: &
         }
         ErrorList::new()
     }));
-    // The default is looked for in a list that is not too long only.
+    // The default is searched only in lists within the size limit.
     let is_among = values.len() <= VALID_VALUES_MAX && values.iter().any(|value| quantity(value) == *default);
     if !is_among {
         let detail = "default value is not valid according to the requestPolicy";
@@ -99,7 +99,7 @@ fn validate_range(default: &Quantity, capacity: &Quantity, range: &Value, path: 
             refuse("step", &step, format!("one step {first} is larger than capacity value: {capacity}"));
         }
         for value in [Some(default), max.as_ref()].into_iter().flatten() {
-            // A step of nothing leads nowhere.
+            // A zero step allows no values.
             let above = value.value().wrapping_sub(min.value());
             if above.checked_rem(step.value()) != Some(0) {
                 refuse(

@@ -1,4 +1,4 @@
-//! What holds for the devices of a slice.
+//! Validates the devices of a slice.
 
 use super::{
     capacity,
@@ -27,7 +27,7 @@ const ATTRIBUTE_VALUE_MAX_LENGTH: usize = 64;
 const TAINTS_MAX: usize = 16;
 const COUNTER_CONSUMPTIONS_MAX: usize = 2;
 
-/// What is wrong with a device; `old` is the device of that name in the slice that was before.
+/// Validates a device; `old` is the device of the same name in the old slice.
 pub(super) fn validate(
     device: &Value,
     old: Option<&Value>,
@@ -126,7 +126,7 @@ fn validate_attribute(attribute: &Value, path: &FieldPath) -> ErrorList {
     errors
 }
 
-/// The attribute as messages show it.
+/// Formats the attribute for messages.
 fn shown_attribute(attribute: &Value) -> String {
     let members = [
         ("IntValue", "int"),

@@ -1,4 +1,4 @@
-//! The rules of resource slices.
+//! The strategy of resource slices.
 
 use super::validation;
 use crate::rules;
@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use pintle_machinery::{ErrorList, Value, ValueExt, error_list::quote, meta};
 use pintle_registry::{RequestContext, Strategy};
 
-/// Attributes with many values, which the server does not offer yet.
+/// List-valued attributes, an unsupported feature.
 pub(super) const LIST_ATTRIBUTES: [&str; 4] = ["bools", "ints", "strings", "versions"];
-/// Node resources that stand for devices, which the server does not offer yet.
+/// Mappings of node resources to devices, an unsupported feature.
 const NODE_RESOURCES: &str = "nodeAllocatableResourceMappings";
 
 pub(super) struct ResourceSliceStrategy;
@@ -47,7 +47,7 @@ impl Strategy for ResourceSliceStrategy {
     }
 }
 
-/// A taint that does not say since when it is there is there since now.
+/// Sets missing times of taints to now.
 fn set_taint_times(slice: &mut Value, now: Timestamp) {
     for device in slice.items_at_mut("spec.devices") {
         for taint in device.items_at_mut("taints") {
@@ -78,7 +78,7 @@ fn has_node_resources(slice: &Value) -> bool {
     slice.items_at("spec.devices").iter().any(|device| !device.map_at(NODE_RESOURCES).is_empty())
 }
 
-/// Whether a device has an attribute with many values.
+/// Whether a device has a list-valued attribute.
 pub(super) fn has_list_attributes(slice: &Value) -> bool {
     let devices = slice.items_at("spec.devices").iter();
     let mut attributes = devices.flat_map(|device| device.map_at("attributes").values());

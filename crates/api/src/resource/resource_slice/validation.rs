@@ -1,4 +1,4 @@
-//! What holds for resource slices.
+//! Validates resource slices.
 
 use super::{device, strategy::has_list_attributes};
 use crate::{
@@ -22,14 +22,14 @@ const ADVANCED_DEVICES_MAX: usize = 64;
 const COUNTER_SETS_MAX: usize = 8;
 const COUNTERS_MAX: usize = 32;
 
-/// What is wrong with a new slice.
+/// Validates a new slice.
 pub(super) fn validate(slice: &Value) -> ErrorList {
     let mut errors = rules::metadata(slice, false);
     errors.extend(validate_spec(slice, None));
     errors
 }
 
-/// What is wrong with a change of a slice.
+/// Validates an update of a slice.
 pub(super) fn validate_update(slice: &Value, old: &Value) -> ErrorList {
     let mut errors = rules::metadata_update(slice, old);
     errors.extend(validate_spec(slice, Some(old)));
@@ -56,7 +56,7 @@ fn validate_spec(slice: &Value, old: Option<&Value>) -> ErrorList {
     let devices = slice.items_at("spec.devices");
     let selects_per_device = slice.bool_at("spec.perDeviceNodeSelection");
     let old_devices = old.map(|old| old.items_at("spec.devices")).unwrap_or_default().iter().rev();
-    // The first of those with the same name counts.
+    // Of several devices with the same name the first counts.
     let old_devices: HashMap<&str, &Value> = old_devices.map(|old| (old.str_at("name"), old)).collect();
     errors.extend(each_unique(devices, max, &path.child("devices"), name_of, |device, path| {
         let old = old_devices.get(device.str_at("name")).copied();
@@ -73,7 +73,7 @@ fn validate_spec(slice: &Value, old: Option<&Value>) -> ErrorList {
     errors
 }
 
-/// Devices of which each one costs more.
+/// Whether the devices use advanced features, for which the maximum number is lower.
 fn is_advanced(slice: &Value) -> bool {
     let mut devices = slice.items_at("spec.devices").iter();
     let is_tainted = |device: &Value| {
@@ -97,7 +97,7 @@ fn validate_pool(slice: &Value, path: &FieldPath) -> ErrorList {
     errors
 }
 
-/// The devices of a slice are on one node, on selected nodes, on all nodes, or each says where it is.
+/// Validates the node selection: one node, selected nodes, all nodes, or a selection per device.
 fn validate_node_selection(slice: &Value, path: &FieldPath) -> ErrorList {
     const ONE_OF: &str =
         "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
@@ -108,7 +108,7 @@ fn validate_node_selection(slice: &Value, path: &FieldPath) -> ErrorList {
         if terms.len() != 1 {
             let path = path.child("nodeSelector").child("nodeSelectorTerms");
             let detail = "must have exactly one node selector term";
-            // It stands with the other errors of the selector, before those of the fields that follow it.
+            // The error is inserted after the other errors of the selector, before those of later fields.
             let at = selection.errors_of_selector;
             selection.errors.insert(at, FieldError::invalid(&path, terms.to_vec(), detail));
         }
@@ -127,16 +127,16 @@ fn validate_node_selection(slice: &Value, path: &FieldPath) -> ErrorList {
     errors
 }
 
-/// Which of the ways to select nodes are used, and what is wrong with them.
+/// The node selections in use, and their errors.
 pub(super) struct NodeSelection {
     pub(super) fields: Vec<String>,
     pub(super) errors: ErrorList,
-    /// How many errors there are before those of the flags.
+    /// The number of errors before those of the flags.
     errors_of_selector: usize,
 }
 
 impl NodeSelection {
-    /// The ways that slices and devices have in common.
+    /// The selections that slices and devices share.
     pub(super) fn of(holder: &Value, empty_name: &str, path: &FieldPath) -> NodeSelection {
         let mut selection =
             NodeSelection { fields: Vec::new(), errors: ErrorList::new(), errors_of_selector: 0 };
@@ -170,7 +170,7 @@ impl NodeSelection {
     }
 }
 
-/// What is wrong with a set of counters, or with what a device takes of one; `name` is the field that names the set.
+/// Validates a counter set, or a device's consumption of one; `name` is the field with the set's name.
 pub(super) fn validate_counters(holder: &Value, name: &str, path: &FieldPath) -> ErrorList {
     let mut errors = required(holder, name, path);
     if errors.is_empty() {

@@ -1,4 +1,4 @@
-//! The rules of priority classes. Those that the system needs have fixed values.
+//! The strategy of priority classes. The system classes have fixed values.
 
 use crate::{field_checks, rules};
 use pintle_machinery::{

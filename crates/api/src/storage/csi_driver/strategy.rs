@@ -1,4 +1,4 @@
-//! The rules of drivers. What a driver does with a volume before a pod gets it is settled when it is registered.
+//! The strategy of CSI drivers. The fields for mounting a volume are immutable.
 
 use crate::field_checks::{supported, texts};
 use crate::rules;
@@ -9,7 +9,7 @@ use pintle_registry::{RequestContext, Strategy};
 use serde_json::json;
 use std::collections::HashSet;
 
-/// Tokens that live shorter would be renewed all the time.
+/// The minimum lifetime of tokens, in seconds; shorter ones would need constant renewal.
 const MIN_TOKEN_SECONDS: i64 = 600;
 const MAX_TOKEN_SECONDS: i64 = 1 << 32;
 const MIN_PERIOD_SECONDS: i64 = 10;
@@ -50,7 +50,7 @@ impl Strategy for CsiDriverStrategy {
     fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
         let mut errors = rules::metadata_update(object, old);
         errors.extend(validate_spec(object));
-        // The field's errors have always named it so.
+        // As in the reference, errors use another name for the field.
         for (field, shown) in
             [("attachRequired", "attachedRequired"), ("volumeLifecycleModes", "volumeLifecycleModes")]
         {
@@ -74,7 +74,7 @@ impl Strategy for CsiDriverStrategy {
     }
 }
 
-/// Holding pods back while their driver is missing is off.
+/// Drops the field of a disabled feature: holding pods back while their driver is missing.
 fn drop_disabled_fields(object: &mut Value, old: Option<&Value>) {
     const FIELD: &str = "spec.preventPodSchedulingIfMissing";
     if old.is_none_or(|old| old.at(FIELD).is_none()) {

@@ -1,4 +1,4 @@
-//! The rules of the drivers of a node: a driver's entry stays, but for how much it can attach.
+//! The strategy of CSI nodes: a driver's entry is immutable, except for its attach limit.
 
 use crate::core::pod_spec::volume_sources::validate_csi_driver_name;
 use crate::field_checks::{invalid_each, texts};
@@ -80,7 +80,7 @@ fn validate_driver(driver: &Value, path: &FieldPath) -> ErrorList {
     errors
 }
 
-/// Errors name the driver, not the key.
+/// Validates topology keys; errors name the driver, not the key.
 fn validate_topology_keys(keys: &[Value], path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     let mut seen = HashSet::new();

@@ -1,4 +1,4 @@
-//! The rules of what is left of a kind of storage: of what and where stays, how much changes.
+//! The strategy of storage capacities: class and topology are immutable, the capacity changes.
 
 use crate::core::pod_spec::deprecated_node_label;
 use crate::field_checks::invalid_each;

@@ -1,4 +1,4 @@
-//! The rules of kinds of storage: what volumes are made of stays as it was when the class was made.
+//! The strategy of storage classes: provisioner and parameters are immutable.
 
 use crate::core::pod_spec::deprecated_node_label;
 use crate::field_checks::supported;
@@ -73,7 +73,7 @@ fn validate(class: &Value) -> ErrorList {
 
 fn validate_topologies(terms: &[Value]) -> ErrorList {
     let mut errors = ErrorList::new();
-    /// So often a term is told to repeat others.
+    /// The maximum number of errors for repeated terms.
     const MAX_REPEATS: usize = 64;
     let mut seen: HashMap<_, usize> = HashMap::new();
     for (index, term) in terms.iter().enumerate() {
@@ -92,7 +92,7 @@ fn validate_topologies(terms: &[Value]) -> ErrorList {
                 errors.push(FieldError::duplicate(&path.child("key"), key));
             }
         }
-        // A term that matches everything has always counted as repeating each term.
+        // As in the reference, a term that matches everything repeats each term.
         let everything = if values_by_key.is_empty() { terms.len() } else { 0 };
         let earlier = seen.entry(values_by_key).or_default();
         let repeats = (*earlier + everything).min(MAX_REPEATS);

@@ -1,4 +1,4 @@
-//! The rules of attachments. What is attached where stays; how it goes is status.
+//! The strategies of volume attachments. The spec is immutable; progress is in the status.
 
 use crate::core::persistent_volume::spec::{self, Place};
 use crate::core::pod_spec::set_source_defaults;
@@ -55,7 +55,7 @@ impl Strategy for AttachmentStrategy {
     }
 }
 
-/// Of `status`.
+/// The strategy of the `status` subresource.
 pub(super) struct StatusStrategy;
 
 impl Strategy for StatusStrategy {
@@ -129,7 +129,7 @@ fn validate_source(attachment: &Value, path: &FieldPath) -> ErrorList {
 fn validate_failure(failure: &Value, path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     if failure.str_at("message").len() > MAX_MESSAGE_LENGTH {
-        // The limit that the message names is that of the metadata.
+        // As in the reference, the limit in the message is that of the metadata.
         errors.push(FieldError::too_long(&path.child("message"), MAX_METADATA_SIZE));
     }
     if let Some(code) = failure.i64_at("errorCode")

@@ -1,4 +1,4 @@
-//! The rules of kinds of performance: they stay as they were made.
+//! The strategy of volume attributes classes, which are immutable.
 
 use crate::rules;
 use crate::storage::parameters;

@@ -1,18 +1,18 @@
-//! Metrics in the shape of the first version's alpha: flat, where the second version groups.
+//! Converts metrics to the form of the first version's alpha: flat, where the second version has groups.
 
 use pintle_machinery::{Quantity, Value, ValueExt};
 use serde_json::json;
 
-/// Which metrics.
+/// The list of metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// What is wanted.
+    /// The desired metrics.
     Spec,
-    /// What is.
+    /// The observed metrics.
     Status,
 }
 
-/// What a flat field is when the grouped one is absent.
+/// The value of a flat field when the grouped one is absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Absent {
     Omitted,
@@ -20,7 +20,7 @@ enum Absent {
     Empty,
 }
 
-/// A field: its flat name, its grouped path, and what it is when absent.
+/// A field: its flat name, its grouped path, and its value when absent.
 type Field = (&'static str, &'static str, Absent);
 
 use Absent::{Empty, Omitted, Zero};
@@ -128,7 +128,7 @@ impl Shape {
     }
 }
 
-/// Metrics as the annotation's text, with members in the order Go writes them.
+/// Formats metrics for the annotation, with members in Go's order.
 pub(super) fn to_v1_text(metrics: &[Value], shape: Shape) -> String {
     let metric = |metric: &Value| {
         let sources = shape.sources().iter().filter_map(|(name, fields)| {
@@ -161,7 +161,7 @@ fn flat_member(source: &Value, (name, path, absent): Field) -> Option<(&'static 
     Some((name, text))
 }
 
-/// Metrics from the annotation.
+/// Parses metrics of the annotation.
 pub(super) fn from_v1(metrics: &Value, shape: Shape) -> Vec<Value> {
     let metrics = metrics.as_array().map(Vec::as_slice).unwrap_or_default();
     metrics.iter().map(|metric| grouped(metric, shape)).collect()
@@ -185,7 +185,7 @@ fn grouped(metric: &Value, shape: Shape) -> Value {
     converted
 }
 
-/// The flat form does not say which kind of target it has; what is set tells it.
+/// Derives the type of the target, which the flat form lacks, from the fields that are set.
 fn set_target_type(source: &mut Value, name: &str) {
     let has = |member: &str| source.at(&format!("target.{member}")).is_some();
     let target_type = match name {
@@ -201,7 +201,7 @@ fn set_target_type(source: &mut Value, name: &str) {
     source.set("target.type", target_type);
 }
 
-/// An object's text with its members in this order.
+/// Formats an object with its members in this order.
 pub(super) fn ordered<'a>(members: impl Iterator<Item = (&'a str, String)>) -> String {
     let members: Vec<String> = members.map(|(name, text)| format!("\"{name}\":{text}")).collect();
     format!("{{{}}}", members.join(","))

@@ -1,4 +1,4 @@
-//! What is wrong with new pods, and what their authors should know.
+//! Tests the validation of new pods, and the warnings about them.
 
 use super::{create, pod, texts, warnings_of};
 use pintle_machinery::ValueExt;
