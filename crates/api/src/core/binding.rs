@@ -1,4 +1,4 @@
-//! Bindings of pods to nodes: the older way, beside `pods/binding`.
+//! Bindings of pods to nodes: the older form of `pods/binding`.
 
 use super::GROUP;
 use super::pod::BindingCreater;

@@ -1,4 +1,4 @@
-//! Configuration data.
+//! Config maps.
 
 mod strategy;
 mod table;

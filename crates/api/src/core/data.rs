@@ -1,20 +1,20 @@
-//! What config maps and secrets have in common: keyed data that may be frozen.
+//! Rules that config maps and secrets share: keyed data that may be immutable.
 
 use crate::{field_checks, rules};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt, validation::is_config_map_key};
 
-/// How many bytes the values may have together.
+/// The maximum total size of the values, in bytes.
 pub(super) const MAX_SIZE: usize = 1024 * 1024;
 
 const IMMUTABLE: &str = "field is immutable when `immutable` is set";
 
-/// A key, which becomes a file's name.
+/// Validates a key, which becomes a file name.
 pub(super) fn validate_key(key: &str, path: &FieldPath) -> ErrorList {
     field_checks::invalid_each(&path.key(key), key, is_config_map_key(key))
 }
 
-/// Once `immutable` is set, it and the data stay.
+/// Once `immutable` is set, rejects changes of it and of the data.
 pub(super) fn validate_immutable(object: &Value, old: &Value, members: &[&str]) -> ErrorList {
     let mut errors = ErrorList::new();
     if !old.bool_at("immutable") {
@@ -31,7 +31,7 @@ pub(super) fn validate_immutable(object: &Value, old: &Value, members: &[&str]) 
     errors
 }
 
-/// How many bytes a base64 text stands for.
+/// The number of bytes that a base64 text encodes.
 pub(super) fn decoded_len(value: &Value) -> usize {
     let text = value.as_str().unwrap_or_default();
     let padding = text.bytes().rev().take_while(|byte| *byte == b'=').count();

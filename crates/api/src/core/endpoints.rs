@@ -1,4 +1,4 @@
-//! The addresses behind a service, all in one object. Endpoint slices have taken their place.
+//! Endpoints: all addresses behind a service in one object. Endpoint slices supersede them.
 
 mod strategy;
 mod table;

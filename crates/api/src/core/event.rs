@@ -1,4 +1,4 @@
-//! What happened to an object.
+//! Events: reports of what happened to an object.
 
 pub(crate) mod strategy;
 pub(crate) mod table;
@@ -9,7 +9,7 @@ use pintle_machinery::ValueExt;
 use pintle_registry::{Resource, SelectableField};
 use std::time::Duration;
 
-/// The declaration. Events are kept for as long as `time_to_live`; zero is for ever.
+/// The declaration of the resource. Events are kept for `time_to_live`; zero keeps them without limit.
 pub fn resource(time_to_live: Duration) -> Resource {
     GROUP
         .namespaced("Event", "events")
@@ -19,7 +19,7 @@ pub fn resource(time_to_live: Duration) -> Resource {
         .prints(table::columns, table::cells)
 }
 
-/// What events can be selected by, in core's names.
+/// The selectable fields of events, under core's names.
 pub(crate) fn selectable_fields() -> Vec<SelectableField> {
     let mut fields: Vec<SelectableField> = PATHS.map(SelectableField::new).into();
     fields.push(SelectableField {

@@ -1,4 +1,4 @@
-//! Limits of what single objects of a namespace may ask for.
+//! Limit ranges: limits for the resources of single objects in a namespace.
 
 mod strategy;
 

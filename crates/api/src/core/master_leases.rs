@@ -1,10 +1,10 @@
-//! The leases of the servers of one store: the servers' own, which no client is served.
+//! The leases of the servers of one store, which are internal and not served to clients.
 
 use super::GROUP;
 use crate::declare::Declare;
 use pintle_registry::Resource;
 
-/// The declaration. The objects are kube-apiserver's, at the same place in the store. They have neither name nor uid.
+/// The declaration of the resource. The objects have kube-apiserver's form and path, without name and uid.
 pub fn resource() -> Resource {
     GROUP.cluster("Endpoints", "apiServerIPInfo").verbs([]).stored_at("masterleases")
 }

@@ -1,4 +1,4 @@
-//! Storage that claims are bound to.
+//! Persistent volumes.
 
 mod source;
 pub(crate) mod spec;

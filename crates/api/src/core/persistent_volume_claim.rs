@@ -1,4 +1,4 @@
-//! Claims to storage.
+//! Persistent volume claims.
 
 mod strategy;
 

@@ -1,7 +1,7 @@
 //! Pods (<https://kubernetes.io/docs/concepts/workloads/pods/>).
 //!
-//! What pods share with the templates of workloads is in [`super::pod_spec`]; here is what only the pod itself has: its
-//! life (create, bind, update, resize, evict, end), its status, and how it prints.
+//! [`super::pod_spec`] has the rules that pods share with the templates of workloads. This module has those of pods
+//! alone: create, bind, update, resize, evict, delete, the status and the table.
 
 mod binding;
 mod conditions;

@@ -38,7 +38,7 @@ fn validate(object: &Value) -> ErrorList {
         size += data::decoded_len(value);
     }
     if size > MAX_SIZE {
-        // The path is that of an unnamed field and prints as `[]`, which clients have always been shown.
+        // As in the reference, the path is that of an unnamed field and prints as `[]`.
         errors.push(FieldError::too_long(&FieldPath::new("[]"), MAX_SIZE));
     }
     errors

@@ -13,7 +13,7 @@ use pintle_machinery::{
 use pintle_registry::{RequestContext, Strategy};
 use std::collections::HashSet;
 
-/// The label of endpoints whose addresses a controller has put right.
+/// The label of endpoints with canonical addresses from a controller.
 const MANAGED_BY: &str = "endpoints.kubernetes.io/managed-by";
 const CONTROLLER: &str = "endpoint-controller";
 

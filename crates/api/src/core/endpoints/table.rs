@@ -17,7 +17,7 @@ pub(super) fn cells(endpoints: &Value, now: Timestamp) -> Vec<Cell> {
     vec![name(endpoints), addresses(endpoints).into(), age(endpoints, now)]
 }
 
-/// Every address with every port of its subset; the first three, and how many more there are.
+/// Every address with every port of its subset; the first three, and the number of further ones.
 fn addresses(endpoints: &Value) -> String {
     let subsets = endpoints.items_at("subsets");
     if subsets.is_empty() {

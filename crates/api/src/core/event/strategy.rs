@@ -1,5 +1,5 @@
-//! The rules of events, in both groups. Through the newer group they are strict; the older one takes what it always
-//! took, so how strict depends on the group the client speaks.
+//! The strategy of events in both groups. Validation is strict for the newer group and lenient for the older one, so it
+//! depends on the group of the request.
 
 use crate::{field_checks, rules};
 use pintle_machinery::{
@@ -13,7 +13,7 @@ use std::time::Duration;
 const TEXT_LIMIT: usize = 128;
 const MESSAGE_LIMIT: usize = 1024;
 
-/// The rules, and for how long an event is kept: zero is for ever.
+/// The strategy, with the time for which an event is kept; zero keeps it without limit.
 pub(crate) struct EventStrategy {
     pub(crate) time_to_live: Duration,
 }
@@ -62,7 +62,7 @@ fn has_time(object: &Value, path: &str) -> bool {
     object.at(path).is_some()
 }
 
-/// What every event must be. One with `eventTime` comes from a newer recorder.
+/// Validates any event. One with `eventTime` comes from a newer recorder.
 fn validate_leniently(object: &Value, strict: bool) -> ErrorList {
     let mut errors = if has_time(object, "eventTime") {
         validate_recorded(object, if strict { "reportingController" } else { "reportingComponent" })
@@ -127,7 +127,7 @@ fn validate_series(object: &Value) -> ErrorList {
     errors
 }
 
-/// What a new event of the newer group must be.
+/// Validates a new event of the newer group.
 fn validate_new(object: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     if !has_time(object, "eventTime") {
@@ -150,7 +150,7 @@ fn validate_new(object: &Value) -> ErrorList {
     errors
 }
 
-/// What of an event of the newer group never changes: all but its series.
+/// Validates the immutable fields of an event of the newer group: all but its series.
 fn validate_kept(object: &Value, old: &Value) -> ErrorList {
     let kept = |name: &str| {
         let (new, old) = (value_or_zero(object, name), value_or_zero(old, name));
@@ -165,7 +165,7 @@ fn validate_kept(object: &Value, old: &Value) -> ErrorList {
         "firstTimestamp",
         "lastTimestamp",
         "count",
-        // Checked twice, and told twice.
+        // Checked and reported twice.
         "reason",
         "type",
     ] {

@@ -1,4 +1,4 @@
-//! How events print, in both groups.
+//! The table columns of events, in both groups.
 
 use crate::printing::{UNKNOWN, column, name, since, text, wide};
 use jiff::Timestamp;

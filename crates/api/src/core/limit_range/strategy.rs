@@ -12,7 +12,7 @@ use std::collections::HashSet;
 
 const STANDARD_TYPES: [&str; 3] = ["Pod", "Container", "PersistentVolumeClaim"];
 const LISTS: [&str; 5] = ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"];
-/// Beyond this, amounts are compared whole and not in thousandths.
+/// Larger amounts are compared as whole numbers and not in thousandths.
 const MAX_MILLI_VALUE: i64 = i64::MAX / 1000;
 
 pub(super) struct LimitRangeStrategy;
@@ -40,7 +40,7 @@ impl Strategy for LimitRangeStrategy {
     }
 }
 
-/// A limit defaults to the largest that is allowed, a request to the limit or the smallest that is allowed.
+/// Defaults a limit to the maximum, and a request to the limit or the minimum.
 fn set_container_defaults(limit: &mut Value) {
     for (list, source) in [("default", "max"), ("defaultRequest", "default"), ("defaultRequest", "min")] {
         let source = limit.map_at(source).clone();
@@ -114,7 +114,7 @@ fn validate_limit(limit: &Value, path: &FieldPath) -> ErrorList {
     errors
 }
 
-/// All that a limit says of one resource.
+/// The amounts of a limit for one resource.
 struct Amounts {
     min: Option<Quantity>,
     max: Option<Quantity>,
@@ -144,7 +144,7 @@ impl Amounts {
     fn validate(&self, name: &str, path: &FieldPath) -> ErrorList {
         let mut errors = ErrorList::new();
         let Amounts { min, max, default, default_request, max_ratio } = self;
-        // The list that is blamed, whose value is shown, and the two that are in the wrong order.
+        // The field that the error names, whose value it shows, and the two amounts in the wrong order.
         let orders = [
             ("min", min, (min, "min value"), (max, "max value")),
             (
@@ -201,7 +201,7 @@ impl Amounts {
     }
 }
 
-/// The largest ratio the bounds allow, when the given one is larger.
+/// The maximum ratio within the bounds, when the given one exceeds it.
 #[expect(clippy::cast_precision_loss, reason = "the ratio is compared as Kubernetes does")]
 fn exceeded_ratio(ratio: &Quantity, min: &Quantity, max: &Quantity) -> Option<f64> {
     let is_small = [ratio, min, max].iter().all(|quantity| quantity.value() < MAX_MILLI_VALUE);

@@ -1,8 +1,8 @@
 //! The strategy of namespaces.
 //!
-//! A namespace is held by finalizers in its spec besides those in its metadata. It ends in two steps: a delete makes it
-//! `Terminating`; when its content is gone, who emptied it takes the finalizers away through `finalize`, and with the
-//! last one it goes
+//! A namespace has finalizers in its spec besides those in its metadata. It ends in two steps: a delete makes it
+//! `Terminating`; when its content is deleted, the namespace controller removes the finalizers through `finalize`, and
+//! the namespace is removed with the last one
 //! (<https://kubernetes.io/docs/tasks/administer-cluster/namespaces/#understanding-the-motivation-for-using-namespaces>).
 
 use crate::rules;
@@ -16,7 +16,7 @@ use pintle_machinery::{
 use pintle_registry::{RequestContext, Strategy};
 use serde_json::json;
 
-/// The finalizer that every new namespace has.
+/// The finalizer of every new namespace.
 const KUBERNETES: &str = "kubernetes";
 /// The label by which selectors find a namespace by name.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
@@ -63,7 +63,7 @@ impl Strategy for NamespaceStrategy {
 
     fn prepare_for_deletion(&self, object: &mut Value) {
         object.set("status.phase", "Terminating");
-        // How long a namespace takes to end is for its content to say.
+        // The duration of the deletion depends on the content.
         object.remove_at("metadata.deletionGracePeriodSeconds");
     }
 
@@ -118,7 +118,7 @@ impl Strategy for StatusStrategy {
     }
 }
 
-/// Of `finalize`.
+/// The strategy of the `finalize` subresource.
 pub(super) struct FinalizeStrategy;
 
 impl Strategy for FinalizeStrategy {
@@ -168,7 +168,7 @@ fn validate_finalizer(finalizer: &Value, path: &FieldPath) -> ErrorList {
     errors
 }
 
-/// The label always tells the name. On create it is set last, when a generated name is known.
+/// Sets the label with the name. On create it is set last, after name generation.
 fn label_with_name(object: &mut Value) {
     let name = object.name().to_owned();
     if !name.is_empty() {

@@ -12,7 +12,7 @@ use pintle_registry::{RequestContext, Strategy};
 use std::collections::HashSet;
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
-/// Where the configuration of kubelets by the server was, which is gone.
+/// The field of dynamic kubelet configuration, a removed feature.
 const CONFIG_SOURCE: &str = "spec.configSource";
 const CONFIG_STATUS: &str = "status.config";
 
@@ -62,7 +62,7 @@ impl Strategy for NodeStrategy {
     }
 }
 
-/// Of `status`. It may change metadata too, which kubelets do.
+/// The strategy of the `status` subresource. Kubelets also change metadata through it.
 pub(super) struct StatusStrategy;
 
 impl Strategy for StatusStrategy {
@@ -86,7 +86,7 @@ impl Strategy for StatusStrategy {
     }
 }
 
-/// `podCIDR` is the older name of the first of `podCIDRs`, and wins.
+/// Synchronizes `podCIDR`, the older name of the first of `podCIDRs`, which takes precedence.
 fn sync_pod_cidrs(object: &mut Value) {
     let single = object.str_at("spec.podCIDR").to_owned();
     let first = object.items_at("spec.podCIDRs").first().and_then(Value::as_str).map(str::to_owned);
@@ -137,7 +137,7 @@ fn validate_update(object: &Value, old: &Value) -> ErrorList {
     errors
 }
 
-/// Their errors are told at a place where taints once were.
+/// Validates taints; errors have the path of a former field.
 fn validate_taints(object: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     let list = FieldPath::new("metadata.taints");
@@ -183,7 +183,7 @@ fn validate_resources(object: &Value) -> ErrorList {
     errors
 }
 
-/// Resources that come in whole pieces: pods, and what devices offer.
+/// Whether a resource has only whole units: pods, and extended resources.
 fn is_counted(name: &str) -> bool {
     name == "pods" || !resource_list::is_native(name)
 }

@@ -1,4 +1,5 @@
-//! Where the data of a volume is. Most sources are those of a pod's volumes; some name secrets in any namespace.
+//! Validates the source of a volume's data. Most sources are those of a pod's volumes; some name secrets in any
+//! namespace.
 
 use crate::core::pod_spec::{paths, volume_sources};
 use crate::field_checks::{invalid_each, required};
@@ -7,7 +8,7 @@ use pintle_machinery::{
     validation::{is_dns1123_label, is_dns1123_subdomain},
 };
 
-/// The sources in the order in which they are checked.
+/// The sources in the order of validation.
 const SOURCES: [&str; 22] = [
     "hostPath",
     "gcePersistentDisk",
@@ -33,7 +34,7 @@ const SOURCES: [&str; 22] = [
     "csi",
 ];
 
-/// Those that can be mounted with options given in an annotation.
+/// The sources that support mount options in an annotation.
 const MOUNTED_WITH_OPTIONS: [&str; 13] = [
     "gcePersistentDisk",
     "awsElasticBlockStore",
@@ -50,7 +51,7 @@ const MOUNTED_WITH_OPTIONS: [&str; 13] = [
     "photonPersistentDisk",
 ];
 
-/// The sources a volume has, and nothing else.
+/// The sources of a volume, without its other fields.
 pub(super) fn of(volume: &Value) -> Value {
     let members = SOURCES.into_iter();
     let members = members.filter_map(|name| Some((name.to_owned(), volume.at("spec")?.at(name)?.clone())));
@@ -62,7 +63,7 @@ pub(super) fn has_mount_options(volume: &Value) -> bool {
     MOUNTED_WITH_OPTIONS.iter().any(|source| spec.get(*source).is_some_and(|source| !source.is_null()))
 }
 
-/// What to know of sources that no longer work.
+/// Warnings about removed sources.
 pub(super) fn warnings(volume: &Value) -> Vec<String> {
     const DEPRECATED: [(&str, &str, &str); 6] = [
         ("cephfs", "cephfs", "deprecated in v1.28, non-functional in v1.31+"),
@@ -77,20 +78,20 @@ pub(super) fn warnings(volume: &Value) -> Vec<String> {
     used.map(|(_, shown, message)| format!("spec.{shown}: {message}")).collect()
 }
 
-/// Validates the sources of a spec: there must be one.
+/// Validates the sources of a spec, of which exactly one is required.
 pub(super) fn validate(spec: &Value, name: &str, path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     let mut found = false;
     for field in SOURCES {
         let Some(source) = spec.at(field) else { continue };
-        // A second flexible volume has always been let pass.
+        // As in the reference, a second flexible volume is accepted.
         if found && field != "flexVolume" {
             let shown = if field == "cephfs" { "cephFS" } else { field };
             errors.push(FieldError::forbidden(&path.child(shown), "may not specify more than 1 volume type"));
             continue;
         }
         found = true;
-        // The disk's errors have always named another field.
+        // As in the reference, errors of this source name another field.
         let shown = if field == "gcePersistentDisk" { "persistentDisk" } else { field };
         errors.extend(validate_one(field, source, name, &path.child(shown)));
         if field == "local" && spec.at("nodeAffinity").is_none() {
@@ -139,7 +140,7 @@ fn validate_one(field: &str, source: &Value, name: &str, path: &FieldPath) -> Er
     }
 }
 
-/// A target's own initiator is registered under the names of volume and portal together.
+/// Validates an iSCSI source: a custom initiator is registered under the names of volume and portal together.
 fn validate_iscsi(source: &Value, name: &str, common: ErrorList, path: &FieldPath) -> ErrorList {
     const MAX_LENGTH: usize = 64;
     let mut errors = common;

@@ -1,4 +1,4 @@
-//! Validates the description of a volume, be it one of the cluster's or one that stands in an attachment.
+//! Validates the spec of a volume, in a persistent volume or inline in an attachment.
 
 use super::source;
 use crate::core::pod_spec::affinity::validate_node_selector;
@@ -13,16 +13,16 @@ const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce
 const SINGLE_POD: &str = "ReadWriteOncePod";
 const NOT_INLINE: &str = "may not be specified in the context of inline volumes";
 
-/// Where a description stands.
+/// The position of a spec.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// In a volume; `lenient` lets values of labels pass that no label can have.
+    /// In a volume; `lenient` accepts values in node selectors that are not valid for labels.
     Volume { lenient: bool },
-    /// In an attachment of a volume that the cluster has no object for.
+    /// In an attachment of a volume without a persistent volume.
     Inline,
 }
 
-/// Validates a description; `name` is that of the volume.
+/// Validates a spec; `name` is that of the volume.
 pub(crate) fn validate(spec: &Value, name: &str, place: Place, path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     if place == Place::Inline {

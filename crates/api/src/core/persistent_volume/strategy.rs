@@ -1,4 +1,4 @@
-//! The rules of volumes. Where a volume's data is never changes.
+//! The strategy of persistent volumes. The source of a volume is immutable.
 
 use super::source;
 use super::spec::{self, Place};
@@ -103,7 +103,7 @@ impl Strategy for StatusStrategy {
     }
 }
 
-/// Whether an older version let values pass that no label can have.
+/// Whether the old object has node selector values that are not valid for labels.
 fn has_invalid_node_values(old: &Value) -> bool {
     old.items_at(NODE_TERMS).iter().any(label_selector_has_invalid_label_value)
 }
@@ -142,7 +142,7 @@ fn validate(object: &Value, lenient: bool) -> ErrorList {
     errors
 }
 
-/// Kinds of sources that cannot be mounted with options.
+/// Rejects mount options on sources that do not support them.
 fn validate_mount_options(object: &Value) -> Option<FieldError> {
     let is_annotated = object.map_at("metadata.annotations").contains_key(MOUNT_OPTIONS_ANNOTATION);
     (is_annotated && !source::has_mount_options(object)).then(|| {
@@ -155,7 +155,7 @@ fn validate_kept(object: &Value, old: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     let mut new_source = source::of(object);
     let old_source = source::of(old);
-    // The secret for growing came later than some volumes.
+    // The secret for expansion may be added to existing volumes.
     const EXPAND_SECRET: &str = "csi.controllerExpandSecretRef";
     if old_source.at("csi").is_some() && old_source.at(EXPAND_SECRET).is_none() {
         new_source.remove_at(EXPAND_SECRET);
@@ -178,7 +178,7 @@ fn validate_kept(object: &Value, old: &Value) -> ErrorList {
     errors
 }
 
-/// Labels of nodes that got another name.
+/// Renamed node labels.
 const RENAMED_LABELS: [(&str, &str); 5] = [
     ("beta.kubernetes.io/arch", "kubernetes.io/arch"),
     ("beta.kubernetes.io/os", "kubernetes.io/os"),
@@ -187,7 +187,7 @@ const RENAMED_LABELS: [(&str, &str); 5] = [
     ("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type"),
 ];
 
-/// From where the volume can be reached stays, but labels may take their new names.
+/// Rejects changes of the node affinity, except for renamed labels.
 fn validate_node_affinity_is_kept(object: &Value, old: &Value) -> Option<FieldError> {
     const AFFINITY: &str = "spec.nodeAffinity";
     let mut wanted = old.at(AFFINITY)?.clone();

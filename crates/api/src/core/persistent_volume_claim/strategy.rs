@@ -1,5 +1,5 @@
-//! The rules of claims. What a claim asks for is settled when it is made; a bound one may still ask for more room and
-//! for another performance.
+//! The strategy of claims. The spec of a claim is immutable, except that a bound claim may change its requested storage
+//! and its volume attributes class.
 
 use crate::core::pod_spec::claim_template::validate_claim_spec;
 use crate::core::pod_spec::fraction_warning;
@@ -98,11 +98,11 @@ impl Strategy for StatusStrategy {
     }
 }
 
-/// What the volume starts from is said twice, in an older field and in a newer one that can say more: each follows from
-/// the other. The older one is ignored when it names what only the newer may.
+/// Synchronizes the two fields for the data source: each is set from the other. The older one is ignored when its value
+/// is allowed only in the newer one.
 fn prepare_data_sources(object: &mut Value, old: Option<&Value>) {
     let had = |path: &str| old.is_some_and(|old| old.at(path).is_some());
-    // Claims to sources in other namespaces are off.
+    // Data sources in other namespaces are a disabled feature.
     if !object.str_at("spec.dataSourceRef.namespace").is_empty() && !had("spec.dataSourceRef") {
         object.remove_at("spec.dataSourceRef");
     }
@@ -165,7 +165,7 @@ fn validate_update(object: &Value, old: &Value) -> ErrorList {
         |object: &Value| object.at("spec.storageClassName").and_then(Value::as_str).map(str::to_owned);
     let (new_annotation, old_annotation) = (annotation(object), annotation(old));
     let (new_class, old_class) = (class(object), class(old));
-    // A class that only the annotation named may move into the field.
+    // A class in the annotation may move to the field.
     let moves = old_annotation.is_some()
         && old_class.is_none()
         && new_class == old_annotation
@@ -193,7 +193,7 @@ fn validate_update(object: &Value, old: &Value) -> ErrorList {
     errors
 }
 
-/// The new spec without those changes that are allowed.
+/// The new spec without the allowed changes.
 fn comparable(object: &Value, old: &Value, class_may_change: bool) -> Value {
     let mut claim = json!({"spec": rules::value_at(object, "spec").clone()});
     if old.str_at("spec.volumeName").is_empty() {
@@ -211,7 +211,7 @@ fn comparable(object: &Value, old: &Value, class_may_change: bool) -> Value {
     claim.at("spec").cloned().unwrap_or_default()
 }
 
-/// Asking for less is the way back from a growth that failed, but never to what the volume already has.
+/// Allows a smaller request to recover from a failed expansion, but not below the current capacity.
 fn validate_shrinking(object: &Value, old: &Value) -> Option<FieldError> {
     let size =
         |object: &Value, list: &str| object.map_at(list).get("storage").map(quantity).unwrap_or_default();

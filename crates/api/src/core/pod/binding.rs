@@ -1,4 +1,4 @@
-//! `pods/binding` and `bindings`: giving a pod its node, as the scheduler does.
+//! `pods/binding` and `bindings`: assign a node to a pod, as the scheduler does.
 
 use super::{conditions, topology_labels};
 use jiff::Timestamp;
@@ -21,7 +21,7 @@ impl NamedCreater for BindingCreater {
         Box::pin(bind(context, body))
     }
 
-    /// The uid is a condition: the pod is to be that one.
+    /// The uid is a precondition on the pod.
     fn keeps_system_metadata(&self) -> bool {
         true
     }
@@ -29,7 +29,7 @@ impl NamedCreater for BindingCreater {
 
 async fn bind(context: &RequestContext<'_>, mut binding: Value) -> Result<Value, Status> {
     let name = binding.name().to_owned();
-    // Through `bindings` the name is the body's alone.
+    // Through `bindings` only the body has the name.
     if !context.name.is_empty() && context.name != name {
         return Err(Status::bad_request("name in URL does not match name in Binding object"));
     }
@@ -37,7 +37,7 @@ async fn bind(context: &RequestContext<'_>, mut binding: Value) -> Result<Value,
     if !errors.is_empty() {
         return Err(Status::unknown(status::aggregate(errors.iter().map(ToString::to_string))));
     }
-    // The collection of bindings copies no labels: its requests are none on pods.
+    // Only requests on pods copy labels, not those on the collection of bindings.
     if !context.name.is_empty() && binding.str_at("target.kind") == "Node" {
         let labels = topology_labels::of_node(context.registry, binding.str_at("target.name")).await?;
         if !labels.is_empty() {
@@ -57,7 +57,7 @@ async fn bind(context: &RequestContext<'_>, mut binding: Value) -> Result<Value,
     Ok(success())
 }
 
-/// The answer of subresources that are done and have nothing to show.
+/// The response of subresources without an object to return.
 pub(super) fn success() -> Value {
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
 }
@@ -75,7 +75,7 @@ fn validate(binding: &Value) -> ErrorList {
     errors
 }
 
-/// The pod on its node. Called again on the newer pod when another writer came first.
+/// Assigns the node to the pod. Called again with the newer pod after a conflict.
 fn assign(mut pod: Value, binding: &Value, now: Timestamp) -> Result<Value, Status> {
     let name = pod.name().to_owned();
     check_preconditions(&pod, binding)?;
@@ -93,7 +93,7 @@ fn assign(mut pod: Value, binding: &Value, now: Timestamp) -> Result<Value, Stat
         return Err(Status::conflict(&GroupResource::new("", "pods/binding"), &name, &why));
     }
     pod.set("spec.nodeName", binding.str_at("target.name"));
-    // The nomination has served its purpose.
+    // The nomination is obsolete.
     pod.remove_at("status.nominatedNodeName");
     for field in ["metadata.annotations", "metadata.labels"] {
         let members: &Map = binding.map_at(field);
@@ -107,7 +107,7 @@ fn assign(mut pod: Value, binding: &Value, now: Timestamp) -> Result<Value, Stat
     Ok(pod)
 }
 
-/// The binding's own uid and resourceVersion are those the pod must have.
+/// The binding's uid and resourceVersion are preconditions on the pod.
 fn check_preconditions(pod: &Value, binding: &Value) -> Result<(), Status> {
     for (what, wanted, actual) in [
         ("UID", binding.uid(), pod.uid()),

@@ -1,4 +1,4 @@
-//! The conditions that the server itself sets.
+//! Sets the pod conditions that belong to the server.
 
 use jiff::Timestamp;
 use pintle_machinery::{Value, ValueExt, meta};
@@ -12,7 +12,7 @@ pub(super) struct Condition<'a> {
     pub(super) message: &'a str,
 }
 
-/// A pod with scheduling gates starts with the condition that says so.
+/// Adds the condition of a pod with scheduling gates.
 pub(super) fn add_scheduling_gated(pod: &mut Value, now: Timestamp) {
     if pod.items_at("spec.schedulingGates").is_empty() {
         return;
@@ -26,7 +26,7 @@ pub(super) fn add_scheduling_gated(pod: &mut Value, now: Timestamp) {
     update(pod, &condition, now);
 }
 
-/// Sets a condition. The time of the transition stays when the status does.
+/// Sets a condition. The transition time changes only with the status.
 pub(super) fn update(pod: &mut Value, condition: &Condition<'_>, now: Timestamp) {
     let mut new = json!({
         "type": condition.condition_type,

@@ -1,11 +1,11 @@
-//! What a pod gets beyond the defaults of its spec, when its author says nothing.
+//! Defaults pods beyond the defaults of the spec.
 
 use crate::core::pod_spec::{self, containers_of::ContainerKind};
 use crate::resource_list;
 use pintle_machinery::{Map, Value, ValueExt};
 use serde_json::json;
 
-/// Fills in what the author of a pod left out. Idempotent.
+/// Applies the defaults of a pod. Idempotent.
 pub(super) fn set_defaults(pod: &mut Value) {
     pod.object_at_mut("spec");
     if let Some(spec) = pod.at_mut("spec") {
@@ -33,13 +33,13 @@ fn set_spec_defaults(spec: &mut Value) {
         }
     }
     pod_spec::set_defaults(spec);
-    // A pod that may not take any time to end still gets a moment; templates keep what they say.
+    // A negative grace period becomes one second; templates keep it.
     if spec.i64_at("terminationGracePeriodSeconds").is_some_and(|seconds| seconds < 0) {
         spec.set("terminationGracePeriodSeconds", 1);
     }
 }
 
-/// Who limits a resource and requests none of it requests what it may use.
+/// Defaults requests to the limits.
 fn default_requests(container: &mut Value) {
     let limits: Map = container.map_at("resources.limits").clone();
     if limits.is_empty() {
@@ -51,7 +51,7 @@ fn default_requests(container: &mut Value) {
     }
 }
 
-/// In the host's network, a port of the container is a port of the host.
+/// Defaults host ports to container ports in the host's network.
 fn default_host_ports(container: &mut Value) {
     for port in container.items_at_mut("ports") {
         if port.i64_at("hostPort").unwrap_or_default() == 0
@@ -62,7 +62,7 @@ fn default_host_ports(container: &mut Value) {
     }
 }
 
-/// Annotations that carried init containers before there was a field; a kubelet that still reads them must not see them.
+/// Former annotations of init containers, which must not reach old kubelets.
 const INIT_CONTAINER_ANNOTATIONS: [&str; 4] = [
     "pod.beta.kubernetes.io/init-containers",
     "pod.alpha.kubernetes.io/init-containers",
@@ -70,7 +70,7 @@ const INIT_CONTAINER_ANNOTATIONS: [&str; 4] = [
     "pod.alpha.kubernetes.io/init-container-statuses",
 ];
 
-/// Takes out the annotations that init containers used to be. Of pods and templates.
+/// Removes the former annotations of init containers from a pod or template.
 pub(in crate::core) fn drop_init_container_annotations(pod: &mut Value) {
     let Some(annotations) = pod.at_mut("metadata.annotations").and_then(Value::as_object_mut) else { return };
     for name in INIT_CONTAINER_ANNOTATIONS {
@@ -79,7 +79,7 @@ pub(in crate::core) fn drop_init_container_annotations(pod: &mut Value) {
 }
 
 fn set_status_defaults(status: &mut Value) {
-    // `podIP` is the older field and wins; then both say the same.
+    // `podIP` is the older field and takes precedence; both are then synchronized.
     let ip = status.str_at("podIP").to_owned();
     let first = status.items_at("podIPs").first().map(|first| first.str_at("ip").to_owned());
     match first {

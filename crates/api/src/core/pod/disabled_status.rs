@@ -1,12 +1,11 @@
-//! Fields of a pod's status that belong to features which are off in this version. They are taken out silently, unless
-//! the stored pod has them already.
+//! Drops status fields of disabled features, unless the stored pod has them.
 
 use pintle_machinery::{Value, ValueExt};
 
 const CONTAINER_STATUSES: [&str; 3] =
     ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"];
 
-/// Takes out the fields.
+/// Drops the fields.
 pub(super) fn drop_disabled_fields(status: &mut Value, old: Option<&Value>) {
     let has_claims = |old: &Value| !old.items_at("nodeAllocatableResourceClaimStatuses").is_empty();
     if !old.is_some_and(has_claims) {

@@ -1,4 +1,4 @@
-//! `pods/ephemeralcontainers`: adding containers to a running pod to look into it
+//! `pods/ephemeralcontainers`: adds containers to a running pod for debugging
 //! (<https://kubernetes.io/docs/concepts/workloads/pods/ephemeral-containers/>).
 
 use super::strategy::{PodStrategy, copy_field, drop_disabled_fields, update_generation};
@@ -6,7 +6,7 @@ use super::update;
 use pintle_machinery::{ErrorList, Value, ValueExt};
 use pintle_registry::{RequestContext, Strategy};
 
-/// The rules of ephemeral containers.
+/// The strategy of the `ephemeralcontainers` subresource.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EphemeralContainersStrategy;
 
@@ -31,11 +31,11 @@ impl Strategy for EphemeralContainersStrategy {
     }
 }
 
-/// Metadata that a write to a part of the pod does not change.
+/// Metadata that a write to a subresource does not change.
 const KEPT_METADATA: [&str; 7] =
     ["deletionTimestamp", "generation", "selfLink", "labels", "annotations", "finalizers", "ownerReferences"];
 
-/// Makes spec, status and metadata what they were; the caller puts its part of the spec back.
+/// Restores spec, status and metadata; the caller sets its part of the spec afterwards.
 pub(super) fn keep_all_but_spec_part(object: &mut Value, old: &Value) {
     copy_field(object, old, "spec");
     copy_field(object, old, "status");

@@ -1,9 +1,9 @@
-//! `pods/eviction`: a delete that asks the pod's disruption budget first
+//! `pods/eviction`: a delete that respects the pod's disruption budget
 //! (<https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/>).
 //!
-//! The life of an eviction: the pod ends anyway or has not begun → delete it. Else find its budget; an unready pod of a
-//! healthy application costs nothing, any other is counted against the budget first. Then the pod gets the condition
-//! that says why it goes, and is deleted. A budget that was spent stays spent when the delete fails.
+//! The steps of an eviction: a pod that has ended or is pending is deleted. Otherwise its budget is read; an unready
+//! pod of a healthy application is free, others are deducted from the budget. Then the pod gets the disruption
+//! condition and is deleted. A deducted disruption stays deducted when the delete fails.
 
 use super::{binding, conditions};
 use jiff::Timestamp;
@@ -34,9 +34,10 @@ impl NamedCreater for EvictionCreater {
     }
 }
 
-/// A budget controller that does not look at so many evictions is behind; no more are let through.
+/// The number of disrupted pods in a budget above which its controller is considered too slow, and evictions are
+/// refused.
 const MAX_DISRUPTED_PODS: usize = 2000;
-/// How often a delete is tried again after another writer came first.
+/// The maximum number of attempts to delete after conflicts.
 const MAX_ATTEMPTS: usize = 20;
 const BUDGET_CAUSE: &str = "DisruptionBudget";
 
@@ -76,7 +77,7 @@ impl<'a> Eviction<'a> {
         if let Some(budget) = self.budget(&pod).await? {
             budget_name = budget.name().to_owned();
             if costs_nothing(&pod, &budget) {
-                // The pod must still be the unready one that this was decided for.
+                // The pod must be unchanged since it was found unready.
                 options.precondition_resource_version = Some(pod.resource_version().to_owned());
             } else {
                 self.spend(&budget_name).await?;
@@ -92,7 +93,7 @@ impl<'a> Eviction<'a> {
         }
     }
 
-    /// Deletes a pod that ends anyway or has not begun. Returns the pod when it is none of these.
+    /// Deletes a pod that has ended or is pending. Returns any other pod.
     async fn delete_what_no_budget_guards(&self) -> Result<Option<Value>, Status> {
         let mut attempt = 0;
         loop {
@@ -105,7 +106,7 @@ impl<'a> Eviction<'a> {
             }
             let mut options = self.options.clone();
             if !ended && options.precondition_resource_version.is_none() {
-                // A pod that begins to run meanwhile must be counted.
+                // A pod that starts to run meanwhile must be deducted.
                 options.precondition_resource_version = Some(pod.resource_version().to_owned());
             }
             match self.delete(&options).await {
@@ -119,7 +120,7 @@ impl<'a> Eviction<'a> {
         }
     }
 
-    /// The one budget that guards the pod, if any.
+    /// The budget that selects the pod, if any.
     async fn budget(&self, pod: &Value) -> Result<Option<Value>, Status> {
         let budgets = self.context.registry.list(&self.budgets, self.context.namespace).await?;
         let labels = pod.at("metadata.labels");
@@ -136,7 +137,7 @@ impl<'a> Eviction<'a> {
         }
     }
 
-    /// Counts the eviction against the budget, or says why it may not be.
+    /// Deducts the eviction from the budget, or refuses it.
     async fn spend(&self, budget: &str) -> Result<(), Status> {
         let (pod, now) = (self.name.to_owned(), self.context.now);
         let change = move |budget: Value| spend_one(budget, &pod, now);
@@ -151,7 +152,7 @@ impl<'a> Eviction<'a> {
         Ok(())
     }
 
-    /// Marks the pod as being disrupted, and deletes it.
+    /// Sets the disruption condition of the pod, and deletes it.
     async fn delete(&self, options: &DeleteOptions) -> Result<(), Status> {
         let mut options = options.clone();
         let (registry, namespace) = (self.context.registry, self.context.namespace);
@@ -207,12 +208,12 @@ fn delete_options(request_dry_run: bool, body: &Value) -> Result<DeleteOptions, 
             _ => None,
         },
         orphan_dependents: body.at("deleteOptions.orphanDependents").and_then(Value::as_bool),
-        // What no eviction can ask for.
+        // Evictions do not support this option.
         ignore_store_read_error: false,
     })
 }
 
-/// Whether an unready pod may go without being counted: its budget says so, or the application has enough ready ones.
+/// Whether an unready pod may be evicted for free: by the budget's policy, or because enough pods are healthy.
 fn costs_nothing(pod: &Value, budget: &Value) -> bool {
     if conditions::is_true(pod, "Ready") {
         return false;
@@ -222,7 +223,7 @@ fn costs_nothing(pod: &Value, budget: &Value) -> bool {
     budget.str_at("spec.unhealthyPodEvictionPolicy") == "AlwaysAllow" || (current >= desired && desired > 0)
 }
 
-/// The budget with one disruption less, or why there is none left.
+/// Deducts one disruption from the budget, or refuses when none is left.
 fn spend_one(mut budget: Value, pod: &str, now: Timestamp) -> Result<Value, Status> {
     let number = |budget: &Value, path: &str| budget.i64_at(path).unwrap_or_default();
     if number(&budget, "status.observedGeneration") < budget.generation() {
@@ -268,7 +269,7 @@ fn why_refused(budget: &Value) -> String {
     let desired = budget.i64_at("status.desiredHealthy").unwrap_or_default();
     let current = budget.i64_at("status.currentHealthy").unwrap_or_default();
     match denial {
-        // The numbers mean nothing when the controller could not make them.
+        // The numbers are invalid after a failed sync of the controller.
         Some(condition) if condition.str_at("reason") == "SyncFailed" => format!(
             "The disruption budget {name} does not allow evicting pods currently because it failed sync: {}",
             condition.str_at("message")
@@ -285,7 +286,7 @@ fn why_refused(budget: &Value) -> String {
     }
 }
 
-/// Says in the budget that it is used up.
+/// Sets the condition of the budget when it is exhausted.
 fn set_disruption_condition(budget: &mut Value, now: Timestamp) {
     let mut condition = json!({
         "type": "DisruptionAllowed",

@@ -10,8 +10,7 @@ use pintle_machinery::validation::{is_dns1123_label, is_dns1123_subdomain};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 use std::collections::HashSet;
 
-/// Validates `volumes`, and those among them that are right. `pod_name` is that of a pod that is not a
-/// template.
+/// Validates `volumes` and returns the valid ones. `pod_name` is that of a pod that is not a template.
 pub(super) fn validate<'a>(
     volumes: &'a [Value],
     pod_name: &str,

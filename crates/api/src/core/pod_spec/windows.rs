@@ -159,7 +159,7 @@ const NOT_FOR_WINDOWS_CONTAINERS: [&str; 10] = [
     "runAsGroup",
 ];
 
-/// Validates `os`, and with fields that do not go with it.
+/// Validates `os`, and rejects fields that do not apply to it.
 pub(super) fn validate_os(spec: &Value, path: &FieldPath) -> ErrorList {
     let Some(os) = spec.at("os") else { return ErrorList::new() };
     let name = os.str_at("name");

@@ -1,4 +1,4 @@
-//! Binding and evicting pods.
+//! Tests binding and evicting pods.
 
 use super::{resource, stored};
 use pintle_machinery::{GroupResource, Status, Value, ValueExt};
@@ -184,7 +184,7 @@ fn an_eviction_asks_the_budget() {
         let left = registry.stored(&budgets(), "ns", "b");
         assert_eq!(left.and_then(|budget| budget.i64_at("status.disruptionsAllowed")), *allowed);
     }
-    // What ends anyway or has not begun needs no budget.
+    // A pod that has ended or is pending needs no budget.
     for phase in ["Pending", "Failed", "Succeeded"] {
         let mut pod = running("True");
         pod.set("status.phase", phase);
