@@ -1,9 +1,9 @@
-//! `pods/log`: what the options of a log may be.
+//! `pods/log`: validates the options of a log.
 
 use pintle_machinery::{ErrorList, FieldError, FieldPath, GroupVersionKind, Value, ValueExt};
 use pintle_registry::{ConnectOptions, SubresourceKind, Verb};
 
-/// The subresource. Discovery lists it under the kind of the pod.
+/// The declaration of the subresource. Discovery lists it under the kind of the pod.
 pub(super) fn subresource() -> SubresourceKind {
     SubresourceKind::Connect {
         kind: GroupVersionKind::new("", "v1", "Pod"),
@@ -31,7 +31,7 @@ fn validate_options(options: &Value) -> ErrorList {
         }
         false => at_least("sinceSeconds", 1, "must be greater than 0"),
     }
-    // The gate `PodLogsQuerySplitStreams` is closed.
+    // The feature gate `PodLogsQuerySplitStreams` is off.
     if options.at("stream").is_some() {
         errors.push(FieldError::forbidden(&FieldPath::new("stream"), "may not be specified"));
     }

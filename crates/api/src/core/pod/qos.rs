@@ -1,10 +1,10 @@
-//! The quality of service class of a pod, from what its containers request and may use
+//! Computes the quality of service class of a pod from its requests and limits
 //! (<https://kubernetes.io/docs/concepts/workloads/pods/pod-qos/>).
 
 use crate::resource_list::{self, Quantities};
 use pintle_machinery::{Value, ValueExt};
 
-/// The class: the one that the status says already, or else computed.
+/// The class in the status, or else the computed one.
 pub(super) fn qos_class(pod: &Value) -> &str {
     match pod.str_at("status.qosClass") {
         "" => compute(pod),
@@ -12,7 +12,7 @@ pub(super) fn qos_class(pod: &Value) -> &str {
     }
 }
 
-/// The class that follows from the resources. Ephemeral containers have none.
+/// Computes the class from the resources. Ephemeral containers have none.
 pub(super) fn compute(pod: &Value) -> &'static str {
     let mut requests = Quantities::new();
     let mut limits = Quantities::new();
@@ -39,7 +39,7 @@ pub(super) fn compute(pod: &Value) -> &'static str {
     }
 }
 
-/// The resources that make the class.
+/// Whether a resource affects the class.
 fn counts(name: &str) -> bool {
     matches!(name, "cpu" | "memory")
 }

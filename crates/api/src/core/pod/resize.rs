@@ -1,4 +1,4 @@
-//! `pods/resize`: changing what running containers may use
+//! `pods/resize`: changes the resources of running containers
 //! (<https://kubernetes.io/docs/tasks/configure-pod-container/resize-container-resources/>).
 
 use super::ephemeral_containers::keep_all_but_spec_part;
@@ -7,7 +7,7 @@ use super::strategy::{PodStrategy, drop_disabled_fields, update_generation};
 use pintle_machinery::{ErrorList, Value, ValueExt};
 use pintle_registry::{RequestContext, Strategy};
 
-/// The rules of resizing.
+/// The strategy of the `resize` subresource.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ResizeStrategy;
 

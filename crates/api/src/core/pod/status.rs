@@ -1,4 +1,4 @@
-//! `pods/status`: what the kubelet and the scheduler say of a pod.
+//! `pods/status`: the status that the kubelet and the scheduler write.
 
 use super::status_validation;
 use super::strategy::{PodStrategy, copy_field, drop_disabled_fields};
@@ -6,7 +6,7 @@ use pintle_machinery::{ErrorList, FieldPath, Value, ValueExt, validation};
 use pintle_registry::{RequestContext, Strategy};
 use std::collections::HashMap;
 
-/// The rules of the status.
+/// The strategy of the `status` subresource.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StatusStrategy;
 
@@ -22,7 +22,7 @@ impl Strategy for StatusStrategy {
     fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
         copy_field(object, old, "spec");
         object.remove_at("metadata.deletionTimestamp");
-        // Old kubelets send owner references back damaged.
+        // Old kubelets send damaged owner references.
         match old.at("metadata.ownerReferences") {
             Some(references) => object.set("metadata.ownerReferences", references.clone()),
             None => drop(object.remove_at("metadata.ownerReferences")),

@@ -1,4 +1,4 @@
-//! What may be said of a pod.
+//! Validates the status of a pod.
 
 use crate::core::pod_spec::{PodValidationOptions, annotations};
 use crate::field_checks::{invalid_each, supported};
@@ -105,7 +105,7 @@ fn validate_scalars(new: &Value, old: &Value, path: &FieldPath) -> ErrorList {
     errors
 }
 
-/// A container that has ended and is not to be restarted does not run again.
+/// Rejects a restart of a container that has ended and whose policy does not allow it.
 fn validate_transitions(
     new: &Value,
     old: &Value,
@@ -232,7 +232,7 @@ fn validate_extended_claim(pod: &Value, spec: &Value, path: &FieldPath) -> Error
     errors
 }
 
-/// Addresses of a pod or its host: one for each family at most.
+/// Validates addresses of a pod or its host: at most one for each family.
 fn validate_ips(new: &Value, old: &Value, list: &str, path: &FieldPath) -> ErrorList {
     let path = path.child(list);
     let list = format!("status.{list}");
@@ -268,7 +268,7 @@ fn validate_ips(new: &Value, old: &Value, list: &str, path: &FieldPath) -> Error
     errors
 }
 
-/// Addresses are shown as the server's own type prints them.
+/// The error shows addresses in the form of the internal type.
 fn one_per_family(path: &FieldPath, ips: &[Value]) -> FieldError {
     let detail = "may specify no more than one IP for each IP family";
     let mut error = FieldError::invalid(path, ips.to_vec(), detail);
@@ -313,7 +313,7 @@ fn validate_users(pod: &Value, spec: &Value, list: &str, path: &FieldPath) -> Er
     errors
 }
 
-/// The health of devices that a container has got.
+/// Validates the health of devices that are allocated to a container.
 fn validate_resource_health(statuses: &[Value], containers: &[Value], path: &FieldPath) -> ErrorList {
     const MAX_MESSAGE_LENGTH: usize = 1024;
     let mut errors = ErrorList::new();

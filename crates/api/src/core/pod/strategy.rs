@@ -8,7 +8,7 @@ use pintle_machinery::{
 use pintle_registry::{BoxFuture, FinishFn, RequestContext, Strategy};
 use serde_json::json;
 
-/// The rules of pods.
+/// The strategy of pods.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PodStrategy;
 
@@ -21,7 +21,7 @@ impl Strategy for PodStrategy {
         defaults::set_defaults(object);
     }
 
-    /// A pod that is made with its node takes over where the node is, as one that is bound to it does.
+    /// A pod created with a node gets the topology labels of the node, as in a binding.
     fn begin_create<'a>(
         &'a self,
         context: &'a RequestContext<'a>,
@@ -84,7 +84,7 @@ impl Strategy for PodStrategy {
         requested: Option<i64>,
     ) -> Option<i64> {
         let own = object.i64_at("spec.terminationGracePeriodSeconds");
-        // Nothing runs that could be told to end.
+        // No process runs that could end gracefully.
         let nothing_runs = object.str_at("spec.nodeName").is_empty()
             || matches!(object.str_at("status.phase"), "Failed" | "Succeeded");
         match if nothing_runs { 0 } else { requested.or(own).unwrap_or_default() } {
@@ -98,7 +98,7 @@ impl Strategy for PodStrategy {
     }
 }
 
-/// Takes out the fields of features that are off, of spec and status.
+/// Drops the fields of disabled features from spec and status.
 pub(super) fn drop_disabled_fields(object: &mut Value, old: Option<&Value>) {
     if let Some(spec) = object.at_mut("spec") {
         pod_spec::drop_disabled_fields(spec, old.and_then(|old| old.at("spec")));
@@ -108,7 +108,7 @@ pub(super) fn drop_disabled_fields(object: &mut Value, old: Option<&Value>) {
     }
 }
 
-/// A change of the spec is a new generation.
+/// Increments the generation when the spec changes.
 pub(super) fn update_generation(object: &mut Value, old: &Value) {
     let unchanged = match (object.at("spec"), old.at("spec")) {
         (Some(new), Some(old)) => names::semantically_equal(new, old),
@@ -119,7 +119,7 @@ pub(super) fn update_generation(object: &mut Value, old: &Value) {
     }
 }
 
-/// Makes a top-level field what it was.
+/// Restores a top-level field.
 pub(super) fn copy_field(object: &mut Value, old: &Value, field: &str) {
     match old.at(field) {
         Some(value) => object.set(field, value.clone()),

@@ -1,4 +1,4 @@
-//! How pods print: what `kubectl get pods` shows.
+//! The table columns of pods, as in `kubectl get pods`.
 
 use super::conditions::is_true;
 use crate::core::pod_spec::containers_of::is_restartable_init;

@@ -1,17 +1,17 @@
-//! Where a node is, copied to the labels of its pods
+//! Copies the topology labels of a node to its pods
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#podtopologylabels>).
 
 use pintle_machinery::{GroupResource, Map, Status, StatusReason, ValueExt};
 use pintle_registry::Registry;
 
-/// The labels that pods take over from their node.
+/// The labels that are copied.
 const TOPOLOGY_LABELS: [&str; 2] = ["topology.kubernetes.io/zone", "topology.kubernetes.io/region"];
 
-/// The labels of a node that its pods take over; none when there is no such node.
+/// The topology labels of a node; none when the node does not exist.
 pub(super) async fn of_node(registry: &dyn Registry, name: &str) -> Result<Map, Status> {
     let nodes = GroupResource::new("", "nodes");
     let not_found = |status: &Status| status.reason == StatusReason::NotFound;
-    // Only for a node that is new, or none at all, the store is asked.
+    // The store is read only when the cache does not have the node.
     let node = match registry.get_cached(&nodes, "", name).await {
         Err(status) if not_found(&status) => registry.get(&nodes, "", name).await,
         cached => cached,

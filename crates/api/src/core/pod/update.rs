@@ -1,4 +1,4 @@
-//! What may change of a pod that exists: little, for the kubelet runs what the spec said when it was bound
+//! Validates updates of pods: few fields may change, because the kubelet runs the spec that was bound
 //! (<https://kubernetes.io/docs/concepts/workloads/pods/#pod-update-and-replacement>).
 
 use super::validation::validate_metadata_and_spec;
@@ -69,7 +69,7 @@ pub(super) fn validate_update(new: &Value, old: &Value) -> ErrorList {
     errors
 }
 
-/// What updates of the pod and of its parts have in common.
+/// The checks that updates of the pod and of its subresources share.
 fn validate_common(new: &Value, old: &Value, options: &PodValidationOptions) -> ErrorList {
     let path = FieldPath::new("metadata");
     let mut errors = validate_object_meta_update(new, old, &path);
@@ -118,7 +118,7 @@ fn validate_only_deleted_gates(new: &Value, old: &Value, path: &FieldPath) -> Er
         .collect()
 }
 
-/// Makes the fields that may change what they were, so that any difference left is one too many.
+/// Restores the mutable fields, so that any remaining difference is an error.
 fn mask_updatable_fields(spec: &mut Value, old: &Value) {
     for list in ["containers", "initContainers"] {
         for (container, old) in spec.items_at_mut(list).iter_mut().zip(old.items_at(list)) {
@@ -141,7 +141,7 @@ fn restore(object: &mut Value, old: &Value, path: &str) {
     }
 }
 
-/// While gates hold a pod back, where it may go can be narrowed.
+/// Validates and masks placement, which may be narrowed while scheduling gates hold the pod back.
 fn validate_and_mask_placement(spec: &mut Value, old: &Value, path: &FieldPath) -> ErrorList {
     const NODE_AFFINITY: &str = "affinity.nodeAffinity";
     let mut errors = ErrorList::new();

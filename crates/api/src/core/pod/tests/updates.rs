@@ -1,4 +1,4 @@
-//! What may change of pods.
+//! Tests updates of pods.
 
 use super::{stored, texts, update};
 use pintle_machinery::ValueExt;
