@@ -121,6 +121,17 @@ pub fn depth(value: &Value) -> usize {
     deepest
 }
 
+/// Whether objects and lists are nested deeper than `limit`. Recurses no deeper than that.
+pub fn exceeds_depth(value: &Value, limit: usize) -> bool {
+    match value {
+        Value::Array(items) => limit == 0 || items.iter().any(|item| exceeds_depth(item, limit - 1)),
+        Value::Object(members) => {
+            limit == 0 || members.values().any(|member| exceeds_depth(member, limit - 1))
+        }
+        _ => false,
+    }
+}
+
 /// The number of values in a tree, including the root.
 pub fn size(value: &Value) -> usize {
     let mut values = 0;
@@ -199,6 +210,8 @@ mod tests {
         ];
         for (value, levels, values) in rows {
             assert_eq!((depth(&value), size(&value)), (levels, values), "{value}");
+            assert!(!exceeds_depth(&value, levels), "{value}");
+            assert!(levels == 0 || exceeds_depth(&value, levels - 1), "{value}");
         }
     }
 

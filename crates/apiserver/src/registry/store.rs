@@ -339,7 +339,7 @@ impl Store {
     /// Encodes a tree if it can be decoded again: the server's additions (managed fields, defaults, a conversion) may
     /// have made it deeper than the sent object.
     fn encode_readable(&self, object: &Value) -> Result<Bytes, Status> {
-        if tree::depth(object) > MAX_DEPTH {
+        if tree::exceeds_depth(object, MAX_DEPTH) {
             return Err(Status::bad_request("the object exceeded max depth"));
         }
         Ok(self.codec.encode(object))
