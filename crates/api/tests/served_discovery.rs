@@ -1,7 +1,9 @@
-//! The declarations are what a v1.36 server serves by default: names, kinds, scopes, verbs, short names, categories,
-//! subresources and storage versions.
+//! Tests that the declarations have the names, kinds, scopes, verbs, short names, categories, subresources and storage
+//! versions that a v1.36 server serves by default.
 //!
-//! `served_discovery.txt` is that server's discovery, a line a resource: name, singular name, kind (with group and
+//! `served_discovery.txt` is the discovery of such a server, with a line for each resource: name, singular name, kind
+//! (with group and version if they differ from the resource's), scope, verbs, short names, categories, storage version
+//! hash.
 //! version where they are not the resource's own), scope, verbs, short names, categories, storage version hash.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -10,7 +12,7 @@ use pintle_registry::{Resource, SubresourceKind, Verb};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
-/// Resources of the other servers of the chain.
+/// Groups that other servers of the chain declare.
 const DECLARED_ELSEWHERE: [&str; 2] = ["apiextensions.k8s.io/v1", "apiregistration.k8s.io/v1"];
 
 #[test]
@@ -101,7 +103,7 @@ fn joined(names: &[String]) -> String {
     }
 }
 
-/// The hash by which discovery tells which version is stored.
+/// The hash in discovery that identifies the storage version.
 fn storage_version_hash(kind: &GroupVersionKind) -> String {
     let digest = Sha256::digest(format!("{}/{}/{}", kind.group, kind.version, kind.kind));
     STANDARD.encode(digest.get(..8).unwrap_or_default())

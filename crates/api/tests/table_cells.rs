@@ -1,8 +1,8 @@
-//! What cells show, kind by kind.
+//! Tests the table cells of each kind.
 
 use serde_json::{Value, json};
 
-/// Checks the cells of one object besides name and age.
+/// Compares the cells of one object, except name and age.
 fn check(resource: &str, object: Value, expected: Value) {
     let now = "2026-01-01T00:10:00Z".parse().expect("a time");
     let mut found = pintle_api::resources(&pintle_api::Config::default());

@@ -1,7 +1,7 @@
-//! Tables have the columns that a v1.36 server prints.
+//! Tests that tables have the columns that a v1.36 server prints.
 //!
-//! `table_columns.txt` is that server's, a line a resource: path, then each column's name, with `|type` unless it is a
-//! string, `/format` and `*priority` where it has one.
+//! `table_columns.txt` has the columns of such a server, with a line for each resource: the path, then the name of each
+//! column, with `|type` unless it is a string, and `/format` and `*priority` if it has them.
 
 use pintle_registry::{Column, Resource};
 use serde_json::json;
@@ -30,7 +30,7 @@ fn every_row_fills_the_columns_even_of_an_empty_object() {
     let now = "2026-01-01T00:00:00Z".parse().unwrap();
     for resource in pintle_api::resources(&pintle_api::Config::default()) {
         let (columns, cells) = (resource.table.columns(), resource.table.cells(&json!({}), now));
-        // The age of an IP address has no column in the reference either.
+        // In the reference too, the age of an IP address is a cell without a column.
         let extra = usize::from(resource.kind == "IPAddress");
         assert_eq!(cells.len(), columns.len() + extra, "{}", path(&resource));
     }

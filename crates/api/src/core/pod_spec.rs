@@ -1,7 +1,8 @@
-//! `PodSpec`: what pods and the templates of all workloads have in common.
+//! `PodSpec`: the code that pods and the pod templates of all workloads share.
 //!
-//! Everything works on the tree: defaults must tell absent from zero, and validation would pay for decoding a second
-//! form of an object it reads once. Rules, their order and their words are the API's; clients match on them.
+//! Defaulting and validation work on the tree: defaulting distinguishes an absent field from zero, and validation reads
+//! an object once, which does not pay for decoding it into a typed form. The rules, their order and their messages are
+//! those of the API, because clients match on them.
 
 pub(crate) mod affinity;
 pub(crate) mod annotations;

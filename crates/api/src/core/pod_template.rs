@@ -1,6 +1,6 @@
-//! `PodTemplate`, and what all workloads share: the defaults, validation and warnings of the pod template within them.
+//! `PodTemplate`, and the defaults, validation and warnings of the pod templates in all workloads.
 //!
-//! A template is a `PodTemplateSpec`: `metadata` and `spec` of the pods to come.
+//! A template is a `PodTemplateSpec`: the `metadata` and `spec` of the pods to create.
 
 use super::pod::drop_init_container_annotations;
 use super::{GROUP, pod_spec};
@@ -24,8 +24,8 @@ pub fn resource() -> Resource {
     resource
 }
 
-/// Fills in what the author of a template left out. Less than for a pod: what would make a new release change stored
-/// templates is filled in on pods only.
+/// Sets the defaults of a template. They are fewer than those of a pod: defaults that would change stored templates
+/// after an upgrade are set on pods only.
 pub fn set_defaults(template: &mut Value) {
     template.object_at_mut("spec");
     if let Some(spec) = template.at_mut("spec") {
@@ -51,19 +51,19 @@ pub fn validate(template: &Value, path: &FieldPath, options: &PodValidationOptio
     errors
 }
 
-/// What the author should know of a template that is accepted all the same; `old` is the stored one on update.
+/// The warnings about an accepted template; `old` is the stored one on update.
 pub fn warnings(template: &Value, old: Option<&Value>, path: &FieldPath) -> Vec<String> {
     pod_spec::warnings(template, old, path)
 }
 
-/// Takes out the fields of features that are off, unless the stored template uses them already.
+/// Drops the fields of disabled features, unless the stored template uses them already.
 pub fn drop_disabled_fields(template: &mut Value, old: Option<&Value>) {
     if let Some(spec) = template.at_mut("spec") {
         pod_spec::drop_disabled_fields(spec, old.and_then(|old| old.at("spec")));
     }
 }
 
-/// The rules of the kind.
+/// The strategy of pod templates.
 #[derive(Debug, Clone, Copy)]
 struct PodTemplateStrategy;
 

@@ -1,11 +1,11 @@
-//! What is taken of a range: the server's own, which no client is served.
+//! `RangeAllocation`: the allocated node ports, an internal resource that is not served to clients.
 
 use super::{GROUP, service::RANGE_ALLOCATION_NAME};
 use crate::declare::Declare;
 use pintle_machinery::{Value, ValueExt};
 use pintle_registry::{Resource, Strategy};
 
-/// The declaration. The objects are kube-apiserver's, at the same place in the store.
+/// The declaration. The storage key and format are those of kube-apiserver.
 pub fn resource() -> Resource {
     GROUP
         .cluster("RangeAllocation", "servicenodeportallocations")
@@ -14,13 +14,13 @@ pub fn resource() -> Resource {
         .ruled(RangeAllocationStrategy)
 }
 
-/// The uid of the one object, for kube-apiserver gives it none.
+/// The uid of the single object, because kube-apiserver stores it without one.
 const UID: &str = "00000000-0000-0000-0000-000000000001";
 
 struct RangeAllocationStrategy;
 
 impl Strategy for RangeAllocationStrategy {
-    /// Kube-apiserver stores the object without a name and a uid; its key is all there is to tell it by.
+    /// Sets name and uid, because kube-apiserver stores the object without them: only its key identifies it.
     fn set_defaults(&self, object: &mut Value) {
         for (member, value) in [("metadata.name", RANGE_ALLOCATION_NAME), ("metadata.uid", UID)] {
             if object.str_at(member).is_empty() {

@@ -1,4 +1,4 @@
-//! The older form of replica sets.
+//! `ReplicationController`: the predecessor of replica sets.
 
 mod strategy;
 

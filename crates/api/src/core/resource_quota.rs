@@ -1,4 +1,4 @@
-//! Limits of what a namespace may use in all.
+//! `ResourceQuota`: limits of the total use of resources in a namespace.
 
 mod strategy;
 

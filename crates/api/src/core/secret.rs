@@ -1,4 +1,4 @@
-//! Confidential data.
+//! `Secret`: confidential data.
 
 mod strategy;
 mod table;

@@ -1,11 +1,11 @@
 //! Services: one name and address for many pods
 //! (<https://kubernetes.io/docs/concepts/services-networking/service/>).
 //!
-//! A service takes things of which there are only so many: cluster IPs, node ports, a port for health checks. They are
-//! taken before the service is stored, kept or given back when the write ends, and given back when the service goes.
-//! What is taken is itself stored, so that several servers agree: an address is an `IPAddress` whose creation is the
-//! claim, node ports are bits of one `RangeAllocation`. Taking comes before storing and giving back after it, so a
-//! crash in between leaks but never shares; the repair controllers find the leaks.
+//! Cluster IPs, node ports and health check node ports are limited resources. A write allocates them before the service
+//! is stored; it releases the new ones if it fails, and the unused old ones if it succeeds. A deletion is followed by
+//! the release of all. Allocations are stored, so that several servers agree on them: an address is an `IPAddress`,
+//! allocated by its creation, and node ports are bits of one `RangeAllocation`. Because allocation precedes and release
+//! follows the write, a crash can leak resources but never share them; the repair controllers release the leaked ones.
 
 mod affinity;
 mod allocation;
@@ -35,7 +35,7 @@ use pintle_registry::{Resource, SelectableField};
 use std::sync::Arc;
 use strategy::{ServiceStatusStrategy, ServiceStrategy};
 
-/// The declaration, for a cluster whose services get addresses and ports from `network`.
+/// The declaration, for a cluster that allocates cluster IPs and node ports from `network`.
 pub fn resource(network: &Arc<ServiceNetwork>) -> Resource {
     let mut resource = GROUP
         .namespaced("Service", "services")

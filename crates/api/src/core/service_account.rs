@@ -1,4 +1,4 @@
-//! Identities of pods.
+//! `ServiceAccount`: an identity of pods.
 
 mod strategy;
 mod table;
@@ -11,7 +11,7 @@ use pintle_registry::{Resource, SubresourceKind};
 use pintle_service_account::TokenIssuer;
 use std::sync::Arc;
 
-/// The declaration. Without somebody who issues tokens there is no `token`.
+/// The declaration. The `token` subresource exists only with a token issuer.
 pub fn resource(token_issuer: Option<&Arc<TokenIssuer>>) -> Resource {
     let resource = GROUP
         .namespaced("ServiceAccount", "serviceaccounts")

@@ -1,14 +1,14 @@
-//! What volumes and claims print alike, and which rules they share.
+//! Table cells and validation that persistent volumes and claims share.
 
 use crate::printing::plain;
 use crate::resource_list::quantity;
 use pintle_machinery::{FieldError, FieldPath, Value, ValueExt};
 use pintle_registry::Cell;
 
-/// Where older objects name their storage class.
+/// The annotation that preceded the storage class field.
 pub(super) const STORAGE_CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
 
-/// An amount may not be negative.
+/// Rejects negative quantities.
 pub(super) fn validate_amount(value: &Value, path: &FieldPath) -> Option<FieldError> {
     let amount = quantity(value).value();
     (amount < 0).then(|| FieldError::invalid(path, amount, "must be a valid resource quantity"))
@@ -19,7 +19,7 @@ pub(super) fn storage_of(object: &Value, path: &str) -> String {
     object.map_at(path).get("storage").map_or_else(|| "0".to_owned(), plain)
 }
 
-/// The access modes at a path in their short names, always in the same order.
+/// The abbreviated access modes at a path, in a fixed order.
 pub(super) fn access_modes(object: &Value, path: &str) -> String {
     const SHORT: [(&str, &str); 4] = [
         ("ReadWriteOnce", "RWO"),
@@ -33,7 +33,7 @@ pub(super) fn access_modes(object: &Value, path: &str) -> String {
     short.join(",")
 }
 
-/// `status.phase`, or that the object is going.
+/// `status.phase`, or `Terminating` for an object with a deletion timestamp.
 pub(super) fn phase(object: &Value) -> Cell {
     match object.at("metadata.deletionTimestamp") {
         Some(_) => "Terminating".into(),
@@ -41,7 +41,7 @@ pub(super) fn phase(object: &Value) -> Cell {
     }
 }
 
-/// The storage class, which older objects name in an annotation.
+/// The storage class; the annotation takes precedence over the field.
 pub(super) fn storage_class(object: &Value) -> Cell {
     let annotations = object.map_at("metadata.annotations");
     let class = annotations.get(STORAGE_CLASS_ANNOTATION).and_then(Value::as_str);

@@ -1,17 +1,16 @@
-//! `matchLabelKeys` and `mismatchLabelKeys`: keys whose values in the pod's own labels become requirements of the
-//! selector beside them, when the pod is made
-//! (<https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#matchlabelkeys>).
+//! Adds the requirements of `matchLabelKeys` and `mismatchLabelKeys` to the selectors of a new pod: the keys, with the
+//! values of the pod's own labels
 
 use pintle_machinery::{Map, Value, ValueExt};
 use serde_json::json;
 
-/// The lists of terms under `spec.affinity`, and where in an item the term is.
+/// The lists of terms under `spec.affinity`, with the field of an item that contains the term ("" for the item itself).
 const AFFINITY_TERMS: [(&str, &str); 2] = [
     ("preferredDuringSchedulingIgnoredDuringExecution", "podAffinityTerm"),
     ("requiredDuringSchedulingIgnoredDuringExecution", ""),
 ];
 
-/// Adds the requirements to the selectors of a new pod.
+/// Adds the requirements to the selectors of the pod's affinity terms and topology spread constraints.
 pub(super) fn merge_into_selectors(pod: &mut Value) {
     let labels = pod.map_at("metadata.labels").clone();
     for affinity in ["podAffinity", "podAntiAffinity"] {
@@ -30,7 +29,7 @@ pub(super) fn merge_into_selectors(pod: &mut Value) {
     }
 }
 
-/// A null selector matches nothing, and stays so.
+/// Adds the requirements of one field to a term. An absent selector stays absent, because it matches nothing.
 fn merge(term: &mut Value, keys_field: &str, operator: &str, labels: &Map) {
     let requirements: Vec<Value> = term
         .items_at(keys_field)

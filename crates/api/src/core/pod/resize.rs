@@ -27,8 +27,8 @@ impl Strategy for ResizeStrategy {
     }
 }
 
-/// Keeps everything but the resources and resize policies of containers, and the resources of the pod. Where
-/// containers were added, removed or reordered, the object stays as it is, for validation to refuse.
+/// Restores all fields but the resources and resize policies of containers, and the resources of the pod. If the number
+/// of containers differs, the object stays as it is, and validation rejects it.
 fn keep_all_but_resources(object: &mut Value, old: &Value) {
     let lists = ["containers", "initContainers"].map(|list| format!("spec.{list}"));
     if lists.iter().any(|list| object.items_at(list).len() != old.items_at(list).len()) {
@@ -48,7 +48,7 @@ fn keep_all_but_resources(object: &mut Value, old: &Value) {
     }
 }
 
-/// The old containers with the new resources; the new ones when their names differ.
+/// The old containers with the new resources and resize policies; the new containers if their names differ.
 fn merge_containers(object: &Value, old: &Value, list: &str) -> Option<Value> {
     let new = object.at(list)?;
     let mut merged = Vec::new();

@@ -1,4 +1,4 @@
-//! Validates a resize of containers, which may change only amounts of cpu and memory.
+//! Validates a resize of a pod, which may change only quantities of cpu and memory.
 
 use super::qos;
 use super::update::refuse_mirror_pod;
@@ -81,7 +81,7 @@ pub(super) fn validate_resize(new: &Value, old: &Value) -> ErrorList {
     errors
 }
 
-/// Whether the pod's node supports resizing: it reports the resources of containers, or none runs yet.
+/// Whether the pod's node supports resizing: it reports the resources of running containers. True if none is running.
 fn node_can_resize(pod: &Value) -> bool {
     let statuses = pod.items_at("status.containerStatuses");
     let running = statuses.iter().find(|status| status.at("state.running").is_some());
@@ -120,7 +120,7 @@ fn validate_nothing_removed(new: &Value, old: &Value, what: &str, path: &FieldPa
     errors
 }
 
-/// Validates changes of pod-level resources, and masks them.
+/// Validates changes of pod-level resources, and masks those of cpu and memory.
 fn validate_pod_level(masked: &mut Value, new: &Value, old: &Value, path: &FieldPath) -> ErrorList {
     let is_set = |spec: &Value| {
         !spec.map_at("resources.requests").is_empty() || !spec.map_at("resources.limits").is_empty()
@@ -148,7 +148,7 @@ fn validate_pod_level(masked: &mut Value, new: &Value, old: &Value, path: &Field
     errors
 }
 
-/// Restores cpu and memory.
+/// Restores the quantities of cpu and memory, to mask their changes.
 fn mask_resources(object: &mut Value, old: &Value) {
     for field in ["resources.limits", "resources.requests"] {
         let mut list = object.map_at(field).clone();

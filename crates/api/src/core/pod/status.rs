@@ -1,4 +1,4 @@
-//! `pods/status`: the status that the kubelet and the scheduler write.
+//! `pods/status`: the strategy for status writes of the kubelet and the scheduler.
 
 use super::status_validation;
 use super::strategy::{PodStrategy, copy_field, drop_disabled_fields};
@@ -22,7 +22,7 @@ impl Strategy for StatusStrategy {
     fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
         copy_field(object, old, "spec");
         object.remove_at("metadata.deletionTimestamp");
-        // Old kubelets send damaged owner references.
+        // Owner references cannot change through this subresource, because old kubelets send incorrect ones.
         match old.at("metadata.ownerReferences") {
             Some(references) => object.set("metadata.ownerReferences", references.clone()),
             None => drop(object.remove_at("metadata.ownerReferences")),
@@ -63,8 +63,8 @@ impl Strategy for StatusStrategy {
     }
 }
 
-/// A writer that knows nothing of `observedGeneration` keeps what was there, of the status and of each condition.
-/// Conditions of one type may come more than once; they are taken in their order.
+/// Restores `observedGeneration` of the status and its conditions where a client omits it, as older ones do. Conditions
+/// of the same type are matched in order.
 fn preserve_observed_generation(object: &mut Value, old: &Value) {
     let observed = |value: &Value| value.i64_at("observedGeneration").unwrap_or_default();
     let old_status = old.at("status").map_or(0, observed);

@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 
 const NON_NEGATIVE: &str = "must be a non-negative integer";
 
-/// Validates a new status.
+/// Validates an update of the status.
 pub(super) fn validate_status_update(new: &Value, old: &Value) -> ErrorList {
     let options = PodValidationOptions::for_pod(new, Some(old));
     let metadata_path = FieldPath::new("metadata");
@@ -105,7 +105,7 @@ fn validate_scalars(new: &Value, old: &Value, path: &FieldPath) -> ErrorList {
     errors
 }
 
-/// Rejects a restart of a container that has ended and whose policy does not allow it.
+/// Rejects the restart of a terminated container whose restart policy does not allow it.
 fn validate_transitions(
     new: &Value,
     old: &Value,
@@ -129,7 +129,7 @@ fn validate_transitions(
     errors
 }
 
-/// Whether some container's end restarts all of them.
+/// Whether the restart rules of any container restart all containers.
 fn may_restart_all(spec: &Value) -> bool {
     let containers = spec.items_at("initContainers").iter().chain(spec.items_at("containers"));
     containers
@@ -137,7 +137,7 @@ fn may_restart_all(spec: &Value) -> bool {
         .any(|rule| rule.str_at("action") == "RestartAllContainers")
 }
 
-/// Whether a container that ended with this code is restarted: by its own rules, its own policy, the pod's policy.
+/// Whether a container with this exit code restarts: by its own rules, then its own policy, then the pod's policy.
 fn should_restart(container: &Value, spec: &Value, exit_code: i64) -> bool {
     let by_policy = |policy: &str| match policy {
         "OnFailure" => Some(exit_code != 0),
@@ -232,7 +232,7 @@ fn validate_extended_claim(pod: &Value, spec: &Value, path: &FieldPath) -> Error
     errors
 }
 
-/// Validates addresses of a pod or its host: at most one for each family.
+/// Validates the addresses of a pod or its host: at most one of each family.
 fn validate_ips(new: &Value, old: &Value, list: &str, path: &FieldPath) -> ErrorList {
     let path = path.child(list);
     let list = format!("status.{list}");
@@ -268,7 +268,7 @@ fn validate_ips(new: &Value, old: &Value, list: &str, path: &FieldPath) -> Error
     errors
 }
 
-/// The error shows addresses in the form of the internal type.
+/// The error about addresses of one family. It formats them as the reference's internal type.
 fn one_per_family(path: &FieldPath, ips: &[Value]) -> FieldError {
     let detail = "may specify no more than one IP for each IP family";
     let mut error = FieldError::invalid(path, ips.to_vec(), detail);
@@ -313,7 +313,7 @@ fn validate_users(pod: &Value, spec: &Value, list: &str, path: &FieldPath) -> Er
     errors
 }
 
-/// Validates the health of devices that are allocated to a container.
+/// Validates the health of the devices allocated to containers.
 fn validate_resource_health(statuses: &[Value], containers: &[Value], path: &FieldPath) -> ErrorList {
     const MAX_MESSAGE_LENGTH: usize = 1024;
     let mut errors = ErrorList::new();
@@ -355,12 +355,12 @@ fn validate_resource_health(statuses: &[Value], containers: &[Value], path: &Fie
     errors
 }
 
-/// Items by their names; of several with one name, the first.
+/// Indexes items by name; the first item of a name wins.
 fn first_by_name(items: &[Value]) -> HashMap<&str, &Value> {
     items.iter().rev().map(|item| (item.str_at("name"), item)).collect()
 }
 
-/// The resource claims of a container, as its status names them.
+/// The resource claims of a container, in the format of its status: `claim` or `claim/request`.
 fn claimed(container: &Value) -> HashSet<String> {
     let claims = container.items_at("resources.claims").iter();
     claims

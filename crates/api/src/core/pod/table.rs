@@ -68,7 +68,7 @@ fn readiness_gates(pod: &Value) -> String {
     format!("{}/{}", gates.iter().filter(is_met).count(), gates.len())
 }
 
-/// Restarts of containers, and the end of the run before the last of them.
+/// The number of restarts, and the end time of the run before the latest restart.
 #[derive(Debug, Clone, Copy, Default)]
 struct Restarts {
     count: i64,
@@ -93,7 +93,7 @@ impl Restarts {
     }
 }
 
-/// What the statuses of all containers amount to.
+/// The summary of all container statuses.
 struct Summary {
     ready: usize,
     total: usize,
@@ -121,7 +121,7 @@ impl Summary {
         }
         let (initializing, sidecars) = summary.add_init_containers(pod);
         if !initializing || is_true(pod, "Initialized") {
-            // Only sidecars are still of interest among the init containers.
+            // After initialization, only the restarts of sidecars count among those of init containers.
             summary.restarts = sidecars;
             summary.add_containers(pod);
         }
@@ -135,8 +135,8 @@ impl Summary {
         summary
     }
 
-    /// Goes through the init containers up to the one that has not done its work. Returns whether there is one, and
-    /// the restarts of sidecars.
+    /// Adds the init containers up to the first that still delays the pod: one that is neither complete nor a started
+    /// sidecar. Returns whether there is one, and the restarts of sidecars.
     fn add_init_containers(&mut self, pod: &Value) -> (bool, Restarts) {
         let specs = pod.items_at("spec.initContainers");
         let sidecars: HashMap<&str, bool> =
@@ -186,7 +186,7 @@ impl Summary {
                 self.ready += 1;
             }
         }
-        // One container that is done says nothing of a pod whose others go on.
+        // "Completed" is the reason of one container; it does not describe a pod with other containers.
         if self.reason == "Completed" {
             if has_running && is_true(pod, "Ready") {
                 self.reason = "Running".to_owned();

@@ -1,4 +1,4 @@
-//! Pods through their strategies, as tables: what is given, and what clients get.
+//! Table tests of the strategies of pods: inputs, and the stored objects or errors.
 
 mod creates;
 mod subresources;
@@ -11,7 +11,7 @@ use pintle_registry::{Strategy, SubresourceKind};
 use serde_json::json;
 use std::sync::Arc;
 
-/// A pod with one container and the given spec on top.
+/// A pod with one container, merged with the given spec.
 fn pod(spec: Value) -> Value {
     let mut pod = json!({
         "apiVersion": "v1",
@@ -23,7 +23,7 @@ fn pod(spec: Value) -> Value {
     pod
 }
 
-/// A merge patch.
+/// Applies a merge patch.
 fn merge(object: &mut Value, patch: &Value) {
     for (field, value) in patch.as_object().unwrap() {
         match value {
@@ -37,7 +37,7 @@ fn merge(object: &mut Value, patch: &Value) {
     }
 }
 
-/// The pod as it is stored when a client creates it, and what is wrong with it.
+/// Creates a pod: returns it as it is stored, and the validation errors.
 fn create(mut pod: Value) -> (Value, ErrorList) {
     let strategy = resource().strategy;
     let errors = with_context(&MemoryRegistry::default(), "ns", false, |context| {
@@ -57,7 +57,7 @@ fn warnings_of(mut pod: Value) -> Vec<String> {
     })
 }
 
-/// A stored pod: created, given a version, and with the given members on top.
+/// A stored pod: created, with a resourceVersion, and merged with the given fields.
 fn stored(spec: Value, rest: Value) -> Value {
     let (mut pod, errors) = create(pod(spec));
     assert!(errors.is_empty(), "{errors:?}");
@@ -67,7 +67,7 @@ fn stored(spec: Value, rest: Value) -> Value {
     pod
 }
 
-/// The pod as it is stored after a patch through a subresource ("" for none), and what is wrong with it.
+/// Patches a pod through a subresource ("" for none): returns it as it is stored, and the validation errors.
 fn update(old: &Value, subresource: &str, patch: &Value) -> (Value, ErrorList) {
     let resource = resource();
     let strategy: Arc<dyn Strategy> = match resource.subresource(subresource).map(|part| &part.kind) {

@@ -118,7 +118,7 @@ fn validate_only_deleted_gates(new: &Value, old: &Value, path: &FieldPath) -> Er
         .collect()
 }
 
-/// Restores the mutable fields, so that any remaining difference is an error.
+/// Restores the mutable fields, so that every remaining difference is an error.
 fn mask_updatable_fields(spec: &mut Value, old: &Value) {
     for list in ["containers", "initContainers"] {
         for (container, old) in spec.items_at_mut(list).iter_mut().zip(old.items_at(list)) {
@@ -141,7 +141,7 @@ fn restore(object: &mut Value, old: &Value, path: &str) {
     }
 }
 
-/// Validates and masks placement, which may be narrowed while scheduling gates hold the pod back.
+/// Validates and masks node selector and node affinity, which may be narrowed while the pod has scheduling gates.
 fn validate_and_mask_placement(spec: &mut Value, old: &Value, path: &FieldPath) -> ErrorList {
     const NODE_AFFINITY: &str = "affinity.nodeAffinity";
     let mut errors = ErrorList::new();
@@ -186,7 +186,8 @@ fn validate_node_affinity(new: Option<&Value>, old: Option<&Value>, path: &Field
     errors
 }
 
-/// Terms are alternatives: in one that requires nothing, an addition would be a restriction of all.
+/// Whether a term only gains requirements. Terms are alternatives, and an empty one matches nothing, so an empty term
+/// must stay empty.
 fn has_only_additions(new: &Value, old: &Value) -> bool {
     const LISTS: [&str; 2] = ["matchExpressions", "matchFields"];
     let is_empty = |term: &Value| LISTS.iter().all(|list| term.items_at(list).is_empty());
@@ -199,7 +200,7 @@ fn has_only_additions(new: &Value, old: &Value) -> bool {
     })
 }
 
-/// The members of two objects that differ, a line for each side.
+/// Describes the fields that differ between two objects, with one line for each side.
 fn difference(old: &Value, new: &Value) -> String {
     let empty = Map::new();
     let (old, new) = (old.as_object().unwrap_or(&empty), new.as_object().unwrap_or(&empty));
@@ -216,7 +217,7 @@ fn difference(old: &Value, new: &Value) -> String {
     text
 }
 
-/// Validates an update of the ephemeral containers: they may be added, and stay as they are then.
+/// Validates an update of the ephemeral containers: they may be added, but not changed or removed.
 pub(super) fn validate_ephemeral_containers_update(new: &Value, old: &Value) -> ErrorList {
     const LIST: &str = "spec.ephemeralContainers";
     let options = PodValidationOptions::for_pod(new, Some(old));
@@ -225,7 +226,7 @@ pub(super) fn validate_ephemeral_containers_update(new: &Value, old: &Value) -> 
         return vec![error];
     }
     let path = FieldPath::new(LIST);
-    // Of several containers of one name, which validation has refused above, the last counts.
+    // Validation has already rejected duplicate names; the last container of a name is compared.
     let by_name: HashMap<&str, &Value> =
         new.items_at(LIST).iter().map(|container| (container.str_at("name"), container)).collect();
     for container in old.items_at(LIST) {
@@ -248,7 +249,7 @@ pub(super) fn validate_ephemeral_containers_update(new: &Value, old: &Value) -> 
     errors
 }
 
-/// What a kubelet found on its disk cannot be changed through the API.
+/// Rejects changes of mirror pods: a static pod is managed by its kubelet, not through the API.
 pub(super) fn refuse_mirror_pod(old: &Value, detail: &str) -> Option<FieldError> {
     let is_mirror = old.map_at("metadata.annotations").contains_key(annotations::MIRROR_POD);
     is_mirror.then(|| FieldError::forbidden(&FieldPath::new("[]"), detail))

@@ -43,7 +43,7 @@ pub(super) fn validate_metadata_and_spec(pod: &Value, options: &PodValidationOpt
     errors
 }
 
-/// Without a service account there is nobody to make a token for.
+/// Rejects projected service account tokens in a pod without a service account.
 fn validate_no_tokens(spec: &Value, path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     for (index, volume) in spec.items_at("volumes").iter().enumerate() {

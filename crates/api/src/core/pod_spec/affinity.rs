@@ -1,4 +1,4 @@
-//! Affinity to nodes and to other pods
+//! Validates the affinity of pods to nodes and to other pods
 //! (<https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#affinity-and-anti-affinity>).
 
 use super::PodValidationOptions;
@@ -35,7 +35,7 @@ pub(super) fn validate(spec: &Value, options: &PodValidationOptions, path: &Fiel
     errors
 }
 
-/// Validates a selector of nodes; `lenient` lets values pass that no label can have.
+/// Validates a node selector; `lenient` accepts values that are not valid for labels.
 pub(crate) fn validate_node_selector(selector: &Value, lenient: bool, path: &FieldPath) -> ErrorList {
     let path = path.child("nodeSelectorTerms");
     let terms = selector.items_at("nodeSelectorTerms");
@@ -54,7 +54,7 @@ fn validate_preferred_nodes(terms: &[Value], path: &FieldPath) -> ErrorList {
         }
         let path = path.index(index);
         errors.extend(validate_weight(term, &path));
-        // What no label can be is at worst not preferred.
+        // Values that are not valid for labels are accepted in preferences.
         let preference = term.at("preference").unwrap_or(&Value::Null);
         errors.extend(validate_node_term(preference, true, &path.child("preference")));
     }
@@ -121,7 +121,7 @@ fn validate_node_requirement(requirement: &Value, lenient: bool, path: &FieldPat
     errors
 }
 
-/// Nodes can be selected by one field, their name.
+/// Validates a field requirement of a node selector. The only supported field is the node's name.
 fn validate_node_field(requirement: &Value, path: &FieldPath) -> ErrorList {
     let values = requirement.items_at("values");
     let operator = requirement.str_at("operator");
@@ -198,7 +198,7 @@ fn validate_selectors(term: &Value, lenient: bool, path: &FieldPath) -> ErrorLis
     errors
 }
 
-/// The terms of affinity and anti-affinity to pods, required and preferred.
+/// The required and preferred terms of pod affinity and anti-affinity.
 pub(super) fn pod_terms(spec: &Value) -> impl Iterator<Item = &Value> {
     ["podAffinity", "podAntiAffinity"]
         .into_iter()
@@ -210,7 +210,7 @@ pub(super) fn pod_terms(spec: &Value) -> impl Iterator<Item = &Value> {
         })
 }
 
-/// Whether a stored spec selects pods by values that no label can have.
+/// Whether the label selectors of a stored spec's pod affinity terms have values that are not valid for labels.
 pub(super) fn has_invalid_selector(spec: &Value) -> bool {
     pod_terms(spec).any(|term| !validate_selectors(term, false, &FieldPath::default()).is_empty())
 }

@@ -1,4 +1,4 @@
-//! Annotations that mean something to pods: mostly what became fields since.
+//! Validates the annotations that have a meaning for pods. Fields have replaced most of them.
 
 use super::app_armor::ANNOTATION_PREFIX as APP_ARMOR_PREFIX;
 use super::containers_of::{containers, containers_with_path};
@@ -7,7 +7,7 @@ use pintle_machinery::text::quote;
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Map, Value, ValueExt};
 use std::collections::HashSet;
 
-/// The annotation of pods that mirror one a kubelet found on its disk.
+/// The annotation of mirror pods, which represent the static pods of a kubelet.
 pub(crate) const MIRROR_POD: &str = "kubernetes.io/config.mirror";
 const TOLERATIONS: &str = "scheduler.alpha.kubernetes.io/tolerations";
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
@@ -66,7 +66,7 @@ pub fn validate_annotations(
     errors
 }
 
-/// A number without plus sign or leading zeros, or nothing.
+/// Whether the deletion cost is absent, or a 32-bit integer without plus sign and leading zeros.
 pub(super) fn has_valid_deletion_cost(annotations: &Map) -> bool {
     let Some(cost) = text(annotations, DELETION_COST) else { return true };
     let canonical = cost == "0" || cost.starts_with(|c: char| matches!(c, '-' | '1'..='9'));
@@ -83,7 +83,7 @@ fn validate_seccomp(profile: &str, path: &FieldPath) -> ErrorList {
     }
 }
 
-/// Where an annotation and the field that followed it are both set, they must say the same.
+/// Rejects annotations that contradict the field that replaced them, where both are set.
 pub fn validate_annotations_match_fields(annotations: &Map, spec: &Value, path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     let context_path = path.child("securityContext");
@@ -114,7 +114,7 @@ pub fn validate_annotations_match_fields(annotations: &Map, spec: &Value, path: 
     errors
 }
 
-/// A profile that is both annotation and field.
+/// Compares a profile in an annotation with the same profile in a field.
 struct Mismatch {
     field: &'static str,
     what: &'static str,

@@ -1,14 +1,14 @@
-//! AppArmor profiles, in fields and in the annotations they were in before
+//! AppArmor profiles: fields, and the annotations that preceded them
 //! (<https://kubernetes.io/docs/tutorials/security/apparmor/>).
 
 use super::containers_of::{self, containers};
 use pintle_machinery::{FieldPath, Value, ValueExt, meta::ObjectMeta, validation::semantically_equal};
 use serde_json::json;
 
-/// Annotations with this prefix and the name of a container hold its profile.
+/// The prefix of the annotations that hold the profile of a container; the container's name follows it.
 pub(crate) const ANNOTATION_PREFIX: &str = "container.apparmor.security.beta.kubernetes.io/";
 
-/// The profile field that says the same as an annotation; `None` for one that says nothing known.
+/// The profile field equivalent to an annotation; `None` for an unknown profile.
 pub(crate) fn field_for_annotation(annotation: &str) -> Option<Value> {
     match annotation {
         "unconfined" => Some(json!({"type": "Unconfined"})),
@@ -20,7 +20,7 @@ pub(crate) fn field_for_annotation(annotation: &str) -> Option<Value> {
     }
 }
 
-/// Gives containers of a new pod the field that their annotation stands for, where they have none.
+/// Sets the profile field of a new pod's containers from their annotations, where the field is absent.
 pub(crate) fn set_fields_from_annotations(pod: &mut Value) {
     if pod.str_at("spec.os.name") == "windows" {
         return;
@@ -45,8 +45,8 @@ pub(crate) fn set_fields_from_annotations(pod: &mut Value) {
     });
 }
 
-/// Warnings for annotations of a new pod that its fields do not make superfluous. A field equal to the annotation counts
-/// as taken from it.
+/// Deprecation warnings for the annotations of a new pod. An annotation that the pod's own fields override gives no
+/// warning. A container's field that equals the annotation is assumed to be copied from it, and gives one.
 pub(crate) fn annotation_warnings(pod: &Value) -> Vec<String> {
     let Some(spec) = pod.at("spec").filter(|spec| spec.str_at("os.name") != "windows") else {
         return Vec::new();

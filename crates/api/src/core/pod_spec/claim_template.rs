@@ -1,4 +1,4 @@
-//! Claims that are made with a pod
+//! Validates the claim templates of generic ephemeral volumes
 //! (<https://kubernetes.io/docs/concepts/storage/ephemeral-volumes/#generic-ephemeral-volumes>).
 
 use super::resources::validate_quantity;
@@ -18,7 +18,7 @@ pub(super) fn validate(template: &Value, path: &FieldPath) -> ErrorList {
     errors
 }
 
-/// Validates the metadata of a template of claims: labels and annotations are all there may be.
+/// Validates the metadata of a claim template, which may contain only labels and annotations.
 pub(crate) fn validate_metadata(template: &Value, path: &FieldPath) -> ErrorList {
     let metadata_path = path.child("metadata");
     let mut errors =
@@ -85,7 +85,7 @@ fn validate_data_sources(spec: &Value, path: &FieldPath) -> ErrorList {
         }
     }
     let (Some(source), Some(reference)) = (source, reference) else { return errors };
-    // The reference's namespace is no part of the plain form.
+    // `dataSource` has no namespace, so that of `dataSourceRef` is not compared.
     let differs = ["apiGroup", "kind", "name"].iter().any(|field| source.at(field) != reference.at(field));
     let detail = if !reference.str_at("namespace").is_empty() {
         "may not be specified when dataSourceRef.namespace is specified"

@@ -1,4 +1,4 @@
-//! Containers of all three lists.
+//! Validates the containers of a spec, in all three lists.
 
 use super::containers_of::{ContainerKind, is_restartable_init};
 use super::mounts::{self, Volumes};
@@ -10,7 +10,7 @@ use pintle_machinery::validation::{is_dns1123_label, is_valid_port_name, is_vali
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 use std::collections::HashSet;
 
-/// What validating a container needs to know of the spec around it.
+/// The context that the validation of a container needs: the spec, and the valid volumes and claims in it.
 pub(super) struct Surroundings<'a> {
     pub(super) spec: &'a Value,
     pub(super) volumes: Volumes<'a>,
@@ -75,7 +75,7 @@ fn validate_init(around: &Surroundings<'_>, path: &FieldPath) -> ErrorList {
         } else if !name.is_empty() {
             names.insert(name);
         }
-        // Init containers run one after another, so only ports within one of them collide.
+        // Init containers run one after another, so their host ports conflict only within one container.
         errors.extend(validate_host_ports(std::slice::from_ref(container), path));
         if is_restartable_init(container) {
             errors.extend(validate_lifecycle_and_probes(container, around, &item_path));
@@ -86,7 +86,7 @@ fn validate_init(around: &Surroundings<'_>, path: &FieldPath) -> ErrorList {
     errors
 }
 
-/// An init container that is no sidecar ends before anything could ask how it is.
+/// Validates an init container that is not a sidecar. It runs to completion, so it has no probes or lifecycle hooks.
 fn validate_plain_init(container: &Value, around: &Surroundings<'_>, path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     for field in ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] {
@@ -110,7 +110,7 @@ fn validate_plain_init(container: &Value, around: &Surroundings<'_>, path: &Fiel
     errors
 }
 
-/// Fields that a container made to look into a pod does not have, since nothing may rely on it.
+/// Fields that ephemeral containers must not have: they have no guarantees of resources or restarts.
 const NOT_FOR_EPHEMERAL: [&str; 9] = [
     "ports",
     "resources",
@@ -175,7 +175,7 @@ fn names_in<'a>(spec: &'a Value, kinds: &[ContainerKind]) -> HashSet<&'a str> {
     lists.map(|container| container.str_at("name")).collect()
 }
 
-/// What holds for containers of all lists.
+/// Applies the rules that containers of all lists share.
 fn validate_common(container: &Value, around: &Surroundings<'_>, path: &FieldPath) -> ErrorList {
     let name = container.str_at("name");
     let mut errors = match name {
@@ -210,7 +210,7 @@ pub(super) fn validate_pull_policy(policy: &str, path: &FieldPath) -> ErrorList 
     required_supported(policy, &["Always", "IfNotPresent", "Never"], path)
 }
 
-/// An image of a pod has no space around it; templates were never so strict.
+/// Rejects leading and trailing whitespace in a pod's image. Templates are not checked, as in the reference.
 pub(crate) fn validate_image_of_pod(container: &Value, path: &FieldPath) -> ErrorList {
     let image = container.str_at("image");
     if image.trim() == image {
@@ -254,7 +254,7 @@ fn validate_port_number(number: i64, path: &FieldPath) -> ErrorList {
     messages.map(|message| FieldError::invalid(path, number, message)).collect()
 }
 
-/// No two ports of the containers may be the same port of the host.
+/// Rejects duplicate host ports, by protocol, host IP and number.
 fn validate_host_ports(containers: &[Value], path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     let mut seen = HashSet::new();
@@ -296,7 +296,7 @@ fn validate_lifecycle_and_probes(
     errors
 }
 
-/// A container's own restart policy and rules
+/// Validates a container's own restart policy and rules
 /// (<https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#container-level-restart-policy>).
 fn validate_restart_policy(container: &Value, kind: ContainerKind, path: &FieldPath) -> ErrorList {
     let rules = container.items_at("restartPolicyRules");

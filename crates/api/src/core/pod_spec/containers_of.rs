@@ -1,8 +1,8 @@
-//! The three lists of containers of a spec.
+//! Iterates over the three container lists of a spec.
 
 use pintle_machinery::{FieldPath, Value, ValueExt};
 
-/// Which list a container stands in.
+/// The list that a container is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ContainerKind {
     /// `initContainers`.
@@ -14,7 +14,7 @@ pub(crate) enum ContainerKind {
 }
 
 impl ContainerKind {
-    /// All lists, in the order in which most rules go through them.
+    /// All lists, in the order of most rules.
     pub(crate) const ALL: [ContainerKind; 3] =
         [ContainerKind::Init, ContainerKind::Regular, ContainerKind::Ephemeral];
 
@@ -35,7 +35,7 @@ pub(crate) fn containers(spec: &Value) -> impl Iterator<Item = (ContainerKind, &
         .flat_map(move |kind| spec.items_at(kind.field()).iter().map(move |container| (kind, container)))
 }
 
-/// All containers of a spec and where they are.
+/// All containers of a spec and their field paths.
 pub(crate) fn containers_with_path<'a>(
     spec: &'a Value,
     path: &'a FieldPath,
@@ -56,7 +56,7 @@ pub(crate) fn for_each_mut(spec: &mut Value, mut change: impl FnMut(ContainerKin
     }
 }
 
-/// Whether an init container keeps running beside the others: a sidecar
+/// Whether an init container is a sidecar: it runs beside the regular containers
 /// (<https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/>).
 pub(crate) fn is_restartable_init(container: &Value) -> bool {
     container.str_at("restartPolicy") == "Always"

@@ -1,13 +1,13 @@
-//! What a spec gets when its author says nothing, for pods and templates alike.
+//! Sets the defaults of a spec, for pods and templates alike.
 //!
-//! A default added here would change templates that are stored already, and with them start new rollouts after an
-//! upgrade: new ones belong to the pod.
+//! New defaults are set on pods only: a new default here would change stored templates, and so start a rollout of every
+//! workload after an upgrade.
 
 use super::{containers_of, image};
 use crate::resource_list;
 use pintle_machinery::{Value, ValueExt};
 
-/// Fills in what the author of a spec left out, as far as it is the same for pods and templates. Idempotent.
+/// Sets the defaults that pods and templates share. Idempotent.
 pub fn set_defaults(spec: &mut Value) {
     default_text(spec, "dnsPolicy", "ClusterFirst");
     default_text(spec, "restartPolicy", "Always");
@@ -22,7 +22,7 @@ pub fn set_defaults(spec: &mut Value) {
     resource_list::round_up_at(spec, &["overhead", "resources.limits", "resources.requests"]);
 }
 
-/// `serviceAccount` is the old name of `serviceAccountName`, which wins; both are always shown.
+/// Synchronizes `serviceAccount`, the older name of `serviceAccountName`, which takes precedence.
 fn sync_service_account(spec: &mut Value) {
     if spec.str_at("serviceAccountName").is_empty() && !spec.str_at("serviceAccount").is_empty() {
         let name = spec.str_at("serviceAccount").to_owned();
@@ -86,10 +86,10 @@ fn set_http_get_defaults(action: &mut Value) {
     default_text(action, "scheme", "HTTP");
 }
 
-/// The mode of files that volumes show.
+/// The default mode of files in volumes, as permission bits.
 const DEFAULT_FILE_MODE: i64 = 0o644;
 
-/// Fields that hold the name of a volume and not its source.
+/// The only field of a volume that is not a source.
 const NOT_A_SOURCE: &str = "name";
 
 fn set_volume_defaults(volume: &mut Value) {
@@ -124,7 +124,7 @@ fn set_volume_defaults(volume: &mut Value) {
     }
 }
 
-/// Sets the defaults of those sources that volumes of pods and of the cluster share.
+/// Sets the defaults of the sources that the volumes of pods and persistent volumes share.
 pub(crate) fn set_source_defaults(volume: &mut Value) {
     if let Some(host_path) = volume.at_mut("hostPath") {
         host_path.set_default("type", "");

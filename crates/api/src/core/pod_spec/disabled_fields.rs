@@ -1,13 +1,12 @@
-//! Fields of a spec that belong to features which are off in this version: taken out silently, unless the stored spec
-//! uses them already.
+//! Drops the fields of disabled features from a spec, without an error, unless the stored spec uses them already.
 //!
-//! Off are: custom stop signals, scheduling groups, and the cluster trust bundle and pod certificate sources of
+//! Disabled are: custom stop signals, scheduling groups, and the cluster trust bundle and pod certificate sources of
 //! projected volumes.
 
 use super::containers_of::{containers, for_each_mut};
 use pintle_machinery::{Value, ValueExt};
 
-/// Takes out the fields of features that are off, unless the stored spec uses them already.
+/// Drops the fields of disabled features, unless the stored spec uses them already.
 pub fn drop_disabled_fields(spec: &mut Value, old: Option<&Value>) {
     for source in ["clusterTrustBundle", "podCertificate"] {
         if !old.is_some_and(|old| uses_projection(old, source)) {
@@ -37,7 +36,7 @@ fn uses_stop_signal(spec: &Value) -> bool {
     containers(spec).any(|(_, container)| container.at("lifecycle.stopSignal").is_some())
 }
 
-/// A lifecycle that said nothing else goes too.
+/// Drops the stop signal, and a lifecycle that has no other field.
 fn drop_stop_signal(container: &mut Value) {
     if container.at("lifecycle.stopSignal").is_some() {
         container.remove_at("lifecycle.stopSignal");

@@ -1,4 +1,4 @@
-//! How a pod resolves names and what it is called
+//! Validates the DNS configuration, host aliases and hostname of a pod
 //! (<https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/>).
 
 use crate::field_checks::{invalid_each, texts};
@@ -9,7 +9,7 @@ use pintle_machinery::validation::{
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 use std::collections::HashSet;
 
-/// Limits of resolvers on Linux.
+/// Limits of resolvers on Linux: in items, and in bytes for lengths.
 const MAX_NAMESERVERS: usize = 3;
 const MAX_SEARCH_PATHS: usize = 32;
 const MAX_SEARCH_LIST_CHARS: usize = 2048;

@@ -1,4 +1,4 @@
-//! Environment variables
+//! Validates environment variables
 //! (<https://kubernetes.io/docs/tasks/inject-data-application/define-environment-variable-container/>).
 
 use super::field_reference::{self, Place};
@@ -118,7 +118,7 @@ pub(super) fn validate_env_from(sources: &[Value], path: &FieldPath) -> ErrorLis
             0 => "must specify one of: `configMapRef` or `secretRef`",
             _ => "may not have more than one field specified at a time",
         };
-        // The error is about the list, as clients know it.
+        // As in the reference, the error has the path of the list.
         errors.push(FieldError::invalid(path, "", detail));
     }
     errors

@@ -1,4 +1,4 @@
-//! References to the pod's own fields and resources: the downward API
+//! Validates references to the pod's own fields and resources: the downward API
 //! (<https://kubernetes.io/docs/concepts/workloads/pods/downward-api/>).
 
 use crate::field_checks::{invalid_each, supported};
@@ -6,7 +6,7 @@ use crate::resource_list::quantity;
 use pintle_machinery::validation::is_qualified_name;
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 
-/// Where a field shows up, which makes what it may be.
+/// The place of a reference, which determines the fields that it may select.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     /// In an environment variable.
@@ -28,7 +28,7 @@ const ENVIRONMENT_FIELDS: [&str; 9] = [
 ];
 const VOLUME_FIELDS: [&str; 5] =
     ["metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"];
-/// Fields that the API knows as references though no place takes them.
+/// Valid field labels that neither place supports.
 const OTHER_FIELDS: [&str; 3] = ["spec.restartPolicy", "spec.schedulerName", "status.phase"];
 
 /// Validates a `fieldRef`.
@@ -61,7 +61,7 @@ pub(super) fn validate(reference: &Value, place: Place, path: &FieldPath) -> Err
     }
 }
 
-/// The field under its present name.
+/// Converts a field to its current name, or returns the reason why it is not a field label.
 fn convert<'a>(version: &str, field: &'a str) -> Result<&'a str, String> {
     if version != "v1" {
         return Err(format!("unsupported pod version: {version}"));
@@ -81,7 +81,7 @@ fn convert<'a>(version: &str, field: &'a str) -> Result<&'a str, String> {
     Err(format!("field label not supported: {field}"))
 }
 
-/// `metadata.labels['key']` in its parts.
+/// Splits `metadata.labels['key']` into field and key.
 fn split_subscript(field: &str) -> Option<(&str, &str)> {
     field.strip_suffix("']")?.split_once("['").filter(|(name, _)| !name.is_empty())
 }

@@ -1,9 +1,9 @@
-//! Image references, as far as defaults depend on them.
+//! Parses image references, for defaults that depend on the tag.
 //!
 //! The grammar is the one of <https://pkg.go.dev/github.com/distribution/reference>: `[domain/]path[:tag][@digest]`.
 
-/// Whether an image is to be pulled on each start: its tag is `latest`, said or (without a digest) implied. A malformed
-/// reference has no tag.
+/// Whether the default is to pull the image on each start: the tag is `latest`, or tag and digest are absent. False for
+/// a malformed reference.
 pub(super) fn is_latest(image: &str) -> bool {
     matches!(
         parse(image),
@@ -40,7 +40,7 @@ fn parse(image: &str) -> Option<Reference<'_>> {
     valid.then_some(Reference { tag, digest: digest.is_some() })
 }
 
-/// Whether the first part of a path is a host: anything a path component could not be.
+/// Whether the first part of a path is a registry host: it has characters that path components do not allow.
 fn is_domain_like(part: &str) -> bool {
     part.contains(['.', ':']) || part == "localhost" || part.bytes().any(|byte| byte.is_ascii_uppercase())
 }

@@ -1,4 +1,4 @@
-//! Where containers see the pod's volumes.
+//! Validates the volume mounts and volume devices of containers.
 
 use super::paths;
 use crate::field_checks::supported;
@@ -51,7 +51,7 @@ pub(super) fn validate_mounts(container: &Value, volumes: &Volumes<'_>, path: &F
     errors
 }
 
-/// Errors within a path are about the list, as clients know them.
+/// Validates the paths within a volume. As in the reference, their errors have the path of the list.
 fn validate_sub_paths(mount: &Value, list_path: &FieldPath, item_path: &FieldPath) -> ErrorList {
     let (sub_path, expression) = (mount.str_at("subPath"), mount.str_at("subPathExpr"));
     let mut errors = ErrorList::new();

@@ -1,5 +1,5 @@
-//! How strict validation is. Rules grew stricter over time; what a stored object has already stays allowed when it is
-//! updated, or it could never be changed again.
+//! How strict the validation of a spec is. Rules became stricter over time; ratcheting lets an update keep the values
+//! that the stored object already has.
 
 use super::containers_of::{containers, is_restartable_init};
 use super::{affinity, paths, security_context, topology_spread, volumes};
@@ -7,41 +7,41 @@ use crate::resource_list::{huge_page_size, is_huge_page, quantity};
 use pintle_machinery::validation::{LabelSelectorOptions, is_valid_label_value, validate_label_selector};
 use pintle_machinery::{FieldPath, Map, Value, ValueExt};
 
-/// What validation lets pass.
+/// The exceptions from the rules that validation allows.
 #[derive(Debug, Clone, Default)]
 pub struct PodValidationOptions {
-    /// Whether the spec is a pod's own and not a template's.
+    /// Whether the spec is that of a pod, not of a template.
     pub resource_is_pod: bool,
-    /// The annotation of the deletion cost may hold anything.
+    /// The deletion cost annotation may have any value.
     pub(super) allow_invalid_pod_deletion_cost: bool,
-    /// Selectors of affinity terms may have values that no label can have.
+    /// Label selectors of pod affinity terms may have values that are not valid for labels.
     pub(super) allow_invalid_label_value_in_selector: bool,
-    /// Required node affinity may have values that no label can have.
+    /// Required node affinity may have values that are not valid for labels.
     pub(super) allow_invalid_label_value_in_required_node_affinity: bool,
-    /// Huge pages need not come in whole pages.
+    /// Quantities of huge pages need not be multiples of the page size.
     pub(super) allow_indivisible_huge_pages: bool,
-    /// Selectors of topology spread constraints are not checked.
+    /// The label selectors of topology spread constraints are not validated.
     pub(super) allow_invalid_topology_spread_selector: bool,
     /// Label keys of topology spread constraints follow the older rules.
     pub(super) old_spec_violates_match_label_keys: bool,
     /// Projected tokens may have any path.
     pub(super) allow_non_local_projected_token_path: bool,
-    /// Sysctls of namespaces that the pod shares with its host are allowed.
+    /// Sysctls of kernel namespaces that the pod shares with its host are allowed.
     pub(super) allow_host_sysctls: bool,
-    /// `seLinuxChangePolicy` may be any of its values and not only `Recursive`.
+    /// `seLinuxChangePolicy` may have any of its values, not only `Recursive`.
     pub(super) allow_any_selinux_change_policy: bool,
-    /// Init containers that are no sidecars may have `RestartContainer` as resize policy.
+    /// Init containers that are not sidecars may have the resize policy `RestartContainer`.
     pub(super) allow_restart_container_for_init: bool,
     /// Pods in a user namespace may have volume devices.
     pub(super) allow_user_namespaces_with_volume_devices: bool,
-    /// Pods in a user namespace may use the host's network.
+    /// Pods in a user namespace may use the host network.
     pub(super) allow_user_namespaces_with_host_network: bool,
-    /// Tolerations may compare numbers.
+    /// Tolerations may use the operators `Lt` and `Gt`.
     pub(super) allow_toleration_comparison: bool,
 }
 
 impl PodValidationOptions {
-    /// The options for a pod or a template, given whole, and the stored one on update.
+    /// The options for a pod or a template; `old` is the stored object on update.
     pub fn new(_new: &Value, old: Option<&Value>) -> PodValidationOptions {
         let Some(old) = old else { return PodValidationOptions::default() };
         let spec = old.at("spec").unwrap_or(&Value::Null);
@@ -71,12 +71,12 @@ impl PodValidationOptions {
         }
     }
 
-    /// The options for a template in a workload, and the stored one on update.
+    /// The options for the pod template of a workload; `old` is the stored template on update.
     pub fn for_template(new: &Value, old: Option<&Value>) -> PodValidationOptions {
         PodValidationOptions::new(new, old)
     }
 
-    /// The options for a pod, and the stored one on update.
+    /// The options for a pod; `old` is the stored pod on update.
     pub fn for_pod(new: &Value, old: Option<&Value>) -> PodValidationOptions {
         PodValidationOptions { resource_is_pod: true, ..PodValidationOptions::new(new, old) }
     }
@@ -100,7 +100,7 @@ fn has_indivisible_huge_pages(spec: &Value) -> bool {
     })
 }
 
-/// Whether an amount of huge pages comes in whole pages.
+/// Whether a quantity of huge pages is a multiple of the page size.
 pub(super) fn is_divisible(name: &str, value: &Value) -> bool {
     let Some(size) = huge_page_size(name).and_then(|size| size.as_i64()).filter(|size| *size > 0) else {
         return false;

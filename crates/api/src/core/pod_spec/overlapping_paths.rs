@@ -1,14 +1,14 @@
-//! Files of one volume that get in each other's way: the same path, or one below the other.
+//! Warns about files of one volume with overlapping paths: equal, or one below the other.
 
 use pintle_machinery::text::quote;
 use pintle_machinery::{Value, ValueExt};
 
-/// How many pairs of files of one pod are compared at most: more than anybody has, and no more than a few milliseconds.
+/// The maximum number of pairs of files compared per pod, which bounds the time to a few milliseconds.
 const MAX_PAIRS: usize = 1_000_000;
-/// How many pairs a warning counts for.
+/// The number of pairs that each warning counts as.
 const PAIRS_A_WARNING: usize = 1000;
 
-/// A file's path and, in a volume of several sources, which source it is from.
+/// A file's path and, in a volume of several sources, the description of its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct File {
     path: String,
@@ -37,7 +37,7 @@ impl File {
     }
 }
 
-/// Warnings for the volumes of a spec.
+/// The warnings for the volumes of a spec.
 pub(super) fn warnings(volumes: &[Value]) -> Vec<String> {
     let mut warnings = Vec::new();
     let mut pairs = MAX_PAIRS;
@@ -104,7 +104,7 @@ fn projected_files(source: &Value) -> Vec<File> {
     .collect()
 }
 
-/// The overlaps of each file from `start` on with those before it, as far as the pod's `pairs` go.
+/// Describes the overlaps of each file from `start` on with the files before it, while `pairs` remain.
 fn overlaps_from(files: &[File], start: usize, pairs: &mut usize) -> Vec<String> {
     let mut texts = Vec::new();
     for (index, file) in files.iter().enumerate().skip(start) {

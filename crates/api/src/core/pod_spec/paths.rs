@@ -1,18 +1,18 @@
-//! Paths within volumes.
+//! Validates paths within volumes.
 
 use pintle_machinery::{ErrorList, FieldError, FieldPath};
 
-/// A path that stays below where it is mounted and is none of those the kubelet keeps for itself.
+/// Validates a relative path that stays within the volume and does not start with `..`, which the kubelet reserves.
 pub(super) fn validate_local_non_reserved(value: &str, path: &FieldPath) -> ErrorList {
     let mut errors = validate_local_descending(value, path);
-    // "../" was refused above.
+    // The check above rejects "../".
     if value.starts_with("..") && !value.starts_with("../") {
         errors.push(FieldError::invalid(path, value, "must not start with '..'"));
     }
     errors
 }
 
-/// A relative path that does not climb.
+/// Validates a relative path without `..` elements.
 pub(super) fn validate_local_descending(value: &str, path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     if value.starts_with('/') {
@@ -22,7 +22,7 @@ pub(super) fn validate_local_descending(value: &str, path: &FieldPath) -> ErrorL
     errors
 }
 
-/// A path without `..` among its parts.
+/// Rejects a path with a `..` element.
 pub(crate) fn validate_no_backsteps(value: &str, path: &FieldPath) -> ErrorList {
     if value.split('/').any(|part| part == "..") {
         return vec![FieldError::invalid(path, value, "must not contain '..'")];

@@ -1,4 +1,4 @@
-//! Probes and lifecycle hooks
+//! Validates probes and lifecycle hooks
 //! (<https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#container-probes>).
 
 use crate::field_checks::{invalid_each, supported};
@@ -7,7 +7,7 @@ use pintle_machinery::validation::{
 };
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 
-/// The kinds of handlers that probes and hooks have; not all of them take all.
+/// The handlers of probes and hooks; neither supports all of them.
 const HANDLERS: [&str; 5] = ["exec", "httpGet", "tcpSocket", "grpc", "sleep"];
 
 /// Validates the three probes of a container.
@@ -48,7 +48,7 @@ fn validate_probe(probe: &Value, path: &FieldPath) -> ErrorList {
     errors
 }
 
-/// Validates a `lifecycle`; `os` is the name of the pod's operating system, if it has one.
+/// Validates a `lifecycle`; `os` is the name of the pod's operating system, if it is set.
 pub(super) fn validate_lifecycle(
     lifecycle: &Value,
     grace_period: Option<i64>,
@@ -163,7 +163,7 @@ fn validate_http_get(action: &Value, path: &FieldPath) -> ErrorList {
     errors
 }
 
-/// A port by number or by name.
+/// Validates a port, given as number or name.
 fn validate_port(action: &Value, path: &FieldPath) -> ErrorList {
     match action.at("port") {
         Some(Value::String(name)) => invalid_each(path, name, is_valid_port_name(name)),
@@ -177,7 +177,7 @@ fn validate_port(action: &Value, path: &FieldPath) -> ErrorList {
     }
 }
 
-/// A grace period that is invalid itself is not complained of a second time.
+/// Validates a sleep action; `grace_period` (in seconds) is absent when it is invalid, and then not compared.
 fn validate_sleep(action: &Value, grace_period: Option<i64>, path: &FieldPath) -> ErrorList {
     let seconds = action.i64_at("seconds").unwrap_or_default();
     match grace_period {

@@ -1,8 +1,8 @@
-//! Volumes made of several sources, and files with fields of the pod
+//! Validates volumes made of several sources, and files with fields of the pod
 //! (<https://kubernetes.io/docs/concepts/storage/projected-volumes/>).
 //!
-//! Sources of cluster trust bundles and pod certificates belong to features that are off: only specs that were stored
-//! with them have them, and these were checked then.
+//! The features of cluster trust bundle and pod certificate sources are disabled. Only specs that were stored with such
+//! sources have them, so they are counted but not validated.
 
 use super::field_reference::{self, Place};
 use super::volume_sources::{validate_key_to_path, validate_mode};
@@ -24,7 +24,7 @@ pub(super) fn validate_downward_api(source: &Value, path: &FieldPath) -> ErrorLi
     errors
 }
 
-/// Errors are about the whole source, as clients know them.
+/// Validates a file with a field of the pod. As in the reference, errors have the path of the source.
 fn validate_file(file: &Value, path: &FieldPath) -> ErrorList {
     let file_path = file.str_at("path");
     let mut errors = crate::field_checks::required(file, "path", path);

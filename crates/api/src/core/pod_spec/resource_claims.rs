@@ -1,4 +1,4 @@
-//! Claims of devices
+//! Validates the resource claims of a pod
 //! (<https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/>).
 
 use super::annotations::MIRROR_POD;
@@ -8,13 +8,13 @@ use pintle_machinery::error_list::is_enough;
 use pintle_machinery::validation::{is_dns1123_label, is_dns1123_subdomain};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 
-/// The names of a spec's claims.
+/// The names of the claims in a spec.
 pub(super) fn names(spec: &Value) -> ClaimNames<'_> {
     let claims = spec.items_at("resourceClaims").iter();
     claims.map(|claim| claim.str_at("name")).filter(|name| !name.is_empty()).collect()
 }
 
-/// Validates `resourceClaims`; `metadata` is that of a pod.
+/// Validates `resourceClaims`; `metadata` is that of the pod, `None` for a template.
 pub(super) fn validate(claims: &[Value], metadata: Option<&Value>, path: &FieldPath) -> ErrorList {
     let is_mirror = metadata.is_some_and(|metadata| metadata.map_at("annotations").contains_key(MIRROR_POD));
     let mut errors = ErrorList::new();
@@ -60,7 +60,7 @@ pub(super) fn validate(claims: &[Value], metadata: Option<&Value>, path: &FieldP
     errors
 }
 
-/// A claim as the server's own type prints: its fields in Go's names and order, null where nothing is.
+/// Formats a claim as the reference's internal type: fields with Go's names in their order, null for absent ones.
 fn shown(claim: &Value) -> String {
     let field = |name: &str| claim.at(name).unwrap_or(&Value::Null);
     format!(

@@ -1,4 +1,4 @@
-//! What containers and pods request and may use
+//! Validates the resource requests and limits of containers and pods
 //! (<https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/>).
 
 use super::PodValidationOptions;
@@ -37,7 +37,7 @@ pub(crate) fn validate_overhead(
     validate_container(&resources, &ClaimNames::new(), options, path)
 }
 
-/// Validates the resources of the pod as a whole.
+/// Validates the resources of a pod as a whole.
 pub(super) fn validate_pod(
     spec: &Value,
     claim_names: &ClaimNames<'_>,
@@ -59,7 +59,7 @@ pub(super) fn validate_pod(
     errors
 }
 
-/// What the containers ask for must fit into what the pod asks for.
+/// Rejects container resources that exceed the resources of the pod.
 fn validate_consistency(spec: &Value, resources: &Value, path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     for (field, counts) in [("requests", (|_| true) as fn(&str) -> bool), ("limits", is_huge_page)] {
@@ -140,7 +140,7 @@ fn validate(
     errors
 }
 
-/// Names that stand for amounts without an owner, in limits, quotas and nodes.
+/// Resource names without a domain, as used in limit ranges, quotas and nodes.
 const STANDARD_RESOURCES: [&str; 20] = [
     "cpu",
     "memory",
@@ -163,7 +163,7 @@ const STANDARD_RESOURCES: [&str; 20] = [
     "services.nodeports",
     "services.loadbalancers",
 ];
-/// Those of them that are counts.
+/// The standard resources with integer quantities.
 const INTEGER_RESOURCES: [&str; 9] = [
     "pods",
     "resourcequotas",
@@ -189,7 +189,7 @@ pub(crate) fn validate_resource_name(name: &str, path: &FieldPath) -> ErrorList 
     errors
 }
 
-/// Validates the name of a resource that containers ask for.
+/// Validates the name of a resource in a container's requests or limits.
 pub(crate) fn validate_container_resource_name(name: &str, path: &FieldPath) -> ErrorList {
     let mut errors = validate_resource_name(name, path);
     let is_standard = matches!(name, "cpu" | "memory" | "ephemeral-storage") || is_huge_page(name);
@@ -211,14 +211,15 @@ fn validate_pod_resource_name(name: &str, path: &FieldPath) -> ErrorList {
     errors
 }
 
-/// Whether the name is one of a device's resources.
+/// Whether the name is that of an extended resource
+/// (<https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/#extended-resources>).
 pub(crate) fn is_extended(name: &str) -> bool {
     !is_native(name)
         && !name.starts_with("requests.")
         && is_qualified_name(&format!("requests.{name}")).is_empty()
 }
 
-/// Validates an amount of a resource.
+/// Validates the quantity of a resource.
 pub(crate) fn validate_quantity(name: &str, value: &Value, path: &FieldPath) -> ErrorList {
     let quantity = quantity(value);
     let mut errors = ErrorList::new();
@@ -231,7 +232,7 @@ pub(crate) fn validate_quantity(name: &str, value: &Value, path: &FieldPath) -> 
     errors
 }
 
-/// Whether an amount has no thousandths.
+/// Whether a quantity is a whole number, at a precision of thousandths.
 pub(super) fn is_whole(quantity: &Quantity) -> bool {
     quantity.milli_value() % 1000 == 0
 }
@@ -250,11 +251,11 @@ fn validate_huge_pages(
     vec![FieldError::invalid(path, quantity, detail)]
 }
 
-/// References of a container to the pod's claims, whole or a request of one.
+/// Validates a container's references to the pod's claims, or to single requests of a claim.
 fn validate_claims(claims: &[Value], claim_names: &ClaimNames<'_>, path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     let mut seen: HashSet<String> = HashSet::new();
-    // Of how many requests of a claim there have been references.
+    // The number of references to requests of each claim.
     let mut requests: HashMap<&str, usize> = HashMap::new();
     for (index, claim) in claims.iter().enumerate() {
         if is_enough(&errors) {
@@ -299,7 +300,7 @@ fn validate_claims(claims: &[Value], claim_names: &ClaimNames<'_>, path: &FieldP
     errors
 }
 
-/// Whether a list has lost a resource that it had.
+/// Whether a resource list lacks a resource of the old list.
 pub(crate) fn has_removed(new: &Map, old: &Map) -> bool {
     old.keys().any(|name| !new.contains_key(name))
 }

@@ -1,4 +1,4 @@
-//! Security contexts of pods and containers
+//! Validates the security contexts of pods and containers
 //! (<https://kubernetes.io/docs/tasks/configure-pod-container/security-context/>).
 
 use super::{PodValidationOptions, paths, windows};
@@ -76,7 +76,7 @@ pub(super) fn validate_pod(spec: &Value, options: &PodValidationOptions, path: &
     errors
 }
 
-/// Texts that, when given, are one of a few.
+/// Validates fields that, when set, must have one of the given values.
 fn validate_texts(context: &Value, fields: &[(&str, &[&str])], path: &FieldPath) -> ErrorList {
     let given = fields.iter().filter(|(field, _)| context.at(field).is_some());
     given.flat_map(|(field, values)| supported(context.str_at(field), values, &path.child(field))).collect()
@@ -183,13 +183,13 @@ fn validate_sysctls(spec: &Value, options: &PodValidationOptions, path: &FieldPa
     errors
 }
 
-/// Whether a spec sets a sysctl of a namespace that it shares with its host.
+/// Whether a spec sets a sysctl of a kernel namespace that the pod shares with its host.
 pub(super) fn has_host_sysctl(spec: &Value) -> bool {
     let sysctls = spec.items_at("securityContext.sysctls");
     sysctls.iter().any(|sysctl| shared_namespace(sysctl.str_at("name"), spec).is_some())
 }
 
-/// The field by which the pod shares with its host the kernel namespace that a sysctl belongs to.
+/// The field that makes the pod share the sysctl's kernel namespace with its host, if it is set.
 fn shared_namespace(sysctl: &str, spec: &Value) -> Option<&'static str> {
     let name = normalize_sysctl(sysctl);
     let name = name.split('*').next().unwrap_or_default();
@@ -212,7 +212,7 @@ fn shared_namespace(sysctl: &str, spec: &Value) -> Option<&'static str> {
     (is_ipc && spec.bool_at("hostIPC")).then_some("hostIPC")
 }
 
-/// A name with dots between its parts. Where slashes come first they are the separators, and dots part of the names.
+/// Normalizes a sysctl name to dots as separators. If the first separator is a slash, dots and slashes are swapped.
 fn normalize_sysctl(name: &str) -> String {
     match name.find(['.', '/']) {
         Some(index) if name.as_bytes().get(index) == Some(&b'/') => name

@@ -1,4 +1,4 @@
-//! Tolerations of taints
+//! Validates tolerations of taints
 //! (<https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/>).
 
 use super::PodValidationOptions;
@@ -66,7 +66,7 @@ fn validate_one(toleration: &Value, options: &PodValidationOptions, path: &Field
     errors
 }
 
-/// Why a text is no number of 64 bits, as Go says it.
+/// The message of Go's `strconv.ParseInt` for a text that is not a 64-bit integer.
 fn integer_error(value: &str) -> Option<String> {
     let why = match value.parse::<i64>().err()?.kind() {
         std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow => "value out of range",
@@ -75,7 +75,7 @@ fn integer_error(value: &str) -> Option<String> {
     Some(format!("strconv.ParseInt: parsing {}: {why}", pintle_machinery::text::quote(value)))
 }
 
-/// On update tolerations may be added, and their seconds changed.
+/// Validates an update of tolerations: they may be added, and their seconds may change.
 pub(crate) fn validate_only_added(
     new: &[Value],
     old: &[Value],

@@ -1,6 +1,6 @@
-//! Spreading pods over zones and nodes
+//! Validates topology spread constraints
 //! (<https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constraints/>), and the label keys that
-//! affinity terms share with it.
+//! affinity terms also have.
 
 use super::PodValidationOptions;
 use crate::field_checks::{supported, texts};
@@ -73,7 +73,7 @@ pub(super) fn validate(constraints: &[Value], options: &PodValidationOptions, pa
     errors
 }
 
-/// Whether a stored spec breaks the rules of [`validate_label_keys`].
+/// Whether the constraints of a stored spec violate the rules of [`validate_label_keys`].
 pub(super) fn has_invalid_label_keys(spec: &Value) -> bool {
     let constraints = spec.items_at("topologySpreadConstraints").iter();
     constraints
@@ -81,8 +81,8 @@ pub(super) fn has_invalid_label_keys(spec: &Value) -> bool {
         .any(|e| !e.is_empty())
 }
 
-/// Validates `matchLabelKeys` and `mismatchLabelKeys` of a constraint or an affinity term. By then the keys'
-/// own requirements are in the selector; a second requirement for the same key is the author's.
+/// Validates `matchLabelKeys` and `mismatchLabelKeys` of a constraint or an affinity term. The selector may contain one
+/// requirement for each key of `matchLabelKeys`, the one that is added to a new pod; a second one is rejected.
 pub(super) fn validate_label_keys(term: &Value, path: &FieldPath) -> ErrorList {
     let selector = term.at("labelSelector");
     let mut errors = ErrorList::new();
@@ -128,7 +128,7 @@ pub(super) fn validate_label_keys(term: &Value, path: &FieldPath) -> ErrorList {
     errors
 }
 
-/// The rules from before the keys' requirements went into the selector.
+/// Validates by the older rules, from before the keys were added to the selector.
 fn validate_label_keys_leniently(constraint: &Value, path: &FieldPath) -> ErrorList {
     let keys = constraint.items_at("matchLabelKeys");
     let mut errors = ErrorList::new();

@@ -1,4 +1,4 @@
-//! Validates a spec, in the order in which its parts are checked.
+//! Validates a spec, in the order of the API's checks.
 
 use super::containers::{self, Surroundings};
 use super::containers_of::containers_with_path;
@@ -13,7 +13,7 @@ use pintle_machinery::validation::{
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 use std::collections::{HashMap, HashSet};
 
-/// Validates a spec; `metadata` is that of the pod around it, and none for a template.
+/// Validates a spec; `metadata` is that of the pod, `None` for a template.
 pub fn validate(
     spec: &Value,
     metadata: Option<&Value>,
@@ -62,7 +62,7 @@ pub fn validate(
     errors
 }
 
-/// In the host's network, ports of a pod are the same inside and outside. Templates may leave the outside open.
+/// Validates that host ports equal container ports in the host network. Templates may omit the host port.
 fn validate_host_network_ports(spec: &Value, options: &PodValidationOptions, path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     if !spec.bool_at("hostNetwork") {
@@ -102,7 +102,7 @@ fn validate_gates(spec: &Value, path: &FieldPath) -> ErrorList {
     errors
 }
 
-/// A pod with users of its own shares no other namespace with its host.
+/// Rejects other host namespaces in a pod with its own user namespace.
 fn validate_user_namespace(spec: &Value, options: &PodValidationOptions, path: &FieldPath) -> ErrorList {
     const DETAIL: &str = "when `hostUsers` is false";
     let mut errors = ErrorList::new();
@@ -174,7 +174,7 @@ fn validate_scheduling_group(spec: &Value, path: &FieldPath) -> ErrorList {
     }
 }
 
-/// Files with environment variables are written by init containers, into a volume of the pod's own.
+/// Validates the volumes of files with environment variables: they must be `emptyDir` volumes of the pod.
 fn validate_env_files(spec: &Value, path: &FieldPath) -> ErrorList {
     let volumes: HashMap<&str, &Value> =
         spec.items_at("volumes").iter().map(|volume| (volume.str_at("name"), volume)).collect();

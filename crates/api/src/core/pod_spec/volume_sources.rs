@@ -1,4 +1,4 @@
-//! Sources of volumes that have a few simple rules each.
+//! Validates the volume sources that have few rules.
 
 use super::paths;
 use crate::field_checks::{invalid_each, required, supported};
@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 
 pub(super) const FILE_MODE_ERROR: &str = "must be a number between 0 and 0777 (octal), both inclusive";
 
-/// Validates a source.
+/// Validates the source in `field`.
 pub(crate) fn validate(field: &str, source: &Value, path: &FieldPath) -> ErrorList {
     match field {
         "hostPath" => validate_host_path(source, path),
@@ -101,7 +101,7 @@ fn validate_disk(source: &Value, name_field: &str, path: &FieldPath) -> ErrorLis
     errors
 }
 
-/// Sources that show the keys of an object as files.
+/// Validates a source that projects the keys of an object as files.
 fn validate_files(source: &Value, name_field: &str, path: &FieldPath) -> ErrorList {
     let mut errors = required(source, name_field, path);
     errors.extend(validate_mode(source, "defaultMode", path));
@@ -114,7 +114,7 @@ fn validate_files(source: &Value, name_field: &str, path: &FieldPath) -> ErrorLi
     errors
 }
 
-/// Validates an item that gives a key's file its place.
+/// Validates an item that maps a key to a file's path.
 pub(super) fn validate_key_to_path(item: &Value, path: &FieldPath) -> ErrorList {
     let mut errors = all_required(item, &["key", "path"], path);
     errors.extend(paths::validate_local_non_reserved(item.str_at("path"), &path.child("path")));
@@ -122,7 +122,7 @@ pub(super) fn validate_key_to_path(item: &Value, path: &FieldPath) -> ErrorList 
     errors
 }
 
-/// Validates the mode of files.
+/// Validates the permission bits of files.
 pub(super) fn validate_mode(source: &Value, field: &str, path: &FieldPath) -> Option<FieldError> {
     let mode = source.i64_at(field).filter(|mode| !(0..=0o777).contains(mode))?;
     Some(FieldError::invalid(&path.child(field), mode, FILE_MODE_ERROR))
@@ -148,12 +148,12 @@ fn validate_iscsi(source: &Value, path: &FieldPath) -> ErrorList {
     errors
 }
 
-/// An iSCSI name of one of its three formats.
+/// Validates an iSCSI name in one of its three formats: `iqn`, `eui` or `naa`.
 fn validate_qualified_name(name: &str, path: &FieldPath) -> Option<FieldError> {
     static IQN: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r"iqn\.[0-9]{4}-[0-9]{2}\.([[:alnum:].-]+)(:[^,;*&$|\s]+)$").ok());
     let is_hex_like = |prefix: &str, length: usize| {
-        // Any character may stand between prefix and number.
+        // As in the reference, any character may separate prefix and number.
         name.strip_prefix(prefix).is_some_and(|rest| {
             let mut characters = rest.chars();
             characters.next().is_some_and(|separator| separator != '\n')
@@ -174,7 +174,8 @@ fn validate_qualified_name(name: &str, path: &FieldPath) -> Option<FieldError> {
     (!is_valid).then(|| FieldError::invalid(path, name, "must be valid format"))
 }
 
-/// A target's own initiator is registered under the names of volume and portal together.
+/// Validates the length of an iSCSI volume's name: a custom initiator is registered under the names of volume and
+/// portal together.
 pub(super) fn validate_initiator_length(volume: &Value, path: &FieldPath) -> Option<FieldError> {
     let name = volume.str_at("name");
     let length = name.len() + 1 + volume.str_at("iscsi.targetPortal").len();
@@ -223,7 +224,7 @@ fn validate_quobyte(source: &Value, path: &FieldPath) -> ErrorList {
     errors
 }
 
-/// `host:port`, where a host with colons stands in brackets.
+/// Whether a text has the form `host:port`, with brackets around a host that contains colons.
 fn is_host_port(pair: &str) -> bool {
     let Some((host, port)) = pair.rsplit_once(':') else { return false };
     let host = match host.strip_prefix('[') {

@@ -1,4 +1,4 @@
-//! The pod's volumes (<https://kubernetes.io/docs/concepts/storage/volumes/>): names, and one source for each.
+//! Validates a pod's volumes (<https://kubernetes.io/docs/concepts/storage/volumes/>): their names and sources.
 
 use super::mounts::Volumes;
 use super::{PodValidationOptions, claim_template, containers, projected, volume_sources};
@@ -10,7 +10,7 @@ use pintle_machinery::validation::{is_dns1123_label, is_dns1123_subdomain};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 use std::collections::HashSet;
 
-/// Validates `volumes` and returns the valid ones. `pod_name` is that of a pod that is not a template.
+/// Validates `volumes` and returns the valid ones. `pod_name` is empty for a template.
 pub(super) fn validate<'a>(
     volumes: &'a [Value],
     pod_name: &str,
@@ -53,7 +53,7 @@ pub(super) fn validate<'a>(
     (valid, errors)
 }
 
-/// The paths of all projected tokens of a spec.
+/// The paths of all projected service account tokens of a spec.
 pub(super) fn token_paths(spec: &Value) -> impl Iterator<Item = &str> {
     spec.items_at("volumes")
         .iter()
@@ -62,7 +62,7 @@ pub(super) fn token_paths(spec: &Value) -> impl Iterator<Item = &str> {
         .map(|token| token.str_at("path"))
 }
 
-/// The sources in the order in which they are checked, and the field that errors of a second one name.
+/// The sources in the order of validation, with the field name in the errors about a second source.
 const SOURCES: [(&str, &str); 29] = [
     ("hostPath", "hostPath"),
     ("gitRepo", "gitRepo"),
@@ -132,7 +132,7 @@ fn validate_source(
 }
 
 fn validate_one(field: &str, source: &Value, options: &PodValidationOptions, path: &FieldPath) -> ErrorList {
-    // The disk's errors have always named another field.
+    // As in the reference, errors of this source name another field.
     let path = path.child(if field == "gcePersistentDisk" { "persistentDisk" } else { field });
     match field {
         "downwardAPI" => projected::validate_downward_api(source, &path),
@@ -154,7 +154,7 @@ fn validate_one(field: &str, source: &Value, options: &PodValidationOptions, pat
     }
 }
 
-/// The claim made for a volume is named after both pod and volume.
+/// Validates the name of the claim of an ephemeral volume, which joins the names of pod and volume.
 fn validate_claim_name(volume_name: &str, pod_name: &str, path: &FieldPath) -> ErrorList {
     if volume_name.is_empty() || pod_name.is_empty() {
         return ErrorList::new();

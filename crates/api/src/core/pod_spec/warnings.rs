@@ -1,4 +1,4 @@
-//! What the author of a pod or template should know, though it is accepted.
+//! Warnings about accepted pods and templates.
 
 use super::annotations::{SECCOMP_CONTAINER_PREFIX, SECCOMP_POD};
 use super::containers_of::containers_with_path;
@@ -11,8 +11,7 @@ use pintle_machinery::validation::{is_valid_label_value, semantically_equal, war
 use pintle_machinery::{FieldPath, Value, ValueExt, meta::ObjectMeta};
 use std::collections::{HashMap, HashSet};
 
-/// What the author of a pod (whose `path` is the empty one) or a template should know. What the stored one had
-/// already is told again.
+/// The warnings about a pod, for which `path` is empty, or a template. They do not depend on the stored object.
 pub fn warnings(object: &Value, _old: Option<&Value>, path: &FieldPath) -> Vec<String> {
     let null = Value::Null;
     let spec = object.at("spec").unwrap_or(&null);
@@ -73,7 +72,7 @@ const DEPRECATED_ANNOTATIONS: [(&str, &str); 3] = [
     ),
 ];
 
-/// What to know of a label of nodes that has been replaced.
+/// The deprecation warning for a node label, if a newer one has replaced it.
 pub(crate) fn deprecated_node_label(key: &str) -> Option<&'static str> {
     Some(match key {
         "beta.kubernetes.io/arch" => "deprecated since v1.14; use \"kubernetes.io/arch\" instead",
@@ -122,7 +121,7 @@ fn node_label_warnings(spec: &Value, path: &FieldPath) -> Vec<String> {
     warnings
 }
 
-/// What to know of one term of a selector of nodes.
+/// The warnings about one term of a node selector.
 pub(crate) fn node_term_warnings(term: &Value, checks_values: bool, path: &FieldPath) -> Vec<String> {
     let mut warnings = Vec::new();
     for (index, expression) in term.items_at("matchExpressions").iter().enumerate() {
@@ -202,7 +201,7 @@ fn volume_warnings(spec: &Value, path: &FieldPath) -> Vec<String> {
         let path = path.index(index);
         for (source, message) in DEPRECATED_VOLUMES {
             if volume.at(source).is_some() {
-                // Its field has another name in messages than in objects.
+                // As in the reference, messages spell this field differently.
                 let shown = if source == "storageos" { "storageOS" } else { source };
                 warnings.push(format!("{}: {message}", path.child(shown)));
             }
@@ -239,14 +238,14 @@ fn duplicate_warnings(spec: &Value, path: &FieldPath) -> Vec<String> {
     warnings
 }
 
-/// Resources counted in bytes.
+/// Resources with quantities in bytes.
 const BYTE_RESOURCES: [&str; 2] = ["memory", "ephemeral-storage"];
 
 fn fraction_warnings(object: &Value, list: &str, path: &FieldPath) -> Vec<String> {
     BYTE_RESOURCES.iter().filter_map(|resource| fraction_warning(object, list, resource, path)).collect()
 }
 
-/// What to know of a resource in a list that is counted in whole bytes and is not whole.
+/// A warning about a quantity in bytes that is not a whole number.
 pub(crate) fn fraction_warning(
     object: &Value,
     list: &str,
@@ -264,7 +263,7 @@ fn seccomp_warning(field: &FieldPath) -> String {
     format!("{field}: non-functional in v1.27+; use the \"seccompProfile\" field instead")
 }
 
-/// Annotations that stand for a container's field which is not set.
+/// Deprecation warnings for the profile annotations of a container whose profile field is absent.
 fn profile_warnings(object: &Value, container: &Value, path: &FieldPath) -> Vec<String> {
     let annotations_path = path.child("metadata").child("annotations");
     let name = container.str_at("name");
@@ -290,7 +289,7 @@ fn profile_warnings(object: &Value, container: &Value, path: &FieldPath) -> Vec<
     warnings
 }
 
-/// A variable may be given again when the later value builds on the earlier.
+/// Warnings about duplicate variables. A later value that includes the earlier one gives no warning.
 fn env_warnings(variables: &[Value], path: &FieldPath) -> Vec<String> {
     let mut warnings = Vec::new();
     let mut seen = HashSet::new();

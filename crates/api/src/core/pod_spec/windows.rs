@@ -1,4 +1,4 @@
-//! What differs on Windows, and what the pod's operating system rules out
+//! Validates Windows options, and the fields that the pod's operating system does not support
 //! (<https://kubernetes.io/docs/concepts/windows/intro/>).
 
 use super::containers_of::containers_with_path;
@@ -35,7 +35,7 @@ pub(super) fn validate_options(context: &Value, path: &FieldPath) -> ErrorList {
     errors
 }
 
-/// Validates `DOMAIN\user`, whose domain may be missing.
+/// Validates the form `DOMAIN\user`, in which the domain is optional.
 fn user_name_errors(name: &str) -> Vec<String> {
     if name.is_empty() {
         return vec!["runAsUserName cannot be an empty string".to_owned()];
@@ -93,7 +93,7 @@ fn is_domain(domain: &str) -> bool {
     })
 }
 
-/// Containers that run as processes of the host: all of a pod or none, and in the host's network.
+/// Validates `HostProcess` containers: all containers of a pod or none, and only in the host network.
 pub(super) fn validate_host_processes(spec: &Value, path: &FieldPath) -> ErrorList {
     const FIELD: &str = "securityContext.windowsOptions.hostProcess";
     let of_pod = spec.at(FIELD).and_then(Value::as_bool);
@@ -127,7 +127,7 @@ pub(super) fn validate_host_processes(spec: &Value, path: &FieldPath) -> ErrorLi
     errors
 }
 
-/// Fields of a pod on Windows that only Linux knows.
+/// Pod fields that only Linux supports.
 const NOT_FOR_WINDOWS_PODS: [&str; 15] = [
     "securityContext.appArmorProfile",
     "securityContext.seLinuxOptions",
@@ -145,7 +145,7 @@ const NOT_FOR_WINDOWS_PODS: [&str; 15] = [
     "securityContext.supplementalGroupsPolicy",
     "securityContext.seLinuxChangePolicy",
 ];
-/// The same of a container's security context.
+/// Fields of a container's security context that only Linux supports.
 const NOT_FOR_WINDOWS_CONTAINERS: [&str; 10] = [
     "appArmorProfile",
     "seLinuxOptions",
@@ -165,7 +165,7 @@ pub(super) fn validate_os(spec: &Value, path: &FieldPath) -> ErrorList {
     let name = os.str_at("name");
     let errors = match name {
         "" => vec![FieldError::required(&path.child("os").child("name"), "")],
-        // Of an unknown system the error is about the object, as clients know it.
+        // As in the reference, the error of an unsupported name has the path of `os`.
         _ => supported(name, &["linux", "windows"], &path.child("os")),
     };
     if !errors.is_empty() {
@@ -198,7 +198,7 @@ fn validate_windows(spec: &Value, path: &FieldPath) -> ErrorList {
     };
     let mut errors = ErrorList::new();
     for field in NOT_FOR_WINDOWS_PODS {
-        // These two are plain booleans, which are set when they are true.
+        // These two are plain booleans: false counts as unset.
         let plain = matches!(field, "hostPID" | "hostIPC");
         if spec.at(field).is_some_and(is_set) && (!plain || spec.bool_at(field)) {
             let path = field.split('.').fold(path.clone(), |path, name| path.child(name));

@@ -1,4 +1,4 @@
-//! The rules of replication controllers. Their selector is a plain map, and may change.
+//! The strategy of replication controllers. Their selector is a plain map, and mutable.
 
 use crate::apps::replica_set::strategy::validate_status;
 use crate::{rules, workload};

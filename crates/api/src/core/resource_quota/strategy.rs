@@ -28,10 +28,10 @@ const STANDARD_RESOURCES: [&str; 19] = [
     "services.nodeports",
     "services.loadbalancers",
 ];
-/// What pods can be counted by, besides their number.
+/// The compute resources of pods, which the scopes about pods support besides `pods`.
 const COMPUTE_RESOURCES: [&str; 6] =
     ["cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory"];
-/// Scopes that a selector can only ask for the existence of.
+/// Scopes for which a selector supports only the operator `Exists`.
 const PLAIN_SCOPES: [&str; 5] =
     ["BestEffort", "NotBestEffort", "Terminating", "NotTerminating", "CrossNamespacePodAffinity"];
 const PRIORITY_CLASS: &str = "PriorityClass";
@@ -141,7 +141,7 @@ fn is_scope(scope: &str) -> bool {
     PLAIN_SCOPES.contains(&scope) || [PRIORITY_CLASS, VOLUME_ATTRIBUTES_CLASS].contains(&scope)
 }
 
-/// Whether the resource is one of what the scope is about.
+/// Whether a scope supports a resource. True for an unknown scope, which is rejected separately.
 fn fits(scope: &str, resource: &str) -> bool {
     match scope {
         "BestEffort" => resource == "pods",
@@ -151,7 +151,7 @@ fn fits(scope: &str, resource: &str) -> bool {
     }
 }
 
-/// How many of the quota's resources are none of what the scope is about.
+/// The number of standard resources in the quota that the scope does not support.
 fn misfits(object: &Value, scope: &str) -> usize {
     let resources = object.map_at("spec.hard").keys();
     resources.filter(|resource| is_standard(resource) && !fits(scope, resource)).count()
@@ -231,7 +231,7 @@ fn validate_operator(requirement: &Value, path: &FieldPath) -> Option<FieldError
     }
 }
 
-/// A quota on requests above that on limits can never be used up.
+/// Warns about quotas with higher requests than limits.
 fn warnings(object: &Value) -> Vec<String> {
     let hard = object.map_at("spec.hard");
     let amount = |name: &str| hard.get(name).map(resource_list::quantity);

@@ -1,5 +1,5 @@
-//! The rules of secrets. `stringData` is how clients write text without encoding it; it is turned into `data` when it
-//! is read from a request, and never seen again.
+//! The strategy of secrets. `stringData` is write-only: clients set unencoded text in it, and defaulting moves it to
+//! `data`.
 
 use crate::core::data::{self, MAX_SIZE};
 use crate::rules;
@@ -72,7 +72,7 @@ fn validate(object: &Value) -> ErrorList {
     errors
 }
 
-/// What each type of secret needs to have.
+/// Validates the data and annotations that each type of secret requires.
 fn validate_type(object: &Value, data: &Map, path: &FieldPath) -> ErrorList {
     let required = |key: &str| FieldError::required(&path.key(key), "");
     let missing = |keys: &[&str]| -> ErrorList {
@@ -113,7 +113,7 @@ fn validate_json(data: &Map, key: &str, path: &FieldPath) -> ErrorList {
     vec![FieldError::invalid(&path, "<secret contents redacted>", why)]
 }
 
-/// A certificate that no server could use is stored all the same, but told of.
+/// Warns about a certificate or key without PEM data, which is stored nevertheless.
 fn warnings(object: &Value) -> Vec<String> {
     if object.str_at("type") != "kubernetes.io/tls" {
         return Vec::new();

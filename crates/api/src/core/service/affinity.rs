@@ -1,4 +1,4 @@
-//! Session affinity.
+//! Validates the session affinity of services.
 
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 

@@ -1,4 +1,4 @@
-//! What a write of a service takes and gives back.
+//! Allocates and releases the cluster IPs and node ports of a write.
 
 use super::cluster_ip::{self, ClusterIps, IpError};
 use super::families::{self, invalid, is_unchanged_prefer_dual_stack};
@@ -17,7 +17,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::collections::HashSet;
 
-/// What one write changed of what is taken: `taken` goes back when the write fails, `left` when it succeeds.
+/// The changes of one write: `taken` is released if the write fails, `left` if it succeeds.
 #[derive(Default)]
 struct Transaction {
     taken: Resources,
@@ -52,7 +52,7 @@ impl Transaction {
     }
 }
 
-/// Takes what a new service needs.
+/// Allocates the resources of a new service.
 pub(super) async fn allocate_create(
     network: &ServiceNetwork,
     context: &RequestContext<'_>,
@@ -79,7 +79,7 @@ pub(super) async fn allocate_create(
     Ok(transaction.finish(network, context, &name))
 }
 
-/// Takes what a changed service needs more, and marks what it needs no more.
+/// Allocates the additional resources of a changed service, and collects those it no longer needs for release.
 pub(super) async fn allocate_update(
     network: &ServiceNetwork,
     context: &RequestContext<'_>,
@@ -118,7 +118,7 @@ pub(super) async fn allocate_update(
     Ok(transaction.finish(network, context, &name))
 }
 
-/// Gives back all that a deleted service held.
+/// Releases all resources of a deleted service.
 pub(super) async fn release(network: &ServiceNetwork, context: &RequestContext<'_>, service: &Value) {
     let resources = Resources {
         ips: allocated_cluster_ips(service).into_iter().map(str::to_owned).collect(),
@@ -128,7 +128,7 @@ pub(super) async fn release(network: &ServiceNetwork, context: &RequestContext<'
     resources.release(context.registry, range, service.namespace(), service.name()).await;
 }
 
-/// Takes an address for each family from the `first` on: the one the client named, or any.
+/// Allocates an address for each family from index `first` on: the requested one, or any.
 async fn allocate_cluster_ips(
     context: &RequestContext<'_>,
     service: &mut Value,
@@ -224,7 +224,7 @@ fn has_node_ports(service: &Value) -> bool {
     matches!(service.service_type(), NODE_PORT | LOAD_BALANCER)
 }
 
-/// Whether a changed service asks for node ports that it does not hold yet.
+/// Whether a changed service needs node ports that are not allocated to it yet.
 fn wants_new_node_ports(service: &Value, old: &Value) -> bool {
     let before: HashSet<i64> = old.node_port_numbers().into_iter().collect();
     service.ports().iter().map(node_port_of).any(|port| match port {
@@ -233,7 +233,7 @@ fn wants_new_node_ports(service: &Value, old: &Value) -> bool {
     })
 }
 
-/// Takes ports, or gives back what was taken before them.
+/// Allocates ports. After an error, releases the resources that the write has already allocated.
 async fn take_ports(
     network: &ServiceNetwork,
     context: &RequestContext<'_>,
@@ -257,12 +257,12 @@ async fn take_ports(
     }
 }
 
-/// Ports of a new service. Those of one number share a node port over their protocols, when the client lets them.
+/// Sets the node ports of a new service. Ports with the same number share one, unless the client requests others.
 fn init_node_ports(service: &mut Value, operation: &mut PortOperation) -> Result<(), Status> {
     let allocates = service.allocates_node_ports();
     let mut by_port: BTreeMap<i64, i64> = BTreeMap::new();
     let ports = service.ports().to_vec();
-    // The first node port that a client names for a number.
+    // The first requested node port of each port number.
     let mut requested: BTreeMap<i64, i64> = BTreeMap::new();
     for port in ports.iter().filter(|port| node_port_of(port) != 0) {
         requested.entry(port.i64_at("port").unwrap_or_default()).or_insert(node_port_of(port));
@@ -290,7 +290,7 @@ fn init_node_ports(service: &mut Value, operation: &mut PortOperation) -> Result
     Ok(())
 }
 
-/// Ports of a changed service: what it held it holds, what it names more it gets.
+/// Sets the node ports of a changed service: keeps the allocated ones, and allocates the missing and requested ones.
 fn update_node_ports(service: &mut Value, old: &Value, operation: &mut PortOperation) -> Result<(), Status> {
     let allocates = service.allocates_node_ports();
     let before: HashSet<i64> = old.node_port_numbers().into_iter().collect();
@@ -313,7 +313,7 @@ fn update_node_ports(service: &mut Value, old: &Value, operation: &mut PortOpera
     validate_distinct(service)
 }
 
-/// Two ports of one protocol cannot have one node port.
+/// Rejects duplicate node ports of one protocol.
 fn validate_distinct(service: &Value) -> Result<(), Status> {
     let mut seen: HashSet<(&str, i64)> = HashSet::new();
     for port in service.ports().iter().filter(|port| node_port_of(port) != 0) {

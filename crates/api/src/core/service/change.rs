@@ -1,15 +1,16 @@
-//! What an update means that leaves things out or changes the type.
+//! Completes updates of services that omit allocated values or change the type.
 //!
-//! A client that writes back what it created, without what the server filled in, must succeed; and a client that
-//! changes `type` need not know which fields the old type had made necessary. So values are carried over, and fields
-//! dropped that no longer apply, but only ones that the client did not change: what it did change is validated.
+//! A client may send the object of its create request again, without the fields that the server has set. And it may
+//! change `type` without clearing the fields that only the old type has. So omitted values are copied from the stored
+//! object, and fields that no longer apply are dropped, but only if the client did not change them: changed values are
+//! validated.
 
 use super::view::{LOAD_BALANCER, NODE_PORT, Service, node_port};
 use pintle_machinery::{Value, ValueExt};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Brings `clusterIPs` in line with `clusterIP`, which is all that older clients know.
+/// Synchronizes `clusterIPs` with `clusterIP`, the only field that older clients set.
 pub(super) fn normalize_cluster_ips(service: &mut Value, old: Option<&Value>) {
     let Some(old) = old else {
         if !service.cluster_ip().is_empty() && service.cluster_ips().is_empty() {
@@ -25,7 +26,7 @@ pub(super) fn normalize_cluster_ips(service: &mut Value, old: Option<&Value>) {
     if same_singular || old.cluster_ips() != service.cluster_ips() {
         return;
     }
-    // Only the singular was changed: the plural follows.
+    // Only `clusterIP` changed: `clusterIPs` follows.
     if service.cluster_ip().is_empty() {
         service.remove_at("spec.clusterIPs");
     } else {
@@ -34,7 +35,7 @@ pub(super) fn normalize_cluster_ips(service: &mut Value, old: Option<&Value>) {
     }
 }
 
-/// Carries over what was allocated and the client left out.
+/// Copies the allocated values that the client omitted.
 pub(super) fn patch_allocated_values(service: &mut Value, old: &Value) {
     if old.needs_cluster_ip() && service.needs_cluster_ip() {
         if service.cluster_ip().is_empty() && !old.cluster_ip().is_empty() {
@@ -56,7 +57,7 @@ pub(super) fn patch_allocated_values(service: &mut Value, old: &Value) {
     }
 }
 
-/// Ports keep their node port by name, unless it was given to another port.
+/// Copies node ports to the ports of the same name, unless another port uses them now.
 fn patch_node_ports(service: &mut Value, old: &Value) {
     let now: BTreeSet<i64> = service.node_port_numbers().into_iter().collect();
     let kept: BTreeSet<i64> = old.node_port_numbers().into_iter().filter(|port| now.contains(port)).collect();
@@ -70,7 +71,7 @@ fn patch_node_ports(service: &mut Value, old: &Value) {
     }
 }
 
-/// Drops what the new type does not have and the client did not change.
+/// Drops the fields that the new type does not have and the client did not change.
 pub(super) fn drop_type_dependent_fields(service: &mut Value, old: &Value) {
     if old.needs_cluster_ip() && !service.needs_cluster_ip() {
         if old.cluster_ip() == service.cluster_ip() && old.cluster_ips() == service.cluster_ips() {

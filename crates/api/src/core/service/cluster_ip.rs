@@ -1,7 +1,7 @@
-//! Cluster IPs: each that is taken is an `IPAddress` object, in a block that a `ServiceCIDR` names
+//! Allocates cluster IPs: an `IPAddress` object for each, in a block of a `ServiceCIDR`
 //! (<https://kubernetes.io/docs/reference/networking/virtual-ips/#ip-address-objects>).
 //!
-//! Creating the object is the claim, and the store lets only one server create it. Nothing is kept in memory.
+//! Creating the object allocates the address, because the store accepts only one creation. Nothing is kept in memory.
 
 use super::network::{AddressRange, IpFamily};
 use pintle_machinery::{
@@ -13,25 +13,25 @@ use pintle_registry::{DeleteOptions, Registry, WriteOptions};
 use serde_json::json;
 use std::{collections::BTreeSet, fmt, net::IpAddr};
 
-/// Who made the `IPAddress` objects of services, as their label says.
+/// The value of the managed-by label of the `IPAddress` objects for services.
 pub const MANAGED_BY_IP_ALLOCATOR: &str = "ipallocator.k8s.io";
 
 const NETWORKING_GROUP: &str = "networking.k8s.io";
 
-/// So many addresses are tried unseen before the taken ones are listed.
+/// The number of candidates to try before the allocated addresses are listed.
 const BLIND_TRIES: usize = 8;
 
-/// The resource of taken addresses.
+/// The resource of allocated addresses.
 pub fn ip_addresses() -> GroupResource {
     GroupResource::new(NETWORKING_GROUP, "ipaddresses")
 }
 
-/// The resource of the blocks that services get their addresses from.
+/// The resource of the address blocks for services.
 pub fn service_cidrs() -> GroupResource {
     GroupResource::new(NETWORKING_GROUP, "servicecidrs")
 }
 
-/// The object that claims an address for a service.
+/// The object that allocates an address to a service.
 pub fn ip_address_object(address: IpAddr, namespace: &str, name: &str) -> Value {
     json!({
         "apiVersion": "networking.k8s.io/v1",
@@ -47,7 +47,7 @@ pub fn ip_address_object(address: IpAddr, namespace: &str, name: &str) -> Value 
     })
 }
 
-/// Why a service does not get an address, in the words clients see.
+/// The reason why an address is not allocated, with the API's message.
 #[derive(Debug)]
 pub(super) enum IpError {
     Full,
@@ -74,7 +74,7 @@ impl fmt::Display for IpError {
     }
 }
 
-/// Takes addresses for one service.
+/// Allocates addresses for one service.
 pub(super) struct ClusterIps<'a> {
     pub(super) registry: &'a dyn Registry,
     pub(super) namespace: &'a str,
@@ -83,7 +83,7 @@ pub(super) struct ClusterIps<'a> {
 }
 
 impl ClusterIps<'_> {
-    /// Any free address of the family. In a dry run none is taken, and the answer is the network's own address.
+    /// Allocates any free address of the family. A dry run allocates none, and returns a block's network address.
     pub(super) async fn allocate_next(&self, family: IpFamily) -> Result<IpAddr, IpError> {
         let cidrs = self.ready_cidrs(family).await?;
         if self.dry_run {
@@ -112,7 +112,7 @@ impl ClusterIps<'_> {
         Err(IpError::Full)
     }
 
-    /// This address. A dry run only tells whether it is in a range.
+    /// Allocates this address. A dry run only checks that it is in a range.
     pub(super) async fn allocate(&self, address: IpAddr) -> Result<(), IpError> {
         let cidrs = self.ready_cidrs(IpFamily::of(address)).await?;
         let is_inside = cidrs.iter().any(|cidr| AddressRange::of(*cidr).contains(address));
@@ -137,7 +137,7 @@ impl ClusterIps<'_> {
         }
     }
 
-    /// The blocks of the family that addresses may be taken from now.
+    /// The blocks of the family in `ServiceCIDR` objects that are ready.
     async fn ready_cidrs(&self, family: IpFamily) -> Result<Vec<Cidr>, IpError> {
         let objects = self.registry.list(&service_cidrs(), "").await.map_err(IpError::Failed)?;
         let ready = objects.iter().filter(|object| is_ready(object));
@@ -147,15 +147,15 @@ impl ClusterIps<'_> {
     }
 }
 
-/// A `ServiceCIDR` is used unless it ends or says that it is not ready.
+/// Whether a `ServiceCIDR` is ready: it is not terminating, and its `Ready` condition is true or absent.
 fn is_ready(service_cidr: &Value) -> bool {
     let conditions = service_cidr.items_at("status.conditions");
     let ready = conditions.iter().find(|condition| condition.str_at("type") == "Ready");
     !service_cidr.is_terminating() && ready.is_none_or(|condition| condition.str_at("status") == "True")
 }
 
-/// Gives addresses back that a service holds. An address that another service holds stays, and a failure leaves it to
-/// the repair controller: the caller's write has happened.
+/// Releases the addresses of a service, except those allocated to another one. Failures are left to the repair
+/// controller, because the write of the service is already complete.
 pub(super) async fn release(registry: &dyn Registry, namespace: &str, name: &str, ips: &[String]) {
     for ip in ips {
         let Some(address) = parse_ip_sloppy(ip) else { continue };

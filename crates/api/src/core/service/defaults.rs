@@ -1,11 +1,11 @@
-//! What a client may leave out.
+//! Sets the defaults of services.
 
 use super::change::normalize_cluster_ips;
 use super::view::{CLUSTER_IP, EXTERNAL_NAME, LOAD_BALANCER, Service};
 use pintle_machinery::{Value, ValueExt};
 use serde_json::json;
 
-/// `sessionAffinityConfig` without a time means three hours.
+/// The default timeout of `ClientIP` session affinity: three hours, in seconds.
 const CLIENT_IP_AFFINITY_SECONDS: i64 = 10800;
 
 pub(super) fn set_defaults(service: &mut Value) {
@@ -48,21 +48,21 @@ pub(super) fn set_defaults(service: &mut Value) {
     }
 }
 
-/// Stores what the service is shown with: `clusterIPs` beside a `clusterIP` that an older client set, and no internal
-/// traffic policy of an `ExternalName` service.
+/// Normalizes the object before it is stored: `clusterIPs` follows the `clusterIP` of an older client, and
+/// `ExternalName` services have no internal traffic policy.
 pub(super) fn canonicalize(service: &mut Value) {
     normalize_cluster_ips(service, None);
     drop_needless_traffic_policy(service);
 }
 
-/// An `ExternalName` service has no traffic inside the cluster, and is never shown with a policy for it.
+/// Drops the internal traffic policy of `ExternalName` services, to which it does not apply.
 pub(super) fn drop_needless_traffic_policy(service: &mut Value) {
     if service.service_type() == EXTERNAL_NAME {
         service.remove_at("spec.internalTrafficPolicy");
     }
 }
 
-/// An empty string is an absent one.
+/// Sets a string that is absent or empty.
 fn default_string(object: &mut Value, path: &str, default: &str) {
     if object.str_at(path).is_empty() {
         object.set(path, default);

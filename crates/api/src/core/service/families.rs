@@ -1,5 +1,5 @@
-//! Which IP families a service gets: `ipFamilies` and `ipFamilyPolicy`, worked out from what the client said, what was
-//! there before and what the cluster has
+//! Determines the IP families of a service: `ipFamilies` and `ipFamilyPolicy`, from the request, the stored object and
+//! the ranges of the cluster
 //! (<https://kubernetes.io/docs/concepts/services-networking/dual-stack/#services>).
 
 use super::change::normalize_cluster_ips;
@@ -14,12 +14,12 @@ use pintle_machinery::{
 };
 use serde_json::json;
 
-/// A 422 for a service.
+/// A 422 status for a service.
 pub(super) fn invalid(service: &Value, errors: ErrorList) -> Status {
     Status::invalid(&GroupKind::new("", "Service"), service.name(), &errors)
 }
 
-/// Completes a stored service that was written before `clusterIPs` and `ipFamilies` were there.
+/// Sets `clusterIPs`, `ipFamilies` and `ipFamilyPolicy` on a stored service from before these fields existed.
 pub(super) fn complete_stored(network: &ServiceNetwork, service: &mut Value) {
     normalize_cluster_ips(service, None);
     if !service.needs_cluster_ip() || !service.ip_families().is_empty() {
@@ -40,7 +40,7 @@ pub(super) fn complete_stored(network: &ServiceNetwork, service: &mut Value) {
     service.set("spec.ipFamilyPolicy", policy);
 }
 
-/// Fills in the families and the policy of a service that is written, or says why that cannot be done.
+/// Sets the families and the policy of a service in a write, or returns a 422 status if they are invalid.
 pub(super) fn init(network: &ServiceNetwork, service: &mut Value, old: Option<&Value>) -> Result<(), Status> {
     if !service.needs_cluster_ip() || is_unchanged_prefer_dual_stack(service, old) {
         return Ok(());
@@ -48,7 +48,7 @@ pub(super) fn init(network: &ServiceNetwork, service: &mut Value, old: Option<&V
     if service.ip_family_policy().is_none() {
         let policy = match old.and_then(|old| old.ip_family_policy()) {
             Some(policy) => policy,
-            // Without a selector nobody knows what its endpoints will be.
+            // Without a selector, the families of the endpoints are not known.
             None if service.cluster_ip() == NONE && !service.has_selector() => REQUIRE_DUAL_STACK,
             None => SINGLE_STACK,
         };
@@ -68,7 +68,7 @@ pub(super) fn init(network: &ServiceNetwork, service: &mut Value, old: Option<&V
         return Err(invalid(service, errors));
     }
     if service.cluster_ip() == NONE && !service.has_selector() {
-        // Such a service may have families that the cluster has no addresses of.
+        // A headless service without selector may have families without a range in the cluster.
         let first = first_family(service).unwrap_or(network.primary_family());
         let wants_more = service.ip_family_policy() != Some(SINGLE_STACK);
         match (service.ip_families().len(), wants_more) {
@@ -93,8 +93,8 @@ pub(super) fn init(network: &ServiceNetwork, service: &mut Value, old: Option<&V
     Ok(())
 }
 
-/// A `PreferDualStack` service is not changed only because the cluster was: it keeps its families until they or the
-/// policy are written anew.
+/// Whether a `PreferDualStack` service keeps its families: addresses, families and policy are unchanged. A change of
+/// the cluster's ranges alone does not change the service.
 pub(super) fn is_unchanged_prefer_dual_stack(service: &Value, old: Option<&Value>) -> bool {
     let Some(old) = old else { return false };
     old.service_type() == service.service_type()
@@ -105,7 +105,7 @@ pub(super) fn is_unchanged_prefer_dual_stack(service: &Value, old: Option<&Value
         && old.ip_families() == service.ip_families()
 }
 
-/// `SingleStack` alone gives up the second address; giving it up needs `SingleStack`.
+/// Drops the second address and family for `SingleStack`; rejects their removal with another policy.
 fn follow_downgrade(service: &mut Value, old: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     let is_reduced = |now: usize, before: usize| now != 0 && now < before;
@@ -146,7 +146,7 @@ fn validate_single_stack(service: &Value) -> ErrorList {
     errors
 }
 
-/// Each address of which no family was named names its own.
+/// Adds the families of the addresses beyond those in `ipFamilies`.
 fn infer_from_addresses(network: &ServiceNetwork, service: &mut Value) -> ErrorList {
     let mut errors = ErrorList::new();
     let ips = json!(service.cluster_ips());

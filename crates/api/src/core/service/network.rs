@@ -1,9 +1,9 @@
-//! Where services get their addresses and ports from.
+//! The ranges of cluster IPs and node ports, and the order of allocation in them.
 
 use pintle_machinery::validation::Cidr;
 use std::{fmt, net::IpAddr, str::FromStr};
 
-/// The two families of IP addresses.
+/// An IP address family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum IpFamily {
     /// IPv4.
@@ -18,7 +18,7 @@ impl IpFamily {
         if address.is_ipv4() { IpFamily::V4 } else { IpFamily::V6 }
     }
 
-    /// The family as `ipFamilies` names it.
+    /// The name of the family in `ipFamilies`.
     pub fn as_str(self) -> &'static str {
         match self {
             IpFamily::V4 => "IPv4",
@@ -26,12 +26,12 @@ impl IpFamily {
         }
     }
 
-    /// The family of a name in `ipFamilies`.
+    /// Parses a name in `ipFamilies`.
     pub fn parse(name: &str) -> Option<IpFamily> {
         [IpFamily::V4, IpFamily::V6].into_iter().find(|family| family.as_str() == name)
     }
 
-    /// Not this one.
+    /// The other family.
     #[must_use]
     pub fn other(self) -> IpFamily {
         match self {
@@ -41,21 +41,21 @@ impl IpFamily {
     }
 }
 
-/// Ranges of addresses, one or one of each family, and of node ports.
+/// The service network: one range of addresses, or one of each family, and the range of node ports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServiceNetwork {
     cidrs: Vec<Cidr>,
     node_ports: PortRange,
 }
 
-/// Why ranges cannot be used.
+/// An error in the configured ranges.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NetworkError {
-    /// There is none, more than two, or two of one family.
+    /// There are no ranges, more than two, or two of one family.
     Families,
-    /// A range has too few addresses for a cluster.
+    /// A range of cluster IPs has too few addresses.
     TooSmall(String),
-    /// The text is no range of ports.
+    /// The text is not a valid port range.
     Ports(String),
 }
 
@@ -78,10 +78,11 @@ impl std::error::Error for NetworkError {}
 const MIN_ADDRESSES: u128 = 8;
 
 impl ServiceNetwork {
-    /// Of the ranges of `--service-cluster-ip-range`, of which the first is the family of services that ask for none.
+    /// Creates a network with the ranges of `--service-cluster-ip-range`. The family of the first is the primary one.
     ///
     /// # Errors
-    /// When the ranges cannot serve a cluster.
+    /// Unless there is one range, or one of each family, and each has at least 8 addresses, not counting the
+    /// broadcast address of IPv4.
     pub fn new(cidrs: Vec<Cidr>, node_ports: PortRange) -> Result<ServiceNetwork, NetworkError> {
         match cidrs.as_slice() {
             [_] => {}
@@ -94,46 +95,46 @@ impl ServiceNetwork {
         Ok(ServiceNetwork { cidrs, node_ports })
     }
 
-    /// The ranges as `ServiceCIDR` objects name them.
+    /// The ranges in the format of `ServiceCIDR` objects.
     pub fn cidrs(&self) -> Vec<String> {
         self.cidrs.iter().map(|cidr| cidr.canonical()).collect()
     }
 
-    /// The node ports.
+    /// The range of node ports.
     pub fn node_ports(&self) -> PortRange {
         self.node_ports
     }
 
-    /// The family of services that ask for none.
+    /// The family of services that do not specify one: that of the first range.
     pub fn primary_family(&self) -> IpFamily {
         self.cidrs.first().map_or(IpFamily::V4, |cidr| IpFamily::of(cidr.address))
     }
 
-    /// Whether services can have addresses of that family.
+    /// Whether there is a range of that family.
     pub fn has_family(&self, family: IpFamily) -> bool {
         self.cidrs.iter().any(|cidr| IpFamily::of(cidr.address) == family)
     }
 
-    /// Whether services can have an address of each family.
+    /// Whether there is a range of each family.
     pub fn is_dual_stack(&self) -> bool {
         self.cidrs.len() == 2
     }
 
-    /// The address of the `kubernetes` service: the first of the first range.
+    /// The address of the `kubernetes` service: the first usable address of the first range.
     pub fn api_server_address(&self) -> Option<IpAddr> {
         self.cidrs.first().and_then(|cidr| AddressRange::of(*cidr).at(0))
     }
 }
 
 impl Default for ServiceNetwork {
-    /// 10.0.0.0/24 and ports 30000 to 32767.
+    /// The ranges 10.0.0.0/24 and 30000-32767.
     fn default() -> ServiceNetwork {
         let address = IpAddr::from([10, 0, 0, 0]);
         ServiceNetwork { cidrs: vec![Cidr { address, prefix_length: 24 }], node_ports: PortRange::default() }
     }
 }
 
-/// A range of ports.
+/// An inclusive range of port numbers, which is not empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PortRange {
     first: u16,
@@ -147,23 +148,23 @@ impl Default for PortRange {
 }
 
 impl PortRange {
-    /// How many ports there are.
+    /// The number of ports.
     pub fn size(self) -> usize {
         usize::from(self.last - self.first) + 1
     }
 
-    /// The port at a place in the range.
+    /// The port at an offset in the range; the last port for a higher offset.
     pub fn port(self, offset: usize) -> u16 {
         self.first.saturating_add(u16::try_from(offset).unwrap_or(u16::MAX)).min(self.last)
     }
 
-    /// The place of a port in the range.
+    /// The offset of a port, or `None` outside the range.
     pub fn offset(self, port: i64) -> Option<usize> {
         let inside = (i64::from(self.first)..=i64::from(self.last)).contains(&port);
         inside.then(|| usize::try_from(port - i64::from(self.first)).ok()).flatten()
     }
 
-    /// How many ports from the first on are left to those who ask for one, until no other is free
+    /// The number of ports at the start of the range that dynamic allocation uses last
     /// (<https://kubernetes.io/docs/concepts/services-networking/service/#avoid-nodeport-collisions>).
     pub(super) fn static_band(self) -> usize {
         if self.size() <= 16 { 0 } else { (self.size() / 32).clamp(16, 128) }
@@ -179,7 +180,7 @@ impl fmt::Display for PortRange {
 impl FromStr for PortRange {
     type Err = NetworkError;
 
-    /// Reads `first-last`, `first+more`, or a single port.
+    /// Parses `first-last`, `first+count` (the ports after the first), or a single port.
     fn from_str(text: &str) -> Result<PortRange, NetworkError> {
         let parse = || {
             let text = text.trim();
@@ -197,14 +198,14 @@ impl FromStr for PortRange {
     }
 }
 
-/// The addresses of a block that services can have: not the network's own, and for IPv4 not the broadcast address.
+/// The usable addresses of a block: all but the network address and, for IPv4, the broadcast address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct AddressRange {
     family: IpFamily,
     first: u128,
-    /// Past the last address.
+    /// The number after the last address.
     end: u128,
-    /// How many addresses from the first on are left to those who ask for one.
+    /// The number of addresses at the start of the range that dynamic allocation uses last.
     static_band: u128,
 }
 
@@ -216,7 +217,7 @@ impl AddressRange {
             IpAddr::V6(address) => (u128::from(address), 128, 0),
         };
         let host_bits = u32::from(bits - cidr.prefix_length.min(bits));
-        // A block of more addresses than can ever be taken counts as that many.
+        // Larger blocks are limited to 2^64 addresses.
         let size = 1u128.checked_shl(host_bits).unwrap_or(u128::MAX).min(1 << 64);
         let static_band = if size <= 16 { 0 } else { (size / 16).clamp(16, 256) };
         let first = network.saturating_add(1);
@@ -236,7 +237,7 @@ impl AddressRange {
         IpFamily::of(address) == self.family && (self.first..self.end).contains(&number)
     }
 
-    /// The address at a place in the range.
+    /// The address at an offset in the range.
     pub(super) fn at(self, offset: u128) -> Option<IpAddr> {
         let number = self.first.checked_add(offset).filter(|number| *number < self.end)?;
         Some(match self.family {
@@ -245,7 +246,7 @@ impl AddressRange {
         })
     }
 
-    /// All addresses in the order in which to try them: from random places on, the static band last
+    /// All addresses in the order of dynamic allocation: each band from a random offset, the static band last
     /// (<https://kubernetes.io/docs/concepts/services-networking/cluster-ip-allocation/>).
     pub(super) fn candidates(self) -> impl Iterator<Item = IpAddr> {
         let dynamic = shuffled_start(self.static_band, self.size());
@@ -254,7 +255,7 @@ impl AddressRange {
     }
 }
 
-/// All numbers of a range, from a random one on.
+/// All numbers of a range, beginning at a random one and wrapping around.
 pub(super) fn shuffled_start(from: u128, to: u128) -> impl Iterator<Item = u128> {
     let start = if from < to { rand::random_range(from..to) } else { to };
     (start..to).chain(from..start.min(to))

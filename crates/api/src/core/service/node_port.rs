@@ -1,7 +1,7 @@
-//! Node ports: bits of one `RangeAllocation` object, changed by compare-and-swap.
+//! Allocates node ports: bits of one `RangeAllocation` object, changed by compare-and-swap.
 //!
-//! The object is kube-apiserver's own (`ranges/servicenodeports` in the store), so that both can serve one store. Its
-//! `data` is a big-endian number whose bit n stands for the n-th port of `range`.
+//! The storage key (`ranges/servicenodeports`) and format are those of kube-apiserver, so both can use one store.
+//! `data` is a big-endian number, in which bit n represents the port at offset n of `range`.
 
 use super::network::{PortRange, shuffled_start};
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -11,15 +11,15 @@ use serde_json::json;
 use std::collections::HashSet;
 use std::fmt;
 
-/// The name of the object that holds the node ports.
+/// The name of the object that stores the allocated node ports.
 pub const RANGE_ALLOCATION_NAME: &str = "servicenodeports";
 
-/// The resource of that object, which no client is served.
+/// The resource of that object, which is not served to clients.
 pub fn node_port_allocations() -> GroupResource {
     GroupResource::new("", "servicenodeportallocations")
 }
 
-/// The object that says that these ports are taken.
+/// The object that stores these ports as allocated.
 pub fn range_allocation_object(ports: &PortSet) -> Value {
     json!({
         "apiVersion": "v1",
@@ -30,7 +30,7 @@ pub fn range_allocation_object(ports: &PortSet) -> Value {
     })
 }
 
-/// The ports of a range that are taken.
+/// The allocated ports of a range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortSet {
     range: PortRange,
@@ -38,13 +38,13 @@ pub struct PortSet {
 }
 
 impl PortSet {
-    /// None taken.
+    /// A set without allocated ports.
     pub fn new(range: PortRange) -> PortSet {
         PortSet { range, taken: vec![false; range.size()] }
     }
 
-    /// The ports of `range` that are taken in the stored object; the object may be of another range, when the server's
-    /// options were changed.
+    /// Decodes the ports of `range` that the stored object has allocated. The stored range differs if the server's
+    /// options have changed.
     pub fn decode(range: PortRange, object: &Value) -> PortSet {
         let mut ports = PortSet::new(range);
         let stored_range: PortRange = object.str_at("range").parse().unwrap_or(range);
@@ -72,25 +72,25 @@ impl PortSet {
         STANDARD.encode(bytes)
     }
 
-    /// Whether the port is taken; one outside the range is not.
+    /// Whether the port is allocated. False outside the range.
     pub fn contains(&self, port: i64) -> bool {
         self.range.offset(port).and_then(|offset| self.taken.get(offset)).is_some_and(|taken| *taken)
     }
 
-    /// Takes a port or gives it back; outside the range nothing happens.
+    /// Allocates or releases a port. Has no effect outside the range.
     pub fn set(&mut self, port: i64, taken: bool) {
         if let Some(place) = self.range.offset(port).and_then(|offset| self.taken.get_mut(offset)) {
             *place = taken;
         }
     }
 
-    /// All ports that are taken.
+    /// All allocated ports, in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = i64> + '_ {
         let taken = self.taken.iter().enumerate().filter(|(_, taken)| **taken);
         taken.map(|(offset, _)| i64::from(self.range.port(offset)))
     }
 
-    /// A free port, from a random place on, and of the static band only when no other is free.
+    /// A free port: the first from a random offset, in the static band only if no other is free.
     fn free_port(&self) -> Option<i64> {
         let (band, size) = (self.range.static_band() as u128, self.range.size() as u128);
         let mut candidates = shuffled_start(band, size).chain(shuffled_start(0, band));
@@ -100,7 +100,7 @@ impl PortSet {
     }
 }
 
-/// Why a port is not given, in the words clients see.
+/// The reason why a port is not allocated, with the API's message.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum PortError {
     Full,
@@ -120,14 +120,14 @@ impl fmt::Display for PortError {
     }
 }
 
-/// What one write takes.
+/// The allocations of one write.
 pub(super) struct PortOperation {
     ports: PortSet,
     dry_run: bool,
-    /// In the order in which they were taken.
+    /// In the order of allocation.
     allocated: Vec<i64>,
     taken: HashSet<i64>,
-    /// The highest port that was taken.
+    /// The highest allocated port.
     highest: Option<i64>,
 }
 
@@ -136,7 +136,7 @@ impl PortOperation {
         PortOperation { ports, dry_run, allocated: Vec::new(), taken: HashSet::new(), highest: None }
     }
 
-    /// Takes this port. A dry run does not look at the range.
+    /// Allocates this port. A dry run does not check that it is in the range.
     pub(super) fn allocate(&mut self, port: i64) -> Result<(), PortError> {
         if !self.dry_run && self.ports.range.offset(port).is_none() {
             return Err(PortError::NotInRange(self.ports.range));
@@ -155,7 +155,7 @@ impl PortOperation {
         self.highest = self.highest.max(Some(port));
     }
 
-    /// Takes any port. A dry run makes one up that is none a node has.
+    /// Allocates any free port. A dry run returns a made-up port above 32768.
     pub(super) fn allocate_next(&mut self) -> Result<i64, PortError> {
         let port = match self.dry_run {
             true => self.highest.unwrap_or(32768).max(0) + 1,
@@ -166,8 +166,8 @@ impl PortOperation {
     }
 }
 
-/// Lets `assign` take ports for an object, all or none of them, and answers with those that were taken. `assign` is
-/// called again, with the object as it was, when another server came first.
+/// Allocates ports for an object: all that `assign` allocates, or none. Returns them in the order of allocation. After
+/// a conflict with another writer, `assign` is called again with the original object.
 pub(super) async fn allocate(
     registry: &dyn Registry,
     range: PortRange,
@@ -199,7 +199,7 @@ pub(super) async fn allocate(
     Ok(allocated)
 }
 
-/// Gives ports back. A failure leaves them to the repair controller: the caller's write has happened.
+/// Releases ports. Failures are left to the repair controller, because the write of the service is already complete.
 pub(super) async fn release(registry: &dyn Registry, range: PortRange, ports: &[i64]) {
     if ports.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! The strategy of services, in the order of a write.
+//! The strategy of services. Its methods are in the order of a write.
 
 use super::network::ServiceNetwork;
 use super::{allocation, change, defaults, families, validation, warnings};
@@ -25,7 +25,7 @@ impl Strategy for ServiceStrategy {
 
     fn default_on_read(&self, object: &mut Value) {
         families::complete_stored(&self.network, object);
-        // Kube-apiserver stores it.
+        // Kube-apiserver stores the policy of these services.
         defaults::drop_needless_traffic_policy(object);
     }
 
@@ -97,7 +97,7 @@ impl Strategy for ServiceStrategy {
             if context.dry_run {
                 return;
             }
-            // A new service of the name must not begin with the old one's endpoints; their controller may lag.
+            // The endpoints controller may be slow, and a new service of the name must not start with old endpoints.
             let endpoints = GroupResource::new("", "endpoints");
             let (namespace, name) = (object.namespace(), object.name());
             let _mostly_absent =
@@ -112,7 +112,7 @@ impl Strategy for ServiceStrategy {
 }
 
 impl ServiceStrategy {
-    /// The stored object with the fields that services of all ages are shown with.
+    /// The stored object, with the fields that older versions did not store.
     fn completed(&self, old: &Value) -> Value {
         let mut old = old.clone();
         families::complete_stored(&self.network, &mut old);
@@ -120,7 +120,7 @@ impl ServiceStrategy {
     }
 }
 
-/// The status part: all but the spec.
+/// The strategy of the `status` subresource.
 pub(super) struct ServiceStatusStrategy(pub(super) ServiceStrategy);
 
 impl Strategy for ServiceStatusStrategy {
@@ -152,7 +152,7 @@ impl Strategy for ServiceStatusStrategy {
         true
     }
 
-    /// A status write may take the last finalizer from a service that was deleted.
+    /// A status write can remove the last finalizer, and so complete a deletion.
     fn after_delete<'a>(&'a self, context: &'a RequestContext<'a>, object: &'a Value) -> BoxFuture<'a, ()> {
         self.0.after_delete(context, object)
     }

@@ -1,4 +1,4 @@
-//! Whole writes: what is taken, kept and given back.
+//! Tests complete writes of services: allocation and release of addresses and ports.
 
 use super::strategy::ServiceStrategy;
 use super::*;
@@ -22,7 +22,7 @@ impl Cluster {
         Cluster { registry, strategy: ServiceStrategy { network: Arc::default() } }
     }
 
-    /// Creates a service as the registry store does; `invalid` lets the write fail after the allocation.
+    /// Creates a service as the registry store does; `invalid` makes the write fail after the allocation.
     fn create_or_fail(&self, spec: Json, dry_run: bool, invalid: bool) -> Result<Value, Status> {
         let mut service = json!({"metadata": {"name": "a", "namespace": "n"}, "spec": spec});
         self.strategy.set_defaults(&mut service);

@@ -73,7 +73,7 @@ fn validate_ingress_ip(ingress: &Value, old_ips: &HashSet<&str>, path: &FieldPat
     errors
 }
 
-/// A load balancer's name, of services and ingresses.
+/// Validates the hostname of a load balancer's ingress, for services and ingresses.
 pub(crate) fn validate_ingress_hostname(ingress: &Value, path: &FieldPath) -> ErrorList {
     let hostname = ingress.str_at("hostname");
     if hostname.is_empty() {
@@ -137,7 +137,7 @@ fn validate_for_type(service: &Value, spec: &FieldPath) -> ErrorList {
             }
             let path = spec.child("externalName");
             let name = service.str_at("spec.externalName");
-            // A final dot makes the name fully qualified.
+            // A trailing dot marks a fully qualified name.
             match name.strip_suffix('.').unwrap_or(name) {
                 "" => errors.push(FieldError::required(&path, "")),
                 name => errors.extend(field_checks::invalid_each(&path, name, is_dns1123_subdomain(name))),

@@ -1,4 +1,4 @@
-//! What the rules of services ask of one.
+//! Accessors to the fields of services, for validation and allocation.
 
 use super::network::IpFamily;
 use pintle_machinery::{Value, ValueExt, validation::parse_ip_sloppy};
@@ -13,7 +13,7 @@ pub(super) const SINGLE_STACK: &str = "SingleStack";
 pub(super) const PREFER_DUAL_STACK: &str = "PreferDualStack";
 pub(super) const REQUIRE_DUAL_STACK: &str = "RequireDualStack";
 
-/// A service's fields, read the way their rules need them.
+/// The fields of a service, with zero values for absent ones.
 pub(super) trait Service {
     fn service_type(&self) -> &str;
     fn cluster_ip(&self) -> &str;
@@ -23,15 +23,15 @@ pub(super) trait Service {
     fn ports(&self) -> &[Value];
     fn health_check_node_port(&self) -> i64;
     fn has_selector(&self) -> bool;
-    /// All types but `ExternalName`: even `None` is a value of `clusterIP`.
+    /// Whether `clusterIP` applies: to all types but `ExternalName`. Headless services have the value `None`.
     fn needs_cluster_ip(&self) -> bool;
-    /// Reachable from outside, if not by a load balancer then by node ports or external IPs.
+    /// Whether clients outside the cluster can reach the service: by load balancer, node ports or external IPs.
     fn is_externally_accessible(&self) -> bool;
     fn needs_health_check_node_port(&self) -> bool;
-    /// Whether the service's ports get node ports that the client did not name.
+    /// Whether ports without a node port are allocated one.
     fn allocates_node_ports(&self) -> bool;
     fn node_port_numbers(&self) -> Vec<i64>;
-    /// Whether the first and only of `clusterIPs` is `None`.
+    /// Whether `None` is the only item of `clusterIPs`.
     fn is_headless(&self) -> bool;
 }
 
@@ -102,17 +102,17 @@ impl Service for Value {
     }
 }
 
-/// `nodePort` of a port, 0 when it has none.
+/// `nodePort` of a port, or 0.
 pub(super) fn node_port(port: &Value) -> i64 {
     port.i64_at("nodePort").unwrap_or_default()
 }
 
-/// The family of a cluster IP, if it is an address.
+/// The family of a cluster IP, or `None` if it is not an address.
 pub(super) fn family_of(cluster_ip: &str) -> Option<IpFamily> {
     parse_ip_sloppy(cluster_ip).map(IpFamily::of)
 }
 
-/// The addresses that a service holds.
+/// The addresses allocated to a service.
 pub fn allocated_cluster_ips(service: &Value) -> Vec<&str> {
     if !service.needs_cluster_ip() {
         return Vec::new();
@@ -125,7 +125,7 @@ pub fn allocated_cluster_ips(service: &Value) -> Vec<&str> {
     ips
 }
 
-/// The node ports that a service holds, that of its health checks among them.
+/// The node ports allocated to a service, including that of its health check.
 pub fn allocated_node_ports(service: &Value) -> Vec<i64> {
     let mut ports = service.node_port_numbers();
     if service.needs_health_check_node_port() && service.health_check_node_port() != 0 {

@@ -1,4 +1,4 @@
-//! What the client should know of a service that is accepted all the same.
+//! Warnings about accepted services.
 
 use super::view::{CLUSTER_IP, EXTERNAL_NAME, NONE, Service};
 use pintle_machinery::{
@@ -63,7 +63,7 @@ pub(super) fn warnings(service: &Value) -> Vec<String> {
     warnings
 }
 
-/// Addresses of load balancers that are oddly written.
+/// Warnings about addresses of load balancers in a non-canonical format.
 pub(crate) fn load_balancer_warnings(object: &Value, path: &str) -> Vec<String> {
     let mut warnings = Vec::new();
     for (index, ingress) in object.items_at(path).iter().enumerate() {

@@ -5,7 +5,7 @@ use pintle_machinery::{ErrorList, Value, ValueExt, meta::ObjectMeta};
 use pintle_registry::{RequestContext, Strategy};
 use serde_json::json;
 
-/// Limits the secrets that pods of the account may use.
+/// A deprecated annotation that limits the secrets that pods of the account may use.
 const ENFORCE_MOUNTABLE_SECRETS: &str = "kubernetes.io/enforce-mountable-secrets";
 
 pub(super) struct ServiceAccountStrategy;
@@ -42,7 +42,7 @@ impl Strategy for ServiceAccountStrategy {
     }
 }
 
-/// The secrets are those of the account's own namespace: only their names are kept.
+/// Drops all fields but the names of the secrets, which are always in the account's own namespace.
 fn keep_secret_names(object: &mut Value) {
     for secret in object.items_at_mut("secrets") {
         *secret = match secret.str_at("name") {

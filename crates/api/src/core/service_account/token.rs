@@ -1,4 +1,4 @@
-//! Tokens for a service account
+//! The `token` subresource: issues tokens for a service account
 //! (<https://kubernetes.io/docs/reference/kubernetes-api/authentication-resources/token-request-v1/>).
 
 use jiff::{Timestamp, ToSpan};
@@ -14,14 +14,14 @@ use std::sync::Arc;
 
 const KIND: &str = "TokenRequest";
 const GROUP: &str = "authentication.k8s.io";
-/// How long a token lives when nobody says.
+/// The default lifetime of a token, in seconds.
 const DEFAULT_SECONDS: i64 = 60 * 60;
-/// How long a token lives at least.
+/// The minimum lifetime of a token, in seconds.
 const MIN_SECONDS: i64 = 10 * 60;
-/// And at most.
+/// The maximum lifetime of a token, in seconds.
 const MAX_SECONDS: i64 = 1 << 32;
 
-/// Answers a request for a token.
+/// Creates tokens for requests to the `token` subresource.
 pub(super) struct TokenCreater(pub(super) Arc<TokenIssuer>);
 
 impl NamedCreater for TokenCreater {
@@ -45,7 +45,7 @@ impl NamedCreater for TokenCreater {
         warning.into_iter().collect()
     }
 
-    /// The uid is a condition: the account is to be that one.
+    /// Keeps the request's uid, which is a precondition on the account.
     fn keeps_system_metadata(&self) -> bool {
         true
     }
@@ -108,7 +108,7 @@ impl TokenCreater {
     }
 }
 
-/// What the body says of the account is what the path says.
+/// Rejects a name or namespace in the body that differs from the path.
 fn check_place(request: &Value, field: &str, expected: &str, name: &str) -> Result<(), Status> {
     let told = request.str_at(&format!("metadata.{field}"));
     if told.is_empty() || told == expected {
@@ -134,7 +134,7 @@ fn validate(seconds: i64) -> ErrorList {
     errors
 }
 
-/// The object that the token is to be bound to, as it is now.
+/// Reads the object to bind the token to, and checks its uid and, for a pod, its service account.
 async fn binding(context: &RequestContext<'_>, wanted: &Value) -> Result<Binding, Status> {
     if wanted.is_null() {
         return Ok(Binding::None);
@@ -178,7 +178,7 @@ async fn binding(context: &RequestContext<'_>, wanted: &Value) -> Result<Binding
     Ok(binding)
 }
 
-/// The node that a pod runs on; only its name when there is no such node.
+/// The node of a pod, without uid if the node does not exist.
 async fn node_of(context: &RequestContext<'_>, pod: &Value) -> Result<Option<Reference>, Status> {
     let name = pod.str_at("spec.nodeName");
     if name.is_empty() {

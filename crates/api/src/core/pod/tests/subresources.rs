@@ -184,7 +184,7 @@ fn an_eviction_asks_the_budget() {
         let left = registry.stored(&budgets(), "ns", "b");
         assert_eq!(left.and_then(|budget| budget.i64_at("status.disruptionsAllowed")), *allowed);
     }
-    // A pod that has ended or is pending needs no budget.
+    // Pods that are pending or have ended do not count against a budget.
     for phase in ["Pending", "Failed", "Succeeded"] {
         let mut pod = running("True");
         pod.set("status.phase", phase);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 const CONTAINER: &str = "i";
 
-/// What the first error says, up to the difference it shows.
+/// Compares the first lines of the errors, which precede the differences in the messages.
 fn check(old: &Value, subresource: &str, rows: &[(Value, &[&str])]) {
     for (patch, wanted) in rows {
         let (_, errors) = update(old, subresource, patch);

@@ -1,4 +1,4 @@
-//! `clusterIP`, `clusterIPs`, `ipFamilies` and `ipFamilyPolicy`, which belong together.
+//! Validates `clusterIP`, `clusterIPs`, `ipFamilies` and `ipFamilyPolicy` together.
 
 use crate::core::service::network::IpFamily;
 use crate::core::service::view::{
@@ -8,7 +8,7 @@ use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, validation::is_v
 use serde_json::json;
 use std::collections::HashSet;
 
-/// Checked before addresses are taken, and again with the rest.
+/// Validates the addresses and families: before allocation, and again with the other fields.
 pub(in crate::core::service) fn validate_cluster_ips(service: &Value, old: Option<&Value>) -> ErrorList {
     let mut errors = ErrorList::new();
     if !service.needs_cluster_ip() {

@@ -1,4 +1,4 @@
-//! The ports of a service.
+//! Validates the ports of a service.
 
 use crate::core::service::view::{CLUSTER_IP, Service, node_port};
 use crate::{field_checks, rules};
@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 pub(super) const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 
-/// Each port for itself, and that their names differ.
+/// Validates each port, and the uniqueness of their names.
 pub(super) fn validate(service: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     let ports = service.ports();
@@ -38,7 +38,7 @@ pub(super) fn validate(service: &Value) -> ErrorList {
     errors
 }
 
-/// That no two ports of a protocol have one number, or one node port.
+/// Rejects duplicate ports and node ports of one protocol, and node ports of `ClusterIP` services.
 pub(super) fn validate_numbers(service: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     let path = FieldPath::new("spec").child("ports");

@@ -1,4 +1,4 @@
-//! Where traffic may come from and goes to.
+//! Validates the traffic policies and load balancer fields of services.
 
 use crate::core::service::view::{CLUSTER_IP, LOAD_BALANCER, NODE_PORT, Service};
 use crate::{field_checks, rules};
@@ -14,13 +14,13 @@ use super::ports::validate_number;
 const SOURCE_RANGES_ANNOTATION: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";
 const ONLY_LOAD_BALANCER: &str = "may only be used when `type` is 'LoadBalancer'";
 
-/// `loadBalancerSourceRanges`, or the annotation that came before it.
+/// Validates `loadBalancerSourceRanges`, or the annotation that preceded it.
 pub(super) fn validate_source_ranges(service: &Value, old: Option<&Value>) -> ErrorList {
     let mut errors = ErrorList::new();
     let is_load_balancer = service.service_type() == LOAD_BALANCER;
     let ranges = service.items_at("spec.loadBalancerSourceRanges");
     if !ranges.is_empty() {
-        // The path is not the field's name; clients have always been shown this one.
+        // As in the reference, the path is not spelled like the field.
         let path = FieldPath::new("spec").child("LoadBalancerSourceRanges");
         if !is_load_balancer {
             errors.push(FieldError::forbidden(&path, ONLY_LOAD_BALANCER));
@@ -46,7 +46,7 @@ pub(super) fn validate_source_ranges(service: &Value, old: Option<&Value>) -> Er
     errors
 }
 
-/// `allocateLoadBalancerNodePorts` and `loadBalancerClass`.
+/// Validates `allocateLoadBalancerNodePorts` and `loadBalancerClass`.
 pub(super) fn validate_load_balancer(service: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     let is_load_balancer = service.service_type() == LOAD_BALANCER;
@@ -62,7 +62,7 @@ pub(super) fn validate_load_balancer(service: &Value) -> ErrorList {
     errors
 }
 
-/// `loadBalancerClass`, which an update checks once more.
+/// Validates `loadBalancerClass`. An update also calls it alone, so its errors are reported twice.
 pub(super) fn validate_class(service: &Value) -> ErrorList {
     let path = FieldPath::new("spec").child("loadBalancerClass");
     match (service.at("spec.loadBalancerClass").and_then(Value::as_str), service.service_type()) {
@@ -72,7 +72,7 @@ pub(super) fn validate_class(service: &Value) -> ErrorList {
     }
 }
 
-/// Traffic policies, the health check's port and the traffic distribution.
+/// Validates the traffic policies, the health check node port and the traffic distribution.
 pub(super) fn validate_policies(service: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     let spec = FieldPath::new("spec");

@@ -1,4 +1,4 @@
-//! What may not change.
+//! Validates the immutable fields of services on update.
 
 use super::traffic::validate_class;
 use crate::core::service::view::{EXTERNAL_NAME, LOAD_BALANCER, SINGLE_STACK, Service};
@@ -34,7 +34,7 @@ pub(super) fn validate_transition(service: &Value, old: &Value) -> ErrorList {
     errors
 }
 
-/// The first address stays; a second may come, and goes with `SingleStack`.
+/// The first address is immutable. A second one may be added, and removed with `SingleStack`.
 fn validate_addresses(service: &Value, old: &Value) -> ErrorList {
     let (now, before) = (service.cluster_ips(), old.cluster_ips());
     let path = FieldPath::new("spec").child("clusterIPs");
