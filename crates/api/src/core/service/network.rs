@@ -81,15 +81,14 @@ impl ServiceNetwork {
     /// Creates a network with the ranges of `--service-cluster-ip-range`. The family of the first is the primary one.
     ///
     /// # Errors
-    /// Unless there is one range, or one of each family, and each has at least 8 addresses, not counting the
-    /// broadcast address of IPv4.
+    /// Unless there is one range, or one of each family, and each has at least 8 addresses.
     pub fn new(cidrs: Vec<Cidr>, node_ports: PortRange) -> Result<ServiceNetwork, NetworkError> {
         match cidrs.as_slice() {
             [_] => {}
             [first, second] if first.address.is_ipv4() != second.address.is_ipv4() => {}
             _ => return Err(NetworkError::Families),
         }
-        if let Some(cidr) = cidrs.iter().find(|cidr| AddressRange::of(**cidr).size() + 1 < MIN_ADDRESSES) {
+        if let Some(cidr) = cidrs.iter().find(|cidr| block_size(**cidr) < MIN_ADDRESSES) {
             return Err(NetworkError::TooSmall(cidr.canonical()));
         }
         Ok(ServiceNetwork { cidrs, node_ports })
@@ -209,16 +208,21 @@ pub(super) struct AddressRange {
     static_band: u128,
 }
 
+/// The number of addresses in a block, including those that no service gets; limited to 2^64.
+fn block_size(cidr: Cidr) -> u128 {
+    let bits: u8 = if cidr.address.is_ipv4() { 32 } else { 128 };
+    let host_bits = u32::from(bits - cidr.prefix_length.min(bits));
+    1u128.checked_shl(host_bits).unwrap_or(u128::MAX).min(1 << 64)
+}
+
 impl AddressRange {
     pub(super) fn of(cidr: Cidr) -> AddressRange {
         let family = IpFamily::of(cidr.address);
-        let (network, bits, unusable_at_end) = match cidr.network() {
-            IpAddr::V4(address) => (u128::from(u32::from(address)), 32, 1),
-            IpAddr::V6(address) => (u128::from(address), 128, 0),
+        let (network, unusable_at_end) = match cidr.network() {
+            IpAddr::V4(address) => (u128::from(u32::from(address)), 1),
+            IpAddr::V6(address) => (u128::from(address), 0),
         };
-        let host_bits = u32::from(bits - cidr.prefix_length.min(bits));
-        // Larger blocks are limited to 2^64 addresses.
-        let size = 1u128.checked_shl(host_bits).unwrap_or(u128::MAX).min(1 << 64);
+        let size = block_size(cidr);
         let static_band = if size <= 16 { 0 } else { (size / 16).clamp(16, 256) };
         let first = network.saturating_add(1);
         let end = network.saturating_add(size - unusable_at_end.min(size)).max(first);
@@ -326,7 +330,10 @@ mod tests {
             (vec!["10.0.0.0/24", "fd00::/112"], true),
             (vec![], false),
             (vec!["10.0.0.0/24", "10.1.0.0/24"], false),
+            (vec!["10.0.0.0/29"], true),
             (vec!["10.0.0.0/30"], false),
+            (vec!["fd00::/125"], true),
+            (vec!["fd00::/126"], false),
         ] {
             let parsed = cidrs.iter().map(|text| cidr(text)).collect();
             assert_eq!(ServiceNetwork::new(parsed, ports).is_ok(), valid, "{cidrs:?}");
