@@ -1,6 +1,6 @@
 //! Measures a release build with the load generator and compares it with the reference server and the goals.
 //!
-//! CPU per operation is the figure to compare: throughput depends on what else the machine does. The reference's
+//! CPU per operation is the figure to compare: throughput depends on the machine's other load. The reference's
 //! numbers were taken on another machine of the same size, so ratios are indications; absolute claims need both
 //! servers measured in one run.
 
@@ -18,7 +18,7 @@ use crate::{shared, task};
 pub(crate) mod definitions;
 pub(crate) mod writers;
 
-/// The load generator's name of a workload, what it reports it as, and the goal in microseconds of CPU.
+/// The load generator's name of a workload, its name in the report, and the goal in microseconds of CPU.
 struct Workload {
     run: &'static str,
     reported: &'static str,
@@ -29,7 +29,7 @@ const fn workload(run: &'static str, reported: &'static str, goal_us: Option<f64
     Workload { run, reported, goal_us }
 }
 
-/// In an order that ends with the one that removes the pods of the first.
+/// The workloads in their order; the last one deletes the pods of the first.
 const WORKLOADS: &[Workload] = &[
     workload("create", "create pods", Some(370.0)),
     workload("get", "get pod", Some(50.0)),
@@ -72,7 +72,7 @@ pub(crate) fn run(root: &Path, args: &[&str]) -> Result<(), String> {
 }
 
 fn parse(args: &[&str]) -> Result<Request, String> {
-    // What is not served yet has no place in the default: its answers would be errors, measured.
+    // Workloads of features that are not served yet are not in the default: they would measure errors.
     let later = ["apply", "crd"];
     let all = WORKLOADS.iter().map(|workload| workload.run);
     let mut request = Request {
@@ -101,7 +101,8 @@ fn config(binary: &Path, request: &Request) -> Config {
     Config::new(binary).flag(format!("--storage-backend={}", request.storage))
 }
 
-/// Readiness is the best of several starts on empty directories, certificates included; memory is one's at rest.
+/// Measures readiness, the best of several starts on empty directories with the creation of certificates, and the
+/// memory of an idle server.
 fn startup(binary: &Path, request: &Request) -> Result<(), String> {
     let text = |error: pintle_harness::Error| error.to_string();
     let mut fresh = Duration::MAX;
@@ -110,7 +111,7 @@ fn startup(binary: &Path, request: &Request) -> Result<(), String> {
     for _ in 0..STARTS {
         let mut server = Server::start(config(binary, request)).map_err(text)?;
         fresh = fresh.min(server.ready_after());
-        // Until what runs after the start has run: memory at rest has no condition to wait for.
+        // Waits for the work after the start: idle memory has no condition to wait for.
         #[expect(clippy::disallowed_methods, reason = "there is no runtime here")]
         std::thread::sleep(Duration::from_secs(1));
         idle_mb = idle_mb.min(megabytes(&server)?);
@@ -200,7 +201,7 @@ fn megabytes(server: &Server) -> Result<f64, String> {
     Ok(server.memory_kb("VmRSS").map_err(|error| error.to_string())? as f64 / 1024.0)
 }
 
-/// Built once: it is no part of the project and does not change.
+/// The load generator, which is built once: it is not part of the repository and does not change.
 fn load_generator(root: &Path) -> Result<PathBuf, String> {
     let source = shared::directory(root).join("loadgen");
     if !source.is_dir() {

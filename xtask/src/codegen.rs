@@ -1,8 +1,8 @@
-//! Makes the built-in schema table from the recorded facts about the API types.
+//! Generates the built-in schema table from the recorded facts about the API types.
 //!
-//! Input: `reference/types.json` beside the project (`PINTLE_SHARED` names another place). Output: a
-//! line a fact, described at the head of `crates/schema/src/builtin/mod.rs`, so that the diff of an API
-//! version shows what changed.
+//! Input: `reference/types.json` beside the project (`PINTLE_SHARED` names another place). Output: one
+//! line per fact, described at the head of `crates/schema/src/builtin/mod.rs`, so that the diff of an API
+//! version shows its changes.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,7 +15,7 @@ use crate::shared;
 const TABLE: &str = "crates/schema/src/builtin/v1_36.table";
 const TYPE_META: &str = "k8s.io/apimachinery/pkg/apis/meta/v1.TypeMeta";
 
-/// Types with a form of their own on the wire, by the word the table has for them.
+/// Types with a wire form of their own, and their words in the table.
 const SCALARS: [(&str, &str); 9] = [
     ("k8s.io/apimachinery/pkg/api/resource.Quantity", "quantity"),
     ("k8s.io/apimachinery/pkg/apis/meta/v1.Duration", "duration"),
@@ -28,14 +28,14 @@ const SCALARS: [(&str, &str); 9] = [
     ("interface{}", "any"),
 ];
 
-/// Go machinery that is no part of any object.
+/// Go types of the machinery that no object contains.
 const NOT_OBJECTS: [&str; 3] = ["InternalEvent", "Patch", "Timestamp"];
 
 /// Constants that defaults refer to by name.
 const CONSTANTS: [(&str, &str); 2] =
     [("AzureDataDiskCachingReadWrite", "ReadWrite"), ("AzureSharedBlobDisk", "Shared")];
 
-/// Writes the table, or only checks that it is fresh.
+/// Writes the table, or only checks that it is up to date.
 pub(crate) fn run(root: &Path, check: bool) -> Result<(), String> {
     let facts = shared::read(root, "reference/types.json")?;
     let facts: BTreeMap<String, Value> =
@@ -217,7 +217,7 @@ fn field_line(out: &mut String, package: &str, field: &Value) -> Result<(), Stri
     Ok(())
 }
 
-/// A type as the table writes it.
+/// The word for a type in the table.
 fn type_word(package: &str, ty: &str) -> Result<String, String> {
     if ty == "[]byte" {
         return Ok("bytes".to_owned());

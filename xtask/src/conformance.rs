@@ -1,11 +1,11 @@
 //! Replays the recorded conversations with the reference server against Pintle.
 //!
-//! Each area gets a fresh server, since scenarios use fixed names. `conformance-floors.json` says how many percent
-//! of an area's steps must pass: it is raised (`--bless`) when more do, and never lowered without a reason in the
+//! Each area gets a fresh server, since scenarios use fixed names. `conformance-floors.json` has the percentage of an
+//! area's steps that must pass: `--bless` raises it when more pass, and it is never lowered without a reason in the
 //! commit.
 //!
-//! `--compare` replays on several engines and wants the same steps to pass on all of them: what is behind the
-//! [`Storage`](../../crates/storage/src/lib.rs) trait must not show.
+//! `--compare` replays on several engines and requires the same steps to pass on all of them: the engine behind the
+//! [`Storage`](../../crates/storage/src/lib.rs) trait must not be observable.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,16 +19,16 @@ use crate::{shared, task, tools};
 
 const FLOORS: &str = "conformance-floors.json";
 
-/// What the command line says.
+/// The command line.
 struct Request<'a> {
     bless: bool,
     debug: bool,
-    /// The engines to replay on; more than one are compared.
+    /// The engines to replay on; several engines are compared.
     engines: Vec<Engine>,
     areas: Vec<&'a str>,
 }
 
-/// What keeps the objects of the server that answers.
+/// The storage engine of the replayed server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Engine {
     Memory,
@@ -55,7 +55,7 @@ impl Engine {
     }
 }
 
-/// How many steps of an area, or of a part of it, passed.
+/// The number of steps of an area, or of a part of it, and of those that passed.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Count {
     passed: u64,
@@ -73,11 +73,11 @@ impl Count {
     }
 }
 
-/// An area: all its steps, and those of scenarios that are not about server-side apply or custom resources.
+/// The result of an area: all its steps, and those of scenarios without server-side apply and custom resources.
 struct Outcome {
     all: Count,
     without_apply: Count,
-    /// Each scenario's count, to compare engines by.
+    /// The count of each scenario, by which engines are compared.
     scenarios: BTreeMap<String, Count>,
 }
 
@@ -134,11 +134,11 @@ pub(crate) fn run(root: &Path, args: &[&str]) -> Result<(), String> {
     judge(root, &counts, &mut floors, request.bless)
 }
 
-/// What lies below the API knows no engine, and its steps read connections for fractions of a second: whether the last bytes
-/// come in time is not the engine's doing.
+/// The area of the transport, which is independent of the engine. Its steps read connections for fractions of a second,
+/// and whether the last bytes arrive in time does not depend on the engine.
 const NOT_COMPARED: &str = "serving";
 
-/// Whether two engines passed the same number of steps of every scenario.
+/// Fails unless two engines passed the same number of steps of every scenario.
 fn compare(
     (engine, outcomes): (Engine, &BTreeMap<&str, Outcome>),
     (other, others): (Engine, &BTreeMap<&str, Outcome>),
@@ -192,18 +192,18 @@ fn areas(scenarios: &Path) -> Result<Vec<String>, String> {
     Ok(areas)
 }
 
-/// What replays need.
+/// The inputs of the replays.
 struct Replay<'a> {
     root: &'a Path,
     engine: Engine,
     binary: &'a Path,
-    /// The etcd server's program, where the engine is etcd.
+    /// The etcd binary, if the engine is etcd.
     etcd: Option<&'a Path>,
     python_path: &'a Path,
 }
 
 impl Replay<'_> {
-    /// Replays the areas side by side (most of a replay is waiting for watches to end) and prints their counts.
+    /// Replays the areas concurrently (most of a replay waits for the end of watches) and prints their counts.
     fn areas<'a>(&self, areas: &[&'a str]) -> Result<BTreeMap<&'a str, Outcome>, String> {
         let replayed: Vec<(&str, Result<Outcome, String>)> = std::thread::scope(|scope| {
             let replays: Vec<_> =
@@ -234,7 +234,7 @@ impl Replay<'_> {
         let mut config = Config::new(self.binary)
             .flag("--service-cluster-ip-range=10.0.0.0/24")
             .flag("--advertise-address=10.20.30.40");
-        // Killed when the replay is over.
+        // Dropped, and so killed, at the end of the replay.
         let etcd = match self.etcd {
             Some(etcd) if self.engine == Engine::Etcd => {
                 Some(Etcd::launch(EtcdConfig::new(etcd)).map_err(|error| error.to_string())?)
@@ -251,7 +251,7 @@ impl Replay<'_> {
         fs::create_dir_all(&details).map_err(|error| error.to_string())?;
         let file = |end: &str| details.join(format!("{area}-{}.{end}", self.engine.name()));
         let result = file("json");
-        // The result of an earlier run must not be taken for this one's.
+        // Without this, the result of an earlier run could be mistaken for that of this run.
         let _ = fs::remove_file(&result);
         let output = Command::new("python3")
             .env("PYTHONPATH", self.python_path)
@@ -311,7 +311,7 @@ fn floors(root: &Path) -> Result<BTreeMap<String, u64>, String> {
         .ok_or_else(|| format!("{FLOORS}: a floor is a whole number of percents"))
 }
 
-/// Compares with the floors, or raises them.
+/// Compares the results with the floors, or raises the floors.
 fn judge(
     root: &Path,
     outcomes: &BTreeMap<&str, Count>,

@@ -1,5 +1,5 @@
-//! What a test run does of the store's long tests, for longer: kills of the engine and of the whole server, power cuts,
-//! a week of a cluster's writes.
+//! Runs the store's crash tests for longer than a test run does: kills of the engine and of the whole server, power
+//! cuts, and a week of a cluster's writes.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::task;
 const KILLS: &str = "1000";
 const POWER_CUTS: &str = "20000";
 
-/// Each part with its own count, so that one can be repeated alone.
+/// Runs the named parts, each with its own count, so that one can be repeated alone.
 pub(crate) fn run(root: &Path, args: &[&str]) -> Result<(), String> {
     let parts: &[&str] = match args {
         [] => &["engine", "power", "server"],
@@ -39,7 +39,7 @@ pub(crate) fn run(root: &Path, args: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// As fast as it goes, so with a release build.
+/// Runs a week of a cluster's writes, with a release build because of their number.
 pub(crate) fn churn(root: &Path) -> Result<(), String> {
     let mut command = task::cargo(root);
     command.env("PINTLE_CHURN_HOURS", "168").env("PINTLE_CHURN_NODES", "100");

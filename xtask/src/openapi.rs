@@ -1,9 +1,9 @@
 //! Compares the OpenAPI documents with the recorded ones.
 //!
-//! Everything but descriptions, which are written in other words, has to be equal. The recording was made with CBOR
-//! turned on and enums turned off, which is not what a server does by default: neither is compared. Other differences that are meant are in
-//! `xtask/openapi-differences.txt`, a line each: the document, the path in it (everything below is meant too), then the
-//! reason.
+//! Everything but the descriptions, which have different texts, must be equal. CBOR and enums are not compared: the
+//! recording was made with CBOR enabled and enums disabled, unlike the default. The other deliberate differences are in
+//! `xtask/openapi-differences.txt`, one per line: the document, the path in it (which includes everything below), then
+//! the reason.
 
 use std::{collections::BTreeSet, path::Path, sync::Arc};
 
@@ -14,7 +14,7 @@ use crate::shared;
 
 const RECORDED: &str = "reference/openapi-v3";
 const ALLOWED: &str = "xtask/openapi-differences.txt";
-/// More than this tells no more.
+/// The maximum number of differences to print.
 const SHOWN: usize = 60;
 
 /// Fails when a document differs, is missing or is not in the recording.
@@ -70,7 +70,7 @@ fn parse(text: &str) -> Result<Value, String> {
     serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
-/// Whether a line of the list of differences is about this one: the same document, and the path or one above it.
+/// Whether a line of the list of differences covers a difference: the same document, and the same path or one above it.
 fn is_meant(line: &str, difference: &str) -> bool {
     let place = |text: &str| {
         let mut words = text.splitn(3, ' ').map(str::to_owned);
@@ -80,7 +80,8 @@ fn is_meant(line: &str, difference: &str) -> bool {
     document == found_document && found_path.starts_with(&path)
 }
 
-/// Descriptions, the server's version, media types of CBOR, and enums (which no field is named, outside of schemas).
+/// Whether a member is not compared: descriptions, the server's version, media types of CBOR, and enums (outside of
+/// schemas no field has this name).
 fn is_not_compared(name: &str, value: &Value) -> bool {
     match name {
         "description" | "version" => value.is_string(),

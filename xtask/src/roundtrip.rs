@@ -1,7 +1,7 @@
 //! Converts every recorded object between its JSON, YAML and protobuf forms.
 //!
-//! `reference/api-roundtrip/` beside the project has one object of each kind with every field set. A part of
-//! them is committed and tested by `cargo test`; this runs them all.
+//! `reference/api-roundtrip/` beside the project has one object of each kind with every field set. Some of
+//! them are committed and tested by `cargo test`; this task converts all of them.
 
 use std::path::Path;
 

@@ -1,22 +1,22 @@
-//! Running commands.
+//! Runs commands.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Runs a command with its output shown.
+/// Runs a command and shows its output.
 ///
 /// # Errors
-/// When it does not exist or fails.
+/// When the program does not exist or fails.
 pub(crate) fn run(command: &mut Command) -> Result<(), String> {
     eprintln!("+ {}", shown(command));
     let status = command.status().map_err(|error| format!("{}: {error}", shown(command)))?;
     if status.success() { Ok(()) } else { Err(format!("{}: {status}", shown(command))) }
 }
 
-/// Runs a command for its output.
+/// Runs a command and returns its standard output.
 ///
 /// # Errors
-/// When it does not exist or fails; the message has what it wrote to standard error.
+/// When the program does not exist or fails; the message has its standard error.
 pub(crate) fn output(command: &mut Command) -> Result<String, String> {
     let output = command.output().map_err(|error| format!("{}: {error}", shown(command)))?;
     if output.status.success() {
@@ -33,15 +33,15 @@ pub(crate) fn cargo(root: &Path) -> Command {
     command
 }
 
-/// Where cargo puts what it builds.
+/// Cargo's target directory.
 pub(crate) fn target_directory(root: &Path) -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |directory| root.join(directory))
 }
 
-/// Builds the server and gives its path.
+/// Builds the server and returns the path of its binary.
 ///
 /// # Errors
-/// When it does not build.
+/// When the build fails.
 pub(crate) fn build_server(root: &Path, release: bool) -> Result<PathBuf, String> {
     let mut command = cargo(root);
     command.args(["build", "--package", "pintle"]);

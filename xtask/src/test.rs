@@ -1,4 +1,5 @@
-//! Every test: unit tests, documentation tests, tests with real etcd servers, attacks, end-to-end tests with real clients.
+//! Runs all tests: unit tests, documentation tests, tests with real etcd servers, attacks, end-to-end tests with real
+//! clients.
 
 use std::path::Path;
 use std::process::Command;
@@ -23,7 +24,7 @@ pub(crate) fn run(root: &Path, args: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// With nextest where it is installed: it runs the tests of all crates together.
+/// Runs the unit tests, with nextest if it is installed, because it runs the tests of all crates together.
 fn unit(root: &Path) -> Result<(), String> {
     let nextest = task::output(task::cargo(root).args(["nextest", "--version"])).is_ok();
     let args: &[&str] = if nextest {
@@ -45,7 +46,7 @@ fn etcd(root: &Path) -> Result<(), String> {
     task::run(&mut command)
 }
 
-/// The attacks, one after the other: each measures what the server computes.
+/// Runs the attacks, one after the other: each measures the server's CPU time.
 fn attacks(root: &Path, release: bool, variables: &[(&str, &str)]) -> Result<(), String> {
     let server = task::build_server(root, release)?;
     let mut command = task::cargo(root);
@@ -54,7 +55,7 @@ fn attacks(root: &Path, release: bool, variables: &[(&str, &str)]) -> Result<(),
     task::run(command.args(["--", "--test-threads=1"]))
 }
 
-/// Every list and map of every kind in a request of more than a megabyte, with a release build.
+/// Runs the sweep: every list and map of every kind in a request of more than a megabyte, with a release build.
 pub(crate) fn sweep(root: &Path) -> Result<(), String> {
     attacks(root, true, &[("PINTLE_SWEEP", "all")])
 }
@@ -92,7 +93,7 @@ fn end_to_end(root: &Path) -> Result<(), String> {
 
     let mut command = task::cargo(root);
     environment(&mut command);
-    // The same folder, so that what both builds share is compiled once.
+    // The same folder, so that the dependencies of both builds are compiled once.
     command.env("CARGO_TARGET_DIR", task::target_directory(root));
     let kube_rs =
         task::run(command.args(["test", "--manifest-path", "tests/kube-rs/Cargo.toml", "--locked"]));

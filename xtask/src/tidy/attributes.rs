@@ -1,4 +1,4 @@
-//! Each `#[allow(…)]` and `#[expect(…)]` gives a reason.
+//! Checks that each `#[allow(…)]` and `#[expect(…)]` has a reason.
 
 use super::files_below;
 use super::source::{after_closing, attribute, tokens_of};

@@ -1,17 +1,18 @@
-//! Circles of modules: they can only be understood, tested and moved together, so each one is listed with its reason.
+//! Finds dependency cycles of modules. Modules in a cycle can only be understood, tested and moved together, so each
+//! cycle is listed with its reason.
 
 use super::modules::{Modules, Uses};
 use super::{files, read, root};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-/// The known circles and their reasons.
+/// The known cycles and their reasons.
 const LIST: &str = "xtask/module-circles.txt";
 
-/// A crate's name and the modules of one of its circles.
+/// A crate's name and the modules of one of its cycles.
 type Circle = (String, BTreeSet<String>);
 
-/// The list contains each circle with exactly its modules, and no other circle.
+/// Checks that the list has each cycle with exactly its modules, and no other cycle.
 #[test]
 fn circles_of_modules_are_listed() {
     let listed = listed();
@@ -75,12 +76,12 @@ fn reached_from<'a>(module: &str, uses: &'a Uses) -> BTreeSet<&'a str> {
     reached
 }
 
-/// The number of modules that two circles share.
+/// The number of modules that are in both cycles.
 fn overlap(one: &Circle, other: &Circle) -> usize {
     if one.0 == other.0 { one.1.intersection(&other.1).count() } else { 0 }
 }
 
-/// Writes a circle in the form of the list, and how it differs from the nearest listed circle.
+/// Writes a cycle in the form of the list, and its differences from the nearest listed cycle.
 fn describe(text: &mut String, (name, modules): &Circle, nearest: Option<&Circle>, uses: &Uses) {
     let empty = BTreeSet::new();
     let known = nearest.map_or(&empty, |(_, modules)| modules);
@@ -103,7 +104,7 @@ fn names<'a>(modules: impl IntoIterator<Item = &'a String>) -> String {
     if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
 }
 
-/// The circles of the list and the reasons for them.
+/// The cycles of the list and their reasons.
 fn listed() -> BTreeMap<Circle, String> {
     let mut listed = BTreeMap::new();
     let mut seen = BTreeSet::new();
@@ -130,7 +131,7 @@ fn listed() -> BTreeMap<Circle, String> {
 
 #[test]
 fn strongly_connected_modules_are_circles() {
-    // Uses, and the circles that they make.
+    // Uses, and the cycles that they form.
     let rows =
         [("a>b b>c", ""), ("a>b b>a b>c", "a,b"), ("a>b b>c c>a d>a e>f f>e", "a,b,c e,f"), ("a>a", "")];
     for (edges, expected) in rows {

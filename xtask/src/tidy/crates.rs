@@ -1,4 +1,4 @@
-//! The crates are on the map in `ARCHITECTURE.md`, and each depends on those above it only.
+//! Checks that the map in `ARCHITECTURE.md` has every crate, and that each crate depends only on crates above it.
 
 use super::{files, read};
 use std::collections::BTreeMap;
@@ -40,7 +40,7 @@ fn crates_depend_on_those_above_them_only() {
     }
 }
 
-/// The crates of `crates/` that a crate depends on; dev-dependencies are free.
+/// The crates of `crates/` that a crate depends on, without its dev-dependencies.
 fn dependencies_of(name: &str) -> Vec<String> {
     let manifest = read(&format!("crates/{name}/Cargo.toml"));
     let mut is_counted = false;
@@ -60,7 +60,7 @@ fn dependencies_of(name: &str) -> Vec<String> {
 
 #[test]
 fn layers_do_not_know_those_above_them() {
-    // The storage is below HTTP, too, but is a client of etcd and of key services, which speak gRPC.
+    // The storage is below HTTP, too, but it is a client of etcd, which uses gRPC.
     let client = ["hyper", "http.", "http ", "rustls."];
     let below_http = ["schema", "machinery", "registry", "storage", "cacher", "auth", "admission"];
     for name in below_http {
@@ -70,7 +70,7 @@ fn layers_do_not_know_those_above_them() {
             if name == "storage" && client.contains(&forbidden) {
                 continue;
             }
-            // Credentials are headers; serving them is others' business.
+            // Credentials are headers; this crate uses the types of headers and serves no HTTP.
             if name == "auth" && forbidden == "http." {
                 continue;
             }

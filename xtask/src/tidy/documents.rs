@@ -1,7 +1,7 @@
-//! Documents name files that exist.
+//! Checks that the files that documents name exist.
 //!
 //! A path between backticks is relative to the repository's root, to the document's folder or to `crates`. In the text of a link
-//! it may be shorter: the link is checked.
+//! it may be shorter, because the link itself is checked.
 
 use super::{files_below, read, root};
 

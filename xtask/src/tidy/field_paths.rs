@@ -1,13 +1,13 @@
-//! Field paths in the code of the built-in kinds are paths of the schema.
+//! Checks that field paths in the code of the built-in kinds are paths of the schema.
 //!
-//! Two sorts of literals are checked:
+//! Two kinds of literals are checked:
 //!
 //! - `"spec.…"`, `"status.…"` and `"metadata.…"`, wherever they are: a kind has this path. In the file or the folder of a kind,
 //!   such as `apps/deployment`, it is this kind in one of its versions, or one of [`OTHER_KINDS`]; elsewhere in a group's
 //!   folder, a kind of the group; outside the groups, any kind.
 //! - A path that a method reads from a value (`.at("…")`, `.str_at("…")`): a type has this path.
 //!
-//! Paths do not lead into the items of lists. Paths that are put together while the server runs are not checked.
+//! Paths do not lead into the items of lists. Paths that are assembled at run time are not checked.
 
 use super::files_below;
 use super::source::{Kind, Token, tokens_of, without_tests};
@@ -24,7 +24,7 @@ const OTHER_KINDS: &[(&str, &[(&str, &str)])] = &[
     ("core/service_account/token", &[("", "Pod"), ("authentication.k8s.io", "TokenRequest")]),
 ];
 
-/// Literals that kube-apiserver has as well although no schema does.
+/// Literals that are in no schema and that kube-apiserver uses as well.
 const NO_FIELDS: &[(&str, &str)] = &[
     ("metadata.taints", "the path in kube-apiserver's messages about taints of nodes"),
     ("spec.backend", "a field of ingresses in versions before v1"),
@@ -85,7 +85,7 @@ fn kinds() -> Vec<BuiltinKind> {
     resources.extend(pintle_api::resources_off_by_default());
     let kinds = resources.iter().map(|resource| resource.group_version_kind());
     let kinds = kinds.map(|kind| (kind.group.to_string(), kind.version.to_string(), kind.kind.to_string()));
-    // A kind of a subresource only.
+    // A kind that only a subresource has.
     let token_request = ["authentication.k8s.io", "v1", "TokenRequest"].map(str::to_owned).into();
     let kinds = kinds.chain([token_request]).filter_map(|(group, version, kind)| {
         let schema = Schema::builtin().by_kind(&group, &version, &kind)?;
@@ -94,7 +94,7 @@ fn kinds() -> Vec<BuiltinKind> {
     kinds.collect()
 }
 
-/// The kinds that the literals of a file are about.
+/// The kinds that the literals of a file may belong to.
 fn kinds_of<'a>(file: &str, kinds: &'a [BuiltinKind]) -> Vec<&'a BuiltinKind> {
     let path = file.trim_start_matches("crates/api/src/").trim_end_matches(".rs");
     let (folder, rest) = path.split_once('/').unwrap_or((path, ""));
@@ -111,7 +111,7 @@ fn kinds_of<'a>(file: &str, kinds: &'a [BuiltinKind]) -> Vec<&'a BuiltinKind> {
     [of_kind, of_group, kinds.iter().collect()].into_iter().find(|kinds| !kinds.is_empty()).unwrap()
 }
 
-/// All types that are in the kinds.
+/// All types that the kinds contain.
 fn types(kinds: &[BuiltinKind]) -> Vec<SchemaRef<'static>> {
     let mut types: Vec<SchemaRef<'static>> = Vec::new();
     let mut ids = HashSet::new();
@@ -144,7 +144,7 @@ fn is_field_path(literal: &str) -> bool {
     })
 }
 
-/// Whether the tokens before a literal are those of a method that reads the path from a value.
+/// Whether the tokens before a literal call a method that reads the path from a value.
 fn is_read(before: &[Token]) -> bool {
     match before {
         [.., dot, method, open] => {

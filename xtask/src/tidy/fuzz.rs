@@ -1,4 +1,5 @@
-//! Each parser of outside bytes has a fuzz target; each target is declared and smoke-run by the tests.
+//! Checks that each parser of untrusted bytes has a fuzz target, and that each target is declared and run by a smoke
+//! test.
 
 use super::{files, read};
 

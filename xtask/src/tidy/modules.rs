@@ -4,12 +4,13 @@
 //! one defines, in a `use` or in a path. Names are followed through re-exports to the module that defines
 //! them, so that `use crate::Store` is a use of `crate::store`, not of the crate's root.
 //!
-//! - `use crate::store;` alone is no use: the paths that go on from `store` are.
+//! - `use crate::store;` alone is no use: the paths that begin with `store` are.
 //! - `mod child;` and `pub use child::Name` are no uses: a parent may declare and re-export its children. A parent uses a child
 //!   if its own code names an item of the child, re-exported or not, or imports it privately (`use child::Name`).
 //! - A child that names its parent's items uses the parent.
 //! - Methods are not resolved: `store.create()` is no use, but naming the type `Store` is.
-//! - Macros are not expanded: a path to an item that a macro makes is a use of the module with the longest matching path.
+//! - Macros are not expanded: a path to an item that a macro generates is a use of the module with the longest matching
+//!   path.
 
 use super::root;
 use super::source::{Token, after_closing, attribute, tokens_of, without_tests};
@@ -36,7 +37,7 @@ struct Module {
     paths: Vec<Named>,
 }
 
-/// One name that a `use` brings, or all of a module (`*`).
+/// One name that a `use` imports, or all names of a module (`*`).
 #[derive(Debug)]
 struct Import {
     name: String,
@@ -102,7 +103,7 @@ impl Modules {
         self.scan(module, &tokens, folder);
     }
 
-    /// Notes the items, imports and paths of a module and reads its children, whose files are in `folder`.
+    /// Records the items, imports and paths of a module and reads its children, whose files are in `folder`.
     fn scan(&mut self, module: usize, tokens: &[Token], folder: &str) {
         let (mut at, mut depth) = (0, 0);
         let (mut is_public, mut is_exported) = (false, false);
@@ -171,7 +172,7 @@ impl Modules {
         }
     }
 
-    /// Notes the path that begins at `at`, and returns where it ends.
+    /// Records the path that begins at `at`, and returns the index of its end.
     fn note_path(&mut self, module: usize, tokens: &[Token], at: usize) -> usize {
         let mut segments = vec![tokens[at].text.clone()];
         let mut end = at + 1;
@@ -197,7 +198,7 @@ impl Modules {
         end
     }
 
-    /// Notes the names of a `use` whose tokens, less the keyword and the semicolon, are `tree`.
+    /// Records the names of a `use` whose tokens, less the keyword and the semicolon, are `tree`.
     fn import(&mut self, module: usize, is_public: bool, tree: &[Token], prefix: &[String]) {
         let mut segments = prefix.to_vec();
         let mut at = 0;
@@ -246,7 +247,7 @@ impl Modules {
             [first, rest @ ..] if first == "self" => (module, rest),
             [first, ..] if first == "super" => (module, segments),
             [first] => {
-                // A child's name alone may be a variable's as well.
+                // The name of a child alone may also be that of a variable.
                 let target = self.find(module, first, false, pending);
                 return target
                     .filter(|target| matches!(target, Target::ItemOf(_)))
@@ -266,7 +267,7 @@ impl Modules {
             } else {
                 match self.find(at, segment, !after.is_empty(), pending) {
                     Some(Target::Module(next)) => at = next,
-                    // Not found: a variant, or an item that a macro makes.
+                    // Not found: a variant, or an item that a macro generates.
                     other => return other.unwrap_or(Target::ItemOf(at)),
                 }
             }
@@ -275,7 +276,8 @@ impl Modules {
         Target::Module(at)
     }
 
-    /// Looks a name up in a module. If the path `goes_on` after the name, a module is preferred to an item of the same name.
+    /// Looks a name up in a module. If the path continues after the name (`goes_on`), a module is preferred to an item
+    /// of the same name.
     fn find(
         &self,
         module: usize,
@@ -335,7 +337,7 @@ impl Modules {
                 let child = self.modules[module].children.get(last);
                 child.map_or(target, |child| Target::Module(*child))
             }
-            // An item and a module have this name: the path goes on into the module.
+            // An item and a module have this name: the path continues into the module.
             (Target::ItemOf(_), [_, ..]) if goes_on => match self.resolve(module, above, pending) {
                 Target::Module(parent) => {
                     let child = self.modules[parent].children.get(last);
