@@ -1,4 +1,4 @@
-//! What the tests with real etcd servers share.
+//! Shared code of the tests with real etcd servers.
 
 mod load;
 mod proxy;
@@ -32,7 +32,7 @@ pub fn options(etcd: &Etcd, prefix: &str) -> EtcdOptions {
 
 /// Opens engines on one cluster.
 pub struct EtcdFactory {
-    /// How.
+    /// The options of the engines.
     pub options: EtcdOptions,
 }
 
@@ -50,7 +50,7 @@ impl StorageFactory for EtcdFactory {
 /// Runs tests of the contract one after the other on one cluster, which is emptied before each.
 ///
 /// # Errors
-/// The names of those that failed; what they said is on standard error.
+/// The names of the failed tests; their messages are on standard error.
 pub fn check_contract(etcd: &Etcd, tests: &[ContractTest]) -> Result<(), Error> {
     let mut failed = Vec::new();
     for (name, test) in tests {
@@ -67,10 +67,10 @@ pub fn check_contract(etcd: &Etcd, tests: &[ContractTest]) -> Result<(), Error> 
     if failed.is_empty() { Ok(()) } else { Err(format!("failed: {failed:?}").into()) }
 }
 
-/// Writes a key beside the engine under test, as another program does.
+/// Writes a key directly in etcd, as another program does.
 ///
 /// # Errors
-/// When it is not written.
+/// When the write fails.
 pub fn put(etcd: &Etcd, key: impl AsRef<[u8]>, value: &str) -> Result<Revision, Error> {
     let body =
         serde_json::json!({"key": BASE64_STANDARD.encode(key), "value": BASE64_STANDARD.encode(value)});
@@ -79,10 +79,10 @@ pub fn put(etcd: &Etcd, key: impl AsRef<[u8]>, value: &str) -> Result<Revision, 
     Ok(Revision(revision.ok_or("no revision")?.parse()?))
 }
 
-/// Reads a key beside the engine under test: its value and how often it was written.
+/// Reads a key directly from etcd: its value, and its version (the number of writes).
 ///
 /// # Errors
-/// When it is not answered.
+/// When the read fails.
 pub fn read(etcd: &Etcd, key: &str) -> Result<Option<(String, u64)>, Error> {
     let body = serde_json::json!({"key": BASE64_STANDARD.encode(key)});
     let answer = etcd.member(0)?.call("/v3/kv/range", &body)?;
@@ -95,9 +95,9 @@ pub fn read(etcd: &Etcd, key: &str) -> Result<Option<(String, u64)>, Error> {
 /// Deletes all keys.
 ///
 /// # Errors
-/// When no member does.
+/// When the deletion fails.
 pub fn clear(etcd: &Etcd) -> Result<(), Error> {
-    // "\0" in base64, which as the end of a range means that there is none.
+    // "\0" in base64; as the end of a range it means that the range has no end.
     let everything = serde_json::json!({"key": "AA==", "range_end": "AA=="});
     etcd.member(0)?.call("/v3/kv/deleterange", &everything).map(drop)
 }

@@ -1,8 +1,8 @@
-//! Load that knows what must come of it: counters, each incremented by many writers with compare-and-swap.
+//! Generates load with a predictable result: counters, each incremented by many writers with compare-and-swap.
 //!
-//! Every value carries who wrote it, so that afterwards each write in the store's history is found among those that were
-//! made, and each that was acknowledged is found in the history. What a read must at least show is known before it
-//! begins: the highest count that was acknowledged by then.
+//! Every value names its writer. The final check finds each write of the store's history among the attempted writes,
+//! and each acknowledged write in the history. The lower bound of a read's result is the highest count that was
+//! acknowledged before the read began.
 
 use bytes::Bytes;
 use pintle_cacher::{Cacher, CacherConfig, DecodeError, DecodedObject, Freshness, Labels, ObjectDecoder};
@@ -21,14 +21,14 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// How many keys are written.
+/// The number of counters.
 const KEYS: usize = 5;
-/// How long the watches may take to see the last write.
+/// The time in which the watches have to see the last write.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The prefix of the counters.
 pub const PREFIX: &str = "/registry/counters/";
 
-/// A write as it is known to its writer.
+/// A write, as its writer made it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Attempt {
     key: usize,
@@ -36,11 +36,11 @@ struct Attempt {
     tag: String,
 }
 
-/// What happened so far.
+/// The writes and reads so far.
 #[derive(Default)]
 struct Ledger {
     acknowledged: Mutex<Vec<(Attempt, Revision)>>,
-    /// Writes that failed in a way that does not tell whether they happened.
+    /// Failed writes that may have happened or not.
     uncertain: Mutex<Vec<Attempt>>,
     /// The highest acknowledged count of each key.
     floors: [AtomicU64; KEYS],
@@ -50,22 +50,22 @@ struct Ledger {
     stop: AtomicBool,
 }
 
-/// What came of a load, for the one who reads the output.
+/// The result of a load, for the test's output.
 #[derive(Debug)]
 pub struct Report {
-    /// Writes that were acknowledged.
+    /// The number of acknowledged writes.
     pub acknowledged: usize,
-    /// Writes of which the writer does not know whether they happened.
+    /// The number of failed writes that may have happened or not.
     pub uncertain: usize,
-    /// Those of them that did.
+    /// The number of uncertain writes that happened.
     pub uncertain_but_written: usize,
-    /// Reads that were answered.
+    /// The number of successful reads.
     pub reads: u64,
-    /// Calls that failed.
+    /// The number of failed calls.
     pub failures: u64,
 }
 
-/// A load that runs.
+/// A running load.
 pub struct Load {
     ledger: Arc<Ledger>,
     storages: Vec<Arc<dyn Storage>>,
@@ -85,10 +85,10 @@ struct Event {
 }
 
 impl Load {
-    /// Writers, readers and watches on each of some engines of one store, on which nobody else writes.
+    /// Starts writers, readers and watches on each of several engines of one store, to which no other program writes.
     ///
     /// # Errors
-    /// When the counters cannot be made.
+    /// When the counters cannot be created.
     pub async fn start(storages: Vec<Arc<dyn Storage>>) -> Result<Load, Error> {
         let first = storages.first().ok_or("no engine")?;
         let start = first.current_revision().await?;
@@ -121,10 +121,10 @@ impl Load {
         Ok(load)
     }
 
-    /// Waits until so many more writes were acknowledged.
+    /// Waits until this number of further writes was acknowledged.
     ///
     /// # Errors
-    /// When they are not in time.
+    /// When they are not acknowledged in time.
     pub async fn progress(&self, writes: usize) -> Result<(), Error> {
         let count = || lock(&self.ledger.acknowledged).len();
         let goal = count() + writes;
@@ -140,7 +140,7 @@ impl Load {
     /// Ends the load and checks everything.
     ///
     /// # Errors
-    /// What was wrong.
+    /// The first violation that was found.
     pub async fn finish(self) -> Result<Report, Error> {
         self.ledger.stop.store(true, Ordering::Release);
         for worker in self.workers {
@@ -149,7 +149,7 @@ impl Load {
         let storage = self.storages.first().ok_or("no engine")?;
         let last = timeout(PATIENCE, async {
             loop {
-                // A write that was given up may still happen for a moment.
+                // A write whose call has failed may still happen for a moment.
                 if let Ok(last) = storage.current_revision().await {
                     sleep(Duration::from_millis(300)).await;
                     if storage.current_revision().await.is_ok_and(|now| now == last) {
@@ -190,7 +190,7 @@ impl Load {
     }
 }
 
-/// Compares the history with what the writers know.
+/// Compares the history with the writes in the ledger.
 fn check(ledger: &Ledger, history: &[Event], start: Revision, last: Revision) -> Result<Report, Error> {
     let violations = lock(&ledger.violations);
     if let Some(first) = violations.first() {
@@ -282,7 +282,7 @@ async fn write(ledger: Arc<Ledger>, storage: Arc<dyn Storage>, name: String) {
     }
 }
 
-/// Reads a counter from a cache, consistently.
+/// Makes consistent reads of a counter from a cache.
 async fn read(ledger: Arc<Ledger>, cacher: Arc<Cacher>) {
     for round in 0.. {
         if ledger.stop.load(Ordering::Acquire) {
@@ -301,7 +301,7 @@ async fn read(ledger: Arc<Ledger>, cacher: Arc<Cacher>) {
     }
 }
 
-/// Follows all writes, and goes on where it was when the watch ends.
+/// Watches all writes; when the watch ends, resumes after the last event.
 async fn watch(
     storage: Arc<dyn Storage>,
     start: Revision,
@@ -320,7 +320,7 @@ async fn watch(
             if last.borrow().is_some_and(|last| reached >= last) {
                 return events;
             }
-            // So that the end is noticed when nothing comes any more.
+            // The timeout is needed to detect the end of the load when no event comes.
             let Ok(batch) = timeout(Duration::from_secs(1), stream.next_batch()).await else { continue };
             let Some(batch) = batch else { break };
             for event in batch {
@@ -352,7 +352,7 @@ impl Ledger {
         lock(&self.violations).push(what);
     }
 
-    /// Counts a failed call, and lets the others have the machine.
+    /// Counts a failed call, and pauses before the next one.
     async fn failed(&self) {
         self.failures.fetch_add(1, Ordering::Relaxed);
         sleep(Duration::from_millis(10)).await;
@@ -368,7 +368,7 @@ fn key(number: usize) -> Key {
     Key::new(format!("{PREFIX}{number}"))
 }
 
-/// The counter's number, its count and who wrote that.
+/// The counter's number, its count and the writer of that count.
 fn parse(key: &Key, value: &[u8]) -> Result<(usize, u64, String), Error> {
     let number = key.as_str().strip_prefix(PREFIX).ok_or("a key of somebody else")?.parse()?;
     let text = std::str::from_utf8(value)?;
@@ -376,10 +376,10 @@ fn parse(key: &Key, value: &[u8]) -> Result<(usize, u64, String), Error> {
     Ok((number, count.parse()?, tag.to_owned()))
 }
 
-/// A cacher of what is below [`PREFIX`], once it is ready.
+/// A ready cacher of the keys below [`PREFIX`].
 ///
 /// # Errors
-/// When it never is.
+/// When it does not become ready.
 pub async fn start_cacher(storage: &Arc<dyn Storage>) -> Result<Arc<Cacher>, Error> {
     let config = CacherConfig::new("counters", PREFIX, Arc::new(Decoder));
     let cacher = Cacher::start(storage.clone(), config, &pintle_supervisor::Supervisor::current());
@@ -387,7 +387,7 @@ pub async fn start_cacher(storage: &Arc<dyn Storage>) -> Result<Arc<Cacher>, Err
     Ok(cacher)
 }
 
-/// Values are objects as they are.
+/// Decodes values, which are complete objects.
 struct Decoder;
 
 impl ObjectDecoder for Decoder {

@@ -1,4 +1,4 @@
-//! A network that can be cut: a proxy on loopback.
+//! Simulates network failures: a proxy on loopback.
 
 use std::{
     io,
@@ -11,22 +11,22 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// What a proxy does.
+/// The behavior of a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Network {
-    /// Passes everything on.
+    /// Forwards all bytes.
     Whole,
-    /// Holds connections open and passes nothing on: packets are lost.
+    /// Keeps connections open and forwards nothing: packets are lost.
     Silent,
-    /// Passes on what clients say, and nothing of the answers.
+    /// Forwards the requests of clients, and no responses.
     Deaf,
-    /// Closes connections, also new ones.
+    /// Closes connections, including new ones.
     Cut,
-    /// Resets connections, also new ones.
+    /// Resets connections, including new ones.
     Reset,
 }
 
-/// A proxy before one port.
+/// A proxy in front of one port.
 pub struct Proxy {
     address: SocketAddr,
     network: watch::Sender<Network>,
@@ -34,10 +34,10 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// A proxy that passes on to a port of this machine.
+    /// A proxy that forwards to a port on loopback.
     ///
     /// # Errors
-    /// When there is no port for it.
+    /// When no port is free.
     pub async fn before(port: u16) -> io::Result<Proxy> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
@@ -51,12 +51,12 @@ impl Proxy {
         Ok(Proxy { address, network, accepting })
     }
 
-    /// Its URL for clients.
+    /// The proxy's URL for clients.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Changes what it does, to open connections, too.
+    /// Changes the behavior, also for open connections.
     pub fn set(&self, network: Network) {
         self.network.send_replace(network);
     }
@@ -72,7 +72,7 @@ impl Drop for Proxy {
 async fn pass(client: TcpStream, port: u16, mut network: watch::Receiver<Network>) {
     let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await else { return };
     for stream in [&client, &server] {
-        // Without it the proxy would be a slower network than loopback is.
+        // With delays the proxy would be slower than loopback.
         let _ = stream.set_nodelay(true);
     }
     {
@@ -94,7 +94,8 @@ async fn pass(client: TcpStream, port: u16, mut network: watch::Receiver<Network
     }
 }
 
-/// One way of a connection, until it ends or is cut. It is held up while the network is one of some.
+/// Copies one direction of a connection until it ends or is cut. Copying pauses while the network is in one of the
+/// states `held_by`.
 async fn copy(
     mut from: tcp::OwnedReadHalf,
     mut to: tcp::OwnedWriteHalf,
@@ -104,11 +105,11 @@ async fn copy(
     let mut buffer = vec![0; 64 << 10];
     loop {
         let length = from.read(&mut buffer).await?;
-        // What was read meanwhile stays here until the network is whole again.
+        // Bytes that were read before the pause are kept until the network is whole again.
         let now = network.wait_for(|network| !held_by.contains(network)).await;
         let now = now.map_or(Network::Cut, |now| *now);
         if now == Network::Reset {
-            // The peer gets a reset instead of an orderly end.
+            // The peer gets a reset instead of a graceful close.
             to.as_ref().set_zero_linger()?;
         }
         if length == 0 || matches!(now, Network::Cut | Network::Reset) {

@@ -11,10 +11,10 @@ use std::{
     time::Duration,
 };
 
-/// How long the client waits for bytes; a test that hangs longer has failed.
+/// The timeout of a read; a test that hangs longer fails.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Where to connect and as whom.
+/// A client of one server: address, trust anchor and credentials.
 #[derive(Clone)]
 pub struct Client {
     address: SocketAddr,
@@ -22,7 +22,7 @@ pub struct Client {
     token: Option<String>,
 }
 
-/// A whole answer.
+/// A complete response.
 #[derive(Debug, Clone)]
 pub struct Response {
     /// The status code.
@@ -47,14 +47,14 @@ impl Response {
     /// The body as JSON.
     ///
     /// # Errors
-    /// When it is none.
+    /// When the body is not JSON.
     pub fn json(&self) -> Result<Value, Error> {
         serde_json::from_slice(&self.body).map_err(|error| format!("{error}: {}", self.text()).into())
     }
 }
 
 impl Client {
-    /// A client that trusts this authority.
+    /// A client that trusts this certificate authority.
     ///
     /// # Errors
     /// When the certificate is malformed.
@@ -71,7 +71,7 @@ impl Client {
         Ok(Client { address, tls: Arc::new(tls), token: None })
     }
 
-    /// The same with another token.
+    /// The same client with another token.
     #[must_use]
     pub fn with_token(&self, token: &str) -> Client {
         Client { token: Some(token.to_owned()), ..self.clone() }
@@ -80,7 +80,7 @@ impl Client {
     /// Opens a connection.
     ///
     /// # Errors
-    /// When there is nobody, or nobody trusted.
+    /// When no server listens, or its certificate is not trusted.
     pub fn connect(&self) -> Result<Connection, Error> {
         let socket = TcpStream::connect(self.address)?;
         socket.set_read_timeout(Some(READ_TIMEOUT))?;
@@ -91,10 +91,10 @@ impl Client {
         Ok(Connection { stream, token: self.token.clone() })
     }
 
-    /// One request on its own connection.
+    /// Sends one request on a connection of its own.
     ///
     /// # Errors
-    /// When there is no whole answer.
+    /// When there is no complete response.
     pub fn request(
         &self,
         method: &str,
@@ -107,34 +107,34 @@ impl Client {
         response.map_err(|error| format!("{method} {path}: {}", in_words(&error)).into())
     }
 
-    /// A GET.
+    /// Sends a GET.
     ///
     /// # Errors
-    /// When there is no whole answer.
+    /// When there is no complete response.
     pub fn get(&self, path: &str) -> Result<Response, Error> {
         self.request("GET", path, &[], b"")
     }
 
-    /// A POST of JSON.
+    /// Sends a POST of JSON.
     ///
     /// # Errors
-    /// When there is no whole answer.
+    /// When there is no complete response.
     pub fn post(&self, path: &str, body: &Value) -> Result<Response, Error> {
         self.request("POST", path, &[("content-type", "application/json")], body.to_string().as_bytes())
     }
 
-    /// A DELETE.
+    /// Sends a DELETE.
     ///
     /// # Errors
-    /// When there is no whole answer.
+    /// When there is no complete response.
     pub fn delete(&self, path: &str) -> Result<Response, Error> {
         self.request("DELETE", path, &[], b"")
     }
 
-    /// Starts a watch (or any answer without an end) and gives its lines.
+    /// Starts a watch (or any other endless response) and returns its lines.
     ///
     /// # Errors
-    /// When the answer is not 200.
+    /// When the status is not 200.
     pub fn lines(&self, path: &str) -> Result<Lines, Error> {
         let mut connection = self.connect()?;
         connection.send("GET", path, &[], b"")?;
@@ -147,7 +147,7 @@ impl Client {
     }
 }
 
-/// What went wrong. A read that took too long says no more by itself than that it would have to wait.
+/// The text of an error. The error of a timed-out read says by itself only that it would block.
 fn in_words(error: &Error) -> String {
     match error.downcast_ref::<io::Error>().map(io::Error::kind) {
         Some(io::ErrorKind::WouldBlock) => format!("nothing came for {READ_TIMEOUT:?}"),
@@ -155,17 +155,17 @@ fn in_words(error: &Error) -> String {
     }
 }
 
-/// One connection; requests follow one another.
+/// One connection, for one request at a time.
 pub struct Connection {
     stream: BufReader<StreamOwned<ClientConnection, TcpStream>>,
     token: Option<String>,
 }
 
 impl Connection {
-    /// A request and its answer.
+    /// Sends a request and reads its response.
     ///
     /// # Errors
-    /// When there is no whole answer.
+    /// When there is no complete response.
     pub fn request(
         &mut self,
         method: &str,
@@ -174,7 +174,7 @@ impl Connection {
         body: &[u8],
     ) -> Result<Response, Error> {
         let sent = self.send(method, path, headers, body);
-        // A server that refuses a body may answer and close before it has read all of it: the answer counts.
+        // A server that refuses a body may respond and close before it has read all of it: the response counts.
         let (status, headers) = self.head().map_err(|error| sent.err().unwrap_or(error))?;
         let body = self.body(&headers)?;
         Ok(Response { status, headers, body })
@@ -183,7 +183,7 @@ impl Connection {
     /// Sends a request.
     ///
     /// # Errors
-    /// When the connection is gone.
+    /// When the connection is closed.
     pub fn send(
         &mut self,
         method: &str,
@@ -207,10 +207,10 @@ impl Connection {
         self.write(body)
     }
 
-    /// Sends bytes as they are.
+    /// Sends raw bytes.
     ///
     /// # Errors
-    /// When the connection is gone.
+    /// When the connection is closed.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
         let stream = self.stream.get_mut();
         stream.write_all(bytes)?;
@@ -218,10 +218,10 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads the status and headers of the next answer.
+    /// Reads the status and headers of the next response.
     ///
     /// # Errors
-    /// When it is cut off or malformed.
+    /// When the head is incomplete or malformed.
     pub fn head(&mut self) -> Result<(u16, Vec<(String, String)>), Error> {
         let status_line = self.line()?;
         let status = status_line.split(' ').nth(1).ok_or("no status")?.parse()?;
@@ -239,7 +239,7 @@ impl Connection {
     /// Reads the body that follows these headers.
     ///
     /// # Errors
-    /// When it is cut off.
+    /// When the body is incomplete.
     pub fn body(&mut self, headers: &[(String, String)]) -> Result<Vec<u8>, Error> {
         let header = |name: &str| headers.iter().find(|(key, _)| key == name).map(|(_, value)| value);
         let mut body = Vec::new();
@@ -262,7 +262,7 @@ impl Connection {
         Ok(line.trim_end().to_owned())
     }
 
-    /// The next chunk; `None` is the proper end.
+    /// The next chunk; `None` at the end of the body.
     fn chunk(&mut self) -> Result<Option<Vec<u8>>, Error> {
         let size = self.line()?;
         let size = usize::from_str_radix(size.split(';').next().unwrap_or_default(), 16)?;
@@ -273,7 +273,7 @@ impl Connection {
     }
 }
 
-/// The lines of a chunked answer as they come.
+/// The lines of a chunked response as they arrive.
 pub struct Lines {
     connection: Connection,
     path: String,
@@ -282,10 +282,10 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// The next line as JSON; `None` when the server ended the answer properly.
+    /// The next line as JSON; `None` when the server has completed the response.
     ///
     /// # Errors
-    /// When the connection was cut, or a line is no JSON.
+    /// When the connection was closed early, or a line is not JSON.
     pub fn next_json(&mut self) -> Result<Option<Value>, Error> {
         loop {
             if let Some(end) = self.pending.iter().position(|&byte| byte == b'\n') {

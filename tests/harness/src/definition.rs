@@ -1,9 +1,9 @@
-//! Custom resource definitions of the size that those of real projects have, as many as one wants.
+//! Generates any number of custom resource definitions as large as those of real projects.
 
 use serde_json::{Map, Value, json};
 
-/// A definition of about 24 KB: 300 fields in objects, lists and maps, four levels deep. Each index makes another kind; twenty
-/// kinds share a group.
+/// A definition of about 24 KB: 300 fields in objects, lists and maps, four levels deep. Each index has a kind of its
+/// own; twenty kinds share a group.
 pub fn definition(index: usize) -> Value {
     let group = group_of(index);
     json!({
@@ -34,7 +34,7 @@ pub fn path_of(index: usize) -> String {
     format!("/apis/{}/v1/{}", group_of(index), plural_of(index))
 }
 
-/// The group of that kind.
+/// The group of the kind that [`definition`] defines.
 pub fn group_of(index: usize) -> String {
     format!("group{}.example.com", index / 20)
 }

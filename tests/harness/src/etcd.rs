@@ -1,7 +1,7 @@
-//! A cluster of etcd servers on loopback.
+//! Runs a cluster of etcd servers on loopback.
 //!
-//! Every server syncs its writes as in earnest. Its files are below a temporary directory, its ports are free ones; it
-//! is killed when the cluster is dropped.
+//! Every server syncs its writes, as in production. Its files are below a temporary directory, and its ports are free
+//! ones. It is killed when the cluster is dropped.
 
 use crate::{Error, Member, etcd_member::Setup, wait_for};
 use rcgen::{
@@ -17,22 +17,22 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// How long a cluster may take to become ready, or to elect a leader.
+/// The timeout of a start, and of the election of a leader.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A port may be taken by somebody else between finding it free and using it.
+/// The number of attempts to start: another process may take a port between the search and its use.
 const ATTEMPTS: usize = 3;
 
-/// How a cluster is started.
+/// The configuration of a cluster.
 #[derive(Debug, Clone)]
 pub struct EtcdConfig {
     /// The `etcd` binary.
     pub binary: PathBuf,
-    /// How many members it has.
+    /// The number of members.
     pub members: usize,
     /// Whether clients need a certificate.
     pub tls: bool,
-    /// Flags beside those that the harness needs.
+    /// Flags in addition to those of the harness.
     pub flags: Vec<String>,
 }
 
@@ -42,38 +42,38 @@ impl EtcdConfig {
         EtcdConfig { binary: binary.into(), members: 1, tls: false, flags: Vec::new() }
     }
 
-    /// One member of the etcd that the tests are usually run with (3.5).
+    /// One member of the etcd that most tests use (3.5).
     ///
     /// # Errors
-    /// When `PINTLE_ETCD` does not name it.
+    /// When `PINTLE_ETCD` is not set.
     pub fn current() -> Result<EtcdConfig, Error> {
         binary("PINTLE_ETCD").map(EtcdConfig::new)
     }
 
-    /// One member of an older etcd (3.4). Tests that need it have `old_etcd` in their name, by which they are skipped
-    /// where it cannot be installed.
+    /// One member of an older etcd (3.4). Tests that need it have `old_etcd` in their name, so that they can be skipped
+    /// where it is not installed.
     ///
     /// # Errors
-    /// When `PINTLE_OLD_ETCD` does not name it.
+    /// When `PINTLE_OLD_ETCD` is not set.
     pub fn old() -> Result<EtcdConfig, Error> {
         binary("PINTLE_OLD_ETCD").map(EtcdConfig::new)
     }
 
-    /// With so many members.
+    /// Sets the number of members.
     #[must_use]
     pub fn with_members(mut self, members: usize) -> EtcdConfig {
         self.members = members;
         self
     }
 
-    /// With certificates, which clients need, too.
+    /// Enables TLS, with client certificates.
     #[must_use]
     pub fn with_tls(mut self) -> EtcdConfig {
         self.tls = true;
         self
     }
 
-    /// With one more flag.
+    /// Adds a flag.
     #[must_use]
     pub fn flag(mut self, flag: impl Into<String>) -> EtcdConfig {
         self.flags.push(flag.into());
@@ -88,14 +88,14 @@ fn binary(variable: &str) -> Result<PathBuf, Error> {
     Ok(path.into())
 }
 
-/// The files a client needs where [`EtcdConfig::tls`] is set.
+/// The files of a client of a cluster with [`EtcdConfig::tls`].
 #[derive(Debug, Clone)]
 pub struct EtcdTls {
-    /// The authority of the servers' certificates.
+    /// The trust anchor of the servers' certificates.
     pub ca_file: PathBuf,
     /// A client's certificate.
     pub cert_file: PathBuf,
-    /// Its key.
+    /// The private key of the client's certificate.
     pub key_file: PathBuf,
 }
 
@@ -103,12 +103,12 @@ pub struct EtcdTls {
 pub struct Etcd {
     members: Vec<Member>,
     tls: Option<EtcdTls>,
-    // Dropped after the members, who are killed first.
+    // Dropped after the members, which are killed first.
     _directory: TempDir,
 }
 
 impl Etcd {
-    /// Starts a cluster of the usual etcd and waits until it serves.
+    /// Starts a cluster of [`EtcdConfig::current`] and waits until it serves.
     ///
     /// # Errors
     /// When it does not start; the message ends with a member's log.
@@ -135,7 +135,7 @@ impl Etcd {
     fn launch_once(config: &EtcdConfig) -> Result<Etcd, Error> {
         let directory = TempDir::with_prefix("pintle-etcd-")?;
         let files = config.tls.then(|| certificates(directory.path())).transpose()?;
-        // All are held until all are found, so that no port is found twice.
+        // All ports are held until all are found, so that none is found twice.
         let held: Vec<TcpListener> = (0..config.members * 3)
             .map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))
             .collect::<Result<_, _>>()?;
@@ -170,10 +170,10 @@ impl Etcd {
         Ok(etcd)
     }
 
-    /// Waits until every member that runs serves.
+    /// Waits until every running member serves.
     ///
     /// # Errors
-    /// When one does not, with its log.
+    /// When a member does not; the message has its log.
     pub fn wait_ready(&mut self) -> Result<(), Error> {
         for member in self.members.iter_mut().filter(|member| member.is_started()) {
             member.wait_ready(PATIENCE)?;
@@ -181,12 +181,12 @@ impl Etcd {
         Ok(())
     }
 
-    /// What `--etcd-servers` takes: the client URLs of all members.
+    /// The value of `--etcd-servers`: the client URLs of all members.
     pub fn urls(&self) -> String {
         self.members.iter().map(Member::url).collect::<Vec<_>>().join(",")
     }
 
-    /// How many members there are, running or not.
+    /// The number of members, running or not.
     pub fn members(&self) -> usize {
         self.members.len()
     }
@@ -194,7 +194,7 @@ impl Etcd {
     /// One of the members.
     ///
     /// # Errors
-    /// When there are not so many.
+    /// When there is no member with this number.
     pub fn member(&self, number: usize) -> Result<&Member, Error> {
         self.members.get(number).ok_or_else(|| format!("there is no member {number}").into())
     }
@@ -202,15 +202,15 @@ impl Etcd {
     /// One of the members, to be killed or paused.
     ///
     /// # Errors
-    /// When there are not so many.
+    /// When there is no member with this number.
     pub fn member_mut(&mut self, number: usize) -> Result<&mut Member, Error> {
         self.members.get_mut(number).ok_or_else(|| format!("there is no member {number}").into())
     }
 
-    /// The member that leads, once those that run agree on one of themselves.
+    /// The leader, once the running members agree on one of them.
     ///
     /// # Errors
-    /// When they do not.
+    /// When they do not agree in time.
     pub fn leader(&self) -> Result<usize, Error> {
         wait_for("a leader", PATIENCE, || {
             let running = self.members.iter().enumerate().filter(|(_, member)| member.is_started());
@@ -228,10 +228,10 @@ impl Etcd {
         })
     }
 
-    /// Makes a member the leader, in order.
+    /// Transfers the leadership to a member.
     ///
     /// # Errors
-    /// When the leader does not hand over.
+    /// When the leader does not transfer it.
     pub fn move_leader(&self, to: usize) -> Result<(), Error> {
         let leader = self.leader()?;
         if leader == to {
@@ -243,7 +243,7 @@ impl Etcd {
         Ok(())
     }
 
-    /// The files a client needs, where certificates are asked for.
+    /// The files of a client, in a cluster with TLS.
     pub fn tls(&self) -> Option<&EtcdTls> {
         self.tls.as_ref()
     }
@@ -278,7 +278,7 @@ fn certificates(directory: &Path) -> Result<Certificates, Error> {
         [("cert-file", "server.crt"), ("key-file", "server.key"), ("trusted-ca-file", "ca.crt")]
             .map(|(flag, file)| format!("--{flag}={}", path(file).display()))
             .into_iter()
-            // The gateway would be one more client in need of a certificate.
+            // The gateway would be one more client that needs a certificate.
             .chain(["--client-cert-auth".to_owned(), "--enable-grpc-gateway=false".to_owned()])
             .collect();
     let client =

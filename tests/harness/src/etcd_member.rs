@@ -1,4 +1,4 @@
-//! One etcd server as a child process.
+//! Runs one etcd server as a child process.
 
 use crate::{Error, wait_for};
 use serde_json::{Value, json};
@@ -11,14 +11,14 @@ use std::{
     time::Duration,
 };
 
-/// How long an etcd may take to answer a single request of the harness.
+/// The timeout of a single request of the harness.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// Where its files are below its directory, and where a copy of them is kept.
+/// The folder of a member's files below its directory, and that of their copy.
 const DATA: &str = "data";
 const KEPT_DATA: &str = "kept";
 
-/// How a member is started, each time.
+/// The configuration of each start of a member.
 pub(crate) struct Setup {
     pub(crate) binary: PathBuf,
     pub(crate) name: String,
@@ -33,7 +33,7 @@ pub(crate) struct Setup {
 /// A member of an [`Etcd`](crate::Etcd) cluster.
 pub struct Member {
     setup: Setup,
-    /// `None` while it is killed.
+    /// `None` while the member is killed.
     child: Option<Child>,
 }
 
@@ -45,7 +45,7 @@ impl Member {
         Ok(member)
     }
 
-    /// Starts a member that was killed, on the files it left. It need not be ready yet when this returns.
+    /// Starts a killed member on its files. It may not be ready yet when this returns.
     ///
     /// # Errors
     /// When the program cannot be started.
@@ -73,11 +73,11 @@ impl Member {
         Ok(())
     }
 
-    /// Ends the member in order: it has written everything that it acknowledged, which one that is alone and is killed may
-    /// not have before etcd 3.5.5 (<https://github.com/etcd-io/etcd/issues/14370>). It can be restarted.
+    /// Stops the member gracefully, so that every acknowledged write is on disk. Before etcd 3.5.5, killing the only
+    /// member of a cluster may lose some (<https://github.com/etcd-io/etcd/issues/14370>). The member can be restarted.
     ///
     /// # Errors
-    /// When it does not end.
+    /// When the member does not stop.
     pub fn stop(&mut self) -> Result<(), Error> {
         self.signal("-TERM")?;
         if let Some(mut child) = self.child.take() {
@@ -86,7 +86,7 @@ impl Member {
         Ok(())
     }
 
-    /// Ends the member with no chance to finish anything, as a crash does. It can be restarted.
+    /// Kills the member, as a crash does. It can be restarted.
     ///
     /// # Errors
     /// When the process cannot be killed.
@@ -98,26 +98,26 @@ impl Member {
         Ok(())
     }
 
-    /// Keeps a copy of the files of a member that was killed.
+    /// Copies the files of a killed member.
     ///
     /// # Errors
-    /// When they cannot be copied.
+    /// When the files cannot be copied.
     pub fn keep_data(&self) -> Result<(), Error> {
         let (data, kept) = (self.setup.directory.join(DATA), self.setup.directory.join(KEPT_DATA));
         run("cp", &[Path::new("-r"), &data, &kept])
     }
 
-    /// Puts the copy of [`Member::keep_data`] in place of the files of a member that was killed.
+    /// Replaces the files of a killed member by the copy of [`Member::keep_data`].
     ///
     /// # Errors
-    /// When there is none.
+    /// When there is no copy.
     pub fn restore_data(&self) -> Result<(), Error> {
         let (data, kept) = (self.setup.directory.join(DATA), self.setup.directory.join(KEPT_DATA));
         fs::remove_dir_all(&data)?;
         Ok(fs::rename(kept, data)?)
     }
 
-    /// Stops the process where it is: it holds its connections and answers nobody.
+    /// Suspends the process: it keeps its connections and sends no responses.
     ///
     /// # Errors
     /// When the signal cannot be sent.
@@ -125,7 +125,7 @@ impl Member {
         self.signal("-STOP")
     }
 
-    /// Lets a paused process go on.
+    /// Resumes a paused process.
     ///
     /// # Errors
     /// When the signal cannot be sent.
@@ -138,35 +138,35 @@ impl Member {
         run("kill", &[Path::new(signal), Path::new(&child.id().to_string())])
     }
 
-    /// Its client URL.
+    /// The client URL.
     pub fn url(&self) -> String {
         let scheme = if self.setup.tls { "https" } else { "http" };
         format!("{scheme}://127.0.0.1:{}", self.setup.client)
     }
 
-    /// The port of its client URL.
+    /// The port of the client URL.
     pub fn port(&self) -> u16 {
         self.setup.client
     }
 
-    /// The process, while it runs.
+    /// The process id, while the member runs.
     pub fn pid(&self) -> Option<u32> {
         self.child.as_ref().map(Child::id)
     }
 
-    /// What the server wrote, of all its lives.
+    /// The log of the server, over all restarts.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When the log cannot be read.
     pub fn log(&self) -> Result<String, Error> {
         Ok(fs::read_to_string(self.log_path())?)
     }
 
-    /// Calls etcd's API by its JSON gateway, such as `/v3/kv/range`: by another way than the engine under test. Keys
+    /// Calls etcd's API through its JSON gateway, such as `/v3/kv/range`, independently of the engine under test. Keys
     /// and values are in base64, numbers in strings.
     ///
     /// # Errors
-    /// When it is not answered, or with an error; and where certificates are asked for, since there the gateway is off.
+    /// When there is no response, or an error; and in a cluster with TLS, where the gateway is disabled.
     pub fn call(&self, path: &str, body: &Value) -> Result<Value, Error> {
         let (status, answer) = request(self.setup.client, "POST", path, &body.to_string())?;
         if status != 200 {
@@ -175,7 +175,7 @@ impl Member {
         Ok(serde_json::from_str(&answer)?)
     }
 
-    /// What the member says of itself and of the cluster's leader.
+    /// The member's status, with the id of the cluster's leader.
     ///
     /// # Errors
     /// As [`Member::call`].
@@ -211,7 +211,7 @@ impl Member {
 
 impl Drop for Member {
     fn drop(&mut self) {
-        // It may have ended already, which is no error here.
+        // The process may have ended already, which is no error here.
         let _ = self.kill();
     }
 }
@@ -221,7 +221,7 @@ fn run(program: &str, arguments: &[&Path]) -> Result<(), Error> {
     if status.success() { Ok(()) } else { Err(format!("{program} {arguments:?} failed").into()) }
 }
 
-/// One request on a connection of its own: status and body.
+/// Sends one request on a connection of its own; returns status and body.
 fn request(port: u16, method: &str, path: &str, body: &str) -> Result<(u16, String), Error> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
     stream.set_read_timeout(Some(ANSWER))?;

@@ -1,11 +1,11 @@
-//! A real server, started for a test or a measurement, and a plain HTTPS client for it.
+//! Starts real servers for tests and measurements, with a plain HTTPS client.
 //!
 //! The server is the `pintle` binary as a child process with a fresh data directory, a free port and a static token
-//! file. The client is blocking and knows nothing of Kubernetes, so that a test decides about every byte it sends.
+//! file. The client is blocking and independent of Kubernetes, so that a test controls every byte that it sends.
 //!
-//! [`Etcd`] is a cluster of real etcd servers, for the tests of the engine that keeps its data there.
+//! [`Etcd`] is a cluster of real etcd servers, for the tests of the etcd engine.
 //!
-//! Nothing here sleeps for a result: [`wait_for`] asks again until a condition holds or the time is up.
+//! The harness never sleeps for a fixed time: [`wait_for`] polls until a condition holds or the timeout has passed.
 
 mod client;
 pub mod definition;
@@ -20,5 +20,5 @@ pub use etcd_member::Member;
 pub use server::{Config, MASTER_TOKEN, OTHER_TOKEN, Server};
 pub use wait::wait_for;
 
-/// What goes wrong in a harness, as text for the one who reads the test's output.
+/// An error of the harness, a text for the test's output.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;

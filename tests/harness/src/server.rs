@@ -1,4 +1,4 @@
-//! The server as a child process.
+//! Runs the server as a child process.
 
 use crate::{Client, Error, wait_for};
 use std::{
@@ -16,25 +16,25 @@ pub const MASTER_TOKEN: &str = "master-token-that-no-log-may-show";
 /// The token of a user without groups.
 pub const OTHER_TOKEN: &str = "other-token-that-no-log-may-show";
 
-/// How long a server may take to become ready, and to end: generous, since debug builds on a busy machine are slow.
+/// The timeout of a start and of a shutdown: long, since debug builds on a busy machine are slow.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How a server is started.
+/// The configuration of a server.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// The `pintle` binary.
     pub binary: PathBuf,
-    /// Flags beside those that the harness needs.
+    /// Flags in addition to those of the harness.
     pub flags: Vec<String>,
 }
 
 impl Config {
-    /// The binary with no further flags.
+    /// The binary without further flags.
     pub fn new(binary: impl Into<PathBuf>) -> Config {
         Config { binary: binary.into(), flags: Vec::new() }
     }
 
-    /// With one more flag.
+    /// Adds a flag.
     #[must_use]
     pub fn flag(mut self, flag: impl Into<String>) -> Config {
         self.flags.push(flag.into());
@@ -66,7 +66,7 @@ impl Server {
         Ok(Server { config, directory, child, address, ready_after })
     }
 
-    /// Starts the server again on the same directory; it must have ended.
+    /// Starts the server again on the same directory. Its process must have ended.
     ///
     /// # Errors
     /// When it does not start.
@@ -75,12 +75,12 @@ impl Server {
         Ok(())
     }
 
-    /// How long it took from starting the process to `/readyz` answering `ok`.
+    /// The time from the start of the process until `/readyz` answered `ok`.
     pub fn ready_after(&self) -> Duration {
         self.ready_after
     }
 
-    /// Where it listens.
+    /// The listening address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -90,12 +90,12 @@ impl Server {
         format!("https://{}", self.address)
     }
 
-    /// The process.
+    /// The process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// The directory for whatever the test needs; the server's own is below it.
+    /// A directory for the test's files; the server's own directory is below it.
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
@@ -105,12 +105,12 @@ impl Server {
         self.directory.path().join("data/admin.kubeconfig")
     }
 
-    /// The certificate of the server's own authority.
+    /// The certificate of the server's own certificate authority.
     pub fn ca_file(&self) -> PathBuf {
         self.directory.path().join("data/certs/ca.crt")
     }
 
-    /// What the server wrote to standard output and error, of all its lives.
+    /// The server's standard output and error, over all restarts.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -118,10 +118,10 @@ impl Server {
         Ok(fs::read_to_string(self.directory.path().join("log"))?)
     }
 
-    /// A client with the master's token.
+    /// A client with [`MASTER_TOKEN`].
     ///
     /// # Errors
-    /// When the server's authority cannot be read.
+    /// When the certificate of the server's authority cannot be read.
     pub fn client(&self) -> Result<Client, Error> {
         Ok(self.anonymous_client()?.with_token(MASTER_TOKEN))
     }
@@ -129,22 +129,22 @@ impl Server {
     /// A client without credentials.
     ///
     /// # Errors
-    /// When the server's authority cannot be read.
+    /// When the certificate of the server's authority cannot be read.
     pub fn anonymous_client(&self) -> Result<Client, Error> {
         Client::new(self.address, &fs::read(self.ca_file())?)
     }
 
-    /// Asks the server to end, as a service manager does.
+    /// Sends SIGTERM to the server, as a service manager does.
     ///
     /// # Errors
     /// When the signal cannot be sent.
     pub fn terminate(&self) -> Result<(), Error> {
-        // The standard library sends SIGKILL only, and a dependency for one call is dear.
+        // The standard library sends SIGKILL only, and one call does not justify a dependency.
         let status = Command::new("kill").args(["-TERM", &self.pid().to_string()]).status()?;
         if status.success() { Ok(()) } else { Err("kill -TERM failed".into()) }
     }
 
-    /// Ends the server with no chance to finish anything, as a crash does.
+    /// Kills the server, as a crash does.
     ///
     /// # Errors
     /// When the process cannot be killed.
@@ -154,45 +154,45 @@ impl Server {
         Ok(())
     }
 
-    /// Waits until the process ended by itself.
+    /// Waits until the process has ended by itself.
     ///
     /// # Errors
-    /// When it does not.
+    /// When it does not end in time.
     pub fn wait_for_end(&mut self) -> Result<ExitStatus, Error> {
         wait_for("the server's end", PATIENCE, || self.child.try_wait().ok().flatten())
     }
 
-    /// Whether the process is still there.
+    /// Whether the process is running.
     pub fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// How long the process has computed, on all cores together, in hundredths of a second.
+    /// The CPU time of the process on all cores, with the precision of the kernel: hundredths of a second.
     ///
     /// # Errors
-    /// When the kernel does not tell.
+    /// When `/proc` cannot be read.
     pub fn cpu_time(&self) -> Result<Duration, Error> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid()))?;
-        // The name in parentheses may hold anything; the times are the 14th and 15th of the fields.
+        // The name in parentheses may have any characters; the times are the 14th and 15th of the fields.
         let fields = stat.rsplit_once(") ").ok_or("no name")?.1.split(' ').skip(11).take(2);
         let ticks: Result<Vec<u64>, _> = fields.map(str::parse).collect();
         Ok(Duration::from_millis(10 * ticks?.iter().sum::<u64>()))
     }
 
-    /// Lets the kernel count the process's peak memory (`VmHWM`) from now on.
+    /// Resets the kernel's record of the process's peak memory (`VmHWM`).
     ///
     /// # Errors
-    /// When the kernel does not let us.
+    /// When the kernel does not permit it.
     pub fn reset_peak_memory(&self) -> Result<(), Error> {
-        /// The value for it in proc(5).
+        /// The value that resets the peak, see proc(5).
         const PEAK: &str = "5";
         Ok(fs::write(format!("/proc/{}/clear_refs", self.pid()), PEAK)?)
     }
 
-    /// A number of kilobytes out of `/proc/PID/status`, such as `VmRSS`.
+    /// A number of kilobytes in `/proc/PID/status`, such as `VmRSS`.
     ///
     /// # Errors
-    /// When the kernel does not tell.
+    /// When `/proc` cannot be read.
     pub fn memory_kb(&self, name: &str) -> Result<u64, Error> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid()))?;
         let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
@@ -203,7 +203,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended already, which is no error here.
+        // The process may have ended already, which is no error here.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -250,13 +250,13 @@ fn ready(child: &mut Child, directory: &Path, log: &Path, skip: usize) -> Result
     Ok(address)
 }
 
-/// The port out of the line that tells the address.
+/// The port in the log line with the listening address.
 fn listening(log: &Path, skip: usize) -> Option<u16> {
     let text = fs::read(log).ok()?;
     let lines = BufReader::new(text.get(skip..)?).lines();
     lines.map_while(Result::ok).find_map(|line| {
         let (_, rest) = line.split_once("serving")?;
-        // Colours are left out when the log is no terminal; the address is the line's last word all the same.
+        // The address is the last word of the line, with or without terminal colors.
         let digits = rest.trim_end().rsplit(':').next()?;
         digits.parse().ok()
     })

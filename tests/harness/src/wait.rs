@@ -1,4 +1,4 @@
-//! Waiting for a condition.
+//! Waits for a condition.
 
 use crate::Error;
 use std::{
@@ -6,13 +6,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long between two questions: short, since most conditions hold at the first or second one.
+/// The pause between two checks: short, since most conditions hold at the first or second check.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Asks until there is an answer.
+/// Checks a condition until it returns a value.
 ///
 /// # Errors
-/// When there is none in time, naming what was waited for.
+/// When the condition returns no value in time; the message is `what`.
 pub fn wait_for<T>(what: &str, time: Duration, mut condition: impl FnMut() -> Option<T>) -> Result<T, Error> {
     let end = Instant::now() + time;
     loop {

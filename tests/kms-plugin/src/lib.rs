@@ -1,8 +1,8 @@
-//! A key service of Kubernetes' KMS v2 for tests: gRPC on a Unix socket
+//! Implements a KMS v2 plugin for tests: gRPC on a Unix socket
 //! (<https://kubernetes.io/docs/tasks/administer-cluster/kms-provider/>).
 //!
-//! It "encrypts" by writing `sealed:` before the plaintext, so that a test can make ciphertexts of its own. Its messages
-//! are declared anew here, so that a mistake in the server's is not made twice.
+//! It "encrypts" by writing `sealed:` before the plaintext, so that a test can create ciphertexts. It declares its own
+//! messages, so that an error in the server's messages is detected.
 
 mod messages;
 
@@ -30,35 +30,35 @@ use tonic_prost::ProstCodec;
 
 const SEAL: &[u8] = b"sealed:";
 
-/// A service that runs until it is dropped.
+/// A plugin that runs until it is dropped.
 pub struct KmsPlugin {
     path: PathBuf,
     state: Arc<Mutex<State>>,
     task: JoinHandle<()>,
 }
 
-/// How the service behaves, and what it was asked.
+/// The behavior of the plugin, and its counts of calls.
 #[derive(Debug, Clone)]
 pub struct State {
-    /// The key that it encrypts by.
+    /// The id of the key that encrypts.
     pub key_id: String,
-    /// Keys that it does not know any more.
+    /// The ids of keys that are no longer available.
     pub forgotten: Vec<String>,
-    /// What it says its version is.
+    /// The `version` of its status.
     pub version: String,
-    /// What it says of its health.
+    /// The `healthz` of its status.
     pub healthz: String,
-    /// What it wants to have back when it decrypts.
+    /// The annotations of a ciphertext, which a request to decrypt has to repeat.
     pub annotations: BTreeMap<String, Vec<u8>>,
-    /// What it answers to every call instead of doing it.
+    /// The error that every call returns, if set.
     pub failure: Option<(Code, String)>,
-    /// How long it takes to answer.
+    /// The delay of each response.
     pub delay: Duration,
-    /// How often it was asked how it is.
+    /// The number of status calls.
     pub statuses: usize,
-    /// How often it was asked to encrypt.
+    /// The number of encrypt calls.
     pub encryptions: usize,
-    /// How often it was asked to decrypt.
+    /// The number of decrypt calls.
     pub decryptions: usize,
 }
 
@@ -80,7 +80,7 @@ impl Default for State {
 }
 
 impl KmsPlugin {
-    /// A service on a new socket, on the current runtime.
+    /// Starts a plugin on a new socket, on the current runtime.
     ///
     /// # Errors
     /// When the socket cannot be listened on.
@@ -88,7 +88,7 @@ impl KmsPlugin {
         KmsPlugin::start_with(path, State::default())
     }
 
-    /// A service that goes on from where another one was.
+    /// Starts a plugin with the state of an earlier one.
     ///
     /// # Errors
     /// When the socket cannot be listened on.
@@ -99,15 +99,15 @@ impl KmsPlugin {
         Ok(KmsPlugin { path: path.to_owned(), state, task })
     }
 
-    /// How it behaves, to look at or to change.
+    /// The state, to read or change.
     pub fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock()
     }
 
-    /// Ends it with all its connections, and returns how it was.
+    /// Stops the plugin and its connections, and returns its state.
     pub async fn stop(mut self) -> State {
         self.task.abort();
-        // It was ended just now, which is what is waited for.
+        // The task was aborted above; its error is expected.
         let _ = (&mut self.task).await;
         self.state.lock().clone()
     }
@@ -116,7 +116,7 @@ impl KmsPlugin {
 impl Drop for KmsPlugin {
     fn drop(&mut self) {
         self.task.abort();
-        // A socket that nobody listens on is in nobody's way but the next one's.
+        // A stale socket would prevent the next start.
         let _ = std::fs::remove_file(&self.path);
     }
 }
@@ -135,7 +135,7 @@ async fn serve(stream: UnixStream, state: Arc<Mutex<State>>) {
     });
     let connection =
         http2::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service);
-    // A client that goes away is no failure.
+    // A client that disconnects is no failure.
     let _ = connection.await;
 }
 

@@ -1,4 +1,4 @@
-//! The messages of `v2.KeyManagementService`.
+//! Declares the messages of `v2.KeyManagementService`.
 
 use prost::Message;
 use std::collections::BTreeMap;

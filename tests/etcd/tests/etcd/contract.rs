@@ -1,4 +1,4 @@
-//! The contract that every engine keeps.
+//! Runs the contract of storage engines on etcd.
 
 use pintle_etcd_tests::check_contract;
 use pintle_harness::{Error, Etcd, EtcdConfig};

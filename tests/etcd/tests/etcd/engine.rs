@@ -1,4 +1,5 @@
-//! What is particular to etcd: certificates, clusters, leases, compaction among servers, keys of others.
+//! Tests the behavior that is particular to etcd: certificates, clusters, leases, compaction by several servers, and
+//! keys of other programs.
 
 use pintle_etcd_tests::{options, put, read};
 use pintle_harness::{Error, Etcd, EtcdConfig};
@@ -28,7 +29,7 @@ async fn certificates_are_shown_and_checked() -> Result<(), Error> {
     assert_eq!(storage.get(&key).await?.revision, created);
 
     let patience = Duration::from_millis(500);
-    // Its own certificate is no authority for the server's.
+    // The client's own certificate is no trust anchor of the server's.
     let wrong_authority =
         EtcdOptions { ca_file: right.cert_file.clone(), open_patience: patience, ..right.clone() };
     let no_certificate =
@@ -58,7 +59,7 @@ async fn a_cluster_that_does_not_answer_is_told_at_once() -> Result<(), Error> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_of_another_cluster_is_never_asked() -> Result<(), Error> {
     let mut ours = Etcd::start(1)?;
-    // Two clusters of one member with the same name and peer address would be one to etcd.
+    // To etcd, two clusters of one member with the same name and peer address would be the same cluster.
     let others = Etcd::launch(EtcdConfig::current()?.flag("--initial-cluster-token=other"))?;
     let urls = [ours.urls(), others.urls()];
     let storage = EtcdStorage::open(EtcdOptions::new(urls, "/registry/")).await?;
@@ -88,7 +89,7 @@ async fn keys_with_one_time_to_live_share_a_lease() -> Result<(), Error> {
     let granted = etcd.member(0)?.call("/v3/lease/timetolive", &json!({"ID": lease["ID"]}))?;
     assert_eq!(granted["grantedTTL"], "3660", "an hour, and a minute in which it is used again: {granted}");
 
-    // Somebody takes it away: the keys go, and the next one gets another.
+    // Another program revokes the lease: its keys are deleted, and the next key gets a new lease.
     etcd.member(0)?.call("/v3/lease/revoke", &json!({"ID": lease["ID"]}))?;
     storage.create(&Key::new("/registry/events/later"), "1".into(), hour).await?;
     let left = storage.get_list(list("/registry/events/")).await?;
@@ -124,7 +125,7 @@ async fn servers_that_share_a_cluster_take_turns_in_compacting() -> Result<(), E
     }
     let learned = b.compact_periodically(lost).await?;
     assert_eq!(learned.number, 2);
-    // The first one is gone; the second goes on from what it has seen.
+    // The first server is gone; the second continues from the revision that it has seen.
     let third = b.compact_periodically(learned).await?;
     assert_eq!(third.number, 3);
     assert_eq!(read(&etcd, "compact_rev_key")?, Some((learned.revision.to_string(), 3)));
@@ -185,8 +186,8 @@ async fn history_from_before_the_engine_comes_from_etcd() -> Result<(), Error> {
     Ok(())
 }
 
-/// With a server whose progress responses are believed, the engine watches its prefix only, and learns of the writes of
-/// others by progress.
+/// With a member whose progress responses can be trusted, the engine watches its prefix only, and progress covers the
+/// writes to other keys.
 #[tokio::test]
 async fn progress_is_asked_of_servers_that_can_be_trusted() -> Result<(), Error> {
     let etcd = Etcd::start(1)?;
@@ -200,7 +201,7 @@ async fn progress_is_asked_of_servers_that_can_be_trusted() -> Result<(), Error>
     assert_eq!(next(&mut live).await?, [StorageEvent::Progress(others)]);
     assert_eq!(storage.current_revision().await?, others);
 
-    // History that has no event of the prefix in it ends by progress, too.
+    // A watch of history without events of the prefix also ends by progress.
     let ours = storage.create(&Key::new("/registry/a"), "1".into(), None).await?;
     let trusting = EtcdOptions { trust_progress: true, ..options(&etcd, "/registry/") };
     let second = EtcdStorage::open(trusting).await?;
@@ -214,7 +215,7 @@ async fn progress_is_asked_of_servers_that_can_be_trusted() -> Result<(), Error>
 async fn a_value_that_etcd_does_not_take_is_refused_with_its_words() -> Result<(), Error> {
     let etcd = Etcd::start(1)?;
     let storage = EtcdStorage::open(options(&etcd, "/registry/")).await?;
-    // Beyond 2 MB it is the gRPC server that refuses.
+    // Values of more than 2 MB are refused by the gRPC server.
     let large = "x".repeat(1_800_000);
     match storage.create(&Key::new("/registry/a"), large.into(), None).await {
         Err(WriteError::Storage(StorageError::Engine(error))) => {

@@ -1,4 +1,4 @@
-//! Members that die, leaders that change, networks that fail: nothing acknowledged is lost, no answer is wrong, and no
+//! Injects faults: members die, leaders change, networks fail. No acknowledged write is lost, no read is wrong, and no
 //! watch misses an event or gets one twice.
 
 use pintle_cacher::{CacherError, Freshness};
@@ -30,7 +30,7 @@ async fn members_die_and_leaders_change_under_load() -> Result<(), Error> {
     etcd.move_leader((leader + 1) % 3)?;
     load.progress(200).await?;
 
-    // The member that serves both engines goes, and comes back.
+    // The member that serves both engines is killed and restarted.
     etcd.member_mut(0)?.kill()?;
     load.progress(200).await?;
     etcd.member_mut(0)?.restart()?;
@@ -43,14 +43,14 @@ async fn members_die_and_leaders_change_under_load() -> Result<(), Error> {
     etcd.member_mut(leader)?.restart()?;
     etcd.wait_ready()?;
 
-    // One that holds its connections and does not answer.
+    // A member that keeps its connections and sends no responses.
     let leader = etcd.leader()?;
     etcd.member(leader)?.pause()?;
     load.progress(50).await?;
     etcd.member(leader)?.resume()?;
     load.progress(50).await?;
 
-    // Nobody has a majority for a while.
+    // There is no majority for a while.
     let leader = etcd.leader()?;
     for other in [(leader + 1) % 3, (leader + 2) % 3] {
         etcd.member_mut(other)?.kill()?;
@@ -69,7 +69,7 @@ async fn members_die_and_leaders_change_under_load() -> Result<(), Error> {
 async fn the_network_is_cut_reset_and_silent_under_load() -> Result<(), Error> {
     let etcd = Etcd::start(1)?;
     let port = etcd.member(0)?.port();
-    // Two ways to one member, as two members that are never behind each other.
+    // Two proxies of one member, which act like two members with the same state.
     let ways = [Proxy::before(port).await?, Proxy::before(port).await?];
     let through_both = EtcdOptions::new(ways.iter().map(Proxy::url), "/registry/");
     let load =
@@ -84,7 +84,7 @@ async fn the_network_is_cut_reset_and_silent_under_load() -> Result<(), Error> {
             load.progress(100).await?;
         }
     }
-    // Both at once, so that there is no other way.
+    // Both proxies at once, so that there is no working connection.
     for network in [Network::Cut, Network::Silent] {
         ways.iter().for_each(|way| way.set(network));
         sleep(Duration::from_millis(700)).await;
@@ -146,8 +146,8 @@ async fn a_watch_that_compaction_overtakes_ends_and_begins_anew() -> Result<(), 
     Ok(())
 }
 
-/// The revisions after the restored one are given out again: who had been told of them would never hear of what gets them
-/// now.
+/// etcd assigns the revisions after the restored one again: a client that has seen the old ones would miss the new
+/// writes with the same revisions.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restored_etcd_ends_watches_and_is_followed_from_where_it_is() -> Result<(), Error> {
     let mut etcd = Etcd::start(1)?;

@@ -1,4 +1,4 @@
-//! The etcd3 engine against real etcd servers.
+//! Tests the etcd3 engine against real etcd servers.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at anything unexpected")]
 

@@ -1,4 +1,4 @@
-//! The servers themselves: what the other tests take for granted.
+//! Tests the harness of the servers, on which the other tests depend.
 
 use pintle_harness::{Error, Etcd, EtcdConfig};
 use serde_json::json;

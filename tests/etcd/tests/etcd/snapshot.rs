@@ -1,4 +1,4 @@
-//! Snapshots out of etcd and into it.
+//! Tests snapshots of etcd, and restores into it.
 
 use bytes::Bytes;
 use pintle_etcd_tests::options;
@@ -35,7 +35,7 @@ async fn engine(etcd: &Etcd) -> EtcdStorage {
     EtcdStorage::open(options(etcd, PREFIX)).await.unwrap()
 }
 
-/// An embedded store with some history, and the snapshot of it.
+/// Creates an embedded store with some history, and its snapshot.
 async fn embedded(directory: &Path, objects: usize) -> (Vec<KeyValue>, PathBuf, SnapshotSummary) {
     let storage =
         Arc::new(EmbeddedStorage::open(directory.join("embedded"), EmbeddedOptions::default()).unwrap());
@@ -92,7 +92,7 @@ fn pairs(items: &[KeyValue]) -> Vec<(&Key, &Bytes)> {
     items.iter().map(|kv| (&kv.key, &kv.value)).collect()
 }
 
-/// Into etcd and back: every key and value is the same, and no revision goes back on the way.
+/// Restores into etcd and back: every key and value stays the same, and no revision decreases.
 async fn there_and_back(etcd: &Etcd) {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
@@ -131,7 +131,7 @@ async fn there_and_back(etcd: &Etcd) {
     for (first, last) in records(&file).iter().zip(records(&path("etcd.snap"))) {
         assert_eq!((first.expires == 0, &first.key), (last.expires == 0, &last.key));
         let drift = last.expires.abs_diff(first.expires);
-        // Half a minute for sharing leases, and etcd counts in seconds.
+        // Keys within half a minute share leases, and etcd counts in seconds.
         assert!(drift < 33_000, "{}: {drift} ms", first.key);
     }
     let refused = restore(&store, &file).await;
@@ -195,7 +195,7 @@ fn an_interrupted_restore_is_finished_by_repeating_it() -> Result<(), Error> {
     let directory = tempfile::tempdir()?;
     let (before, file, summary) = runtime.block_on(embedded(directory.path(), 2000));
     let store = runtime.block_on(store(&etcd));
-    // Stopped at a thousand keys, as by a crash of whoever restores; and then etcd crashes as well.
+    // The restore stops after a thousand keys, as by a crash; then etcd crashes as well.
     let (reached, told) = tokio::sync::oneshot::channel();
     let mut reached = Some(reached);
     let mut tell = |phase: RestorePhase, done: u64, _: u64| {
@@ -301,7 +301,7 @@ fn a_save_among_writes_and_compactions_is_of_one_revision() -> Result<(), Error>
     Ok(())
 }
 
-/// Not written by any API server, but by other tools: several keys of one transaction share a revision.
+/// No API server writes several keys in one transaction, but other tools do: such keys share a revision.
 #[test]
 fn keys_of_one_transaction_go_into_an_embedded_store() -> Result<(), Error> {
     let etcd = Etcd::start(1)?;
