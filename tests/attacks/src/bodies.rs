@@ -1,4 +1,4 @@
-//! Bodies with one list or map full of small entries.
+//! Builds bodies with one list or map full of small entries.
 
 use pintle_schema::{FieldRef, SchemaRef, Type};
 use serde_json::{Map, Value, json};
@@ -6,13 +6,13 @@ use serde_json::{Map, Value, json};
 /// A list or map somewhere in a kind.
 #[derive(Debug, Clone)]
 pub struct Spot {
-    /// The way to it.
+    /// The path to it.
     steps: Vec<Step>,
-    /// What it is.
+    /// Its schema.
     schema: SchemaRef<'static>,
-    /// The type that has it, and its name there: the same in every kind that has the type.
+    /// The type that has it and its field name there, the same in every kind with this type.
     owner: String,
-    /// The fields that tell items apart.
+    /// The fields that identify items.
     keys: Vec<String>,
 }
 
@@ -25,25 +25,25 @@ enum Step {
     Key(SchemaRef<'static>),
 }
 
-/// What a list or map is filled with.
+/// The entries of a filled list or map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fill {
-    /// Entries without a field: the most that go into a body.
+    /// Entries without fields, the highest number for a size.
     Empty,
-    /// Entries with what they must have, all alike. In a map: entries without a field, with different keys.
+    /// Equal entries with their required fields. In a map: entries without fields, with different keys.
     Equal,
-    /// Entries with what they must have, all different.
+    /// Distinct entries with their required fields.
     Distinct,
-    /// Entries with all fields they can have, with lists of one entry below them.
+    /// Entries with all their fields, and with lists of one entry below them.
     Full,
 }
 
 impl Fill {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Fill; 4] = [Fill::Empty, Fill::Equal, Fill::Distinct, Fill::Full];
 }
 
-/// Every list and map of a kind, and every field that takes any JSON.
+/// Every list and map of a kind, and every field that accepts any JSON.
 pub fn spots(kind: SchemaRef<'static>) -> Vec<Spot> {
     let mut spots = Vec::new();
     walk(kind, &mut Vec::new(), &mut Vec::new(), "", &[], &mut spots);
@@ -75,7 +75,7 @@ fn walk(
             steps.pop();
         }
         Type::RawExtension | Type::FieldsV1 | Type::Json | Type::Any => found(),
-        // Types that contain themselves are entered once.
+        // Recursive types are entered once.
         Type::Struct if !above.contains(&schema) => {
             above.push(schema);
             for field in schema.fields() {
@@ -125,7 +125,7 @@ impl Spot {
     }
 }
 
-/// The value of a spot that is about so many bytes of JSON.
+/// A value for a spot, of approximately this number of bytes of JSON.
 pub fn value_of_size(spot: &Spot, fill: Fill, bytes: usize) -> Value {
     let schema = spot.schema;
     let mut left = bytes as isize;
@@ -159,7 +159,7 @@ pub fn value_of_size(spot: &Spot, fill: Fill, bytes: usize) -> Value {
     Value::Object(members)
 }
 
-/// An object with a value at a spot; what is missing on the way there is made.
+/// An object with a value at a spot; missing parents are created.
 pub fn body_with(base: &Value, spot: &Spot, value: Value) -> Value {
     let mut body = base.clone();
     let mut at = &mut body;
@@ -195,7 +195,7 @@ fn as_object(value: &mut Value) -> &mut Map<String, Value> {
     value.as_object_mut().expect("it was just made one")
 }
 
-/// A field that is going to be filled: a struct has what it must have.
+/// The initial value of a field to fill: a struct has its required fields.
 fn blank(schema: SchemaRef<'static>) -> Value {
     entry(schema, 0, Fill::Distinct, &[], 0)
 }

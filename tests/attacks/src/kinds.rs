@@ -1,4 +1,4 @@
-//! Which kinds a server has, and an object of each that it accepts.
+//! Lists the kinds that a server serves, and builds a valid object of each.
 
 use pintle_harness::{Client, Error};
 use serde_json::{Value, json};
@@ -14,14 +14,14 @@ pub struct Served {
     pub kind: String,
     /// Resource with subresource, such as `pods/status`.
     pub resource: String,
-    /// Whether it is in a namespace.
+    /// Whether the resource is namespaced.
     pub namespaced: bool,
     /// Verbs.
     pub verbs: Vec<String>,
 }
 
 impl Served {
-    /// Whether it has a verb.
+    /// Whether the resource has a verb.
     pub fn has(&self, verb: &str) -> bool {
         self.verbs.iter().any(|own| own == verb)
     }
@@ -31,7 +31,7 @@ impl Served {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// The path of the collection, of an object, or of a part of one.
+    /// The path of the collection, of an object, or of a subresource.
     pub fn path(&self, name: &str) -> String {
         let root = if self.group.is_empty() { "/api" } else { "/apis" };
         let namespace = if self.namespaced { "/namespaces/default" } else { "" };
@@ -46,10 +46,10 @@ impl Served {
     }
 }
 
-/// All that a server's discovery names.
+/// All resources of a server's discovery.
 ///
 /// # Errors
-/// When it cannot be read.
+/// When discovery cannot be read.
 pub fn served(client: &Client) -> Result<Vec<Served>, Error> {
     let mut paths = vec![("/api/v1".to_owned(), String::new(), "v1".to_owned())];
     let groups = client.get("/apis")?.json()?;
@@ -96,7 +96,7 @@ const SIGNING_REQUEST: &str = "\
     K3MvcTQKQWJqcnNGQjg5akU4bnRNeDlQdlBSSjNBTFhjYUpFY0NJQ1lEVXA5dFZGbkZ2dGp2T2w2YlFTWjdCY1RBS2l1cQoyejJw\
     bEJ1Q2xLVTAKLS0tLS1FTkQgQ0VSVElGSUNBVEUgUkVRVUVTVC0tLS0tCg==";
 
-/// A small object that a server accepts, by kind; for other kinds one without a spec.
+/// A small valid object of a kind; without a spec for kinds that need none.
 pub fn base_object(api_version: &str, kind: &str, name: &str) -> Value {
     let labels = json!({"app": "a"});
     let selector = json!({"matchLabels": labels});

@@ -1,7 +1,7 @@
-//! Runs attacks on a real server and measures what each costs everybody else.
+//! Runs attacks on a real server and measures their cost for its other clients.
 //!
-//! An attack is a closure that sends requests. [`Target::attack`] runs it, with a [`Probe`] of `/livez` beside it, and
-//! gives its [`Cost`]: the slowest answer of `/livez`, the CPU time and the peak memory of the server's process.
+//! An attack is a closure that sends requests. [`Target::attack`] runs it, with a concurrent [`Probe`] of `/livez`, and
+//! returns its [`Cost`]: the slowest response of `/livez`, the CPU time and the peak memory of the server's process.
 //! [`Cost::assert`] compares the cost with [`Bounds`].
 //!
 //! `cargo xtask test attacks` builds the server and names it in `PINTLE_SERVER`.
@@ -21,7 +21,7 @@ use std::{env, ffi::OsString, time::Instant};
 
 /// The server under attack.
 pub struct Target {
-    /// The process.
+    /// The server process.
     pub server: Server,
 }
 
@@ -29,7 +29,7 @@ impl Target {
     /// Starts a server on its embedded store.
     ///
     /// # Errors
-    /// When its binary is not named, or it does not start.
+    /// When `PINTLE_SERVER` is not set, or the server does not start.
     pub fn start() -> Result<Target, Error> {
         Target::start_with(&[])
     }
@@ -52,7 +52,7 @@ impl Target {
         self.server.client()
     }
 
-    /// A client of a user without groups, who may do what a test gives them.
+    /// A client of a user without groups, with the permissions that a test grants.
     ///
     /// # Errors
     /// When the server's authority cannot be read.
@@ -60,7 +60,7 @@ impl Target {
         Ok(self.server.client()?.with_token(OTHER_TOKEN))
     }
 
-    /// Runs an attack and gives its result and its cost. The server must live when it is over.
+    /// Runs an attack and returns its result and its cost. The server must be alive afterwards.
     ///
     /// # Errors
     /// Those of the attack, and when the server no longer answers.

@@ -1,4 +1,4 @@
-//! Asks `/livez` while something else happens.
+//! Measures the response times of `/livez` during an attack.
 
 use pintle_harness::{Client, Error};
 use std::{
@@ -10,17 +10,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long between two questions, so that the probe itself costs the server next to nothing.
+/// The pause between two requests, so that the cost of the probe itself is negligible.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// A thread that asks `/livez` on a connection of its own, and now and then on a new one.
+/// A thread that requests `/livez` on a connection of its own, and on a new one from time to time.
 pub struct Probe {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Result<Duration, Error>>,
 }
 
 impl Probe {
-    /// Starts to ask.
+    /// Starts the probe.
     pub fn start(client: Client) -> Probe {
         let stop = Arc::new(AtomicBool::new(false));
         let stopping = Arc::clone(&stop);
@@ -28,10 +28,10 @@ impl Probe {
         Probe { stop, thread }
     }
 
-    /// Ends and gives the slowest answer; a question that is open is waited for.
+    /// Stops the probe after its current request, and returns the slowest response time.
     ///
     /// # Errors
-    /// When an answer was not 200, or there was none.
+    /// When a response was not 200, or there was none.
     pub fn stop(self) -> Result<Duration, Error> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().map_err(|_| "the probe panicked")?
@@ -39,7 +39,7 @@ impl Probe {
 }
 
 fn ask(client: &Client, stop: &AtomicBool) -> Result<Duration, Error> {
-    /// New connections need handshakes, which an attack may hold up too.
+    /// The number of requests on a connection: new connections need handshakes, which an attack may delay, too.
     const QUESTIONS_A_CONNECTION: usize = 20;
     let mut slowest = Duration::ZERO;
     loop {

@@ -1,4 +1,4 @@
-//! An allocator that counts what is in use, for tests that bound memory.
+//! Counts the allocated bytes, for tests that bound memory.
 //!
 //! A test binary installs it with `#[global_allocator]`. The counts are those of the process: tests that measure run one
 //! at a time.
@@ -11,19 +11,19 @@ use std::{
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-/// The system's allocator, counted.
+/// The system's allocator, with counters.
 pub struct CountingAllocator;
 
 #[expect(
     unsafe_code,
     reason = "an allocator is unsafe by its nature; this one hands everything on to the system's"
 )]
-// SAFETY: all requests go to the system's allocator as they are, and its answers back.
+// SAFETY: all calls go to the system's allocator unchanged, and so do its results.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let in_use = IN_USE.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
         PEAK.fetch_max(in_use, Ordering::Relaxed);
-        // SAFETY: the caller's promises are those that the system's allocator wants.
+        // SAFETY: the caller meets the requirements, which are those of the system's allocator.
         unsafe { System.alloc(layout) }
     }
 
@@ -34,7 +34,7 @@ unsafe impl GlobalAlloc for CountingAllocator {
     }
 }
 
-/// Runs something and returns with its result how many bytes were in use at most, beyond what was in use before.
+/// Runs a function; returns its result, and the peak of allocated bytes beyond those that were allocated before.
 pub fn peak_of<T>(run: impl FnOnce() -> T) -> (T, usize) {
     let before = IN_USE.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);

@@ -1,5 +1,6 @@
-//! Files beside SQLite's: who changes one tells of it here, and what was to be done is failed or recorded like SQLite's
-//! own calls. Each function is handed what to do, and does it unless a [`Fault`](crate::Fault) says otherwise.
+//! Injects faults into, and records, the operations on files that SQLite does not manage. Each function gets the
+//! operation as a closure, records it like SQLite's own calls, and runs it unless a [`Fault`](crate::Fault) makes it
+//! fail.
 
 use crate::{
     disk::{Call, Disk, Effect},
@@ -20,7 +21,7 @@ pub fn write(
     let Some((disk, file)) = Disk::of(path) else { return write(bytes) };
     let (bytes, failure) = match disk.fault(Call::Write, &file) {
         None => (bytes, None),
-        // What fits into a sector is written whole or not at all.
+        // A write within one sector is complete or absent.
         Some(Effect::ShortWrite) if bytes.len() > 512 => {
             (bytes.get(..bytes.len() / 2).unwrap_or_default(), Some(error(Effect::ShortWrite)))
         }
@@ -31,7 +32,7 @@ pub fn write(
     failure.map_or(Ok(()), Err)
 }
 
-/// Opens a file, and makes it if it is not there.
+/// Opens a file, and creates it if it does not exist.
 ///
 /// # Errors
 /// Those of `create`, and faults.
@@ -54,7 +55,7 @@ pub fn sync(path: &Path, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()
         if let Some(effect) = disk.fault(Call::Sync, &file) {
             return Err(error(effect));
         }
-        // Before it: what others write meanwhile need not become durable by it.
+        // Recorded before the sync: writes during the sync need not become durable by it.
         disk.note(|| Operation::Sync { file });
     }
     sync()

@@ -1,4 +1,4 @@
-//! What is to fail, and what was done.
+//! Holds the faults to inject and the record of operations.
 
 use crate::{
     image::{Image, Operation, Trace},
@@ -24,53 +24,53 @@ pub enum Call {
     Read,
     /// Bytes are written.
     Write,
-    /// What was written is made durable.
+    /// Written bytes are made durable.
     Sync,
-    /// A file is cut.
+    /// A file is truncated.
     Truncate,
 }
 
 /// How a call fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// `EIO`; nothing was done.
+    /// `EIO`, without an effect.
     IoError,
-    /// `ENOSPC`; nothing was done.
+    /// `ENOSPC`, without an effect.
     DiskFull,
-    /// A write of half the bytes, and then `ENOSPC`.
+    /// A write of half the bytes, then `ENOSPC`.
     ShortWrite,
-    /// `EROFS` or `EACCES`; nothing was done.
+    /// `EROFS` or `EACCES`, without an effect.
     ReadOnly,
 }
 
-/// Which calls fail.
+/// Selects the calls that fail.
 #[derive(Debug, Clone)]
 pub struct Fault {
-    /// Calls of this kind
+    /// The kind of the calls.
     pub call: Call,
-    /// to files whose name ends so (`-wal`, `.db`; all with an empty one);
+    /// The end of the names of the files (`-wal`, `.db`); empty for all files.
     pub file: &'static str,
-    /// but so many pass first;
+    /// The number of matching calls that succeed first.
     pub after: u64,
-    /// then so many fail,
+    /// The number of calls that fail after them.
     pub times: u64,
-    /// in this way.
+    /// The way in which they fail.
     pub effect: Effect,
 }
 
 impl Fault {
-    /// Every call of this kind to any file fails, until [`FaultDisk::heal`].
+    /// A fault of every call of this kind to any file, until [`FaultDisk::heal`].
     pub fn every(call: Call, effect: Effect) -> Fault {
         Fault { call, file: "", after: 0, times: u64::MAX, effect }
     }
 }
 
-/// The files of one directory. Dropping it takes the faults away.
+/// The simulated disk of one directory. Dropping it removes the faults.
 pub struct FaultDisk {
     disk: Arc<Disk>,
 }
 
-/// What [`FaultDisk`] and the open files share.
+/// The state that [`FaultDisk`] and the open files share.
 pub(crate) struct Disk {
     directory: PathBuf,
     state: Mutex<State>,
@@ -81,18 +81,18 @@ pub(crate) struct Disk {
 struct State {
     faults: Vec<Fault>,
     trace: Option<Trace>,
-    /// How long each file is after what was recorded.
+    /// The length of each file after the recorded operations, in bytes.
     lengths: BTreeMap<String, u64>,
 }
 
-/// All there are in this process.
+/// All disks of this process.
 static DISKS: Mutex<Vec<Weak<Disk>>> = Mutex::new(Vec::new());
 
 impl FaultDisk {
-    /// Watches over the databases that are opened in `directory` from now on.
+    /// A disk for the databases that are opened in `directory` from now on.
     ///
     /// # Panics
-    /// When SQLite does not take the layer.
+    /// When SQLite refuses the layer.
     pub fn new(directory: &Path) -> FaultDisk {
         vfs::register();
         let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
@@ -103,7 +103,7 @@ impl FaultDisk {
         FaultDisk { disk }
     }
 
-    /// Makes calls fail, besides those that fail already.
+    /// Adds a fault.
     pub fn fail(&self, fault: Fault) {
         self.disk.state.lock().faults.push(fault);
     }
@@ -113,12 +113,12 @@ impl FaultDisk {
         self.disk.state.lock().faults.clear();
     }
 
-    /// How many calls have failed on command.
+    /// The number of calls that a fault made fail.
     pub fn failed(&self) -> u64 {
         self.disk.failed.load(Ordering::Acquire)
     }
 
-    /// Begins a record. What is in the directory now counts as durable.
+    /// Begins a record. The current contents of the directory count as durable.
     ///
     /// # Errors
     /// When the files cannot be read.
@@ -130,21 +130,21 @@ impl FaultDisk {
         Ok(())
     }
 
-    /// Notes in the record that something happened after what is in it so far.
+    /// Adds a mark to the record, after the operations so far.
     pub fn mark(&self, mark: u64) {
         if let Some(trace) = &mut self.disk.state.lock().trace {
             trace.operations.push(Operation::Mark(mark));
         }
     }
 
-    /// Ends the record.
+    /// Ends the record and returns it.
     pub fn recorded(&self) -> Option<Trace> {
         self.disk.state.lock().trace.take()
     }
 }
 
 impl Disk {
-    /// Whose file a path is.
+    /// The disk of a path, and the name of its file.
     pub(crate) fn of(path: &Path) -> Option<(Arc<Disk>, String)> {
         let name = path.file_name()?.to_str()?.to_owned();
         let directory = path.parent()?;
@@ -153,7 +153,7 @@ impl Disk {
         Some((disk, name))
     }
 
-    /// How a call to a file is to fail, if it is.
+    /// The failure of a call to a file, if a fault selects it.
     pub(crate) fn fault(&self, call: Call, file: &str) -> Option<Effect> {
         let mut state = self.state.lock();
         let mut effect = None;
@@ -174,7 +174,7 @@ impl Disk {
         effect
     }
 
-    /// Records what is about to be done to a file.
+    /// Records an operation on a file, before it is done.
     pub(crate) fn note(&self, operation: impl FnOnce() -> Operation) {
         let mut state = self.state.lock();
         let State { trace: Some(trace), lengths, .. } = &mut *state else { return };
@@ -183,7 +183,7 @@ impl Disk {
         if let Operation::Write { file, .. } | Operation::Truncate { file, .. } = &operation {
             let path = self.directory.join(file);
             let length = lengths.entry(file.clone()).or_default();
-            // Somebody may have cut the file beside SQLite; whoever does that syncs it.
+            // Code other than SQLite may have truncated the file; it syncs the file, too.
             let real = fs::metadata(path).map_or(0, |metadata| metadata.len());
             if real < *length {
                 trace.operations.push(Operation::Truncate { file: file.clone(), length: real });

@@ -1,18 +1,18 @@
-//! What a disk may hold when the power is cut.
+//! Computes the possible contents of a disk after a power cut.
 //!
-//! What was synced is there. Of what was written since, every sector may be there or not, whatever came before or
-//! after it; a file may have its new length or its old one; one that was made may be missing; one that was deleted may
-//! still be there. A sector is written whole or not at all, and none beside it is harmed.
+//! Synced bytes are there. Each sector that was written after the last sync may be there or not, independently of the
+//! others; a file may have its new length or its old one; a created file may be missing; a deleted file may still be
+//! there. A sector is written completely or not at all, and no other sector is damaged.
 
 use std::{collections::BTreeMap, fs, io, path::Path};
 
-/// Disks write so many bytes at once.
+/// The size of a sector, which is written atomically, in bytes.
 const SECTOR: usize = 512;
 
-/// Something done to a file, by its name in the directory.
+/// An operation on a file, which is named relative to the directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Operation {
-    /// It was made.
+    /// The file was created.
     Create {
         /// The file.
         file: String,
@@ -21,31 +21,31 @@ pub enum Operation {
     Write {
         /// The file.
         file: String,
-        /// Where.
+        /// The position in the file, in bytes.
         offset: u64,
-        /// What.
+        /// The written bytes.
         bytes: Vec<u8>,
     },
-    /// It was cut, or made longer with zeros.
+    /// The file was truncated, or extended with zeros.
     Truncate {
         /// The file.
         file: String,
-        /// Its new length.
+        /// The new length, in bytes.
         length: u64,
     },
-    /// All that was done to it before is durable.
+    /// All earlier operations on the file are durable.
     Sync {
         /// The file.
         file: String,
     },
-    /// It was deleted.
+    /// The file was deleted.
     Delete {
         /// The file.
         file: String,
-        /// Whether its directory was synced then.
+        /// Whether its directory was synced afterwards.
         synced: bool,
     },
-    /// What [`crate::FaultDisk::mark`] was told.
+    /// A mark of [`crate::FaultDisk::mark`].
     Mark(u64),
 }
 
@@ -62,17 +62,17 @@ impl Operation {
     }
 }
 
-/// A record: how the directory was, and what was done since.
+/// A record: the initial state of the directory, and the operations since.
 #[derive(Debug, Clone)]
 pub struct Trace {
-    /// The files at the beginning, all of them durable.
+    /// The initial files, all of them durable.
     pub base: Image,
-    /// What was done, in order.
+    /// The operations, in order.
     pub operations: Vec<Operation>,
 }
 
 impl Trace {
-    /// A disk after the first `done` operations, when the power is cut there.
+    /// A possible disk after a power cut behind the first `done` operations.
     pub fn cut(&self, done: usize, random: &mut Random) -> Image {
         let mut durable = self.base.clone();
         let mut pending: BTreeMap<&str, Vec<&Operation>> = BTreeMap::new();
@@ -93,7 +93,7 @@ impl Trace {
             }
         }
         for operations in pending.into_values() {
-            // From hardly anything to nearly everything, and now and then nothing or all of it.
+            // The share of kept sectors in percent: from none to all of them.
             let share = random.below(5) * 25;
             for operation in operations {
                 durable.apply(operation, &mut |_| random.below(100) < share);
@@ -114,15 +114,15 @@ impl Trace {
 /// The files of a directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Image {
-    /// By name.
+    /// The contents of the files, by name.
     pub files: BTreeMap<String, Vec<u8>>,
 }
 
 impl Image {
-    /// The files as they are now, without the memory that connections share.
+    /// The current files of a directory, without the shared memory of connections.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// When the files cannot be read.
     pub fn read(directory: &Path) -> io::Result<Image> {
         let mut image = Image::default();
         for entry in fs::read_dir(directory)? {
@@ -137,10 +137,10 @@ impl Image {
         Ok(image)
     }
 
-    /// Makes a directory look like this, with nothing else in it.
+    /// Replaces the contents of a directory by these files.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When the directory cannot be written.
     pub fn write(&self, directory: &Path) -> io::Result<()> {
         for entry in fs::read_dir(directory)? {
             fs::remove_file(entry?.path())?;
@@ -151,7 +151,7 @@ impl Image {
         Ok(())
     }
 
-    /// Does what an operation did, or those parts of it that are `kept`.
+    /// Applies an operation, or those parts of it that are `kept`.
     fn apply(&mut self, operation: &Operation, kept: &mut dyn FnMut(()) -> bool) {
         match operation {
             Operation::Create { file } => {
@@ -171,7 +171,7 @@ impl Image {
                     rest = after;
                 }
                 if kept(()) {
-                    // Longer, though not all of it was written.
+                    // The file has its new length, although not all bytes were written.
                     let content = self.files.entry(file.clone()).or_default();
                     content.resize(content.len().max(at), 0);
                 }
@@ -201,12 +201,12 @@ impl Image {
     }
 }
 
-/// Numbers that look random and are the same for the same seed (splitmix64).
+/// A pseudo-random generator, deterministic for each seed (splitmix64).
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
 impl Random {
-    /// The numbers of a seed.
+    /// A generator with a seed.
     pub fn new(seed: u64) -> Random {
         Random(seed)
     }
@@ -251,7 +251,7 @@ mod tests {
             assert!(bytes.chunks(512).all(|sector| sector.iter().all(|byte| *byte == sector[0])));
             seen.insert(bytes.chunks(512).skip(1).map(|sector| sector[0]).collect::<Vec<_>>());
         }
-        // The old sector or the new one, and behind it nothing, zeros or the new one.
+        // The first sector is old or new; behind it is nothing, zeros or the new second sector.
         let all: Vec<&[u8]> = vec![&[1], &[1, 0], &[1, 2], &[2], &[2, 0], &[2, 2]];
         assert_eq!(seen.iter().map(Vec::as_slice).collect::<Vec<_>>(), all);
         assert_eq!(trace.cut(1, &mut Random::new(3)).files.len() as u64 + trace.marks(4).sum::<u64>(), 8);

@@ -1,16 +1,16 @@
-//! A disk that fails on command, and that remembers what was written and synced.
+//! Simulates a disk that fails on command, and that records writes and syncs.
 //!
-//! [`FaultDisk::new`] puts a layer under SQLite's files of one directory ([`mod@vfs`], the only unsafe code here): what
-//! opens a database there after that needs to know nothing of it. The layer passes every call on to the real files,
+//! [`FaultDisk::new`] puts a layer under SQLite's files of one directory ([`mod@vfs`], the only unsafe code here), so
+//! that code that opens a database there needs no change. The layer forwards every call to the real files,
 //! and
 //!
-//! - fails those that a [`Fault`] names, as the operating system would ([`FaultDisk::fail`]);
-//! - records writes, truncations, syncs and deletions ([`FaultDisk::record`]). From a [`Trace`] come [`Image`]s: what
-//!   the disk may hold when the power is cut at some point, when of what was not synced any sectors were written.
+//! - fails the calls that a [`Fault`] selects, with errors of the operating system ([`FaultDisk::fail`]);
+//! - records writes, truncations, syncs and deletions ([`FaultDisk::record`]). A [`Trace`] produces [`Image`]s: the
+//!   possible contents of the disk after a power cut at some point, with any subset of the unsynced sectors.
 //!
-//! It knows what SQLite does, and of files beside SQLite's what [`beside`] is told: files renamed or synced by others are
-//! not its business. Memory shared between
-//! connections (`-shm`) is passed through and never part of an image, since SQLite makes it anew.
+//! The layer records the calls of SQLite, and for other files the calls of [`beside`]; renames and syncs by other code
+//! are not recorded. Memory shared between connections (`-shm`) is forwarded and never part of an image, since SQLite
+//! recreates it.
 
 pub mod beside;
 mod disk;

@@ -1,13 +1,13 @@
 //! The layer itself: a [VFS](https://www.sqlite.org/vfs.html) that becomes SQLite's default one and calls the one that
 //! was the default before.
 //!
-//! Why the unsafe code is right, once for all of it:
+//! The unsafe code is sound for these reasons:
 //! - SQLite calls the functions below by the rules of its interface: `file` points to `szOsFile` bytes that we asked
 //!   for, aligned to 8, which hold a [`ShimFile`] (of pointers only) and behind it the file of the real
-//!   layer. Buffers have the lengths that are given with them.
-//! - [`real_file`] is only called on such files, and its methods are only called while it is open. They are all there:
+//!   layer. Buffers have the lengths that are passed with them.
+//! - [`real_file`] is only called on such files, and its methods are only called while it is open. All of them exist:
 //!   a VFS must have those of version 1, and `register` checks that the real one has the memory methods of version 2.
-//! - `state` is a box leaked by `open` and taken back by `close`, which SQLite calls once and last. It is used by
+//! - `state` is a box leaked by `open` and dropped by `close`, which SQLite calls once and last. It is used by
 //!   shared reference, and everything in it may be used by several threads.
 //! - The VFS structure and the methods are statics or leaked, so they outlive every connection.
 #![allow(unsafe_code, reason = "the layer is called by C code; see above")]
@@ -25,14 +25,14 @@ use std::{
     sync::{Arc, Once, OnceLock},
 };
 
-/// An open file, as SQLite sees it. The real one follows.
+/// An open file in SQLite's memory. The real layer's file follows it.
 #[repr(C)]
 struct ShimFile {
     base: ffi::sqlite3_file,
     state: *mut FileState,
 }
 
-/// Whose file it is, if it is anybody's.
+/// The disk of an open file and its name; `None` for files of no [`Disk`].
 struct FileState(Option<(Arc<Disk>, String)>);
 
 impl FileState {
@@ -48,14 +48,14 @@ impl FileState {
     }
 }
 
-/// The VFS that was the default: as an address, since pointers do not go into statics.
+/// The former default VFS, as an address, since a pointer cannot be in a static.
 static REAL: OnceLock<usize> = OnceLock::new();
 
 fn real_vfs() -> *mut ffi::sqlite3_vfs {
     REAL.get().map_or(ptr::null_mut(), |address| *address as *mut ffi::sqlite3_vfs)
 }
 
-/// Becomes the default VFS of this process, once.
+/// Registers the layer as the default VFS of this process, once.
 pub(crate) fn register() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| unsafe {
@@ -63,7 +63,7 @@ pub(crate) fn register() {
         let real = ffi::sqlite3_vfs_find(ptr::null());
         assert!(!real.is_null(), "SQLite has no VFS");
         REAL.get_or_init(|| real as usize);
-        // Everything about it that is not about files stays the real one's, pAppData included.
+        // All members that do not concern files stay those of the real VFS, including pAppData.
         let mut shim = *real;
         shim.zName = c"pintle-fault".as_ptr();
         shim.szOsFile = (*real).szOsFile + size_of::<ShimFile>() as c_int;
@@ -76,7 +76,7 @@ pub(crate) fn register() {
 }
 
 static METHODS: ffi::sqlite3_io_methods = ffi::sqlite3_io_methods {
-    // Without the methods of version 3, SQLite does not map files into memory past us.
+    // Without the methods of version 3, SQLite does not bypass the layer by mapping files into memory.
     iVersion: 2,
     xClose: Some(close),
     xRead: Some(read),
@@ -125,7 +125,7 @@ unsafe extern "C" fn open(
     out_flags: *mut c_int,
 ) -> c_int {
     unsafe {
-        // So that SQLite does not close what was not opened.
+        // Without methods, SQLite does not close the unopened file.
         (*file).pMethods = ptr::null();
         let owner = match name.is_null() {
             true => None,
@@ -202,7 +202,7 @@ unsafe extern "C" fn write(
             Some(Effect::IoError) => return ffi::SQLITE_IOERR_WRITE,
             Some(Effect::ReadOnly) => return ffi::SQLITE_READONLY,
             Some(Effect::DiskFull) => return ffi::SQLITE_FULL,
-            // What fits into a sector is written whole or not at all.
+            // A write within one sector is complete or absent.
             Some(Effect::ShortWrite) if length <= 512 => return ffi::SQLITE_FULL,
             Some(Effect::ShortWrite) => (length / 2, Some(ffi::SQLITE_FULL)),
         };
@@ -230,7 +230,7 @@ unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
         if state(file).fault(Call::Sync).is_some() {
             return ffi::SQLITE_IOERR_FSYNC;
         }
-        // Before it: what others write meanwhile need not become durable by it.
+        // Recorded before the sync: writes during the sync need not become durable by it.
         state(file).note(|file| Operation::Sync { file });
         pass_on!(file, xSync, flags)
     }

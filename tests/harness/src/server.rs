@@ -113,7 +113,7 @@ impl Server {
     /// The server's standard output and error, over all restarts.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When the log cannot be read.
     pub fn log(&self) -> Result<String, Error> {
         Ok(fs::read_to_string(self.directory.path().join("log"))?)
     }

@@ -1,1 +1,1 @@
-//! Tests of Pintle with kube-rs are in `tests/`; `cargo xtask test` runs them.
+//! Tests Pintle with kube-rs: the tests are in `tests/`, and `cargo xtask test` runs them.

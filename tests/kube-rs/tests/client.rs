@@ -1,4 +1,4 @@
-//! kube-rs against a started server: CRUD, watcher, reflector.
+//! Tests kube-rs against a started server: CRUD, watcher, reflector.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -131,7 +131,7 @@ async fn long_lists_come_in_pages() -> Result {
     Ok(())
 }
 
-/// Watches with both ways to begin: a list that a watch follows, and a watch that begins with the objects.
+/// Watches by both initial strategies: a list and a watch, and a watch with initial events.
 async fn watch_sees_every_change(config: watcher::Config) -> Result {
     let server = start()?;
     let maps: Api<ConfigMap> = Api::default_namespaced(client(&server).await?);
@@ -177,7 +177,7 @@ async fn a_watcher_that_streams_the_list_sees_every_change() -> Result {
 async fn a_reflector_holds_what_the_server_holds() -> Result {
     let server = start()?;
     let client = client(&server).await?;
-    // The service account controller would have made it.
+    // Elsewhere the service account controller creates it.
     let account: ServiceAccount = from_value(json!({"metadata": {"name": "default"}}))?;
     Api::<ServiceAccount>::default_namespaced(client.clone())
         .create(&PostParams::default(), &account)
@@ -219,7 +219,7 @@ fn data(map: &ConfigMap) -> BTreeMap<String, String> {
     map.data.clone().unwrap_or_default()
 }
 
-/// The managers that apply to an object, with the keys of its data that they own.
+/// The managers of an object that apply, with the keys of its data that they own.
 fn appliers(map: &ConfigMap) -> BTreeMap<String, Vec<String>> {
     let entries = map.metadata.managed_fields.iter().flatten();
     entries
@@ -266,12 +266,12 @@ async fn two_appliers_at_war() -> Result {
     let taken = maps.patch("shared", &bob.force(), &applied(&[("colour", "blue")])).await?;
     assert_eq!(data(&taken).get("colour").map(String::as_str), Some("blue"));
     assert_eq!(appliers(&taken), owners(&[("alice", &["size"]), ("bob", &["colour"])]));
-    // The one who lost it hears of it at the next apply.
+    // The manager that lost the field gets a conflict at its next apply.
     match maps.patch("shared", &alice, &applied(&[("colour", "red"), ("size", "small")])).await {
         Err(kube::Error::Api(status)) => assert_eq!(status.code, 409),
         other => panic!("{other:?}"),
     }
-    // An update takes fields without asking.
+    // An update takes the ownership of fields without a conflict.
     let update = PatchParams { field_manager: Some("carol".to_owned()), ..PatchParams::default() };
     let updated = maps.patch("shared", &update, &Patch::Merge(json!({"data": {"size": "large"}}))).await?;
     assert_eq!(appliers(&updated), owners(&[("bob", &["colour"])]));
@@ -286,15 +286,15 @@ async fn two_appliers_at_peace() -> Result {
     maps.patch("shared", &alice, &applied(&[("a", "1"), ("both", "x")])).await?;
     let both = maps.patch("shared", &bob, &applied(&[("b", "2"), ("both", "x")])).await?;
     assert_eq!(appliers(&both), owners(&[("alice", &["a", "both"]), ("bob", &["b", "both"])]));
-    // The same again is no change.
+    // Applying the same again is no change.
     let again = maps.patch("shared", &bob, &applied(&[("b", "2"), ("both", "x")])).await?;
     assert_eq!(again.resource_version(), both.resource_version());
-    // What is shared stays until its last owner gives it up.
+    // A shared field stays until its last owner stops applying it.
     let left = maps.patch("shared", &alice, &applied(&[("a", "1")])).await?;
     assert_eq!(data(&left).keys().collect::<Vec<_>>(), ["a", "b", "both"]);
     let left = maps.patch("shared", &bob, &applied(&[])).await?;
     assert_eq!(data(&left).keys().collect::<Vec<_>>(), ["a"]);
-    // An empty map is owned, though it holds nothing.
+    // An empty map is owned although it has no entries.
     assert_eq!(appliers(&left), owners(&[("alice", &["a"]), ("bob", &[])]));
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! A controller as kube-rs' users write them: a derived custom resource, reconciled with finalizer, status and objects
-//! that it owns.
+//! Runs a typical controller on kube-rs: a derived custom resource, reconciled with a finalizer, a status and owned
+//! objects.
 
 use std::{sync::Arc, time::Duration};
 
@@ -106,7 +106,7 @@ async fn define(client: &Client) -> Result {
     Ok(())
 }
 
-/// Keeps a config map for each greeting, and tells of it in the status.
+/// Maintains a config map for each greeting, and reports it in the status.
 async fn reconcile(greeting: Arc<Greeting>, client: Arc<Client>) -> std::result::Result<Action, Failed> {
     let greetings: Api<Greeting> = Api::default_namespaced((*client).clone());
     let maps: Api<ConfigMap> = Api::default_namespaced((*client).clone());
@@ -181,7 +181,7 @@ async fn a_controller_reconciles_derived_custom_resources() -> Result {
     assert_eq!(greeting.finalizers(), [FINALIZER]);
     assert_eq!(greeting.metadata.generation, Some(1), "neither status nor metadata is another generation");
 
-    // What it owns comes back.
+    // The owned config map is created again.
     maps.delete("hello", &DeleteParams::default()).await?;
     let is_back = |map: Option<&ConfigMap>| map.is_some_and(|map| map.uid().is_some());
     timeout(PATIENCE, await_condition(maps.clone(), "hello", is_back)).await??;
@@ -194,7 +194,7 @@ async fn a_controller_reconciles_derived_custom_resources() -> Result {
     assert_eq!(greetings.list(&selected).await?.items.len(), 1);
     assert_eq!(greetings.list(&ListParams::default().fields("spec.whom=World")).await?.items.len(), 0);
 
-    // The finalizer's work is done before the object goes.
+    // The finalizer's work is done before the object is removed.
     let uid = greeting.uid().unwrap_or_default();
     greetings.delete("hello", &DeleteParams::default()).await?;
     timeout(PATIENCE, await_condition(greetings.clone(), "hello", conditions::is_deleted(&uid))).await??;

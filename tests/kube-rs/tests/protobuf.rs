@@ -1,5 +1,5 @@
-//! What the server writes in protobuf, read by a decoder that is not its own: the types of `k8s-pb`, generated from
-//! Kubernetes' own definitions.
+//! Reads the server's protobuf with an independent decoder: the types of `k8s-pb`, generated from Kubernetes' own
+//! definitions.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ async fn client(server: &Server) -> Result<Client> {
     Ok(Client::try_from(config)?)
 }
 
-/// Asks for one media type, with a body in another.
+/// Requests one media type, with a body in another.
 async fn send(
     client: &Client,
     method: &str,
@@ -72,18 +72,18 @@ async fn json_of(client: &Client, path: &str) -> Result<Value> {
     Ok(serde_json::from_slice(&whole(response).await?)?)
 }
 
-/// Takes an object out of its envelope.
+/// Decodes an object in its envelope.
 fn open<M: Message + Default>(body: &[u8], api_version: &str, kind: &str) -> Result<M> {
     let message = body.strip_prefix(b"k8s\0").ok_or("no envelope")?;
     let unknown = Unknown::decode(message)?;
     let wanted = TypeMeta { api_version: Some(api_version.to_owned()), kind: Some(kind.to_owned()) };
     assert_eq!(unknown.type_meta, Some(wanted));
-    // Nothing is said of an encoding, which means protobuf.
+    // No encoding is named, which means protobuf.
     assert_eq!((unknown.content_encoding.as_deref(), unknown.content_type.as_deref()), (Some(""), Some("")));
     Ok(M::decode(unknown.raw.unwrap_or_default().as_slice())?)
 }
 
-/// Puts an object into an envelope, as another client would.
+/// Encodes an object in its envelope, as another client would.
 fn seal(api_version: &str, kind: &str, object: &impl Message) -> Vec<u8> {
     let unknown = Unknown {
         type_meta: Some(TypeMeta { api_version: Some(api_version.to_owned()), kind: Some(kind.to_owned()) }),
@@ -93,7 +93,7 @@ fn seal(api_version: &str, kind: &str, object: &impl Message) -> Vec<u8> {
     [b"k8s\0".as_slice(), &unknown.encode_to_vec()].concat()
 }
 
-/// What the server's own decoder makes of a body of its own.
+/// Decodes a body of the server with the server's own decoder.
 fn own(body: &[u8], group: &str, version: &str, kind: &str) -> Result<Value> {
     let schema = Schema::builtin().by_kind(group, version, kind).ok_or("an unknown kind")?;
     let tree = protobuf::decode(body, schema)?.value;
@@ -115,7 +115,7 @@ fn pod(name: &str) -> Value {
 async fn objects_and_lists_are_read_by_another_decoder() -> Result {
     let server = start()?;
     let client = client(&server).await?;
-    // No controller makes the account that pods have by default.
+    // No controller creates the default service account of pods here.
     let account = json!({"metadata": {"name": "default"}}).to_string().into_bytes();
     let accounts = "/api/v1/namespaces/default/serviceaccounts";
     send(&client, "POST", accounts, "application/json", Some(("application/json", account))).await?;
@@ -208,7 +208,7 @@ async fn what_another_encoder_writes_is_taken() -> Result {
     Ok(())
 }
 
-/// The frames of a watch: each one's length in four bytes, then a bare event.
+/// The frames of a watch: each has its length in four bytes, then an event without an envelope.
 struct Frames<S> {
     body: S,
     read: Vec<u8>,

@@ -1,6 +1,6 @@
-//! Requests that are full of small things, which something compares with one another.
+//! Attacks with requests of many small entries that the server compares with each other.
 //!
-//! Each case was found to be quadratic once. On a debug build the bodies are a tenth of what they are on a release build.
+//! Each case was quadratic once. For a debug build the bodies have a tenth of their size for a release build.
 
 use crate::Result;
 use pintle_attacks::{Bounds, Target, is_release};
@@ -15,12 +15,12 @@ const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const APPLY: &str = "application/apply-patch+yaml";
 const JSON_PATCH: &str = "application/json-patch+json";
 
-/// A number for a release build, a tenth of it for a debug build.
+/// The number for a release build, a tenth of it for a debug build.
 fn scaled(count: usize) -> usize {
     if is_release() { count } else { count / 10 }
 }
 
-/// What a debug build computes for a tenth of the work is about twice what a release build does for all of it.
+/// The limits: a debug build needs for a tenth of the work about twice the CPU time of a release build for all of it.
 fn bounds() -> Bounds {
     let cpu = if is_release() { Duration::from_secs(1) } else { Duration::from_millis(150) };
     Bounds { cpu, ..Bounds::default() }
@@ -208,7 +208,7 @@ fn as_many_large_requests_as_there_are_cores_leave_room_for_others() -> Result {
     Ok(())
 }
 
-/// Selectors are asked of every change, and of no writer.
+/// Selectors are evaluated for every change, and not by the writer.
 #[test]
 fn watches_with_long_selectors_hold_up_no_writer() -> Result {
     let mut target = Target::start()?;
@@ -229,7 +229,7 @@ fn watches_with_long_selectors_hold_up_no_writer() -> Result {
             let body = json!({"metadata": {"name": format!("w{number}"), "labels": {"a": "v8999"}}});
             assert_eq!(send(&mut writer, "POST", MAPS, "application/json", &body)?.status, 201);
         }
-        // All of them see all of it.
+        // Every watch gets every event.
         for watch in &mut watches {
             for _ in 0..50 {
                 assert_eq!(watch.next_json()?.unwrap()["type"], "ADDED");

@@ -1,4 +1,4 @@
-//! Lists in all forms, and watches that begin with the whole state: answers that are far larger than their requests.
+//! Attacks with responses that are far larger than their requests: lists in all forms, and watches with initial events.
 
 use crate::Result;
 use pintle_attacks::{Bounds, Cost, Target, is_release};
@@ -8,10 +8,10 @@ use std::{thread, time::Duration};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// The memory that the server may take beside the objects that it holds, in kB.
+/// The limit of the server's memory beyond its objects, in kB.
 const BESIDE: u64 = 192 * 1024;
 
-/// Makes objects with so many bytes each, on several connections.
+/// Creates objects of `bytes` bytes each, on several connections.
 fn fill(client: &Client, objects: usize, bytes: usize) -> Result {
     thread::scope(|scope| {
         let writers: Vec<_> = (0..8)
@@ -35,7 +35,7 @@ fn fill(client: &Client, objects: usize, bytes: usize) -> Result {
     })
 }
 
-/// Asks for a list on several connections at once; gives the status and the length of each answer.
+/// Requests a list on several connections at once; returns the status and the length of each response.
 fn at_once(server: &Server, count: usize, accept: &str) -> Result<Vec<(u16, usize)>> {
     let client = server.client()?;
     thread::scope(|scope| {
@@ -68,7 +68,7 @@ fn lists_of_any_form_take_a_frame_each() -> Result {
     let mut target = Target::start()?;
     let objects = if is_release() { 20_000 } else { 2_000 };
     fill(&target.master()?, objects, 10_000)?;
-    // Encodings that are kept beside the objects are made once.
+    // Encodings that are cached beside the objects are made once.
     at_once(&target.server, 1, "application/vnd.kubernetes.protobuf")?;
     let held = target.server.memory_kb("VmRSS")?;
     for accept in [
@@ -91,7 +91,7 @@ fn lists_of_any_form_take_a_frame_each() -> Result {
     Ok(())
 }
 
-/// Each of the clients reads the head of the answer, and then nothing.
+/// Each client reads the head of its response, and nothing after it.
 #[test]
 fn watches_that_are_not_read_take_a_frame_each() -> Result {
     let mut target = Target::start()?;

@@ -1,4 +1,5 @@
-//! Attacks on a server, each with what it may cost: answers of `/livez`, CPU time and memory of the process.
+//! Runs attacks on a server, each with limits of its cost: response time of `/livez`, CPU time and memory of the
+//! process.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at anything unexpected")]
 

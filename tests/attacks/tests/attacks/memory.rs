@@ -9,14 +9,14 @@ use std::{thread, time::Duration};
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const MIB: usize = 1 << 20;
 
-/// What the server may take at most, whatever is sent, in kB.
+/// The limit of the server's memory, in kB.
 const MEMORY: u64 = 1 << 20;
 
 fn bounds(requests: u32) -> Bounds {
     Bounds { cpu: Duration::from_secs(1) * requests, peak_memory_kb: MEMORY, livez: Duration::from_secs(3) }
 }
 
-/// Some requests at the same time, on a connection each. Gives their statuses.
+/// Sends several requests at the same time, each on a connection of its own. Returns their statuses.
 fn at_once(
     target: &mut Target,
     what: &str,
@@ -45,7 +45,7 @@ fn at_once(
     Ok(statuses)
 }
 
-/// `start`, as many of `unit` as fit, and `end`.
+/// `start`, as many repetitions of `unit` as fit into `size` bytes, and `end`.
 fn filled(start: &str, unit: &str, end: &str, size: usize) -> Vec<u8> {
     let unit = unit.repeat((size - start.len() - end.len()) / unit.len());
     format!("{start}{}{end}", unit.trim_end_matches(',')).into_bytes()
@@ -128,7 +128,7 @@ fn bodies_take_no_more_memory_than_there_is() -> Result {
 
 #[test]
 fn large_applies_leave_nothing_behind() -> Result {
-    /// What may be left, in kB, of trees that take many times as much.
+    /// The limit, in kB, of the memory left behind by trees that take many times as much.
     const LEFT: u64 = 150 << 10;
     let mut target = Target::start()?;
     let data: Value = (0..60_000).map(|number| (format!("k{number}"), json!(""))).collect();

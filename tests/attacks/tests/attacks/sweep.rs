@@ -1,8 +1,8 @@
-//! Every list and map of every served kind, full of small entries, written in every way.
+//! Writes every list and map of every served kind, full of small entries, by every verb and patch type.
 //!
-//! The whole sweep takes an hour with a release build: `cargo xtask sweep` runs it. The test as it is takes
+//! The whole sweep takes an hour with a release build: `cargo xtask sweep` runs it. The test by default takes
 //! every list and map once, in the first kind that has its type, with smaller bodies of different entries, created and
-//! applied: what is quadratic shows at a thirtieth of the size too.
+//! applied: quadratic work is visible at a thirtieth of the size, too.
 
 use crate::Result;
 use pintle_attacks::{Fill, Served, Spot, Target, base_object, body_with, served, spots, value_of_size};
@@ -11,18 +11,18 @@ use pintle_schema::Schema;
 use serde_json::{Value, json};
 use std::{collections::HashSet, env, fmt::Write, time::Duration};
 
-/// What a sweep covers.
+/// The scope of a sweep.
 struct Sweep {
-    /// Bytes of a list or map.
+    /// The size of a list or map, in bytes.
     bytes: usize,
     fills: Vec<Fill>,
-    /// Every kind, instead of each type once.
+    /// Whether to write every kind, instead of each type once.
     every_kind: bool,
-    /// CPU time that a request may take.
+    /// The limit of the CPU time of a request.
     bound: Duration,
-    /// Updates and patches too.
+    /// Whether to send updates and all patches, too.
     every_way: bool,
-    /// Only owners with this in their name.
+    /// Only spots whose owner has this text in its name.
     only: String,
 }
 
@@ -43,7 +43,7 @@ impl Sweep {
     }
 }
 
-/// A request that took too long.
+/// A request that exceeded the limit.
 struct Find {
     what: String,
     cpu: Duration,
@@ -53,7 +53,7 @@ struct Find {
 fn no_list_or_map_makes_a_request_expensive() -> Result {
     let sweep = Sweep::from_environment();
     let target = Target::start()?;
-    // Pods need one, and no controller makes it here.
+    // Pods need a service account, and no controller creates it here.
     target
         .master()?
         .post("/api/v1/namespaces/default/serviceaccounts", &json!({"metadata": {"name": "default"}}))?;
@@ -121,7 +121,7 @@ impl Requests {
         answer
     }
 
-    /// Writes an object with a full list or map in every way there is.
+    /// Writes an object with a full list or map by every verb and patch type.
     fn write(
         &mut self,
         sweep: &Sweep,
