@@ -1,7 +1,7 @@
-//! What the end-to-end tests share: a started server and the command-line clients against it.
+//! Shared code of the end-to-end tests: a started server and command-line clients for it.
 //!
 //! `cargo xtask test` sets the environment: `PINTLE_SERVER`, `PINTLE_KUBECTL`, `PINTLE_HELM`, `PINTLE_PYTHONPATH`,
-//! `PINTLE_DEFINITIONS` and, where Debian's packages are to be had, `PINTLE_OLD_KUBECTL`.
+//! `PINTLE_DEFINITIONS` and, where Debian's packages are available, `PINTLE_OLD_KUBECTL`.
 
 use pintle_harness::{Config, Error, Server, wait_for};
 use serde_json::Value;
@@ -15,29 +15,29 @@ use std::{
     time::Duration,
 };
 
-/// How long a condition may take to hold.
+/// The timeout of a wait for a condition.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What `cargo xtask test` set.
+/// An environment variable that `cargo xtask test` sets.
 ///
 /// # Errors
-/// When the tests are run without it.
+/// When the variable is not set.
 pub fn variable(name: &str) -> Result<OsString, Error> {
     env::var_os(name).ok_or_else(|| format!("{name} is not set: run `cargo xtask test e2e`").into())
 }
 
-/// How the server under test is started.
+/// The configuration of the server under test.
 ///
 /// # Errors
-/// When its binary is not named.
+/// When `PINTLE_SERVER` is not set.
 pub fn config() -> Result<Config, Error> {
     Ok(Config::new(PathBuf::from(variable("PINTLE_SERVER")?)))
 }
 
-/// A server on its embedded store.
+/// Starts a server on its embedded store.
 ///
 /// # Errors
-/// When it does not start.
+/// When the server does not start.
 pub fn start() -> Result<Server, Error> {
     Server::start(config()?)
 }
@@ -45,7 +45,7 @@ pub fn start() -> Result<Server, Error> {
 /// The folder with custom resource definitions of real projects.
 ///
 /// # Errors
-/// When it is not named.
+/// When `PINTLE_DEFINITIONS` is not set.
 pub fn definitions() -> Result<PathBuf, Error> {
     Ok(variable("PINTLE_DEFINITIONS")?.into())
 }
@@ -60,7 +60,7 @@ impl<'a> Cli<'a> {
     /// kubectl of the served version.
     ///
     /// # Errors
-    /// When it is not installed.
+    /// When the client is not installed.
     pub fn kubectl(server: &'a Server) -> Result<Cli<'a>, Error> {
         Ok(Cli { server, program: variable("PINTLE_KUBECTL")?.into() })
     }
@@ -68,7 +68,7 @@ impl<'a> Cli<'a> {
     /// A kubectl that is years older.
     ///
     /// # Errors
-    /// When it is not installed.
+    /// When the client is not installed.
     pub fn old_kubectl(server: &'a Server) -> Result<Cli<'a>, Error> {
         Ok(Cli { server, program: variable("PINTLE_OLD_KUBECTL")?.into() })
     }
@@ -76,12 +76,12 @@ impl<'a> Cli<'a> {
     /// helm.
     ///
     /// # Errors
-    /// When it is not installed.
+    /// When the client is not installed.
     pub fn helm(server: &'a Server) -> Result<Cli<'a>, Error> {
         Ok(Cli { server, program: variable("PINTLE_HELM")?.into() })
     }
 
-    /// The command with its kubeconfig; its caches and settings are the test's own.
+    /// The command with the server's kubeconfig, and with caches and settings in the test's directory.
     pub fn command(&self, args: &[&str]) -> Command {
         let home = self.server.directory();
         let mut command = Command::new(&self.program);
@@ -99,18 +99,18 @@ impl<'a> Cli<'a> {
         command
     }
 
-    /// Runs it and gives what it printed; its exit code must be 0.
+    /// Runs the client and returns its output; its exit code must be 0.
     ///
     /// # Errors
-    /// When it fails.
+    /// When the client fails.
     pub fn run(&self, args: &[&str]) -> Result<String, Error> {
         succeeded(args, self.command(args).output()?)
     }
 
-    /// Runs it with something on standard input.
+    /// Runs the client with a text on standard input.
     ///
     /// # Errors
-    /// When it fails.
+    /// When the client fails.
     pub fn feed(&self, args: &[&str], input: &str) -> Result<String, Error> {
         let mut child = self.command(args).stdin(Stdio::piped()).spawn()?;
         if let Some(mut stdin) = child.stdin.take() {
@@ -119,10 +119,10 @@ impl<'a> Cli<'a> {
         succeeded(args, child.wait_with_output()?)
     }
 
-    /// Runs it; it must fail. Gives what it said about that.
+    /// Runs the client, which must fail, and returns its error message.
     ///
     /// # Errors
-    /// When it succeeds.
+    /// When the client succeeds.
     pub fn fails(&self, args: &[&str]) -> Result<String, Error> {
         let output = self.command(args).output()?;
         if output.status.success() {
@@ -131,10 +131,10 @@ impl<'a> Cli<'a> {
         Ok(String::from_utf8_lossy(&output.stderr).into_owned())
     }
 
-    /// Runs it with `-o json`.
+    /// Runs the client with `-o json`.
     ///
     /// # Errors
-    /// When it fails or prints something else.
+    /// When the client fails, or its output is not JSON.
     pub fn json(&self, args: &[&str]) -> Result<Value, Error> {
         let args: Vec<&str> = args.iter().copied().chain(["-o", "json"]).collect();
         Ok(serde_json::from_str(&self.run(&args)?)?)
@@ -143,7 +143,7 @@ impl<'a> Cli<'a> {
     /// Waits until a definition, named with its type, is served.
     ///
     /// # Errors
-    /// When that takes too long.
+    /// When the definition is not served in time.
     pub fn wait_established(&self, definition: &str) -> Result<(), Error> {
         // `kubectl wait` gives up on a definition that has no conditions yet.
         let established = r#"jsonpath={.status.conditions[?(@.type=="Established")].status}"#;
@@ -153,10 +153,10 @@ impl<'a> Cli<'a> {
         })
     }
 
-    /// Writes a file into the test's directory and gives its path.
+    /// Writes a file into the test's directory and returns its path.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When the file cannot be written.
     pub fn file(&self, name: &str, text: &str) -> Result<String, Error> {
         let path = self.server.directory().join(name);
         if let Some(parent) = path.parent() {

@@ -1,4 +1,4 @@
-//! Who decides what users may do, and acting as others.
+//! Tests the authorizers and impersonation.
 
 use crate::Result;
 use pintle_e2e::{Cli, config, start};
@@ -14,7 +14,7 @@ fn kubectl_acts_as_others() -> Result {
                     in the namespace \"default\"\n";
     assert_eq!(refused, expected);
     kubectl.run(&["get", "pods", "--as", "jane", "--as-group", "system:masters", "--as-uid", "42"])?;
-    // A node sees itself, whoever lets it.
+    // A node can read itself, by any of the authorizers.
     kubectl.feed(&["apply", "-f", "-"], "apiVersion: v1\nkind: Node\nmetadata: {name: one}\n")?;
     let node = ["--as", "system:node:one", "--as-group", "system:nodes"];
     assert_eq!(kubectl.run(&[&["get", "node", "one", "-o", "name"][..], &node].concat())?, "node/one\n");
@@ -84,7 +84,7 @@ fn policies_are_read_from_a_file() -> Result {
     let Err(error) = start() else { panic!("it started") };
     let expected = format!("error reading policy file {}, line 2: ", path.display());
     assert!(error.to_string().contains(&expected), "{error}");
-    // Who waits for the server to be ready has no name.
+    // The harness polls for readiness as an anonymous user.
     let policies = r#"{"user": "stranger", "namespace": "default", "readonly": true}
 {"apiVersion": "abac.authorization.kubernetes.io/v1beta1", "kind": "Policy", "spec": {"group": "system:unauthenticated", "nonResourcePath": "/readyz"}}
 "#;

@@ -1,4 +1,4 @@
-//! What clients send by mistake or on purpose: an exact 4xx, nothing left behind, the server alive.
+//! Tests invalid input, accidental or hostile: the response is an exact 4xx, nothing is stored, the server stays alive.
 
 use crate::Result;
 use pintle_e2e::start;
@@ -32,7 +32,7 @@ fn row<'a>(
     Row { request, content_type, body: body.as_ref(), code, reason, message }
 }
 
-/// Sends each and looks at the answer; all failures are told at once.
+/// Sends each request and checks its response; reports all failures at once.
 fn check(client: &Client, rows: &[Row<'_>]) -> Result {
     let mut failures = Vec::new();
     for row in rows {
@@ -69,7 +69,7 @@ fn check(client: &Client, rows: &[Row<'_>]) -> Result {
     Ok(())
 }
 
-/// The server serves on, and only the objects of a fresh one are there.
+/// Checks that the server still serves, and has only the objects of a fresh one.
 fn nothing_left(client: &Client) -> Result {
     assert_eq!(client.get("/livez")?.status, 200);
     for (path, expected) in [
@@ -425,7 +425,7 @@ fn bodies_above_three_mebibytes_are_refused() -> Result {
     let post = format!("POST {CONFIG_MAPS}");
     let too_long = "limit is 3145728";
     check(&client, &[row(&post, JSON, &body, 413, "RequestEntityTooLarge", too_long)])?;
-    // The same without telling the length first.
+    // The same without a `Content-Length`.
     let mut connection = client.connect()?;
     let chunk = format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
     let headers = [("content-type", JSON), ("transfer-encoding", "chunked"), ("content-length", "")];
@@ -441,7 +441,7 @@ fn bodies_above_three_mebibytes_are_refused() -> Result {
     let sent = connection.write(chunk.as_bytes());
     let (status, _) = connection.head().map_err(|error| format!("{error} after {sent:?}"))?;
     assert_eq!(status, 413);
-    // What fits the limit of a request but not that of a ConfigMap.
+    // A body within the limit of requests and beyond that of ConfigMaps.
     let body = body.replace(&"x".repeat(3 * 1024 * 1024), &"x".repeat(1024 * 1024 + 1));
     check(
         &client,

@@ -1,4 +1,4 @@
-//! Certificates on request: asked for, approved, denied and issued with kubectl, by who may.
+//! Tests certificate signing requests with kubectl: creation, approval, denial and signing by users with permission.
 
 use crate::Result;
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -18,7 +18,7 @@ fn request(name: &str, signer: &str) -> String {
     )
 }
 
-/// Signer, who asked, and condition, as `kubectl get` prints them.
+/// The signer, requestor and condition, as `kubectl get` prints them.
 fn row(kubectl: &Cli<'_>, name: &str) -> Result<Vec<String>> {
     let table = kubectl.run(&["get", "csr", name, "--no-headers"])?;
     let words: Vec<String> = table.split_whitespace().map(str::to_owned).collect();
@@ -58,7 +58,7 @@ fn requests_are_approved_denied_and_issued() -> Result {
     Ok(())
 }
 
-/// What approvers need: the subresource, and the signers.
+/// The permissions of approvers: the subresource, and the signers.
 const ROLES: &str = "apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: approve}

@@ -1,6 +1,6 @@
-//! The manifests that the client tests use.
+//! The manifests of the client tests.
 
-/// One object of each kind that a newcomer writes first.
+/// One object of each kind that new users write first.
 pub(crate) const MANIFESTS: &str = r#"apiVersion: v1
 kind: Namespace
 metadata:

@@ -1,7 +1,7 @@
-//! `kill -9` of a whole server under load, again and again on one data directory: writers that know what was answered,
-//! watches that resume where they were, and lists in pages that go on after the restart.
+//! Kills a whole server under load (`kill -9`), repeatedly on one data directory: writers record the acknowledged
+//! writes, watches resume at their last revision, and paged lists continue after the restart.
 //!
-//! `PINTLE_CRASH_KILLS` says how often; `cargo xtask crash` does it more often than a test run.
+//! `PINTLE_CRASH_KILLS` is the number of kills; `cargo xtask crash` makes more than a test run.
 
 use super::Result;
 use pintle_harness::{Client, Server};
@@ -22,7 +22,7 @@ fn kills() -> u64 {
     std::env::var("PINTLE_CRASH_KILLS").map_or(200, |kills| kills.parse().unwrap())
 }
 
-/// What was done to an object, as an answer or an event told it.
+/// A write to an object, as a response or an event reported it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Write {
     deleted: bool,
@@ -30,21 +30,21 @@ struct Write {
     number: u64,
 }
 
-/// What is known of all lives of the server.
+/// The writes so far, over all restarts of the server.
 #[derive(Default)]
 struct Known {
-    /// Answered writes by resource version.
+    /// Acknowledged writes by resource version.
     acknowledged: BTreeMap<u64, Write>,
-    /// The last answered write of each object and the one that was never answered, if any.
+    /// The last acknowledged write of each object, and the write without a response, if any.
     objects: BTreeMap<String, Object>,
     numbers: u64,
 }
 
 #[derive(Default, Clone)]
 struct Object {
-    /// Resource version and number; `None` when it does not exist.
+    /// The resource version and the number; `None` when the object does not exist.
     current: Option<(u64, u64)>,
-    /// What it may be instead: a write without an answer, with its number.
+    /// The possible newer state: a write without a response, with its number.
     doubtful: Option<Write>,
 }
 
@@ -70,7 +70,7 @@ fn filler(name: &str, number: u64) -> String {
     text
 }
 
-/// Name, number and resource version of an object that is whole.
+/// The name, number and resource version of a complete object.
 fn read(object: &Value) -> (String, u64, u64) {
     let name = object["metadata"]["name"].as_str().unwrap().to_owned();
     let number = object["data"]["number"].as_str().unwrap().parse().unwrap();
@@ -86,7 +86,7 @@ fn version(object: &Value) -> u64 {
     object["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap()
 }
 
-/// Creates, updates and deletes one's own objects until the server is gone.
+/// Creates, updates and deletes the objects of one writer until the server is killed.
 fn write(client: &Client, writer: u64, known: &Mutex<Known>) {
     let Ok(mut connection) = client.connect() else { return };
     for turn in 0.. {
@@ -114,7 +114,7 @@ fn write(client: &Client, writer: u64, known: &Mutex<Known>) {
         let object = known.objects.get_mut(&name).unwrap();
         object.doubtful = None;
         if deleted {
-            // The answer does not tell the revision of the deletion; the watches will.
+            // The response does not have the revision of the deletion; the watch events do.
             object.current = None;
         } else {
             let (told, told_number, version) = read(&answer.json().unwrap());
@@ -126,10 +126,10 @@ fn write(client: &Client, writer: u64, known: &Mutex<Known>) {
     }
 }
 
-/// What one watch was told over all lives of the server.
+/// The events of one watch over all restarts of the server.
 #[derive(Default)]
 struct Watched {
-    /// The first revision that it did not ask for.
+    /// The revision that the watch started from; its events come after it.
     from: u64,
     events: BTreeMap<u64, Write>,
 }
@@ -139,7 +139,7 @@ impl Watched {
         self.events.last_key_value().map_or(self.from, |(version, _)| *version)
     }
 
-    /// Resumes, and follows until the server is gone or `until` was seen.
+    /// Resumes the watch, and follows it until the server is killed or the event at `until` arrives.
     fn follow(&mut self, client: &Client, until: Option<u64>) {
         let path = format!("{CONFIG_MAPS}?watch=true&resourceVersion={}", self.last());
         let Ok(mut lines) = client.lines(&path) else { return };
@@ -157,7 +157,7 @@ impl Watched {
         }
     }
 
-    /// The objects and their resource versions as of a resource version.
+    /// The objects and their resource versions at a resource version.
     fn state(&self, at: u64) -> BTreeMap<String, u64> {
         let mut state = BTreeMap::new();
         for (version, write) in self.events.range(..=at) {
@@ -171,7 +171,7 @@ impl Watched {
     }
 }
 
-/// A page of a list: the resource version of all of it, what is in it, and the token of what follows.
+/// A page of a list: the resource version of the list, the objects, and the continue token.
 fn page(client: &Client, token: &str) -> Result<(u64, BTreeMap<String, u64>, String)> {
     let answer = client.get(&format!("{CONFIG_MAPS}?limit=7&labelSelector=&continue={token}"))?;
     if answer.status != 200 {
@@ -194,7 +194,7 @@ fn a_server_keeps_its_word_through_kill_9() -> Result {
     let from = version(&created.json()?);
     let known = Arc::new(Mutex::new(Known::default()));
     let mut watches: Vec<Watched> = (0..WATCHES).map(|_| Watched { from, ..Watched::default() }).collect();
-    // Lists whose first page one life of the server gave, and the rest the next.
+    // Lists whose first page is from before a restart, and the rest from after it.
     let mut lists: Vec<(u64, BTreeMap<String, u64>)> = Vec::new();
     let mut random = from;
     for round in 0..kills() {
@@ -228,7 +228,7 @@ fn a_server_keeps_its_word_through_kill_9() -> Result {
         lists.push((at, items));
     }
 
-    // An end that every watch can tell.
+    // A last write, at which every watch ends.
     let client = server.client()?;
     let last = client.post(CONFIG_MAPS, &config_map("the-end", 0, None))?.json()?;
     let last = version(&last);
@@ -259,8 +259,8 @@ fn a_server_keeps_its_word_through_kill_9() -> Result {
     Ok(())
 }
 
-/// Everything is as it was answered last, or as the one request without an answer would have made it; that is what
-/// the writers go on from.
+/// Checks that every object has the state of its last acknowledged write, or of its write without a response; the
+/// writers continue from there.
 fn check_newest(client: &Client, known: &Mutex<Known>, round: u64) -> Result {
     let list = client.get(CONFIG_MAPS)?.json()?;
     let items = list["items"].as_array().ok_or("no items")?.iter();

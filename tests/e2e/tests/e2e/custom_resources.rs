@@ -1,4 +1,4 @@
-//! Custom resources with kubectl: defined, explained, listed by their columns, applied, watched.
+//! Tests custom resources with kubectl: definition, explain, columns, apply, watch.
 
 use crate::Result;
 use pintle_e2e::{Cli, PATIENCE, start};
@@ -102,7 +102,7 @@ spec:
   - {name: one, port: 80}
 "#;
 
-/// kubectl against a server that knows the definition.
+/// kubectl for a server with the definition.
 fn define<'a>(server: &'a pintle_harness::Server) -> Result<Cli<'a>> {
     let kubectl = Cli::kubectl(server)?;
     let made = kubectl.feed(&["apply", "-f", "-"], DEFINITION)?;
@@ -167,7 +167,7 @@ DESCRIPTION:
      When it runs.
 "
     );
-    // Another field is explained as soon as the definition has it.
+    // A new field is explained as soon as the definition has it.
     let changed =
         DEFINITION.replace("description: When it runs.", "description: When it runs, as cron writes it.");
     kubectl.feed(&["apply", "-f", "-"], &changed)?;
@@ -230,7 +230,7 @@ fn custom_resources_are_applied_by_the_server() -> Result {
         kubectl.feed(&args, manifest)
     };
     apply("one", &[], NIGHTLY)?;
-    // Items of a list with keys belong to whoever applied them.
+    // Items of a list with keys are owned by the manager that applied them.
     let other = "{apiVersion: stable.example.com/v1, kind: CronTab, metadata: {name: nightly}, spec: {hosts: [{name: two, port: http}]}}";
     apply("two", &[], other)?;
     let hosts =

@@ -1,4 +1,4 @@
-//! Definitions that others have written: those of projects whose packages the registries carry, and large ones made here.
+//! Tests definitions of real projects, and large generated ones.
 
 use crate::Result;
 use pintle_e2e::{Cli, PATIENCE, definitions, start};
@@ -29,7 +29,7 @@ fn definitions_of_real_projects_are_served() -> Result {
 fn wide_and_deep_definitions_are_served() -> Result {
     let server = start()?;
     let kubectl = Cli::kubectl(&server)?;
-    // Several thousand lines, and as deep as anything that people write by hand.
+    // Several thousand lines, and as deep as hand-written definitions.
     for (name, spec) in [("wide", wide(1_000)), ("deep", deep(40))] {
         let definition = json!({
             "apiVersion": "apiextensions.k8s.io/v1",
@@ -52,7 +52,7 @@ fn wide_and_deep_definitions_are_served() -> Result {
     Ok(())
 }
 
-/// A build without optimization takes as much memory as another, and ten times the CPU; that grows no more for it.
+/// An unoptimized build takes the same memory and ten times the CPU; its growth is the same.
 #[test]
 fn every_definition_costs_as_much_as_the_first() -> Result {
     const BATCH: usize = 40;
@@ -69,7 +69,7 @@ fn every_definition_costs_as_much_as_the_first() -> Result {
             (connection.request("GET", &path, &[], b"").ok()?.status == 200).then_some(())
         })
     };
-    // What is made once for all of them.
+    // The first definition also pays for the state that all share.
     define(0)?;
     let (memory, mut cpu, mut batches) = (server.memory_kb("VmRSS")?, server.cpu_time()?, Vec::new());
     for batch in 0..4 {
@@ -84,9 +84,9 @@ fn every_definition_costs_as_much_as_the_first() -> Result {
     Ok(())
 }
 
-/// Creates the definition, an object of each version, and asks kubectl to explain it.
+/// Creates the definition and an object of each version, and runs `kubectl explain`.
 fn try_out(kubectl: &Cli<'_>, definition: &str) -> Result {
-    // Client-side apply would put the definition into an annotation, for which some are too large.
+    // Client-side apply would store the definition in an annotation, for which some are too large.
     let name = kubectl.feed(&["create", "-o", "name", "-f", "-"], definition)?;
     let name = name.trim();
     kubectl.wait_established(name)?;
@@ -101,7 +101,7 @@ fn try_out(kubectl: &Cli<'_>, definition: &str) -> Result {
         object["apiVersion"] = json!(format!("{group}/{}", text(&version["name"])));
         object["kind"] = spec["names"]["kind"].clone();
         object["metadata"] = json!({"name": "default"});
-        // What only a rule asks for.
+        // A value that only a rule requires.
         if object["kind"] == "HostEndpoint" {
             object["spec"] = json!({"node": "one", "interfaceName": "eth0"});
         }
@@ -125,7 +125,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// A small value that a schema allows, as far as its structure tells.
+/// A small value that a schema allows, judged by its structure alone.
 fn sample(schema: &Value) -> Value {
     if let Some(default) = schema.get("default") {
         return default.clone();
@@ -155,7 +155,7 @@ fn sample(schema: &Value) -> Value {
 }
 
 fn object(schema: &Value) -> Value {
-    // Of alternatives that require something, the first.
+    // The first of alternatives with required fields.
     let alternative = ["oneOf", "anyOf"].iter().find_map(|junctor| schema[*junctor].get(0));
     let required = [Some(schema), alternative].into_iter().flatten();
     let required = required.flat_map(|schema| schema["required"].as_array().into_iter().flatten());
@@ -166,7 +166,7 @@ fn object(schema: &Value) -> Value {
         let properties = schema["properties"].as_object().into_iter().flatten();
         members.extend(properties.take(least).map(|(name, property)| (name.clone(), sample(property))));
     }
-    // Not required, but there is little to see of an object without.
+    // Not required, but an object without it tests little.
     if members.is_empty()
         && let Some(spec) = schema["properties"].get("spec")
     {
@@ -175,7 +175,7 @@ fn object(schema: &Value) -> Value {
     members.into()
 }
 
-/// An object of many members of every type.
+/// A schema of an object with many members of every type.
 fn wide(members: usize) -> Value {
     let properties: Map<String, Value> = (0..members)
         .map(|index| {
@@ -198,7 +198,7 @@ fn wide(members: usize) -> Value {
     json!({"type": "object", "required": ["member0", "member4"], "properties": properties})
 }
 
-/// An object in an object in an object…
+/// A schema of nested objects.
 fn deep(depth: usize) -> Value {
     let mut schema = json!({"type": "string"});
     for level in 0..depth {

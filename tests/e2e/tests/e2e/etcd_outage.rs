@@ -1,4 +1,4 @@
-//! What a server does whose etcd goes away for a while.
+//! Tests a server during an outage of its etcd.
 
 use crate::Result;
 use pintle_e2e::{PATIENCE, config, variable};
@@ -29,7 +29,7 @@ fn a_server_outlives_its_etcd_and_its_watches_notice_nothing() -> Result {
             .then_some(report)
     })?;
     assert!(!report.contains("127.0.0.1"), "what is wrong inside is for the log: {report}");
-    // What the cache may answer it still does.
+    // Reads that the cache may serve still succeed.
     let cached = client.get(&format!("{CONFIG_MAPS}/before?resourceVersion=0"))?;
     assert_eq!(cached.json()?, before);
 

@@ -1,4 +1,4 @@
-//! helm: a chart's life.
+//! Tests helm: the life cycle of a chart.
 
 use crate::Result;
 use pintle_e2e::{Cli, start};
@@ -56,7 +56,7 @@ fn a_chart_is_installed_upgraded_and_uninstalled_by_patches() -> Result {
     life_of_a_chart(&["--server-side=false"])
 }
 
-/// Puts the chart into `./chart`.
+/// Writes the chart into `./chart`.
 pub(crate) fn write_chart(helm: &Cli<'_>) -> Result {
     for (name, text) in TEMPLATES {
         helm.file(&format!("chart/{name}"), text)?;

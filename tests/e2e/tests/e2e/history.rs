@@ -1,4 +1,4 @@
-//! How long the past can be read, on every engine: across a restart, and until it is compacted.
+//! Tests that history can be read on every engine across a restart, and until it is compacted.
 
 use crate::Result;
 use pintle_e2e::{PATIENCE, config};
@@ -17,7 +17,7 @@ fn names(list: &Value) -> Vec<&str> {
     list["items"].as_array().unwrap().iter().map(|item| item["metadata"]["name"].as_str().unwrap()).collect()
 }
 
-/// The first page of four maps, and then a change, a deletion and a creation behind it.
+/// Reads the first page of four maps; then changes, deletes and creates maps behind it.
 fn begin(client: &Client) -> Result<(String, String)> {
     for name in ["a", "b", "c", "d"] {
         create(client, name)?;

@@ -1,4 +1,4 @@
-//! The JavaScript client.
+//! Tests the JavaScript client.
 
 use crate::Result;
 use pintle_e2e::{start, variable};

@@ -1,4 +1,4 @@
-//! kubectl, as a newcomer uses it.
+//! Tests kubectl with the commands of a new user.
 
 use crate::{Result, clients::MANIFESTS};
 use pintle_e2e::{Cli, PATIENCE, start};
@@ -363,7 +363,7 @@ fn delete_removes_one_many_and_those_of_a_file() -> Result {
     )?;
     kubectl.run(&["delete", "-f", &file])?;
     contains(&kubectl.fails(&["get", "-n", "shop", "secret", "credentials"])?, &["NotFound"]);
-    // No controller finishes the namespace: it stays and says so.
+    // No controller finalizes the namespace: it stays `Terminating`.
     kubectl.run(&["delete", "namespace", "shop", "--wait=false"])?;
     assert_eq!(kubectl.json(&["get", "namespace", "shop"])?["status"]["phase"], "Terminating");
     contains(
@@ -410,7 +410,7 @@ fn rollout_reads_the_history_that_a_controller_wrote() -> Result {
     let server = shop()?;
     let kubectl = Cli::kubectl(&server)?;
     let deployment = kubectl.json(&["get", "-n", "shop", "deployment/web"])?;
-    // What the deployment controller would have made.
+    // The replica set that a deployment controller would create.
     let mut set = serde_json::json!({
         "apiVersion": "apps/v1", "kind": "ReplicaSet",
         "metadata": {

@@ -1,4 +1,4 @@
-//! How a server ends, and what is there when it starts again.
+//! Tests the shutdown of a server, and its state after the next start.
 
 use crate::Result;
 use pintle_e2e::{PATIENCE, start};
@@ -19,7 +19,7 @@ fn config_map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"of": name}})
 }
 
-/// Writers that create objects until the server is gone, and the names it acknowledged.
+/// Writers that create objects until the server has ended, and the acknowledged names.
 struct Load {
     acknowledged: Arc<Mutex<BTreeSet<String>>>,
     count: Arc<AtomicUsize>,
@@ -69,7 +69,7 @@ impl Load {
     }
 }
 
-/// The names of all config maps, each object as it was written.
+/// The names of all config maps; checks that each object is as written.
 fn names(client: &Client) -> Result<BTreeSet<String>> {
     let list = client.get(CONFIG_MAPS)?.json()?;
     let items = list["items"].as_array().ok_or("no items")?;
@@ -87,7 +87,7 @@ fn termination_finishes_requests_ends_watches_and_loses_nothing() -> Result {
     let mut server = start()?;
     let client = server.client()?;
     let mut watch = client.lines(&format!("{CONFIG_MAPS}?watch=1&resourceVersion=0"))?;
-    // A request of which half the body is there when the server is told to end.
+    // A request with half of its body sent when the shutdown begins.
     let body = config_map("in-flight").to_string();
     let (first, second) = body.split_at(body.len() / 2);
     let mut in_flight = client.connect()?;
@@ -97,7 +97,7 @@ fn termination_finishes_requests_ends_watches_and_loses_nothing() -> Result {
 
     let load = load(&client);
     load.wait_for(100)?;
-    // The load's answers also show that the half request has reached the server by now.
+    // The responses of the load also show that the half request has reached the server.
     server.terminate()?;
     let mut seen = BTreeSet::new();
     let mut cleanly = false;
@@ -143,7 +143,7 @@ fn a_killed_server_has_every_acknowledged_write_and_no_half_one() -> Result {
     for round in 1..=3 {
         let client = server.client()?;
         for name in &expected {
-            // Names are used again each round; those that exist would end a writer with 409.
+            // Each round uses the same names; an existing one would end a writer with 409.
             client.delete(&format!("{CONFIG_MAPS}/{name}"))?;
         }
         let load = load(&client);

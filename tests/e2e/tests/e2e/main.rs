@@ -1,4 +1,4 @@
-//! End-to-end tests against a started server: real clients, bad input, ends and crashes.
+//! Tests a started server end to end: real clients, bad input, shutdowns and crashes.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at anything unexpected")]
 

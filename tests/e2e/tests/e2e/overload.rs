@@ -1,4 +1,4 @@
-//! More requests than the server was told to take.
+//! Tests a load of more requests than the server has seats.
 
 use crate::Result;
 use pintle_e2e::{PATIENCE, config};
@@ -11,10 +11,10 @@ use std::{
     thread,
 };
 
-/// One of the largest answers that every user may have.
+/// One of the largest responses that every user may request.
 const LARGE: &str = "/openapi/v2";
 
-/// How often the flood's cost is looked at, and the answers it gets in between.
+/// The number of measurements of the flood's cost, and the number of responses between them.
 const ROUNDS: u64 = 4;
 const ROUND: u64 = 300;
 
@@ -55,8 +55,7 @@ fn requests_above_the_limit_are_told_to_come_again_and_masters_are_not() -> Resu
     Ok(())
 }
 
-/// Many clients of one user that ask for all they can, one after the other on their connections, also when they are
-/// refused.
+/// Many clients of one user that send requests as fast as they can on their connections, even when they are refused.
 #[test]
 fn a_flood_by_one_user_leaves_room_for_others_and_costs_no_memory() -> Result {
     let few = ["--max-requests-inflight=20", "--max-mutating-requests-inflight=5"];
@@ -89,7 +88,7 @@ fn a_flood_by_one_user_leaves_room_for_others_and_costs_no_memory() -> Result {
     let mut others = Vec::new();
     let mut memory = Vec::new();
     for round in 1..=ROUNDS {
-        // Others are served all the time that the flood lasts.
+        // Other users are served during the whole flood.
         while answered.load(Ordering::Relaxed) < round * ROUND {
             others.extend([ask("/version")?, ask("/readyz")?, ask("/healthz")?]);
         }
@@ -102,8 +101,8 @@ fn a_flood_by_one_user_leaves_room_for_others_and_costs_no_memory() -> Result {
         flooding.join().map_err(|_| "a request of the flood was answered with something else")?;
     }
     assert!(others.len() > 30 && others.iter().all(|status| *status == 200), "{others:?}");
-    // What the flood needs it needs at once. The rest of it may not cost a twentieth of the answers that it got: where
-    // the allocator keeps what is free is not the server's, what each request leaves behind is.
+    // The memory of the flood is needed from its beginning. Its later growth must stay below a twentieth of the bytes
+    // of its responses: a leak of each request would exceed that, and memory that the allocator keeps free does not.
     let (first, last) = (memory[0], memory[memory.len() - 1]);
     let answers = master.get(LARGE)?.body.len() as u64 / 1024 * ROUND * (ROUNDS - 1);
     assert!(last < first + answers / 20, "{memory:?} kB with {answers} kB of answers");

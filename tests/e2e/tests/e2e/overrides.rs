@@ -1,4 +1,4 @@
-//! Resources that are stored in other places than the rest: `--etcd-servers-overrides`.
+//! Tests `--etcd-servers-overrides`: resources in stores of their own.
 
 use crate::Result;
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -33,7 +33,7 @@ fn create(client: &Client, path: &str, body: &Value) -> Result<Value> {
 
 fn start(maps: &Etcd, events: &Etcd) -> Result<Server> {
     let (maps, events) = (maps.urls(), events.urls());
-    // The name that counts for events is that of the core group, under which they are stored.
+    // Events are named by the core group, under which they are stored.
     Server::start(
         config()?
             .flag(format!("--etcd-servers-overrides=/configmaps#{maps},/events#{events}"))
@@ -70,7 +70,7 @@ fn overridden_resources_live_in_their_own_etcd() -> Result {
     assert!(log.contains("has no effect: nothing is stored as events.events.k8s.io"), "{log}");
     assert!(!log.contains("has no effect: nothing is stored as configmaps"), "{log}");
 
-    // What happens to the others does not move the versions of these.
+    // Writes of other resources do not change the list versions of these.
     let list = client.get(MAPS)?.json()?;
     let version = list["metadata"]["resourceVersion"].as_str().ok_or("no version")?.to_owned();
     for round in 0..5 {
@@ -103,7 +103,7 @@ fn overridden_resources_live_in_their_own_etcd() -> Result {
         (has(0) && has(1) && has(2)).then_some(())
     })?;
 
-    // After a restart everything is where it was.
+    // After a restart every object is in its store.
     server.terminate()?;
     server.wait_for_end()?;
     server.restart()?;
@@ -112,7 +112,7 @@ fn overridden_resources_live_in_their_own_etcd() -> Result {
     assert_eq!(client.get("/api/v1/namespaces/default/events/e")?.status, 200);
     assert_eq!(client.get("/api/v1/namespaces/default/secrets/s")?.status, 200);
 
-    // One store that is gone is told of, and the others serve.
+    // An unavailable store is reported, and the others are served.
     events.member_mut(0)?.kill()?;
     wait_for("the check to fail", PATIENCE, || {
         let health = client.get("/livez?verbose").ok()?;

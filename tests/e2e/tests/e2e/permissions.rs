@@ -1,10 +1,10 @@
-//! kubectl and helm, as users who may do some things and not others.
+//! Tests kubectl and helm as users with limited permissions.
 
 use crate::{Result, helm::write_chart};
 use pintle_e2e::{Cli, PATIENCE, start};
 use pintle_harness::wait_for;
 
-/// A role in a namespace, and who has it.
+/// A role in a namespace, and its binding.
 const READER: &str = "\
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
@@ -32,7 +32,7 @@ fn kubectl_tells_what_somebody_may_do() -> Result {
     let server = start()?;
     let kubectl = Cli::kubectl(&server)?;
     kubectl.run(&["create", "namespace", "shop"])?;
-    // reconcile adds what is missing and takes nothing away, unless it is told to.
+    // By default, reconcile adds missing permissions and removes none.
     let reconciled = "role.rbac.authorization.k8s.io/reader reconciled\nrolebinding.rbac.authorization.k8s.io/reader reconciled\n";
     assert_eq!(kubectl.feed(&["auth", "reconcile", "-f", "-"], READER)?, reconciled);
     let changed = READER.replace("[get, list]", "[watch]").replace("name: jane", "name: joe");
@@ -104,7 +104,7 @@ fn kubectl_is_refused_in_the_words_of_kubernetes() -> Result {
     let create = as_jane(&["create", "role", "mine", "--verb=get", "--resource=pods"]);
     wait_for("the roles", PATIENCE, || kubectl.run(&create).ok())?;
     let refused = |args: &[&'static str], message: &str| -> Result {
-        // kubectl has words of its own in front, other ones for each command.
+        // Each command of kubectl prefixes the server's message with a text of its own.
         let told = kubectl.fails(&as_jane(args))?;
         assert!(told.trim_end().ends_with(message), "{told}");
         Ok(())

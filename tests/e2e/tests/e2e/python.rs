@@ -1,4 +1,4 @@
-//! The Python client, and an operator on top of it.
+//! Tests the Python client, and an operator based on it.
 
 use crate::Result;
 use pintle_e2e::{start, variable};

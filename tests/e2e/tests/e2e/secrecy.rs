@@ -1,4 +1,4 @@
-//! What must never be in a log, and who may do nothing.
+//! Tests that secrets and tokens are in no log, and that users without permissions are refused.
 
 use crate::Result;
 use pintle_e2e::config;
@@ -17,7 +17,7 @@ fn logs_show_neither_secrets_nor_tokens() -> Result {
     assert_eq!(client.post(secrets, &secret)?.status, 201);
     assert_eq!(client.get(&format!("{secrets}/s"))?.status, 200);
     assert_eq!(client.get(secrets)?.status, 200);
-    // Refused bodies are where a log of errors would quote them.
+    // A log of errors could quote the bodies of refused requests.
     let mut invalid = secret.clone();
     invalid["metadata"]["name"] = "Not A Name".into();
     assert_eq!(client.post(secrets, &invalid)?.status, 422);

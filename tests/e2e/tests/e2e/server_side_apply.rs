@@ -1,5 +1,5 @@
-//! Server-side apply with kubectl, as people come to it: a first apply, a quarrel, a look at the difference, and the way
-//! from the client's side to the server's.
+//! Tests server-side apply with kubectl: a first apply, a conflict, a diff, and the migration from client-side apply to
+//! server-side apply and back.
 
 use crate::Result;
 use pintle_e2e::{Cli, start};
@@ -12,7 +12,7 @@ fn blue() -> String {
     SETTINGS.replace("red", "blue")
 }
 
-/// The managers of an object, with how they came to it and what they own of its data.
+/// The managers of an object, with their operations and the keys of its data that they own.
 fn owners(kubectl: &Cli<'_>) -> Result<Vec<(String, String, Vec<String>)>> {
     let object = kubectl.json(&["get", "configmap", "settings", "--show-managed-fields"])?;
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -60,7 +60,7 @@ fn two_managers_quarrel_and_one_is_forced_out() -> Result {
     let shared = [owner("kubectl", "Apply", &["f:size"]), owner("painter", "Apply", &["f:colour", "f:size"])];
     assert_eq!(owners(&kubectl)?, shared);
 
-    // Whoever gives a field up takes it along only when nobody else owns it.
+    // A manager that stops applying a field removes it only if no other manager owns it.
     let nothing = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n";
     apply(&["--field-manager=painter"], nothing)?;
     let data = kubectl.json(&["get", "configmap", "settings"])?["data"].clone();
@@ -98,13 +98,13 @@ fn what_was_applied_from_the_client_moves_to_the_server() -> Result {
     kubectl.feed(&["apply", "-f", "-"], SETTINGS)?;
     let last = |kubectl: &Cli<'_>| kubectl.run(&["apply", "view-last-applied", "configmap/settings"]);
     assert!(last(&kubectl)?.contains("  colour: red\n"));
-    // kubectl moves the fields over to its own server-side entry, and the server keeps its annotation up to date.
+    // kubectl moves the fields to its own server-side entry, and the server keeps its annotation up to date.
     kubectl.feed(&["apply", "--server-side", "-f", "-"], &blue())?;
     assert!(last(&kubectl)?.contains("  colour: blue\n"));
     let managers =
         [owner("kubectl", "Apply", &["f:colour", "f:size"]), owner("kubectl-last-applied", "Apply", &[])];
     assert_eq!(owners(&kubectl)?, managers);
-    // And back: a client-side apply finds what was applied last.
+    // And back: a client-side apply finds the last applied configuration.
     let without = SETTINGS.replace(", size: small", "");
     assert_eq!(kubectl.feed(&["apply", "-f", "-"], &without)?, "configmap/settings configured\n");
     let data = kubectl.json(&["get", "configmap", "settings"])?["data"].clone();

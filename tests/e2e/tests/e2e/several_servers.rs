@@ -1,4 +1,4 @@
-//! Several servers on one etcd at once: whoever is asked, it is one cluster.
+//! Tests several servers on one etcd at once: every server gives the view of one cluster.
 
 use crate::Result;
 use pintle_e2e::{PATIENCE, config};
@@ -15,18 +15,18 @@ const SERVICES: &str = "/api/v1/namespaces/default/services";
 const ENDPOINTS: &str = "/api/v1/namespaces/default/endpoints/kubernetes";
 const ENDPOINT_SLICE: &str = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes";
 
-/// Two servers, which are killed before their etcd.
+/// Two servers on one etcd; dropping kills them before etcd.
 struct Cluster {
     one: Server,
     two: Server,
     _etcd: Etcd,
 }
 
-/// Addresses that are only announced: clients of the tests use loopback.
+/// Advertised addresses; the clients of the tests use loopback.
 const ADDRESSES: [&str; 2] = ["192.0.2.10", "192.0.2.9"];
 
 impl Cluster {
-    /// Both start at once on an empty etcd, so that each finds the other making the same objects.
+    /// Starts both servers at once on an empty etcd, so that they race to create the same objects.
     fn start() -> Result<Cluster> {
         let etcd = Etcd::start(1)?;
         let urls = etcd.urls();
@@ -74,7 +74,7 @@ fn counters_lose_no_increment() -> Result {
     let path = format!("{CONFIG_MAPS}/counter");
     assert_eq!(clients[0].post(CONFIG_MAPS, &config_map("counter", 0))?.status, 201);
 
-    // Each holds what it read against what the other server may have written since.
+    // Each update has the revision that was read, which the other server may have replaced.
     let increment = |client: &Client| -> Result<usize> {
         let mut connection = client.connect()?;
         let mut conflicts = 0;
@@ -111,7 +111,7 @@ fn counters_lose_no_increment() -> Result {
     }
     assert!(conflicts > 0, "the writers never met, so nothing was tested");
 
-    // A patch is made again on what the other has written, and nobody hears of it.
+    // A patch is retried on the other server's write, and succeeds.
     thread::scope(|scope| {
         for (server, client) in clients.iter().enumerate() {
             let path = &path;
@@ -134,7 +134,7 @@ fn counters_lose_no_increment() -> Result {
 fn an_object_is_created_once_and_deleted_once() -> Result {
     let cluster = Cluster::start()?;
     let clients = cluster.clients()?;
-    // What both answer to the same request at the same time.
+    // The responses of both to the same request at the same time.
     let both = |method: &str, path: &str, body: &Value| -> Vec<u16> {
         thread::scope(|scope| {
             let ask = |client: &Client| {
@@ -166,7 +166,7 @@ fn watches_see_the_writes_of_all_servers_once_and_in_order() -> Result {
     let watch = format!("{CONFIG_MAPS}?watch=1&resourceVersion={}", start.as_str().unwrap());
     let mut watches = [clients[0].lines(&watch)?, clients[1].lines(&watch)?];
 
-    // What the servers acknowledged, by revision.
+    // The acknowledged writes, by revision.
     let write = |client: &Client, writer: usize| -> Result<BTreeMap<u64, (String, String)>> {
         let mut connection = client.connect()?;
         let mut written = BTreeMap::new();
@@ -181,7 +181,7 @@ fn watches_see_the_writes_of_all_servers_once_and_in_order() -> Result {
             assert!(matches!(answer.status, 200 | 201), "{}", answer.text());
             written.insert(revision(&answer.json()?), (kind.to_owned(), name.clone()));
             if number % 10 == 9 {
-                // A Status does not tell the revision of the deletion: the watches do.
+                // A Status does not have the revision of the deletion: the watch events do.
                 let answer = send(&mut connection, "DELETE", &format!("{CONFIG_MAPS}/{name}"), &Value::Null)?;
                 assert_eq!(answer.status, 200, "{}", answer.text());
             }
@@ -240,7 +240,7 @@ fn reads_see_what_another_server_acknowledged() -> Result {
         assert_eq!((read.status, read.json()?), (200, created.clone()));
         let list = send(&mut connections[reader], "GET", CONFIG_MAPS, &Value::Null)?.json()?;
         assert!(list["items"].as_array().unwrap().iter().any(|item| item["metadata"]["name"] == *name));
-        // The other server writes at once what this one has only heard of.
+        // The other server updates at once an object that it knows only from its watch.
         let mut changed = created;
         changed["data"]["count"] = "1".into();
         let changed = send(&mut connections[reader], "PUT", &path, &changed)?;
@@ -251,7 +251,7 @@ fn reads_see_what_another_server_acknowledged() -> Result {
         assert_eq!(deleted.status, 200, "{}", deleted.text());
         let read = send(&mut connections[reader], "GET", &path, &Value::Null)?;
         assert_eq!(read.status, 404, "{}", read.text());
-        // So is a namespace: what is created in it finds it.
+        // The same holds for a namespace: objects can be created in it at once.
         if number % 10 == 0 {
             let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
             let made = send(&mut connections[writer], "POST", "/api/v1/namespaces", &namespace)?;
@@ -274,7 +274,7 @@ fn lists_and_watches_go_on_at_another_server() -> Result {
     }
     let first = clients[0].get(&format!("{CONFIG_MAPS}?limit=4"))?.json()?;
     let revision = first["metadata"]["resourceVersion"].as_str().unwrap();
-    // What is written after the first page is in none.
+    // An object that is written after the first page is in no page.
     assert_eq!(clients[0].post(CONFIG_MAPS, &config_map("c9-late", 0))?.status, 201);
     assert_eq!(clients[0].delete(&format!("{CONFIG_MAPS}/c8"))?.status, 200);
     let mut listed = Vec::new();
@@ -332,7 +332,7 @@ fn services_get_addresses_and_ports_of_their_own() -> Result {
     assert_eq!((addresses.len(), ports.len()), (2 * SERVICES_EACH, 2 * SERVICES_EACH), "{taken:?}");
     assert!(!addresses.contains(&"10.0.0.1".to_owned()), "that is the kubernetes service's");
 
-    // What one server gave, the other knows to be taken, and given back, to be free.
+    // An allocation of one server is taken for the other, and a released one is free.
     let (address, port) = &taken[0];
     let wanted = json!({
         "apiVersion": "v1", "kind": "Service", "metadata": {"name": "wanted"},
@@ -348,7 +348,7 @@ fn services_get_addresses_and_ports_of_their_own() -> Result {
 
 #[test]
 fn dead_servers_leave_the_kubernetes_service() -> Result {
-    /// A lease lives for 15 seconds, and its end is seen within 10.
+    /// A lease is valid for 15 seconds, and its end is seen within 10.
     const LEASE_PATIENCE: Duration = Duration::from_secs(60);
     let Cluster { one, mut two, _etcd } = Cluster::start()?;
     let client = one.client()?;
@@ -368,16 +368,16 @@ fn dead_servers_leave_the_kubernetes_service() -> Result {
         let expected = [expected.clone(), expected];
         wait_for(what, patience, || listed().filter(|listed| *listed == expected).map(drop))
     };
-    // In the order of their text.
+    // The addresses are in the order of their text.
     wait("both servers behind the service", PATIENCE, &ADDRESSES)?;
     two.kill()?;
-    // Nobody has told it, so it is believed to live for a while.
+    // A killed server keeps its lease, so it counts as alive for a while.
     assert_eq!(client.post(CONFIG_MAPS, &config_map("after", 0))?.status, 201);
     assert_eq!(listed().unwrap()[0], ADDRESSES);
     wait("the end of the dead server's lease", LEASE_PATIENCE, &ADDRESSES[..1])?;
     two.restart()?;
     wait("the server's return", PATIENCE, &ADDRESSES)?;
-    // One that ends in order tells the others.
+    // A server that shuts down gracefully removes its lease.
     two.terminate()?;
     assert!(two.wait_for_end()?.success());
     assert_eq!(listed().unwrap(), [vec![ADDRESSES[0].to_owned()], vec![ADDRESSES[0].to_owned()]]);

@@ -1,4 +1,4 @@
-//! Snapshots of a server at work, and the servers that go on from them.
+//! Tests snapshots of a running server, and servers on the restored stores.
 
 use crate::Result;
 use pintle_e2e::{PATIENCE, config, start};
@@ -24,7 +24,7 @@ fn snapshot(args: &[&str]) -> Result<Output> {
     Ok(command.arg("snapshot").args(args).output()?)
 }
 
-/// The same; it must succeed. Gives what it says as JSON.
+/// Runs `pintle snapshot`, which must succeed, and returns its JSON output.
 fn snapshot_json(args: &[&str]) -> Result<Value> {
     let output = snapshot(&[args, &["-o", "json"]].concat())?;
     if !output.status.success() {
@@ -33,7 +33,7 @@ fn snapshot_json(args: &[&str]) -> Result<Value> {
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-/// The same; it must fail. Gives what it says about that.
+/// Runs `pintle snapshot`, which must fail, and returns its error message.
 fn snapshot_fails(args: &[&str]) -> Result<String> {
     let output = snapshot(args)?;
     assert!(!output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stdout));
@@ -55,7 +55,7 @@ fn config_map(name: &str, round: usize) -> Value {
     })
 }
 
-/// Writers that create, replace and delete until told to stop.
+/// Writers that create, replace and delete objects until they are stopped.
 struct Load {
     stop: Arc<AtomicBool>,
     writes: Arc<AtomicUsize>,
@@ -106,13 +106,13 @@ impl Load {
     }
 }
 
-/// Each object of a list, by name, as it is.
+/// The complete objects of a list, by name.
 fn objects(list: &Value) -> BTreeMap<String, Value> {
     let items = list["items"].as_array().unwrap();
     items.iter().map(|item| (item["metadata"]["name"].as_str().unwrap().to_owned(), item.clone())).collect()
 }
 
-/// What a server answers: each object as it is.
+/// All objects that a server serves.
 fn everything(client: &Client) -> Result<BTreeMap<String, Value>> {
     let paths = [
         "/api/v1/configmaps",
@@ -127,14 +127,14 @@ fn everything(client: &Client) -> Result<BTreeMap<String, Value>> {
             everything.insert(format!("{path}/{name}"), object);
         }
     }
-    // A server writes these at its start: its port is another one each time, its authority that of its directory.
+    // A server writes these at its start: each server has another port, and the authority of its directory.
     for own in ["/api/v1/services/kubernetes", "/api/v1/configmaps/extension-apiserver-authentication"] {
         everything.remove(own).ok_or("a server has its own objects")?;
     }
     Ok(everything)
 }
 
-/// Says which object differs, and not all of them.
+/// Compares objects one by one, so that the message has only the one that differs.
 fn assert_same(there: &BTreeMap<String, Value>, expected: &BTreeMap<String, Value>) {
     assert_eq!(there.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
     for (name, object) in expected {
@@ -165,7 +165,7 @@ fn a_snapshot_of_a_busy_server_is_the_list_at_its_revision_and_restores_byte_for
     server.terminate()?;
     server.wait_for_end()?;
 
-    // Another server on the restored store has what was there at that revision.
+    // Another server on the restored store has the state of that revision.
     let mut restored = Server::start(config()?)?;
     let last_of_new = restored.client()?.get(CONFIG_MAPS)?.json()?["metadata"]["resourceVersion"].clone();
     assert!(last_of_new.as_str().is_some_and(|version| !version.is_empty()));
@@ -181,7 +181,7 @@ fn a_snapshot_of_a_busy_server_is_the_list_at_its_revision_and_restores_byte_for
     let client = restored.client()?;
     assert_same(&objects(&client.get(CONFIG_MAPS)?.json()?), &at_revision);
 
-    // Revisions mean what they meant: who is at the snapshot's goes on, who is behind is told so.
+    // Revisions keep their meaning: a watch from the snapshot's revision continues, an older one gets 410.
     let mut watch = client.lines(&format!("{CONFIG_MAPS}?watch=1&resourceVersion={revision}"))?;
     assert_eq!(client.delete(&format!("{CONFIG_MAPS}/still-0"))?.status, 200);
     let event = loop {
@@ -222,7 +222,7 @@ fn a_stopped_server_goes_on_on_the_restored_store_as_if_nothing_had_been() -> Re
     let saved = snapshot_json(&["save", text(&file), "--data-dir", text(&data)])?;
     fs::rename(data.join("store"), data.join("old-store"))?;
     snapshot_json(&["restore", text(&file), "--data-dir", text(&data)])?;
-    // Nobody has written to it: it is the same again.
+    // Without writes in between, the snapshot is the same again.
     let again = server.directory().join("again.snap");
     let saved_again = snapshot_json(&["save", text(&again), "--data-dir", text(&data)])?;
     for same in ["revision", "keys", "keyBytes", "valueBytes", "values"] {
@@ -280,7 +280,7 @@ fn damaged_and_foreign_snapshots_are_refused_and_make_nothing() -> Result {
     Ok(())
 }
 
-/// Without the resourceVersions, which etcd gives anew.
+/// The objects without their resourceVersions, which etcd assigns again.
 fn without_versions(objects: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     let mut objects = objects.clone();
     for object in objects.values_mut() {
@@ -324,7 +324,7 @@ fn a_cluster_moves_to_etcd_and_back() -> Result {
     let saved = snapshot_json(&["save", text(&file), "--data-dir", text(&data)])?;
     assert_eq!(saved["expiringKeys"], 1, "{saved}");
 
-    // While a restore is not finished, no server starts: here is what an interrupted one leaves.
+    // No server starts before a restore is finished: this is the marker of an interrupted one.
     let marker = json!({"key": "cGludGxlL3NuYXBzaG90LXJlc3RvcmUvcmVnaXN0cnkv", "value": "b3RoZXI="});
     etcd.member(0)?.call("/v3/kv/put", &marker)?;
     let refused =

@@ -1,4 +1,4 @@
-//! Tokens of service accounts, by the clients that people use.
+//! Tests service-account tokens with real clients.
 
 use crate::Result;
 use pintle_e2e::{Cli, start, variable};
@@ -7,7 +7,7 @@ use std::process::Command;
 
 const SCRIPT: &str = include_str!("tokens_client.py");
 
-/// A server with an account that may see pods, and a pod of it.
+/// A server with a service account that may read pods, and a pod of the account.
 fn with_account() -> Result<Server> {
     let server = start()?;
     let kubectl = Cli::kubectl(&server)?;
@@ -28,7 +28,7 @@ fn kubectl_creates_tokens_and_uses_them() -> Result {
         let args = [&["create", "token", "bot"][..], more].concat();
         Ok(kubectl.run(&args)?.trim().to_owned())
     };
-    // The administrator's certificate would count more than a token.
+    // The administrator's certificate would take precedence over a token.
     let config = kubectl.json(&["config", "view", "--raw", "-o", "json"])?;
     let cluster = &config["clusters"][0]["cluster"];
     let plain = format!(
