@@ -1,8 +1,8 @@
-//! Audit policies, as somebody writes them into a file.
+//! Fuzzes the parser and the evaluation of audit policy files.
 
 use pintle_audit::{Attributes, Policy};
 
-/// What a policy says of some requests; a policy that is read twice says the same.
+/// Evaluates a policy for several requests; a policy that is parsed twice gives the same results.
 pub(crate) fn audit_policy(data: &[u8]) {
     let (policy, again) = match (Policy::parse(data), Policy::parse(data)) {
         (Ok((policy, warnings)), Ok((again, same))) => {

@@ -1,4 +1,4 @@
-//! The files that say what users may do.
+//! Fuzzes the files of authorization: configurations and policies.
 
 use pintle_auth::authz::{Attributes, Authorizer};
 use pintle_authorization::{AbacAuthorizer, AuthorizationConfiguration};
@@ -10,7 +10,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-/// A configuration has authorizers with names of their own, and is the same when it is read again; what is none says why.
+/// A valid configuration has authorizers with distinct names, and equals its second parse; an invalid one has an error.
 pub(crate) fn configuration(data: &[u8]) {
     match AuthorizationConfiguration::parse(data) {
         Ok(configuration) => {
@@ -24,7 +24,7 @@ pub(crate) fn configuration(data: &[u8]) {
     }
 }
 
-/// No policy is for somebody who has neither a name nor a group; what is no policy says which line it is.
+/// No policy applies to a user without a name and groups; the error of an invalid policy names its line.
 pub(crate) fn policies(data: &[u8]) {
     let policies = match AbacAuthorizer::parse(Path::new("file"), data) {
         Ok(policies) => policies,

@@ -1,4 +1,4 @@
-//! Whole definitions of custom resources, from the body of a request to what is served.
+//! Fuzzes custom resource definitions, from the body of a request to the served resource.
 
 use pintle_apiextensions::structural::StructuralSchema;
 use pintle_machinery::{Value, ValueExt, codec::json};
@@ -7,8 +7,8 @@ use pintle_schema::Schema;
 
 const TYPE: &str = "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.CustomResourceDefinition";
 
-/// A definition that is accepted is accepted again as it is, is read back as it was written, prints, and its schemas are
-/// schemas. Whether it is accepted.
+/// An accepted definition is accepted again unchanged, survives encoding and decoding, prints, and has valid schemas.
+/// Returns whether the definition is accepted.
 pub(crate) fn definition(data: &[u8]) -> bool {
     let Some(schema) = Schema::builtin().by_type_name(TYPE) else { return false };
     let Ok(decoded) = json::decode(data, schema) else { return false };

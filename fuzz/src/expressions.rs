@@ -1,19 +1,19 @@
-//! Expressions out of definitions and policies.
+//! Fuzzes the expressions of definitions and policies.
 
 use pintle_cel::estimate::{UnknownSizes, estimate_cost};
 use pintle_cel::types::Type;
 use pintle_cel::{Activation, Environment, Value};
 use std::sync::LazyLock;
 
-/// What an evaluation may cost.
+/// The cost limit of an evaluation.
 const BUDGET: u64 = 10_000;
 
 static ENVIRONMENT: LazyLock<Environment> = LazyLock::new(|| {
     Environment::new().with_variable("self", Type::Dyn).with_variable("list", Type::list(Type::String))
 });
 
-/// What compiles compiles to the same again, evaluates within its budget, and to the same value each time; what does not
-/// says why.
+/// A valid expression compiles to the same program again, and evaluates within its budget to the same value each time;
+/// an invalid one has an error.
 pub(crate) fn expression(data: &[u8]) {
     let Ok(source) = std::str::from_utf8(data) else { return };
     let program = match ENVIRONMENT.compile(source) {

@@ -1,11 +1,11 @@
-//! Managed fields and applied configurations out of bodies.
+//! Fuzzes the managed fields and the applied configurations of bodies.
 
 use pintle_machinery::codec::{MAX_DEPTH, json};
 use pintle_machinery::managed_fields::{FieldManager, FieldSet, OneVersion};
 use pintle_machinery::{Value, tree};
 use pintle_schema::Schema;
 
-/// A set of fields is read or refused; what is read is written as it will be read again.
+/// A set of fields is parsed or refused; a parsed set survives encoding and decoding.
 pub(crate) fn fields_v1(data: &[u8]) {
     let Ok(fields) = json::decode_any(data) else { return };
     let Ok(set) = FieldSet::from_fields_v1(&fields) else { return };
@@ -21,7 +21,7 @@ pub(crate) fn fields_v1(data: &[u8]) {
     let mut both = set.clone();
     both.union(&read);
     assert_eq!(both, set);
-    // The lower half of the paths, and what is left without it.
+    // The lower half of the paths, and the rest of the set.
     let leaves = set.leaves();
     let mut rest = set.clone();
     rest.difference(&leaves);
@@ -30,9 +30,9 @@ pub(crate) fn fields_v1(data: &[u8]) {
     assert_eq!(rest, set);
 }
 
-/// An apply says what is wrong or makes an object; applied once more, it changes nothing. The data is two documents with a
-/// line feed between them: what one manager applies, and then another by force. A third one writes back what came of it
-/// without the second's fields.
+/// An apply fails, or its result does not change when it is repeated. The data is two documents with a line feed
+/// between them: the configuration of one manager, and that of a second, which forces conflicts. A third manager then
+/// updates the result without the second one's fields.
 pub(crate) fn apply(data: &[u8]) {
     let Some(at) = data.iter().position(|byte| *byte == b'\n') else { return };
     let (first, second) = data.split_at(at);
@@ -59,14 +59,15 @@ pub(crate) fn apply(data: &[u8]) {
         let one = manager("one").apply(None, &first, false);
         let _ = manager("two").apply(one.as_ref().ok(), &second, false);
         let Ok(two) = manager("two").apply(one.as_ref().ok(), &second, true) else { continue };
-        // Values that Kubernetes writes in another way count as changes each time; who owns what does not change. What
-        // nobody owns, such as an empty list of a pod's containers, is taken for made before the first apply.
+        // Values that Kubernetes writes in a different form count as changes each time; the owners do not change.
+        // Fields without an owner, such as an empty list of a pod's containers, count as created before the first
+        // apply.
         let again = manager("two").apply(Some(&two), &second, true).expect("it could be applied before");
         if !entries(&two).is_empty() {
             assert_eq!(entries(&again), entries(&two));
         }
         assert!(tree::depth(&two) <= MAX_DEPTH);
-        // What comes out is an object of its kind: it is written and read as it is.
+        // The result is an object of its kind: it survives encoding and decoding.
         let text = json::encode(&two, schema);
         let read = json::decode(&text, schema).expect("what was applied can be stored");
         assert_eq!(read.value, two);
@@ -79,7 +80,7 @@ pub(crate) fn apply(data: &[u8]) {
     }
 }
 
-/// Who owns what, without when.
+/// The entries of managed fields, without their times.
 fn entries(object: &Value) -> Vec<Value> {
     let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array).cloned();
     let mut entries = entries.unwrap_or_default();

@@ -1,4 +1,5 @@
-//! Patches out of bodies. The data is two JSON documents with a line feed between them: an object and a patch.
+//! Fuzzes patches of request bodies. The data is two JSON documents with a line feed between them: an object and a
+//! patch.
 
 use pintle_machinery::codec::{MAX_DEPTH, json};
 use pintle_machinery::options::FieldValidation;
@@ -12,11 +13,11 @@ fn documents(data: &[u8]) -> Option<(Value, Value)> {
     Some((json::decode_any(document).ok()?, json::decode_any(patch).ok()?))
 }
 
-/// So many operations are applied one by one, too.
+/// The maximum number of operations that are also applied one by one.
 const FEW_OPERATIONS: usize = 64;
 
-/// A JSON patch applies or says why not, to the same as its operations one after the other; what it makes is no deeper
-/// than a document may be.
+/// A JSON patch fails, or has the same result as its operations one after the other; the result is within the limit of
+/// depth.
 pub(crate) fn json_patch(data: &[u8]) {
     let Some((document, patch)) = documents(data) else { return };
     for validation in [FieldValidation::Ignore, FieldValidation::Warn] {
@@ -36,12 +37,12 @@ pub(crate) fn json_patch(data: &[u8]) {
     json_patch::unknown_fields(&patch);
 }
 
-/// A merge patch that applies changes nothing when it is applied again, and does what RFC 7386 says.
+/// A merge patch has the result of RFC 7386, and changes nothing when it is applied again.
 pub(crate) fn merge_patch(data: &[u8]) {
     let Some((document, patch)) = documents(data) else { return };
     let Ok(once) = merge_patch::apply(document.clone(), patch.clone(), FieldValidation::Warn) else { return };
     assert!(is_shallow(&once));
-    // The nulls inside lists are left to the library that Kubernetes has.
+    // Nulls inside lists follow the library of Kubernetes.
     if !has_nulls_in_lists(&patch) {
         assert_eq!(once, merged(document, &patch));
     }
@@ -89,8 +90,8 @@ fn has_nulls_in_lists(value: &Value) -> bool {
     any(value, &|value| value.is_array() && has_nulls(value))
 }
 
-/// A strategic merge patch applies or says why not, to objects of any kind. Without lists and directives it is a merge
-/// patch.
+/// A strategic merge patch of an object of any kind succeeds or returns an error. Without lists and directives it has
+/// the result of a merge patch.
 pub(crate) fn strategic_patch(data: &[u8]) {
     let Some((document, patch)) = documents(data) else { return };
     let is_directive = |name: &String| name.starts_with('$');

@@ -1,8 +1,8 @@
-//! Quantities out of objects.
+//! Fuzzes the quantities of objects.
 
 use pintle_machinery::Quantity;
 
-/// What parses has a value and an opposite, and is printed so that it is read as the same, printed the same.
+/// A parsed quantity has a value and a negation, and its printed form parses and prints the same.
 pub(crate) fn quantity(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Ok(mut quantity) = Quantity::parse(text) else { return };

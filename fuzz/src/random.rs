@@ -1,6 +1,6 @@
-//! What the tests use that run the targets on inputs of their own making.
+//! Generates random inputs for the tests that run the targets.
 
-/// A small generator of the xorshift kind: the same inputs in every run.
+/// A small xorshift generator: the same inputs in every run.
 pub(crate) struct Random(u64);
 
 impl Default for Random {

@@ -1,12 +1,12 @@
-//! What requests are about: paths and queries, as anybody sends them.
+//! Fuzzes the request info: paths and queries of any client.
 
 use http::Method;
 use pintle_apiserver::{query::Query, request_info::RequestInfo};
 use pintle_machinery::Value;
 use pintle_machinery::options::{ListOptions, WriteOptions, delete_options_from};
 
-/// An input of a method, a space, a path and perhaps a query. Whatever authorization is asked for stands in the path: nothing
-/// of it is lost on the way to who serves it, and nothing is made up.
+/// The data is a method, a space, a path and optionally a query. All attributes that are authorized are in the path:
+/// the request info loses no part of the path and adds none.
 pub(crate) fn request_info(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let (method, target) = text.split_once(' ').unwrap_or(("GET", text));
@@ -50,7 +50,7 @@ pub(crate) fn request_info(data: &[u8]) {
     }
 }
 
-/// Options are read or refused; where a list begins is inside what is listed.
+/// Options are parsed or refused; the start of a list is inside the listed range.
 fn options(query: &Query) {
     if let Ok(options) = ListOptions::parse(query.pairs()) {
         let _ = options.watch_revision();

@@ -1,17 +1,17 @@
-//! Selectors out of query strings.
+//! Fuzzes the selectors of query strings.
 
 use pintle_machinery::{FieldSelector, LabelSelector};
 use std::collections::BTreeMap;
 
-/// What parses is printed so that it parses to the same selector, and selects by all of its requirements together what it
-/// selects by one after the other.
+/// A printed selector parses to the same selector, and all requirements together select the same labels as one after
+/// the other.
 pub(crate) fn label_selector(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Ok(selector) = LabelSelector::parse(text) else { return };
     assert_eq!(LabelSelector::parse(&selector.to_string()).as_ref(), Ok(&selector));
     let requirements = selector.requirements();
     for step in 1..4 {
-        // Labels with values that somebody asked for, and others.
+        // Labels with values of the requirements, and others.
         let labels: BTreeMap<&str, &str> = requirements
             .iter()
             .step_by(step)
@@ -34,7 +34,7 @@ pub(crate) fn label_selector(data: &[u8]) {
     }
 }
 
-/// What parses is printed so that it parses to the same selector, unless a field's name holds an operator.
+/// A printed selector parses to the same selector, unless a field's name contains an operator.
 pub(crate) fn field_selector(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     if let Ok(selector) = FieldSelector::parse(text) {

@@ -1,4 +1,4 @@
-//! Snapshot files.
+//! Fuzzes the reader and the writer of snapshot files.
 
 use pintle_storage::{
     Key, Revision,
@@ -8,7 +8,7 @@ use pintle_storage::{
 };
 use std::path::Path;
 
-/// What is read as a snapshot is written as one that says the same, and a whole one with bytes put into it is refused.
+/// A valid snapshot is written as an equal one, and a complete snapshot with replaced bytes is refused.
 pub(crate) fn snapshot_read(data: &[u8]) {
     if let Ok((records, summary)) = read(data) {
         let again = write(summary.header.clone(), &records);
@@ -29,8 +29,8 @@ pub(crate) fn snapshot_read(data: &[u8]) {
     assert!(read(&damaged).is_err(), "a cut at {at} was not found");
 }
 
-/// What a writer takes is read again, and nothing else. Each line is a record: its revisions, the length of its key, the key
-/// behind the prefix, and its value.
+/// The records that a writer accepts are read again, and no others. Each line is a record: its revisions, the length of
+/// its key, the key behind the prefix, and its value.
 fn made(data: &[u8]) {
     let mut writer = SnapshotWriter::new(Vec::new(), header()).expect("memory");
     let mut written = Vec::new();
@@ -52,7 +52,7 @@ fn made(data: &[u8]) {
     assert_eq!(read(&bytes).expect("it was just written"), (written, summary));
 }
 
-/// A snapshot to begin with.
+/// A complete snapshot, as a seed.
 pub(crate) fn whole() -> Vec<u8> {
     let record = |name: &str, value: &'static [u8], revision, expires| SnapshotRecord {
         key: Key::new(format!("/registry/{name}")),

@@ -1,9 +1,9 @@
-//! Structural schemas out of definitions, and objects that come to them.
+//! Fuzzes the structural schemas of definitions, and the objects that they validate.
 
 use pintle_apiextensions::structural::{InvalidMetadata, StructuralSchema};
 use pintle_machinery::{Value, codec::json};
 
-/// What reads as a schema converts to the schema type of built-in kinds.
+/// A valid structural schema converts to the schema type of built-in kinds.
 pub(crate) fn schema(data: &[u8]) {
     let Ok(tree) = json::decode_any(data) else { return };
     if let Ok(schema) = StructuralSchema::new(&tree) {
@@ -12,8 +12,8 @@ pub(crate) fn schema(data: &[u8]) {
     }
 }
 
-/// An input `{"schema": …, "object": …, "old": …}`: what was brought into shape once stays as it is, and is judged the
-/// same however often it is asked about. A part that is its own old part is never wrong.
+/// The data is `{"schema": …, "object": …, "old": …}`: pruning and defaulting an object again changes nothing, and
+/// repeated validations have the same errors. An object that equals its old object has no errors of list types.
 pub(crate) fn values(data: &[u8]) {
     let Ok(Value::Object(mut input)) = json::decode_any(data) else { return };
     let mut take = |name: &str| input.remove(name).unwrap_or_default();

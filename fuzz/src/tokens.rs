@@ -1,4 +1,4 @@
-//! Tokens that somebody shows to the server.
+//! Fuzzes bearer tokens.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use pintle_auth::{BoxFuture, authn::TokenAuthenticator};
@@ -16,7 +16,7 @@ use std::{
 
 const KEY: &[u8] = include_bytes!("../../crates/jwt/tests/keys/p256-sec1.pem");
 
-/// One account, and no other object.
+/// A lookup of objects with one service account and no other object.
 struct OneAccount;
 
 impl ObjectGetter for OneAccount {
@@ -64,8 +64,8 @@ static JUDGE: LazyLock<Judge> = LazyLock::new(|| {
     Judge { key, accounts, bootstrap: BootstrapTokens::new(Arc::new(OneAccount), audiences) }
 });
 
-/// Who nothing in the world signed is nobody, twice; what is taken apart says what it said. The data is a token, or the
-/// parts of one before they are encoded, a line each.
+/// An unsigned token authenticates no user, also when it is cached; a parsed token has the fields of its text. The data
+/// is a token, or the three parts of one before their encoding, one per line.
 pub(crate) fn token(data: &[u8]) {
     let _ = public_keys_from_pem(data);
     if let Ok(text) = std::str::from_utf8(data) {
@@ -91,7 +91,7 @@ fn encoded(text: &str) {
     }
 }
 
-/// Claims that are signed make nobody but the account that they name, and the same one each time.
+/// Signed claims authenticate only the account that they name, with the same result each time.
 pub(crate) fn claims(data: &[u8]) {
     let token = JUDGE.key.sign_token(data).expect("signing works");
     let found = now(JUDGE.accounts.authenticate_token(&token, &[]));
