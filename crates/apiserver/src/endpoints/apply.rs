@@ -53,7 +53,7 @@ pub(super) async fn apply(
             &exchange.warnings,
         )
         .await?;
-    respond(&encoder, if updated.created { 201 } else { 200 }, &updated.written)
+    respond(&encoder, if updated.created { 201 } else { 200 }, updated.written)
 }
 
 /// The applied configuration, and the duplicate fields in it.

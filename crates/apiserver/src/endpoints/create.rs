@@ -49,7 +49,7 @@ pub(super) async fn create(exchange: &Exchange<'_>, body: RequestBody) -> Result
             &exchange.warnings,
         )
         .await?;
-    respond(&encoder, 201, &written)
+    respond(&encoder, 201, written)
 }
 
 /// The encoder of the response. It is made before the write, so that a failed negotiation leaves no change behind.
@@ -108,14 +108,24 @@ pub(super) fn dedup_owner_references(exchange: &Exchange<'_>, object: &mut Value
 }
 
 /// The response with a written object.
-pub(super) fn respond(encoder: &Encoder<'_>, code: u16, written: &Written) -> Result<Response, Status> {
+pub(super) fn respond(encoder: &Encoder<'_>, code: u16, written: Written) -> Result<Response, Status> {
+    respond_with(encoder, code, written.object, Some(&written.json))
+}
+
+/// The response with an object and its final JSON in the storage version, where that is known.
+pub(super) fn respond_with(
+    encoder: &Encoder<'_>,
+    code: u16,
+    object: Value,
+    json: Option<&Bytes>,
+) -> Result<Response, Status> {
     let plain = encoder.accepted.transform.is_none()
         && encoder.accepted.media_type == MediaType::Json
         && encoder.resource.is_storage_version();
-    let bytes: Bytes = match plain {
-        true if encoder.accepted.pretty => super::encoding::indent(&written.json),
-        true => written.json.clone(),
-        false => encoder.tree_answer(encoder.resource.from_storage(written.object.clone()))?,
+    let bytes: Bytes = match json.filter(|_| plain) {
+        Some(json) if encoder.accepted.pretty => super::encoding::indent(json),
+        Some(json) => json.clone(),
+        None => encoder.tree_answer(encoder.resource.from_storage(object))?,
     };
     Ok(with_content_type(code, encoder.accepted.media_type.as_str(), Body::from(bytes)))
 }

@@ -2,7 +2,7 @@
 
 use super::{
     Exchange,
-    create::{AdmissionValidation, encoder},
+    create::{AdmissionValidation, encoder, respond_with},
     decode::decode_meta_kind,
 };
 use crate::{
@@ -42,11 +42,10 @@ pub(super) async fn delete(exchange: &Exchange<'_>, body: RequestBody) -> Result
         true => 202,
         false => 200,
     };
-    let content_type = encoder.accepted.media_type.as_str();
     if deleted.returns_object {
-        let tree = exchange.resource.from_storage(deleted.object);
-        return Ok(with_content_type(code, content_type, encoder.tree_answer(tree)?));
+        return respond_with(&encoder, code, deleted.object, deleted.json.as_ref());
     }
+    let content_type = encoder.accepted.media_type.as_str();
     let accepted = Accepted { transform: None, ..encoder.accepted };
     let status = deleted.status(&exchange.resource.resource.group_resource());
     let mut response = with_content_type(code, content_type, encode_status(&status, &accepted));

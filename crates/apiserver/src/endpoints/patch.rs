@@ -180,7 +180,7 @@ pub(super) async fn patch(
             &exchange.warnings,
         )
         .await?;
-    respond(&encoder, 200, &updated.written)
+    respond(&encoder, 200, updated.written)
 }
 
 struct PatchTransform<'a> {

@@ -64,7 +64,7 @@ pub(super) async fn update(
             &exchange.warnings,
         )
         .await?;
-    respond(&encoder, if updated.created { 201 } else { 200 }, &updated.written)
+    respond(&encoder, if updated.created { 201 } else { 200 }, updated.written)
 }
 
 /// Decodes and defaults the object of a body, in the storage version.

@@ -2,10 +2,11 @@
 //! <https://kubernetes.io/docs/concepts/overview/working-with-objects/finalizers/>
 
 use super::{
-    Store, Validation,
+    Store, Validation, splice_revision,
     update::{Current, Failure},
 };
 use crate::errors;
+use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
 use pintle_machinery::{
     FieldError, FieldPath, GroupKind, GroupResource, Status, StatusDetails, Value, ValueExt,
@@ -13,12 +14,14 @@ use pintle_machinery::{
     options::IGNORE_STORE_READ_ERROR,
 };
 use pintle_registry::{DeleteOptions, PropagationPolicy, RequestContext};
-use pintle_storage::WriteError;
+use pintle_storage::{Revision, WriteError};
 
 /// The outcome of a delete.
 pub struct Deleted {
     /// The last state of the object, or its state while it terminates.
     pub object: Value,
+    /// The final JSON of the object in the storage version, where the delete has encoded it.
+    pub json: Option<Bytes>,
     /// Whether the object is removed from storage.
     pub gone: bool,
     /// Whether the response is the object; otherwise it is a `Status`.
@@ -56,7 +59,7 @@ impl Store {
         let mut current = self.guess(context.namespace, context.name).await?.ok_or_else(missing)?;
         let mut ending = None;
         loop {
-            let found = match self.try_delete(context, options, validate, &current, &mut ending).await {
+            let found = match self.try_delete(context, options, validate, &mut current, &mut ending).await {
                 Ok((deleted, written)) if written || current.confirmed => return Ok(deleted),
                 // The cached object needed no write, but another server may have changed the stored one.
                 Ok((deleted, _)) => {
@@ -74,7 +77,9 @@ impl Store {
                 Some(found) => found,
                 // Without a grace period, a concurrent update of the object may remove it first. The request has
                 // succeeded then.
-                None => return ending.map(|ended| self.deleted(ended, true, false)).ok_or_else(missing),
+                None => {
+                    return ending.map(|ended| self.deleted(ended, None, true, false)).ok_or_else(missing);
+                }
             };
         }
     }
@@ -107,28 +112,31 @@ impl Store {
         }
     }
 
-    fn deleted(&self, object: Value, gone: bool, returns_object: bool) -> Deleted {
+    /// The outcome with an object that has the resourceVersion of the response, and with its stored form if this request
+    /// has encoded it.
+    fn deleted(&self, object: Value, stored: Option<&Bytes>, gone: bool, returns_object: bool) -> Deleted {
         let returns_object = returns_object || self.resource.strategy.returns_deleted_object();
-        Deleted { object, gone, returns_object }
+        let revision = object.resource_version().parse().ok().map(Revision);
+        let json = stored.zip(revision).and_then(|(stored, revision)| splice_revision(stored, revision));
+        Deleted { object, json, gone, returns_object }
     }
 
-    /// The outcome, and whether anything was written. `ending` is the terminating object as this request has stored it,
-    /// ready to be removed, if it has.
+    /// The outcome, and whether anything was written. Takes the object out of `current`. When the removal fails, `ending`
+    /// is the terminating object as this request has stored it before, if it has.
     async fn try_delete(
         &self,
         context: &RequestContext<'_>,
         options: &DeleteOptions,
         validate: &dyn Validation,
-        current: &Current,
+        current: &mut Current,
         ending: &mut Option<Value>,
     ) -> Result<(Deleted, bool), Failure> {
-        let old = &current.object;
-        self.check_delete_preconditions(options, old)?;
-        validate.validate(&Value::Null, Some(old)).await?;
-        let mut object = old.clone();
+        self.check_delete_preconditions(options, &current.object)?;
+        validate.validate(&Value::Null, Some(&current.object)).await?;
+        let mut object = std::mem::take(&mut current.object);
         let grace = self.begin_graceful_deletion(context, &mut object, options);
         if grace == Grace::Pending {
-            return Ok((self.deleted(object, false, true), false));
+            return Ok((self.deleted(object, None, false, true), false));
         }
         self.set_garbage_collection_finalizers(&mut object, options);
         let keeps = !object.finalizers().is_empty() || !self.resource.strategy.may_be_removed(&object);
@@ -138,6 +146,7 @@ impl Store {
         let waits = keeps || matches!(grace, Grace::Begun(seconds) if seconds > 0);
         let key = self.key(context.namespace, context.name);
         let mut revision = current.revision;
+        let mut shown = None;
         if waits || matches!(grace, Grace::Begun(_)) {
             self.resource.strategy.prepare_for_deletion(&mut object);
             let stored = self.encode(&mut object).await?;
@@ -145,17 +154,16 @@ impl Store {
                 self.announce(&stored, &object);
                 revision = self
                     .storage
-                    .update(&key, stored.bytes, current.revision, None)
+                    .update(&key, stored.bytes.clone(), current.revision, None)
                     .await
                     .map_err(|error| self.write_failure(error, context.name))?;
             }
             object.set("metadata.resourceVersion", revision.to_string());
+            // Otherwise clients see other bytes than the object's own.
+            shown = Some(stored.bytes).filter(|_| stored.shown.is_none());
         }
         if waits {
-            return Ok((self.deleted(object, false, true), revision != current.revision));
-        }
-        if revision != current.revision {
-            *ending = Some(object.clone());
+            return Ok((self.deleted(object, shown.as_ref(), false, true), revision != current.revision));
         }
         if !context.dry_run {
             match self.storage.delete(&key, revision).await {
@@ -164,10 +172,15 @@ impl Store {
                     object.set("metadata.resourceVersion", deleted.to_string());
                     self.resource.strategy.after_delete(context, &object).await;
                 }
-                Err(error) => return Err(self.write_failure(error, context.name)),
+                Err(error) => {
+                    if revision != current.revision {
+                        *ending = Some(object);
+                    }
+                    return Err(self.write_failure(error, context.name));
+                }
             }
         }
-        Ok((self.deleted(object, true, false), !context.dry_run))
+        Ok((self.deleted(object, shown.as_ref(), true, false), !context.dry_run))
     }
 
     /// Checks the preconditions of a delete, which kube-apiserver checks elsewhere than those of an update, with other

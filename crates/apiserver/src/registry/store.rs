@@ -58,7 +58,7 @@ pub(super) struct Encoded {
     /// The registry's bytes, from which the stored bytes are made.
     pub(super) bytes: Bytes,
     /// The object as reads will return it, where that differs from the written tree.
-    shown: Option<Value>,
+    pub(super) shown: Option<Value>,
     /// The stored bytes, where they differ from `bytes`.
     stored: Option<Bytes>,
 }
