@@ -1,14 +1,12 @@
-//! Bodies of requests and responses.
+//! The bodies of requests and responses.
 
-use crate::{offload::weigh, serving::LentBody};
+use crate::{lent_body::LentBody, offload::weigh};
 use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, StreamExt};
 use http_body::{Body as HttpBody, Frame, SizeHint};
-use pintle_machinery::{Status, StatusReason};
+use pintle_machinery::Status;
 use std::{
     convert::Infallible,
-    error::Error as _,
-    io,
     pin::Pin,
     task::{Context, Poll},
 };
@@ -155,37 +153,6 @@ async fn read_incoming(mut incoming: LentBody) -> Result<Bytes, Status> {
         body.extend_from_slice(&data);
     }
     charge.settle(body.freeze())
-}
-
-/// The reason why a body was not read to its end.
-pub(crate) enum Unfinished {
-    /// The connection broke, or the bytes on it are not valid HTTP.
-    Broken(hyper::Error),
-    /// The request timeout passed.
-    TimedOut,
-    /// The server shuts down.
-    Stopping,
-}
-
-impl From<Unfinished> for Status {
-    fn from(why: Unfinished) -> Status {
-        match why {
-            Unfinished::Broken(error) => unreadable(&error),
-            Unfinished::TimedOut => {
-                Status::timeout("request did not complete within the allotted timeout", 0)
-            }
-            Unfinished::Stopping => Status::service_unavailable("apiserver is shutting down."),
-        }
-    }
-}
-
-/// 500 with the reader's error text for a malformed body; 400 for a body that ends early.
-fn unreadable(error: &hyper::Error) -> Status {
-    let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
-    match cause.filter(|cause| cause.kind() == io::ErrorKind::InvalidData) {
-        Some(cause) => Status::failure(500, StatusReason::Unknown, cause.to_string()),
-        None => Status::bad_request(format!("reading the request body failed: {error}")),
-    }
 }
 
 fn too_large() -> Status {

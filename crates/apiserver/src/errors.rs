@@ -5,6 +5,10 @@ use pintle_machinery::{GroupResource, Status};
 use pintle_storage::{StorageError, WriteError};
 use std::fmt::Display;
 
+/// The message of the 409 for an outdated object.
+pub(crate) const OPTIMISTIC_LOCK: &str =
+    "the object has been modified; please apply your changes to the latest version and try again";
+
 /// An unexpected failure: 500 without a reason of its own.
 pub fn internal(error: impl Display) -> Status {
     Status::internal_error(error)
@@ -28,7 +32,7 @@ pub fn storage(error: StorageError) -> Status {
 pub fn write(error: WriteError, resource: &GroupResource, name: &str) -> Status {
     match error {
         WriteError::KeyExists => Status::already_exists(resource, name),
-        WriteError::Conflict { .. } => Status::conflict(resource, name, crate::registry::OPTIMISTIC_LOCK),
+        WriteError::Conflict { .. } => Status::conflict(resource, name, OPTIMISTIC_LOCK),
         WriteError::Storage(error) => storage(error),
         error => Status::internal_error(error),
     }

@@ -1,7 +1,6 @@
 //! Negotiates content: the media type of a request body, and the form of the response
 //! (<https://kubernetes.io/docs/reference/using-api/api-concepts/#alternate-representations-of-resources>).
 
-use crate::response::{Response, negotiated_failure};
 use http::{HeaderMap, header};
 use pintle_machinery::Status;
 
@@ -245,23 +244,6 @@ pub fn only(available: &[&str]) -> Status {
     Status::not_acceptable(format!("only the following media types are accepted: {}", available.join(", ")))
 }
 
-/// Checks `Accept` for a response that exists in one media type only and has no transformations. Any clause that names
-/// the type matches, whatever its position and quality; `*/*` matches too, `application/*` does not.
-///
-/// # Errors
-/// The 406 response, in the encoding that the client accepts.
-pub fn accept_only(headers: &HeaderMap, media_type: &str) -> Result<(), Box<Response>> {
-    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let names_it = |clause: &str| {
-        let name = clause.split(';').next().unwrap_or_default().trim();
-        name == media_type || name == "*/*"
-    };
-    if accept.is_empty() || accept.split(',').any(names_it) {
-        return Ok(());
-    }
-    Err(Box::new(negotiated_failure(&not_acceptable_of(&[media_type]), headers, None)))
-}
-
 /// The 406 with the available media types.
 pub fn not_acceptable_of(available: &[&str]) -> Status {
     let mut status = Status::not_acceptable(format!(
@@ -372,27 +354,5 @@ mod tests {
         check("text/html", Offers::List, true, Err(ONLY));
         check("application/*", Offers::List, false, Err(ROUTED));
         check("application/*", Offers::List, true, Ok(MediaType::Json));
-    }
-
-    #[test]
-    fn the_only_form_there_is_answers_whoever_names_it() {
-        let check = |accept: &str, expected: Option<&str>| {
-            let mut headers = HeaderMap::new();
-            headers.insert(header::ACCEPT, accept.parse().unwrap());
-            let answer = accept_only(&headers, "application/json").err();
-            let content_type =
-                answer.as_ref().map(|answer| answer.headers()[header::CONTENT_TYPE].to_str().unwrap());
-            assert_eq!(content_type, expected, "{accept}");
-        };
-        check("", None);
-        check("*/*", None);
-        check("application/json", None);
-        check("application/json;q=0.1, text/html", None);
-        check("application/vnd.kubernetes.protobuf, */*", None);
-        check("application/vnd.kubernetes.protobuf,application/json", None);
-        check("application/vnd.kubernetes.protobuf", Some("application/vnd.kubernetes.protobuf"));
-        check("application/yaml", Some("application/yaml"));
-        check("application/*", Some("application/json"));
-        check("text/html", Some("application/json"));
     }
 }

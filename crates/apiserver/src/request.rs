@@ -1,6 +1,23 @@
-//! The request type inside the server.
+//! The request type inside the server, and the facts about a request that filters add to its extensions.
 
-use crate::body::RequestBody;
+use crate::{body::RequestBody, query::Query, request_info::RequestInfo};
+use pintle_machinery::UserInfo;
+use std::sync::Arc;
 
 /// The request that filters and handlers receive.
 pub type Request = http::Request<RequestBody>;
+
+/// The request's `RequestInfo`; empty before the filter that parses it.
+pub(crate) fn info_of(request: &Request) -> Arc<RequestInfo> {
+    request.extensions().get().cloned().unwrap_or_default()
+}
+
+/// The request's query; empty before the filter that parses it.
+pub(crate) fn query_of(request: &Request) -> Arc<Query> {
+    request.extensions().get().cloned().unwrap_or_default()
+}
+
+/// The request's user; without a name before authentication.
+pub(crate) fn user_of(request: &Request) -> Arc<UserInfo> {
+    request.extensions().get().cloned().unwrap_or_default()
+}

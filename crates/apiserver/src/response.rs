@@ -2,8 +2,8 @@
 
 use crate::{
     body::Body,
-    endpoints::encoding::encode_status,
-    negotiation::{Accepted, MediaType, Offers, accepted},
+    encoding::encode_status,
+    negotiation::{Accepted, MediaType, Offers, accepted, not_acceptable_of},
 };
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use pintle_machinery::Status;
@@ -76,6 +76,23 @@ pub fn negotiated_failure(status: &Status, headers: &HeaderMap, pretty: Option<&
     }
 }
 
+/// Checks `Accept` for a response that exists in one media type only and has no transformations. Any clause that names
+/// the type matches, whatever its position and quality; `*/*` matches too, `application/*` does not.
+///
+/// # Errors
+/// The 406 response, in the encoding that the client accepts.
+pub fn accept_only(headers: &HeaderMap, media_type: &str) -> Result<(), Box<Response>> {
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let names_it = |clause: &str| {
+        let name = clause.split(';').next().unwrap_or_default().trim();
+        name == media_type || name == "*/*"
+    };
+    if accept.is_empty() || accept.split(',').any(names_it) {
+        return Ok(());
+    }
+    Err(Box::new(negotiated_failure(&not_acceptable_of(&[media_type]), headers, None)))
+}
+
 /// A failure as JSON.
 pub fn json_failure(status: &Status) -> Response {
     failure(status, &Accepted::JSON)
@@ -91,4 +108,31 @@ pub fn not_found() -> Response {
     let mut response = text(404, "404 page not found\n");
     response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_only_form_there_is_answers_whoever_names_it() {
+        let check = |accept: &str, expected: Option<&str>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT, accept.parse().unwrap());
+            let answer = accept_only(&headers, "application/json").err();
+            let content_type =
+                answer.as_ref().map(|answer| answer.headers()[header::CONTENT_TYPE].to_str().unwrap());
+            assert_eq!(content_type, expected, "{accept}");
+        };
+        check("", None);
+        check("*/*", None);
+        check("application/json", None);
+        check("application/json;q=0.1, text/html", None);
+        check("application/vnd.kubernetes.protobuf, */*", None);
+        check("application/vnd.kubernetes.protobuf,application/json", None);
+        check("application/vnd.kubernetes.protobuf", Some("application/vnd.kubernetes.protobuf"));
+        check("application/yaml", Some("application/yaml"));
+        check("application/*", Some("application/json"));
+        check("text/html", Some("application/json"));
+    }
 }

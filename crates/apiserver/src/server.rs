@@ -4,13 +4,14 @@ use crate::{
     body::Body,
     discovery::Discovery,
     endpoints::{ApiEndpoints, method_not_allowed},
-    filters::{ChainConfig, Handler, authorization_user, chain, request_info_of, request_query_of},
+    filters::{ChainConfig, chain},
+    handler::Handler,
     health::Health,
     metrics::{Metrics, StorageSizes},
-    negotiation::{self, MediaType},
+    negotiation::MediaType,
     registry::Stores,
-    request::Request,
-    response::{Response, json_failure, negotiated_failure, not_found, text, with_content_type},
+    request::{Request, info_of, query_of, user_of},
+    response::{Response, accept_only, json_failure, negotiated_failure, not_found, text, with_content_type},
 };
 use http::Method;
 use pintle_machinery::{Status, Value};
@@ -67,7 +68,7 @@ impl GenericApiServer {
 
     /// Answers a request, or passes it to the delegate.
     async fn direct(&self, request: Request) -> Response {
-        let info = request_info_of(&request);
+        let info = info_of(&request);
         // No path of the server begins with two slashes, though the `RequestInfo` of such a path can name a resource.
         if begins_with_two_slashes(request.uri().path()) {
             return not_found();
@@ -79,8 +80,8 @@ impl GenericApiServer {
         if info.is_resource_request {
             loop {
                 if server.endpoints.serves(&info) {
-                    let user = authorization_user(&request);
-                    let query = request_query_of(&request);
+                    let user = user_of(&request);
+                    let query = query_of(&request);
                     return server.endpoints.serve(request, &info, &user, &query).await;
                 }
                 match &server.delegate {
@@ -112,7 +113,7 @@ impl GenericApiServer {
 impl Front {
     fn serve(&self, request: &Request, version: &Value) -> Option<Response> {
         let path = request.uri().path();
-        let query = request_query_of(request);
+        let query = query_of(request);
         if let Some(response) = self.health.serve(path, &query) {
             return Some(response);
         }
@@ -186,7 +187,7 @@ fn begins_with_two_slashes(path: &str) -> bool {
 }
 
 fn version_document(request: &Request, version: &Value) -> Response {
-    if let Err(refusal) = negotiation::accept_only(request.headers(), MediaType::Json.as_str()) {
+    if let Err(refusal) = accept_only(request.headers(), MediaType::Json.as_str()) {
         return *refusal;
     }
     let members = VERSION_FIELDS

@@ -5,9 +5,8 @@ use http::{HeaderValue, Method, header};
 use pintle_apiserver::offload::aside;
 use pintle_apiserver::{
     endpoints::method_not_allowed,
-    negotiation::accept_only,
     request::Request,
-    response::{Response, json_failure, with_content_type},
+    response::{Response, accept_only, json_failure, with_content_type},
     server::PlainEndpoints,
 };
 use pintle_machinery::Status;

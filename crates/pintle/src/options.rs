@@ -8,7 +8,7 @@ use crate::{
 use pintle_api::core::service::{PortRange, ServiceNetwork};
 use pintle_apiserver::{
     body_budget::DEFAULT_BODY_MEMORY, registry::StorageMediaType, resource_config::RuntimeConfig,
-    response_budget::DEFAULT_RESPONSE_MEMORY,
+    serving::DEFAULT_RESPONSE_MEMORY,
 };
 use pintle_machinery::validation::Cidr;
 use pintle_storage::EtcdOptions;

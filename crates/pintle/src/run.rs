@@ -19,10 +19,10 @@ use crate::{
 };
 use pintle_apiserver::{
     body_budget::BodyBudget,
-    filters::{ChainConfig, Handler},
+    filters::ChainConfig,
+    handler::Handler,
     health::Health,
-    response_budget::ResponseBudget,
-    serving::{ServingConfig, serve},
+    serving::{ResponseBudget, ServingConfig, serve},
 };
 use pintle_audit::{AuditMetrics, Auditor};
 use pintle_auth::TokenFileError;
@@ -137,7 +137,7 @@ impl Running {
     }
 
     /// The handler behind the socket: for requests from within the process. They are authenticated by their token, or
-    /// by the [`pintle_apiserver::filters::PeerCertificates`] in their extensions.
+    /// by the [`pintle_apiserver::peer::PeerCertificates`] in their extensions.
     pub fn handler(&self) -> Handler {
         self.handler.clone()
     }

@@ -8,7 +8,7 @@ mod version_order;
 
 use crate::{
     body::Body,
-    endpoints::encoding::encode,
+    encoding::encode,
     negotiation::{self, Accepted, MediaType, accept_clauses},
     registry::{CustomResource, Stores, VersionedResource},
     response::{Response, with_content_type},

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::{
     body::{Body, RequestBody},
+    encoding::indent,
     negotiation::{MediaType, Offers},
     registry::{Validation, Written},
     response::{Response, with_content_type},
@@ -123,7 +124,7 @@ pub(super) fn respond_with(
         && encoder.accepted.media_type == MediaType::Json
         && encoder.resource.is_storage_version();
     let bytes: Bytes = match json.filter(|_| plain) {
-        Some(json) if encoder.accepted.pretty => super::encoding::indent(json),
+        Some(json) if encoder.accepted.pretty => indent(json),
         Some(json) => json.clone(),
         None => encoder.tree_answer(encoder.resource.from_storage(object))?,
     };

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     body::RequestBody,
-    endpoints::encoding::{encode_status, encode_status_with_code},
+    encoding::{encode_status, encode_status_with_code},
     negotiation::Accepted,
     response::{Answered, Response, with_content_type},
 };

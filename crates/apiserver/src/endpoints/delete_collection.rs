@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     body::RequestBody,
-    filters::RequestDeadline,
+    deadline::RequestDeadline,
     negotiation::Offers,
     offload::weigh,
     response::{Response, with_content_type},

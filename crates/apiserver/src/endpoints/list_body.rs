@@ -5,13 +5,14 @@
 
 use super::{
     encoding::{
-        Encoder, IncludeObject, Indenter, list_metadata, made_json, partial_json, partial_protobuf,
-        table_head, table_row,
+        Encoder, IncludeObject, list_metadata, made_json, partial_json, partial_protobuf, table_head,
+        table_row,
     },
     list::Page,
 };
 use crate::{
     body::Body,
+    encoding::Indenter,
     negotiation::{Accepted, MediaType, Transform},
     offload::{self, LIGHT},
     registry::VersionedResource,

@@ -20,7 +20,8 @@ mod watch;
 
 use self::decode::internal_package;
 use crate::{
-    filters::{RequestDeadline, WatchTicket, authorize},
+    deadline::RequestDeadline,
+    filters::{WatchTicket, authorize},
     negotiation::{self, Accepted, Answers, Offers},
     query::Query,
     registry::{Conversions, ManagedWrite, Store, Stores, VersionedResource},

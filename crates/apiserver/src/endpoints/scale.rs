@@ -5,13 +5,14 @@ use super::{
     Exchange,
     apply::{APPLY_PATCH, Configuration},
     decode::decode,
-    encoding::{Encoder, IncludeObject, encode},
+    encoding::{Encoder, IncludeObject},
     media_type,
     patch::{Patch, read_patched},
     update::check_name,
 };
 use crate::{
     body::{Body, RequestBody},
+    encoding::encode,
     negotiation::{self, Accepted, Offers},
     registry::{ManagedWrite, Preconditions, Transform, TypeSchema, Upsert, VersionedResource, Written},
     response::{Response, with_content_type},

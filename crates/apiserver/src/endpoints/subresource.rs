@@ -1,11 +1,9 @@
 //! Serves creates through a subresource (bindings, evictions, tokens) and of kinds that are not stored (reviews).
 
-use super::{
-    Exchange, create::dedup_owner_references, decode::decode_with_versions, encoding::encode,
-    method_not_allowed,
-};
+use super::{Exchange, create::dedup_owner_references, decode::decode_with_versions, method_not_allowed};
 use crate::{
     body::{Body, RequestBody},
+    encoding::encode,
     negotiation::Offers,
     response::{Answered, Response, with_content_type},
 };

@@ -2,17 +2,19 @@
 
 use super::{
     Exchange,
-    encoding::{Encoder, IncludeObject, TableWriter, encode_status, partial, partial_tree},
+    encoding::{Encoder, IncludeObject, TableWriter, partial, partial_schema, partial_tree},
     selection::Selection,
 };
 use crate::{
     body::Body,
+    deadline::SendDeadline,
+    encoding::{encode, encode_status},
     filters::WatchTicket,
     negotiation::{Accepted, MediaType, Offers, Transform},
     offload::{self, LIGHT},
     registry::VersionedResource,
     response::{Response, SharedFrames, with_content_type},
-    serving::SendDeadline,
+    stop::stopped,
 };
 use bytes::{Bytes, BytesMut};
 use jiff::Timestamp;
@@ -142,7 +144,7 @@ fn start(options: &ListOptions) -> Result<WatchStart, Status> {
 async fn over(deadline: Instant, mut shutdown: tokio::sync::watch::Receiver<bool>) {
     tokio::select! {
         () = tokio::time::sleep_until(deadline) => {}
-        () = crate::serving::stopped(&mut shutdown) => {}
+        () = stopped(&mut shutdown) => {}
     }
 }
 
@@ -294,8 +296,7 @@ impl WatchStream {
                 Some((Transform::PartialObjectMetadata, _)) => {
                     let object = event_object(event, *event_type)?;
                     let tree = partial_tree(&encoder, object)?;
-                    let bytes =
-                        super::encoding::encode(&tree, super::encoding::partial_schema(), &encoder.accepted)?;
+                    let bytes = encode(&tree, partial_schema(), &encoder.accepted)?;
                     encoder.event(event_type.as_str(), bytes)
                 }
                 Some((Transform::Table, version)) => {
@@ -377,11 +378,9 @@ fn bookmark(
             table.row(&object)?;
             Ok(table.end())
         }
-        Some((Transform::PartialObjectMetadata, version)) => super::encoding::encode(
-            &partial(&object, version),
-            super::encoding::partial_schema(),
-            &encoder.accepted,
-        ),
-        None => super::encoding::encode(&object, encoder.resource.schema.get(), &encoder.accepted),
+        Some((Transform::PartialObjectMetadata, version)) => {
+            encode(&partial(&object, version), partial_schema(), &encoder.accepted)
+        }
+        None => encode(&object, encoder.resource.schema.get(), &encoder.accepted),
     }
 }

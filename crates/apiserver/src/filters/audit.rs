@@ -8,11 +8,14 @@
 mod response_object;
 
 use super::{
-    Filter, Rest, audit_id::Arrival, authorization::user_of, request_info::info_of, timeout::RequestDeadline,
+    audit_id::Arrival,
+    filter::{Filter, Rest},
 };
 use crate::{
     body::Body,
-    request::Request,
+    deadline::RequestDeadline,
+    peer::RemoteAddress,
+    request::{Request, info_of, user_of},
     request_info::RequestInfo,
     response::{Answered, Response, text},
 };
@@ -26,7 +29,7 @@ use pintle_auth::authz::Verdict;
 use pintle_machinery::{Status, UserInfo, validation::parse_ip_sloppy};
 use std::{
     any::Any,
-    net::{IpAddr, SocketAddr},
+    net::IpAddr,
     panic::{AssertUnwindSafe, resume_unwind},
     sync::Arc,
 };
@@ -35,10 +38,6 @@ use tokio::time::Instant;
 pub(super) struct Audit {
     pub(super) auditor: Arc<Auditor>,
 }
-
-/// The peer address of the connection; an extension of every request on it.
-#[derive(Debug, Clone, Copy)]
-pub struct RemoteAddress(pub SocketAddr);
 
 impl Filter for Audit {
     async fn handle(&self, mut request: Request, next: &Rest) -> Response {

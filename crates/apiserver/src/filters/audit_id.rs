@@ -1,7 +1,7 @@
 //! Gives each request an audit ID and returns it in the `Audit-ID` header of every response
 //! (<https://kubernetes.io/docs/tasks/debug/debug-cluster/audit/>).
 
-use super::{Filter, Rest};
+use super::filter::{Filter, Rest};
 use crate::{request::Request, response::Response};
 use http::{HeaderName, HeaderValue};
 use jiff::Timestamp;

@@ -1,10 +1,14 @@
 //! Authenticates the request and stores its `UserInfo`.
 
-use super::{Filter, Rest, audit, request_info::query_of};
+use super::{
+    audit,
+    filter::{Filter, Rest},
+};
 use crate::{
-    request::Request,
+    connection::ConnectionHandle,
+    peer::PeerCertificates,
+    request::{Request, query_of},
     response::{Response, negotiated_failure},
-    serving::ConnectionHandle,
     warning::Warnings,
     websocket_protocol::{self, ProtocolToken},
 };
@@ -18,7 +22,6 @@ use pintle_machinery::{
     Status, UserInfo,
     user::{ANONYMOUS, UNAUTHENTICATED},
 };
-use rustls_pki_types::CertificateDer;
 use std::sync::Arc;
 
 pub(super) struct Authentication {
@@ -39,11 +42,6 @@ impl Authentication {
         Authentication { authenticator, auditor, request_headers: [RequestHeaders::standard(), own] }
     }
 }
-
-/// The certificate chain that a client presented, leaf first; the TLS handshake proved possession of its key. An
-/// extension of every request on the connection. The authenticator decides whether it trusts the chain.
-#[derive(Clone)]
-pub struct PeerCertificates(pub Arc<[CertificateDer<'static>]>);
 
 const EXTRA_SPACE: &str =
     "the provided Authorization header contains extra space before the bearer token, and is ignored";

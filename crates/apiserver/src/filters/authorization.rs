@@ -1,13 +1,13 @@
 //! Authorizes the request.
 
 use super::{
-    Filter, Rest, audit,
-    request_info::{info_of, query_of},
+    audit,
+    filter::{Filter, Rest},
 };
 use crate::{
     metrics::Metrics,
     query::Query,
-    request::Request,
+    request::{Request, info_of, query_of, user_of},
     request_info::RequestInfo,
     response::{Response, negotiated_failure, text},
 };
@@ -96,13 +96,8 @@ pub(crate) async fn authorize(
     }
 }
 
-/// The user that authentication stored in the request's extensions.
-pub(crate) fn user_of(request: &Request) -> Arc<UserInfo> {
-    request.extensions().get().cloned().unwrap_or_default()
-}
-
 /// The 403 of a denied request, with the authorizers' reasons if there are any.
-pub fn forbidden(attributes: &Attributes<'_>, reason: &str) -> Status {
+pub(super) fn forbidden(attributes: &Attributes<'_>, reason: &str) -> Status {
     let (user, verb) = (quote(&attributes.user.name), attributes.verb);
     if !attributes.is_resource_request {
         let why = format!("User {user} cannot {verb} path {}", quote(attributes.path));

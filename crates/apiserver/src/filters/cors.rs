@@ -1,6 +1,6 @@
 //! Answers cross-origin requests of browsers (<https://fetch.spec.whatwg.org/#http-cors-protocol>).
 
-use super::{Filter, Rest};
+use super::filter::{Filter, Rest};
 use crate::{body::Body, request::Request, response::Response};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use regex::Regex;

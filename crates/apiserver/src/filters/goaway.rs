@@ -1,8 +1,8 @@
 //! Closes HTTP/2 connections at random, so that clients spread over the servers behind a load balancer: they would keep
 //! their first connection for ever.
 
-use super::{Filter, Rest};
-use crate::{request::Request, response::Response, serving::ConnectionHandle};
+use super::filter::{Filter, Rest};
+use crate::{connection::ConnectionHandle, request::Request, response::Response};
 use http::Version;
 use rand::Rng;
 

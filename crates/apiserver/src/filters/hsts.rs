@@ -1,6 +1,6 @@
 //! Sets `Strict-Transport-Security`: browsers then use TLS only (<https://www.rfc-editor.org/rfc/rfc6797>).
 
-use super::{Filter, Rest};
+use super::filter::{Filter, Rest};
 use crate::{request::Request, response::Response};
 use http::{HeaderValue, header};
 

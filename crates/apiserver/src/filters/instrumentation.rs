@@ -1,12 +1,9 @@
 //! Counts and times requests.
 
-use super::{
-    Filter, Rest,
-    request_info::{info_of, query_of},
-};
+use super::filter::{Filter, Rest};
 use crate::{
     metrics::Metrics,
-    request::Request,
+    request::{Request, info_of, query_of},
     response::{Response, Served},
 };
 use prometheus::IntGauge;

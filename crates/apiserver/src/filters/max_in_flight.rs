@@ -1,9 +1,9 @@
 //! Bounds the number of requests in flight; requests above the bound get 429. Long-running requests and those of
 //! `system:masters` do not count.
 
-use super::{Filter, Rest, authorization::user_of, request_info::info_of};
+use super::filter::{Filter, Rest};
 use crate::{
-    request::Request,
+    request::{Request, info_of, user_of},
     response::{Response, text},
 };
 use http::{HeaderValue, header};

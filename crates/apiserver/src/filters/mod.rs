@@ -6,6 +6,7 @@ mod audit_id;
 mod authentication;
 mod authorization;
 mod cors;
+mod filter;
 mod goaway;
 mod hsts;
 mod impersonation;
@@ -16,39 +17,17 @@ mod priority_and_fairness;
 mod request_info;
 mod timeout;
 
-use crate::{metrics::Metrics, request::Request, response::Response};
-pub(crate) use authorization::authorize;
-pub use authorization::forbidden;
+use crate::{handler::Handler, metrics::Metrics};
+use filter::{Filter, before};
 use http::HeaderValue;
 use pintle_audit::Auditor;
-use pintle_auth::{BoxFuture, RequestHeaders, authn::Authenticator, authz::Authorizer};
+use pintle_auth::{RequestHeaders, authn::Authenticator, authz::Authorizer};
 use pintle_flowcontrol::FlowControl;
 use regex::Regex;
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-pub use audit::RemoteAddress;
-pub use authentication::PeerCertificates;
+pub(crate) use authorization::authorize;
 pub(crate) use priority_and_fairness::WatchTicket;
-pub(crate) use timeout::RequestDeadline;
-
-/// A request handler. It cannot fail: failures are responses. Clones share one handler.
-#[derive(Clone)]
-pub struct Handler(Arc<dyn Fn(Request) -> BoxFuture<'static, Response> + Send + Sync>);
-
-impl Handler {
-    /// A handler that calls a function.
-    pub fn new<F>(handle: impl Fn(Request) -> F + Send + Sync + 'static) -> Handler
-    where
-        F: Future<Output = Response> + Send + 'static,
-    {
-        Handler(Arc::new(move |request| Box::pin(handle(request))))
-    }
-
-    /// Answers a request.
-    pub fn call(&self, request: Request) -> impl Future<Output = Response> + Send + 'static {
-        (self.0)(request)
-    }
-}
 
 /// The configuration of the filter chain.
 #[derive(Clone)]
@@ -130,49 +109,3 @@ pub fn chain(config: ChainConfig, handler: Handler) -> Handler {
         async move { all.call(request).await }
     })
 }
-
-/// One filter: it answers a request or passes it on.
-trait Filter: Send + Sync + Sized + 'static {
-    fn handle(&self, request: Request, next: &Rest) -> impl Future<Output = Response> + Send;
-
-    /// This filter in front of the rest of the chain.
-    fn before(self, next: Rest) -> Rest {
-        Arc::new(Link { filter: self, next })
-    }
-}
-
-/// The rest of the chain. Each filter's future is boxed: one combined future would be larger than all of them, and
-/// would be moved several times.
-type Rest = Arc<dyn Next>;
-
-trait Next: Send + Sync {
-    fn call(&self, request: Request) -> BoxFuture<'_, Response>;
-}
-
-struct Link<F> {
-    filter: F,
-    next: Rest,
-}
-
-impl<F: Filter> Next for Link<F> {
-    fn call(&self, request: Request) -> BoxFuture<'_, Response> {
-        Box::pin(self.filter.handle(request, &self.next))
-    }
-}
-
-impl Next for Handler {
-    fn call(&self, request: Request) -> BoxFuture<'_, Response> {
-        (self.0)(request)
-    }
-}
-
-/// Adds an optional filter.
-fn before(filter: Option<impl Filter>, next: Rest) -> Rest {
-    match filter {
-        Some(filter) => filter.before(next),
-        None => next,
-    }
-}
-
-pub(crate) use authorization::user_of as authorization_user;
-pub(crate) use request_info::{info_of as request_info_of, query_of as request_query_of};

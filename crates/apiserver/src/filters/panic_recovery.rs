@@ -1,6 +1,6 @@
 //! Answers a request whose handler panicked with 500; other requests are not affected.
 
-use super::{Filter, Rest};
+use super::filter::{Filter, Rest};
 use crate::{
     request::Request,
     response::{Response, text},

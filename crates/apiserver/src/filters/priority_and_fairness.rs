@@ -6,13 +6,18 @@
 //! nodes and pods are not limited: they are long-lived and cost the server little.
 
 use super::{
-    Filter, Rest,
-    authorization::user_of,
+    filter::{Filter, Rest},
     max_in_flight::too_many_requests,
-    request_info::{info_of, query_of},
-    timeout::{Client, RequestDeadline},
+    timeout::Client,
 };
-use crate::{body::Body, query::Query, request::Request, request_info::RequestInfo, response::Response};
+use crate::{
+    body::Body,
+    deadline::RequestDeadline,
+    query::Query,
+    request::{Request, info_of, query_of, user_of},
+    request_info::RequestInfo,
+    response::Response,
+};
 use http::{HeaderName, HeaderValue, Uri};
 use parking_lot::Mutex;
 use percent_encoding::percent_decode_str;

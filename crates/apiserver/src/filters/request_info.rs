@@ -1,6 +1,6 @@
 //! Parses the `RequestInfo` and the query for all later filters and handlers.
 
-use super::{Filter, Rest};
+use super::filter::{Filter, Rest};
 use crate::{query::Query, request::Request, request_info::RequestInfo, response::Response};
 use percent_encoding::percent_decode_str;
 use std::sync::Arc;
@@ -16,14 +16,4 @@ impl Filter for ReadRequestInfo {
         request.extensions_mut().insert(Arc::new(query));
         next.call(request).await
     }
-}
-
-/// The `RequestInfo` that this filter stored in the request's extensions.
-pub(crate) fn info_of(request: &Request) -> Arc<RequestInfo> {
-    request.extensions().get().cloned().unwrap_or_default()
-}
-
-/// The query that this filter stored in the request's extensions.
-pub(crate) fn query_of(request: &Request) -> Arc<Query> {
-    request.extensions().get().cloned().unwrap_or_default()
 }

@@ -5,15 +5,15 @@
 //! something for an object that is not stored yet, such as an IP address, and has to keep it or release it.
 
 use super::{
-    Filter, Rest, audit,
-    request_info::{info_of, query_of},
+    audit,
+    filter::{Filter, Rest},
 };
 use crate::{
     body::RequestBody,
+    deadline::{RequestDeadline, SendDeadline},
     offload,
-    request::Request,
+    request::{Request, info_of, query_of},
     response::{Response, json_failure},
-    serving::SendDeadline,
 };
 use http::Method;
 use pintle_audit::Auditor;
@@ -25,22 +25,6 @@ pub(super) struct RequestTimeout {
     pub(super) limit: Duration,
     /// Receives the events of requests that time out.
     pub(super) auditor: Option<Arc<Auditor>>,
-}
-
-/// The time by which a request has to be answered; an extension of every request that is not long-running.
-#[derive(Clone, Copy)]
-pub(crate) struct RequestDeadline {
-    /// When the request was received.
-    pub(super) received: Instant,
-    /// The timeout, counted from then.
-    pub(super) limit: Duration,
-}
-
-impl RequestDeadline {
-    /// The deadline.
-    pub(crate) fn at(self) -> Instant {
-        self.received + self.limit
-    }
 }
 
 impl Filter for RequestTimeout {

@@ -32,5 +32,5 @@ pub use storage_codec::{StorageCodec, StorageMediaType};
 pub use storage_factory::{Engine, ResourceTransformers, StorageFactory};
 pub use store::{Store, StoreConfig, Written};
 pub use stores::{Stores, VersionedResource};
-pub use update::{OPTIMISTIC_LOCK, Preconditions, Transform, Updated, Upsert};
+pub use update::{Preconditions, Transform, Updated, Upsert};
 pub(crate) use versions::{convert, is_of_version};

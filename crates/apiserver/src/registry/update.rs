@@ -147,7 +147,7 @@ impl Store {
         } else if version.parse::<u64>().is_err() {
             return Err(invalid_resource_version(version).into());
         } else if version != old.resource_version() {
-            return Err(Status::conflict(&self.group_resource, context.name, OPTIMISTIC_LOCK).into());
+            return Err(Status::conflict(&self.group_resource, context.name, errors::OPTIMISTIC_LOCK).into());
         }
         let finish = strategy.begin_update(context, &mut new, old).await?;
         let result = self.finish_update(context, strategy, transform, warnings, current, new).await;
@@ -415,10 +415,6 @@ impl From<Status> for Failure {
         Failure::Final(status)
     }
 }
-
-/// The message of the 409 for an outdated object.
-pub const OPTIMISTIC_LOCK: &str =
-    "the object has been modified; please apply your changes to the latest version and try again";
 
 fn invalid_resource_version(version: &str) -> Status {
     Status::unknown(format!(

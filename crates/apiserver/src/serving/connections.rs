@@ -4,7 +4,7 @@
 //! connections that have been idle for the longest time, handshakes included. It is refused when every other connection
 //! has a request.
 
-use super::ConnectionHandle;
+use crate::connection::ConnectionHandle;
 use parking_lot::Mutex;
 use std::{collections::HashMap, sync::Arc};
 
@@ -74,7 +74,7 @@ impl Drop for Place {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serving::connection::End;
+    use crate::connection::End;
     use std::time::Duration;
 
     #[tokio::test(start_paused = true)]

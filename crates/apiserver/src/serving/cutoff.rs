@@ -6,10 +6,10 @@
 //!
 //! - at the response's deadline, see [`SendDeadline`];
 //! - when the client has accepted nothing for [`STALL_TIMEOUT`];
-//! - when the [`ResponseBudget`](crate::response_budget::ResponseBudget) is used up and the client is among those that
+//! - when the [`ResponseBudget`](crate::serving::ResponseBudget) is used up and the client is among those that
 //!   read the slowest.
 
-use super::ConnectionHandle;
+use crate::{connection::ConnectionHandle, deadline::SendDeadline};
 use futures_util::task::AtomicWaker;
 use hyper::rt::Executor;
 use parking_lot::Mutex;
@@ -25,10 +25,6 @@ use tokio::time::{Instant, sleep_until};
 
 /// How long a client may accept no bytes of a response.
 pub(super) const STALL_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// The deadline for sending a response body; a response extension. Without it only [`STALL_TIMEOUT`] holds.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct SendDeadline(pub(crate) Instant);
 
 /// The error that ends a response body that is cut off.
 #[derive(Debug)]
@@ -296,6 +292,6 @@ mod tests {
         let second = Cutoff::for_tests();
         drop(Over(second.clone()));
         second.cut();
-        assert_eq!(second.0.connection.end().await, super::super::connection::End::Now);
+        assert_eq!(second.0.connection.end().await, crate::connection::End::Now);
     }
 }

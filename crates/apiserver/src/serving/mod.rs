@@ -7,10 +7,10 @@
 //! unsent responses, connections and the requests of a connection are bounded; and a client that resets one request
 //! after another loses its connection.
 
-mod connection;
 mod connections;
 mod cutoff;
 mod http1;
+mod response_budget;
 mod sent_body;
 pub mod tls;
 mod unread;
@@ -19,16 +19,16 @@ mod write_timeout;
 use crate::{
     body::Body,
     body_budget::BodyBudget,
-    filters::{Handler, PeerCertificates, RemoteAddress},
+    connection::{ConnectionHandle, End},
+    handler::Handler,
+    peer::{PeerCertificates, RemoteAddress},
     response::{Response, json_failure},
-    response_budget::ResponseBudget,
 };
-use connection::End;
 use connections::Connections;
-use cutoff::{StreamExecutor, guard};
+use cutoff::{Cutoff, StreamExecutor, guard};
 use http::{HeaderValue, Method, Version, header};
 use http_body::Body as _;
-use http1::{Refusal, Refused, RequestHeads};
+use http1::{MAX_HEAD_BYTES, MAX_HEADER_BYTES, MAX_HEADERS, Refusal, Refused, RequestHeads};
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -44,9 +44,8 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 use write_timeout::WriteTimeout;
 
-pub use connection::ConnectionHandle;
-pub(crate) use cutoff::{Cutoff, SendDeadline};
-pub use unread::LentBody;
+pub use crate::stop::stopped;
+pub use response_budget::{DEFAULT_RESPONSE_MEMORY, ResponseBudget};
 
 /// The configuration of a served socket.
 pub struct ServingConfig {
@@ -77,8 +76,6 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Flow-control windows, in bytes: large enough that a list does not wait for the client at every frame.
 const STREAM_WINDOW: u32 = 1 << 20;
 const CONNECTION_WINDOW: u32 = 4 << 20;
-/// The size limit of headers, in bytes: Kubernetes' own. Larger headers get 431.
-const MAX_HEADERS: usize = 1 << 20;
 const MAX_SEND_BUFFER: usize = 256 << 10;
 
 /// Serves a socket until `stop` becomes true.
@@ -135,12 +132,6 @@ pub async fn serve(
         () = tokio::time::sleep(grace_period) => tracing::warn!("grace period over, requests are cut off"),
     }
     Ok(())
-}
-
-/// Waits until the server is stopped, or the sender of the signal is dropped.
-pub async fn stopped(stop: &mut watch::Receiver<bool>) {
-    // The result borrows the channel and is not needed.
-    drop(stop.wait_for(|stop| *stop).await);
 }
 
 /// Whether the process or the system has no file descriptor left.
@@ -245,8 +236,8 @@ impl Server {
             .timer(TokioTimer::new())
             // `RequestHeads` passes whole heads and limits their time; `IDLE_TIMEOUT` limits the time without one.
             .header_read_timeout(None)
-            .max_headers(http1::MAX_HEADERS)
-            .max_buf_size(MAX_HEADERS + 4096);
+            .max_headers(MAX_HEADERS)
+            .max_buf_size(MAX_HEAD_BYTES);
         builder
             .http2()
             .timer(TokioTimer::new())
@@ -254,7 +245,7 @@ impl Server {
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
             .max_send_buf_size(MAX_SEND_BUFFER)
-            .max_header_list_size(MAX_HEADERS as u32)
+            .max_header_list_size(MAX_HEADER_BYTES as u32)
             // A client may reset all of its concurrent streams at once.
             .max_pending_accept_reset_streams(self.max_streams as usize)
             .max_local_error_reset_streams(MAX_LOCAL_RESETS)
@@ -285,7 +276,7 @@ fn if_there_is_room(response: Response, method: &Method, budget: &ResponseBudget
 /// Whether a request's headers are within the size limit, which hyper does not enforce on a head that it reads at once.
 fn is_within_limits<B>(request: &hyper::Request<B>) -> bool {
     let headers = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
-    headers.sum::<usize>() <= MAX_HEADERS + 4096
+    headers.sum::<usize>() <= MAX_HEAD_BYTES
 }
 
 /// Requests that are answered before all filters, as in Go's server.

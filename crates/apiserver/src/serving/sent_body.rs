@@ -5,13 +5,14 @@
 //! holds until then.
 
 use super::{
-    connection::ActiveRequest,
-    cutoff::{CutOff, Cutoff, SendDeadline},
+    cutoff::{CutOff, Cutoff},
+    response_budget::ResponseBudget,
 };
 use crate::{
     body::Body,
+    connection::ActiveRequest,
+    deadline::SendDeadline,
     response::{Response, SharedFrames},
-    response_budget::ResponseBudget,
 };
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};

@@ -7,7 +7,8 @@ use bytes::Bytes;
 use http::Request;
 use pintle_apiserver::{
     body::RequestBody,
-    filters::{ChainConfig, Handler, chain},
+    filters::{ChainConfig, chain},
+    handler::Handler,
     metrics::Metrics,
     request::Request as ApiRequest,
     response::text,

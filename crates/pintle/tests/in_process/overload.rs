@@ -6,7 +6,8 @@ use http::Request;
 use http_body_util::BodyExt;
 use pintle_apiserver::{
     body::RequestBody,
-    filters::{ChainConfig, Handler, chain},
+    filters::{ChainConfig, chain},
+    handler::Handler,
     metrics::Metrics,
     request::Request as ApiRequest,
     response::{Response, text},

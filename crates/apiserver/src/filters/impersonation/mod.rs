@@ -11,13 +11,13 @@ mod mode_cache;
 mod modes;
 
 use super::{
-    Filter, Rest, audit,
-    authorization::{attributes_of, selectors, user_of},
-    request_info::{info_of, query_of},
+    audit,
+    authorization::{attributes_of, selectors},
+    filter::{Filter, Rest},
 };
 use crate::{
     metrics::Metrics,
-    request::Request,
+    request::{Request, info_of, query_of, user_of},
     response::{Response, negotiated_failure},
 };
 use http::{HeaderValue, header};

@@ -1,9 +1,13 @@
 //! Parses one request's head: the request line and the headers.
 
-use super::{MAX_HEAD_BYTES, Refusal};
+use super::refusal::Refusal;
 use bytes::{BufMut, BytesMut};
 use memchr::memchr;
 
+/// The size limit of headers, in bytes: Kubernetes' own. Larger headers get 431.
+pub(in crate::serving) const MAX_HEADER_BYTES: usize = 1 << 20;
+/// The size limit of a head, in bytes: Kubernetes' limit plus the 4096 that Go's server adds for its buffer.
+pub(in crate::serving) const MAX_HEAD_BYTES: usize = MAX_HEADER_BYTES + 4096;
 /// The limit on the number of headers. Go bounds only their bytes; hyper allocates a table of this size.
 pub(in crate::serving) const MAX_HEADERS: usize = 512;
 /// The length limit of path and query, in bytes: the capacity of `http::Uri`.

@@ -35,11 +35,9 @@ use tokio::{
     time::Sleep,
 };
 
-pub(super) use head::MAX_HEADERS;
+pub(super) use head::{MAX_HEAD_BYTES, MAX_HEADER_BYTES, MAX_HEADERS};
 pub(super) use refusal::Refusal;
 
-/// The size limit of a head, in bytes: Kubernetes' limit plus the 4096 that Go's server adds for its buffer.
-const MAX_HEAD_BYTES: usize = super::MAX_HEADERS + 4096;
 /// The size of a head that is not charged to the budget, in bytes. A connection ends with the response to a larger
 /// head, since its buffers have grown.
 const UNCHARGED_HEAD_BYTES: usize = 64 << 10;

@@ -3,7 +3,7 @@
 //! A client's reading speed decides how long a response stays in memory. All responses share a budget. When it is used
 //! up, further responses are refused, and the connections of the slowest readers are cut off.
 
-use crate::serving::Cutoff;
+use super::cutoff::Cutoff;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use std::{

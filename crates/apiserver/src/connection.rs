@@ -26,7 +26,7 @@ const RESETS_PER_SECOND: f64 = 50.0;
 /// The connection of a request: request handlers close it through this handle. An extension of the request; clones are
 /// the same connection.
 #[derive(Clone)]
-pub struct ConnectionHandle(Arc<State>);
+pub(crate) struct ConnectionHandle(Arc<State>);
 
 struct State {
     /// Requests whose responses, bodies included, are not sent yet.
@@ -47,7 +47,7 @@ struct Resets {
 
 impl ConnectionHandle {
     /// A connection on which `reset_limit` requests may be reset in a burst.
-    pub(super) fn new(reset_limit: u32) -> ConnectionHandle {
+    pub(crate) fn new(reset_limit: u32) -> ConnectionHandle {
         ConnectionHandle(Arc::new(State {
             active: AtomicUsize::new(0),
             idle_since: Mutex::new(Instant::now()),
@@ -61,39 +61,39 @@ impl ConnectionHandle {
 
     /// Closes the connection after the responses to its requests are sent. HTTP/2 clients get GOAWAY at once and open
     /// another connection for further requests.
-    pub fn go_away(&self) {
+    pub(crate) fn go_away(&self) {
         if !self.0.goes_away.swap(true, Ordering::Relaxed) {
             self.0.wake.notify_one();
         }
     }
 
     /// Closes the connection immediately.
-    pub(super) fn sever(&self) {
+    pub(crate) fn sever(&self) {
         if !self.0.is_severed.swap(true, Ordering::Relaxed) {
             self.0.wake.notify_one();
         }
     }
 
     /// When the last request ended; `None` while there is one.
-    pub(super) fn idle_since(&self) -> Option<Instant> {
+    pub(crate) fn idle_since(&self) -> Option<Instant> {
         (self.0.active.load(Ordering::Acquire) == 0).then(|| *self.0.idle_since.lock())
     }
 
     /// Waits until the connection is severed.
-    pub(super) async fn severed(&self) {
+    pub(crate) async fn severed(&self) {
         while !self.0.is_severed.load(Ordering::Relaxed) {
             self.0.wake.notified().await;
         }
     }
 
     /// Counts a request as active until its response is sent.
-    pub(super) fn begin(&self) -> ActiveRequest {
+    pub(crate) fn begin(&self) -> ActiveRequest {
         self.0.active.fetch_add(1, Ordering::Relaxed);
         ActiveRequest { connection: self.clone(), is_answered: false }
     }
 
     /// Waits until the connection has to end, and returns how. Cancel safe.
-    pub(super) async fn end(&self) -> End {
+    pub(crate) async fn end(&self) -> End {
         let state = &self.0;
         loop {
             if state.is_severed.load(Ordering::Relaxed) {
@@ -114,7 +114,7 @@ impl ConnectionHandle {
     }
 
     /// Waits until a draining connection has to be closed: it is severed, or has not sent its responses in time.
-    pub(super) async fn drained(&self) {
+    pub(crate) async fn drained(&self) {
         let state = &self.0;
         let began = Instant::now();
         while !state.is_severed.load(Ordering::Relaxed) {
@@ -143,7 +143,7 @@ impl ConnectionHandle {
 
 /// How a connection ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(crate) enum End {
     /// After its requests are answered.
     GoAway,
     /// Immediately.
@@ -151,14 +151,14 @@ pub(super) enum End {
 }
 
 /// A request without a response. Dropped before [`ActiveRequest::answered`], it was reset by the client.
-pub(super) struct ActiveRequest {
+pub(crate) struct ActiveRequest {
     connection: ConnectionHandle,
     is_answered: bool,
 }
 
 impl ActiveRequest {
     /// Marks the request as answered; its response body may still be sent for a long time.
-    pub(super) fn answered(mut self) -> ActiveRequest {
+    pub(crate) fn answered(mut self) -> ActiveRequest {
         self.is_answered = true;
         self
     }
