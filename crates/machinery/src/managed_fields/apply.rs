@@ -75,13 +75,13 @@ impl FieldManager<'_> {
             new = self.prune(new, last, &applied, &entries);
         }
         let comparison = self.compare_trees(&old, &new, Trees::Written);
-        let changed = comparison.changed();
+        let (changed, removed) = comparison.into_changed_and_removed();
         // Comparisons in other versions are made only for versions that an entry has.
         let read = || canonical(&new, self.schema).unwrap_or_else(|_| object.clone());
         if !force {
             self.check_conflicts(live, &old, &read, &entries, &changed)?;
         }
-        self.disown(live, &read, &mut entries, &changed, &comparison.removed);
+        self.disown(live, &read, &mut entries, &changed, &removed);
         let unchanged = same(&old, &new);
         let time = match unchanged {
             true => last.and_then(|last| last.time),
@@ -138,7 +138,7 @@ impl FieldManager<'_> {
 
     /// Assigns all fields of an untracked object to the manager `before-first-apply`.
     fn before_first_apply(&self, object: &Value) -> Option<Entry> {
-        let fields = self.compare(None, object).changed();
+        let (fields, _) = self.compare(None, object).into_changed_and_removed();
         let manager = FieldManager { manager: "before-first-apply", ..*self };
         let time = Some(format_time(self.now));
         (!fields.is_empty()).then(|| manager.entry(Operation::Update, time, fields))

@@ -39,6 +39,13 @@ impl Comparison {
         changed
     }
 
+    /// The fields that the new tree sets, and those that it removes.
+    pub(super) fn into_changed_and_removed(self) -> (FieldSet, FieldSet) {
+        let mut changed = self.modified;
+        changed.append(self.added);
+        (changed, self.removed)
+    }
+
     pub(super) fn exclude(&mut self, fields: &FieldSet) {
         for set in [&mut self.added, &mut self.modified, &mut self.removed] {
             set.recursive_difference(fields);

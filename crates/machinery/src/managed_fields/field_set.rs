@@ -77,6 +77,15 @@ impl FieldSet {
         unite(&mut self.0, &other.0);
     }
 
+    /// Moves the paths of another set into this one.
+    pub(super) fn append(&mut self, other: FieldSet) {
+        if self.is_empty() {
+            *self = other;
+        } else {
+            append(&mut self.0, other.0);
+        }
+    }
+
     /// Removes the paths of another set; paths below them stay.
     pub fn difference(&mut self, other: &FieldSet) {
         subtract(&mut self.0, &other.0, false);
@@ -201,6 +210,21 @@ fn unite(own: &mut Map, other: &Map) {
                 seal(ours, member);
             }
             None => drop(own.insert(element.to_owned(), Value::Object(theirs.clone()))),
+        }
+    }
+}
+
+fn append(own: &mut Map, other: Map) {
+    for (element, theirs) in other {
+        let Value::Object(theirs) = theirs else { continue };
+        match own.get_mut(&element).and_then(Value::as_object_mut) {
+            _ if element == SELF => {}
+            Some(ours) => {
+                let member = is_member(ours) || is_member(&theirs);
+                append(ours, theirs);
+                seal(ours, member);
+            }
+            None => drop(own.insert(element, Value::Object(theirs))),
         }
     }
 }

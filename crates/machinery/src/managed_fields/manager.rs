@@ -101,7 +101,7 @@ impl FieldManager<'_> {
             return;
         }
         self.reconcile(&mut entries);
-        let entries = self.record(live, new, entries, &comparison);
+        let entries = self.record(live, new, entries, comparison);
         entry::put(new, entries);
     }
 
@@ -178,10 +178,10 @@ impl FieldManager<'_> {
         live: Option<&Value>,
         new: &Value,
         mut entries: Vec<Entry>,
-        comparison: &Comparison,
+        comparison: Comparison,
     ) -> Vec<Entry> {
-        let changed = comparison.changed();
-        self.disown(live, &|| new.clone(), &mut entries, &changed, &comparison.removed);
+        let (changed, removed) = comparison.into_changed_and_removed();
+        self.disown(live, &|| new.clone(), &mut entries, &changed, &removed);
         if !changed.is_empty() {
             self.own(&mut entries, changed);
         }
@@ -241,7 +241,7 @@ impl FieldManager<'_> {
         let entry = self.entry(Operation::Update, Some(format_time(self.now)), fields);
         match entries.iter_mut().find(|own| own.is_of(&entry)) {
             Some(own) => {
-                own.fields.union(&entry.fields);
+                own.fields.append(entry.fields);
                 own.time = entry.time;
             }
             None => entries.push(entry),

@@ -105,6 +105,9 @@ proptest! {
         union.union(&right);
         prop_assert_eq!(paths_of(&union, &all), all.clone());
         prop_assert_eq!(&union, &set_of(&all));
+        let mut appended = left.clone();
+        appended.append(right.clone());
+        prop_assert_eq!(&appended, &union);
         let mut difference = left.clone();
         difference.difference(&right);
         prop_assert_eq!(&difference, &set_of(&a.difference(&b).cloned().collect()));

@@ -35,9 +35,8 @@ pub fn warnings(object: &Value, _old: Option<&Value>, path: &FieldPath) -> Vec<S
         warnings.extend(profile_warnings(object, container, path));
         let resources_path = container_path.child("resources");
         for resource in BYTE_RESOURCES {
-            for field in ["limits", "requests"] {
-                let list = format!("resources.{field}");
-                warnings.extend(fraction_warning(container, &list, resource, &resources_path.child(field)));
+            for (field, list) in [("limits", "resources.limits"), ("requests", "resources.requests")] {
+                warnings.extend(fraction_warning(container, list, resource, &resources_path.child(field)));
             }
         }
         warnings.extend(env_warnings(container.items_at("env"), &container_path.child("env")));
@@ -253,10 +252,10 @@ pub(crate) fn fraction_warning(
     path: &FieldPath,
 ) -> Option<String> {
     let quantity = quantity(object.map_at(list).get(resource)?);
-    let field = path.key(resource);
-    let value = quote(&quantity.to_string());
-    (!is_whole(&quantity))
-        .then(|| format!("{field}: fractional byte value {value} is invalid, must be an integer"))
+    (!is_whole(&quantity)).then(|| {
+        let (field, value) = (path.key(resource), quote(&quantity.to_string()));
+        format!("{field}: fractional byte value {value} is invalid, must be an integer")
+    })
 }
 
 fn seccomp_warning(field: &FieldPath) -> String {
@@ -356,9 +355,11 @@ fn port_name_warnings(spec: &Value, path: &FieldPath) -> Vec<String> {
     for (_, path, container) in containers_with_path(spec, path) {
         for (index, port) in container.items_at("ports").iter().enumerate() {
             let name = port.str_at("name");
+            if name.is_empty() {
+                continue;
+            }
             let field = path.child("ports").index(index);
             match known.get(name) {
-                _ if name.is_empty() => {}
                 Some(other) => warnings.push(format!(
                     "{field}: duplicate port name {} with {other}, services and probes that select ports by name \
                      will use {other}",
