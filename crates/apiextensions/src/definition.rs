@@ -10,6 +10,7 @@ mod strategy;
 mod validation;
 
 pub(crate) mod api_approval;
+mod check;
 mod columns;
 mod conversion_rules;
 mod default_rules;
@@ -21,6 +22,7 @@ mod json_schema_props;
 mod names;
 mod options;
 mod path;
+mod ratcheting;
 mod rule_checks;
 mod schema_rules;
 mod schema_validation;

@@ -164,7 +164,8 @@ mod tests {
         let jane = Arc::new(Jane::default());
         let user = Arc::new(UserInfo { name: "jane".to_owned(), ..UserInfo::default() });
         let authorizer = ExpressionAuthorizer::new(user, jane.clone());
-        let activation = Activation::new().with("authorizer", Authorization::authorizer(authorizer.clone()));
+        let activation =
+            Activation::new().with("authorizer", Authorization::authorizer(authorizer.clone()).into());
         let mut turns = 0;
         let outcome = loop {
             turns += 1;

@@ -8,7 +8,6 @@
 //! effects. The cost of a check bounds the number of repetitions.
 
 use crate::types::Type;
-use crate::value::{Opaque, Value};
 use std::fmt;
 use std::sync::Arc;
 
@@ -90,13 +89,13 @@ const RESOURCE_CHECK: &str = "kubernetes.authorization.ResourceCheck";
 
 impl Authorization {
     /// The variable `authorizer`.
-    pub fn authorizer(authority: Arc<dyn Authority>) -> Value<'static> {
-        value(Authorization { authority, service_account: None, part: Part::Authorizer })
+    pub fn authorizer(authority: Arc<dyn Authority>) -> Authorization {
+        Authorization { authority, service_account: None, part: Part::Authorizer }
     }
 
     /// The variable `authorizer.requestResource`: the resource of the request.
-    pub fn request_resource(authority: Arc<dyn Authority>, resource: ResourceCheck) -> Value<'static> {
-        value(Authorization { authority, service_account: None, part: Part::Resource(resource) })
+    pub fn request_resource(authority: Arc<dyn Authority>, resource: ResourceCheck) -> Authorization {
+        Authorization { authority, service_account: None, part: Part::Resource(resource) }
     }
 
     /// The type of the variable `authorizer`.
@@ -128,17 +127,13 @@ impl Authorization {
     }
 
     /// A copy at a further stage.
-    pub(crate) fn with(&self, part: Part) -> Value<'static> {
-        value(Authorization {
+    pub(crate) fn with(&self, part: Part) -> Authorization {
+        Authorization {
             authority: self.authority.clone(),
             service_account: self.service_account.clone(),
             part,
-        })
+        }
     }
-}
-
-fn value(authorization: Authorization) -> Value<'static> {
-    Value::Opaque(Arc::new(Opaque::Authorization(authorization)))
 }
 
 impl fmt::Debug for Authorization {
@@ -178,9 +173,11 @@ mod tests {
             environment.compile(expression).unwrap_or_else(|errors| panic!("{expression}: {errors}"));
         let resource =
             ResourceCheck { resource: "pods".into(), name: "p".into(), ..ResourceCheck::default() };
-        let activation = Activation::new()
-            .with("authorizer", Authorization::authorizer(oracle.clone()))
-            .with("authorizer.requestResource", Authorization::request_resource(oracle.clone(), resource));
+        let activation =
+            Activation::new().with("authorizer", Authorization::authorizer(oracle.clone()).into()).with(
+                "authorizer.requestResource",
+                Authorization::request_resource(oracle.clone(), resource).into(),
+            );
         program.evaluate(&activation, &mut 1_000_000).map(|value| value.display())
     }
 

@@ -15,9 +15,9 @@ use crate::ast::{
     Ast, Call, CheckedAst, Comprehension, Expr, ExprId, ExprKind, List, Literal, MapEntry, Reference, Struct,
     operators,
 };
-use crate::compile_error::Issue;
 use crate::declarations::Overload;
 use crate::environment::Environment;
+use crate::issue::Issue;
 use crate::source::Source;
 use crate::types::Type;
 use assignability::{Substitutions, is_less_specific};

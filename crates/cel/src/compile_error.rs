@@ -1,14 +1,6 @@
 //! Errors of compilation.
 
-use crate::source::Location;
 use std::fmt;
-
-/// An error at a position.
-#[derive(Clone, Debug)]
-pub(crate) struct Issue {
-    pub(crate) location: Location,
-    pub(crate) message: String,
-}
 
 /// All errors of an expression.
 ///

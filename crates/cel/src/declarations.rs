@@ -8,14 +8,12 @@
 mod extensions;
 mod kubernetes;
 mod standard;
+mod table;
 
 use crate::types::{Type, split_arguments};
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
-
-/// A table of functions with their overloads: an id and a signature, `(arguments) -> result` or, for a method,
-/// `target.(arguments) -> result`.
-type Table = &'static [(&'static str, &'static [(&'static str, &'static str)])];
+use table::Table;
 
 /// A group of functions and macros that is enabled as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,12 +1,7 @@
-//! Declares the names that expressions may use, and compiles expressions.
+//! Declares the names that expressions may use.
 
-use crate::compile_error::CompileErrors;
 use crate::declarations::{Declarations, Overload};
-use crate::program::Program;
-use crate::source::Source;
-use crate::stack::{is_deep, with_room};
 use crate::types::{ObjectTypes, Type, TypeProvider};
-use crate::{checker, syntax};
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
@@ -49,23 +44,6 @@ impl Environment {
     pub fn with_types(mut self, provider: Arc<dyn TypeProvider>) -> Environment {
         self.provider = provider;
         self
-    }
-
-    /// Parses, checks and plans an expression.
-    ///
-    /// # Errors
-    /// All errors of the expression, in the form that clients see.
-    pub fn compile(&self, source: &str) -> Result<Program, CompileErrors> {
-        let deep = is_deep(source);
-        with_room(deep, || self.compile_here(source, deep))
-            .unwrap_or_else(|error| Err(CompileErrors::instantiation(error.to_string())))
-    }
-
-    fn compile_here(&self, source: &str, deep: bool) -> Result<Program, CompileErrors> {
-        let source = Source::new(source);
-        let ast = syntax::parse(&source).map_err(|issues| source.report(issues))?;
-        let checked = checker::check(ast, self, &source).map_err(|issues| source.report(issues))?;
-        Program::new(checked, deep).map_err(CompileErrors::instantiation)
     }
 
     pub(crate) fn variable(&self, name: &str) -> Option<&Type> {

@@ -7,45 +7,20 @@
 //! estimator with Kubernetes' costs of functions, to the unit, oddities included.
 
 mod calls;
+mod coster;
 mod range;
+mod size_estimator;
+mod unit_costs;
 
 pub use range::Estimate;
+pub use size_estimator::{SizeEstimator, UnknownSizes};
 
-use crate::ast::{Call, CheckedAst, Comprehension, Expr, ExprId, ExprKind, List, Literal, MapEntry, Select};
+use crate::ast::{Call, CheckedAst, Comprehension, Expr, ExprKind, List, Literal, MapEntry, Select};
 use crate::stack::with_room;
 use crate::types::Type;
-use std::collections::HashMap;
+use coster::{Container, Coster, EntrySize, Local, append};
 use std::rc::Rc;
-
-/// The cost of a use of a variable or field.
-const SELECT: Estimate = Estimate::fixed(1);
-/// The cost of a list literal, besides its elements.
-const LIST: Estimate = Estimate::fixed(10);
-/// The cost of a map literal, besides its entries.
-const MAP: Estimate = Estimate::fixed(30);
-/// The cost of a message literal, besides its fields.
-const MESSAGE: Estimate = Estimate::fixed(40);
-/// The cost of each visited character.
-const STRING_TRAVERSAL: f64 = 0.1;
-/// The cost of each character of a regular expression for each character of the text.
-const REGEX_LENGTH: f64 = 0.25;
-
-/// Provides bounds on the sizes of variables and their parts.
-pub trait SizeEstimator: Sync {
-    /// The size of a value, in the units of `size()`. `path` leads from a variable through fields to the value; the
-    /// parts of lists and maps are `@items`, `@indices`, `@keys` and `@values`. It is empty for a value without a path.
-    fn size(&self, path: &[Rc<str>], value_type: &Type) -> Option<Estimate>;
-}
-
-/// Provides no bounds: every list, map and string may have any size.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct UnknownSizes;
-
-impl SizeEstimator for UnknownSizes {
-    fn size(&self, _path: &[Rc<str>], _value_type: &Type) -> Option<Estimate> {
-        None
-    }
-}
+use unit_costs::{LIST, MAP, MESSAGE, SELECT};
 
 /// Estimates the cost of an evaluation of a checked expression.
 pub fn estimate_cost(ast: &CheckedAst, sizes: &dyn SizeEstimator) -> Estimate {
@@ -54,82 +29,8 @@ pub fn estimate_cost(ast: &CheckedAst, sizes: &dyn SizeEstimator) -> Estimate {
 }
 
 fn estimate_here(ast: &CheckedAst, sizes: &dyn SizeEstimator) -> Estimate {
-    let mut coster = Coster {
-        ast,
-        sizes,
-        paths: HashMap::new(),
-        variables: HashMap::new(),
-        computed: HashMap::new(),
-        entries: HashMap::new(),
-    };
+    let mut coster = Coster::new(ast, sizes);
     coster.cost(ast.expr())
-}
-
-/// The path from a variable to a value; `None` for a value without a path.
-type Path = Option<Rc<[Rc<str>]>>;
-
-fn append(path: &Path, part: &str) -> Path {
-    let path = path.as_deref().unwrap_or_default();
-    Some(path.iter().cloned().chain([Rc::from(part)]).collect())
-}
-
-/// The sizes of the entries of a list or map.
-#[derive(Clone, Copy, Debug)]
-struct EntrySize {
-    container: Container,
-    key: Estimate,
-    value: Estimate,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Container {
-    List,
-    Other,
-}
-
-impl Container {
-    fn of(value_type: &Type) -> Container {
-        match value_type {
-            Type::List(_) => Container::List,
-            _ => Container::Other,
-        }
-    }
-}
-
-impl EntrySize {
-    fn union(self, other: EntrySize) -> EntrySize {
-        EntrySize {
-            container: self.container,
-            key: self.key.union(other.key),
-            value: self.value.union(other.value),
-        }
-    }
-}
-
-/// The known facts about a variable of a fold.
-#[derive(Clone, Default)]
-struct Local {
-    path: Path,
-    size: Option<Estimate>,
-    entry: Option<EntrySize>,
-}
-
-/// A value whose size affects the cost of a call.
-struct Node<'a> {
-    path: Path,
-    value_type: Type,
-    expr: Option<&'a Expr>,
-    /// The size computed from the expression.
-    computed: Option<Estimate>,
-}
-
-struct Coster<'a> {
-    ast: &'a CheckedAst,
-    sizes: &'a dyn SizeEstimator,
-    paths: HashMap<ExprId, Path>,
-    variables: HashMap<&'a str, Vec<Local>>,
-    computed: HashMap<ExprId, Estimate>,
-    entries: HashMap<ExprId, EntrySize>,
 }
 
 impl<'a> Coster<'a> {
@@ -310,114 +211,10 @@ impl<'a> Coster<'a> {
         }
         sum
     }
-
-    fn push_value(&mut self, name: &'a str, value: &'a Expr) {
-        let local = Local { path: self.path(value), size: self.size(value), entry: self.entry_size(value) };
-        self.push(name, local);
-    }
-
-    fn push(&mut self, name: &'a str, local: Local) {
-        self.variables.entry(name).or_default().push(local);
-    }
-
-    fn pop(&mut self, name: &str) {
-        if let Some(locals) = self.variables.get_mut(name) {
-            locals.pop();
-        }
-    }
-
-    fn local(&self, name: &str) -> Option<&Local> {
-        self.variables.get(name)?.last()
-    }
-
-    fn local_of(&self, expr: &Expr) -> Option<&Local> {
-        match &expr.kind {
-            ExprKind::Ident(name) => self.local(name),
-            _ => None,
-        }
-    }
-
-    fn path(&self, expr: &Expr) -> Path {
-        match self.local_of(expr) {
-            Some(local) => local.path.clone(),
-            None => self.paths.get(&expr.id).cloned().flatten(),
-        }
-    }
-
-    fn node(&mut self, expr: &'a Expr) -> Node<'a> {
-        Node {
-            path: self.path(expr),
-            value_type: self.ast.type_of(expr.id).clone(),
-            expr: Some(expr),
-            computed: self.size(expr),
-        }
-    }
-
-    fn set_size(&mut self, expr: &Expr, size: Option<Estimate>) {
-        if let Some(size) = size {
-            self.computed.insert(expr.id, size);
-        }
-    }
-
-    fn copy_sizes(&mut self, to: &Expr, from: &Expr) {
-        let size = self.size(from);
-        self.set_size(to, size);
-        if let Some(entry) = self.entry_size(from) {
-            self.entries.insert(to.id, entry);
-        }
-    }
-
-    /// The size of an expression's value, if known.
-    fn size(&mut self, expr: &Expr) -> Option<Estimate> {
-        if let Some(size) = self.computed.get(&expr.id) {
-            return Some(*size);
-        }
-        if let Some(size) = written_size(expr) {
-            return Some(size);
-        }
-        let value_type = self.ast.type_of(expr.id);
-        let path = self.path(expr);
-        if let Some(size) = self.sizes.size(path.as_deref().unwrap_or_default(), value_type) {
-            self.computed.insert(expr.id, size);
-            return Some(size);
-        }
-        if is_scalar(value_type) {
-            return Some(Estimate::fixed(1));
-        }
-        self.local_of(expr)?.size
-    }
-
-    fn entry_size(&self, expr: &Expr) -> Option<EntrySize> {
-        match self.entries.get(&expr.id) {
-            Some(entry) => Some(*entry),
-            None => self.local_of(expr)?.entry,
-        }
-    }
 }
 
 /// Whether a fold only binds a variable and never iterates.
 fn is_bind(fold: &Comprehension) -> bool {
     let is_empty = matches!(&fold.range.kind, ExprKind::List(list) if list.elements.is_empty());
     is_empty && matches!(fold.condition.kind, ExprKind::Literal(Literal::Bool(false)))
-}
-
-/// The size of a literal.
-fn written_size(expr: &Expr) -> Option<Estimate> {
-    let size = match &expr.kind {
-        ExprKind::Literal(Literal::String(text)) => text.chars().count(),
-        ExprKind::Literal(Literal::Bytes(bytes)) => bytes.len(),
-        ExprKind::Literal(_) => 1,
-        ExprKind::List(list) => list.elements.len(),
-        ExprKind::Map(entries) => entries.len(),
-        _ => return None,
-    };
-    Some(Estimate::fixed(size as u64))
-}
-
-/// Whether all values of a type have size 1.
-fn is_scalar(value_type: &Type) -> bool {
-    match value_type {
-        Type::Bool | Type::Double | Type::Duration | Type::Int | Type::Timestamp | Type::Uint => true,
-        other => other.optional_value().is_some_and(is_scalar),
-    }
 }

@@ -9,6 +9,7 @@ mod authorization;
 mod collections;
 mod conversions;
 mod format;
+mod function;
 mod ip;
 mod kubernetes;
 mod lists;
@@ -27,18 +28,8 @@ pub use semver::Semver;
 pub use url::Url;
 
 pub(crate) use arithmetic::add;
-
+pub(crate) use function::{Function, bounded, no_such_overload};
 pub(crate) use regex::{find, find_all, matches};
-
-use crate::EvaluationError;
-use crate::value::Value;
-use crate::work;
-
-/// The implementation of a function; the target of a method is the first argument.
-pub(crate) type Function = for<'a> fn(&mut [Value<'a>]) -> Result<Value<'a>, EvaluationError>;
-
-/// The maximum length of a text that a call builds, in bytes. Cost budgets do not suffice to read longer texts.
-pub(crate) const MAX_TEXT_LENGTH: usize = 16 << 20;
 
 /// The implementation of a function. `overload` is the one that the checker selected, or empty; it is needed where the
 /// arguments are ambiguous (the sum of an empty list).
@@ -54,18 +45,6 @@ pub(crate) fn lookup(name: &str, overload: &str) -> Option<Function> {
         .or_else(|| kubernetes::lookup(name))
         .or_else(|| regex::lookup(name))
         .or_else(|| authorization::lookup(name))
-}
-
-/// The error of a call whose arguments fit no overload.
-pub(crate) fn no_such_overload(name: &str, args: &[Value<'_>]) -> EvaluationError {
-    let types: Vec<_> = args.iter().map(Value::type_name).collect();
-    EvaluationError::failed(format!("no such overload: {name}({})", types.join(", ")))
-}
-
-/// Fails if a text is longer than a call may build.
-fn bounded(length: usize) -> Result<(), EvaluationError> {
-    work::note_bytes(length);
-    if length > MAX_TEXT_LENGTH { Err(EvaluationError::CostLimitExceeded) } else { Ok(()) }
 }
 
 #[cfg(test)]

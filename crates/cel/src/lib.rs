@@ -30,12 +30,14 @@ pub mod types;
 
 mod authorizer;
 mod checker;
+mod compile;
 mod compile_error;
 mod environment;
 mod escaping;
 mod evaluation_error;
 mod functions;
 mod interpreter;
+mod issue;
 mod program;
 mod schema;
 mod source;

@@ -1,6 +1,7 @@
-//! The source text of an expression, and positions in it.
+//! The source text of an expression.
 
-use crate::compile_error::{CompileErrors, Issue};
+use crate::compile_error::CompileErrors;
+use crate::issue::{Issue, Location};
 
 /// The source text with its line breaks.
 #[derive(Debug)]
@@ -10,18 +11,6 @@ pub(crate) struct Source<'a> {
     line_offsets: Vec<u32>,
     /// The length in code points.
     pub(crate) length: usize,
-}
-
-/// A position in a source: a line from 1 and a column from 0, in code points.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Location {
-    pub(crate) line: i64,
-    pub(crate) column: i64,
-}
-
-impl Location {
-    /// The position of an error of the source as a whole.
-    pub(crate) const NONE: Location = Location { line: -1, column: -1 };
 }
 
 /// Longer lines, in code points, are not shown with an error.

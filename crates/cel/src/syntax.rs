@@ -7,6 +7,7 @@
 mod lexer;
 mod literal;
 mod macros;
+mod nodes;
 mod parser;
 mod token;
 

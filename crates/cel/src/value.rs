@@ -6,6 +6,7 @@ mod adapt;
 mod compare;
 mod display;
 mod equality;
+mod join;
 mod list;
 mod map;
 mod number;
@@ -27,6 +28,7 @@ pub(crate) use number::{double_to_int, double_to_uint, exact_int, exact_uint, sh
 pub(crate) use time::{Civil, format_duration};
 
 use crate::EvaluationError;
+use crate::authorizer::Authorization;
 use crate::schema::Schema;
 use crate::work;
 use std::sync::Arc;
@@ -239,5 +241,11 @@ impl<'a> From<Vec<Value<'a>>> for Value<'a> {
 impl From<Opaque> for Value<'_> {
     fn from(opaque: Opaque) -> Self {
         Value::Opaque(Arc::new(opaque))
+    }
+}
+
+impl From<Authorization> for Value<'_> {
+    fn from(authorization: Authorization) -> Self {
+        Value::from(Opaque::Authorization(authorization))
     }
 }

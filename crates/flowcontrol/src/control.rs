@@ -5,7 +5,7 @@ use crate::{
     borrowing::ADJUSTMENT_PERIOD,
     clock::Clock,
     configuration::{Classification, Levels, StatusUpdate},
-    held_seat::HeldSeats,
+    held::{Deadlines, Held},
     level::{Flow, PriorityLevel},
     metrics::FlowControlMetrics,
     queue_set::{Arrival, Decision, RejectReason},
@@ -51,7 +51,7 @@ pub struct FlowControl {
     /// The objects configured last; they are applied again when a deleted level has become idle.
     objects: Mutex<(Vec<Value>, Vec<Value>)>,
     classification: ArcSwap<Classification>,
-    pub(crate) held: HeldSeats,
+    held: Arc<Deadlines<Seat>>,
     /// The time at which [`FlowControl::run`] wakes next, in nanoseconds.
     wakes_at: AtomicU64,
     wake: Notify,
@@ -84,6 +84,9 @@ pub struct Seat {
     is_waiting: bool,
 }
 
+/// A seat that is released when this is dropped, or at its deadline.
+pub type HeldSeat = Held<Seat>;
+
 /// The interval at which watermarks are published and held seats are checked.
 const TICK: Duration = Duration::from_secs(1);
 
@@ -101,7 +104,7 @@ impl FlowControl {
             levels: Mutex::new(levels),
             objects: Mutex::default(),
             classification: ArcSwap::from_pointee(classification),
-            held: HeldSeats::default(),
+            held: Arc::default(),
             wakes_at: AtomicU64::new(u64::MAX),
             wake: Notify::new(),
             has_emptied: AtomicBool::new(false),
@@ -245,9 +248,12 @@ impl Seat {
         waited
     }
 
-    /// The flow control that the seat belongs to.
-    pub(crate) fn control(&self) -> &Arc<FlowControl> {
-        &self.control
+    /// Holds the seat while a response is sent, for at most `limit`: a client that does not read must not keep a
+    /// seat. [`FlowControl::run`] enforces the limit, to the second.
+    pub fn hold(self, limit: Duration) -> HeldSeat {
+        let end = self.control.clock.now() + limit;
+        let held = self.control.held.clone();
+        held.hold(self, end)
     }
 }
 

@@ -19,7 +19,7 @@ mod dealer;
 mod dropped_requests;
 mod dump;
 mod flow_schema;
-mod held_seat;
+mod held;
 mod integrator;
 mod level;
 mod metrics;
@@ -35,10 +35,10 @@ mod work;
 
 pub use clock::{Clock, RealClock};
 pub use configuration::StatusUpdate;
-pub use control::{Admission, FlowControl, FlowControlConfig, Refusal, Seat};
+pub use control::{Admission, FlowControl, FlowControlConfig, HeldSeat, Refusal, Seat};
 pub use dealer::{Dealer, DealerError};
 pub use flow_schema::{DanglingCondition, Distinguisher, FlowSchema};
-pub use held_seat::HeldSeat;
+pub use held::Held;
 pub use level::Flow;
 pub use metrics::FlowControlMetrics;
 pub use priority_level::{

@@ -11,13 +11,16 @@
 mod algorithm;
 mod der;
 mod generate;
+mod key_error;
+mod key_file;
 mod pem;
 mod public_key;
 mod signing_key;
 mod token;
 
 pub use algorithm::Algorithm;
-pub use pem::public_keys_from_pem;
+pub use key_error::KeyError;
+pub use key_file::public_keys_from_pem;
 pub use public_key::PublicKey;
-pub use signing_key::{KeyError, SigningKey};
+pub use signing_key::SigningKey;
 pub use token::{MAX_TOKEN_LENGTH, MalformedToken, Token};

@@ -1,9 +1,9 @@
 //! Private keys, which sign tokens.
 
 use crate::{
-    Algorithm, PublicKey,
+    Algorithm, KeyError, PublicKey,
     der::{self, Reader},
-    generate,
+    generate, pem,
     public_key::{Curve, EC_PUBLIC_KEY},
 };
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -15,25 +15,8 @@ use ring::{
         RSA_PKCS1_SHA256, RsaKeyPair,
     },
 };
+use rustls_pki_types::pem::SectionKind;
 use zeroize::Zeroizing;
-
-/// The reason why a key cannot be read or used. The text contains nothing of the key.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum KeyError {
-    /// No block is a private key.
-    #[error("data does not contain a valid RSA or ECDSA private key")]
-    NoPrivateKey,
-    /// No block contains a public key.
-    #[error("data does not contain any valid RSA or ECDSA public keys")]
-    NoPublicKeys,
-    /// The private key cannot sign.
-    #[error("the private key cannot be used: {0}")]
-    Unusable(String),
-    /// Signing or generating a key failed.
-    #[error("the source of randomness failed")]
-    Random,
-}
 
 /// A private key. Like Kubernetes, it signs with RS256 if it is an RSA key, and otherwise with the algorithm of its
 /// curve. It has no `Debug` output; its memory is overwritten on drop as far as the library does so.
@@ -54,7 +37,25 @@ impl SigningKey {
     /// # Errors
     /// When there is none, or it cannot be used, such as an RSA key of less than 2048 bits.
     pub fn from_pem(pem: &[u8]) -> Result<SigningKey, KeyError> {
-        crate::pem::signing_key_from_pem(pem)
+        let mut result = Err(KeyError::NoPrivateKey);
+        for (kind, der) in pem::blocks(pem) {
+            match SigningKey::from_block(kind, &der) {
+                Some(Ok(key)) => return Ok(key),
+                Some(Err(error)) => result = Err(error),
+                None => {}
+            }
+        }
+        result
+    }
+
+    /// The key of one PEM block; `None` when the block is not a private key.
+    pub(crate) fn from_block(kind: SectionKind, der: &[u8]) -> Option<Result<SigningKey, KeyError>> {
+        match kind {
+            SectionKind::RsaPrivateKey => Some(SigningKey::from_rsa_der(der)),
+            SectionKind::EcPrivateKey => Some(SigningKey::from_sec1(der, None)),
+            SectionKind::PrivateKey => Some(SigningKey::from_pkcs8(der)),
+            _ => None,
+        }
     }
 
     /// Generates an RSA key of 2048 bits. Returns it with its PEM file. It takes some tenths of a second of
@@ -64,11 +65,11 @@ impl SigningKey {
     /// When the key is not accepted, which would be a defect.
     pub fn generate_rsa() -> Result<(SigningKey, Zeroizing<String>), KeyError> {
         let der = generate::rsa_2048();
-        Ok((SigningKey::from_rsa_der(&der)?, crate::pem::encode("RSA PRIVATE KEY", &der)))
+        Ok((SigningKey::from_rsa_der(&der)?, pem::encode("RSA PRIVATE KEY", &der)))
     }
 
     /// An RSA key in PKCS#1 form.
-    pub(crate) fn from_rsa_der(der: &[u8]) -> Result<SigningKey, KeyError> {
+    fn from_rsa_der(der: &[u8]) -> Result<SigningKey, KeyError> {
         let unusable = |error: ring::error::KeyRejected| KeyError::Unusable(error.to_string());
         SigningKey::from_rsa(RsaKeyPair::from_der(der).map_err(unusable)?)
     }
@@ -80,7 +81,7 @@ impl SigningKey {
     }
 
     /// A key in PKCS#8 form.
-    pub(crate) fn from_pkcs8(der: &[u8]) -> Result<SigningKey, KeyError> {
+    fn from_pkcs8(der: &[u8]) -> Result<SigningKey, KeyError> {
         let mut reader = Reader(der).nested(der::SEQUENCE).ok_or(KeyError::NoPrivateKey)?;
         let parts = (|| {
             reader.unsigned()?;
@@ -100,7 +101,7 @@ impl SigningKey {
     }
 
     /// A key on a curve in SEC 1 form, which may omit the curve if `told` has it.
-    pub(crate) fn from_sec1(der: &[u8], told: Option<Curve>) -> Result<SigningKey, KeyError> {
+    fn from_sec1(der: &[u8], told: Option<Curve>) -> Result<SigningKey, KeyError> {
         let parts = (|| {
             let mut reader = Reader(der).nested(der::SEQUENCE)?;
             reader.unsigned()?;

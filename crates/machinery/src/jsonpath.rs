@@ -12,72 +12,22 @@
 
 mod evaluate;
 mod literal;
+mod node;
 mod parser;
 #[cfg(test)]
 mod tests;
 
 use crate::Value;
 use evaluate::{Evaluation, MAX_WORK};
+use node::Node;
+
+pub use evaluate::{CannotWalk, Selected};
 
 /// A parsed template.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JsonPath {
     nodes: Box<[Node]>,
 }
-
-/// A node of a template or of an action.
-#[derive(Debug, Clone, PartialEq)]
-enum Node {
-    /// An action, or an operand: its nodes are evaluated in sequence.
-    List(Box<[Node]>),
-    /// A text outside of actions, a quoted text, a number or a boolean: selects itself.
-    Literal(Value),
-    /// A member of an object.
-    Field(Box<str>),
-    /// All members or items.
-    Wildcard,
-    /// A value and all its descendants.
-    Recursive,
-    /// Items of a list.
-    Slice(Slice),
-    /// The items of a list that pass the filter.
-    Filter(Box<Filter>),
-    /// The results of several paths, in sequence.
-    Union(Box<[Node]>),
-    /// `range`, `end`, or an unknown word.
-    Identifier(Box<str>),
-}
-
-/// `[start:end:step]`; a single index is a slice of one item.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Slice {
-    start: Option<i64>,
-    end: Option<i64>,
-    /// Whether the end was omitted and follows from the start.
-    end_is_derived: bool,
-    step: Option<i64>,
-}
-
-/// `[?(left operator right)]`
-#[derive(Debug, Clone, PartialEq)]
-struct Filter {
-    left: Node,
-    operator: Box<str>,
-    right: Node,
-}
-
-/// A value that a template selects.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Selected<'a> {
-    /// A value of the object or of the template.
-    Value(&'a Value),
-    /// A byte of a text: wildcards split texts into bytes.
-    Byte(u8),
-}
-
-/// The error of an evaluation that met an impossible step or exceeded its budget.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CannotWalk;
 
 impl JsonPath {
     /// Parses a template, such as `{.spec.replicas}`.

@@ -20,6 +20,7 @@ pub mod patch;
 pub mod quantity;
 pub mod selectors;
 pub mod status;
+mod status_cause;
 pub mod text;
 pub mod tree;
 pub mod user;
@@ -31,6 +32,7 @@ pub use group_version::{GroupKind, GroupResource, GroupVersion, GroupVersionKind
 pub use jsonpath::JsonPath;
 pub use quantity::Quantity;
 pub use selectors::{FieldSelector, LabelSelector};
-pub use status::{Status, StatusCause, StatusDetails, StatusReason};
+pub use status::{Status, StatusDetails, StatusReason};
+pub use status_cause::StatusCause;
 pub use tree::{Map, Value, ValueExt};
 pub use user::UserInfo;

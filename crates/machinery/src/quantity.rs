@@ -6,28 +6,20 @@
 //! `1.500` have it) is printed unchanged, and digits below a nano are rounded away from zero.
 
 mod amount;
+mod format;
 mod parse;
 #[cfg(test)]
 mod tests;
 
 use crate::Value;
 use amount::Amount;
+use format::{binary_suffix, decimal_suffix};
+use parse::Parsed;
 use std::cmp::Ordering;
 use std::fmt;
 
+pub use format::Format;
 pub use parse::QuantityError;
-
-/// The suffixes that a quantity is printed with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Format {
-    /// `12e6`
-    DecimalExponent,
-    /// `12Mi`
-    BinarySi,
-    /// `12M`
-    #[default]
-    DecimalSi,
-}
 
 /// An exact number with a preferred printed form. Comparison uses the number alone: `1` equals `1000m`.
 #[derive(Debug, Clone, Default)]
@@ -54,7 +46,8 @@ impl Quantity {
     /// # Errors
     /// [`QuantityError`], when the text is not a quantity.
     pub fn parse(text: &str) -> Result<Quantity, QuantityError> {
-        parse::parse(text)
+        let Parsed { amount, format, is_canonical } = parse::parse(text)?;
+        Ok(Quantity { amount, format, text: is_canonical.then(|| text.into()) })
     }
 
     /// Parses a member of an object: a string or a number.
@@ -178,34 +171,6 @@ impl Quantity {
                 (number, exponent) => format!("{number}e{exponent}"),
             },
         }
-    }
-}
-
-/// Beyond the known suffixes the suffix is empty, as in the reference.
-fn decimal_suffix(exponent: i64) -> &'static str {
-    match exponent {
-        -9 => "n",
-        -6 => "u",
-        -3 => "m",
-        3 => "k",
-        6 => "M",
-        9 => "G",
-        12 => "T",
-        15 => "P",
-        18 => "E",
-        _ => "",
-    }
-}
-
-fn binary_suffix(power_of_1024: u32) -> &'static str {
-    match power_of_1024 {
-        1 => "Ki",
-        2 => "Mi",
-        3 => "Gi",
-        4 => "Ti",
-        5 => "Pi",
-        6 => "Ei",
-        _ => "",
     }
 }
 

@@ -5,11 +5,14 @@
 
 mod compiled;
 mod field_selector;
+mod label_parser;
+mod label_requirement;
 mod label_selector;
 mod lexer;
 
 pub use field_selector::{FieldOperator, FieldSelector, FieldTerm};
-pub use label_selector::{LabelOperator, LabelRequirement, LabelSelector, format_label_selector};
+pub use label_requirement::{LabelOperator, LabelRequirement};
+pub use label_selector::{LabelSelector, format_label_selector};
 
 /// The message for a malformed selector, as clients see it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -3,7 +3,7 @@
 //! Reasons, codes and messages are those of
 //! <https://pkg.go.dev/k8s.io/apimachinery/pkg/api/errors>; clients match on them.
 
-use crate::{ErrorList, GroupKind, GroupResource, Value, ValueExt, error_list::quote};
+use crate::{ErrorList, GroupKind, GroupResource, StatusCause, Value, ValueExt, error_list::quote};
 use indexmap::IndexSet;
 use serde_json::json;
 use std::fmt;
@@ -65,17 +65,6 @@ impl StatusReason {
             StatusReason::ServiceUnavailable => "ServiceUnavailable",
         }
     }
-}
-
-/// One cause of a failure.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct StatusCause {
-    /// The type of the cause, for programs.
-    pub reason: String,
-    /// The message for people.
-    pub message: String,
-    /// The path of the field.
-    pub field: String,
 }
 
 /// Details of a failure: the object, and the causes.
@@ -368,18 +357,6 @@ impl StatusDetails {
         }
         if self.retry_after_seconds > 0 {
             object.insert("retryAfterSeconds".to_owned(), self.retry_after_seconds.into());
-        }
-        Value::Object(object)
-    }
-}
-
-impl StatusCause {
-    fn to_value(&self) -> Value {
-        let mut object = serde_json::Map::new();
-        for (name, text) in [("reason", &self.reason), ("message", &self.message), ("field", &self.field)] {
-            if !text.is_empty() {
-                object.insert(name.to_owned(), text.clone().into());
-            }
         }
         Value::Object(object)
     }

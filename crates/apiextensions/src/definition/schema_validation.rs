@@ -1,10 +1,10 @@
 //! Validates the schema of a version, or the common schema: its root, its structure, and each schema in it.
 
+use super::check::Check;
 use super::json_schema_props::JsonSchemaProps;
 use super::path::Path;
 use super::rule_checks::RuleContext;
 use super::spec::Validation;
-use super::validation::Check;
 use super::{default_rules, go_json, schema_rules, structural_rules};
 use crate::structural::{StructuralSchema, rules::CompileEffort};
 use pintle_machinery::{ErrorList, FieldError, Value};

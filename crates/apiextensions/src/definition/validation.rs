@@ -1,5 +1,6 @@
 //! Validates definitions; errors have the order of the reference.
 
+use super::check::Check;
 use super::columns::validate_column;
 use super::conversion_rules::validate_conversion;
 use super::names::validate_names;
@@ -234,15 +235,6 @@ fn validate_spec(spec: &Spec<'_>, options: &ValidationOptions, errors: &mut Erro
         }
         errors.extend(validate_conversion(conversion, &path, options));
     }
-}
-
-/// The shared state of all schema checks in one definition.
-pub(super) struct Check<'o> {
-    pub(super) options: &'o ValidationOptions,
-    /// Whether schemas must be structural.
-    pub(super) needs_structure: bool,
-    /// The compile budget of the definition.
-    pub(super) effort: CompileEffort,
 }
 
 fn validate_group_and_scope(spec: &Spec<'_>, path: &Path<'_>, errors: &mut ErrorList) {

@@ -3,7 +3,7 @@
 
 use super::format;
 use crate::ast::{CheckedAst, Expr, ExprId, ExprKind, Literal};
-use crate::compile_error::Issue;
+use crate::issue::Issue;
 use crate::pattern;
 use crate::source::Source;
 use crate::types::Type;

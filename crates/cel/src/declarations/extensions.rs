@@ -1,6 +1,6 @@
 //! The functions of cel-go's extensions that Kubernetes enables.
 
-use super::Table;
+use super::table::Table;
 
 /// Optionals: <https://github.com/google/cel-spec/wiki/proposal-246>.
 pub(super) const OPTIONALS: Table = &[

@@ -1,6 +1,6 @@
 //! The functions of Kubernetes' own libraries.
 
-use super::Table;
+use super::table::Table;
 
 /// <https://kubernetes.io/docs/reference/using-api/cel/#kubernetes-url-library>
 pub(super) const URLS: Table = &[

@@ -1,6 +1,6 @@
 //! The functions and operators of the language itself.
 
-use super::Table;
+use super::table::Table;
 
 /// <https://github.com/google/cel-spec/blob/master/doc/langdef.md#list-of-standard-definitions>
 pub(super) const FUNCTIONS: Table = &[

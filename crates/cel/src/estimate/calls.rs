@@ -1,6 +1,8 @@
 //! Estimates the cost of calls, by overload: cel-go's extensions, then Kubernetes' libraries, then the language itself.
 
-use super::{Coster, Estimate, LIST, MESSAGE, Node, REGEX_LENGTH, STRING_TRAVERSAL, append};
+use super::coster::{Coster, EntrySize, Node, append};
+use super::range::Estimate;
+use super::unit_costs::{LIST, MESSAGE, REGEX_LENGTH, STRING_TRAVERSAL};
 use crate::ast::{Expr, ExprKind, Literal};
 use crate::types::Type;
 
@@ -294,7 +296,7 @@ impl<'a> Coster<'a> {
         Some(size(yes).union(size(no)))
     }
 
-    fn entry_of(&self, node: &Node<'a>) -> Option<super::EntrySize> {
+    fn entry_of(&self, node: &Node<'a>) -> Option<EntrySize> {
         self.entry_size(node.expr?)
     }
 

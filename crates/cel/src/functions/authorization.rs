@@ -14,13 +14,13 @@ pub(super) fn lookup(name: &str) -> Option<Function> {
         "path" => |args| match operands(args) {
             Some((of @ Authorization { part: Part::Authorizer, .. }, path)) => {
                 let path = not_blank(path, "path must not be empty")?;
-                Ok(of.with(Part::Path(path)))
+                Ok(of.with(Part::Path(path)).into())
             }
             _ => Err(no_such_overload("path", args)),
         },
         "group" => |args| match operands(args) {
             Some((of @ Authorization { part: Part::Authorizer, .. }, group)) => {
-                Ok(of.with(Part::Group(group.into())))
+                Ok(of.with(Part::Group(group.into())).into())
             }
             _ => Err(no_such_overload("group", args)),
         },
@@ -28,11 +28,8 @@ pub(super) fn lookup(name: &str) -> Option<Function> {
         "resource" => |args| match operands(args) {
             Some((of @ Authorization { part: Part::Group(group), .. }, resource)) => {
                 let resource = not_blank(resource, "resource must not be empty")?;
-                Ok(of.with(Part::Resource(ResourceCheck {
-                    group: group.clone(),
-                    resource,
-                    ..ResourceCheck::default()
-                })))
+                let check = ResourceCheck { group: group.clone(), resource, ..ResourceCheck::default() };
+                Ok(of.with(Part::Resource(check)).into())
             }
             _ => Err(no_such_overload("resource", args)),
         },
@@ -99,7 +96,7 @@ fn narrow<'a>(
         Some((of @ Authorization { part: Part::Resource(check), .. }, text)) => {
             let mut check = check.clone();
             set(&mut check, text.into());
-            Ok(of.with(Part::Resource(check)))
+            Ok(of.with(Part::Resource(check)).into())
         }
         _ => Err(no_such_overload(function, args)),
     }
@@ -120,7 +117,7 @@ fn service_account<'a>(args: &mut [Value<'a>]) -> Result<Value<'a>, EvaluationEr
     }
     let account = (Arc::from(namespace.as_str()), Arc::from(name.as_str()));
     let of = Authorization { service_account: Some(account), ..of.clone() };
-    Ok(of.with(Part::Authorizer))
+    Ok(of.with(Part::Authorizer).into())
 }
 
 fn check<'a>(args: &mut [Value<'a>]) -> Result<Value<'a>, EvaluationError> {

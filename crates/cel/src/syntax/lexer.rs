@@ -1,7 +1,7 @@
 //! Splits text into tokens.
 
 use super::token::{Token, TokenKind, quoted};
-use crate::compile_error::Issue;
+use crate::issue::Issue;
 use crate::source::Source;
 
 /// The tokens of a source, ending with one of kind `End`, and the errors.

@@ -3,7 +3,7 @@
 //! The expansions are defined in <https://github.com/google/cel-spec/blob/master/doc/langdef.md#macros> and, for
 //! extensions, in <https://github.com/google/cel-go/tree/master/ext>. Added nodes have the position of the call.
 
-use super::parser::Nodes;
+use super::nodes::Nodes;
 use crate::ast::{
     ACCUMULATOR, Call, Comprehension, Expr, ExprId, ExprKind, List, Literal, MapEntry, Select, Struct,
     StructField, operators,

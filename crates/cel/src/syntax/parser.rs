@@ -7,19 +7,18 @@
 use super::lexer::tokens;
 use super::literal::unescape;
 use super::macros;
+use super::nodes::{MAX_NODES, Nodes};
 use super::token::{Token, TokenKind, quoted};
 use crate::ast::{
     Ast, Call, Expr, ExprId, ExprKind, List, Literal, MapEntry, Select, Struct, StructField, operators,
 };
-use crate::compile_error::Issue;
-use crate::source::{Location, Source};
+use crate::issue::{Issue, Location};
+use crate::source::Source;
 
 /// The maximum length of an expression, in code points.
 const MAX_CODE_POINTS: usize = 100_000;
 /// The maximum recursion of a grammar rule, and the maximum depth of the operator tree.
 const MAX_DEPTH: usize = 250;
-/// The maximum number of nodes of a tree. The longest expression has fewer, unless macros copy.
-const MAX_NODES: usize = 250_000;
 
 /// Parses an expression and expands its macros.
 pub(crate) fn parse(source: &Source<'_>) -> Result<Ast, Vec<Issue>> {
@@ -53,39 +52,6 @@ pub(crate) fn parse(source: &Source<'_>) -> Result<Ast, Vec<Issue>> {
             issues.extend(issue);
             Err(issues)
         }
-    }
-}
-
-/// Assigns ids to nodes, and collects errors after which parsing continues.
-pub(super) struct Nodes<'s> {
-    source: &'s Source<'s>,
-    pub(super) positions: Vec<u32>,
-    issues: Vec<Issue>,
-}
-
-impl Nodes<'_> {
-    pub(super) fn id(&mut self, position: u32) -> ExprId {
-        self.positions.push(position);
-        ExprId::try_from(self.positions.len() - 1).unwrap_or(ExprId::MAX)
-    }
-
-    pub(super) fn node(&mut self, position: u32, kind: ExprKind) -> Expr {
-        Expr { id: self.id(position), kind }
-    }
-
-    pub(super) fn position(&self, id: ExprId) -> u32 {
-        self.positions.get(id as usize).copied().unwrap_or(0)
-    }
-
-    /// Whether the maximum number of nodes is reached, so that macros must not copy.
-    pub(super) fn is_full(&self) -> bool {
-        self.positions.len() > MAX_NODES
-    }
-
-    /// Reports an error and returns a placeholder.
-    pub(super) fn error(&mut self, position: u32, message: impl Into<String>) -> Expr {
-        self.issues.push(Issue { location: self.source.location(position), message: message.into() });
-        self.node(position, ExprKind::Unspecified)
     }
 }
 

@@ -1,10 +1,9 @@
 //! Lists: views of JSON, computed lists, and concatenations without copying.
 
 use super::adapt::{adapt, adapt_untyped};
-use super::equality::merge_key;
 use super::{Json, Value};
 use crate::EvaluationError;
-use crate::schema::{ListType, Schema};
+use crate::schema::Schema;
 use crate::work;
 use std::sync::Arc;
 
@@ -114,65 +113,8 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Concatenates two lists. For lists of objects the list type applies: sets add missing items, maps replace items
-    /// with the same key, and other lists append.
-    pub(crate) fn join(mut self, other: List<'a>) -> Result<List<'a>, EvaluationError> {
-        let Some(schema) = self.schema() else {
-            if self.is_empty() {
-                return Ok(other);
-            }
-            if !other.is_empty() && !self.extend(&other) {
-                self = self.followed_by(other)?;
-            }
-            return Ok(self);
-        };
-        let mut items = Vec::with_capacity(self.len() + other.len());
-        for item in self.iter() {
-            items.push(item?);
-        }
-        match schema.list_type() {
-            ListType::Atomic => {
-                for item in other.iter() {
-                    items.push(item?);
-                }
-            }
-            ListType::Set => {
-                let mut seen: std::collections::HashSet<_> =
-                    items.iter().filter_map(Value::scalar_key).collect();
-                let mut added = Vec::new();
-                for item in other.iter() {
-                    let item = item?;
-                    if item.scalar_key().is_none_or(|key| seen.insert(key)) {
-                        added.push(item);
-                    }
-                }
-                items.extend(added);
-            }
-            ListType::Map(keys) => {
-                let mut positions: std::collections::HashMap<_, _> = items
-                    .iter()
-                    .enumerate()
-                    .filter_map(|(position, item)| Some((merge_key(item, keys)?, position)))
-                    .collect();
-                for item in other.iter() {
-                    let item = item?;
-                    let key = merge_key(&item, keys);
-                    let position = key.as_ref().and_then(|key| positions.get(key).copied());
-                    match position.and_then(|position| items.get_mut(position)) {
-                        Some(place) => *place = item,
-                        None => {
-                            positions.extend(key.map(|key| (key, items.len())));
-                            items.push(item);
-                        }
-                    }
-                }
-            }
-        }
-        Ok(List(Repr::Merged(Arc::new(items), schema)))
-    }
-
     /// Appends one item in place if this list is not shared, as `map` and `filter` do for each of their items.
-    fn extend(&mut self, other: &List<'a>) -> bool {
+    pub(super) fn extend(&mut self, other: &List<'a>) -> bool {
         let (Repr::Values(items), Repr::Values(others)) = (&mut self.0, &other.0) else { return false };
         match (Arc::get_mut(items), others.as_slice()) {
             (Some(items), [item]) => {
@@ -183,7 +125,12 @@ impl<'a> List<'a> {
         }
     }
 
-    fn followed_by(self, right: List<'a>) -> Result<List<'a>, EvaluationError> {
+    /// A list of an object merged with another list, with the schema of the former.
+    pub(super) fn merged(items: Vec<Value<'a>>, schema: &'a dyn Schema) -> List<'a> {
+        List(Repr::Merged(Arc::new(items), schema))
+    }
+
+    pub(super) fn followed_by(self, right: List<'a>) -> Result<List<'a>, EvaluationError> {
         let len = self.len() + right.len();
         match len > MAX_LIST_LENGTH {
             true => Err(EvaluationError::CostLimitExceeded),

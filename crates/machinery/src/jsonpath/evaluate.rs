@@ -1,6 +1,6 @@
 //! Evaluates templates on objects.
 
-use super::{CannotWalk, Filter, Node, Selected, Slice};
+use super::node::{Filter, Node, Slice};
 use crate::Value;
 use std::cmp::Ordering;
 
@@ -8,6 +8,19 @@ use std::cmp::Ordering;
 pub(super) const MAX_WORK: usize = 1_000_000;
 /// The maximum nesting depth of ranges.
 const MAX_RANGES: usize = 16;
+
+/// A value that a template selects.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Selected<'a> {
+    /// A value of the object or of the template.
+    Value(&'a Value),
+    /// A byte of a text: wildcards split texts into bytes.
+    Byte(u8),
+}
+
+/// The error of an evaluation that met an impossible step or exceeded its budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CannotWalk;
 
 type Values<'a> = Vec<Selected<'a>>;
 

@@ -1,6 +1,7 @@
 //! Parses templates. The grammar is defined only by the Go parser; this one accepts and rejects the same templates.
 
-use super::{Filter, Node, Slice, literal::unquote};
+use super::literal::unquote;
+use super::node::{Filter, Node, Slice};
 use crate::{Value, text::unicode_name};
 
 /// The maximum nesting depth of filters within operands of filters. Practical templates need one or two.

@@ -1,7 +1,7 @@
 //! Parses quantities.
 
 use super::amount::Amount;
-use super::{Format, Quantity};
+use super::format::Format;
 use num_bigint::BigInt;
 use std::{borrow::Cow, cmp::Ordering};
 
@@ -35,7 +35,15 @@ struct Parts<'a> {
     suffix: &'a str,
 }
 
-pub(super) fn parse(text: &str) -> Result<Quantity, QuantityError> {
+/// The number and the form of a parsed text.
+pub(super) struct Parsed {
+    pub(super) amount: Amount,
+    pub(super) format: Format,
+    /// Whether the text is in canonical form, and so is printed unchanged.
+    pub(super) is_canonical: bool,
+}
+
+pub(super) fn parse(text: &str) -> Result<Parsed, QuantityError> {
     if text.is_empty() {
         return Err(QuantityError::FormatWrong);
     }
@@ -75,10 +83,10 @@ pub(super) fn parse(text: &str) -> Result<Quantity, QuantityError> {
                 Format::BinarySi => value & 7 != 0,
                 _ => scale % 3 == 0 && !shifted.ends_with("000") && !shifted.starts_with('0'),
             };
-            return Ok(Quantity {
+            return Ok(Parsed {
                 amount: Amount::small(if negative { -result } else { result }, scale),
                 format,
-                text: (canonical || text == "0").then(|| text.into()),
+                is_canonical: canonical || text == "0",
             });
         }
     }
@@ -102,7 +110,7 @@ pub(super) fn parse(text: &str) -> Result<Quantity, QuantityError> {
             format = Format::DecimalSi;
         }
     }
-    Ok(Quantity { amount: if negative { amount.negated() } else { amount }, format, text: None })
+    Ok(Parsed { amount: if negative { amount.negated() } else { amount }, format, is_canonical: false })
 }
 
 fn split(text: &str) -> Result<Parts<'_>, QuantityError> {

@@ -3,7 +3,7 @@
 //! A client may send as many requirements as a URL holds, and each is evaluated on every object. Requirements on the
 //! same key are combined once, so that an object costs one lookup for each key, or for each of its own labels.
 
-use super::label_selector::{LabelOperator, LabelRequirement};
+use super::label_requirement::{LabelOperator, LabelRequirement};
 
 /// Requirements by key.
 #[derive(Debug, PartialEq, Eq)]

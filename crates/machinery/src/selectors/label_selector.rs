@@ -2,151 +2,12 @@
 
 use super::SelectorError;
 use super::compiled::CompiledRequirements;
-use super::lexer::{Token, tokens};
+use super::label_parser;
+use super::label_requirement::{LabelOperator, LabelRequirement};
 use crate::error_list::quote;
-use crate::status::aggregate;
-use crate::validation::{is_qualified_name, is_valid_label_value};
-use crate::{ErrorList, FieldError, FieldPath, Value, ValueExt};
+use crate::{Value, ValueExt};
 use std::fmt;
 use std::sync::Arc;
-
-/// The operator of a requirement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names are the API's own and say it")]
-pub enum LabelOperator {
-    In,
-    NotIn,
-    Equals,
-    DoubleEquals,
-    NotEquals,
-    Exists,
-    DoesNotExist,
-    GreaterThan,
-    LessThan,
-}
-
-/// A requirement on one label.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LabelRequirement {
-    key: String,
-    operator: LabelOperator,
-    /// Sorted, without duplicates.
-    values: Vec<String>,
-    /// The operand of `>` and `<`.
-    bound: i64,
-}
-
-impl LabelRequirement {
-    /// Creates a requirement.
-    ///
-    /// # Errors
-    /// When the key or a value is not valid for a label, or the number of values does not fit the operator.
-    pub fn new(
-        key: &str,
-        operator: LabelOperator,
-        mut values: Vec<String>,
-    ) -> Result<LabelRequirement, SelectorError> {
-        let mut errors = ErrorList::new();
-        errors.extend(validate_key(key, &FieldPath::new("key")));
-        values.sort_unstable();
-        values.dedup();
-        let path = FieldPath::new("values");
-        let count_detail = match operator {
-            LabelOperator::In | LabelOperator::NotIn if values.is_empty() => {
-                Some("for 'in', 'notin' operators, values set can't be empty")
-            }
-            LabelOperator::Equals | LabelOperator::DoubleEquals | LabelOperator::NotEquals
-                if values.len() != 1 =>
-            {
-                Some("exact-match compatibility requires one single value")
-            }
-            LabelOperator::Exists | LabelOperator::DoesNotExist if !values.is_empty() => {
-                Some("values set must be empty for exists and does not exist")
-            }
-            LabelOperator::GreaterThan | LabelOperator::LessThan if values.len() != 1 => {
-                Some("for 'Gt', 'Lt' operators, exactly one value is required")
-            }
-            _ => None,
-        };
-        errors.extend(count_detail.map(|detail| FieldError::invalid(&path, values.clone(), detail)));
-        let mut bound = 0;
-        if matches!(operator, LabelOperator::GreaterThan | LabelOperator::LessThan) {
-            for (index, value) in values.iter().enumerate() {
-                match value.parse() {
-                    Ok(number) => bound = number,
-                    Err(_) => {
-                        let detail = "for 'Gt', 'Lt' operators, the value must be an integer";
-                        errors.push(FieldError::invalid(&path.index(index), value.as_str(), detail));
-                    }
-                }
-            }
-        }
-        for (index, value) in values.iter().enumerate() {
-            let messages = is_valid_label_value(value);
-            if !messages.is_empty() {
-                let path = path.index(index).key(key);
-                errors.push(FieldError::invalid(&path, value.as_str(), messages.join("; ")));
-            }
-        }
-        if !errors.is_empty() {
-            return Err(SelectorError(aggregate(errors.iter().map(ToString::to_string))));
-        }
-        Ok(LabelRequirement { key: key.to_owned(), operator, values, bound })
-    }
-
-    /// The label's key.
-    pub fn key(&self) -> &str {
-        &self.key
-    }
-
-    /// The operand of `>` and `<`.
-    pub(super) fn bound(&self) -> i64 {
-        self.bound
-    }
-
-    /// The operator.
-    pub fn operator(&self) -> LabelOperator {
-        self.operator
-    }
-
-    /// The values to compare with, sorted.
-    pub fn values(&self) -> &[String] {
-        &self.values
-    }
-
-    /// Whether a label with this value (or an absent label) meets the requirement.
-    pub fn matches(&self, value: Option<&str>) -> bool {
-        let has = |value: &str| self.values.binary_search_by(|own| own.as_str().cmp(value)).is_ok();
-        let number = |value: &str| value.parse::<i64>().ok();
-        match (self.operator, value) {
-            (LabelOperator::In | LabelOperator::Equals | LabelOperator::DoubleEquals, value) => {
-                value.is_some_and(has)
-            }
-            (LabelOperator::NotIn | LabelOperator::NotEquals, value) => !value.is_some_and(has),
-            (LabelOperator::Exists, value) => value.is_some(),
-            (LabelOperator::DoesNotExist, value) => value.is_none(),
-            (LabelOperator::GreaterThan, value) => value.and_then(number).is_some_and(|it| it > self.bound),
-            (LabelOperator::LessThan, value) => value.and_then(number).is_some_and(|it| it < self.bound),
-        }
-    }
-}
-
-impl fmt::Display for LabelRequirement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let values = self.values.join(",");
-        match self.operator {
-            LabelOperator::DoesNotExist => write!(f, "!{}", self.key),
-            LabelOperator::Exists => f.write_str(&self.key),
-            LabelOperator::Equals => write!(f, "{}={values}", self.key),
-            LabelOperator::DoubleEquals => write!(f, "{}=={values}", self.key),
-            LabelOperator::NotEquals => write!(f, "{}!={values}", self.key),
-            LabelOperator::In => write!(f, "{} in ({values})", self.key),
-            LabelOperator::NotIn => write!(f, "{} notin ({values})", self.key),
-            LabelOperator::GreaterThan => write!(f, "{}>{values}", self.key),
-            LabelOperator::LessThan => write!(f, "{}<{values}", self.key),
-        }
-    }
-}
 
 /// The maximum number of requirements that are evaluated one by one.
 const FEW_REQUIREMENTS: usize = 8;
@@ -175,7 +36,7 @@ impl LabelSelector {
 
     /// Selects objects that meet all of these requirements.
     pub fn from_requirements(mut requirements: Vec<LabelRequirement>) -> LabelSelector {
-        requirements.sort_by(|one, other| one.key.cmp(&other.key));
+        requirements.sort_by(|one, other| one.key().cmp(other.key()));
         let is_long = requirements.len() > FEW_REQUIREMENTS;
         let compiled = is_long.then(|| Arc::new(CompiledRequirements::new(&requirements)));
         LabelSelector { requirements, compiled, nothing: false }
@@ -186,7 +47,7 @@ impl LabelSelector {
     /// # Errors
     /// [`SelectorError`], when the text is malformed.
     pub fn parse(text: &str) -> Result<LabelSelector, SelectorError> {
-        let requirements = Parser { tokens: tokens(text), position: 0 }.parse().map_err(SelectorError)?;
+        let requirements = label_parser::parse(text).map_err(SelectorError)?;
         Ok(Self::from_requirements(requirements))
     }
 
@@ -227,11 +88,8 @@ impl LabelSelector {
     /// map selects everything.
     pub fn from_set(labels: Option<&Value>) -> LabelSelector {
         let labels = labels.and_then(Value::as_object).into_iter().flatten();
-        let requirements = labels.map(|(key, value)| LabelRequirement {
-            key: key.clone(),
-            operator: LabelOperator::Equals,
-            values: vec![value.as_str().unwrap_or_default().to_owned()],
-            bound: 0,
+        let requirements = labels.map(|(key, value)| {
+            LabelRequirement::equals(key.clone(), value.as_str().unwrap_or_default().to_owned())
         });
         Self::from_requirements(requirements.collect())
     }
@@ -270,7 +128,7 @@ impl LabelSelector {
             return !self.nothing && compiled.matches_each(label);
         }
         !self.nothing
-            && self.requirements.iter().all(|requirement| requirement.matches(label(&requirement.key)))
+            && self.requirements.iter().all(|requirement| requirement.matches(label(requirement.key())))
     }
 
     /// Whether an object with these labels (`metadata.labels`) is selected.
@@ -280,12 +138,12 @@ impl LabelSelector {
 
     /// The value that a label must have, if the selector allows only one.
     pub fn requires_exact_match(&self, key: &str) -> Option<&str> {
-        let requirement = self.requirements.iter().find(|requirement| requirement.key == key)?;
+        let requirement = self.requirements.iter().find(|requirement| requirement.key() == key)?;
         let exact = matches!(
-            requirement.operator,
+            requirement.operator(),
             LabelOperator::Equals | LabelOperator::DoubleEquals | LabelOperator::In
         );
-        match requirement.values.as_slice() {
+        match requirement.values() {
             [value] if exact => Some(value),
             _ => None,
         }
@@ -312,166 +170,6 @@ pub fn format_label_selector(selector: Option<&Value>) -> String {
             text if text.is_empty() => "<none>".to_owned(),
             text => text,
         },
-    }
-}
-
-fn validate_key(key: &str, path: &FieldPath) -> Option<FieldError> {
-    let messages = is_qualified_name(key);
-    (!messages.is_empty()).then(|| FieldError::invalid(path, key, messages.join("; ")))
-}
-
-struct Parser<'a> {
-    tokens: Vec<(Token, &'a str)>,
-    position: usize,
-}
-
-impl<'a> Parser<'a> {
-    fn parse(mut self) -> Result<Vec<LabelRequirement>, String> {
-        let mut requirements = Vec::new();
-        loop {
-            match self.peek_value() {
-                (Token::Identifier | Token::DoesNotExist, _) => {}
-                (Token::EndOfString, _) => return Ok(requirements),
-                (_, literal) => {
-                    return Err(format!("found '{literal}', expected: !, identifier, or 'end of string'"));
-                }
-            }
-            let requirement =
-                self.requirement().map_err(|error| format!("unable to parse requirement: {error}"))?;
-            requirements.push(requirement);
-            match self.next_value() {
-                (Token::EndOfString, _) => return Ok(requirements),
-                (Token::Comma, _) => match self.peek_value() {
-                    (Token::Identifier | Token::DoesNotExist, _) => {}
-                    (_, literal) => {
-                        return Err(format!("found '{literal}', expected: identifier after ','"));
-                    }
-                },
-                (_, literal) => return Err(format!("found '{literal}', expected: ',' or 'end of string'")),
-            }
-        }
-    }
-
-    fn requirement(&mut self) -> Result<LabelRequirement, String> {
-        let (mut token, mut literal) = self.next_value();
-        let negated = token == Token::DoesNotExist;
-        if negated {
-            (token, literal) = self.next_value();
-        }
-        if token != Token::Identifier {
-            return Err(format!("found '{literal}', expected: identifier"));
-        }
-        if let Some(error) = validate_key(literal, &FieldPath::default()) {
-            return Err(error.to_string());
-        }
-        let (operator, values) = if negated {
-            (LabelOperator::DoesNotExist, Vec::new())
-        } else if matches!(self.peek_value().0, Token::EndOfString | Token::Comma) {
-            (LabelOperator::Exists, Vec::new())
-        } else {
-            let operator = self.operator()?;
-            match operator {
-                LabelOperator::In | LabelOperator::NotIn => (operator, self.values()?),
-                _ => (operator, vec![self.exact_value()?]),
-            }
-        };
-        LabelRequirement::new(literal, operator, values).map_err(|error| error.0)
-    }
-
-    fn operator(&mut self) -> Result<LabelOperator, String> {
-        let (token, literal) = self.next();
-        Ok(match token {
-            Token::In => LabelOperator::In,
-            Token::Equals => LabelOperator::Equals,
-            Token::DoubleEquals => LabelOperator::DoubleEquals,
-            Token::GreaterThan => LabelOperator::GreaterThan,
-            Token::LessThan => LabelOperator::LessThan,
-            Token::NotIn => LabelOperator::NotIn,
-            Token::NotEquals => LabelOperator::NotEquals,
-            _ => return Err(format!("found '{literal}', expected: in, notin, =, ==, !=, gt, lt")),
-        })
-    }
-
-    fn exact_value(&mut self) -> Result<String, String> {
-        if matches!(self.peek_value().0, Token::EndOfString | Token::Comma) {
-            return Ok(String::new());
-        }
-        match self.next_value() {
-            (Token::Identifier, literal) => Ok(literal.to_owned()),
-            (_, literal) => Err(format!("found '{literal}', expected: identifier")),
-        }
-    }
-
-    fn values(&mut self) -> Result<Vec<String>, String> {
-        let (token, literal) = self.next_value();
-        if token != Token::OpenParenthesis {
-            return Err(format!("found '{literal}' expected: '('"));
-        }
-        match self.peek_value() {
-            (Token::Identifier | Token::Comma, _) => self.identifiers(),
-            (Token::ClosedParenthesis, _) => {
-                self.next_value();
-                Ok(vec![String::new()])
-            }
-            (_, literal) => Err(format!("found '{literal}', expected: ',', ')' or identifier")),
-        }
-    }
-
-    /// Parses the values through the closing parenthesis. An empty text between commas is the empty value.
-    fn identifiers(&mut self) -> Result<Vec<String>, String> {
-        let mut values = Vec::new();
-        loop {
-            match self.next_value() {
-                (Token::Identifier, literal) => {
-                    values.push(literal.to_owned());
-                    match self.peek_value() {
-                        (Token::Comma, _) => {}
-                        (Token::ClosedParenthesis, _) => break,
-                        (_, literal) => return Err(format!("found '{literal}', expected: ',' or ')'")),
-                    }
-                }
-                (Token::Comma, _) => {
-                    if values.is_empty() {
-                        values.push(String::new());
-                    }
-                    match self.peek_value().0 {
-                        Token::ClosedParenthesis => {
-                            values.push(String::new());
-                            break;
-                        }
-                        Token::Comma => values.push(String::new()),
-                        _ => {}
-                    }
-                }
-                (_, literal) => return Err(format!("found '{literal}', expected: ',', or identifier")),
-            }
-        }
-        self.next_value();
-        Ok(values)
-    }
-
-    fn peek(&self) -> (Token, &'a str) {
-        self.tokens.get(self.position).copied().unwrap_or((Token::EndOfString, ""))
-    }
-
-    fn next(&mut self) -> (Token, &'a str) {
-        let token = self.peek();
-        self.position += 1;
-        token
-    }
-
-    /// In the position of a value, `in` and `notin` are values.
-    fn peek_value(&self) -> (Token, &'a str) {
-        match self.peek() {
-            (Token::In | Token::NotIn, literal) => (Token::Identifier, literal),
-            other => other,
-        }
-    }
-
-    fn next_value(&mut self) -> (Token, &'a str) {
-        let token = self.peek_value();
-        self.position += 1;
-        token
     }
 }
 

@@ -5,7 +5,8 @@ use serde_json::Value;
 
 use super::any::decode_raw;
 use super::decode::decode;
-use super::encode::{encode, encode_any};
+use super::encode::encode;
+use super::write::encode_any;
 use crate::codec::error::{DecodeError, Decoded};
 
 /// Returns the object as its JSON has it, with every field that Go's encoder always writes. JSON and merge patches,

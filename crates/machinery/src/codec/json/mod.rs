@@ -9,11 +9,13 @@ mod convert;
 mod decode;
 mod encode;
 mod parser;
+mod write;
 
 pub use any::{decode_any, decode_any_answer, decode_any_body};
 pub use convert::{from_value, pretty, to_value};
 pub use decode::{TypeMeta, decode, decode_body, type_meta};
-pub use encode::{encode, encode_any, encode_to, write_string};
+pub use encode::{encode, encode_to};
+pub use write::{encode_any, write_string};
 
 pub(crate) use any::{decode_plain, decode_raw, decode_within};
 pub(crate) use decode::is_zero;

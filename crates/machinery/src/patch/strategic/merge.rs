@@ -1,60 +1,81 @@
-//! Merges and orders lists.
+//! Merges objects and lists, which contain each other.
 //!
-//! Items are identified by a [`Key`]: the value of the merge key for objects, the value itself for scalars. Positions
-//! are kept in maps, so that the cost is linear in the length of a list.
+//! Items of lists are identified by a [`Key`]: the value of the merge key for objects, the value itself for scalars.
 
-use super::meta::Meta;
-use super::{
-    PATCH, SET_ELEMENT_ORDER, bad_patch_type, bad_type, directive_target, no_merge_key, remove_directives,
+use super::directive::{
+    DELETE_FROM_PRIMITIVE_LIST, PATCH, SET_ELEMENT_ORDER, bad_patch_type, directive_target,
+    remove_directives, retain_keys,
 };
+use super::element_order::{check_order, order};
+use super::key::{GO_MAP, Key, bad_type, into_list, positions};
+use super::meta::Meta;
 use crate::patch::PatchError;
 use crate::text::{go_format, go_type};
 use crate::{Map, Value};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
-const GO_MAP: &str = "map[string]interface {}";
-const GO_LIST: &str = "[]interface {}";
-
-/// The identity of an item. Nearly all keys are texts.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Key {
-    Text(String),
-    Other(String),
-}
-
-impl Key {
-    fn of(value: &Value) -> Key {
-        match value {
-            Value::String(text) => Key::Text(text.clone()),
-            other => Key::Other(other.to_string()),
+pub(super) fn merge_map(mut original: Map, mut patch: Map, meta: Meta<'_>) -> Result<Map, PatchError> {
+    if let Some(directive) = patch.get(PATCH) {
+        return match directive.as_str() {
+            Some("replace") => {
+                patch.remove(PATCH);
+                Ok(patch)
+            }
+            Some("delete") => Ok(Map::new()),
+            _ => Err(bad_patch_type(directive, &patch)),
+        };
+    }
+    retain_keys(&mut original, &mut patch)?;
+    set_element_order(&mut original, &mut patch, meta)?;
+    for (name, value) in patch {
+        let deleted_from = match name.starts_with(DELETE_FROM_PRIMITIVE_LIST) {
+            true => Some(directive_target(&name, DELETE_FROM_PRIMITIVE_LIST)?),
+            false => None,
+        };
+        let is_delete_list = deleted_from.is_some();
+        let name = match deleted_from {
+            Some(target) if !target.is_empty() => target.to_owned(),
+            _ => name,
+        };
+        if value.is_null() {
+            original.remove(&name);
+            continue;
+        }
+        match (original.get_mut(&name), value) {
+            (Some(Value::Object(current)), Value::Object(patch)) => {
+                let (meta, field) = meta.field(&name)?;
+                let merged = match field.strategy.replace {
+                    true => patch,
+                    false => merge_map(std::mem::take(current), patch, meta)?,
+                };
+                original.insert(name, Value::Object(merged));
+            }
+            (Some(Value::Array(current)), Value::Array(patch)) => {
+                let (meta, field) = meta.list_field(&name)?;
+                let merged = match field.strategy.merge || is_delete_list {
+                    true => {
+                        merge_list(std::mem::take(current), patch, meta, field.merge_key, is_delete_list)?
+                    }
+                    false => patch,
+                };
+                original.insert(name, Value::Array(merged));
+            }
+            (_, _) if is_delete_list => {}
+            (Some(current), value) if same_scalar_type(current, &value) => *current = value,
+            (_, mut value) => {
+                discard_nulls(&mut value);
+                match remove_directives(value) {
+                    Some(value) => original.insert(name, value),
+                    None => original.remove(&name),
+                };
+            }
         }
     }
-
-    /// The key of a list's item; an object must have the merge key.
-    fn of_item(item: &Value, merge_key: Option<&str>) -> Result<Key, PatchError> {
-        let Some(merge_key) = merge_key else { return Ok(Key::of(item)) };
-        let Value::Object(members) = item else { return Err(bad_type(GO_MAP, item)) };
-        Key::of_member(members, merge_key)
-    }
-
-    fn of_member(members: &Map, merge_key: &str) -> Result<Key, PatchError> {
-        members.get(merge_key).map(Key::of).ok_or_else(|| no_merge_key(members, merge_key))
-    }
-}
-
-/// The first position of each key in a list.
-type Positions = HashMap<Key, usize>;
-
-fn positions(keys: impl Iterator<Item = Key>) -> Positions {
-    let mut positions = Positions::new();
-    for (position, key) in keys.enumerate() {
-        positions.entry(key).or_insert(position);
-    }
-    positions
+    Ok(original)
 }
 
 /// Merges a list into a stored one; with `is_delete_list`, removes its scalars from the stored one.
-pub(super) fn merge_list(
+fn merge_list(
     original: Vec<Value>,
     patch: Vec<Value>,
     meta: Meta<'_>,
@@ -89,7 +110,7 @@ pub(super) fn merge_list(
         let key = Key::of_member(&item, merge_key)?;
         match places.get(&key).and_then(|place| merged.get_mut(*place)) {
             Some(Value::Object(current)) => {
-                *current = super::merge_map(std::mem::take(current), item, meta)?;
+                *current = merge_map(std::mem::take(current), item, meta)?;
             }
             _ => {
                 places.insert(key.clone(), merged.len());
@@ -137,11 +158,7 @@ fn apply_special_items(
 }
 
 /// Applies all `$setElementOrder` directives, together with the lists they order, and removes both from the patch.
-pub(super) fn set_element_order(
-    original: &mut Map,
-    patch: &mut Map,
-    meta: Meta<'_>,
-) -> Result<(), PatchError> {
+fn set_element_order(original: &mut Map, patch: &mut Map, meta: Meta<'_>) -> Result<(), PatchError> {
     let directives: Vec<String> =
         patch.keys().filter(|name| name.starts_with(SET_ELEMENT_ORDER)).cloned().collect();
     for name in directives {
@@ -192,81 +209,6 @@ pub(super) fn set_element_order(
     Ok(())
 }
 
-fn into_list(value: Value) -> Result<Vec<Value>, PatchError> {
-    match value {
-        Value::Array(items) => Ok(items),
-        other => Err(bad_type(GO_LIST, &other)),
-    }
-}
-
-/// Checks that the items of the patch occur in the order list, in the same order; deletions may be absent.
-fn check_order(patch: &[Value], order_list: &[Value], merge_key: Option<&str>) -> Result<(), PatchError> {
-    if patch.is_empty() || order_list.is_empty() {
-        return Ok(());
-    }
-    let mut ordered = order_list.iter();
-    let mut exhausted = false;
-    for item in patch {
-        match (merge_key, item) {
-            (Some(_), Value::Object(members)) if members.contains_key(PATCH) => continue,
-            (Some(_), Value::Object(_)) | (None, _) => {}
-            (Some(_), other) => return Err(bad_type(GO_MAP, other)),
-        }
-        let key = Key::of_item(item, merge_key);
-        loop {
-            let Some(candidate) = ordered.next() else {
-                exhausted = true;
-                break;
-            };
-            if Key::of_item(candidate, merge_key)? == key.clone()? {
-                break;
-            }
-        }
-        if exhausted {
-            return Err(PatchError::Unknown(format!(
-                "The order in patch list:\n{}\n doesn't match {SET_ELEMENT_ORDER} list:\n{}\n",
-                go_format(&Value::Array(patch.to_vec())),
-                go_format(&Value::Array(order_list.to_vec()))
-            )));
-        }
-    }
-    Ok(())
-}
-
-/// Orders a merged list: the patch's items as in the patch, all others as in the stored list. A stored item precedes
-/// one of the patch's items only where the stored list has that order.
-fn order(
-    merged: Vec<Value>,
-    patch_order: &Positions,
-    server_order: &Positions,
-    merge_key: Option<&str>,
-) -> Result<Vec<Value>, PatchError> {
-    let mut patch_items: Vec<(Option<usize>, usize, Value)> = Vec::new();
-    let mut server_items: Vec<(Option<usize>, Value)> = Vec::new();
-    for item in merged {
-        let key = Key::of_item(&item, merge_key)?;
-        let server_place = server_order.get(&key).copied();
-        match patch_order.get(&key) {
-            Some(place) => patch_items.push((server_place, *place, item)),
-            None => server_items.push((server_place, item)),
-        }
-    }
-    patch_items.sort_by_key(|(_, place, _)| *place);
-    server_items.sort_by_key(|(place, _)| place.unwrap_or(usize::MAX));
-    let mut ordered = Vec::with_capacity(patch_items.len() + server_items.len());
-    let mut server_items = server_items.into_iter().peekable();
-    for (place, _, item) in patch_items {
-        while let Some((_, server_item)) = server_items.next_if(|(server_place, _)| {
-            matches!((server_place, place), (Some(server_place), Some(place)) if *server_place < place)
-        }) {
-            ordered.push(server_item);
-        }
-        ordered.push(item);
-    }
-    ordered.extend(server_items.map(|(_, item)| item));
-    Ok(ordered)
-}
-
 /// Whether the items are objects; all must be of one type, which must not be a list.
 fn items_are_objects(original: &[Value], patch: &[Value]) -> Result<bool, PatchError> {
     let mut items = original.iter().chain(patch);
@@ -283,4 +225,19 @@ fn items_are_objects(original: &[Value], patch: &[Value]) -> Result<bool, PatchE
         )));
     }
     Ok(first.is_object())
+}
+
+fn same_scalar_type(one: &Value, other: &Value) -> bool {
+    !matches!(one, Value::Object(_) | Value::Array(_)) && go_type(one) == go_type(other)
+}
+
+fn discard_nulls(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|_, value| !value.is_null());
+            members.values_mut().for_each(discard_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(discard_nulls),
+        _ => {}
+    }
 }

@@ -1,0 +1,101 @@
+//! Writes JSON without a schema, as Go does.
+
+use crate::codec::number::write_number;
+use serde_json::Value;
+
+/// Encodes a value without a schema, keys sorted.
+pub fn encode_any(value: &Value) -> Vec<u8> {
+    let mut out = Vec::new();
+    write_any(&mut out, value);
+    out
+}
+
+/// Appends the JSON of a value without a schema, keys sorted.
+pub(super) fn write_any(out: &mut Vec<u8>, value: &Value) {
+    match value {
+        Value::Null => out.extend_from_slice(b"null"),
+        Value::Bool(true) => out.extend_from_slice(b"true"),
+        Value::Bool(false) => out.extend_from_slice(b"false"),
+        Value::Number(number) => write_number(out, number),
+        Value::String(text) => write_string(out, text),
+        Value::Array(items) => {
+            out.push(b'[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    out.push(b',');
+                }
+                write_any(out, item);
+            }
+            out.push(b']');
+        }
+        Value::Object(object) => {
+            out.push(b'{');
+            for (index, (key, value)) in object.iter().enumerate() {
+                if index > 0 {
+                    out.push(b',');
+                }
+                write_string(out, key);
+                out.push(b':');
+                write_any(out, value);
+            }
+            out.push(b'}');
+        }
+    }
+}
+
+/// Appends a string in quotes, with Go's escapes: `<`, `>`, `&` and two line separators are escaped too, so that the
+/// text is safe in HTML.
+pub fn write_string(out: &mut Vec<u8>, text: &str) {
+    out.push(b'"');
+    let mut rest = text.as_bytes();
+    loop {
+        let plain = rest.iter().position(|&byte| may_need_escape(byte)).unwrap_or(rest.len());
+        let (head, tail) = rest.split_at_checked(plain).unwrap_or((rest, &[]));
+        out.extend_from_slice(head);
+        let Some((&byte, after)) = tail.split_first() else { break };
+        rest = after;
+        let escape: &[u8] = match byte {
+            b'"' => b"\\\"",
+            b'\\' => b"\\\\",
+            b'\n' => b"\\n",
+            b'\r' => b"\\r",
+            b'\t' => b"\\t",
+            0x08 => b"\\b",
+            0x0c => b"\\f",
+            // The line and the paragraph separator, U+2028 and U+2029.
+            0xe2 => match after {
+                [0x80, 0xa8, after @ ..] => {
+                    rest = after;
+                    b"\\u2028"
+                }
+                [0x80, 0xa9, after @ ..] => {
+                    rest = after;
+                    b"\\u2029"
+                }
+                _ => &[0xe2],
+            },
+            _ => {
+                out.extend_from_slice(format!("\\u00{byte:02x}").as_bytes());
+                continue;
+            }
+        };
+        out.extend_from_slice(escape);
+    }
+    out.push(b'"');
+}
+
+fn may_need_escape(byte: u8) -> bool {
+    static TABLE: [bool; 256] = {
+        let mut table = [false; 256];
+        let mut byte = 0;
+        while byte < 256 {
+            #[expect(clippy::indexing_slicing, reason = "bounded by the loop, and evaluated at compile time")]
+            {
+                table[byte] = byte < 0x20 || matches!(byte as u8, b'"' | b'\\' | b'<' | b'>' | b'&' | 0xe2);
+            }
+            byte += 1;
+        }
+        table
+    };
+    TABLE.get(usize::from(byte)).copied().unwrap_or(true)
+}

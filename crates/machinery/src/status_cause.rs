@@ -1,0 +1,26 @@
+//! The causes in the details of a `Status`.
+
+use crate::Value;
+
+/// One cause of a failure.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StatusCause {
+    /// The type of the cause, for programs.
+    pub reason: String,
+    /// The message for people.
+    pub message: String,
+    /// The path of the field.
+    pub field: String,
+}
+
+impl StatusCause {
+    pub(crate) fn to_value(&self) -> Value {
+        let mut object = serde_json::Map::new();
+        for (name, text) in [("reason", &self.reason), ("message", &self.message), ("field", &self.field)] {
+            if !text.is_empty() {
+                object.insert(name.to_owned(), text.clone().into());
+            }
+        }
+        Value::Object(object)
+    }
+}
