@@ -1,7 +1,7 @@
 //! Generates the built-in schema table from the recorded facts about the API types.
 //!
 //! Input: `reference/types.json` beside the project (`PINTLE_SHARED` names another place). Output: one
-//! line per fact, described at the head of `crates/schema/src/builtin/mod.rs`, so that the diff of an API
+//! line per fact, described at the head of `crates/schema/src/builtin.rs`, so that the diff of an API
 //! version shows its changes.
 
 use std::collections::BTreeMap;

@@ -24,6 +24,7 @@ pub struct SchemaBuilder {
     defaults: Vec<Value>,
     types: Vec<NodeId>,
     kinds: Vec<NodeId>,
+    base: Option<&'static Schema>,
 }
 
 /// A field to be added to a struct.
@@ -230,6 +231,7 @@ impl SchemaBuilder {
 
     /// Adds a reference to a node of the built-in schema, such as `ObjectMeta` in a custom resource.
     pub fn builtin(&mut self, target: SchemaRef<'static>) -> NodeId {
+        self.base = Some(target.schema());
         self.push(Shape::Builtin(target.id()))
     }
 
@@ -357,6 +359,7 @@ impl SchemaBuilder {
             packages: self.packages.into_boxed_slice(),
             defaults: self.defaults.into_boxed_slice(),
             root,
+            base: self.base,
             structural,
             types: Box::default(),
             kinds: Box::default(),

@@ -30,8 +30,8 @@ impl Eq for SchemaRef<'_> {}
 impl<'a> SchemaRef<'a> {
     /// References to built-in nodes are resolved here, so that no reader meets them.
     pub(crate) fn new(schema: &'a Schema, id: NodeId) -> Self {
-        match schema.get(id).shape {
-            Shape::Builtin(id) => Self { schema: Schema::builtin(), id },
+        match (schema.get(id).shape, schema.base) {
+            (Shape::Builtin(id), Some(base)) => Self { schema: base, id },
             _ => Self { schema, id },
         }
     }

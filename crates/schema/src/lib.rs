@@ -19,6 +19,7 @@ mod cursor;
 mod defaults;
 mod emptiness;
 mod field;
+mod lookup;
 mod node;
 mod schema;
 
@@ -26,5 +27,6 @@ pub use builder::{FieldSpec, SchemaBuilder, StructSpec};
 pub use cursor::{FieldRef, Fields, Member, SchemaRef};
 pub use defaults::default_by_schema;
 pub use field::{Omit, PatchStrategy};
+pub use lookup::Kind;
 pub use node::{ListType, MapType, NodeId, Structural, Type, Union};
-pub use schema::{Kind, Schema};
+pub use schema::Schema;

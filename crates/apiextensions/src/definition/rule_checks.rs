@@ -57,7 +57,7 @@ pub(super) struct RuleContext<'s> {
 impl<'s> RuleContext<'s> {
     /// The context of the root.
     pub(super) fn root(schema: &'s StructuralSchema) -> RuleContext<'s> {
-        RuleContext { scope: RuleScope::root(schema), cardinality: Some(1) }
+        RuleContext { scope: schema.rule_scope(), cardinality: Some(1) }
     }
 
     /// The context of a property of `schema`, which is at this position.

@@ -10,10 +10,11 @@ use pintle_schema::{
     Type,
 };
 
+use super::arena::Arena;
 use super::node::{Additional, Constraint, Flags, JsonType, ListType, Node};
-use super::{StructuralSchema, is_meta_field, object_meta};
+use super::object_meta::{self, is_meta_field};
 
-pub(super) fn convert(schema: &StructuralSchema) -> Schema {
+pub(super) fn convert(schema: &Arena) -> Schema {
     let mut converter = Converter { schema, builder: SchemaBuilder::new(), meta: None };
     let root = converter.object(schema.root_node(), true, false);
     converter.structural(root, schema.root_node(), false, None);
@@ -21,7 +22,7 @@ pub(super) fn convert(schema: &StructuralSchema) -> Schema {
 }
 
 struct Converter<'s> {
-    schema: &'s StructuralSchema,
+    schema: &'s Arena,
     builder: SchemaBuilder,
     /// The nodes of `apiVersion` and `kind`, which share one, and of `metadata`.
     meta: Option<(NodeId, NodeId)>,

@@ -9,12 +9,12 @@ use std::collections::HashMap;
 
 use pintle_machinery::{Map, Value};
 
-use super::StructuralSchema;
+use super::arena::Arena;
 use super::node::{JsonType, ListType, Node};
 
 /// A value of the new object and its old value.
 pub(super) struct Correlated<'a> {
-    schema: &'a StructuralSchema,
+    schema: &'a Arena,
     node: &'a Node,
     pub(super) value: &'a Value,
     pub(super) old: &'a Value,
@@ -32,12 +32,7 @@ enum Children<'a> {
 }
 
 impl<'a> Correlated<'a> {
-    pub(super) fn new(
-        schema: &'a StructuralSchema,
-        node: &'a Node,
-        value: &'a Value,
-        old: &'a Value,
-    ) -> Correlated<'a> {
+    pub(super) fn new(schema: &'a Arena, node: &'a Node, value: &'a Value, old: &'a Value) -> Correlated<'a> {
         Correlated { schema, node, value, old, unchanged: OnceCell::new(), children: OnceCell::new() }
     }
 

@@ -1,5 +1,6 @@
 //! Validates defaults by the schema when a definition is written.
 
+use super::arena::Arena;
 use super::node::{Flags, Node};
 use super::prune::prune_value;
 use super::rules::{BUDGET, CompileEffort, CompiledRules};
@@ -9,7 +10,7 @@ use pintle_machinery::{ErrorList, FieldError, FieldPath, Value};
 /// A position in a schema that may have a default.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'s> {
-    schema: &'s StructuralSchema,
+    schema: &'s Arena,
     node: &'s Node,
     /// Whether objects at this position have apiVersion, kind and metadata: the root, and embedded resources.
     is_resource: bool,
@@ -27,14 +28,14 @@ impl StructuralSchema {
         budget: &mut u64,
         effort: &CompileEffort,
     ) -> ErrorList {
-        let rules = self.compiled_rules.get_or_init(|| CompiledRules::new(self, effort));
-        let errors = rules.validate_within(self, default, budget);
+        let rules = self.compiled_rules.get_or_init(|| CompiledRules::new(&self.arena, effort));
+        let errors = rules.validate_within(&self.arena, default, budget);
         errors.into_iter().map(|error| FieldError { field: below(path, &error.field), ..error }).collect()
     }
 
     /// The root position, which is a resource.
     pub(crate) fn place(&self) -> Place<'_> {
-        Place { schema: self, node: self.root_node(), is_resource: true }
+        Place { schema: &self.arena, node: self.arena.root_node(), is_resource: true }
     }
 }
 

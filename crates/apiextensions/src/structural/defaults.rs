@@ -3,18 +3,18 @@
 
 use pintle_machinery::{Map, Value};
 
-use super::StructuralSchema;
+use super::arena::Arena;
 use super::defaults_weight::excess;
 use super::node::{Flags, Node};
 
 /// Applies defaults recursively, also inside defaults. Applies none when they would take too much memory ([`excess`]).
-pub(super) fn set_defaults(schema: &StructuralSchema, object: &mut Value) {
+pub(super) fn set_defaults(schema: &Arena, object: &mut Value) {
     if excess(schema, object).is_none() {
         default_value(schema, schema.root_node(), object);
     }
 }
 
-fn default_value(schema: &StructuralSchema, node: &Node, value: &mut Value) {
+fn default_value(schema: &Arena, node: &Node, value: &mut Value) {
     if !node.flags.has(Flags::BELOW_DEFAULTS) {
         return;
     }
@@ -31,14 +31,14 @@ fn default_value(schema: &StructuralSchema, node: &Node, value: &mut Value) {
     }
 }
 
-fn default_members(schema: &StructuralSchema, node: &Node, members: &mut Map) {
+fn default_members(schema: &Arena, node: &Node, members: &mut Map) {
     for (name, property) in schema.properties(node) {
         let Some(default) = schema.default(property) else { continue };
         match members.get_mut(name) {
             None => {
                 members.insert(name.to_owned(), default.clone());
             }
-            Some(value) if is_forbidden_null(value, property) => *value = default.clone(),
+            Some(value) if property.forbids(value) => *value = default.clone(),
             Some(_) => {}
         }
     }
@@ -54,16 +54,16 @@ fn default_members(schema: &StructuralSchema, node: &Node, members: &mut Map) {
 
 /// Removes from objects the nulls that are not allowed and have no default. Nulls in lists stay, for validation to
 /// reject: removing an item would change the list.
-pub(super) fn drop_nulls(schema: &StructuralSchema, object: &mut Value) {
+pub(super) fn drop_nulls(schema: &Arena, object: &mut Value) {
     drop_nulls_below(schema, Some(schema.root_node()), object);
 }
 
-fn drop_nulls_below(schema: &StructuralSchema, node: Option<&Node>, value: &mut Value) {
+fn drop_nulls_below(schema: &Arena, node: Option<&Node>, value: &mut Value) {
     let Some(node) = node else { return };
     match value {
         Value::Object(members) => members.retain(|name, value| {
             let Some(member) = schema.member(node, name) else { return true };
-            if is_forbidden_null(value, member) && schema.default(member).is_none() {
+            if member.forbids(value) && schema.default(member).is_none() {
                 return false;
             }
             drop_nulls_below(schema, Some(member), value);
@@ -78,13 +78,9 @@ fn drop_nulls_below(schema: &StructuralSchema, node: Option<&Node>, value: &mut 
     }
 }
 
-pub(super) fn is_forbidden_null(value: &Value, node: &Node) -> bool {
-    value.is_null() && !node.flags.has(Flags::NULLABLE)
-}
-
 /// Replaces a forbidden null by the default; without a default it stays null.
-fn replace_null(schema: &StructuralSchema, node: &Node, value: &mut Value) {
-    if is_forbidden_null(value, node)
+fn replace_null(schema: &Arena, node: &Node, value: &mut Value) {
+    if node.forbids(value)
         && let Some(default) = schema.default(node)
     {
         *value = default.clone();

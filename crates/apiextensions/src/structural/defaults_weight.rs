@@ -7,8 +7,7 @@ use std::cell::OnceCell;
 
 use pintle_machinery::{FieldError, FieldPath, Value};
 
-use super::StructuralSchema;
-use super::defaults::is_forbidden_null;
+use super::arena::Arena;
 use super::node::{Flags, Node};
 
 /// The maximum memory that defaults may add to an object, in bytes.
@@ -20,28 +19,22 @@ const MEMBER: u64 = 112;
 const VALUE: u64 = 32;
 
 /// The memory that each default adds, including nested defaults, by its index among the defaults.
-#[derive(Debug)]
-pub(super) struct Weights(Box<[u64]>);
-
-impl Weights {
-    pub(super) fn new(schema: &StructuralSchema) -> Weights {
-        let known: Vec<OnceCell<u64>> = schema.defaults.iter().map(|_| OnceCell::new()).collect();
-        let weigher = Weigher { schema, known: &known };
-        for node in schema.nodes.iter().filter(|node| node.default > 0) {
-            weigher.default(node);
-        }
-        Weights(known.into_iter().map(|known| known.into_inner().unwrap_or(0)).collect())
+fn weights(schema: &Arena) -> Box<[u64]> {
+    let known: Vec<OnceCell<u64>> = schema.defaults.iter().map(|_| OnceCell::new()).collect();
+    let weigher = Weigher { schema, known: &known };
+    for node in schema.nodes.iter().filter(|node| node.default > 0) {
+        weigher.default(node);
     }
+    known.into_iter().map(|known| known.into_inner().unwrap_or(0)).collect()
 }
 
 /// The error for an object to which defaults would add too much; `None` for all others.
-pub(super) fn excess(schema: &StructuralSchema, object: &Value) -> Option<FieldError> {
+pub(super) fn excess(schema: &Arena, object: &Value) -> Option<FieldError> {
     if !schema.root_node().flags.has(Flags::BELOW_DEFAULTS) {
         return None;
     }
-    let weights = schema.default_weights.get_or_init(|| Weights::new(schema));
-    let known =
-        |node: &Node| (node.default as usize).checked_sub(1).and_then(|at| weights.0.get(at).copied());
+    let weights = schema.default_weights.get_or_init(|| weights(schema));
+    let known = |node: &Node| (node.default as usize).checked_sub(1).and_then(|at| weights.get(at).copied());
     let added = added(schema, schema.root_node(), object, &known);
     let detail = "the defaults of the schema would add too much to the object";
     (added > MAX_ADDED).then(|| FieldError::forbidden(&FieldPath::default(), detail))
@@ -49,7 +42,7 @@ pub(super) fn excess(schema: &StructuralSchema, object: &Value) -> Option<FieldE
 
 /// Computes the weight of each default of a schema once. The nodes form no cycles, so the recursion ends.
 struct Weigher<'s, 'k> {
-    schema: &'s StructuralSchema,
+    schema: &'s Arena,
     known: &'k [OnceCell<u64>],
 }
 
@@ -65,16 +58,11 @@ impl Weigher<'_, '_> {
 }
 
 /// The memory that [`super::defaults::set_defaults`] would add to a value.
-fn added(
-    schema: &StructuralSchema,
-    node: &Node,
-    value: &Value,
-    of_default: &dyn Fn(&Node) -> Option<u64>,
-) -> u64 {
+fn added(schema: &Arena, node: &Node, value: &Value, of_default: &dyn Fn(&Node) -> Option<u64>) -> u64 {
     if !node.flags.has(Flags::BELOW_DEFAULTS) {
         return 0;
     }
-    let replaced = |node: &Node, value: &Value| match is_forbidden_null(value, node) {
+    let replaced = |node: &Node, value: &Value| match node.forbids(value) {
         true => of_default(node),
         false => None,
     };

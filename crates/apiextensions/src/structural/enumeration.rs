@@ -5,9 +5,8 @@ use std::sync::OnceLock;
 
 use pintle_machinery::Value;
 
-use super::StructuralSchema;
-use super::node::Run;
-use super::values::number::{code_point, converts_to, truncate};
+use super::number::{code_point, converts_to, truncate};
+use super::run::Run;
 
 /// The maximum number of values that are compared one by one.
 const LOOKED_THROUGH: usize = 32;
@@ -35,9 +34,8 @@ impl Enumeration {
         Enumeration { values, index: OnceLock::new() }
     }
 
-    /// Whether a value is in the enum, after conversion to its type.
-    pub(super) fn allows(&self, schema: &StructuralSchema, value: &Value) -> bool {
-        let values = self.values.of(&schema.values);
+    /// Whether a value is among the allowed values, after conversion to its type.
+    pub(super) fn allows(&self, values: &[Value], value: &Value) -> bool {
         match values.len() <= LOOKED_THROUGH {
             true => values.iter().any(|allowed| converts_to(value, allowed)),
             false => self.index.get_or_init(|| Box::new(Index::new(values))).allows(value),

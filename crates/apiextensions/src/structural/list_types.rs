@@ -7,13 +7,13 @@ use pintle_machinery::codec::json;
 use pintle_machinery::error_list::is_enough;
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Map, Value};
 
-use super::StructuralSchema;
+use super::arena::Arena;
 use super::effort::Effort;
 use super::node::{Flags, ListType, Node};
 use super::path::Path;
 
 /// Reports each duplicate item once.
-pub(super) fn validate(schema: &StructuralSchema, object: &Value) -> ErrorList {
+pub(super) fn validate(schema: &Arena, object: &Value) -> ErrorList {
     let mut walk = Walk { schema, effort: Effort::new(), errors: ErrorList::new() };
     walk.value(schema.root_node(), object, &Path::ROOT);
     walk.errors.extend(walk.effort.error(&FieldPath::default()));
@@ -21,7 +21,7 @@ pub(super) fn validate(schema: &StructuralSchema, object: &Value) -> ErrorList {
 }
 
 struct Walk<'s> {
-    schema: &'s StructuralSchema,
+    schema: &'s Arena,
     effort: Effort,
     errors: ErrorList,
 }

@@ -3,10 +3,13 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use pintle_machinery::Value;
+
 use super::enumeration::Enumeration;
 use super::pattern::Pattern;
+use super::run::{Name, Run};
 
-/// Index of a node in its [`super::StructuralSchema`].
+/// Index of a node in its [`super::arena::Arena`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct NodeId(NonZeroU32);
 
@@ -19,27 +22,6 @@ impl NodeId {
 
     pub(super) fn index(self) -> usize {
         self.0.get() as usize - 1
-    }
-}
-
-/// A slice of the schema's text.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Name {
-    pub(super) start: u32,
-    pub(super) len: u32,
-}
-
-/// A run of entries in one of the schema's side tables.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Run {
-    pub(super) start: u32,
-    pub(super) len: u32,
-}
-
-impl Run {
-    pub(super) fn of<T>(self, table: &[T]) -> &[T] {
-        let start = self.start as usize;
-        table.get(start..start + self.len as usize).unwrap_or_default()
     }
 }
 
@@ -179,6 +161,13 @@ pub(crate) struct Node {
     pub(super) list_map_keys: Run,
     /// Range in the rules of `x-kubernetes-validations`.
     pub(super) rules: Run,
+}
+
+impl Node {
+    /// Whether the value is a null that the node does not allow.
+    pub(super) fn forbids(&self, value: &Value) -> bool {
+        value.is_null() && !self.flags.has(Flags::NULLABLE)
+    }
 }
 
 /// A named property.

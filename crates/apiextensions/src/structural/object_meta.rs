@@ -10,10 +10,12 @@ use pintle_machinery::{ErrorList, FieldError, FieldPath, GroupVersion, Map, Valu
 use pintle_schema::{Schema, SchemaRef};
 use serde_json::json;
 
-use super::StructuralSchema;
+use super::arena::Arena;
 use super::node::{Flags, Node};
 use super::path::Path;
-use super::prune::MAX_UNKNOWN;
+
+/// The maximum number of unknown fields that are reported.
+pub(super) const MAX_UNKNOWN: usize = 1000;
 
 /// The treatment of embedded metadata with values of wrong types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +36,7 @@ pub(super) fn schema() -> SchemaRef<'static> {
 
 /// Coerces the metadata of all embedded resources, and returns the paths of fields that `ObjectMeta` does not have.
 pub(super) fn coerce(
-    schema: &StructuralSchema,
+    schema: &Arena,
     object: &mut Value,
     invalid: InvalidMetadata,
 ) -> Result<Vec<String>, FieldError> {
@@ -43,7 +45,7 @@ pub(super) fn coerce(
 
 /// As [`coerce`], for a value of a given node.
 pub(super) fn coerce_below(
-    schema: &StructuralSchema,
+    schema: &Arena,
     node: &Node,
     value: &mut Value,
     invalid: InvalidMetadata,
@@ -56,7 +58,7 @@ pub(super) fn coerce_below(
 
 /// Coerces the metadata of all resources in a value, including the value itself if it is one.
 pub(super) fn coerce_resources(
-    schema: &StructuralSchema,
+    schema: &Arena,
     node: &Node,
     value: &mut Value,
     is_resource: bool,
@@ -69,12 +71,7 @@ pub(super) fn coerce_resources(
 }
 
 /// Validates type and metadata of all resources in a value, including the value itself if it is one.
-pub(super) fn validate_resources(
-    schema: &StructuralSchema,
-    node: &Node,
-    value: &Value,
-    is_resource: bool,
-) -> ErrorList {
+pub(super) fn validate_resources(schema: &Arena, node: &Node, value: &Value, is_resource: bool) -> ErrorList {
     let mut errors = ErrorList::new();
     if let (true, false, Value::Object(members)) =
         (is_resource, node.flags.has(Flags::EMBEDDED_RESOURCE), value)
@@ -98,7 +95,7 @@ pub(super) fn coerce_metadata(metadata: &mut Value) {
 }
 
 struct Coercer<'s> {
-    schema: &'s StructuralSchema,
+    schema: &'s Arena,
     invalid: InvalidMetadata,
     unknown: Vec<String>,
 }
@@ -202,19 +199,13 @@ fn salvage(metadata: &Value) -> Option<(Value, Vec<StrictProblem>)> {
 }
 
 /// Validates type and metadata of all embedded resources, but not of the object itself.
-pub(super) fn validate(schema: &StructuralSchema, object: &Value) -> ErrorList {
+pub(super) fn validate(schema: &Arena, object: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     validate_value(schema, schema.root_node(), object, &Path::ROOT, &mut errors);
     errors
 }
 
-fn validate_value(
-    schema: &StructuralSchema,
-    node: &Node,
-    value: &Value,
-    path: &Path<'_>,
-    errors: &mut ErrorList,
-) {
+fn validate_value(schema: &Arena, node: &Node, value: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     if !node.flags.has(Flags::BELOW_EMBEDDED) {
         return;
     }
@@ -298,6 +289,11 @@ fn validate_metadata(metadata: &Value, path: &FieldPath, errors: &mut ErrorList)
             ));
         }
     }
+}
+
+/// The fields that every object has, and every embedded resource.
+pub(super) fn is_meta_field(name: &str) -> bool {
+    matches!(name, "apiVersion" | "kind" | "metadata")
 }
 
 #[cfg(test)]

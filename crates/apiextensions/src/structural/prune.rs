@@ -3,11 +3,12 @@
 
 use pintle_machinery::{Map, Value};
 
+use super::arena::Arena;
 use super::node::{Additional, Flags, Node, NodeId};
+use super::object_meta::{self, InvalidMetadata, MAX_UNKNOWN, is_meta_field};
 use super::path::Path;
-use super::{InvalidMetadata, StructuralSchema, is_meta_field, object_meta};
 
-pub(super) fn prune(schema: &StructuralSchema, object: &mut Value) -> Vec<String> {
+pub(super) fn prune(schema: &Arena, object: &mut Value) -> Vec<String> {
     let mut pruner = Pruner::new(schema);
     let root = schema.root_node();
     pruner.value(object, Some(root), true, &Path::ROOT);
@@ -17,13 +18,13 @@ pub(super) fn prune(schema: &StructuralSchema, object: &mut Value) -> Vec<String
 
 /// Removes the unknown fields of a value of a given node; `is_resource` marks a value with apiVersion, kind and
 /// metadata.
-pub(super) fn prune_value(schema: &StructuralSchema, node: &Node, value: &mut Value, is_resource: bool) {
+pub(super) fn prune_value(schema: &Arena, node: &Node, value: &mut Value, is_resource: bool) {
     let mut pruner = Pruner::new(schema);
     pruner.value(value, Some(node), is_resource, &Path::ROOT);
 }
 
 /// Coerces every default as a value in an object would be, so that applying it needs no further check.
-pub(super) fn prune_defaults(schema: &mut StructuralSchema) {
+pub(super) fn prune_defaults(schema: &mut Arena) {
     if !schema.root_node().flags.has(Flags::BELOW_DEFAULTS) {
         return;
     }
@@ -60,19 +61,17 @@ pub(super) fn prune_defaults(schema: &mut StructuralSchema) {
 }
 
 struct Pruner<'s> {
-    schema: &'s StructuralSchema,
+    schema: &'s Arena,
     unknown: Vec<String>,
     /// The size of the paths.
     unknown_bytes: usize,
 }
 
-/// The maximum number of unknown fields that are reported.
-pub(super) const MAX_UNKNOWN: usize = 1000;
 /// The maximum size of their paths together, in bytes.
 const MAX_UNKNOWN_BYTES: usize = 256 * 1024;
 
 impl<'s> Pruner<'s> {
-    fn new(schema: &'s StructuralSchema) -> Pruner<'s> {
+    fn new(schema: &'s Arena) -> Pruner<'s> {
         Pruner { schema, unknown: Vec::new(), unknown_bytes: 0 }
     }
 

@@ -8,13 +8,13 @@ use std::sync::{Arc, OnceLock};
 
 use pintle_machinery::{Map, Value, ValueExt};
 
+use super::arena::Arena;
 use super::enumeration::Enumeration;
 use super::formats;
-use super::node::{
-    Additional, Constraint, Flags, JsonType, ListType, Name, Node, NodeId, Property, Rule, Run,
-};
+use super::node::{Additional, Constraint, Flags, JsonType, ListType, Node, NodeId, Property, Rule};
 use super::pattern::Pattern;
-use super::{StructuralSchema, prune};
+use super::prune;
+use super::run::{Name, Run};
 
 /// The maximum nesting depth of schemas.
 pub(crate) const MAX_DEPTH: usize = 256;
@@ -24,10 +24,10 @@ pub(crate) const MAX_DEPTH: usize = 256;
 const UNSUPPORTED: [&str; 7] =
     ["id", "$schema", "$ref", "patternProperties", "dependencies", "additionalItems", "definitions"];
 
-pub(super) fn read(tree: &Value) -> Result<StructuralSchema, String> {
+pub(super) fn read(tree: &Value) -> Result<Arena, String> {
     let mut reader = Reader::default();
     let root = reader.node(tree, Place::Structure, 0)?;
-    let mut schema = StructuralSchema {
+    let mut schema = Arena {
         text: reader.text.into_boxed_str(),
         nodes: reader.nodes.into_boxed_slice(),
         properties: reader.properties.into_boxed_slice(),
@@ -38,8 +38,6 @@ pub(super) fn read(tree: &Value) -> Result<StructuralSchema, String> {
         alternatives: reader.alternatives.into_boxed_slice(),
         rules: reader.rules.into_boxed_slice(),
         root,
-        schema: OnceLock::new(),
-        compiled_rules: OnceLock::new(),
         default_weights: OnceLock::new(),
     };
     prune::prune_defaults(&mut schema);

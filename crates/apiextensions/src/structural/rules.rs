@@ -9,6 +9,7 @@
 
 mod compile;
 mod compile_effort;
+mod compiled_rule;
 mod decl_type;
 mod field_path;
 mod tree;
@@ -19,19 +20,16 @@ use std::collections::HashMap;
 use pintle_cel::{Activation, EvaluationError, Program, Value as CelValue, WorkLimit};
 use pintle_machinery::{ErrorList, ErrorType, FieldError, FieldPath, Map, Value};
 
-pub use compile::{CompiledRule, RuleError, RuleScope};
+pub use compile::RuleScope;
 pub use compile_effort::CompileEffort;
+pub use compiled_rule::{CompiledRule, RuleError};
 
-use super::StructuralSchema;
+use super::arena::Arena;
 use super::correlated::Correlated;
 use super::node::{JsonType, ListType, Node, Rule};
 use super::path::Path;
-use compile::PER_CALL_LIMIT;
+use compile::{OLD_SELF, PER_CALL_LIMIT, SELF};
 use tree::RuleNode;
-
-/// The variables of rules.
-const SELF: &str = "self";
-const OLD_SELF: &str = "oldSelf";
 
 /// The cost budget of all rules of an object.
 pub(super) const BUDGET: u64 = 10_000_000;
@@ -64,14 +62,14 @@ pub struct RuleFindings {
 pub(super) struct CompiledRules(Option<Box<RuleNode>>);
 
 impl CompiledRules {
-    pub(super) fn new(schema: &StructuralSchema, effort: &CompileEffort) -> CompiledRules {
+    pub(super) fn new(schema: &Arena, effort: &CompileEffort) -> CompiledRules {
         CompiledRules(RuleNode::build(schema, effort).map(Box::new))
     }
 
     /// Runs the rules. `preceding` holds the object's other errors: rules do not run on objects with an invalid shape.
     pub(super) fn validate(
         &self,
-        schema: &StructuralSchema,
+        schema: &Arena,
         object: &Value,
         old: Option<&Value>,
         preceding: &ErrorList,
@@ -92,12 +90,7 @@ impl CompiledRules {
     }
 
     /// Runs the rules on a value of a definition, such as a default, within the remaining budget.
-    pub(super) fn validate_within(
-        &self,
-        schema: &StructuralSchema,
-        value: &Value,
-        budget: &mut u64,
-    ) -> ErrorList {
+    pub(super) fn validate_within(&self, schema: &Arena, value: &Value, budget: &mut u64) -> ErrorList {
         let Some(root) = &self.0 else { return ErrorList::new() };
         let nothing = Ratcheting { current: None, parent: None };
         let mut run = Run::new(schema, *budget);
@@ -153,7 +146,7 @@ impl<'a, 'o> Ratcheting<'a, 'o> {
 }
 
 struct Run<'s> {
-    schema: &'s StructuralSchema,
+    schema: &'s Arena,
     budget: u64,
     work: WorkLimit,
     findings: RuleFindings,
@@ -162,7 +155,7 @@ struct Run<'s> {
 }
 
 impl<'s> Run<'s> {
-    fn new(schema: &'s StructuralSchema, budget: u64) -> Run<'s> {
+    fn new(schema: &'s Arena, budget: u64) -> Run<'s> {
         let (work, findings) = (WorkLimit::new(WORK_LIMIT), RuleFindings::default());
         Run { schema, budget, work, findings, error_bytes: 0, warning_bytes: 0 }
     }
@@ -432,7 +425,7 @@ struct KeyedItems<'s, 'v> {
 }
 
 impl<'s, 'v> KeyedItems<'s, 'v> {
-    fn new(schema: &'s StructuralSchema, node: &Node, old: &'v [Value]) -> KeyedItems<'s, 'v> {
+    fn new(schema: &'s Arena, node: &Node, old: &'v [Value]) -> KeyedItems<'s, 'v> {
         let is_map = node.list_type == ListType::Map && node.ty == Some(JsonType::Array);
         let keys = match is_map && !old.is_empty() {
             true => schema.strs(node.list_map_keys).collect(),

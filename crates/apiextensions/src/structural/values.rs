@@ -12,26 +12,30 @@
 //! (<https://github.com/kubernetes/enhancements/tree/master/keps/sig-api-machinery/4008-crd-ratcheting>). Parts are
 //! properties, list items with keys and map values; alternatives are validated as a whole.
 
-pub(super) mod number;
+mod number;
 mod problem;
+mod sink;
 
 use std::cell::Cell;
 use std::collections::HashSet;
 
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Map, Value};
 
-use super::StructuralSchema;
+use super::arena::Arena;
 use super::correlated::Correlated;
 use super::effort::Effort;
 use super::formats::StringFormat;
-use super::node::{Additional, Constraint, Flags, JsonType, Node, Run};
+use super::node::{Additional, Constraint, Flags, JsonType, Node};
+use super::number::is_integral;
 use super::path::Path;
+use super::run::Run;
 
 use problem::Problem;
+use sink::{Quick, Sink, Thorough};
 
 /// Validates a value; `prefix` is its position in the object, which messages leave out.
 pub(super) fn validate(
-    schema: &StructuralSchema,
+    schema: &Arena,
     node: &Node,
     value: &Value,
     old: Option<&Correlated<'_>>,
@@ -41,12 +45,7 @@ pub(super) fn validate(
 }
 
 /// Validates a default in a definition, for which `x-kubernetes-int-or-string` does not count as a type.
-pub(super) fn validate_default(
-    schema: &StructuralSchema,
-    node: &Node,
-    value: &Value,
-    prefix: &FieldPath,
-) -> ErrorList {
+pub(super) fn validate_default(schema: &Arena, node: &Node, value: &Value, prefix: &FieldPath) -> ErrorList {
     collect(schema, false, node, value, None, prefix)
 }
 
@@ -54,7 +53,7 @@ pub(super) fn validate_default(
 const MAX_PROBLEM_BYTES: usize = 4 << 20;
 
 fn collect(
-    schema: &StructuralSchema,
+    schema: &Arena,
     knows_int_or_string: bool,
     node: &Node,
     value: &Value,
@@ -86,82 +85,8 @@ fn collect(
     errors
 }
 
-/// The receiver of a walk's problems.
-trait Sink {
-    /// A receiver for an alternative, whose problems may be dropped.
-    fn fork(&self) -> Self;
-    fn problem(&mut self, problem: impl FnOnce() -> Problem);
-    fn failed(&self) -> bool;
-    /// Adds another receiver's problems.
-    fn merge(&mut self, other: Self);
-    /// Whether further problems are irrelevant.
-    fn is_done(&self) -> bool;
-}
-
-/// Records only whether there is a problem.
-#[derive(Default)]
-struct Quick(bool);
-
-impl Sink for Quick {
-    fn fork(&self) -> Quick {
-        Quick::default()
-    }
-
-    fn problem(&mut self, _: impl FnOnce() -> Problem) {
-        self.0 = true;
-    }
-
-    fn failed(&self) -> bool {
-        self.0
-    }
-
-    fn merge(&mut self, other: Self) {
-        self.0 |= other.0;
-    }
-
-    fn is_done(&self) -> bool {
-        self.0
-    }
-}
-
-/// Collects all problems up to the maximum size.
-struct Thorough<'r> {
-    problems: Vec<Problem>,
-    failed: bool,
-    /// The remaining size for all problems of the object, including those of alternatives.
-    room: &'r Cell<usize>,
-}
-
-impl Sink for Thorough<'_> {
-    fn fork(&self) -> Self {
-        Thorough { problems: Vec::new(), failed: false, room: self.room }
-    }
-
-    fn problem(&mut self, problem: impl FnOnce() -> Problem) {
-        self.failed = true;
-        if !self.is_done() {
-            let problem = problem();
-            self.room.set(self.room.get().saturating_sub(problem.size()));
-            self.problems.push(problem);
-        }
-    }
-
-    fn failed(&self) -> bool {
-        self.failed
-    }
-
-    fn merge(&mut self, mut other: Self) {
-        self.failed |= other.failed;
-        self.problems.append(&mut other.problems);
-    }
-
-    fn is_done(&self) -> bool {
-        self.room.get() == 0
-    }
-}
-
 struct Walk<'s> {
-    schema: &'s StructuralSchema,
+    schema: &'s Arena,
     knows_int_or_string: bool,
     effort: Effort,
 }
@@ -270,7 +195,7 @@ impl<'s> Walk<'s> {
             Value::Null => false,
             Value::Bool(_) => self.has_type(node, JsonType::Boolean),
             Value::Number(value) if value.is_f64() => {
-                number || (integer && value.as_f64().is_some_and(number::is_integral))
+                number || (integer && value.as_f64().is_some_and(is_integral))
             }
             Value::Number(_) => integer || number,
             Value::String(_) => self.has_type(node, JsonType::String),
@@ -480,8 +405,9 @@ impl<'s> Walk<'s> {
             _ => None,
         });
         let Some(allowed) = allowed else { return };
-        if !allowed.allows(self.schema, value) {
-            sink.problem(|| Problem::not_in_enum(path, value, allowed.values.of(&self.schema.values)));
+        let values = allowed.values.of(&self.schema.values);
+        if !allowed.allows(values, value) {
+            sink.problem(|| Problem::not_in_enum(path, value, values));
         }
     }
 

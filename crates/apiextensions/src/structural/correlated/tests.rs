@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
-use crate::structural::{Correlated, StructuralSchema};
+use super::Correlated;
+use crate::structural::StructuralSchema;
 
 fn schema() -> StructuralSchema {
     StructuralSchema::new(&json!({"type": "object", "properties": {
@@ -15,7 +16,7 @@ fn schema() -> StructuralSchema {
 #[track_caller]
 fn check(new: Value, old: Value, unchanged: bool) {
     let schema = schema();
-    let correlated = Correlated::new(&schema, schema.root_node(), &new, &old);
+    let correlated = Correlated::new(&schema.arena, schema.arena.root_node(), &new, &old);
     assert_eq!(correlated.is_unchanged(), unchanged, "{new} {old}");
 }
 
@@ -33,7 +34,7 @@ fn places_belong_together_by_name_and_by_key() {
     let schema = schema();
     let (new, old) =
         (json!({"keyed": [{"a": "2"}, {"a": "9"}]}), json!({"keyed": [{"a": "1"}, {"a": "2", "b": 5}]}));
-    let root = Correlated::new(&schema, schema.root_node(), &new, &old);
+    let root = Correlated::new(&schema.arena, schema.arena.root_node(), &new, &old);
     let list = root.key("keyed").unwrap();
     assert_eq!(list.index(0).unwrap().old, &json!({"a": "2", "b": 5}));
     assert!(list.index(1).is_none() && list.index(2).is_none() && root.key("atomic").is_none());

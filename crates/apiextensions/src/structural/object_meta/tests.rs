@@ -72,7 +72,7 @@ fn embedded_resources_are_validated() {
         ),
     ];
     for (resource, expected) in rows {
-        let errors = object_meta::validate(&schema(), &json!({"one": resource}));
+        let errors = object_meta::validate(&schema().arena, &json!({"one": resource}));
         let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
         assert_eq!(errors, expected);
     }

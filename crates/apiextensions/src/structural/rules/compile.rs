@@ -10,59 +10,30 @@ use pintle_cel::estimate::{Estimate, SizeEstimator, estimate_cost};
 use pintle_cel::{CompileErrors, Environment, Program, Stage, types::Type};
 
 use super::compile_effort::CompileEffort;
+use super::compiled_rule::{CompiledRule, RuleError};
 use super::decl_type::{DeclType, Fields};
-use super::{OLD_SELF, SELF, field_path};
-use crate::structural::StructuralSchema;
+use super::field_path;
+use crate::structural::arena::Arena;
 use crate::structural::node::{Flags, Node, Rule};
+
+/// The variables of rules.
+pub(super) const SELF: &str = "self";
+pub(super) const OLD_SELF: &str = "oldSelf";
 
 /// The maximum cost of each run of a rule (<https://kubernetes.io/docs/reference/using-api/cel/#resource-constraints>).
 pub(super) const PER_CALL_LIMIT: u64 = 1_000_000;
 
-/// A compiled rule.
-#[derive(Debug, Default)]
-pub struct CompiledRule {
-    /// The compile error of the rule.
-    pub error: Option<RuleError>,
-    /// The program of the rule; `None` when the rule is empty or invalid.
-    pub program: Option<Program>,
-    /// Whether the rule is a transition rule: it uses `oldSelf`.
-    pub uses_old_self: bool,
-    /// The maximum cost of one run, by estimate.
-    pub max_cost: u64,
-    /// The maximum number of runs for one object, where the schema has no bound.
-    pub max_cardinality: u64,
-    /// The compile error of the message expression.
-    pub message_expression_error: Option<RuleError>,
-    /// The program of the message expression.
-    pub message_expression: Option<Program>,
-    /// The maximum cost of one message, by estimate.
-    pub message_expression_max_cost: u64,
-    /// The rule's `fieldPath`, normalized to be appended to the path of its position; empty for none.
-    pub field_path: String,
-}
-
-/// A compile error: the detail of an invalid value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RuleError(String);
-
-impl RuleError {
-    /// The message for clients.
-    pub fn detail(&self) -> &str {
-        &self.0
-    }
-}
-
 /// A position in a schema with the type of its values.
 #[derive(Clone, Debug)]
 pub struct RuleScope<'s> {
-    schema: &'s StructuralSchema,
+    schema: &'s Arena,
     node: &'s Node,
     decl_type: Option<Arc<DeclType>>,
 }
 
 impl<'s> RuleScope<'s> {
     /// The scope of whole objects.
-    pub fn root(schema: &'s StructuralSchema) -> RuleScope<'s> {
+    pub(crate) fn root(schema: &'s Arena) -> RuleScope<'s> {
         let node = schema.root_node();
         RuleScope { schema, node, decl_type: DeclType::of(schema, node, true).map(Arc::new) }
     }
@@ -122,11 +93,7 @@ impl<'s> RuleScope<'s> {
         Some(rules.iter().map(compile).collect())
     }
 
-    pub(super) fn new(
-        schema: &'s StructuralSchema,
-        node: &'s Node,
-        decl_type: Option<Arc<DeclType>>,
-    ) -> RuleScope<'s> {
+    pub(super) fn new(schema: &'s Arena, node: &'s Node, decl_type: Option<Arc<DeclType>>) -> RuleScope<'s> {
         RuleScope { schema, node, decl_type }
     }
 }

@@ -1,6 +1,6 @@
 //! Bounds the work of compiling a definition.
 
-use super::compile::CompiledRule;
+use super::compiled_rule::CompiledRule;
 use crate::structural::Rule;
 use pintle_cel::pattern;
 use std::cell::Cell;

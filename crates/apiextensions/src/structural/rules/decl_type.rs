@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use pintle_cel::types::{Type, TypeProvider};
 
+use crate::structural::arena::Arena;
 use crate::structural::node::{Constraint, Flags, JsonType, Node};
-use crate::structural::{StructuralSchema, is_meta_field};
+use crate::structural::object_meta::is_meta_field;
 
 /// The size of the largest request, in bytes.
 const MAX_REQUEST_SIZE: i64 = 3 * 1024 * 1024;
@@ -55,7 +56,7 @@ enum Shape {
 
 impl DeclType {
     /// The type of a node's values; `None` where expressions have no access. `resource` marks objects with metadata.
-    pub(crate) fn of(schema: &StructuralSchema, node: &Node, resource: bool) -> Option<DeclType> {
+    pub(crate) fn of(schema: &Arena, node: &Node, resource: bool) -> Option<DeclType> {
         if node.flags.has(Flags::INT_OR_STRING) {
             let max = max_length(schema, node).map_or(MAX_REQUEST_SIZE - 2, |max| max.saturating_mul(4));
             return Some(DeclType { shape: Shape::Dyn, max_elements: max, min_size: 1 });
@@ -90,7 +91,7 @@ impl DeclType {
         }
     }
 
-    fn of_value(schema: &StructuralSchema, node: &Node) -> Option<DeclType> {
+    fn of_value(schema: &Arena, node: &Node) -> Option<DeclType> {
         DeclType::of(schema, node, node.flags.has(Flags::EMBEDDED_RESOURCE))
     }
 
@@ -98,7 +99,7 @@ impl DeclType {
         DeclType { shape, max_elements: 0, min_size }
     }
 
-    fn string(schema: &StructuralSchema, node: &Node) -> DeclType {
+    fn string(schema: &Arena, node: &Node) -> DeclType {
         let max = max_length(schema, node);
         let format = schema.constraints(node).iter().find_map(|constraint| match constraint {
             Constraint::Format(name) => Some(schema.str(*name)),
@@ -126,7 +127,7 @@ impl DeclType {
     }
 
     /// The type of an object. The minimum size covers required fields without default.
-    fn object(schema: &StructuralSchema, node: &Node, resource: bool) -> DeclType {
+    fn object(schema: &Arena, node: &Node, resource: bool) -> DeclType {
         let required: HashSet<&str> =
             schema.required(node).into_iter().flatten().map(|&name| schema.str(name)).collect();
         let is_required = |name: &str| required.contains(name);
@@ -226,7 +227,7 @@ impl DeclType {
     }
 }
 
-fn max_length(schema: &StructuralSchema, node: &Node) -> Option<i64> {
+fn max_length(schema: &Arena, node: &Node) -> Option<i64> {
     schema.constraints(node).iter().find_map(|constraint| match constraint {
         Constraint::MaxLength(max) => Some((*max).max(0)),
         _ => None,
@@ -234,7 +235,7 @@ fn max_length(schema: &StructuralSchema, node: &Node) -> Option<i64> {
 }
 
 /// Whether a resource's schema declares the type and metadata fields itself; its declarations then take precedence.
-pub(super) fn declares_meta(schema: &StructuralSchema, node: &Node) -> bool {
+pub(super) fn declares_meta(schema: &Arena, node: &Node) -> bool {
     let is = |node: Option<&Node>, ty| node.is_some_and(|node| node.ty == Some(ty));
     let metadata = schema.property(node, "metadata");
     let of_metadata = |name| metadata.and_then(|metadata| schema.property(metadata, name));

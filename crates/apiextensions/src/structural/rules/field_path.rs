@@ -2,11 +2,11 @@
 //! (<https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#field-path>).
 
 use crate::definition::valid_path::{Tokens, unescape};
-use crate::structural::StructuralSchema;
+use crate::structural::arena::Arena;
 use crate::structural::node::{Additional, Node};
 
 /// The path to append to that of the rule's position; `None` when the schema does not contain it.
-pub(super) fn normalize(schema: &StructuralSchema, node: &Node, path: &str) -> Option<String> {
+pub(super) fn normalize(schema: &Arena, node: &Node, path: &str) -> Option<String> {
     let mut text = String::new();
     let mut place = Some(node);
     let mut tokens = Tokens::new(path);

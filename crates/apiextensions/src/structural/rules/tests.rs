@@ -1,7 +1,6 @@
 use pintle_machinery::{ErrorList, FieldError, FieldPath};
 use serde_json::{Value, json};
 
-use super::RuleScope;
 use crate::structural::StructuralSchema;
 
 fn object(value: Value) -> Value {
@@ -240,7 +239,7 @@ fn costs_are_estimated_from_limits() {
     for (schema, rule, max_cost, max_cardinality) in rows {
         let root = json!({"type": "object", "properties": {"v": schema}});
         let root = StructuralSchema::new(&root).unwrap();
-        let scope = RuleScope::root(&root).property("v").unwrap();
+        let scope = root.rule_scope().property("v").unwrap();
         let rule = super::Rule { rule: rule.into(), ..super::Rule::default() };
         let compiled = scope.compile(&[rule], &super::CompileEffort::new()).unwrap().remove(0);
         assert_eq!(compiled.error, None);
@@ -260,8 +259,7 @@ fn what_a_call_makes_may_be_of_any_size() {
     for (message, max_cost) in rows {
         let rule =
             super::Rule { rule: "true".into(), message_expression: message.into(), ..super::Rule::default() };
-        let compiled =
-            RuleScope::root(&root).compile(&[rule], &super::CompileEffort::new()).unwrap().remove(0);
+        let compiled = root.rule_scope().compile(&[rule], &super::CompileEffort::new()).unwrap().remove(0);
         assert_eq!(compiled.message_expression_max_cost, max_cost, "{message}");
     }
 }

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use super::compile::{CompiledRule, RuleScope};
+use super::compile::RuleScope;
 use super::compile_effort::CompileEffort;
+use super::compiled_rule::CompiledRule;
 use super::decl_type::DeclType;
 use super::view::View;
-use crate::structural::StructuralSchema;
+use crate::structural::arena::Arena;
 use crate::structural::node::{Additional, Constraint, Flags, Node, NodeId, Rule};
 
 /// A node with rules, or with such nodes below it.
@@ -27,7 +28,7 @@ pub(super) struct RuleNode {
 
 impl RuleNode {
     /// Compiles all rules of a schema. `None` when there are none; rules only inside `allOf` do not count.
-    pub(super) fn build(schema: &StructuralSchema, effort: &CompileEffort) -> Option<RuleNode> {
+    pub(super) fn build(schema: &Arena, effort: &CompileEffort) -> Option<RuleNode> {
         let root = schema.root_node();
         if !root.flags.has(Flags::BELOW_RULES) {
             return None;
@@ -39,7 +40,7 @@ impl RuleNode {
 }
 
 struct Builder<'s> {
-    schema: &'s StructuralSchema,
+    schema: &'s Arena,
     effort: &'s CompileEffort,
 }
 

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use pintle_cel::{ListType as CelListType, Schema, SchemaKind};
 
 use super::decl_type::declares_meta;
+use crate::structural::arena::Arena;
 use crate::structural::node::{Constraint, Flags, JsonType, ListType, Node};
-use crate::structural::{StructuralSchema, is_meta_field};
+use crate::structural::object_meta::is_meta_field;
 
 /// The view of a schema and its descendants.
 #[derive(Debug)]
@@ -28,7 +29,7 @@ enum List {
 }
 
 impl View {
-    pub(super) fn of(schema: &StructuralSchema, node: &Node, resource: bool) -> View {
+    pub(super) fn of(schema: &Arena, node: &Node, resource: bool) -> View {
         let kind = kind(schema, node, resource);
         let list = match node.list_type {
             ListType::Atomic => List::Atomic,
@@ -79,7 +80,7 @@ impl View {
     }
 }
 
-fn kind(schema: &StructuralSchema, node: &Node, resource: bool) -> SchemaKind {
+fn kind(schema: &Arena, node: &Node, resource: bool) -> SchemaKind {
     if node.flags.has(Flags::INT_OR_STRING) {
         return SchemaKind::IntOrString;
     }

@@ -4,6 +4,7 @@ use pintle_machinery::error_list::quote;
 use pintle_machinery::text::go_format;
 use pintle_machinery::{ErrorType, FieldError, FieldPath, Value};
 
+use crate::structural::number::to_json;
 use crate::structural::path::Path;
 
 /// An error without the position of its value in an object.
@@ -104,7 +105,7 @@ impl Problem {
             .iter()
             .map(|value| match value {
                 Value::String(text) => quote(text),
-                other => quote(&super::number::to_json(other)),
+                other => quote(&to_json(other)),
             })
             .collect();
         let kind = Kind::At {

@@ -10,6 +10,7 @@
 //! resources), [`StructuralSchema::set_defaults`], [`StructuralSchema::validate`],
 //! [`StructuralSchema::validate_rules`].
 
+mod arena;
 mod convert;
 mod correlated;
 mod default_checks;
@@ -20,12 +21,14 @@ mod enumeration;
 mod formats;
 mod list_types;
 mod node;
+mod number;
 mod object_meta;
 mod path;
 mod pattern;
 mod prune;
 mod read;
 pub mod rules;
+mod run;
 mod values;
 
 use std::sync::{Arc, OnceLock};
@@ -38,28 +41,16 @@ pub use node::{JsonType, ListType, Rule};
 pub use object_meta::InvalidMetadata;
 pub use pattern::Pattern;
 
+use arena::Arena;
 use correlated::Correlated;
-use defaults_weight::Weights;
-use node::{Additional, Constraint, Flags, Name, Node, NodeId, Property, Run};
-use rules::{CompileEffort, CompiledRules, RuleFindings};
+use rules::{CompileEffort, CompiledRules, RuleFindings, RuleScope};
 
 /// The schema of one version of a custom resource.
 #[derive(Debug)]
 pub struct StructuralSchema {
-    /// All names, as slices of one text.
-    text: Box<str>,
-    nodes: Box<[Node]>,
-    properties: Box<[Property]>,
-    constraints: Box<[Constraint]>,
-    names: Box<[Name]>,
-    values: Box<[Value]>,
-    defaults: Box<[Value]>,
-    alternatives: Box<[NodeId]>,
-    rules: Box<[Rule]>,
-    root: NodeId,
+    arena: Arena,
     schema: OnceLock<Arc<Schema>>,
     compiled_rules: OnceLock<CompiledRules>,
-    default_weights: OnceLock<Weights>,
 }
 
 impl StructuralSchema {
@@ -71,7 +62,8 @@ impl StructuralSchema {
     /// # Errors
     /// The message about the first such member, or about the depth.
     pub fn new(open_api_v3_schema: &Value) -> Result<StructuralSchema, String> {
-        read::read(open_api_v3_schema)
+        let arena = read::read(open_api_v3_schema)?;
+        Ok(StructuralSchema { arena, schema: OnceLock::new(), compiled_rules: OnceLock::new() })
     }
 
     /// The schema in the form of built-in kinds, for codecs, patches, apply and OpenAPI. Built on first use, then
@@ -79,13 +71,13 @@ impl StructuralSchema {
     ///
     /// The root and embedded resources always have `apiVersion`, `kind` and the built-in `metadata`.
     pub fn schema(&self) -> Arc<Schema> {
-        self.schema.get_or_init(|| Arc::new(convert::convert(self))).clone()
+        self.schema.get_or_init(|| Arc::new(convert::convert(&self.arena))).clone()
     }
 
     /// Removes unknown fields and returns their paths, sorted, as field validation reports them. `apiVersion`, `kind`
     /// and `metadata` of the object and of embedded resources are kept unchanged.
     pub fn prune(&self, object: &mut Value) -> Vec<String> {
-        prune::prune(self, object)
+        prune::prune(&self.arena, object)
     }
 
     /// Coerces a decoded or converted object: [`StructuralSchema::prune`], then `null` is removed where it is neither
@@ -98,15 +90,15 @@ impl StructuralSchema {
     /// When embedded metadata does not decode and `invalid` is [`InvalidMetadata::Refuse`].
     pub fn coerce(&self, object: &mut Value, invalid: InvalidMetadata) -> Result<Vec<String>, FieldError> {
         let mut unknown = self.prune(object);
-        defaults::drop_nulls(self, object);
-        unknown.extend(object_meta::coerce(self, object, invalid)?);
+        defaults::drop_nulls(&self.arena, object);
+        unknown.extend(object_meta::coerce(&self.arena, object, invalid)?);
         Ok(unknown)
     }
 
     /// Applies defaults to missing fields, recursively. A forbidden `null` counts as missing. Applies none when all
     /// defaults together would take too much memory: such an object is invalid.
     pub fn set_defaults(&self, object: &mut Value) {
-        defaults::set_defaults(self, object);
+        defaults::set_defaults(&self.arena, object);
     }
 
     /// Validates an object: values, then embedded resources, then lists of type set and map. The resource's strategy
@@ -123,10 +115,10 @@ impl StructuralSchema {
 
     /// Validates types, limits, formats, patterns and other restrictions of values.
     pub fn validate_values(&self, object: &Value, old: Option<&Value>) -> ErrorList {
-        let root = self.root_node();
-        let old = old.map(|old| Correlated::new(self, root, object, old));
-        let mut errors = values::validate(self, root, object, old.as_ref(), &FieldPath::default());
-        errors.extend(defaults_weight::excess(self, object));
+        let root = self.arena.root_node();
+        let old = old.map(|old| Correlated::new(&self.arena, root, object, old));
+        let mut errors = values::validate(&self.arena, root, object, old.as_ref(), &FieldPath::default());
+        errors.extend(defaults_weight::excess(&self.arena, object));
         errors
     }
 
@@ -136,23 +128,23 @@ impl StructuralSchema {
         fn status(object: &Value) -> Option<&Value> {
             object.as_object()?.get("status")
         }
-        let node = self.property(self.root_node(), "status");
+        let node = self.arena.property(self.arena.root_node(), "status");
         let (Some(value), Some(node)) = (status(object), node) else { return ErrorList::new() };
         let old = status(old).unwrap_or(&Value::Null);
-        let old = Correlated::new(self, node, value, old);
-        values::validate(self, node, value, Some(&old), &FieldPath::new("status"))
+        let old = Correlated::new(&self.arena, node, value, old);
+        values::validate(&self.arena, node, value, Some(&old), &FieldPath::new("status"))
     }
 
     /// Validates type and metadata of embedded resources, on create and update alike.
     pub fn validate_embedded_resources(&self, object: &Value) -> ErrorList {
-        object_meta::validate(self, object)
+        object_meta::validate(&self.arena, object)
     }
 
     /// Validates that lists of type set and map have no duplicates, unless the old object had some.
     pub fn validate_list_types(&self, object: &Value, old: Option<&Value>) -> ErrorList {
-        let errors = list_types::validate(self, object);
+        let errors = list_types::validate(&self.arena, object);
         match old {
-            Some(old) if !errors.is_empty() && !list_types::validate(self, old).is_empty() => {
+            Some(old) if !errors.is_empty() && !list_types::validate(&self.arena, old).is_empty() => {
                 ErrorList::new()
             }
             _ => errors,
@@ -163,96 +155,13 @@ impl StructuralSchema {
     /// holds all other errors of the object, including those of its metadata: rules run only on objects with a valid
     /// shape.
     pub fn validate_rules(&self, object: &Value, old: Option<&Value>, preceding: &ErrorList) -> RuleFindings {
-        let rules = self.compiled_rules.get_or_init(|| CompiledRules::new(self, &CompileEffort::new()));
-        rules.validate(self, object, old, preceding)
+        let rules =
+            self.compiled_rules.get_or_init(|| CompiledRules::new(&self.arena, &CompileEffort::new()));
+        rules.validate(&self.arena, object, old, preceding)
     }
 
-    fn node(&self, id: NodeId) -> &Node {
-        static NOTHING: Node = Node {
-            ty: None,
-            list_type: ListType::Atomic,
-            flags: Flags::NONE,
-            properties: Run { start: 0, len: 0 },
-            items: None,
-            additional: Additional::Absent,
-            constraints: Run { start: 0, len: 0 },
-            default: 0,
-            list_map_keys: Run { start: 0, len: 0 },
-            rules: Run { start: 0, len: 0 },
-        };
-        self.nodes.get(id.index()).unwrap_or(&NOTHING)
+    /// The position of whole objects, for the rules of the schema.
+    pub(crate) fn rule_scope(&self) -> RuleScope<'_> {
+        RuleScope::root(&self.arena)
     }
-
-    fn root_node(&self) -> &Node {
-        self.node(self.root)
-    }
-
-    fn str(&self, name: Name) -> &str {
-        let start = name.start as usize;
-        self.text.get(start..start + name.len as usize).unwrap_or_default()
-    }
-
-    fn strs(&self, run: Run) -> impl ExactSizeIterator<Item = &str> + Clone {
-        run.of(&self.names).iter().map(|&name| self.str(name))
-    }
-
-    /// The properties of a node, sorted by name.
-    fn properties(&self, node: &Node) -> impl ExactSizeIterator<Item = (&str, &Node)> + Clone {
-        let properties = node.properties.of(&self.properties).iter();
-        properties.map(|property| (self.str(property.name), self.node(property.node)))
-    }
-
-    fn property(&self, node: &Node, name: &str) -> Option<&Node> {
-        self.property_id(node, name).map(|id| self.node(id))
-    }
-
-    fn property_id(&self, node: &Node, name: &str) -> Option<NodeId> {
-        let properties = node.properties.of(&self.properties);
-        let at = properties.binary_search_by(|property| self.str(property.name).cmp(name)).ok()?;
-        properties.get(at).map(|property| property.node)
-    }
-
-    fn enum_values(&self, node: &Node) -> Option<&[Value]> {
-        self.constraints(node).iter().find_map(|constraint| match constraint {
-            Constraint::Enum(allowed) => Some(allowed.values.of(&self.values)),
-            _ => None,
-        })
-    }
-
-    /// The names of required members.
-    fn required(&self, node: &Node) -> Option<&[Name]> {
-        self.constraints(node).iter().find_map(|constraint| match constraint {
-            Constraint::Required(names) => Some(names.of(&self.names)),
-            _ => None,
-        })
-    }
-
-    fn items(&self, node: &Node) -> Option<&Node> {
-        node.items.map(|items| self.node(items))
-    }
-
-    fn additional(&self, node: &Node) -> Option<&Node> {
-        match node.additional {
-            Additional::Schema(id) => Some(self.node(id)),
-            Additional::Absent | Additional::Forbidden | Additional::Anything => None,
-        }
-    }
-
-    /// The schema of a member, from `properties` or else from `additionalProperties`.
-    fn member(&self, node: &Node, name: &str) -> Option<&Node> {
-        self.property(node, name).or_else(|| self.additional(node))
-    }
-
-    fn default(&self, node: &Node) -> Option<&Value> {
-        (node.default as usize).checked_sub(1).and_then(|index| self.defaults.get(index))
-    }
-
-    fn constraints(&self, node: &Node) -> &[Constraint] {
-        node.constraints.of(&self.constraints)
-    }
-}
-
-/// The fields that every object has, and every embedded resource.
-fn is_meta_field(name: &str) -> bool {
-    matches!(name, "apiVersion" | "kind" | "metadata")
 }

@@ -18,17 +18,22 @@
 //! time.
 
 use std::collections::HashMap;
+use std::sync::LazyLock;
 
 use crate::builder::{FieldSpec, SchemaBuilder, StructSpec};
 use crate::field::Omit;
 use crate::node::{ListType, MapType, NodeId, Type, Union};
 use crate::schema::Schema;
 
-const TABLE: &str = include_str!("v1_36.table");
+const TABLE: &str = include_str!("builtin/v1_36.table");
 const META: &str = "meta/v1";
 
-pub(crate) fn load() -> Schema {
-    Loader::new(TABLE).load()
+impl Schema {
+    /// The v1.36 types. Parsed from the table in this crate on first use, then shared.
+    pub fn builtin() -> &'static Schema {
+        static BUILTIN: LazyLock<Schema> = LazyLock::new(|| Loader::new(TABLE).load());
+        &BUILTIN
+    }
 }
 
 struct Loader {
