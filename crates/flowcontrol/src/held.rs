@@ -13,17 +13,20 @@ use std::{
 /// A value that is dropped together with this, or at its deadline.
 pub struct Held<T> {
     slot: Arc<Slot<T>>,
-    key: (Duration, u64),
+    key: Key,
     deadlines: Arc<Deadlines<T>>,
 }
 
 /// The value, until it is dropped.
 type Slot<T> = Mutex<Option<T>>;
 
+/// The deadline of a value, and a number that distinguishes values with the same deadline.
+type Key = (Duration, u64);
+
 /// The held values, by deadline.
 pub(crate) struct Deadlines<T> {
     next: AtomicU64,
-    by_end: Mutex<BTreeMap<(Duration, u64), Weak<Slot<T>>>>,
+    by_end: Mutex<BTreeMap<Key, Weak<Slot<T>>>>,
 }
 
 impl<T> Default for Deadlines<T> {
