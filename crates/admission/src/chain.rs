@@ -1,7 +1,8 @@
 //! The admission chain: calls all plugins in their order.
 
 use crate::{AdmissionPlugin, AdmissionRequest, plugins};
-use pintle_machinery::{Status, text::quote};
+use pintle_go_forms::quote;
+use pintle_machinery::Status;
 use std::{collections::BTreeSet, sync::Arc};
 
 /// The plugins that every write passes. The first refusal ends the request.

@@ -2,10 +2,9 @@
 //! (<https://kubernetes.io/docs/concepts/extend-kubernetes/api-extension/apiserver-aggregation/>).
 
 use jiff::Timestamp;
+use pintle_go_forms::quote;
 use pintle_machinery::{
-    ErrorList, FieldError, FieldPath, GroupResource, Value, ValueExt,
-    error_list::quote,
-    meta,
+    ErrorList, FieldError, FieldPath, GroupResource, Value, ValueExt, meta,
     validation::{
         is_dns1035_label, is_dns1123_subdomain, is_valid_port_num, validate_object_meta,
         validate_object_meta_update, validate_path_segment_name,

@@ -1,6 +1,7 @@
 //! Validates addresses that receive traffic.
 
-use pintle_machinery::{ErrorList, FieldError, FieldPath, validation::parse_ip_sloppy};
+use pintle_go_forms::parse_ip_sloppy;
+use pintle_machinery::{ErrorList, FieldError, FieldPath};
 use std::net::IpAddr;
 
 /// Validates an endpoint or external address of a service: it must not have a special meaning on every node.

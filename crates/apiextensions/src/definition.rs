@@ -17,7 +17,6 @@ mod default_rules;
 mod deprecation;
 mod formats;
 mod go_json;
-mod go_url;
 mod json_schema_props;
 mod names;
 mod options;

@@ -7,7 +7,7 @@ use crate::{
 };
 use http::HeaderValue;
 use parking_lot::RwLock;
-use pintle_machinery::error_list::quote;
+use pintle_go_forms::quote;
 use pintle_supervisor::Supervisor;
 use std::{
     collections::BTreeSet,

@@ -4,7 +4,8 @@
 //! A setting for a resource takes precedence over one for its version, and that over the keys for many versions at once
 //! (`api/all`, then `api/ga`, `api/beta`, `api/alpha`).
 
-use pintle_machinery::{GroupVersion, GroupVersionResource, error_list::quote};
+use pintle_go_forms::quote;
+use pintle_machinery::{GroupVersion, GroupVersionResource};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The value of `--runtime-config`.

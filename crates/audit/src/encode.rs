@@ -3,7 +3,8 @@
 use crate::{Event, Level, ObjectReference, ResponseStatus};
 use bytes::{BufMut, Bytes, BytesMut};
 use jiff::Timestamp;
-use pintle_machinery::{StatusDetails, UserInfo, codec, codec::json::write_string, text::quote};
+use pintle_go_forms::quote;
+use pintle_machinery::{StatusDetails, UserInfo, codec, codec::json::write_string};
 
 /// The start of an event's JSON, which an item of an event list does not have.
 const TYPE_META: &[u8] = br#"{"kind":"Event","apiVersion":"audit.k8s.io/v1","#;

@@ -1,7 +1,7 @@
 //! Trust anchors that can be replaced while they are in use.
 
 use arc_swap::ArcSwap;
-use pintle_machinery::text::quote;
+use pintle_go_forms::quote;
 use rustls_pki_types::{CertificateDer, TrustAnchor, pem::PemObject};
 use std::sync::{
     Arc,

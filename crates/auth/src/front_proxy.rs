@@ -14,7 +14,8 @@ use crate::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
-use pintle_machinery::{UserInfo, text::quote};
+use pintle_go_forms::quote;
+use pintle_machinery::UserInfo;
 use std::{collections::BTreeMap, sync::Arc};
 
 /// The names of the headers with the user.

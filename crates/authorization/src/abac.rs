@@ -7,7 +7,8 @@ use pintle_auth::{
     BoxFuture,
     authz::{Attributes, Authorizer, Decision, NonResourceRule, ResolvedRules, ResourceRule, Verdict},
 };
-use pintle_machinery::{UserInfo, Value, ValueExt, codec::yaml, text::quote, user::AUTHENTICATED};
+use pintle_go_forms::quote;
+use pintle_machinery::{UserInfo, Value, ValueExt, codec::yaml, user::AUTHENTICATED};
 use serde::Deserialize;
 use std::{
     fs,

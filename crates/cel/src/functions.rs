@@ -20,12 +20,9 @@ mod semver;
 mod sets;
 mod strings;
 mod time;
-mod url;
 
-pub use ip::Cidr;
 pub use named_format::NamedFormat;
 pub use semver::Semver;
-pub use url::Url;
 
 pub(crate) use arithmetic::add;
 pub(crate) use function::{Function, bounded, no_such_overload};

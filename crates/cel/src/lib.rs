@@ -53,7 +53,7 @@ pub use compile_error::{CompileErrors, Stage};
 pub use environment::Environment;
 pub use escaping::{escape, unescape};
 pub use evaluation_error::EvaluationError;
-pub use functions::{Cidr, NamedFormat, Semver, Url};
+pub use functions::{NamedFormat, Semver};
 pub use interpreter::Activation;
 pub use program::Program;
 pub use schema::{ListType, Schema, SchemaKind};

@@ -18,7 +18,8 @@ use crate::{
     },
     secretbox::secretbox,
 };
-use pintle_machinery::{GroupResource, text::quote};
+use pintle_go_forms::quote;
+use pintle_machinery::GroupResource;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 /// An instantiated configuration.

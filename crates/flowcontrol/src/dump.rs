@@ -2,7 +2,7 @@
 //! (<https://kubernetes.io/docs/reference/debug-cluster/flow-control/>).
 
 use crate::{FlowControl, clock::WallClock, queue_set::Record, seat_seconds::SeatSeconds};
-use pintle_machinery::codec::format_duration;
+use pintle_go_forms::format_duration;
 use std::{sync::Arc, sync::atomic::Ordering};
 
 /// The largest number of queues for which empty ones are listed, too.

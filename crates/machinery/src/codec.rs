@@ -13,9 +13,7 @@
 //! Encoders accept any tree of the right types, omit zero values again, and write the fields that Go's encoder always
 //! writes (`"status":{}`, `"creationTimestamp":null`) although the tree lacks them.
 
-mod base64;
 mod config_kind;
-mod duration;
 mod error;
 pub mod json;
 pub(crate) mod number;
@@ -25,7 +23,6 @@ mod weight;
 pub mod yaml;
 
 pub use config_kind::ConfigKind;
-pub use duration::{format_duration, parse_duration};
 pub use error::{DecodeError, Decoded, StrictProblem};
 pub use time::{Timestamp, parse_micro_time, parse_time};
 

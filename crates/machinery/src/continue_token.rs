@@ -74,17 +74,7 @@ impl ContinueToken {
     /// # Errors
     /// [`ContinueTokenError`], when the token is invalid.
     pub fn decode(token: &str, key_prefix: &str) -> Result<ContinueToken, ContinueTokenError> {
-        // Base64 decoders in Go skip line breaks.
-        let compact: String = token.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
-        let bytes = URL_SAFE_NO_PAD.decode(&compact).map_err(|error| {
-            let position = match error {
-                base64::DecodeError::InvalidByte(position, _)
-                | base64::DecodeError::InvalidLastSymbol(position, _) => position,
-                base64::DecodeError::InvalidLength(length) => length,
-                base64::DecodeError::InvalidPadding => compact.len(),
-            };
-            ContinueTokenError::Invalid(format!("illegal base64 data at input byte {position}"))
-        })?;
+        let bytes = pintle_go_forms::base64::decode_raw_url(token).map_err(ContinueTokenError::Invalid)?;
         // Syntax errors are reported with Go's messages.
         json::decode_any(&bytes).map_err(|error| ContinueTokenError::Invalid(error.to_string()))?;
         let encoded: Encoded<'_> =

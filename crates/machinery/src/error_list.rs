@@ -8,7 +8,7 @@ use crate::text::{escape_html, go_format};
 use crate::{FieldPath, StatusCause, Value};
 use std::fmt;
 
-pub use crate::text::quote;
+use pintle_go_forms::quote;
 
 /// The number of errors after which validation may stop; more than are ever shown.
 const ENOUGH_ERRORS: usize = 10_000;

@@ -1,7 +1,7 @@
 //! `IntOrString`: a number, or a percentage of one.
 
 use crate::Value;
-use crate::error_list::quote;
+use pintle_go_forms::quote;
 
 /// The message for a value that is neither a number nor a percentage.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

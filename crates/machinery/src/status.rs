@@ -3,8 +3,9 @@
 //! Reasons, codes and messages are those of
 //! <https://pkg.go.dev/k8s.io/apimachinery/pkg/api/errors>; clients match on them.
 
-use crate::{ErrorList, GroupKind, GroupResource, StatusCause, Value, ValueExt, error_list::quote};
+use crate::{ErrorList, GroupKind, GroupResource, StatusCause, Value, ValueExt};
 use indexmap::IndexSet;
+use pintle_go_forms::quote;
 use serde_json::json;
 use std::fmt;
 

@@ -1,55 +1,6 @@
 //! Formats texts as Go does, for messages that clients see.
 
 use crate::{Value, codec::number::format_g};
-use regex::Regex;
-use std::sync::LazyLock;
-
-/// Whether Go considers the character printable (`unicode.IsPrint`): letters, marks, numbers, punctuation, symbols and
-/// the ASCII space.
-pub fn is_print(c: char) -> bool {
-    static PRINTABLE: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(r"^[\p{L}\p{M}\p{N}\p{P}\p{S}]").ok());
-    match c {
-        ' '..='~' => true,
-        c if c.is_ascii() => false,
-        c => PRINTABLE.as_ref().is_some_and(|pattern| pattern.is_match(c.encode_utf8(&mut [0; 4]))),
-    }
-}
-
-/// Formats a character as Go's `%#U`: its code point and, when printable, itself.
-pub fn unicode_name(c: char) -> String {
-    match is_print(c) {
-        true => format!("U+{:04X} '{c}'", u32::from(c)),
-        false => format!("U+{:04X}", u32::from(c)),
-    }
-}
-
-/// Quotes a string as Go's `%q`.
-pub fn quote(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{7}' => out.push_str("\\a"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{b}' => out.push_str("\\v"),
-            '\u{c}' => out.push_str("\\f"),
-            c if is_print(c) => out.push(c),
-            c => match u32::from(c) {
-                code @ (0..0x20 | 0x7f) => out.push_str(&format!("\\x{code:02x}")),
-                code @ 0..0x10000 => out.push_str(&format!("\\u{code:04x}")),
-                code => out.push_str(&format!("\\U{code:08x}")),
-            },
-        }
-    }
-    out.push('"');
-    out
-}
 
 /// Escapes JSON as Go's encoder does: characters with a meaning in HTML are escaped.
 pub fn escape_html(json: &str) -> String {
@@ -130,21 +81,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_quoted_as_in_go() {
-        let rows = [
-            ("a\"b\\c", r#""a\"b\\c""#),
-            ("\n\t\u{1}\u{7f}\u{7}", r#""\n\t\x01\x7f\a""#),
-            ("é✓\u{a0}\u{200b}\u{feff}", r#""é✓\u00a0\u200b\ufeff""#),
-            ("\u{e0001}😀", r#""\U000e0001😀""#),
-        ];
-        for (text, quoted) in rows {
-            assert_eq!(quote(text), quoted);
-        }
+    fn values_are_formatted_as_in_go() {
         let value = serde_json::json!({"b": [1, "x", null], "a": {"c": 1.5, "d": true}, "e": 1e21, "f": 2.0, "g": 12_345_678.5});
         assert_eq!(go_format(&value), "map[a:map[c:1.5 d:true] b:[1 x <nil>] e:1e+21 f:2 g:1.23456785e+07]");
         assert_eq!(go_string_format(&serde_json::json!(1)), "%!s(int64=1)");
-        assert_eq!(unicode_name('\u{7}'), "U+0007");
-        assert_eq!(unicode_name('é'), "U+00E9 'é'");
         assert_eq!(escape_html("\"<a>&\""), "\"\\u003ca\\u003e\\u0026\"");
     }
 }

@@ -7,7 +7,7 @@ use pintle_audit::{
     AuditMetrics, Auditor, Backend, BatchConfig, Log, LogConfig, LogFormat, Mode, Policy, RotationConfig,
     Throttle, TruncateConfig, Webhook,
 };
-use pintle_machinery::{codec::parse_duration, text::quote};
+use pintle_go_forms::{parse_duration, quote};
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 /// The audit policy and its backends.

@@ -6,7 +6,8 @@ use pintle_authorization::{
     AuthorizationConfiguration, AuthorizerConfiguration, AuthorizerKind, AuthorizerType, ConfigurationSource,
     FailurePolicy, MatchConditions, ReviewVersion, WebhookConfiguration,
 };
-use pintle_machinery::{codec::parse_duration, status::aggregate, text::quote};
+use pintle_go_forms::{parse_duration, quote};
+use pintle_machinery::status::aggregate;
 use std::{collections::HashSet, path::PathBuf, time::Duration};
 
 /// The configuration of the authorizers.

@@ -7,7 +7,7 @@ use pintle::{
     EtcdServersOverrides, FeatureGates, Options, PriorityAndFairnessOptions, ServiceAccountOptions,
     ServingOptions, StorageBackend, StorageMediaType, WatchCache,
 };
-use pintle_machinery::codec::parse_duration;
+use pintle_go_forms::parse_duration;
 use std::{net::IpAddr, path::PathBuf, time::Duration};
 
 /// The command that the command line selects.

@@ -1,7 +1,7 @@
 //! Helpers for the definition and parsing of flags.
 
 use clap::{Arg, ArgAction, ArgMatches};
-use pintle_machinery::codec::parse_duration;
+use pintle_go_forms::parse_duration;
 use std::time::Duration;
 
 /// A flag with a value.

@@ -10,7 +10,7 @@ use pintle_apiserver::{
     body_budget::DEFAULT_BODY_MEMORY, registry::StorageMediaType, resource_config::RuntimeConfig,
     serving::DEFAULT_RESPONSE_MEMORY,
 };
-use pintle_machinery::validation::Cidr;
+use pintle_go_forms::Cidr;
 use pintle_storage::EtcdOptions;
 use std::{
     net::{IpAddr, Ipv4Addr},

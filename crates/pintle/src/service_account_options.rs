@@ -4,7 +4,7 @@
 
 use crate::option_flags::{flag, list, set, set_list, switch};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
-use pintle_machinery::codec::parse_duration;
+use pintle_go_forms::parse_duration;
 use std::{collections::HashSet, path::PathBuf, time::Duration};
 
 /// The default issuer.

@@ -76,7 +76,7 @@ pub fn escalation(
     let missing: Vec<String> = missing.into_iter().collect();
     Ok(Some(format!(
         "user {} (groups={}) is attempting to grant RBAC permissions not currently held:\n{}",
-        pintle_machinery::text::quote(&user.name),
+        pintle_go_forms::quote(&user.name),
         quoted_list(&user.groups),
         missing.join("\n")
     )))

@@ -5,7 +5,8 @@
 //! whole cluster. A service account is indexed as its user.
 
 use crate::{PolicyRule, RoleBinding};
-use pintle_machinery::{UserInfo, text::quote};
+use pintle_go_forms::quote;
+use pintle_machinery::UserInfo;
 use std::{fmt, sync::Arc};
 
 type Map<T> = imbl::HashMap<Arc<str>, T>;

@@ -1,7 +1,8 @@
 //! The rules of roles.
 
 use pintle_auth::authz::Attributes;
-use pintle_machinery::{Value, ValueExt, text::quote};
+use pintle_go_forms::quote;
+use pintle_machinery::{Value, ValueExt};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
 

@@ -1,7 +1,8 @@
 //! Bindings of roles to subjects.
 
 use crate::policy_rule::or_none;
-use pintle_machinery::{UserInfo, text::quote};
+use pintle_go_forms::quote;
+use pintle_machinery::UserInfo;
 use serde::Deserialize;
 use std::{fmt, sync::Arc};
 

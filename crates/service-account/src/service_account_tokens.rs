@@ -14,8 +14,9 @@ use pintle_auth::{
     BoxFuture,
     authn::{Authenticated, Authentication, InvalidCredentials, TokenAuthenticator},
 };
+use pintle_go_forms::quote;
 use pintle_jwt::Token;
-use pintle_machinery::{Status, error_list::quote};
+use pintle_machinery::Status;
 use std::{
     collections::BTreeMap,
     sync::{

@@ -11,7 +11,7 @@ use http::{Method, Request, Uri, header, uri::PathAndQuery};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use pintle_machinery::codec::format_duration;
+use pintle_go_forms::format_duration;
 use rustls::pki_types::ServerName;
 use std::{
     error::Error,

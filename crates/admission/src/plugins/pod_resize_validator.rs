@@ -6,7 +6,8 @@ use super::{
     quantities::{pod_requests, quantities},
 };
 use crate::{AdmissionPlugin, AdmissionRequest, Operation};
-use pintle_machinery::{Quantity, Status, StatusCause, Value, ValueExt, meta::ObjectMeta, text::quote};
+use pintle_go_forms::quote;
+use pintle_machinery::{Quantity, Status, StatusCause, Value, ValueExt, meta::ObjectMeta};
 use pintle_registry::BoxFuture;
 
 /// The plugin.

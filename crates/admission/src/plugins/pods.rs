@@ -1,7 +1,8 @@
 //! Functions on pods that several plugins share.
 
 use crate::{AdmissionRequest, Operation};
-use pintle_machinery::{GroupResource, Status, Value, ValueExt, meta::ObjectMeta, text::quote};
+use pintle_go_forms::quote;
+use pintle_machinery::{GroupResource, Status, Value, ValueExt, meta::ObjectMeta};
 use std::sync::Arc;
 
 const MIRROR: &str = "kubernetes.io/config.mirror";

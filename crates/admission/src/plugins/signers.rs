@@ -3,7 +3,8 @@
 
 use crate::AdmissionRequest;
 use pintle_auth::authz::Attributes;
-use pintle_machinery::{Status, text::quote};
+use pintle_go_forms::quote;
+use pintle_machinery::Status;
 
 pub(super) const GROUP: &str = "certificates.k8s.io";
 pub(super) const REQUESTS: &str = "certificatesigningrequests";

@@ -11,7 +11,8 @@ use super::{
     job_table::{cells, columns},
 };
 use crate::declare::Declare;
-use pintle_machinery::{ValueExt, error_list::quote};
+use pintle_go_forms::quote;
+use pintle_machinery::ValueExt;
 use pintle_registry::{Resource, SelectableField};
 
 /// The declaration of the resource.

@@ -3,11 +3,11 @@
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping>).
 
 use pintle_auth::authz::Attributes;
+use pintle_go_forms::quote;
 use pintle_machinery::{
     GroupResource, Status, StatusReason, Value, ValueExt,
     meta::ObjectMeta,
     status::aggregate,
-    text::quote,
     user::SYSTEM_MASTERS,
     validation::{semantically_equal, validate_path_segment_name},
 };

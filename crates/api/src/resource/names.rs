@@ -104,7 +104,7 @@ fn parse_uuid(text: &str) -> Result<(), String> {
     let dashed = if text.len() == UUID_LENGTH + URN.len() {
         let prefix = text.get(..URN.len()).unwrap_or_default();
         if !prefix.eq_ignore_ascii_case(URN) {
-            return Err(format!("invalid urn prefix: {}", pintle_machinery::error_list::quote(prefix)));
+            return Err(format!("invalid urn prefix: {}", pintle_go_forms::quote(prefix)));
         }
         text.get(URN.len()..).unwrap_or_default()
     } else if text.len() == UUID_LENGTH + 2 {

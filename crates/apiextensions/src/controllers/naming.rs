@@ -3,7 +3,8 @@
 use super::{Context, Controller, condition};
 use crate::{definition_view::Names, informer::Change};
 use parking_lot::Mutex;
-use pintle_machinery::{Status, Value, ValueExt, error_list::quote, status::aggregate};
+use pintle_go_forms::quote;
+use pintle_machinery::{Status, Value, ValueExt, status::aggregate};
 use pintle_registry::BoxFuture;
 use serde_json::json;
 use std::collections::{HashMap, HashSet};

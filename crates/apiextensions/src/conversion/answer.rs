@@ -3,7 +3,8 @@
 use super::metadata::restore;
 use super::metrics::FailureType;
 use super::review::ReviewVersion;
-use pintle_machinery::{GroupVersion, Value, ValueExt, codec::json, text::quote};
+use pintle_go_forms::quote;
+use pintle_machinery::{GroupVersion, Value, ValueExt, codec::json};
 
 /// An invalid response: the type for metrics, and the message for the client.
 pub(super) struct Refused(pub(super) FailureType, pub(super) String);

@@ -1,8 +1,8 @@
 //! Parses the approval annotation that groups of the Kubernetes community require
 //! (<https://github.com/kubernetes/enhancements/pull/1111>).
 
-use super::go_url;
-use pintle_machinery::text::quote;
+use pintle_go_forms::Url;
+use pintle_go_forms::quote;
 
 /// The annotation with the URL of the approval.
 pub(crate) const ANNOTATION: &str = "api-approved.kubernetes.io";
@@ -31,7 +31,7 @@ pub(crate) fn is_protected_group(group: &str) -> bool {
 /// The state of the annotation (`""` if absent), and a message about it.
 pub(crate) fn approval(annotation: &str) -> (ApprovalState, String) {
     let is_url = || {
-        go_url::parse_request_uri(annotation).is_ok_and(|url| !url.host.is_empty() && !url.scheme.is_empty())
+        Url::parse_request_uri(annotation).is_ok_and(|url| !url.host().is_empty() && !url.scheme().is_empty())
     };
     if annotation.is_empty() {
         let reason = format!("protected groups must have approval annotation \"{ANNOTATION}\", see {RULE}");

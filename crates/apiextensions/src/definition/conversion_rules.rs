@@ -1,11 +1,11 @@
 //! Validates the conversion strategy and its webhook
 //! (<https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#webhook-conversion>).
 
-use super::go_url;
 use super::options::ValidationOptions;
 use super::path::Path;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use pintle_go_forms::Url;
 use pintle_machinery::{
     ErrorList, FieldError, Value, ValueExt,
     error_list::is_enough,
@@ -74,7 +74,7 @@ fn validate_client(client: &Value, path: &Path<'_>, options: &ValidationOptions,
 
 fn validate_url(url: &str, path: &Path<'_>, errors: &mut ErrorList) {
     const FORM: &str = "; desired format: https://host[/path]";
-    let url = match go_url::parse(url) {
+    let url = match Url::parse(url) {
         Ok(url) => url,
         Err(error) => {
             let detail = format!("url must be a valid URL: {error}{FORM}");
@@ -85,20 +85,20 @@ fn validate_url(url: &str, path: &Path<'_>, errors: &mut ErrorList) {
     let mut wrong = |value: &str, detail: String| {
         errors.push(FieldError::invalid(&path.field(), value, detail));
     };
-    if url.scheme != "https" {
-        wrong(&url.scheme, format!("'https' is the only allowed URL scheme{FORM}"));
+    if url.scheme() != "https" {
+        wrong(url.scheme(), format!("'https' is the only allowed URL scheme{FORM}"));
     }
-    if url.host.is_empty() {
+    if url.host().is_empty() {
         wrong("", format!("host must be specified{FORM}"));
     }
-    if let Some(user) = &url.user {
+    if let Some(user) = url.user() {
         wrong(user, "user information is not permitted in the URL".to_owned());
     }
-    if !url.fragment.is_empty() {
-        wrong(&url.fragment, "fragments are not permitted in the URL".to_owned());
+    if !url.fragment().is_empty() {
+        wrong(&url.fragment(), "fragments are not permitted in the URL".to_owned());
     }
-    if !url.query.is_empty() {
-        wrong(&url.query, "query parameters are not permitted in the URL".to_owned());
+    if !url.raw_query().is_empty() {
+        wrong(url.raw_query(), "query parameters are not permitted in the URL".to_owned());
     }
 }
 

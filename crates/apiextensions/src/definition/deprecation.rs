@@ -1,7 +1,8 @@
 //! Validates the deprecation warnings of versions.
 
 use super::{go_json, path::Path};
-use pintle_machinery::{ErrorList, FieldError, Value, ValueExt, text::is_print};
+use pintle_go_forms::is_print;
+use pintle_machinery::{ErrorList, FieldError, Value, ValueExt};
 
 const MAX_LENGTH: usize = 256;
 

@@ -2,7 +2,8 @@
 
 use super::json_schema_props::JsonSchemaProps;
 use super::spec::Spec;
-use pintle_machinery::{Value, text::quote};
+use pintle_go_forms::quote;
+use pintle_machinery::Value;
 use std::collections::HashSet;
 
 /// The supported string formats, without dashes as in comparisons.

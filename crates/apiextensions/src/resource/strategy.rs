@@ -6,9 +6,9 @@ use crate::{
     definition_view::Scale,
     structural::{InvalidMetadata, rules::RuleFindings},
 };
+use pintle_go_forms::quote;
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, GroupResource, GroupVersionKind, Status, Value, ValueExt,
-    error_list::quote,
     meta::ObjectMeta,
     validation::{is_qualified_name, validate_object_meta_accessor, validate_object_meta_accessor_update},
 };

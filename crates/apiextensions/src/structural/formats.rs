@@ -5,11 +5,10 @@
 //! standards that the formats are named after.
 
 mod email;
-mod uri;
 
 use std::sync::LazyLock;
 
-use pintle_machinery::validation::{Cidr, parse_ip_sloppy};
+use pintle_go_forms::{Cidr, Url, parse_ip_sloppy};
 use regex::Regex;
 
 use super::node::{Flags, JsonType, Node};
@@ -115,7 +114,7 @@ impl StringFormat {
             StringFormat::Password => true,
             StringFormat::RgbColor => matches(&RGB_COLOR, text),
             StringFormat::Ssn => text.len() == 11 && matches(&SSN, text),
-            StringFormat::Uri => uri::is_request_uri(text),
+            StringFormat::Uri => Url::parse_request_uri(text).is_ok(),
             StringFormat::Uuid => is_uuid(text, None),
             StringFormat::Uuid3 => is_uuid(text, Some('3')),
             StringFormat::Uuid4 => is_uuid(text, Some('4')),
@@ -264,7 +263,7 @@ fn is_duration(text: &str) -> bool {
         (&["d"], "day"),
         (&["w", "wk"], "week"),
     ];
-    if pintle_machinery::codec::parse_duration(text).is_ok() {
+    if pintle_go_forms::parse_duration(text).is_ok() {
         return true;
     }
     let Some(pattern) = DURATION_PART.as_ref() else { return false };

@@ -383,7 +383,7 @@ impl<'s> Run<'s> {
             return Err(detail.to_owned());
         };
         if result.as_ref().err() == Some(&EvaluationError::CostLimitExceeded) {
-            let source = pintle_machinery::error_list::quote(source);
+            let source = pintle_go_forms::quote(source);
             return Err(format!(
                 "no further validation rules will be run due to call cost exceeds limit for messageExpression: {source}"
             ));

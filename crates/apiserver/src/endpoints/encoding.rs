@@ -47,7 +47,7 @@ impl IncludeObject {
             Some("Object") => Ok(IncludeObject::Object),
             Some(other) => Err(Status::bad_request(format!(
                 "Unable to convert to Table as requested: includeObject: Invalid value: {}: must be 'Metadata', 'Object', 'None', or empty",
-                pintle_machinery::error_list::quote(other)
+                pintle_go_forms::quote(other)
             ))),
         }
     }

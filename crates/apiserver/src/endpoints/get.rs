@@ -10,7 +10,8 @@ use crate::{
     response::{Response, with_content_type},
 };
 use pintle_cacher::Freshness;
-use pintle_machinery::{Status, error_list::quote};
+use pintle_go_forms::quote;
+use pintle_machinery::Status;
 use pintle_storage::Revision;
 
 /// Serves a GET of an object, or of a subresource that reads as the whole object.

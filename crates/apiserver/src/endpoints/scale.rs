@@ -19,9 +19,9 @@ use crate::{
 };
 use pintle_admission::Operation;
 use pintle_cacher::Freshness;
+use pintle_go_forms::quote;
 use pintle_machinery::{
     FieldError, FieldPath, GroupVersionKind, Status, Value, ValueExt,
-    error_list::quote,
     managed_fields::{FieldManager, OneVersion, Replicas},
     nested::{nested_int64, nested_string},
     options::{FieldValidation, WriteOptions},

@@ -2,9 +2,9 @@
 
 use super::Exchange;
 use pintle_cacher::{CachedObject, Trigger};
+use pintle_go_forms::quote;
 use pintle_machinery::{
     Status,
-    error_list::quote,
     options::ListOptions,
     selectors::{FieldOperator, LabelSelector},
 };

@@ -26,7 +26,8 @@ use pintle_audit::{
     Attributes, AuditContext, Auditor, Level, ObjectReference, RequestMetadata, ResponseStatus, Stage,
 };
 use pintle_auth::authz::Verdict;
-use pintle_machinery::{Status, UserInfo, validation::parse_ip_sloppy};
+use pintle_go_forms::parse_ip_sloppy;
+use pintle_machinery::{Status, UserInfo};
 use std::{
     any::Any,
     net::IpAddr,
@@ -258,7 +259,7 @@ fn panicked(panic: &(dyn Any + Send)) -> Status {
 
 fn internal_error(request: &Request, why: &str) -> Response {
     let uri = request.uri().path_and_query().map(|uri| uri.as_str()).unwrap_or_default();
-    let uri = pintle_machinery::text::quote(uri);
+    let uri = pintle_go_forms::quote(uri);
     let uri = uri.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     let mut response = text(500, format!("Internal Server Error: {uri}: {why}\n"));
     response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, http::HeaderValue::from_static("nosniff"));

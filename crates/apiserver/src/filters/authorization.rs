@@ -13,7 +13,8 @@ use crate::{
 };
 use http::{HeaderValue, header};
 use pintle_auth::authz::{Attributes, Authorizer, Selectors, Verdict};
-use pintle_machinery::{GroupResource, Status, UserInfo, error_list::quote};
+use pintle_go_forms::quote;
+use pintle_machinery::{GroupResource, Status, UserInfo};
 use std::{borrow::Cow, sync::Arc, time::Instant};
 
 pub(super) struct Authorization {

@@ -17,7 +17,8 @@ use crate::{
 };
 use http::Method;
 use pintle_audit::Auditor;
-use pintle_machinery::{Status, codec::parse_duration};
+use pintle_go_forms::parse_duration;
+use pintle_machinery::Status;
 use std::{panic::resume_unwind, sync::Arc, time::Duration};
 use tokio::{sync::watch, time::Instant};
 

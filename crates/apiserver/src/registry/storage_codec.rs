@@ -13,10 +13,10 @@
 
 use super::{ObjectCodec, TypeSchema, versions::Versions};
 use bytes::Bytes;
+use pintle_go_forms::quote;
 use pintle_machinery::{
     GroupVersion, Value, ValueExt,
     codec::{json, protobuf, yaml},
-    error_list::quote,
 };
 use pintle_registry::{Resource, StorageEncoding, StoredVersion};
 use pintle_schema::{Schema, default_by_schema};

@@ -9,10 +9,10 @@ use super::{
 use crate::errors;
 use bytes::Bytes;
 use pintle_cacher::{CachedObject, Cacher, CacherConfig, Freshness, Snapshot, TriggerField};
+use pintle_go_forms::quote;
 use pintle_machinery::{
     GroupKind, GroupResource, Status, Value, ValueExt,
     codec::{MAX_DEPTH, json, protobuf},
-    error_list::quote,
     tree,
     validation::validate_path_segment_name,
 };

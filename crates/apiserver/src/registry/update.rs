@@ -417,10 +417,7 @@ impl From<Status> for Failure {
 }
 
 fn invalid_resource_version(version: &str) -> Status {
-    Status::unknown(format!(
-        "strconv.ParseUint: parsing {}: invalid syntax",
-        pintle_machinery::error_list::quote(version)
-    ))
+    Status::unknown(format!("strconv.ParseUint: parsing {}: invalid syntax", pintle_go_forms::quote(version)))
 }
 
 fn keep(new: &mut Value, old: &Value, path: &str) {

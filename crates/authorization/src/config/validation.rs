@@ -5,11 +5,8 @@ use super::{
     ReviewVersion, WebhookConfiguration,
 };
 use crate::match_conditions::MatchConditions;
-use pintle_machinery::{
-    ErrorList, FieldError, FieldPath, Value, ValueExt,
-    codec::{format_duration, parse_duration},
-    validation::is_dns1123_subdomain,
-};
+use pintle_go_forms::{format_duration, parse_duration};
+use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt, validation::is_dns1123_subdomain};
 use std::{
     collections::HashSet,
     fs,

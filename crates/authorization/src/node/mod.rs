@@ -15,6 +15,7 @@ use pintle_auth::{
     BoxFuture,
     authz::{Attributes, Authorizer, Decision, ResolvedRules, Verdict},
 };
+use pintle_go_forms::quote;
 use pintle_machinery::{UserInfo, selectors::FieldOperator};
 pub use populator::NodeSources;
 use populator::Populator;
@@ -129,10 +130,6 @@ const NOTHING_TO_SAY: Opinion = Err(Cow::Borrowed(""));
 
 fn refuse(reason: impl Into<Cow<'static, str>>) -> Opinion {
     Err(reason.into())
-}
-
-fn quote(text: &str) -> String {
-    pintle_machinery::text::quote(text)
 }
 
 /// A request of a node.

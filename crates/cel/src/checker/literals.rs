@@ -8,7 +8,7 @@ use crate::pattern;
 use crate::source::Source;
 use crate::types::Type;
 use crate::value::Timestamp;
-use pintle_machinery::codec::parse_duration;
+use pintle_go_forms::parse_duration;
 
 /// Checks all literals. Errors are grouped by kind of check, which orders errors at the same position.
 pub(super) fn validate(ast: &CheckedAst, positions: &[u32], source: &Source<'_>) -> Result<(), Vec<Issue>> {

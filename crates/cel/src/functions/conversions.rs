@@ -5,7 +5,7 @@ use crate::EvaluationError;
 use crate::value::{
     Opaque, Text, Timestamp, Value, double_to_int, double_to_uint, format_duration, shortest,
 };
-use pintle_machinery::codec::parse_duration;
+use pintle_go_forms::parse_duration;
 use std::borrow::Cow;
 
 pub(super) fn lookup(name: &str) -> Option<Function> {

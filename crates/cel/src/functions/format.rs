@@ -8,7 +8,7 @@ use super::bounded;
 use super::conversions::{parse_double, to_string};
 use crate::EvaluationError;
 use crate::value::{List, Value, format_duration};
-use pintle_machinery::text::quote;
+use pintle_go_forms::quote;
 
 const DEFAULT_PRECISION: usize = 6;
 /// The maximum number of fraction digits of a double; further digits are zeros.

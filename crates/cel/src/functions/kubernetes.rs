@@ -1,11 +1,12 @@
 //! The types of Kubernetes' libraries: URLs, addresses, quantities, formats, versions
 //! (<https://kubernetes.io/docs/reference/using-api/cel/#kubernetes-cel-libraries>).
 
-use super::ip::{Cidr, is_global_unicast, is_link_local_multicast, is_link_local_unicast, parse_ip};
-use super::{Function, NamedFormat, Semver, Url, no_such_overload};
+use super::ip::{is_global_unicast, is_link_local_multicast, is_link_local_unicast, parse_cidr, parse_ip};
+use super::{Function, NamedFormat, Semver, no_such_overload};
 use crate::EvaluationError;
 use crate::value::{Key, Map, Opaque, Text, Value};
 use indexmap::IndexMap;
+use pintle_go_forms::{Cidr, Url};
 use pintle_machinery::Quantity;
 use pintle_machinery::quantity::Format;
 use std::cmp::Ordering;
@@ -95,11 +96,11 @@ fn urls(name: &str) -> Option<Function> {
     }
     Some(match name {
         "url" => |args| match args {
-            [Value::String(text)] => Ok(Value::from(Opaque::Url(Url::new(text)?))),
+            [Value::String(text)] => Ok(Value::from(Opaque::Url(parse_url(text)?))),
             args => Err(no_such_overload("url", args)),
         },
         "isURL" => |args| match args {
-            [Value::String(text)] => Ok(Value::Bool(Url::parse_request(text).is_ok())),
+            [Value::String(text)] => Ok(Value::Bool(Url::parse_request_uri(text).is_ok())),
             args => Err(no_such_overload("isURL", args)),
         },
         "getScheme" => |args| part("getScheme", args, |url| Value::from(url.scheme().to_owned())),
@@ -124,6 +125,13 @@ fn urls(name: &str) -> Option<Function> {
     })
 }
 
+/// Parses a URL as `url()` does: it must be a request URI, from which a fragment is then split.
+fn parse_url(text: &str) -> Result<Url, EvaluationError> {
+    Url::parse_request_uri(text).and_then(|_| Url::parse(text)).map_err(|error| {
+        EvaluationError::failed(format!("URL parse error during conversion from string: {error}"))
+    })
+}
+
 fn addresses(name: &str) -> Option<Function> {
     fn of_ip<'a>(name: &str, args: &mut [Value<'a>], part: fn(IpAddr) -> Value<'a>) -> Outcome<'a> {
         match (opaque(args.first()), args.len()) {
@@ -140,7 +148,7 @@ fn addresses(name: &str) -> Option<Function> {
     Some(match name {
         "ip" => |args| match args {
             [Value::String(text)] => Ok(Value::from(Opaque::Ip(parse_ip(text)?))),
-            args => of_cidr("ip", args, |cidr| Value::from(Opaque::Ip(cidr.ip()))),
+            args => of_cidr("ip", args, |cidr| Value::from(Opaque::Ip(cidr.address))),
         },
         "isIP" => |args| match args {
             [Value::String(text)] => Ok(Value::Bool(parse_ip(text).is_ok())),
@@ -161,16 +169,14 @@ fn addresses(name: &str) -> Option<Function> {
         }
         "isGlobalUnicast" => |args| of_ip("isGlobalUnicast", args, |ip| Value::Bool(is_global_unicast(ip))),
         "cidr" => |args| match args {
-            [Value::String(text)] => Ok(Value::from(Opaque::Cidr(Cidr::parse(text)?))),
+            [Value::String(text)] => Ok(Value::from(Opaque::Cidr(parse_cidr(text)?))),
             args => Err(no_such_overload("cidr", args)),
         },
         "isCIDR" => |args| match args {
-            [Value::String(text)] => Ok(Value::Bool(Cidr::parse(text).is_ok())),
+            [Value::String(text)] => Ok(Value::Bool(parse_cidr(text).is_ok())),
             args => Err(no_such_overload("isCIDR", args)),
         },
-        "prefixLength" => {
-            |args| of_cidr("prefixLength", args, |cidr| Value::Int(cidr.prefix_length().into()))
-        }
+        "prefixLength" => |args| of_cidr("prefixLength", args, |cidr| Value::Int(cidr.prefix_length.into())),
         "masked" => |args| of_cidr("masked", args, |cidr| Value::from(Opaque::Cidr(cidr.masked()))),
         "containsIP" => |args| match (opaque(args.first()), args.get(1)) {
             // A text that is not an address is reported as an argument of the wrong type.
@@ -186,7 +192,7 @@ fn addresses(name: &str) -> Option<Function> {
         },
         "containsCIDR" => |args| match (opaque(args.first()), args.get(1)) {
             (Some(Opaque::Cidr(cidr)), Some(Value::String(text))) => {
-                Ok(Value::Bool(cidr.contains_cidr(Cidr::parse(text)?)))
+                Ok(Value::Bool(cidr.contains_cidr(parse_cidr(text)?)))
             }
             (Some(Opaque::Cidr(cidr)), other) => match opaque(other) {
                 Some(Opaque::Cidr(other)) => Ok(Value::Bool(cidr.contains_cidr(*other))),

@@ -1,7 +1,7 @@
 //! Named formats for the validation of strings.
 
-use super::url::Url;
 use crate::value::Timestamp;
+use pintle_go_forms::Url;
 use pintle_machinery::validation::{
     is_qualified_name, is_valid_label_value, name_is_dns_label, name_is_dns_subdomain, name_is_dns1035_label,
 };
@@ -64,7 +64,7 @@ static FORMATS: [NamedFormat; 13] = [
     format("dns1123SubdomainPrefix", "DNS1123SubdomainPrefix", |text| name_is_dns_subdomain(text, true), 60),
     format("dns1035LabelPrefix", "DNS1035LabelPrefix", |text| name_is_dns1035_label(text, true), 30),
     format("labelValue", "LabelValue", is_valid_label_value, 40),
-    format("uri", "URI", |text| Url::parse_request(text).err().into_iter().collect(), 1103),
+    format("uri", "URI", |text| Url::parse_request_uri(text).err().into_iter().collect(), 1103),
     format("uuid", "uuid", |text| unless(is_uuid(text), "does not match the UUID format"), 70),
     format("byte", "byte", |text| unless(is_base64(text), "invalid base64"), 84),
     format("date", "date", |text| unless(is_date(text), "invalid date"), 71),

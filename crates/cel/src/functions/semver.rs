@@ -1,7 +1,7 @@
 //! Versions: <https://semver.org>, and shorter forms.
 
 use crate::EvaluationError;
-use pintle_machinery::text::quote;
+use pintle_go_forms::quote;
 use std::cmp::Ordering;
 use std::fmt;
 

@@ -4,7 +4,7 @@ use super::{Function, no_such_overload};
 use crate::EvaluationError;
 use crate::value::{Civil, Timestamp, Value};
 use jiff::tz::TimeZone;
-use pintle_machinery::text::quote;
+use pintle_go_forms::quote;
 
 type Outcome<'a> = Result<Value<'a>, EvaluationError>;
 

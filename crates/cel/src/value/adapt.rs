@@ -3,9 +3,7 @@
 use super::{Json, List, Map, Timestamp, Value};
 use crate::EvaluationError;
 use crate::schema::{Schema, SchemaKind};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use pintle_machinery::codec::parse_duration;
+use pintle_go_forms::parse_duration;
 use regex::Regex;
 use std::sync::LazyLock;
 
@@ -92,9 +90,9 @@ fn adapt_string(text: &str, kind: SchemaKind) -> Result<Value<'_>, EvaluationErr
             Ok(time) => Ok(Value::Timestamp(time)),
             Err(error) => failed("date-time formatted string", error),
         },
-        SchemaKind::Byte => match STANDARD.decode(text.replace(['\r', '\n'], "")) {
+        SchemaKind::Byte => match pintle_go_forms::base64::decode(text) {
             Ok(bytes) => Ok(Value::Bytes(bytes.into())),
-            Err(error) => failed("byte formatted string", error.to_string()),
+            Err(error) => failed("byte formatted string", error),
         },
         _ => Ok(Value::from(text)),
     }

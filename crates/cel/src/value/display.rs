@@ -2,7 +2,7 @@
 
 use super::Value;
 use super::number::shortest;
-use pintle_machinery::codec::format_duration;
+use pintle_go_forms::format_duration;
 
 impl Value<'_> {
     /// The value in the form of error messages.

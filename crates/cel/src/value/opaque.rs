@@ -1,7 +1,8 @@
 //! Values of Kubernetes' libraries: <https://kubernetes.io/docs/reference/using-api/cel/#cel-libraries>.
 
 use crate::authorizer::{Authorization, AuthorizationDecision};
-use crate::functions::{Cidr, NamedFormat, Semver, Url};
+use crate::functions::{NamedFormat, Semver};
+use pintle_go_forms::{Cidr, Url};
 use pintle_machinery::Quantity;
 use std::fmt;
 use std::net::IpAddr;
@@ -65,7 +66,7 @@ impl Opaque {
         match self {
             Opaque::Ip(IpAddr::V4(_)) => Some(4),
             Opaque::Ip(IpAddr::V6(_)) => Some(16),
-            Opaque::Cidr(cidr) => Some(usize::from(cidr.prefix_length()).div_ceil(8)),
+            Opaque::Cidr(cidr) => Some(usize::from(cidr.prefix_length).div_ceil(8)),
             _ => None,
         }
     }

@@ -52,7 +52,7 @@ impl Timestamp {
         match parse_time(&format!("{text}T00:00:00Z")) {
             Ok(time) if text.len() == 10 => Ok(Timestamp { seconds: time.seconds, nanos: 0, offset: 0 }),
             _ => {
-                let quoted = pintle_machinery::text::quote(text);
+                let quoted = pintle_go_forms::quote(text);
                 Err(format!(
                     "parsing time {quoted} as \"2006-01-02\": cannot parse {quoted} as \"2006-01-02\""
                 ))

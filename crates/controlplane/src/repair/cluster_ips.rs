@@ -5,10 +5,10 @@ use jiff::{SignedDuration, Timestamp};
 use pintle_api::core::service::{
     MANAGED_BY_IP_ALLOCATOR, allocated_cluster_ips, ip_address_object, ip_addresses,
 };
+use pintle_go_forms::parse_ip_sloppy;
 use pintle_machinery::{
     Status, StatusReason, Value, ValueExt,
     meta::{ObjectMeta, parse_time},
-    validation::parse_ip_sloppy,
 };
 use pintle_registry::{DeleteOptions, Registry};
 use std::{collections::BTreeMap, net::IpAddr};

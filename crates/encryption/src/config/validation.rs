@@ -2,24 +2,15 @@
 
 use super::{Key, KmsApiVersion, KmsConfiguration, ProviderConfiguration, ResourceConfiguration};
 use crate::kms::{Endpoint, EndpointError};
-use base64::{
-    Engine,
-    alphabet::STANDARD,
-    engine::{GeneralPurpose, GeneralPurposeConfig},
-};
-use pintle_machinery::{
-    ErrorList, FieldError, FieldPath, GroupResource, Value, ValueExt, codec::parse_duration, text::quote,
-};
+use pintle_go_forms::base64;
+use pintle_go_forms::{parse_duration, quote};
+use pintle_machinery::{ErrorList, FieldError, FieldPath, GroupResource, Value, ValueExt};
 use std::{collections::HashSet, time::Duration};
 use zeroize::Zeroizing;
 
 const AES_KEY_SIZES: &[usize] = &[16, 24, 32];
 const SECRETBOX_KEY_SIZES: &[usize] = &[32];
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(3);
-
-/// Base64 as Go decodes it, which ignores unused trailing bits.
-const BASE64: GeneralPurpose =
-    GeneralPurpose::new(&STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
 
 /// The rules of a configuration, if it is valid.
 pub(super) fn validate(tree: &Value, reload: bool) -> Result<Vec<ResourceConfiguration>, ErrorList> {
@@ -155,9 +146,7 @@ impl Validator {
             self.required(&path, "secret is a mandatory field for a key");
             return None;
         }
-        // Line ends are allowed in base64.
-        let lines = Zeroizing::new(secret.replace(['\r', '\n'], ""));
-        let Ok(secret) = BASE64.decode(lines.as_bytes()).map(Zeroizing::new) else {
+        let Ok(secret) = base64::decode(secret).map(Zeroizing::new) else {
             self.errors.push(FieldError::invalid(&path, "REDACTED", "secrets must be base64 encoded"));
             return None;
         };

@@ -1,7 +1,6 @@
 //! The endpoint URL of a KMS plugin.
 
-use percent_encoding::percent_decode_str;
-use pintle_machinery::text::quote;
+use pintle_go_forms::Url;
 use std::{
     ffi::OsString,
     os::unix::ffi::OsStringExt,
@@ -26,23 +25,11 @@ pub(crate) enum EndpointError {
 
 impl Endpoint {
     pub(crate) fn parse(text: &str) -> Result<Endpoint, EndpointError> {
-        let invalid = |why: String| EndpointError::Url(format!("parse {}: {why}", quote(text)));
-        if text.chars().any(|c| c.is_ascii_control()) {
-            return Err(invalid("net/url: invalid control character in URL".to_owned()));
+        let url = Url::parse(text).map_err(EndpointError::Url)?;
+        if url.scheme() != "unix" {
+            return Err(EndpointError::Scheme(url.scheme().to_owned()));
         }
-        let (scheme, rest) = split_scheme(text).map_err(invalid)?;
-        if scheme != "unix" {
-            return Err(EndpointError::Scheme(scheme));
-        }
-        let rest = rest.split(['?', '#']).next().unwrap_or_default();
-        let path = match rest.strip_prefix("//") {
-            Some(rest) => rest.find('/').and_then(|slash| rest.get(slash..)).unwrap_or_default(),
-            None => rest,
-        };
-        if let Some(escape) = wrong_escape(path) {
-            return Err(invalid(format!("invalid URL escape {}", quote(escape))));
-        }
-        let mut bytes: Vec<u8> = percent_decode_str(path).collect();
+        let mut bytes = url.path().to_vec();
         if bytes.starts_with(b"/@") {
             bytes.splice(..2, [0]);
         }
@@ -52,36 +39,6 @@ impl Endpoint {
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
-}
-
-/// The scheme in lower case, empty for none, and the text after its colon.
-fn split_scheme(text: &str) -> Result<(String, &str), String> {
-    let Some((scheme, rest)) = text.split_once(':') else { return Ok((String::new(), text)) };
-    if scheme.is_empty() {
-        return Err("missing protocol scheme".to_owned());
-    }
-    if scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
-    {
-        return Ok((scheme.to_ascii_lowercase(), rest));
-    }
-    match scheme.contains('/') {
-        true => Ok((String::new(), text)),
-        false => Err("first path segment in URL cannot contain colon".to_owned()),
-    }
-}
-
-/// The first percent sign that is not followed by two hexadecimal digits, with up to two characters after it.
-fn wrong_escape(path: &str) -> Option<&str> {
-    path.match_indices('%').find_map(|(at, _)| {
-        let escape = path.get(at..)?;
-        let digits = escape.as_bytes().get(1..3).unwrap_or_default();
-        if digits.len() == 2 && digits.iter().all(u8::is_ascii_hexdigit) {
-            return None;
-        }
-        let end = escape.char_indices().nth(3).map_or(escape.len(), |(end, _)| end);
-        escape.get(..end)
-    })
 }
 
 #[cfg(test)]

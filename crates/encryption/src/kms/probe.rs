@@ -23,7 +23,7 @@ use crate::{
 use arc_swap::ArcSwapOption;
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
-use pintle_machinery::text::quote;
+use pintle_go_forms::quote;
 use std::{sync::Arc, time::Duration};
 use tokio::{sync::Notify, time::Instant};
 use uuid::Uuid;

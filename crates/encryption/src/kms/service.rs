@@ -13,7 +13,7 @@ use crate::{failure::code_name, metrics::EncryptionMetrics};
 use http::{Uri, uri::PathAndQuery};
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
-use pintle_machinery::text::quote;
+use pintle_go_forms::quote;
 use pintle_storage::BoxFuture;
 use prost::Message;
 use std::{sync::Arc, time::Duration};

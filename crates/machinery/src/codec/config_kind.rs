@@ -1,7 +1,7 @@
 //! Checks kind and apiVersion of configuration files.
 
 use super::json;
-use crate::text::quote;
+use pintle_go_forms::quote;
 
 /// The kind and versions that a configuration file must declare.
 #[derive(Debug, Clone, Copy)]

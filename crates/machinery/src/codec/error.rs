@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use pintle_go_forms::quote;
 use serde_json::Value;
 
 /// A decoded object, and the problems that strict decoding reports.
@@ -27,8 +28,8 @@ pub enum StrictProblem {
 impl fmt::Display for StrictProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::UnknownField(path) => write!(f, "unknown field {}", quoted(path)),
-            Self::DuplicateField(path) => write!(f, "duplicate field {}", quoted(path)),
+            Self::UnknownField(path) => write!(f, "unknown field {}", quote(path)),
+            Self::DuplicateField(path) => write!(f, "duplicate field {}", quote(path)),
             Self::Yaml(message) => f.write_str(message),
         }
     }
@@ -78,29 +79,3 @@ impl DecodeError {
 
 /// Boxed to keep the `Ok` case small, since results pass through many returns.
 pub(crate) type Fallible<T> = Result<T, Box<DecodeError>>;
-
-/// Text in double quotes as Go's `strconv.Quote` writes it.
-pub(crate) fn quoted(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => out.extend(['\\', c]),
-            '\x07' => out.push_str("\\a"),
-            '\x08' => out.push_str("\\b"),
-            '\x0c' => out.push_str("\\f"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\x0b' => out.push_str("\\v"),
-            c if c < ' ' || c == '\x7f' => out.push_str(&format!("\\x{:02x}", c as u32)),
-            // Approximates Go's notion of printable: no separators but the space, no control characters.
-            c if c.is_control() || (c.is_whitespace() && c != ' ') || c == '\u{feff}' => {
-                out.push_str(&format!("\\u{:04x}", c as u32));
-            }
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
-}

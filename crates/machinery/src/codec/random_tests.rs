@@ -4,7 +4,8 @@ use pintle_schema::{Schema, SchemaRef, Type};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::{Timestamp, base64, format_duration, json as json_codec, protobuf, yaml};
+use super::{Timestamp, json as json_codec, protobuf, yaml};
+use pintle_go_forms::{base64, format_duration};
 
 /// Deep enough for containers in pods in templates, shallow enough to keep objects small.
 const MAX_DEPTH: u32 = 9;

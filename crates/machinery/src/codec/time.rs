@@ -1,5 +1,6 @@
 //! Parses and formats times: RFC 3339 as Go's `time.Parse` accepts it, with Go's messages.
 
+use pintle_go_forms::quote_ascii as quote;
 use std::fmt;
 
 const RFC3339: &str = "2006-01-02T15:04:05Z07:00";
@@ -173,20 +174,6 @@ impl<'a> Parser<'a> {
     fn out_of(&self, message: &str) -> String {
         format!("parsing time {}: {message}", quote(self.text))
     }
-}
-
-/// Text in quotes as Go's time package writes it: bytes outside printable ASCII in hexadecimal.
-pub(crate) fn quote(text: &str) -> String {
-    let mut out = String::from("\"");
-    for byte in text.bytes() {
-        match byte {
-            b'"' | b'\\' => out.extend(['\\', char::from(byte)]),
-            b' '..=0x7f => out.push(char::from(byte)),
-            _ => out.push_str(&format!("\\x{byte:02x}")),
-        }
-    }
-    out.push('"');
-    out
 }
 
 fn days_in(month: i64, year: i64) -> i64 {

@@ -2,7 +2,8 @@
 
 use super::literal::unquote;
 use super::node::{Filter, Node, Slice};
-use crate::{Value, text::unicode_name};
+use crate::Value;
+use pintle_go_forms::unicode_name;
 
 /// The maximum nesting depth of filters within operands of filters. Practical templates need one or two.
 const MAX_DEPTH: usize = 16;

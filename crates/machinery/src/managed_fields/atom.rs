@@ -226,7 +226,7 @@ fn keyed_element(schema: SchemaRef<'_>, item: &Value, trees: Trees) -> Result<St
         write_value(&mut element, value);
     }
     if !found {
-        let keys: Vec<String> = schema.list_map_keys().map(crate::error_list::quote).collect();
+        let keys: Vec<String> = schema.list_map_keys().map(pintle_go_forms::quote).collect();
         return Err(format!(
             "associative list with keys has an element that omits all key fields [{}] (and doesn't have default values for \
              any key fields)",

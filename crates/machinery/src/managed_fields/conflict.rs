@@ -1,7 +1,8 @@
 //! Builds the `Status` for an apply that conflicts with fields of other managers.
 
 use super::{Entry, FieldSet, Operation, field_set::Room};
-use crate::{Status, StatusCause, StatusDetails, StatusReason, error_list::quote};
+use crate::{Status, StatusCause, StatusDetails, StatusReason};
+use pintle_go_forms::quote;
 
 /// Conflicting fields that one other manager owns.
 pub(super) struct Conflict<'a> {

@@ -3,8 +3,8 @@
 use crate::{
     Map, Value,
     codec::json::{encode_any, write_string},
-    error_list::quote,
 };
+use pintle_go_forms::quote;
 use serde_json::Number;
 use std::{cmp::Ordering, fmt};
 

@@ -5,7 +5,8 @@ use super::{
     atom::{Atom, Items, Scalar, Shape, Trees},
     path_element,
 };
-use crate::{Map, Value, codec::json, error_list::quote, field_path::push_name};
+use crate::{Map, Value, codec::json, field_path::push_name};
+use pintle_go_forms::quote;
 use std::collections::HashSet;
 use std::fmt::Write as _;
 

@@ -1,7 +1,7 @@
 //! Validation rules that several kinds of options share.
 
-use crate::text::{is_print, unicode_name};
 use crate::{ErrorList, FieldError, FieldPath};
+use pintle_go_forms::{is_print, unicode_name};
 
 const FIELD_MANAGER_MAX_LENGTH: usize = 128;
 

@@ -1,7 +1,7 @@
 //! Converts values of a query string as Go does.
 
 use crate::Status;
-use crate::error_list::quote;
+use pintle_go_forms::quote;
 use std::{num::IntErrorKind, str::FromStr};
 
 /// The decoded pairs of a query string, in their order.

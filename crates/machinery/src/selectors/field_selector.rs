@@ -1,7 +1,7 @@
 //! Field selectors (<https://kubernetes.io/docs/concepts/overview/working-with-objects/field-selectors/>).
 
 use super::SelectorError;
-use crate::text::quote;
+use pintle_go_forms::quote;
 use std::fmt;
 
 /// The operator of a term.

@@ -4,8 +4,8 @@ use super::SelectorError;
 use super::compiled::CompiledRequirements;
 use super::label_parser;
 use super::label_requirement::{LabelOperator, LabelRequirement};
-use crate::error_list::quote;
 use crate::{Value, ValueExt};
+use pintle_go_forms::quote;
 use std::fmt;
 use std::sync::Arc;
 

@@ -5,66 +5,10 @@
 //! are not in canonical form
 //! (<https://github.com/kubernetes/enhancements/tree/master/keps/sig-network/4858-ip-cidr-validation>).
 
-use crate::{ErrorList, FieldError, FieldPath, error_list::quote};
-use std::borrow::Cow;
+use crate::{ErrorList, FieldError, FieldPath};
+use pintle_go_forms::{Cidr, parse_ip_sloppy, quote};
 use std::collections::HashSet;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-
-/// Parses an address with the lenient rules of the oldest fields: leading zeros are ignored.
-pub fn parse_ip_sloppy(text: &str) -> Option<IpAddr> {
-    match text.bytes().find(|byte| matches!(byte, b'.' | b':'))? {
-        b'.' => parse_ipv4_sloppy(text).map(IpAddr::V4),
-        _ => parse_ipv6_sloppy(text).map(IpAddr::V6),
-    }
-}
-
-/// An address with a prefix length, unchanged from its text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cidr {
-    /// The whole address, bits beyond the prefix included.
-    pub address: IpAddr,
-    /// The length of the network prefix, in bits.
-    pub prefix_length: u8,
-}
-
-impl Cidr {
-    /// Parses `address/length`, ignoring leading zeros.
-    pub fn parse_sloppy(text: &str) -> Option<Cidr> {
-        let (address, length) = text.split_once('/')?;
-        let address = parse_ip_sloppy(address)?;
-        let prefix_length = parse_decimal_sloppy(length, if address.is_ipv4() { 32 } else { 128 })?;
-        Some(Cidr { address, prefix_length })
-    }
-
-    /// The network's own address: bits beyond the prefix are zero.
-    pub fn network(self) -> IpAddr {
-        match self.address {
-            IpAddr::V4(address) => {
-                let mask = u32::MAX.checked_shl(32 - u32::from(self.prefix_length)).unwrap_or(0);
-                IpAddr::V4(Ipv4Addr::from(u32::from(address) & mask))
-            }
-            IpAddr::V6(address) => {
-                let mask = u128::MAX.checked_shl(128 - u32::from(self.prefix_length)).unwrap_or(0);
-                IpAddr::V6(Ipv6Addr::from(u128::from(address) & mask))
-            }
-        }
-    }
-
-    /// The canonical text of the block; an IPv4-mapped block as the corresponding IPv4 block.
-    pub fn canonical(self) -> String {
-        let network = self.network();
-        match (network, to_ipv4(network)) {
-            (IpAddr::V6(_), IpAddr::V4(mapped)) if self.prefix_length >= 96 => {
-                format!("{mapped}/{}", self.prefix_length - 96)
-            }
-            _ => format!("{network}/{}", self.prefix_length),
-        }
-    }
-
-    fn bits(self) -> u8 {
-        if self.address.is_ipv4() { 32 } else { 128 }
-    }
-}
+use std::net::IpAddr;
 
 /// Validates an address in a newer field: only canonical addresses.
 pub fn is_valid_ip(path: &FieldPath, value: &str) -> ErrorList {
@@ -153,7 +97,7 @@ pub fn warnings_for_cidr(path: &FieldPath, value: &str) -> Vec<String> {
     let Some(cidr) = Cidr::parse_sloppy(value) else { return Vec::new() };
     let mut warnings = Vec::new();
     if cidr.network() != cidr.address {
-        let single = format!("{}/{}", to_ipv4(cidr.address), cidr.bits());
+        let single = format!("{}/{}", to_ipv4(cidr.address), cidr.address_bits());
         warnings.push(format!(
             "{path}: CIDR value {} is ambiguous in this context (should be {} or {}?)",
             quote(value),
@@ -223,37 +167,6 @@ fn to_ipv4(address: IpAddr) -> IpAddr {
         IpAddr::V6(v6) => v6.to_ipv4_mapped().map_or(address, IpAddr::V4),
         IpAddr::V4(_) => address,
     }
-}
-
-fn parse_decimal_sloppy(text: &str, max: u8) -> Option<u8> {
-    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let digits = text.trim_start_matches('0');
-    match digits {
-        "" if is_number => Some(0),
-        _ if is_number => digits.parse().ok().filter(|number| *number <= max),
-        _ => None,
-    }
-}
-
-fn parse_ipv4_sloppy(text: &str) -> Option<Ipv4Addr> {
-    let mut octets = text.split('.').map(|octet| parse_decimal_sloppy(octet, u8::MAX));
-    let address = Ipv4Addr::new(octets.next()??, octets.next()??, octets.next()??, octets.next()??);
-    octets.next().is_none().then_some(address)
-}
-
-fn parse_ipv6_sloppy(text: &str) -> Option<Ipv6Addr> {
-    let without_zeros = |group: &str| -> Option<Cow<'static, str>> {
-        if group.contains('.') {
-            return Some(parse_ipv4_sloppy(group)?.to_string().into());
-        }
-        match group.trim_start_matches('0') {
-            "" if group.is_empty() => Some("".into()),
-            "" => Some("0".into()),
-            digits => Some(digits.to_owned().into()),
-        }
-    };
-    let groups: Option<Vec<Cow<'_, str>>> = text.split(':').map(without_zeros).collect();
-    groups?.join(":").parse().ok()
 }
 
 #[cfg(test)]

@@ -271,7 +271,7 @@ pub fn validate_no_new_finalizers(new: &[&str], old: &[&str], path: &FieldPath) 
     }
     added.sort_unstable();
     added.dedup();
-    let added: Vec<String> = added.into_iter().map(crate::error_list::quote).collect();
+    let added: Vec<String> = added.into_iter().map(pintle_go_forms::quote).collect();
     let detail = format!(
         "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
         added.join(", ")

@@ -1,6 +1,8 @@
 //! Validates schedules in cron's notation: minute, hour, day of month, month, day of week; or `@hourly` and similar
 //! (<https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/#schedule-syntax>).
 
+use pintle_go_forms::parse_duration;
+
 /// A field's bounds and the names of its values.
 struct Bounds {
     min: u64,
@@ -62,41 +64,15 @@ pub(super) fn check(schedule: &str) -> Result<(), String> {
 
 fn check_descriptor(descriptor: &str) -> Result<(), String> {
     if let Some(duration) = descriptor.strip_prefix("@every ") {
-        return match is_duration(duration) {
-            true => Ok(()),
-            false => {
-                Err(format!("failed to parse duration {descriptor}: time: invalid duration \"{duration}\""))
-            }
+        return match parse_duration(duration) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(format!("failed to parse duration {descriptor}: {error}")),
         };
     }
     match DESCRIPTORS.contains(&descriptor) && descriptor != "@every" {
         true => Ok(()),
         false => Err(format!("unrecognized descriptor: {descriptor}")),
     }
-}
-
-/// Whether this is a duration in Go's notation: numbers, each with a unit.
-fn is_duration(text: &str) -> bool {
-    const UNITS: [&str; 8] = ["ns", "us", "µs", "μs", "ms", "s", "m", "h"];
-    let is_number = |c: char| c.is_ascii_digit() || c == '.';
-    let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
-    if rest == "0" {
-        return true;
-    }
-    let mut parts = 0;
-    while !rest.is_empty() {
-        let after_number = rest.trim_start_matches(is_number);
-        let after_unit = after_number.trim_start_matches(|c| !is_number(c));
-        let number = rest.strip_suffix(after_number).unwrap_or_default();
-        let unit = after_number.strip_suffix(after_unit).unwrap_or_default();
-        let digits = number.chars().filter(char::is_ascii_digit).count();
-        if digits == 0 || number.len() - digits > 1 || !UNITS.contains(&unit) {
-            return false;
-        }
-        rest = after_unit;
-        parts += 1;
-    }
-    parts > 0
 }
 
 impl Bounds {

@@ -2,9 +2,8 @@
 
 use super::indexes;
 use crate::{field_checks, rules};
-use pintle_machinery::{
-    ErrorList, FieldError, FieldPath, Value, ValueExt, error_list::quote, validation::is_qualified_name,
-};
+use pintle_go_forms::quote;
+use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt, validation::is_qualified_name};
 use std::collections::HashSet;
 
 const MAX_RULES: usize = 20;

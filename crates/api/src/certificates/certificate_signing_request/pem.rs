@@ -2,7 +2,7 @@
 //! of a certificate is not checked here.
 
 use super::signature;
-use pintle_machinery::error_list::quote;
+use pintle_go_forms::quote;
 use x509_parser::{
     certification_request::X509CertificationRequest, pem::Pem, prelude::FromDer, prelude::X509Certificate,
 };

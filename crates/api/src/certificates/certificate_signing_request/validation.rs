@@ -5,9 +5,9 @@
 use super::pem::{check_certificates, check_request};
 use crate::{field_checks::required, rules};
 use base64::{Engine, engine::general_purpose::STANDARD};
+use pintle_go_forms::quote;
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
-    error_list::quote,
     validation::{is_dns1123_label, is_dns1123_subdomain, semantically_equal, validate_object_meta},
 };
 use std::collections::HashSet;

@@ -1,11 +1,12 @@
 //! The strategy of nodes.
 
 use crate::{field_checks, resource_list, rules};
+use pintle_go_forms::Cidr;
 use pintle_machinery::error_list::is_enough;
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Quantity, Value, ValueExt,
     validation::{
-        Cidr, is_valid_cidr_for_legacy_field, is_valid_label_value, validate_label_name, warnings_for_cidr,
+        is_valid_cidr_for_legacy_field, is_valid_label_value, validate_label_name, warnings_for_cidr,
     },
 };
 use pintle_registry::{RequestContext, Strategy};

@@ -82,7 +82,7 @@ fn assign(mut pod: Value, binding: &Value, now: Timestamp) -> Result<Value, Stat
     let why = if pod.is_terminating() {
         Some(format!("pod {name} is being deleted, cannot be assigned to a host"))
     } else if !pod.str_at("spec.nodeName").is_empty() {
-        let node = pintle_machinery::text::quote(pod.str_at("spec.nodeName"));
+        let node = pintle_go_forms::quote(pod.str_at("spec.nodeName"));
         Some(format!("pod {name} is already assigned to node {node}"))
     } else if !pod.items_at("spec.schedulingGates").is_empty() {
         Some(format!("pod {name} has non-empty .spec.schedulingGates"))

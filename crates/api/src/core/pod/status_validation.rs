@@ -2,9 +2,10 @@
 
 use crate::core::pod_spec::{PodValidationOptions, annotations};
 use crate::field_checks::{invalid_each, supported};
+use pintle_go_forms::parse_ip_sloppy;
 use pintle_machinery::validation::{
     FIELD_IMMUTABLE_ERROR, is_dns1123_label, is_dns1123_subdomain, is_qualified_name, is_valid_group_id,
-    is_valid_ip_for_legacy_field, is_valid_user_id, parse_ip_sloppy, validate_object_meta_update,
+    is_valid_ip_for_legacy_field, is_valid_user_id, validate_object_meta_update,
 };
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 use std::collections::{HashMap, HashSet};

@@ -3,7 +3,7 @@
 
 use super::validation::validate_metadata_and_spec;
 use crate::core::pod_spec::{PodValidationOptions, annotations, tolerations};
-use pintle_machinery::text::quote;
+use pintle_go_forms::quote;
 use pintle_machinery::validation::{inclusive_range_error, semantically_equal, validate_object_meta_update};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Map, Value, ValueExt};
 use std::collections::HashMap;

@@ -3,7 +3,7 @@
 use super::app_armor::ANNOTATION_PREFIX as APP_ARMOR_PREFIX;
 use super::containers_of::{containers, containers_with_path};
 use super::{PodValidationOptions, paths, tolerations};
-use pintle_machinery::text::quote;
+use pintle_go_forms::quote;
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Map, Value, ValueExt};
 use std::collections::HashSet;
 

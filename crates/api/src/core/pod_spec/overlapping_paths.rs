@@ -1,6 +1,6 @@
 //! Warns about files of one volume with overlapping paths: equal, or one below the other.
 
-use pintle_machinery::text::quote;
+use pintle_go_forms::quote;
 use pintle_machinery::{Value, ValueExt};
 
 /// The maximum number of pairs of files compared per pod, which bounds the time to a few milliseconds.

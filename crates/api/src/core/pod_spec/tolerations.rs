@@ -72,7 +72,7 @@ fn integer_error(value: &str) -> Option<String> {
         std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow => "value out of range",
         _ => "invalid syntax",
     };
-    Some(format!("strconv.ParseInt: parsing {}: {why}", pintle_machinery::text::quote(value)))
+    Some(format!("strconv.ParseInt: parsing {}: {why}", pintle_go_forms::quote(value)))
 }
 
 /// Validates an update of tolerations: they may be added, and their seconds may change.

@@ -6,7 +6,7 @@ use super::resources::is_whole;
 use super::{app_armor, overlapping_paths};
 use crate::field_checks::texts;
 use crate::resource_list::quantity;
-use pintle_machinery::text::quote;
+use pintle_go_forms::quote;
 use pintle_machinery::validation::{is_valid_label_value, semantically_equal, warnings_for_ip};
 use pintle_machinery::{FieldPath, Value, ValueExt, meta::ObjectMeta};
 use std::collections::{HashMap, HashSet};

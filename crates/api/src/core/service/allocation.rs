@@ -8,10 +8,8 @@ use super::view::{
     CLUSTER_IP, EXTERNAL_NAME, LOAD_BALANCER, NODE_PORT, Service, allocated_cluster_ips,
     allocated_node_ports, node_port as node_port_of,
 };
-use pintle_machinery::{
-    FieldError, FieldPath, Status, Value, ValueExt, error_list::quote, meta::ObjectMeta,
-    validation::parse_ip_sloppy,
-};
+use pintle_go_forms::{parse_ip_sloppy, quote};
+use pintle_machinery::{FieldError, FieldPath, Status, Value, ValueExt, meta::ObjectMeta};
 use pintle_registry::{FinishFn, Registry, RequestContext};
 use serde_json::json;
 use std::collections::BTreeMap;

@@ -4,11 +4,8 @@
 //! Creating the object allocates the address, because the store accepts only one creation. Nothing is kept in memory.
 
 use super::network::{AddressRange, IpFamily};
-use pintle_machinery::{
-    GroupResource, Status, StatusReason, Value, ValueExt,
-    meta::ObjectMeta,
-    validation::{Cidr, parse_ip_sloppy},
-};
+use pintle_go_forms::{Cidr, parse_ip_sloppy};
+use pintle_machinery::{GroupResource, Status, StatusReason, Value, ValueExt, meta::ObjectMeta};
 use pintle_registry::{DeleteOptions, Registry, WriteOptions};
 use serde_json::json;
 use std::{collections::BTreeSet, fmt, net::IpAddr};

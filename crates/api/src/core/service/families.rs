@@ -210,7 +210,7 @@ fn truncate_to_one(service: &mut Value, path: &str) {
 mod tests {
     use super::super::network::PortRange;
     use super::*;
-    use pintle_machinery::validation::Cidr;
+    use pintle_go_forms::Cidr;
 
     fn network(cidrs: &[&str]) -> ServiceNetwork {
         let cidrs = cidrs.iter().map(|text| Cidr::parse_sloppy(text).unwrap()).collect();

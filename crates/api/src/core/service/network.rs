@@ -1,6 +1,6 @@
 //! The ranges of cluster IPs and node ports, and the order of allocation in them.
 
-use pintle_machinery::validation::Cidr;
+use pintle_go_forms::Cidr;
 use std::{fmt, net::IpAddr, str::FromStr};
 
 /// An IP address family.

@@ -10,12 +10,13 @@ pub(super) use addresses::validate_cluster_ips;
 use super::affinity;
 use super::view::{CLUSTER_IP, EXTERNAL_NAME, LOAD_BALANCER, NODE_PORT, Service};
 use crate::{field_checks, ip_rules, rules};
+use pintle_go_forms::parse_ip_sloppy;
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     meta::ObjectMeta,
     validation::{
-        is_dns1123_subdomain, is_valid_ip_for_legacy_field, name_is_dns_label, parse_ip_sloppy,
-        validate_labels, validate_object_meta,
+        is_dns1123_subdomain, is_valid_ip_for_legacy_field, name_is_dns_label, validate_labels,
+        validate_object_meta,
     },
 };
 use std::collections::HashSet;

@@ -1,7 +1,8 @@
 //! Accessors to the fields of services, for validation and allocation.
 
 use super::network::IpFamily;
-use pintle_machinery::{Value, ValueExt, validation::parse_ip_sloppy};
+use pintle_go_forms::parse_ip_sloppy;
+use pintle_machinery::{Value, ValueExt};
 
 pub(super) const NONE: &str = "None";
 pub(super) const CLUSTER_IP: &str = "ClusterIP";

@@ -1,13 +1,14 @@
 //! The strategy of endpoint slices.
 
 use crate::{field_checks, ip_rules, rules};
+use pintle_go_forms::parse_ip_sloppy;
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     meta::ObjectMeta,
     validation::{
         is_dns1123_label, is_fully_qualified_domain_name, is_qualified_name, is_valid_ip,
-        is_valid_ip_for_legacy_field, is_valid_label_value, name_is_dns_subdomain, parse_ip_sloppy,
-        semantically_equal, validate_immutable_field, validate_labels, warnings_for_ip,
+        is_valid_ip_for_legacy_field, is_valid_label_value, name_is_dns_subdomain, semantically_equal,
+        validate_immutable_field, validate_labels, warnings_for_ip,
     },
 };
 use pintle_registry::{RequestContext, Strategy};

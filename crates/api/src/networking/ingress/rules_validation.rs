@@ -2,11 +2,10 @@
 
 use super::backend::validate_backend;
 use crate::{field_checks, rules};
+use pintle_go_forms::parse_ip_sloppy;
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
-    validation::{
-        is_dns1123_subdomain, is_wildcard_dns1123_subdomain, name_is_dns_subdomain, parse_ip_sloppy,
-    },
+    validation::{is_dns1123_subdomain, is_wildcard_dns1123_subdomain, name_is_dns_subdomain},
 };
 
 const INVALID_PATH_SEQUENCES: [&str; 5] = ["//", "/./", "/../", "%2f", "%2F"];

@@ -1,18 +1,18 @@
 //! The strategy of network policies.
 
 use crate::{field_checks, rules};
+use pintle_go_forms::Cidr;
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     meta::ObjectMeta,
     validation::{
-        Cidr, LabelSelectorOptions, is_valid_cidr_for_legacy_field, is_valid_port_name, is_valid_port_num,
+        LabelSelectorOptions, is_valid_cidr_for_legacy_field, is_valid_port_name, is_valid_port_num,
         validate_label_selector, warnings_for_cidr,
     },
 };
 use pintle_registry::{RequestContext, Strategy};
 use serde_json::json;
 use std::collections::HashSet;
-use std::net::IpAddr;
 
 /// The two directions, with the field name of the peers of each.
 const DIRECTIONS: [(&str, &str); 2] = [("ingress", "from"), ("egress", "to")];
@@ -208,15 +208,11 @@ fn validate_block(block: &Value, old_cidrs: &HashSet<&str>, path: &FieldPath) ->
         let path = path.child("except").index(index);
         errors.extend(is_valid_cidr_for_legacy_field(&path, except, old_cidrs));
         let Some(part) = Cidr::parse_sloppy(except) else { continue };
-        if !contains(whole, part.network()) || whole.prefix_length >= part.prefix_length {
+        if !whole.contains(part.network()) || whole.prefix_length >= part.prefix_length {
             errors.push(FieldError::invalid(&path, except, "must be a strict subset of `cidr`"));
         }
     }
     errors
-}
-
-fn contains(block: Cidr, address: IpAddr) -> bool {
-    block.address.is_ipv4() == address.is_ipv4() && Cidr { address, ..block }.network() == block.network()
 }
 
 #[cfg(test)]

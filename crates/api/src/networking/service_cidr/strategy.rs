@@ -1,9 +1,10 @@
 //! The strategy of service address ranges.
 
 use crate::{field_checks, rules};
+use pintle_go_forms::Cidr;
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
-    validation::{Cidr, FIELD_IMMUTABLE_ERROR, is_valid_cidr},
+    validation::{FIELD_IMMUTABLE_ERROR, is_valid_cidr},
 };
 use pintle_registry::{RequestContext, Strategy};
 use serde_json::json;

@@ -3,7 +3,8 @@
 use super::validation;
 use crate::rules;
 use jiff::Timestamp;
-use pintle_machinery::{ErrorList, Value, ValueExt, error_list::quote, meta};
+use pintle_go_forms::quote;
+use pintle_machinery::{ErrorList, Value, ValueExt, meta};
 use pintle_registry::{RequestContext, Strategy};
 
 /// List-valued attributes, an unsupported feature.

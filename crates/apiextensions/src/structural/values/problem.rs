@@ -1,6 +1,6 @@
 //! The problems of values, with the messages of the reference.
 
-use pintle_machinery::error_list::quote;
+use pintle_go_forms::quote;
 use pintle_machinery::text::go_format;
 use pintle_machinery::{ErrorType, FieldError, FieldPath, Value};
 

@@ -2,7 +2,8 @@
 
 use http::{HeaderMap, HeaderValue};
 use percent_encoding::percent_decode_str;
-use pintle_machinery::{Status, UserInfo, text::quote};
+use pintle_go_forms::quote;
+use pintle_machinery::{Status, UserInfo};
 use std::collections::BTreeMap;
 
 const USER: &str = "impersonate-user";

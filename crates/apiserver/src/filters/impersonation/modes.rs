@@ -252,7 +252,7 @@ fn wrong_extra(extra: &BTreeMap<String, Vec<String>>) -> Option<String> {
             return Some(format!("impersonating an invalid key in extra is not allowed: {errors}"));
         }
         if *key != key.to_lowercase() {
-            let key = pintle_machinery::text::quote(key);
+            let key = pintle_go_forms::quote(key);
             return Some(format!("impersonating a non-lowercase key in extra is not allowed: {key}"));
         }
         let has_empty = values.iter().any(String::is_empty);

@@ -9,10 +9,8 @@ use super::any::{self, Unwatched, Watcher};
 use super::parser::Parser;
 use crate::codec::error::{DecodeError, Decoded, Fallible, StrictProblem};
 use crate::codec::weight::Weight;
-use crate::codec::{
-    MAX_DEPTH, base64, canonical_quantity, format_duration, parse_duration, parse_micro_time, parse_time,
-    time,
-};
+use crate::codec::{MAX_DEPTH, canonical_quantity, parse_micro_time, parse_time, time};
+use pintle_go_forms::{base64, format_duration, parse_duration};
 
 /// The maximum number of strict problems that are reported.
 const MAX_PROBLEMS: usize = 100;

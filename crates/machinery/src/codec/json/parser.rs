@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use crate::codec::error::{DecodeError, Fallible};
 use crate::codec::weight::{ITEM, LIST, MEMBER, OBJECT, TEXT, Weight};
+use pintle_go_forms::quote_byte;
 
 /// The maximum nesting depth of skipped values, of which no tree is built; the same as Go's.
 const MAX_SKIPPED_DEPTH: usize = 10_000;
@@ -409,18 +410,6 @@ fn plain_length(bytes: &[u8]) -> usize {
     }
     let special = |byte: &u8| matches!(byte, b'"' | b'\\' | ..b' ');
     words.len() * 8 + rest.iter().position(special).unwrap_or(rest.len())
-}
-
-/// Formats a byte as Go's messages do.
-fn quote_byte(byte: u8) -> String {
-    match byte {
-        b'\'' => r"'\''".to_owned(),
-        b'"' => "'\"'".to_owned(),
-        _ => {
-            let quoted = crate::codec::error::quoted(char::from(byte).encode_utf8(&mut [0; 4]));
-            format!("'{}'", quoted.trim_matches('"'))
-        }
-    }
 }
 
 /// Replaces every byte that is not part of a UTF-8 character by a replacement character.

@@ -10,7 +10,8 @@ use super::wire::{BYTES, FIXED64, Reader, VARINT, wrong_type};
 use crate::codec::error::{DecodeError, Decoded, Fallible};
 use crate::codec::json::{self, is_zero};
 use crate::codec::weight::{ITEM, LIST, MEMBER, OBJECT, TEXT, Weight};
-use crate::codec::{MAX_DEPTH, Timestamp, base64, canonical_quantity, format_duration};
+use crate::codec::{MAX_DEPTH, Timestamp, canonical_quantity};
+use pintle_go_forms::{base64, format_duration};
 
 /// Decodes a body as the type that the schema describes, whatever type the body declares. Its kind and apiVersion,
 /// where given, are put into the tree. Unknown protobuf fields are skipped and not reported.

@@ -6,8 +6,9 @@ use serde_json::{Map, Value};
 use super::envelope::seal;
 use super::wire::{FIXED64, VARINT, write_bytes, write_nested, write_tag, write_varint};
 use crate::codec::json::encode_any;
-use crate::codec::{base64, parse_duration, parse_micro_time, parse_time};
+use crate::codec::{parse_micro_time, parse_time};
 use crate::managed_fields::write_fields_v1;
+use pintle_go_forms::{base64, parse_duration};
 
 /// Encodes an object as a body. Kind and apiVersion are taken from the tree.
 ///

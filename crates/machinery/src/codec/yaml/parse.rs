@@ -7,9 +7,11 @@ use serde_json::{Map, Number, Value};
 
 use super::flow::FlowFinder;
 use super::resolve::{Resolved, resolve};
-use crate::codec::error::{DecodeError, Fallible, quoted};
+use crate::codec::error::{DecodeError, Fallible};
 use crate::codec::weight::{ITEM, MEMBER, NODE, OBJECT, TEXT, TOKENS, Weight};
-use crate::codec::{MAX_DEPTH, base64, json, number};
+use crate::codec::{MAX_DEPTH, json, number};
+use pintle_go_forms::base64;
+use pintle_go_forms::quote;
 
 /// The numbers of nodes between which the allowed share of aliased nodes decreases.
 const ALIAS_RATIO_FROM: u32 = 400_000;
@@ -288,7 +290,7 @@ impl<'n> Reader<'n> {
             let value = self.value(value, depth + 1)?;
             let (name, shown) = match key {
                 Key::Text(name) => {
-                    let shown = quoted(&name);
+                    let shown = quote(&name);
                     (name, shown)
                 }
                 Key::Other(name) => (name.clone(), name),

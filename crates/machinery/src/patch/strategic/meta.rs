@@ -84,7 +84,7 @@ impl<'a> Meta<'a> {
             PatchError::Unknown(format!(
                 "unable to find api field in struct {} for the json field {}",
                 struct_name(self.schema),
-                crate::text::quote(name)
+                pintle_go_forms::quote(name)
             ))
         })
     }

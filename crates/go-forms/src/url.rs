@@ -1,14 +1,12 @@
-//! URLs, parsed as Go's `net/url` does, with its messages, since `url()` and format `uri` show them to clients.
+//! Parses and formats URLs as Go's `net/url` does (<https://pkg.go.dev/net/url#Parse>).
 
-use super::ip::is_v4_address;
-use crate::EvaluationError;
-use pintle_machinery::text::quote;
+use crate::{parse_address, quote, quote_bytes};
 use std::fmt;
 
-/// A URL: absolute, or a path that begins with a slash.
+/// A URL, or a reference without a scheme.
 ///
 /// Unescaped components are kept as bytes, because escapes can encode invalid UTF-8.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Url {
     scheme: String,
     opaque: String,
@@ -20,9 +18,12 @@ pub struct Url {
     omit_host: bool,
     force_query: bool,
     query: String,
-    fragment: String,
+    fragment: Vec<u8>,
+    /// The original fragment, if it differs from the default escaping.
+    raw_fragment: Option<String>,
 }
 
+/// Each part of a URL has its own set of characters that must be escaped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     User,
@@ -34,56 +35,74 @@ enum Part {
 }
 
 impl Url {
-    /// Parses a URL as `url()` does: a request URI, from which a fragment is then split.
-    pub(super) fn new(text: &str) -> Result<Url, EvaluationError> {
-        let failed = |error: String| {
-            EvaluationError::failed(format!("URL parse error during conversion from string: {error}"))
-        };
-        Url::parse_request(text).map_err(failed)?;
+    /// Parses a URL or a reference, as `url.Parse`.
+    ///
+    /// # Errors
+    /// Go's message.
+    pub fn parse(text: &str) -> Result<Url, String> {
         let (url, fragment) = text.split_once('#').unwrap_or((text, ""));
-        let mut parsed = parse(url, false).map_err(|error| failed(wrap(url, &error)))?;
-        unescape(fragment, Part::Fragment).map_err(|error| failed(wrap(text, &error)))?;
-        parsed.fragment = fragment.to_owned();
+        let mut parsed = parse(url, false).map_err(|error| wrap(url, &error))?;
+        parsed.fragment = unescape(fragment, Part::Fragment).map_err(|error| wrap(text, &error))?;
+        parsed.raw_fragment =
+            (escape(&parsed.fragment, Part::Fragment) != fragment).then(|| fragment.to_owned());
         Ok(parsed)
     }
 
-    /// Parses a request URI: absolute, or a path that begins with a slash, without fragment.
-    pub(super) fn parse_request(text: &str) -> Result<Url, String> {
+    /// Parses a request URI, as `url.ParseRequestURI`: absolute, or a path that begins with a slash, without fragment.
+    ///
+    /// # Errors
+    /// Go's message.
+    pub fn parse_request_uri(text: &str) -> Result<Url, String> {
         parse(text, true).map_err(|error| wrap(text, &error))
     }
 
-    pub(super) fn scheme(&self) -> &str {
+    /// The scheme in lower case; empty for none.
+    pub fn scheme(&self) -> &str {
         &self.scheme
     }
 
+    /// The user and the password, escaped.
+    pub fn user(&self) -> Option<&str> {
+        self.user.as_deref()
+    }
+
     /// Host and port.
-    pub(super) fn host(&self) -> String {
+    pub fn host(&self) -> String {
         String::from_utf8_lossy(&self.host).into_owned()
     }
 
     /// The host without its port and brackets.
-    pub(super) fn hostname(&self) -> String {
+    pub fn hostname(&self) -> String {
         let host = self.host();
         let name = split_port(&host).0;
         name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name).to_owned()
     }
 
-    pub(super) fn port(&self) -> String {
+    /// The port; empty for none.
+    pub fn port(&self) -> String {
         split_port(&self.host()).1.to_owned()
     }
 
-    pub(super) fn escaped_path(&self) -> String {
-        if let Some(raw) = &self.raw_path
-            && raw.bytes().all(|byte| b"!$&'()*+,;=:@[]%".contains(&byte) || !must_escape(byte, Part::Path))
-            && unescape(raw, Part::Path).as_ref() == Ok(&self.path)
-        {
-            return raw.clone();
+    /// The path, unescaped.
+    pub fn path(&self) -> &[u8] {
+        &self.path
+    }
+
+    /// The path as it was written, if it was escaped correctly.
+    pub fn escaped_path(&self) -> String {
+        match &self.raw_path {
+            None if self.path == b"*" => "*".to_owned(),
+            raw => escaped(&self.path, raw.as_deref(), Part::Path),
         }
-        if self.path == b"*" { "*".to_owned() } else { escape(&self.path, Part::Path) }
+    }
+
+    /// The query as it was written.
+    pub fn raw_query(&self) -> &str {
+        &self.query
     }
 
     /// The parameters with their values, in order. Malformed ones are left out.
-    pub(super) fn query(&self) -> Vec<(String, Vec<String>)> {
+    pub fn query(&self) -> Vec<(String, Vec<String>)> {
         let mut parameters: Vec<(String, Vec<String>)> = Vec::new();
         for pair in self.query.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';')) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -98,6 +117,11 @@ impl Url {
             }
         }
         parameters
+    }
+
+    /// The fragment, unescaped.
+    pub fn fragment(&self) -> String {
+        String::from_utf8_lossy(&self.fragment).into_owned()
     }
 }
 
@@ -127,7 +151,7 @@ impl fmt::Display for Url {
             write!(f, "?{}", self.query)?;
         }
         if !self.fragment.is_empty() {
-            write!(f, "#{}", self.fragment)?;
+            write!(f, "#{}", escaped(&self.fragment, self.raw_fragment.as_deref(), Part::Fragment))?;
         }
         Ok(())
     }
@@ -198,7 +222,7 @@ fn parse_authority(authority: &str, url: &mut Url) -> Result<(), String> {
         Some((user, host)) => (Some(user), host),
         None => (None, authority),
     };
-    url.host = parse_host(host)?;
+    url.host = parse_host(&url.scheme, host)?;
     let Some(user) = user else { return Ok(()) };
     if !user.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._:~!$&'()*+,;=%@".contains(&byte)) {
         return Err("net/url: invalid userinfo".to_owned());
@@ -216,7 +240,7 @@ fn parse_authority(authority: &str, url: &mut Url) -> Result<(), String> {
     Ok(())
 }
 
-fn parse_host(host: &str) -> Result<Vec<u8>, String> {
+fn parse_host(scheme: &str, host: &str) -> Result<Vec<u8>, String> {
     let check_port = |port: &str| match is_optional_port(port) {
         true => Ok(()),
         false => Err(format!("invalid port {} after host", quote(port))),
@@ -231,9 +255,9 @@ fn parse_host(host: &str) -> Result<Vec<u8>, String> {
             let (address, zone) = address.split_at_checked(zone).unwrap_or((address, ""));
             let mut name = unescape(address, Part::Host)?;
             name.extend(unescape(zone, Part::Zone)?);
-            let is_v4 = is_v4_address(&String::from_utf8_lossy(&name))
+            let address = parse_address(&String::from_utf8_lossy(&name))
                 .map_err(|error| format!("invalid host: {error}"))?;
-            if is_v4 {
+            if address.ip.is_ipv4() {
                 return Err("invalid IP-literal".to_owned());
             }
             return Ok([b"[", name.as_slice(), b"]", port.as_bytes()].concat());
@@ -241,7 +265,12 @@ fn parse_host(host: &str) -> Result<Vec<u8>, String> {
         Some(_) => return Err("invalid IP-literal".to_owned()),
         None => {}
     }
-    if let Some(colon) = host.find(':') {
+    // Databases have lists of hosts with ports in their URLs; only HTTP's are strict.
+    let colon = match scheme {
+        "http" | "https" => host.find(':'),
+        _ => host.rfind(':'),
+    };
+    if let Some(colon) = colon {
         check_port(host.get(colon..).unwrap_or_default())?;
     }
     unescape(host, Part::Host)
@@ -258,6 +287,15 @@ fn split_port(host: &str) -> (&str, &str) {
     match host.rfind(':').and_then(|colon| host.split_at_checked(colon)) {
         Some((name, port)) if is_optional_port(port) => (name, port.trim_start_matches(':')),
         _ => (host, ""),
+    }
+}
+
+/// The original text of a part if all its escapes are valid, otherwise the default escaping of its bytes.
+fn escaped(bytes: &[u8], raw: Option<&str>, part: Part) -> String {
+    let is_valid = |byte: u8| b"!$&'()*+,;=:@[]%".contains(&byte) || !must_escape(byte, part);
+    match raw {
+        Some(raw) if raw.bytes().all(is_valid) => raw.to_owned(),
+        _ => escape(bytes, part),
     }
 }
 
@@ -293,10 +331,8 @@ fn unescape(text: &str, part: Part) -> Result<Vec<u8>, String> {
         rest = tail;
         match first {
             b'%' => {
-                let invalid = |escape: &[u8]| {
-                    let escape = String::from_utf8_lossy(escape);
-                    format!("invalid URL escape {}", quote(&format!("%{escape}")))
-                };
+                let invalid =
+                    |escape: &[u8]| format!("invalid URL escape {}", quote_bytes(&[b"%", escape].concat()));
                 let [high, low, after @ ..] = tail else { return Err(invalid(tail)) };
                 let digit =
                     |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
@@ -360,7 +396,7 @@ mod tests {
             ("mailto:someone", "mailto", "", "", "", ""),
         ];
         for (text, scheme, host, hostname, port, path) in rows {
-            let url = Url::new(text).unwrap();
+            let url = Url::parse(text).unwrap();
             let parts = (url.scheme(), url.host(), url.hostname(), url.port(), url.escaped_path());
             let (host, hostname, port, path) =
                 (host.to_owned(), hostname.to_owned(), port.to_owned(), path.to_owned());
@@ -371,14 +407,14 @@ mod tests {
     #[test]
     fn queries_are_unescaped() {
         let query =
-            Url::new("https://example.com/path?k1=a&k2=b&k2=c+d%21&bad=%zz&semi;colon").unwrap().query();
+            Url::parse("https://example.com/path?k1=a&k2=b&k2=c+d%21&bad=%zz&semi;colon").unwrap().query();
         let values = |values: &[&str]| values.iter().map(|value| (*value).to_owned()).collect::<Vec<_>>();
         assert_eq!(query, [("k1".to_owned(), values(&["a"])), ("k2".to_owned(), values(&["b", "c d!"]))]);
-        assert!(Url::new("https://example.com/path?").unwrap().query().is_empty());
+        assert!(Url::parse("https://example.com/path?").unwrap().query().is_empty());
     }
 
     #[test]
-    fn errors_are_those_of_the_reference() {
+    fn errors_are_gos() {
         let rows = [
             ("../relative-path", "parse \"../relative-path\": invalid URI for request"),
             ("https://a:b:c/", "parse \"https://a:b:c/\": invalid port \":b:c\" after host"),
@@ -392,10 +428,14 @@ mod tests {
             ("https://a[::1]/", "parse \"https://a[::1]/\": invalid IP-literal"),
             ("https://[::1", "parse \"https://[::1\": missing ']' in host"),
             ("/a\n", "parse \"/a\\n\": net/url: invalid control character in URL"),
+            ("https://a:1:2/", "parse \"https://a:1:2/\": invalid port \":1:2\" after host"),
+            ("x://a:b:y/", "parse \"x://a:b:y/\": invalid port \":y\" after host"),
+            ("https://u ser@a/", "parse \"https://u ser@a/\": net/url: invalid userinfo"),
+            ("/%zé", "parse \"/%zé\": invalid URL escape \"%z\\xc3\""),
             ("not a url", "parse \"not a url\": invalid URI for request"),
         ];
         for (text, error) in rows {
-            assert_eq!(Url::parse_request(text).unwrap_err(), error, "{text}");
+            assert_eq!(Url::parse_request_uri(text).unwrap_err(), error, "{text}");
         }
     }
 
@@ -408,7 +448,46 @@ mod tests {
             "mailto:x",
             "file:///etc/hosts",
         ] {
-            assert_eq!(Url::new(text).unwrap().to_string(), text);
+            assert_eq!(Url::parse(text).unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn references_have_no_scheme() {
+        for (text, expected) in [
+            ("webhook.svc", Ok("")),
+            ("//host/path", Ok("host")),
+            ("127.0.0.1:80", Err("parse \"127.0.0.1:80\": first path segment in URL cannot contain colon")),
+            ("/a#%zz", Err("parse \"/a#%zz\": invalid URL escape \"%zz\"")),
+            ("1:2#x", Err("parse \"1:2\": first path segment in URL cannot contain colon")),
+        ] {
+            let host = Url::parse(text).map(|url| url.host());
+            assert_eq!(host.as_deref(), expected.map_err(str::to_owned).as_ref().copied(), "{text}");
+        }
+    }
+
+    #[test]
+    fn users_and_fragments_are_unescaped() {
+        let url = Url::parse("https://us%65r:p%40ss@host/#a%20b").unwrap();
+        assert_eq!((url.user(), url.fragment().as_str()), (Some("user:p%40ss"), "a b"));
+        assert_eq!(url.to_string(), "https://user:p%40ss@host/#a%20b");
+        assert_eq!(Url::parse("/#a b").unwrap().to_string(), "/#a%20b");
+        assert_eq!(Url::parse("/#a%2Fb").unwrap().to_string(), "/#a%2Fb");
+    }
+
+    #[test]
+    fn request_uris_are_absolute() {
+        for text in [
+            "http://a/b?c",
+            "/path",
+            "*",
+            "mailto:a@b",
+            "http://[::1]:80/",
+            "http://[fe80::1%25en0]/",
+            "x://a:b:80",
+            "a:b%zz",
+        ] {
+            assert!(Url::parse_request_uri(text).is_ok(), "{text}");
         }
     }
 }

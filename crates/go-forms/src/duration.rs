@@ -1,6 +1,6 @@
-//! Parses and formats durations as Go does (`1h2m3.5s`), in nanoseconds.
+//! Parses and formats durations as Go's `time` does (`1h2m3.5s`), in nanoseconds (<https://pkg.go.dev/time#ParseDuration>).
 
-use super::time::quote;
+use crate::quote_ascii as quote;
 
 const UNITS: [(&str, u64); 8] = [
     ("ns", 1),
@@ -12,6 +12,9 @@ const UNITS: [(&str, u64); 8] = [
     ("m", 60_000_000_000),
     ("h", 3_600_000_000_000),
 ];
+
+/// The size of the smallest duration, which is negative.
+const MAX: u64 = 1 << 63;
 
 /// Parses a duration into nanoseconds.
 ///
@@ -29,13 +32,13 @@ pub fn parse_duration(text: &str) -> Result<i64, String> {
     }
     let mut total: u64 = 0;
     while !rest.is_empty() {
-        let whole_len = rest.bytes().take_while(u8::is_ascii_digit).count();
-        let (whole, after) = rest.split_at_checked(whole_len).unwrap_or((rest, ""));
+        let (whole, after) = split_digits(rest);
+        let whole_nanos = match whole {
+            "" => 0,
+            whole => whole.parse::<u64>().ok().filter(|number| *number <= MAX).ok_or_else(invalid)?,
+        };
         let (fraction, after) = match after.strip_prefix('.') {
-            Some(after) => {
-                let len = after.bytes().take_while(u8::is_ascii_digit).count();
-                after.split_at_checked(len).unwrap_or((after, ""))
-            }
+            Some(after) => split_digits(after),
             None => ("", after),
         };
         if whole.is_empty() && fraction.is_empty() {
@@ -49,28 +52,36 @@ pub fn parse_duration(text: &str) -> Result<i64, String> {
         let Some((_, scale)) = UNITS.iter().find(|(name, _)| *name == unit) else {
             return Err(format!("time: unknown unit {} in duration {}", quote(unit), quote(text)));
         };
-        let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().map_err(|_| invalid())? };
-        let whole = whole.checked_mul(*scale).ok_or_else(invalid)?;
-        // Digits below a nanosecond are truncated.
-        let mut digit_value = *scale as f64;
-        let mut part = 0.0;
-        for digit in fraction.bytes().take(18) {
-            digit_value /= 10.0;
-            part += f64::from(digit - b'0') * digit_value;
-        }
-        total = total
-            .checked_add(whole)
-            .and_then(|total| total.checked_add((part + 1e-9) as u64))
+        let whole_nanos = whole_nanos.checked_mul(*scale).ok_or_else(invalid)?;
+        total = whole_nanos
+            .checked_add(fraction_of(fraction, *scale))
+            .and_then(|part| total.checked_add(part))
+            .filter(|total| *total <= MAX)
             .ok_or_else(invalid)?;
-        if total > 1 << 63 {
-            return Err(invalid());
-        }
         rest = next;
     }
     if negative {
         return Ok((total as i64).wrapping_neg());
     }
     i64::try_from(total).map_err(|_| invalid())
+}
+
+fn split_digits(text: &str) -> (&str, &str) {
+    let len = text.bytes().take_while(u8::is_ascii_digit).count();
+    text.split_at_checked(len).unwrap_or((text, ""))
+}
+
+/// Nanoseconds of the digits after a decimal point, truncated. Digits beyond the range of an integer are ignored.
+fn fraction_of(digits: &str, scale: u64) -> u64 {
+    let (mut value, mut divisor) = (0u64, 1.0);
+    for digit in digits.bytes() {
+        let next = value.checked_mul(10).and_then(|value| value.checked_add(u64::from(digit - b'0')));
+        match next.filter(|next| *next <= MAX) {
+            Some(next) => (value, divisor) = (next, divisor * 10.0),
+            None => break,
+        }
+    }
+    (value as f64 * (scale as f64 / divisor)) as u64
 }
 
 /// Formats nanoseconds as Go prints a duration.
@@ -129,6 +140,10 @@ mod tests {
             ("7ns", "7ns"),
             (".5s", "500ms"),
             ("1.000000001s", "1.000000001s"),
+            ("0.3333333333333333333h", "20m0s"),
+            ("0.100000000000000000000h", "6m0s"),
+            ("39h9m14.425s", "39h9m14.425s"),
+            ("-2562047h47m16.854775808s", "-2562047h47m16.854775808s"),
             ("2562047h47m16.854775807s", "2562047h47m16.854775807s"),
         ] {
             assert_eq!(parse_duration(text).map(format_duration).as_deref(), Ok(printed), "{text}");
@@ -144,6 +159,8 @@ mod tests {
             ("1d", r#"time: unknown unit "d" in duration "1d""#),
             ("9999999h", r#"time: invalid duration "9999999h""#),
             ("-", r#"time: invalid duration "-""#),
+            ("99999999999999999999x", r#"time: invalid duration "99999999999999999999x""#),
+            ("1é", r#"time: unknown unit "\xc3\xa9" in duration "1\xc3\xa9""#),
         ] {
             assert_eq!(parse_duration(text), Err(expected.to_owned()), "{text}");
         }

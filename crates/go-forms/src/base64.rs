@@ -1,9 +1,14 @@
-//! Standard base64 as Go decodes it: line breaks are skipped, unused trailing bits are ignored.
+//! Decodes base64 as Go's `encoding/base64` does (<https://pkg.go.dev/encoding/base64>): line breaks are skipped, unused
+//! trailing bits are ignored.
 
+use ::base64::{Engine, engine::general_purpose::STANDARD};
 use std::borrow::Cow;
 
-/// Returns the text in canonical form, or Go's error.
-pub(crate) fn canonical(text: &str) -> Result<Cow<'_, str>, String> {
+/// Returns text in the standard alphabet in its canonical form: without line breaks, with zeros as trailing bits.
+///
+/// # Errors
+/// Go's message, when the text is not base64.
+pub fn canonical(text: &str) -> Result<Cow<'_, str>, String> {
     let bytes = text.as_bytes();
     if is_canonical(bytes) {
         return Ok(Cow::Borrowed(text));
@@ -11,9 +16,35 @@ pub(crate) fn canonical(text: &str) -> Result<Cow<'_, str>, String> {
     decode(text).map(|bytes| Cow::Owned(encode(&bytes)))
 }
 
-/// Decodes the text.
-pub(crate) fn decode(text: &str) -> Result<Vec<u8>, String> {
-    let mut out = Vec::with_capacity(text.len() / 4 * 3);
+/// Encodes bytes in the standard alphabet with padding.
+pub fn encode(bytes: &[u8]) -> String {
+    STANDARD.encode(bytes)
+}
+
+/// Decodes text in the standard alphabet with padding, as Go's `StdEncoding`.
+///
+/// # Errors
+/// Go's message, when the text is not base64.
+pub fn decode(text: &str) -> Result<Vec<u8>, String> {
+    decode_with(text, digit, true)
+}
+
+/// Decodes text in the alphabet for URLs and file names without padding, as Go's `RawURLEncoding`.
+///
+/// # Errors
+/// Go's message, when the text is not base64.
+pub fn decode_raw_url(text: &str) -> Result<Vec<u8>, String> {
+    let digit = |byte| match byte {
+        b'-' => Some(62),
+        b'_' => Some(63),
+        b'+' | b'/' => None,
+        byte => digit(byte),
+    };
+    decode_with(text, digit, false)
+}
+
+fn decode_with(text: &str, digit: impl Fn(u8) -> Option<u8>, padded: bool) -> Result<Vec<u8>, String> {
+    let mut out = Vec::with_capacity(text.len().div_ceil(4) * 3);
     let mut bytes = text.bytes().enumerate().filter(|(_, byte)| !matches!(byte, b'\r' | b'\n'));
     let corrupt = |offset: usize| format!("illegal base64 data at input byte {offset}");
     loop {
@@ -23,8 +54,12 @@ pub(crate) fn decode(text: &str) -> Result<Vec<u8>, String> {
             match bytes.next() {
                 None if count == 0 => return Ok(out),
                 // Go reports a missing end at the start of the last group.
-                None => return Err(corrupt(text.len().saturating_sub(count))),
-                Some((offset, b'=')) => {
+                None if padded || count == 1 => return Err(corrupt(text.len().saturating_sub(count))),
+                None => {
+                    push_last(&mut out, group, count);
+                    return Ok(out);
+                }
+                Some((offset, b'=')) if padded => {
                     if count < 2 {
                         return Err(corrupt(offset));
                     }
@@ -38,11 +73,7 @@ pub(crate) fn decode(text: &str) -> Result<Vec<u8>, String> {
                     if let Some((offset, _)) = bytes.next() {
                         return Err(corrupt(offset));
                     }
-                    let [_, a, b, _] = (group << (6 * (4 - count))).to_be_bytes();
-                    out.push(a);
-                    if count == 3 {
-                        out.push(b);
-                    }
+                    push_last(&mut out, group, count);
                     return Ok(out);
                 }
                 Some((offset, byte)) => {
@@ -57,10 +88,13 @@ pub(crate) fn decode(text: &str) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Encodes the bytes.
-pub(crate) fn encode(bytes: &[u8]) -> String {
-    use ::base64::Engine;
-    ::base64::engine::general_purpose::STANDARD.encode(bytes)
+/// Appends the one or two bytes of the last two or three digits.
+fn push_last(out: &mut Vec<u8>, group: u32, count: usize) {
+    let [_, a, b, _] = (group << (6 * (4 - count))).to_be_bytes();
+    out.push(a);
+    if count == 3 {
+        out.push(b);
+    }
 }
 
 fn digit(byte: u8) -> Option<u8> {
@@ -109,6 +143,25 @@ mod tests {
         ] {
             assert_eq!(
                 canonical(text).as_deref(),
+                expected.map_err(str::to_owned).as_ref().copied(),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn base64_without_padding_is_read_as_go_reads_it() {
+        for (text, expected) in [
+            ("", Ok(&b""[..])),
+            ("-_8", Ok(b"\xfb\xff")),
+            ("-_9", Ok(b"\xfb\xff")),
+            ("aGVs\r\nbG8", Ok(b"hello")),
+            ("aGVsbG8=", Err("illegal base64 data at input byte 7")),
+            ("a+", Err("illegal base64 data at input byte 1")),
+            ("aGVsb", Err("illegal base64 data at input byte 4")),
+        ] {
+            assert_eq!(
+                decode_raw_url(text).as_deref(),
                 expected.map_err(str::to_owned).as_ref().copied(),
                 "{text}"
             );
