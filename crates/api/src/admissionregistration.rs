@@ -1,6 +1,7 @@
 //! `admissionregistration.k8s.io`: admission webhooks and admission policies.
 
 mod defaults;
+mod group;
 pub mod mutating_admission_policy;
 pub mod mutating_admission_policy_binding;
 pub mod mutating_webhook_configuration;
@@ -9,11 +10,9 @@ pub mod validating_admission_policy;
 pub mod validating_admission_policy_binding;
 pub mod validating_webhook_configuration;
 
-use crate::declare::{Declare, Group, same_shape};
+use crate::declare::{Declare, same_shape};
+use group::{V1ALPHA1, V1BETA1};
 use pintle_registry::Resource;
-
-pub(crate) const GROUP: Group =
-    Group::new("admissionregistration.k8s.io", "v1", "k8s.io/api/admissionregistration/v1");
 
 /// The resources of the group.
 pub fn resources() -> Vec<Resource> {
@@ -26,11 +25,6 @@ pub fn resources() -> Vec<Resource> {
         validating_webhook_configuration::resource(),
     ]
 }
-
-const V1BETA1: Group =
-    Group::new("admissionregistration.k8s.io", "v1beta1", "k8s.io/api/admissionregistration/v1beta1");
-const V1ALPHA1: Group =
-    Group::new("admissionregistration.k8s.io", "v1alpha1", "k8s.io/api/admissionregistration/v1alpha1");
 
 /// The resources in versions that are disabled by default.
 pub fn resources_off_by_default() -> Vec<Resource> {

@@ -6,6 +6,7 @@ pub mod config_map;
 mod data;
 pub mod endpoints;
 pub mod event;
+mod group;
 pub mod limit_range;
 pub mod master_leases;
 pub mod namespace;
@@ -17,17 +18,14 @@ pub mod pod_spec;
 pub mod pod_template;
 pub mod range_allocation;
 pub mod replication_controller;
-pub(crate) mod replication_controller_table;
 pub mod resource_quota;
 pub mod secret;
 pub mod service;
 pub mod service_account;
 mod volume;
 
-use crate::{Config, declare::Group};
+use crate::Config;
 use pintle_registry::Resource;
-
-pub(crate) const GROUP: Group = Group::new("", "v1", "k8s.io/api/core/v1");
 
 /// The resources of the group.
 pub fn resources(config: &Config) -> Vec<Resource> {

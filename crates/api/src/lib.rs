@@ -3,6 +3,7 @@
 //! Each API group has a folder and each kind a file, with its declaration in `resource()`. Custom resource definitions
 //! and API services are declared by the servers that own them.
 
+mod config;
 mod declare;
 pub mod enablement;
 mod field_checks;
@@ -34,36 +35,9 @@ pub mod resource;
 pub mod scheduling;
 pub mod storage;
 
+pub use config::Config;
+
 use pintle_registry::Resource;
-use pintle_service_account::TokenIssuer;
-use std::{sync::Arc, time::Duration};
-
-/// The configuration that the kinds depend on.
-#[derive(Debug, Clone)]
-pub struct Config {
-    /// The network from which services get addresses and ports.
-    pub service_network: Arc<core::service::ServiceNetwork>,
-    /// The time for which events are kept; zero keeps them without limit.
-    pub event_ttl: Duration,
-    /// Signs tokens for service accounts; `None` issues none.
-    pub token_issuer: Option<Arc<TokenIssuer>>,
-    /// Authenticates the tokens of token reviews.
-    pub token_reviewer: Arc<authentication::token_review::TokenReviewer>,
-    /// The index of roles and bindings, for the prevention of privilege escalation.
-    pub rbac: Arc<pintle_rbac::Rbac>,
-}
-
-impl Default for Config {
-    fn default() -> Config {
-        Config {
-            service_network: Arc::default(),
-            event_ttl: Duration::from_secs(60 * 60),
-            token_issuer: Some(Arc::default()),
-            token_reviewer: Arc::default(),
-            rbac: Arc::default(),
-        }
-    }
-}
 
 /// The server's internal resources, in no served group: node port allocations.
 pub fn internal_resources() -> Vec<Resource> {

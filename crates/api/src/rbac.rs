@@ -4,6 +4,7 @@ mod binding_rules;
 pub mod cluster_role;
 pub mod cluster_role_binding;
 mod escalation;
+mod group;
 mod guarded;
 mod metadata;
 mod policy_rule;
@@ -11,12 +12,9 @@ pub mod role;
 pub mod role_binding;
 mod subjects;
 
-use crate::declare::Group;
 use pintle_rbac::Rbac;
 use pintle_registry::Resource;
 use std::sync::Arc;
-
-pub(crate) const GROUP: Group = Group::new("rbac.authorization.k8s.io", "v1", "k8s.io/api/rbac/v1");
 
 /// The resources of the group, with the prevention of privilege escalation by `rbac`.
 pub fn resources(rbac: &Arc<Rbac>) -> Vec<Resource> {

@@ -4,6 +4,7 @@ mod binding_conditions;
 mod claim_spec;
 mod configuration;
 pub mod device_class;
+mod group;
 mod lists;
 mod names;
 pub mod resource_claim;
@@ -11,10 +12,9 @@ pub mod resource_claim_template;
 pub mod resource_slice;
 mod v1beta1;
 
-use crate::declare::{Declare, Group, same_shape};
+use crate::declare::{Declare, same_shape};
+use group::{V1BETA1, V1BETA2};
 use pintle_registry::Resource;
-
-pub(crate) const GROUP: Group = Group::new("resource.k8s.io", "v1", "k8s.io/api/resource/v1");
 
 /// The resources of the group.
 pub fn resources() -> Vec<Resource> {
@@ -25,9 +25,6 @@ pub fn resources() -> Vec<Resource> {
         resource_slice::resource(),
     ]
 }
-
-const V1BETA2: Group = Group::new("resource.k8s.io", "v1beta2", "k8s.io/api/resource/v1beta2");
-const V1BETA1: Group = Group::new("resource.k8s.io", "v1beta1", "k8s.io/api/resource/v1beta1");
 
 /// The resources in versions that are disabled by default.
 pub fn resources_off_by_default() -> Vec<Resource> {

@@ -3,15 +3,15 @@
 pub mod csi_driver;
 pub mod csi_node;
 pub mod csi_storage_capacity;
+mod group;
 mod parameters;
 pub mod storage_class;
 pub mod volume_attachment;
 pub mod volume_attributes_class;
 
-use crate::declare::{Declare, Group, same_shape};
+use crate::declare::{Declare, same_shape};
+use group::V1BETA1;
 use pintle_registry::Resource;
-
-pub(crate) const GROUP: Group = Group::new("storage.k8s.io", "v1", "k8s.io/api/storage/v1");
 
 /// The resources of the group.
 pub fn resources() -> Vec<Resource> {
@@ -24,8 +24,6 @@ pub fn resources() -> Vec<Resource> {
         volume_attributes_class::resource(),
     ]
 }
-
-const V1BETA1: Group = Group::new("storage.k8s.io", "v1beta1", "k8s.io/api/storage/v1beta1");
 
 /// The resources in versions that are disabled by default.
 pub fn resources_off_by_default() -> Vec<Resource> {

@@ -55,10 +55,9 @@ pub(crate) fn name_warnings(object: &Value, recommendation: &str) -> Vec<String>
 /// The recommendation for names of workloads with replicas.
 pub(crate) const POD_NAME_RECOMMENDATION: &str = "this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended";
 
-/// The validation options for the template.
-pub(crate) fn template_options(object: &Value, old: Option<&Value>) -> PodValidationOptions {
-    let template = rules::value_at(object, TEMPLATE);
-    PodValidationOptions::for_template(template, old.map(|old| rules::value_at(old, TEMPLATE)))
+/// The validation options for the template; `old` is the stored object on update.
+pub(crate) fn template_options(old: Option<&Value>) -> PodValidationOptions {
+    PodValidationOptions::for_template(old.map(|old| rules::value_at(old, TEMPLATE)))
 }
 
 /// Validates the template by itself.
@@ -237,7 +236,7 @@ mod tests {
             }});
             object.set("spec.selector", selector);
             set_template_defaults(&mut object);
-            let options = template_options(&object, None);
+            let options = template_options(None);
             check(&validate_selector_and_template(&object, &options), messages);
         }
     }

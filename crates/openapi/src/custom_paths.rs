@@ -21,7 +21,7 @@ pub(crate) const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
 /// Adds the paths of a custom resource.
 pub(crate) fn add(paths: &mut Paths, resource: &CustomResource<'_>) {
     let version = pintle_machinery::GroupVersion::new(&resource.kind.group, &resource.kind.version);
-    let root = crate::paths::root(&version);
+    let root = crate::names::root(&version);
     let writer = Writer { resource, object: resource.model_name(&resource.kind.kind) };
     let mut put = |path: &str, method: &'static str, operation: Operation| {
         paths.entry(path.to_owned()).or_default().insert(method, operation);

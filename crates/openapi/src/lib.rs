@@ -19,6 +19,7 @@ mod parameters;
 mod paths;
 mod protobuf;
 mod resource_paths;
+mod security;
 mod v2;
 mod v2_documents;
 mod v2_protobuf;
@@ -32,9 +33,8 @@ pub use document::Document;
 use bytes::Bytes;
 use custom_documents::{CustomDocuments, Form};
 use descriptions::Descriptions;
-use operation::Operation;
 use parking_lot::Mutex;
-use pintle_machinery::{GroupVersion, Map, Value};
+use pintle_machinery::{GroupVersion, Map};
 use pintle_registry::Resource;
 use serde_json::json;
 use std::{
@@ -185,26 +185,5 @@ impl OpenApi {
 }
 
 fn key_of(version: &GroupVersion) -> String {
-    paths::root(version).trim_start_matches('/').to_owned()
-}
-
-/// The security scheme.
-fn bearer_token() -> Value {
-    json!({
-        "type": "apiKey",
-        "name": "authorization",
-        "in": "header",
-        "description": "Bearer Token authentication",
-    })
-}
-
-/// Adds the extensions that Kubernetes' clients read from an operation.
-fn add_extensions(operation: &Operation, value: &mut Map) {
-    if let Some(action) = operation.action {
-        value.insert("x-kubernetes-action".to_owned(), json!(action));
-    }
-    if let Some(kind) = &operation.kind {
-        let kind = json!({"group": kind.group, "version": kind.version, "kind": kind.kind});
-        value.insert("x-kubernetes-group-version-kind".to_owned(), kind);
-    }
+    names::root(version).trim_start_matches('/').to_owned()
 }

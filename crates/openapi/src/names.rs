@@ -1,4 +1,6 @@
-//! Names of definitions and operations.
+//! Names of definitions, operations and paths.
+
+use pintle_machinery::GroupVersion;
 
 /// The name of a type's definition: `k8s.io/api/core/v1` and `Pod` make `io.k8s.api.core.v1.Pod`.
 pub(crate) fn definition(package: &str, name: &str) -> String {
@@ -17,6 +19,12 @@ pub(crate) fn definition_of(type_name: &str) -> String {
 /// A definition of the meta package.
 pub(crate) fn meta(name: &str) -> String {
     definition("k8s.io/apimachinery/pkg/apis/meta/v1", name)
+}
+
+/// The prefix of all paths of a version.
+pub(crate) fn root(group_version: &GroupVersion) -> String {
+    let root = if group_version.group.is_empty() { "api" } else { "apis" };
+    format!("/{root}/{group_version}")
 }
 
 /// A group as part of operation ids: `Core`, `Apps`, `RbacAuthorization`.

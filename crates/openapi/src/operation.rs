@@ -1,7 +1,8 @@
 //! Operations, independent of the OpenAPI version.
 
 use crate::parameters::Parameter;
-use pintle_machinery::GroupVersionKind;
+use pintle_machinery::{GroupVersionKind, Map};
+use serde_json::json;
 use std::collections::BTreeMap;
 
 /// The media types of objects.
@@ -114,4 +115,15 @@ pub(crate) fn own_parameters(operation: &Operation, common: &[Parameter]) -> Vec
 /// Sorts parameters by name; a path parameter precedes a query parameter.
 fn sort(parameters: &mut [Parameter]) {
     parameters.sort_by_key(|parameter| (parameter.name, !parameter.in_path));
+}
+
+/// Adds the extensions that Kubernetes' clients read from an operation.
+pub(crate) fn add_extensions(operation: &Operation, value: &mut Map) {
+    if let Some(action) = operation.action {
+        value.insert("x-kubernetes-action".to_owned(), json!(action));
+    }
+    if let Some(kind) = &operation.kind {
+        let kind = json!({"group": kind.group, "version": kind.version, "kind": kind.kind});
+        value.insert("x-kubernetes-group-version-kind".to_owned(), kind);
+    }
 }

@@ -1,19 +1,12 @@
 //! Assigns operations to documents: one document for each version, one for each group, and some for non-group paths.
 
 use crate::{
-    names::{definition, group_in_id, group_in_tag, meta},
+    names::{definition, group_in_id, group_in_tag, meta, root},
     operation::{ANY_MEDIA, OBJECT_MEDIA, Operation, Paths, Payload},
     resource_paths,
 };
-use pintle_machinery::GroupVersion;
 use pintle_registry::Resource;
 use std::{collections::BTreeMap, sync::Arc};
-
-/// The prefix of all paths of a version.
-pub(crate) fn root(group_version: &GroupVersion) -> String {
-    let root = if group_version.group.is_empty() { "api" } else { "apis" };
-    format!("/{root}/{group_version}")
-}
 
 /// The operations of all documents, by the key in `/openapi/v3/<key>`.
 pub(crate) fn documents(resources: &[Arc<Resource>]) -> BTreeMap<String, Paths> {

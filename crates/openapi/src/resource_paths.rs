@@ -16,7 +16,7 @@ use pintle_schema::{Schema, SchemaRef, Type};
 
 /// Adds the paths of a resource.
 pub(crate) fn add(paths: &mut Paths, resource: &Resource) {
-    let root = crate::paths::root(&resource.resource.group_version());
+    let root = crate::names::root(&resource.resource.group_version());
     let plural = &resource.resource.resource;
     let writer = Writer { resource, object: definition_of(&resource.type_name) };
     let has = |verb: Verb| resource.verbs.contains(&verb);

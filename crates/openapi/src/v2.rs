@@ -29,7 +29,7 @@ impl Source<'_> {
         [
             ("swagger", json!("2.0")),
             ("info", json!({"title": "Kubernetes", "version": self.server_version})),
-            ("securityDefinitions", json!({"BearerToken": crate::bearer_token()})),
+            ("securityDefinitions", json!({"BearerToken": crate::security::bearer_token()})),
             ("security", json!([{"BearerToken": []}])),
         ]
     }
@@ -121,7 +121,7 @@ fn operation(operation: &Operation, common: &[Parameter]) -> Value {
         value.insert("parameters".to_owned(), parameters.into());
     }
     value.insert("responses".to_owned(), responses.into());
-    crate::add_extensions(operation, &mut value);
+    crate::operation::add_extensions(operation, &mut value);
     value.into()
 }
 

@@ -49,7 +49,7 @@ impl Source<'_> {
 
     /// The security schemes.
     pub(crate) fn security_schemes(&self) -> Value {
-        json!({"BearerToken": crate::bearer_token()})
+        json!({"BearerToken": crate::security::bearer_token()})
     }
 
     fn needed(&self) -> impl Iterator<Item = &str> {
@@ -127,7 +127,7 @@ fn operation(operation: &Operation, common: &[Parameter]) -> Value {
         .collect();
     responses.insert("401".to_owned(), json!({"description": meaning(401)}));
     value.insert("responses".to_owned(), responses.into());
-    crate::add_extensions(operation, &mut value);
+    crate::operation::add_extensions(operation, &mut value);
     value.into()
 }
 

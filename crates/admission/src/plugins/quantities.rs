@@ -1,6 +1,6 @@
 //! Resource amounts by name, and the total amounts of a pod.
 
-use pintle_machinery::{Map, Quantity, Value, ValueExt};
+use pintle_machinery::{Map, Quantity, Value, ValueExt, quantity::Format};
 use std::collections::BTreeMap;
 
 /// Amounts by resource name.
@@ -9,6 +9,11 @@ pub(super) type Quantities = BTreeMap<String, Quantity>;
 /// Converts a resource list.
 pub(super) fn quantities(list: &Map) -> Quantities {
     list.iter().filter_map(|(name, value)| Some((name.clone(), Quantity::from_tree(value).ok()?))).collect()
+}
+
+/// Converts a number of objects to a quantity.
+pub(super) fn count(number: usize) -> Quantity {
+    Quantity::new(i64::try_from(number).unwrap_or(i64::MAX), Format::DecimalSi)
 }
 
 /// Adds the amounts of a list to a total.

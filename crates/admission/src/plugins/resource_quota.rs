@@ -17,9 +17,7 @@ mod service;
 use super::quantities::{Quantities, add, quantities};
 use crate::{AdmissionPlugin, AdmissionRequest, Operation};
 use evaluator::Evaluator;
-use pintle_machinery::{
-    GroupResource, Map, Quantity, Status, StatusReason, Value, ValueExt, meta::ObjectMeta, quantity::Format,
-};
+use pintle_machinery::{GroupResource, Map, Status, StatusReason, Value, ValueExt, meta::ObjectMeta};
 use pintle_registry::{BoxFuture, WriteOptions};
 
 const FIELD_MANAGER: &str = "kube-apiserver";
@@ -210,11 +208,6 @@ fn increase(usage: &Quantities, old: &Quantities) -> Quantities {
 
 fn names<'a>(names: impl Iterator<Item = &'a String>) -> String {
     names.map(String::as_str).collect::<Vec<_>>().join(",")
-}
-
-/// Converts a number of objects to a quantity.
-fn count(number: usize) -> Quantity {
-    Quantity::new(i64::try_from(number).unwrap_or(i64::MAX), Format::DecimalSi)
 }
 
 #[cfg(test)]

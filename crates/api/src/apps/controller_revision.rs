@@ -1,11 +1,9 @@
 //! Snapshots of a workload's template.
 
 mod strategy;
+mod table;
 
-use super::{
-    GROUP,
-    controller_revision_table::{cells, columns},
-};
+use super::group::GROUP;
 use crate::declare::Declare;
 use pintle_registry::Resource;
 
@@ -14,5 +12,5 @@ pub fn resource() -> Resource {
     GROUP
         .namespaced("ControllerRevision", "controllerrevisions")
         .ruled(strategy::ControllerRevisionStrategy)
-        .prints(columns, cells)
+        .prints(table::columns, table::cells)
 }

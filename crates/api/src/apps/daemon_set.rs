@@ -1,11 +1,9 @@
 //! Daemon sets: a pod on every selected node.
 
 mod strategy;
+mod table;
 
-use super::{
-    GROUP,
-    daemon_set_table::{cells, columns},
-};
+use super::group::GROUP;
 use crate::declare::Declare;
 use pintle_registry::Resource;
 
@@ -13,7 +11,7 @@ use pintle_registry::Resource;
 pub fn resource() -> Resource {
     GROUP
         .namespaced("DaemonSet", "daemonsets")
-        .prints(columns, cells)
+        .prints(table::columns, table::cells)
         .short_names(["ds"])
         .categories(["all"])
         .integer_annotations(&["deprecated.daemonset.template.generation"])

@@ -1,11 +1,9 @@
 //! Stateful sets: replicas with stable identities.
 
 mod strategy;
+mod table;
 
-use super::{
-    GROUP,
-    stateful_set_table::{cells, columns},
-};
+use super::group::GROUP;
 use crate::declare::Declare;
 use pintle_registry::Resource;
 
@@ -13,7 +11,7 @@ use pintle_registry::Resource;
 pub fn resource() -> Resource {
     GROUP
         .namespaced("StatefulSet", "statefulsets")
-        .prints(columns, cells)
+        .prints(table::columns, table::cells)
         .short_names(["sts"])
         .categories(["all"])
         .plain_integers(&["spec.replicas"])

@@ -1,6 +1,6 @@
 //! Self subject reviews: the caller's identity after authentication and impersonation.
 
-use super::GROUP;
+use super::group::GROUP;
 use crate::declare::Declare;
 use pintle_machinery::{Status, UserInfo, Value, ValueExt, meta};
 use pintle_registry::{Backing, BoxFuture, NamedCreater, RequestContext, Resource, Verb};

@@ -1,7 +1,7 @@
 //! Token reviews: authenticate a token for another service
 //! (<https://kubernetes.io/docs/reference/kubernetes-api/authentication-resources/token-review-v1/>).
 
-use super::{GROUP, self_subject_review::user_info};
+use super::{group::GROUP, self_subject_review::user_info};
 use crate::declare::Declare;
 use pintle_auth::authn::{Authenticated, TokenAuthenticator};
 use pintle_machinery::{Status, Value, ValueExt, status::aggregate};

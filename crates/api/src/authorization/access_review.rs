@@ -1,7 +1,7 @@
 //! Rules that the access reviews of single actions share
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/authorization/#checking-api-access>).
 
-use super::GROUP_NAME;
+use super::group::GROUP_NAME;
 use pintle_auth::authz::{Attributes, Authorizer, Decision, Selectors};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, GroupKind, Status, UserInfo, Value, ValueExt,

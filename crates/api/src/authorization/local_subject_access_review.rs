@@ -1,8 +1,8 @@
 //! Local subject access reviews: the access of a user in a namespace.
 
 use super::{
-    GROUP,
     access_review::{answer, invalid_non_resource, refuse, user_of, validate_metadata, validate_spec},
+    group::GROUP,
 };
 use crate::declare::Declare;
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Status, Value, ValueExt, meta::ObjectMeta};

@@ -1,8 +1,8 @@
 //! Self subject access reviews: the access of the caller.
 
 use super::{
-    GROUP,
     access_review::{answer, refuse, validate_metadata, validate_spec},
+    group::GROUP,
 };
 use crate::declare::Declare;
 use pintle_machinery::{Status, Value};

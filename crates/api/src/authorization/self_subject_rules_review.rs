@@ -1,6 +1,6 @@
 //! Self subject rules reviews: the rules of the caller in a namespace.
 
-use super::GROUP;
+use super::group::GROUP;
 use crate::declare::Declare;
 use pintle_auth::authz::ResolvedRules;
 use pintle_machinery::{Status, Value, ValueExt, status::aggregate};

@@ -1,8 +1,8 @@
 //! Subject access reviews: the access of a user.
 
 use super::{
-    GROUP,
     access_review::{answer, refuse, user_of, validate_metadata, validate_spec},
+    group::GROUP,
 };
 use crate::declare::Declare;
 use pintle_machinery::{Status, Value};

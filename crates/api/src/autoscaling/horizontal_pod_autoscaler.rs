@@ -2,12 +2,10 @@
 
 mod conversion;
 mod strategy;
+mod table;
 mod validation;
 
-use super::{
-    V1, V2,
-    horizontal_pod_autoscaler_table::{cells, columns},
-};
+use super::{group::V1, group::V2};
 use crate::declare::{Declare, Group};
 use jiff::Timestamp;
 use pintle_machinery::Value;
@@ -15,7 +13,7 @@ use pintle_registry::{Cell, Resource};
 
 /// The declaration in version 1.
 pub fn resource_v1() -> Resource {
-    let mut resource = declare(V1).stored_as("v2").prints(columns, cells_v1);
+    let mut resource = declare(V1).stored_as("v2").prints(table::columns, cells_v1);
     resource.conversion = Some(conversion::CONVERSION);
     resource
 }
@@ -26,13 +24,13 @@ pub fn resource_v2() -> Resource {
 }
 
 fn cells_v1(autoscaler: &Value, now: Timestamp) -> Vec<Cell> {
-    cells(&(conversion::CONVERSION.to_storage)(autoscaler.clone()), now)
+    table::cells(&(conversion::CONVERSION.to_storage)(autoscaler.clone()), now)
 }
 
 fn declare(group: Group) -> Resource {
     group
         .namespaced("HorizontalPodAutoscaler", "horizontalpodautoscalers")
-        .prints(columns, cells)
+        .prints(table::columns, table::cells)
         .short_names(["hpa"])
         .categories(["all"])
         .ruled(strategy::HorizontalPodAutoscalerStrategy)

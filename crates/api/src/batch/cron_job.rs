@@ -2,11 +2,9 @@
 
 mod schedule;
 mod strategy;
+mod table;
 
-use super::{
-    GROUP,
-    cron_job_table::{cells, columns},
-};
+use super::group::GROUP;
 use crate::declare::Declare;
 use pintle_registry::Resource;
 
@@ -14,7 +12,7 @@ use pintle_registry::Resource;
 pub fn resource() -> Resource {
     GROUP
         .namespaced("CronJob", "cronjobs")
-        .prints(columns, cells)
+        .prints(table::columns, table::cells)
         .short_names(["cj"])
         .categories(["all"])
         .ruled(strategy::CronJobStrategy)

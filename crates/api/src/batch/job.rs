@@ -5,11 +5,9 @@ mod policies;
 pub(crate) mod spec;
 mod status;
 mod strategy;
+mod table;
 
-use super::{
-    GROUP,
-    job_table::{cells, columns},
-};
+use super::group::GROUP;
 use crate::declare::Declare;
 use pintle_go_forms::quote;
 use pintle_machinery::ValueExt;
@@ -19,7 +17,7 @@ use pintle_registry::{Resource, SelectableField};
 pub fn resource() -> Resource {
     GROUP
         .namespaced("Job", "jobs")
-        .prints(columns, cells)
+        .prints(table::columns, table::cells)
         .categories(["all"])
         .ruled(strategy::JobStrategy)
         .status(strategy::StatusStrategy)

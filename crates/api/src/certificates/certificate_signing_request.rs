@@ -3,68 +3,22 @@
 mod pem;
 mod signature;
 mod strategy;
+mod table;
 mod validation;
 
 use self::strategy::{ApprovalStrategy, CertificateSigningRequestStrategy, StatusStrategy};
-use super::GROUP;
+use super::group::GROUP;
 use crate::declare::Declare;
-use crate::printing::{NONE, age, column, name, text};
-use jiff::Timestamp;
-use pintle_machinery::{Value, ValueExt, meta};
-use pintle_registry::{Cell, Column, Resource, SelectableField};
+use pintle_registry::{Resource, SelectableField};
 
 /// The declaration of the resource.
 pub fn resource() -> Resource {
     GROUP
         .cluster("CertificateSigningRequest", "certificatesigningrequests")
-        .prints(columns, cells)
+        .prints(table::columns, table::cells)
         .short_names(["csr"])
         .ruled(CertificateSigningRequestStrategy)
         .part("approval", ApprovalStrategy)
         .status(StatusStrategy)
         .selectable([SelectableField::new("spec.signerName")])
-}
-
-fn columns() -> Vec<Column> {
-    vec![
-        Column::name(),
-        Column::age(),
-        column("SignerName", "Who should sign."),
-        column("Requestor", "Who asks."),
-        column("RequestedDuration", "How long the certificate should be good for."),
-        column("Condition", "Whether it was approved, and whether it was issued."),
-    ]
-}
-
-fn cells(request: &Value, now: Timestamp) -> Vec<Cell> {
-    let duration = request.i64_at("spec.expirationSeconds");
-    let signer = request.str_at("spec.signerName");
-    vec![
-        name(request),
-        age(request, now),
-        if signer.is_empty() { NONE } else { signer }.into(),
-        text(request, "spec.username"),
-        duration.map_or_else(|| NONE.to_owned(), meta::human_duration).into(),
-        condition(request).into(),
-    ]
-}
-
-fn condition(request: &Value) -> String {
-    let has = |condition_type: &str| {
-        let mut conditions = request.items_at("status.conditions").iter();
-        conditions.any(|condition| condition.str_at("type") == condition_type)
-    };
-    // A denial outweighs an approval.
-    let mut words = vec![match (has("Denied"), has("Approved")) {
-        (true, _) => "Denied",
-        (false, true) => "Approved",
-        (false, false) => "Pending",
-    }];
-    if has("Failed") {
-        words.push("Failed");
-    }
-    if !request.str_at("status.certificate").is_empty() {
-        words.push("Issued");
-    }
-    words.join(",")
 }

@@ -1,20 +1,19 @@
 //! Lease candidates: the processes that may take a lease, with their versions.
 
 mod strategy;
+mod table;
 mod version;
 
-use super::{V1ALPHA2, V1BETA1};
+use super::group::{V1ALPHA2, V1BETA1};
 use crate::declare::{Declare, same_shape};
-use crate::printing::{age, column, name, text};
-use jiff::Timestamp;
-use pintle_machinery::{GroupVersionKind, Value};
-use pintle_registry::{Cell, Column, Resource, SelectableField, StoredVersion};
+use pintle_machinery::GroupVersionKind;
+use pintle_registry::{Resource, SelectableField, StoredVersion};
 
 /// The declaration in the beta version, which is the storage version.
 pub fn resource() -> Resource {
     let mut resource = V1BETA1
         .namespaced("LeaseCandidate", "leasecandidates")
-        .prints(columns, cells)
+        .prints(table::columns, table::cells)
         .selectable([SelectableField::new("spec.leaseName")])
         .ruled(strategy::LeaseCandidateStrategy)
         .deprecated(36, 39, None);
@@ -30,24 +29,4 @@ pub fn resource() -> Resource {
 pub fn resource_v1alpha2() -> Resource {
     let conversion = same_shape!("coordination.k8s.io/v1alpha2", "coordination.k8s.io/v1beta1");
     resource().in_version(V1ALPHA2, conversion).deprecated(35, 38, None)
-}
-
-fn columns() -> Vec<Column> {
-    vec![
-        Column::name(),
-        column("LeaseName", "The lease it would take."),
-        column("BinaryVersion", "The version of the candidate's program."),
-        column("EmulationVersion", "The version that the program behaves as."),
-        Column::age(),
-    ]
-}
-
-fn cells(candidate: &Value, now: Timestamp) -> Vec<Cell> {
-    vec![
-        name(candidate),
-        text(candidate, "spec.leaseName"),
-        text(candidate, "spec.binaryVersion"),
-        text(candidate, "spec.emulationVersion"),
-        age(candidate, now),
-    ]
 }

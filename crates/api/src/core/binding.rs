@@ -1,6 +1,6 @@
 //! Bindings of pods to nodes: the older form of `pods/binding`.
 
-use super::GROUP;
+use super::group::GROUP;
 use super::pod::BindingCreater;
 use crate::declare::Declare;
 use pintle_registry::{Backing, Resource, Verb};

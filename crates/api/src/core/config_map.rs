@@ -3,7 +3,7 @@
 mod strategy;
 mod table;
 
-use super::GROUP;
+use super::group::GROUP;
 use crate::declare::Declare;
 use pintle_registry::Resource;
 

@@ -3,7 +3,7 @@
 pub(crate) mod strategy;
 pub(crate) mod table;
 
-use super::GROUP;
+use super::group::GROUP;
 use crate::declare::Declare;
 use pintle_machinery::ValueExt;
 use pintle_registry::{Resource, SelectableField};

@@ -1,6 +1,6 @@
 //! The leases of the servers of one store, which are internal and not served to clients.
 
-use super::GROUP;
+use super::group::GROUP;
 use crate::declare::Declare;
 use pintle_registry::Resource;
 

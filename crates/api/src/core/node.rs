@@ -3,7 +3,7 @@
 mod strategy;
 mod table;
 
-use super::GROUP;
+use super::group::GROUP;
 use crate::declare::{Declare, PROXY_VERBS, boolean_field};
 use pintle_registry::Resource;
 

@@ -27,7 +27,7 @@ mod validation;
 pub(crate) use binding::BindingCreater;
 pub(in crate::core) use defaults::drop_init_container_annotations;
 
-use super::GROUP;
+use super::group::GROUP;
 use crate::declare::{Declare, PROXY_VERBS, STREAM_VERBS, boolean_field};
 use pintle_machinery::GroupVersionKind;
 use pintle_registry::{Resource, SelectableField, SubresourceKind};

@@ -22,6 +22,7 @@ mod overlapping_paths;
 pub(crate) mod paths;
 mod probes;
 mod projected;
+mod ratcheting;
 mod resource_claims;
 pub(crate) mod resources;
 mod security_context;

@@ -2,24 +2,24 @@
 //!
 //! A template is a `PodTemplateSpec`: the `metadata` and `spec` of the pods to create.
 
+mod table;
+
 use super::pod::drop_init_container_annotations;
-use super::{GROUP, pod_spec};
+use super::{group::GROUP, pod_spec};
 use crate::declare::Declare;
-use crate::printing::{column, container_cells, labels, name};
-use jiff::Timestamp;
 use pintle_machinery::validation::{
     name_is_dns_subdomain, semantically_equal, validate_annotations, validate_labels, validate_object_meta,
     validate_object_meta_update,
 };
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt, meta::ObjectMeta};
-use pintle_registry::{Cell, Column, RequestContext, Resource, Strategy};
+use pintle_registry::{RequestContext, Resource, Strategy};
 use std::sync::Arc;
 
 pub use super::pod_spec::PodValidationOptions;
 
 /// The declaration of the resource.
 pub fn resource() -> Resource {
-    let mut resource = GROUP.namespaced("PodTemplate", "podtemplates").prints(columns, cells);
+    let mut resource = GROUP.namespaced("PodTemplate", "podtemplates").prints(table::columns, table::cells);
     resource.strategy = Arc::new(PodTemplateStrategy);
     resource
 }
@@ -84,7 +84,7 @@ impl Strategy for PodTemplateStrategy {
 
     fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
         let template = object.at("template").unwrap_or(&Value::Null);
-        let options = PodValidationOptions::for_template(template, None);
+        let options = PodValidationOptions::for_template(None);
         let mut errors =
             validate_object_meta(object, true, name_is_dns_subdomain, &FieldPath::new("metadata"));
         errors.extend(validate(template, &FieldPath::new("template"), &options));
@@ -107,7 +107,7 @@ impl Strategy for PodTemplateStrategy {
 
     fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
         let template = object.at("template").unwrap_or(&Value::Null);
-        let options = PodValidationOptions::for_template(template, old.at("template"));
+        let options = PodValidationOptions::for_template(old.at("template"));
         let mut errors = validate_object_meta_update(object, old, &FieldPath::new("metadata"));
         errors.extend(validate(template, &FieldPath::new("template"), &options));
         errors
@@ -124,18 +124,4 @@ impl Strategy for PodTemplateStrategy {
     fn returns_deleted_object(&self) -> bool {
         true
     }
-}
-
-fn columns() -> Vec<Column> {
-    vec![
-        Column::name(),
-        column("Containers", "The names of the containers."),
-        column("Images", "The images of the containers."),
-        column("Pod Labels", "The labels that its pods get."),
-    ]
-}
-
-fn cells(template: &Value, _now: Timestamp) -> Vec<Cell> {
-    let [containers, images] = container_cells(template, "template.spec.containers");
-    vec![name(template), containers, images, labels(template.map_at("template.metadata.labels")).into()]
 }

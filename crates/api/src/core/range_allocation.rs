@@ -1,6 +1,6 @@
 //! `RangeAllocation`: the allocated node ports, an internal resource that is not served to clients.
 
-use super::{GROUP, service::RANGE_ALLOCATION_NAME};
+use super::{group::GROUP, service::RANGE_ALLOCATION_NAME};
 use crate::declare::Declare;
 use pintle_machinery::{Value, ValueExt};
 use pintle_registry::{Resource, Strategy};

@@ -1,11 +1,9 @@
 //! `ReplicationController`: the predecessor of replica sets.
 
 mod strategy;
+mod table;
 
-use super::{
-    GROUP,
-    replication_controller_table::{cells, columns},
-};
+use super::group::GROUP;
 use crate::declare::{Declare, integer_field};
 use pintle_registry::Resource;
 
@@ -13,7 +11,7 @@ use pintle_registry::Resource;
 pub fn resource() -> Resource {
     GROUP
         .namespaced("ReplicationController", "replicationcontrollers")
-        .prints(columns, cells)
+        .prints(table::columns, table::cells)
         .short_names(["rc"])
         .categories(["all"])
         .scale()

@@ -28,7 +28,7 @@ pub(crate) use validation::validate_ingress_hostname;
 pub use view::{allocated_cluster_ips, allocated_node_ports};
 pub(crate) use warnings::load_balancer_warnings;
 
-use super::GROUP;
+use super::group::GROUP;
 use crate::declare::{Declare, PROXY_VERBS};
 use crate::printing::Printer;
 use pintle_registry::{Resource, SelectableField};

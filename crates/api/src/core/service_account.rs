@@ -4,7 +4,7 @@ mod strategy;
 mod table;
 mod token;
 
-use super::GROUP;
+use super::group::GROUP;
 use crate::declare::Declare;
 use pintle_machinery::GroupVersionKind;
 use pintle_registry::{Resource, SubresourceKind};

@@ -1,11 +1,9 @@
 //! Endpoint slices: subsets of the addresses behind a service.
 
 mod strategy;
+mod table;
 
-use super::{
-    GROUP,
-    endpoint_slice_table::{cells, columns},
-};
+use super::group::GROUP;
 use crate::declare::Declare;
 use pintle_registry::Resource;
 
@@ -13,6 +11,6 @@ use pintle_registry::Resource;
 pub fn resource() -> Resource {
     GROUP
         .namespaced("EndpointSlice", "endpointslices")
-        .prints(columns, cells)
+        .prints(table::columns, table::cells)
         .ruled(strategy::EndpointSliceStrategy)
 }

@@ -1,8 +1,8 @@
 //! Events in the newer group: the same objects as core events, which is their stored form.
 
 use super::{
-    GROUP,
     conversion::{CONVERSION, to_core},
+    group::GROUP,
 };
 use crate::core::event::{self as core_event, strategy::EventStrategy, table};
 use crate::declare::Declare;

@@ -3,13 +3,11 @@
 mod backend;
 mod rules_validation;
 mod strategy;
+mod table;
 
 pub(super) use backend::validate_resource as validate_reference;
 
-use super::{
-    GROUP,
-    ingress_table::{cells, columns},
-};
+use super::group::GROUP;
 use crate::declare::Declare;
 use pintle_registry::Resource;
 
@@ -17,7 +15,7 @@ use pintle_registry::Resource;
 pub fn resource() -> Resource {
     GROUP
         .namespaced("Ingress", "ingresses")
-        .prints(columns, cells)
+        .prints(table::columns, table::cells)
         .short_names(["ing"])
         .ruled(strategy::IngressStrategy)
         .status(strategy::IngressStatusStrategy)

@@ -1,11 +1,9 @@
 //! Ingress classes: the controller that serves an ingress.
 
 mod strategy;
+mod table;
 
-use super::{
-    GROUP,
-    ingress_class_table::{cells, columns},
-};
+use super::group::GROUP;
 use crate::declare::Declare;
 use pintle_registry::Resource;
 
@@ -13,6 +11,6 @@ use pintle_registry::Resource;
 pub fn resource() -> Resource {
     GROUP
         .cluster("IngressClass", "ingressclasses")
-        .prints(columns, cells)
+        .prints(table::columns, table::cells)
         .ruled(strategy::IngressClassStrategy)
 }

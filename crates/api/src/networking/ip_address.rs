@@ -1,11 +1,9 @@
 //! IP addresses: allocated service addresses.
 
 mod strategy;
+mod table;
 
-use super::{
-    GROUP,
-    ip_address_table::{cells, columns},
-};
+use super::group::GROUP;
 use crate::declare::Declare;
 use pintle_registry::Resource;
 
@@ -13,7 +11,7 @@ use pintle_registry::Resource;
 pub fn resource() -> Resource {
     GROUP
         .cluster("IPAddress", "ipaddresses")
-        .prints(columns, cells)
+        .prints(table::columns, table::cells)
         .ruled(strategy::IpAddressStrategy)
         .short_names(["ip"])
 }

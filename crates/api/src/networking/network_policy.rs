@@ -1,11 +1,9 @@
 //! Network policies: the traffic that pods accept.
 
 mod strategy;
+mod table;
 
-use super::{
-    GROUP,
-    network_policy_table::{cells, columns},
-};
+use super::group::GROUP;
 use crate::declare::Declare;
 use pintle_registry::Resource;
 
@@ -13,7 +11,7 @@ use pintle_registry::Resource;
 pub fn resource() -> Resource {
     GROUP
         .namespaced("NetworkPolicy", "networkpolicies")
-        .prints(columns, cells)
+        .prints(table::columns, table::cells)
         .ruled(strategy::NetworkPolicyStrategy)
         .short_names(["netpol"])
 }

@@ -1,11 +1,9 @@
 //! Service CIDRs: the blocks from which services get addresses.
 
 mod strategy;
+mod table;
 
-use super::{
-    GROUP,
-    service_cidr_table::{cells, columns},
-};
+use super::group::GROUP;
 use crate::declare::Declare;
 use pintle_registry::Resource;
 
@@ -13,7 +11,7 @@ use pintle_registry::Resource;
 pub fn resource() -> Resource {
     GROUP
         .cluster("ServiceCIDR", "servicecidrs")
-        .prints(columns, cells)
+        .prints(table::columns, table::cells)
         .ruled(strategy::ServiceCidrStrategy)
         .status(strategy::ServiceCidrStatusStrategy)
 }

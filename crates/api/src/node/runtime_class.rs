@@ -1,26 +1,16 @@
 //! Runtime classes: the container runtimes of nodes.
 
 mod strategy;
+mod table;
 
-use super::GROUP;
+use super::group::GROUP;
 use crate::declare::Declare;
-use crate::printing::{age, column, name, text};
-use jiff::Timestamp;
-use pintle_machinery::Value;
-use pintle_registry::{Cell, Column, Resource};
+use pintle_registry::Resource;
 
 /// The declaration of the resource.
 pub fn resource() -> Resource {
     GROUP
         .cluster("RuntimeClass", "runtimeclasses")
-        .prints(columns, cells)
+        .prints(table::columns, table::cells)
         .ruled(strategy::RuntimeClassStrategy)
-}
-
-fn columns() -> Vec<Column> {
-    vec![Column::name(), column("Handler", "What the node's container runtime calls it."), Column::age()]
-}
-
-fn cells(class: &Value, now: Timestamp) -> Vec<Cell> {
-    vec![name(class), text(class, "handler"), age(class, now)]
 }

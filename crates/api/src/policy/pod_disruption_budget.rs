@@ -1,11 +1,9 @@
 //! Pod disruption budgets: the number of concurrent evictions of a workload's pods.
 
 mod strategy;
+mod table;
 
-use super::{
-    GROUP,
-    pod_disruption_budget_table::{cells, columns},
-};
+use super::group::GROUP;
 use crate::declare::Declare;
 use pintle_registry::Resource;
 
@@ -13,7 +11,7 @@ use pintle_registry::Resource;
 pub fn resource() -> Resource {
     GROUP
         .namespaced("PodDisruptionBudget", "poddisruptionbudgets")
-        .prints(columns, cells)
+        .prints(table::columns, table::cells)
         .short_names(["pdb"])
         .ruled(strategy::PodDisruptionBudgetStrategy)
         .status(strategy::StatusStrategy)

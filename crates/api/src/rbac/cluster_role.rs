@@ -2,7 +2,7 @@
 
 mod validation;
 
-use super::{GROUP, escalation::Guard, guarded::Guarded};
+use super::{escalation::Guard, group::GROUP, guarded::Guarded};
 use crate::declare::Declare;
 use crate::plain::PlainStrategy;
 use pintle_rbac::Rbac;

@@ -1,26 +1,16 @@
 //! Device classes.
 
+mod table;
 mod validation;
 
-use super::GROUP;
+use super::group::GROUP;
 use crate::declare::Declare;
 use crate::plain::{Generation, PlainStrategy};
-use crate::printing::{age, name};
-use jiff::Timestamp;
-use pintle_machinery::Value;
-use pintle_registry::{Cell, Column, Resource};
+use pintle_registry::Resource;
 
 /// The declaration of the resource.
 pub fn resource() -> Resource {
-    GROUP.cluster("DeviceClass", "deviceclasses").prints(columns, cells).ruled(RULES)
-}
-
-fn columns() -> Vec<Column> {
-    vec![Column::name(), Column::age()]
-}
-
-fn cells(class: &Value, now: Timestamp) -> Vec<Cell> {
-    vec![name(class), age(class, now)]
+    GROUP.cluster("DeviceClass", "deviceclasses").prints(table::columns, table::cells).ruled(RULES)
 }
 
 const RULES: PlainStrategy = PlainStrategy::NEW

@@ -1,27 +1,21 @@
 //! Templates of resource claims.
 
+mod table;
 mod validation;
 
-use super::GROUP;
 use super::claim_spec;
+use super::group::GROUP;
 use crate::declare::Declare;
 use crate::plain::PlainStrategy;
-use crate::printing::{age, name};
-use jiff::Timestamp;
-use pintle_machinery::{Value, ValueExt};
-use pintle_registry::{Cell, Column, Resource};
+use pintle_machinery::ValueExt;
+use pintle_registry::Resource;
 
 /// The declaration of the resource.
 pub fn resource() -> Resource {
-    GROUP.namespaced("ResourceClaimTemplate", "resourceclaimtemplates").prints(columns, cells).ruled(RULES)
-}
-
-fn columns() -> Vec<Column> {
-    vec![Column::name(), Column::age()]
-}
-
-fn cells(template: &Value, now: Timestamp) -> Vec<Cell> {
-    vec![name(template), age(template, now)]
+    GROUP
+        .namespaced("ResourceClaimTemplate", "resourceclaimtemplates")
+        .prints(table::columns, table::cells)
+        .ruled(RULES)
 }
 
 const RULES: PlainStrategy = PlainStrategy::NEW

@@ -1,23 +1,13 @@
 //! CSI nodes: the drivers of a node.
 
 mod strategy;
+mod table;
 
-use super::GROUP;
+use super::group::GROUP;
 use crate::declare::Declare;
-use crate::printing::{age, count, integers, name};
-use jiff::Timestamp;
-use pintle_machinery::Value;
-use pintle_registry::{Cell, Column, Resource};
+use pintle_registry::Resource;
 
 /// The declaration of the resource.
 pub fn resource() -> Resource {
-    GROUP.cluster("CSINode", "csinodes").prints(columns, cells).ruled(strategy::CsiNodeStrategy)
-}
-
-fn columns() -> Vec<Column> {
-    vec![Column::name(), integers("Drivers", "How many drivers the node has."), Column::age()]
-}
-
-fn cells(node: &Value, now: Timestamp) -> Vec<Cell> {
-    vec![name(node), count(node, "spec.drivers"), age(node, now)]
+    GROUP.cluster("CSINode", "csinodes").prints(table::columns, table::cells).ruled(strategy::CsiNodeStrategy)
 }

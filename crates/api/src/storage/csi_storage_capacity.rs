@@ -2,7 +2,7 @@
 
 mod strategy;
 
-use super::GROUP;
+use super::group::GROUP;
 use crate::declare::Declare;
 use pintle_registry::Resource;
 

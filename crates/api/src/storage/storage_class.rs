@@ -1,45 +1,17 @@
 //! Storage classes.
 
 mod strategy;
+mod table;
 
-use super::GROUP;
+use super::group::GROUP;
 use crate::declare::Declare;
-use crate::printing::{age, boolean, column, is_annotated, name_or_default, text, text_or};
-use jiff::Timestamp;
-use pintle_machinery::Value;
-use pintle_registry::{Cell, Column, Resource};
+use pintle_registry::Resource;
 
 /// The declaration of the resource.
 pub fn resource() -> Resource {
     GROUP
         .cluster("StorageClass", "storageclasses")
-        .prints(columns, cells)
+        .prints(table::columns, table::cells)
         .ruled(strategy::StorageClassStrategy)
         .short_names(["sc"])
 }
-
-fn columns() -> Vec<Column> {
-    vec![
-        Column::name(),
-        column("Provisioner", "Who makes the volumes."),
-        column("ReclaimPolicy", "What becomes of a volume when its claim is gone."),
-        column("VolumeBindingMode", "When a claim gets its volume."),
-        column("AllowVolumeExpansion", "Whether claims may grow."),
-        Column::age(),
-    ]
-}
-
-fn cells(class: &Value, now: Timestamp) -> Vec<Cell> {
-    let is_default = DEFAULT_ANNOTATIONS.into_iter().any(|annotation| is_annotated(class, annotation));
-    vec![
-        name_or_default(class, is_default),
-        text(class, "provisioner"),
-        text_or(class, "reclaimPolicy", "Delete"),
-        text_or(class, "volumeBindingMode", "Immediate"),
-        boolean(class, "allowVolumeExpansion"),
-        age(class, now),
-    ]
-}
-
-const DEFAULT_ANNOTATIONS: [&str; 2] =
-    ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];

@@ -1,7 +1,6 @@
 //! Computes the usage of persistent volume claims.
 
-use super::count;
-use crate::plugins::quantities::Quantities;
+use crate::plugins::quantities::{Quantities, count};
 use pintle_machinery::{Quantity, Value, ValueExt, meta::ObjectMeta};
 
 const OBJECTS: &str = "count/persistentvolumeclaims";

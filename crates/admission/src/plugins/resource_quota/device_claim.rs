@@ -1,8 +1,7 @@
 //! Computes the usage of resource claims: the maximum number of devices of each class that a claim may be allocated.
 //! Devices requested as an extended resource are counted with the requesting pod.
 
-use super::count;
-use crate::plugins::quantities::{Quantities, add, raise};
+use crate::plugins::quantities::{Quantities, add, count, raise};
 use pintle_machinery::{Value, ValueExt};
 
 const OBJECTS: &str = "count/resourceclaims.resource.k8s.io";

@@ -1,7 +1,7 @@
 //! Selects how quotas count the objects of a resource.
 
-use super::{claim, count, device_claim, pod, scopes, service};
-use crate::plugins::quantities::Quantities;
+use super::{claim, device_claim, pod, scopes, service};
+use crate::plugins::quantities::{Quantities, count};
 use crate::{AdmissionRequest, Operation};
 use jiff::Timestamp;
 use pintle_machinery::{GroupVersionResource, Value, ValueExt};

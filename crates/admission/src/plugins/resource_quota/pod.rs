@@ -1,11 +1,10 @@
 //! Computes the usage of pods.
 
-use super::count;
 use crate::plugins::{
     pods::ContainerKind,
     quantities::{
-        HUGE_PAGES, Quantities, is_pod_level, is_restartable, pod_requests, quantities, raise, set_pod_level,
-        sum_of_containers,
+        HUGE_PAGES, Quantities, count, is_pod_level, is_restartable, pod_requests, quantities, raise,
+        set_pod_level, sum_of_containers,
     },
 };
 use jiff::{SignedDuration, Timestamp};

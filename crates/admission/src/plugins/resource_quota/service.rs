@@ -1,7 +1,6 @@
 //! Computes the usage of services.
 
-use super::count;
-use crate::plugins::quantities::Quantities;
+use crate::plugins::quantities::{Quantities, count};
 use pintle_machinery::{Value, ValueExt};
 
 const RESOURCES: [&str; 4] = ["count/services", "services", "services.nodeports", "services.loadbalancers"];

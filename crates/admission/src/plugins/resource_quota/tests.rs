@@ -1,6 +1,7 @@
 use super::*;
 use crate::testing::{Objects, admit};
 use jiff::Timestamp;
+use pintle_machinery::Quantity;
 use serde_json::json;
 
 fn quota(spec: Value, hard: Value, used: Value) -> Value {

@@ -134,7 +134,7 @@ fn validate_spec(object: &Value, old: Option<&Value>) -> ErrorList {
     if let Some(selector) = object.at(path.as_str()) {
         errors.extend(workload::validate_selector_not_empty(selector, &path, "daemonset"));
     }
-    errors.extend(workload::validate_template(object, &workload::template_options(object, old)));
+    errors.extend(workload::validate_template(object, &workload::template_options(old)));
     errors.extend(workload::validate_runs_always(object, "DaemonSet"));
     errors.extend(rules::nonnegative(object, "spec.minReadySeconds"));
     errors.extend(validate_rollout(rules::value_at(object, "spec.updateStrategy")));

@@ -117,7 +117,7 @@ impl Strategy for StatusStrategy {
 
 fn validate_spec(object: &Value, old: Option<&Value>) -> ErrorList {
     let mut errors = rules::nonnegative(object, "spec.replicas");
-    let options = workload::template_options(object, old);
+    let options = workload::template_options(old);
     errors.extend(workload::validate_selector_and_template(object, &options));
     errors.extend(validate_rollout(rules::value_at(object, "spec.strategy")));
     errors.extend(rules::nonnegative(object, "spec.minReadySeconds"));

@@ -108,7 +108,7 @@ pub(crate) fn validate_status(object: &Value) -> ErrorList {
 fn validate_spec(object: &Value, old: Option<&Value>) -> ErrorList {
     let mut errors = rules::nonnegative(object, "spec.replicas");
     errors.extend(rules::nonnegative(object, "spec.minReadySeconds"));
-    let options = workload::template_options(object, old);
+    let options = workload::template_options(old);
     errors.extend(workload::validate_selector_and_template(object, &options));
     errors
 }

@@ -67,7 +67,7 @@ impl Strategy for StatefulSetStrategy {
 
     fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
         let mut errors = rules::metadata(object, true);
-        errors.extend(validate_spec(object, &workload::template_options(object, None), Checks::ALL));
+        errors.extend(validate_spec(object, &workload::template_options(None), Checks::ALL));
         errors
     }
 
@@ -172,7 +172,7 @@ fn history_warning(object: &Value) -> Option<String> {
 }
 
 fn validate_spec_update(object: &Value, old: &Value) -> ErrorList {
-    let options = workload::template_options(object, Some(old));
+    let options = workload::template_options(Some(old));
     // Ratcheting: immutable fields may stay as invalid as they were stored.
     let mut checks = Checks { service_name: false, template: true };
     checks.template = validate_spec(old, &options, checks).is_empty();

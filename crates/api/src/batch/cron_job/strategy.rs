@@ -180,8 +180,7 @@ fn validate_time_zone(object: &Value) -> ErrorList {
 }
 
 fn validate_job_template(object: &Value, old: Option<&Value>) -> ErrorList {
-    let template = rules::value_at(object, TEMPLATE);
-    let options = PodValidationOptions::for_template(template, old.map(|old| rules::value_at(old, TEMPLATE)));
+    let options = PodValidationOptions::for_template(old.map(|old| rules::value_at(old, TEMPLATE)));
     let spec = rules::value_at(object, JOB_SPEC);
     let path = FieldPath::new(JOB_SPEC);
     let mut errors = spec::validate(spec, &path, &options);

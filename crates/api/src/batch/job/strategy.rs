@@ -206,7 +206,7 @@ fn validate_generated_selector(object: &Value, old: Option<&Value>) -> ErrorList
 }
 
 fn validate_spec(object: &Value, old: Option<&Value>) -> ErrorList {
-    let options = workload::template_options(object, old);
+    let options = workload::template_options(old);
     let mut errors = spec::validate(rules::value_at(object, "spec"), &FieldPath::new("spec"), &options);
     let path = FieldPath::new("spec.selector");
     match object.at(path.as_str()) {

@@ -14,7 +14,7 @@ const LISTS: [&str; 2] = ["containers", "initContainers"];
 
 /// Validates a resize of a pod.
 pub(super) fn validate_resize(new: &Value, old: &Value) -> ErrorList {
-    let options = PodValidationOptions::for_pod(new, Some(old));
+    let options = PodValidationOptions::for_pod(Some(old));
     let mut errors = validate_object_meta_update(new, old, &FieldPath::new("metadata"));
     errors.extend(validate_metadata_and_spec(new, &options));
     if let Some(error) = refuse_mirror_pod(old, "static pods cannot be resized") {

@@ -14,7 +14,7 @@ const NON_NEGATIVE: &str = "must be a non-negative integer";
 
 /// Validates an update of the status.
 pub(super) fn validate_status_update(new: &Value, old: &Value) -> ErrorList {
-    let options = PodValidationOptions::for_pod(new, Some(old));
+    let options = PodValidationOptions::for_pod(Some(old));
     let metadata_path = FieldPath::new("metadata");
     let mut errors = validate_object_meta_update(new, old, &metadata_path);
     let spec = new.at("spec").unwrap_or(&Value::Null);

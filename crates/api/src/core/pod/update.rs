@@ -15,7 +15,7 @@ const UPDATABLE_FIELDS: &str = "`spec.containers[*].image`,`spec.initContainers[
 
 /// Validates an update of a pod.
 pub(super) fn validate_update(new: &Value, old: &Value) -> ErrorList {
-    let options = PodValidationOptions::for_pod(new, Some(old));
+    let options = PodValidationOptions::for_pod(Some(old));
     let mut errors = validate_common(new, old, &options);
     let path = FieldPath::new("spec");
     let (new, old) = (new.at("spec").unwrap_or(&Value::Null), old.at("spec").unwrap_or(&Value::Null));
@@ -220,7 +220,7 @@ fn difference(old: &Value, new: &Value) -> String {
 /// Validates an update of the ephemeral containers: they may be added, but not changed or removed.
 pub(super) fn validate_ephemeral_containers_update(new: &Value, old: &Value) -> ErrorList {
     const LIST: &str = "spec.ephemeralContainers";
-    let options = PodValidationOptions::for_pod(new, Some(old));
+    let options = PodValidationOptions::for_pod(Some(old));
     let mut errors = validate_common(new, old, &options);
     if let Some(error) = refuse_mirror_pod(old, "static pods do not support ephemeral containers") {
         return vec![error];

@@ -6,7 +6,7 @@ use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 
 /// Validates a new pod.
 pub(super) fn validate_create(pod: &Value) -> ErrorList {
-    let options = PodValidationOptions::for_pod(pod, None);
+    let options = PodValidationOptions::for_pod(None);
     let mut errors = validate_metadata_and_spec(pod, &options);
     let path = FieldPath::new("spec");
     let spec = pod.at("spec").unwrap_or(&Value::Null);

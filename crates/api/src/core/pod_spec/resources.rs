@@ -2,10 +2,9 @@
 //! (<https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/>).
 
 use super::PodValidationOptions;
-use super::options::is_divisible;
 use crate::field_checks::invalid_each;
 use crate::resource_list::{
-    aggregate, is_huge_page, is_native, is_overcommit_allowed, is_pod_level, quantity,
+    aggregate, huge_page_size, is_huge_page, is_native, is_overcommit_allowed, is_pod_level, quantity,
 };
 use pintle_machinery::error_list::is_enough;
 use pintle_machinery::error_list::join_names;
@@ -249,6 +248,14 @@ fn validate_huge_pages(
     let quantity = quantity(value).to_string();
     let detail = format!("{quantity} is not positive integer multiple of {name}");
     vec![FieldError::invalid(path, quantity, detail)]
+}
+
+/// Whether a quantity of huge pages is a multiple of the page size.
+pub(super) fn is_divisible(name: &str, value: &Value) -> bool {
+    let Some(size) = huge_page_size(name).and_then(|size| size.as_i64()).filter(|size| *size > 0) else {
+        return false;
+    };
+    quantity(value).value() % size == 0
 }
 
 /// Validates a container's references to the pod's claims, or to single requests of a claim.

@@ -103,7 +103,7 @@ fn validate_spec(object: &Value, old: Option<&Value>) -> ErrorList {
         return errors;
     }
     errors.extend(workload::validate_template_is_selected(object, &selector));
-    errors.extend(workload::validate_template(object, &workload::template_options(object, old)));
+    errors.extend(workload::validate_template(object, &workload::template_options(old)));
     errors.extend(workload::validate_runs_always(object, "ReplicationController"));
     errors
 }

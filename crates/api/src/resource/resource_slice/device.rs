@@ -1,9 +1,7 @@
 //! Validates the devices of a slice.
 
 use super::{
-    capacity,
-    strategy::LIST_ATTRIBUTES,
-    validation::{NodeSelection, validate_counters},
+    capacity, counters::validate_counters, list_attributes::LIST_ATTRIBUTES, node_selection::NodeSelection,
 };
 use crate::{
     field_checks::{invalid_each, supported, texts},

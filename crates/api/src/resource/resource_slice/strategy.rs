@@ -1,14 +1,15 @@
 //! The strategy of resource slices.
 
-use super::validation;
+use super::{
+    list_attributes::{LIST_ATTRIBUTES, has_list_attributes},
+    validation,
+};
 use crate::rules;
 use jiff::Timestamp;
 use pintle_go_forms::quote;
 use pintle_machinery::{ErrorList, Value, ValueExt, meta};
 use pintle_registry::{RequestContext, Strategy};
 
-/// List-valued attributes, an unsupported feature.
-pub(super) const LIST_ATTRIBUTES: [&str; 4] = ["bools", "ints", "strings", "versions"];
 /// Mappings of node resources to devices, an unsupported feature.
 const NODE_RESOURCES: &str = "nodeAllocatableResourceMappings";
 
@@ -77,13 +78,6 @@ fn drop_disabled_fields(slice: &mut Value, old: Option<&Value>) {
 
 fn has_node_resources(slice: &Value) -> bool {
     slice.items_at("spec.devices").iter().any(|device| !device.map_at(NODE_RESOURCES).is_empty())
-}
-
-/// Whether a device has a list-valued attribute.
-pub(super) fn has_list_attributes(slice: &Value) -> bool {
-    let devices = slice.items_at("spec.devices").iter();
-    let mut attributes = devices.flat_map(|device| device.map_at("attributes").values());
-    attributes.any(|attribute| LIST_ATTRIBUTES.into_iter().any(|list| attribute.at(list).is_some()))
 }
 
 fn warnings(slice: &Value) -> Vec<String> {

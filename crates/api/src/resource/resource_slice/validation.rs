@@ -1,26 +1,24 @@
 //! Validates resource slices.
 
-use super::{device, strategy::has_list_attributes};
+use super::{
+    counters::validate_counters, device, list_attributes::has_list_attributes, node_selection::NodeSelection,
+};
 use crate::{
-    core::pod_spec::validate_node_selector,
-    field_checks::{invalid_each, required},
     resource::{
         claim_spec::name_of,
         lists::each_unique,
-        names::{validate_driver_name, validate_label, validate_pool_name},
+        names::{validate_driver_name, validate_pool_name},
     },
     rules,
 };
 use pintle_machinery::{
-    ErrorList, FieldError, FieldPath, Value, ValueExt,
-    validation::{name_is_dns_subdomain, validate_immutable_field},
+    ErrorList, FieldError, FieldPath, Value, ValueExt, validation::validate_immutable_field,
 };
 use std::collections::HashMap;
 
 const DEVICES_MAX: usize = 128;
 const ADVANCED_DEVICES_MAX: usize = 64;
 const COUNTER_SETS_MAX: usize = 8;
-const COUNTERS_MAX: usize = 32;
 
 /// Validates a new slice.
 pub(super) fn validate(slice: &Value) -> ErrorList {
@@ -123,65 +121,6 @@ fn validate_node_selection(slice: &Value, path: &FieldPath) -> ErrorList {
             format!("{{{}}}", fields.join(", ")),
             format!("{ONE_OF}, but multiple fields are set"),
         )),
-    }
-    errors
-}
-
-/// The node selections in use, and their errors.
-pub(super) struct NodeSelection {
-    pub(super) fields: Vec<String>,
-    pub(super) errors: ErrorList,
-    /// The number of errors before those of the flags.
-    errors_of_selector: usize,
-}
-
-impl NodeSelection {
-    /// The selections that slices and devices share.
-    pub(super) fn of(holder: &Value, empty_name: &str, path: &FieldPath) -> NodeSelection {
-        let mut selection =
-            NodeSelection { fields: Vec::new(), errors: ErrorList::new(), errors_of_selector: 0 };
-        if let Some(name) = holder.at("nodeName").and_then(Value::as_str) {
-            let path = path.child("nodeName");
-            if name.is_empty() {
-                selection.errors.push(FieldError::invalid(&path, name, empty_name));
-            } else {
-                selection.fields.push("`nodeName`".to_owned());
-                selection.errors.extend(invalid_each(&path, name, name_is_dns_subdomain(name, false)));
-            }
-        }
-        if let Some(selector) = holder.at("nodeSelector") {
-            selection.fields.push("`nodeSelector`".to_owned());
-            selection.errors.extend(validate_node_selector(selector, false, &path.child("nodeSelector")));
-        }
-        selection.errors_of_selector = selection.errors.len();
-        selection.add_flag(holder, "allNodes", path);
-        selection
-    }
-
-    fn add_flag(&mut self, holder: &Value, field: &str, path: &FieldPath) {
-        match holder.at(field).and_then(Value::as_bool) {
-            Some(true) => self.fields.push(format!("`{field}`")),
-            Some(false) => {
-                let detail = "must be either unset or set to true";
-                self.errors.push(FieldError::invalid(&path.child(field), false, detail));
-            }
-            None => {}
-        }
-    }
-}
-
-/// Validates a counter set, or a device's consumption of one; `name` is the field with the set's name.
-pub(super) fn validate_counters(holder: &Value, name: &str, path: &FieldPath) -> ErrorList {
-    let mut errors = required(holder, name, path);
-    if errors.is_empty() {
-        errors.extend(validate_label(holder.str_at(name), &path.child(name)));
-    }
-    let counters = holder.map_at("counters");
-    let path = path.child("counters");
-    match counters.len() {
-        0 => errors.push(FieldError::required(&path, "")),
-        length if length > COUNTERS_MAX => errors.push(FieldError::too_many(&path, length, COUNTERS_MAX)),
-        _ => errors.extend(counters.keys().flat_map(|key| validate_label(key, &path))),
     }
     errors
 }

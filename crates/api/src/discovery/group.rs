@@ -1,0 +1,5 @@
+//! The versions of `discovery.k8s.io` that the kinds are declared in.
+
+use crate::declare::Group;
+
+pub(super) const GROUP: Group = Group::new("discovery.k8s.io", "v1", "k8s.io/api/discovery/v1");

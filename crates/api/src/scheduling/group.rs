@@ -1,0 +1,5 @@
+//! The versions of `scheduling.k8s.io` that the kinds are declared in.
+
+use crate::declare::Group;
+
+pub(super) const GROUP: Group = Group::new("scheduling.k8s.io", "v1", "k8s.io/api/scheduling/v1");

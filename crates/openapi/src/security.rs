@@ -1,0 +1,14 @@
+//! The security scheme of the documents.
+
+use pintle_machinery::Value;
+use serde_json::json;
+
+/// Authentication by bearer token.
+pub(crate) fn bearer_token() -> Value {
+    json!({
+        "type": "apiKey",
+        "name": "authorization",
+        "in": "header",
+        "description": "Bearer Token authentication",
+    })
+}
