@@ -5,9 +5,9 @@ use bytes::{BufMut, Bytes, BytesMut};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use pintle_cacher::{
     Cacher, CacherConfig, DecodeError, DecodedObject, Freshness, Labels, ObjectDecoder, RepresentationId,
-    Trigger, TriggerField, WatchItem, WatchOptions, WatchStart,
+    Selectable, Trigger, TriggerField, WatchItem, WatchOptions, WatchStart,
 };
-use pintle_storage::{Key, MemoryStorage, Revision, Storage};
+use pintle_storage::{Key, MemoryStorage, Payload, Revision, Storage};
 use std::{hint::black_box, sync::Arc};
 use tokio::{runtime::Builder, sync::mpsc};
 
@@ -17,14 +17,16 @@ const PREFIX: &str = "/registry/pods/";
 struct Decoder;
 
 impl ObjectDecoder for Decoder {
-    fn decode(&self, key: &Key, value: &Bytes, _: Revision) -> Result<DecodedObject, DecodeError> {
+    fn decode(&self, key: &Key, value: &Payload, _: Revision) -> Result<DecodedObject, DecodeError> {
         let node = value.split(|byte| *byte == b' ').next().unwrap_or_default();
         Ok(DecodedObject {
-            json: value.clone(),
+            json: value.bytes.clone(),
             namespace: "default".into(),
             name: key.as_str().rsplit('/').next().unwrap_or_default().into(),
-            labels: Labels::default(),
-            fields: [String::from_utf8_lossy(node).into()].into(),
+            selectable: Arc::new(Selectable {
+                labels: Labels::default(),
+                fields: [String::from_utf8_lossy(node).into()].into(),
+            }),
         })
     }
 
@@ -83,7 +85,7 @@ fn fan_out(criterion: &mut Criterion) {
         let (served, mut serving) = mpsc::unbounded_channel();
         let key = Key::new(format!("{PREFIX}default/web-0"));
         let (cacher, mut revision) = runtime.block_on(async {
-            let revision = storage.create(&key, value("node-0"), None).await.expect("a first write");
+            let revision = storage.create(&key, value("node-0").into(), None).await.expect("a first write");
             let config = CacherConfig {
                 triggers: vec![TriggerField { name: "spec.nodeName".into(), index: 0 }],
                 ..CacherConfig::new("pods", PREFIX, Arc::new(Decoder))
@@ -105,7 +107,8 @@ fn fan_out(criterion: &mut Criterion) {
         group.bench_function(BenchmarkId::from_parameter(name), |bencher| {
             bencher.iter(|| {
                 runtime.block_on(async {
-                    revision = storage.update(&key, value.clone(), revision, None).await.expect("an update");
+                    revision =
+                        storage.update(&key, value.clone().into(), revision, None).await.expect("an update");
                     let mut seen = 0;
                     while seen < wanted {
                         seen += serving.recv().await.unwrap_or_default();

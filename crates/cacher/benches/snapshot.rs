@@ -4,9 +4,9 @@
 use bytes::Bytes;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use pintle_cacher::{
-    Cacher, CacherConfig, DecodeError, DecodedObject, Freshness, Labels, ObjectDecoder, Snapshot,
+    Cacher, CacherConfig, DecodeError, DecodedObject, Freshness, Labels, ObjectDecoder, Selectable, Snapshot,
 };
-use pintle_storage::{Key, MemoryStorage, Revision, Storage};
+use pintle_storage::{Key, MemoryStorage, Payload, Revision, Storage};
 use std::{hint::black_box, sync::Arc};
 use tokio::runtime::{Builder, Runtime};
 
@@ -15,16 +15,18 @@ const PREFIX: &str = "/registry/pods/";
 struct Decoder;
 
 impl ObjectDecoder for Decoder {
-    fn decode(&self, key: &Key, value: &Bytes, _: Revision) -> Result<DecodedObject, DecodeError> {
+    fn decode(&self, key: &Key, value: &Payload, _: Revision) -> Result<DecodedObject, DecodeError> {
         let name: Arc<str> = key.as_str().rsplit('/').next().unwrap_or_default().into();
         let number: usize = name.parse().unwrap_or_default();
         let app: Arc<str> = format!("app-{}", number % 50).into();
         Ok(DecodedObject {
-            json: value.clone(),
+            json: value.bytes.clone(),
             namespace: "default".into(),
             name,
-            labels: Labels::from_iter([("app".into(), app), ("tier".into(), "web".into())]),
-            fields: [format!("node-{}", number % 100).into()].into(),
+            selectable: Arc::new(Selectable {
+                labels: Labels::from_iter([("app".into(), app), ("tier".into(), "web".into())]),
+                fields: [format!("node-{}", number % 100).into()].into(),
+            }),
         })
     }
 
@@ -39,7 +41,7 @@ fn cacher(runtime: &Runtime, objects: usize) -> (Arc<MemoryStorage>, Arc<Cacher>
         let value = Bytes::from(vec![b'x'; 3000]);
         for number in 0..objects {
             let key = Key::new(format!("{PREFIX}default/{number:05}"));
-            storage.create(&key, value.clone(), None).await.expect("a write");
+            storage.create(&key, value.clone().into(), None).await.expect("a write");
         }
         let config = CacherConfig::new("pods", PREFIX, Arc::new(Decoder));
         let cacher = Cacher::start(storage.clone(), config, &pintle_supervisor::Supervisor::current());
@@ -102,7 +104,8 @@ fn snapshot(criterion: &mut Criterion) {
                 .revision();
             bencher.iter(|| {
                 runtime.block_on(async {
-                    revision = storage.update(&key, value.clone(), revision, None).await.expect("an update");
+                    revision =
+                        storage.update(&key, value.clone().into(), revision, None).await.expect("an update");
                     cacher.get(&key, Freshness::Consistent).await.expect("an object")
                 })
             });

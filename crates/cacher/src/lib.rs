@@ -70,7 +70,8 @@ pub use follow::{Batch, FollowedWatch, Heard, Names};
 pub use log_budget::LogBudget;
 pub use metrics::{CacherMetrics, Histogram};
 pub use object::{
-    CachedObject, DecodeError, DecodedObject, Labels, ObjectDecoder, RepresentationId, UnreadableObject,
+    CachedObject, DecodeError, DecodedObject, Labels, ObjectDecoder, RepresentationId, Selectable,
+    UnreadableObject,
 };
 pub use reads::Freshness;
 pub use snapshot::{Range, Snapshot};

@@ -5,18 +5,24 @@
 
 use crate::lazy_map::LazyMap;
 use bytes::Bytes;
-use pintle_storage::{Key, ReadError, Revision};
+use pintle_storage::{Key, Payload, ReadError, Revision};
 use std::sync::Arc;
 
 /// Decodes stored bytes into objects for the cache. The registry supplies one for each resource.
 pub trait ObjectDecoder: Send + Sync + 'static {
     /// Decodes the object stored under `key`: its JSON as clients receive it (with `resourceVersion` inserted), and
-    /// the fields that selectors read. Called once for every write, from the reflector's task.
+    /// the fields that selectors read, which a write of this process carries ([`Payload::decoded`]). Called once for every
+    /// write, from the reflector's task.
     ///
     /// # Errors
     /// [`DecodeError`] when the bytes are not an object of the resource. The cacher then omits the object, see
     /// [`UnreadableObject`].
-    fn decode(&self, key: &Key, value: &Bytes, mod_revision: Revision) -> Result<DecodedObject, DecodeError>;
+    fn decode(
+        &self,
+        key: &Key,
+        value: &Payload,
+        mod_revision: Revision,
+    ) -> Result<DecodedObject, DecodeError>;
 
     /// `json`, as made by [`ObjectDecoder::decode`], with `metadata.resourceVersion` replaced: a DELETED event
     /// carries the object's last state with the revision of the deletion.
@@ -37,6 +43,13 @@ pub struct DecodedObject {
     pub namespace: Arc<str>,
     /// `metadata.name`.
     pub name: Arc<str>,
+    /// The labels and fields.
+    pub selectable: Arc<Selectable>,
+}
+
+/// The parts of an object that selectors read.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Selectable {
     /// `metadata.labels`.
     pub labels: Labels,
     /// The values of the resource's selectable fields, in the order of its declaration.
@@ -73,7 +86,10 @@ impl Labels {
 impl FromIterator<(Arc<str>, Arc<str>)> for Labels {
     /// Sorts the labels; of two with the same key the later one wins.
     fn from_iter<I: IntoIterator<Item = (Arc<str>, Arc<str>)>>(labels: I) -> Self {
-        let mut labels: Vec<_> = labels.into_iter().collect();
+        let given = labels.into_iter();
+        let (least, most) = given.size_hint();
+        let mut labels = Vec::with_capacity(most.unwrap_or(least));
+        labels.extend(given);
         labels.reverse();
         labels.sort_by(|(a, _), (b, _)| a.cmp(b));
         labels.dedup_by(|(later, _), (kept, _)| later == kept);
@@ -106,25 +122,15 @@ pub struct CachedObject {
     json: Bytes,
     namespace: Arc<str>,
     name: Arc<str>,
-    labels: Labels,
-    fields: Box<[Arc<str>]>,
+    selectable: Arc<Selectable>,
     representations: LazyMap<RepresentationId, Bytes>,
 }
 
 impl CachedObject {
     /// The object that was stored under `key` at `revision`.
     pub fn new(key: Key, revision: Revision, decoded: DecodedObject) -> CachedObject {
-        let DecodedObject { json, namespace, name, labels, fields } = decoded;
-        CachedObject {
-            key,
-            revision,
-            json,
-            namespace,
-            name,
-            labels,
-            fields,
-            representations: LazyMap::default(),
-        }
+        let DecodedObject { json, namespace, name, selectable } = decoded;
+        CachedObject { key, revision, json, namespace, name, selectable, representations: LazyMap::default() }
     }
 
     /// The storage key.
@@ -154,17 +160,17 @@ impl CachedObject {
 
     /// `metadata.labels`.
     pub fn labels(&self) -> &Labels {
-        &self.labels
+        &self.selectable.labels
     }
 
     /// The values of the selectable fields, in the order of the resource's declaration.
     pub fn fields(&self) -> &[Arc<str>] {
-        &self.fields
+        &self.selectable.fields
     }
 
     /// The value of one selectable field.
     pub fn field(&self, index: usize) -> Option<&str> {
-        self.fields.get(index).map(AsRef::as_ref)
+        self.selectable.fields.get(index).map(AsRef::as_ref)
     }
 
     /// Another encoding of the object. `make` computes it on first use; it is kept as long as the object.
@@ -203,8 +209,7 @@ impl CachedObject {
             json: decoder.rewrite_revision(&self.json, revision),
             namespace: self.namespace.clone(),
             name: self.name.clone(),
-            labels: self.labels.clone(),
-            fields: self.fields.clone(),
+            selectable: self.selectable.clone(),
             representations: LazyMap::default(),
         }
     }

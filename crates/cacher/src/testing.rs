@@ -2,12 +2,12 @@
 
 use crate::{
     CachedObject, Cacher, CacherConfig, DecodeError, DecodedObject, Freshness, ObjectDecoder, Predicate,
-    Snapshot, Trigger, TriggerField, WatchItem, WatchOptions, WatchStart, Watcher,
+    Selectable, Snapshot, Trigger, TriggerField, WatchItem, WatchOptions, WatchStart, Watcher,
 };
 use bytes::Bytes;
 use pintle_storage::{
-    BoxFuture, CompactionRound, GetResponse, Key, ListRequest, ListResponse, MemoryStorage, Revision,
-    Storage, StorageError, StorageEvent, WatchReceiver, WatchRequest, WatchStream, WriteError,
+    BoxFuture, CompactionRound, GetResponse, Key, ListRequest, ListResponse, MemoryStorage, Payload,
+    Revision, Storage, StorageError, StorageEvent, WatchReceiver, WatchRequest, WatchStream, WriteError,
 };
 use std::{
     sync::{Arc, atomic::AtomicU64},
@@ -20,7 +20,12 @@ use tokio::sync::watch;
 pub(crate) struct TestDecoder;
 
 impl ObjectDecoder for TestDecoder {
-    fn decode(&self, key: &Key, value: &Bytes, mod_revision: Revision) -> Result<DecodedObject, DecodeError> {
+    fn decode(
+        &self,
+        key: &Key,
+        value: &Payload,
+        mod_revision: Revision,
+    ) -> Result<DecodedObject, DecodeError> {
         let text = std::str::from_utf8(value).map_err(|error| DecodeError(error.to_string()))?;
         if text.starts_with('!') {
             return Err(DecodeError("not an object".into()));
@@ -41,8 +46,7 @@ impl ObjectDecoder for TestDecoder {
             json: json(text, mod_revision),
             namespace: namespace.into(),
             name: name.into(),
-            labels: labels.into_iter().collect(),
-            fields: [node].into(),
+            selectable: Arc::new(Selectable { labels: labels.into_iter().collect(), fields: [node].into() }),
         })
     }
 
@@ -65,7 +69,7 @@ pub(crate) fn object(key: &str, revision: u64) -> Arc<CachedObject> {
 pub(crate) fn object_of(key: &str, revision: u64, text: &str) -> Arc<CachedObject> {
     let key = Key::new(key);
     let revision = Revision(revision);
-    let decoded = TestDecoder.decode(&key, &Bytes::from(text.to_owned()), revision).unwrap();
+    let decoded = TestDecoder.decode(&key, &text.to_owned().into(), revision).unwrap();
     Arc::new(CachedObject::new(key, revision, decoded))
 }
 
@@ -127,8 +131,8 @@ impl TestStorage {
         let value = Bytes::from(text.to_owned());
         loop {
             let written = match self.get(&key).await.unwrap().kv {
-                Some(kv) => self.update(&key, value.clone(), kv.mod_revision, None).await,
-                None => self.create(&key, value.clone(), None).await,
+                Some(kv) => self.update(&key, value.clone().into(), kv.mod_revision, None).await,
+                None => self.create(&key, value.clone().into(), None).await,
             };
             match written {
                 Ok(revision) => return revision,
@@ -154,7 +158,7 @@ impl Storage for TestStorage {
     fn create(
         &self,
         key: &Key,
-        value: Bytes,
+        value: Payload,
         ttl: Option<Duration>,
     ) -> BoxFuture<'_, Result<Revision, WriteError>> {
         self.inner.create(key, value, ttl)
@@ -163,7 +167,7 @@ impl Storage for TestStorage {
     fn update(
         &self,
         key: &Key,
-        value: Bytes,
+        value: Payload,
         expected: Revision,
         ttl: Option<Duration>,
     ) -> BoxFuture<'_, Result<Revision, WriteError>> {

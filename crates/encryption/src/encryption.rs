@@ -221,10 +221,10 @@ impl ValueTransformer for ResourceTransformer {
         Box::pin(async move {
             let in_force = self.encryption.in_force.load_full();
             let Some(providers) = in_force.rules.providers(&self.names) else {
-                return Ok(Transformed { value: identity::open(&stored)?, stale: false });
+                return Ok(Transformed { value: identity::open(&stored)?.into(), stale: false });
             };
             let opened = providers.open(self.scope(), key, stored).await?;
-            Ok(Transformed { value: opened.value, stale: opened.stale })
+            Ok(Transformed { value: opened.value.into(), stale: opened.stale })
         })
     }
 

@@ -26,7 +26,7 @@ impl ValueTransformer for Identity {
         stored: Bytes,
     ) -> BoxFuture<'a, Result<Transformed, TransformError>> {
         let opened = open(&stored).map_err(TransformError::from);
-        Box::pin(std::future::ready(opened.map(|value| Transformed { value, stale: false })))
+        Box::pin(std::future::ready(opened.map(|value| Transformed { value: value.into(), stale: false })))
     }
 
     fn stores_values_as_they_are(&self) -> bool {

@@ -60,7 +60,7 @@ async fn create(storage: &Arc<dyn Storage>, next: &Arc<AtomicU64>, writers: u64,
                 for _ in 0..share {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     let key = Key::new(format!("/registry/pods/default/pod-{number:09}"));
-                    storage.create(&key, pods.pod(number), None).await.expect("create");
+                    storage.create(&key, pods.pod(number).into(), None).await.expect("create");
                 }
             })
         })

@@ -56,7 +56,7 @@ async fn fill(directory: &Path) {
             let (storage, pods) = (Arc::clone(&storage), Arc::clone(&pods));
             tokio::spawn(async move {
                 for number in (writer..OBJECTS).step_by(64) {
-                    storage.create(&key(number), pods.pod(number as u64), None).await.expect("create");
+                    storage.create(&key(number), pods.pod(number as u64).into(), None).await.expect("create");
                 }
             })
         })

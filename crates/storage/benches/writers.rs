@@ -116,7 +116,7 @@ impl Engine {
                         let key = Key::new(format!("/registry/pods/default/pod-{number:09}"));
                         let pod = pods.pod(number);
                         let begun = Instant::now();
-                        storage.create(&key, pod, None).await.expect("a create");
+                        storage.create(&key, pod.into(), None).await.expect("a create");
                         latencies.push(begun.elapsed());
                     }
                     latencies

@@ -152,7 +152,7 @@ impl Watcher {
         let mut queue = self.queue.lock();
         for event in wanted {
             if let StorageEvent::Write { kv, revision, .. } = event {
-                queue.bytes += kv.value.len();
+                queue.bytes += kv.value.size();
                 queue.written = revision.0;
                 if !is_doubtful {
                     self.queued.store(revision.0, Ordering::Release);
@@ -274,7 +274,7 @@ mod tests {
             revision,
             kv: KeyValue {
                 key: Key::new(format!("/a/{revision}")),
-                value: Bytes::from(vec![0; size]),
+                value: Bytes::from(vec![0; size]).into(),
                 state: crate::ValueState::Current,
                 create_revision: revision,
                 mod_revision: revision,

@@ -4,7 +4,8 @@
 //! (<https://etcd.io/docs/v3.6/learning/data_model/>): a flat, ordered key space, one revision counter over all keys,
 //! a new revision for every write, and history that is kept until it is compacted.
 //!
-//! The crate does not depend on Kubernetes kinds or on HTTP. Values are bytes.
+//! The crate does not depend on Kubernetes kinds or on HTTP. Values are bytes; a write may carry what its writer knows
+//! of them to its event ([`Payload`]).
 //!
 //! Every engine passes the same contract suite, [`contract`].
 
@@ -18,6 +19,7 @@ mod key_index;
 mod memory;
 #[cfg(test)]
 mod model;
+mod payload;
 pub mod snapshot;
 mod transform;
 mod transformed;
@@ -28,11 +30,11 @@ pub use error::{StorageError, WriteError};
 pub use etcd::{EtcdObserver, EtcdOpenError, EtcdOptions, EtcdSnapshotStore, EtcdStorage};
 pub use key::{Key, Revision};
 pub use memory::MemoryStorage;
+pub use payload::Payload;
 pub use transform::{ReadError, TransformError, Transformed, ValueState, ValueTransformer};
 pub use transformed::TransformedStorage;
 pub use watch::{EventKind, StorageEvent, WatchReceiver, WatchRequest, WatchStream};
 
-use bytes::Bytes;
 use std::{future::Future, pin::Pin, time::Duration};
 
 /// A boxed future, as the object-safe [`Storage`] trait returns it.
@@ -43,8 +45,9 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub struct KeyValue {
     /// The key.
     pub key: Key,
-    /// The written value, byte for byte.
-    pub value: Bytes,
+    /// The value. In the event of a write of this process it is the payload that was written, in all other answers
+    /// only the bytes, as they were written.
+    pub value: Payload,
     /// The result of transforming the stored bytes back into the value.
     pub state: ValueState,
     /// The revision of the write that created the key (after its last deletion).
@@ -121,7 +124,7 @@ pub trait Storage: Send + Sync + 'static {
     fn create(
         &self,
         key: &Key,
-        value: Bytes,
+        value: Payload,
         ttl: Option<Duration>,
     ) -> BoxFuture<'_, Result<Revision, WriteError>>;
 
@@ -133,7 +136,7 @@ pub trait Storage: Send + Sync + 'static {
     fn update(
         &self,
         key: &Key,
-        value: Bytes,
+        value: Payload,
         expected: Revision,
         ttl: Option<Duration>,
     ) -> BoxFuture<'_, Result<Revision, WriteError>>;

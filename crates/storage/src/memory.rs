@@ -7,13 +7,12 @@
 //! order and a watch that starts misses none.
 
 use crate::{
-    BoxFuture, CompactionRound, EventKind, GetResponse, Key, KeyValue, ListRequest, ListResponse, Revision,
-    Storage, StorageError, StorageEvent, ValueState, WatchRequest, WatchStream, WriteError,
+    BoxFuture, CompactionRound, EventKind, GetResponse, Key, KeyValue, ListRequest, ListResponse, Payload,
+    Revision, Storage, StorageError, StorageEvent, ValueState, WatchRequest, WatchStream, WriteError,
     hub::WatchHub,
     key_index::{KeyIndex, Version},
     snapshot::{SnapshotPage, SnapshotRecord, SnapshotSource, now_milliseconds},
 };
-use bytes::Bytes;
 use parking_lot::Mutex;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -113,6 +112,7 @@ impl State {
         self.revision = revision;
         self.index.insert(&kv.key, version);
         hub.publish(&[StorageEvent::Write { kind, revision, kv: kv.clone() }], revision);
+        kv.value.keep_stored_form();
         self.rows.insert(revision, Row { kind, kv });
         revision
     }
@@ -182,7 +182,7 @@ impl SnapshotSource for MemoryStorage {
             let record = |kv: KeyValue| SnapshotRecord {
                 expires: expires(&kv).unwrap_or_default(),
                 key: kv.key,
-                value: kv.value,
+                value: kv.value.bytes,
                 create_revision: kv.create_revision,
                 mod_revision: kv.mod_revision,
             };
@@ -196,7 +196,7 @@ impl Storage for MemoryStorage {
     fn create(
         &self,
         key: &Key,
-        value: Bytes,
+        value: Payload,
         ttl: Option<Duration>,
     ) -> BoxFuture<'_, Result<Revision, WriteError>> {
         let key = key.clone();
@@ -223,7 +223,7 @@ impl Storage for MemoryStorage {
     fn update(
         &self,
         key: &Key,
-        value: Bytes,
+        value: Payload,
         expected: Revision,
         ttl: Option<Duration>,
     ) -> BoxFuture<'_, Result<Revision, WriteError>> {

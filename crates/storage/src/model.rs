@@ -98,7 +98,7 @@ impl Model {
 /// Asserts that a write returned the conflict with `current`.
 fn assert_conflict(result: Result<Revision, WriteError>, current: Option<&Pair>) {
     let Err(WriteError::Conflict { current: told }) = result else { panic!("{result:?}") };
-    assert_eq!(told.map(|kv| (kv.value, kv.create_revision, kv.mod_revision)), current.cloned());
+    assert_eq!(told.map(|kv| (kv.value.bytes, kv.create_revision, kv.mod_revision)), current.cloned());
 }
 
 async fn run(operations: &[Operation], open: impl Fn(Option<Arc<dyn Storage>>) -> Arc<dyn Storage>) {
@@ -126,7 +126,7 @@ async fn step(
     match *operation {
         Operation::Create { key } => {
             let key = name(key);
-            let result = storage.create(&key, value.clone(), None).await;
+            let result = storage.create(&key, value.clone().into(), None).await;
             if model.current(&key).is_some() {
                 assert!(matches!(result, Err(WriteError::KeyExists)), "{result:?}");
             } else {
@@ -138,7 +138,7 @@ async fn step(
             let key = name(key);
             let current = model.current(&key).cloned();
             let expected = Revision(current.as_ref().map_or(0, |pair| pair.2.0) + u64::from(off));
-            let result = storage.update(&key, value.clone(), expected, None).await;
+            let result = storage.update(&key, value.clone().into(), expected, None).await;
             match current {
                 Some((_, created, at)) if at == expected => {
                     assert_eq!(result.unwrap(), next);
@@ -198,7 +198,7 @@ async fn check_list(
     assert_eq!(response.more, wanted < all.len());
     assert_eq!(response.items.len(), wanted);
     for (kv, (key, pair)) in response.items.into_iter().zip(all) {
-        assert_eq!((&kv.key, &(kv.value, kv.create_revision, kv.mod_revision)), (key, pair));
+        assert_eq!((&kv.key, &(kv.value.bytes, kv.create_revision, kv.mod_revision)), (key, pair));
     }
 }
 
@@ -218,7 +218,7 @@ async fn check_watch(storage: &dyn Storage, model: &Model, after: Revision) {
                 StorageEvent::Write { kind, revision, kv } => {
                     let (at, write) = expected.next().unwrap();
                     assert_eq!(revision.0, at);
-                    assert_eq!((kind, kv.key, (kv.value, kv.create_revision, kv.mod_revision)), *write);
+                    assert_eq!((kind, kv.key, (kv.value.bytes, kv.create_revision, kv.mod_revision)), *write);
                 }
                 StorageEvent::Progress(revision) => {
                     assert_eq!(revision, model.revision());

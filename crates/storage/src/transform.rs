@@ -1,6 +1,6 @@
 //! Transforms values between the registry and the engine: other encodings, encryption.
 
-use crate::{BoxFuture, Key};
+use crate::{BoxFuture, Key, Payload};
 use bytes::Bytes;
 
 /// Transforms values into their stored form and back, such as JSON into protobuf, or plaintext into ciphertext.
@@ -51,8 +51,8 @@ pub trait ValueTransformer: Send + Sync + 'static {
 /// A value transformed back from its stored form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transformed {
-    /// The value.
-    pub value: Bytes,
+    /// The value. A transformer that has decoded the object carries its contents along.
+    pub value: Payload,
     /// Whether writing the same value now would store different bytes (an older key, another encoding), so that an
     /// update without changes has to be written as well.
     pub stale: bool,

@@ -4,19 +4,15 @@
 //! its stored form, with the reason in [`ValueState::Unreadable`]. A value that cannot be transformed *to* storage
 //! fails its write.
 //!
-//! **Own writes.** The event of a write of this process returns the bytes that were written, not a copy decoded from
-//! the stored form: [`OwnWrites`] keeps both for the short time between write and event. It is only an optimization;
-//! a dropped entry is transformed back.
+//! **Own writes.** The event of a write of this process has the value that was written, not one decoded from the stored
+//! form: the [`Payload`] carries both through the engine.
 
 use crate::{
-    BoxFuture, CompactionRound, GetResponse, Key, KeyValue, ListRequest, ListResponse, ReadError, Revision,
-    Storage, StorageError, StorageEvent, Transformed, ValueState, ValueTransformer, WatchReceiver,
+    BoxFuture, CompactionRound, GetResponse, Key, KeyValue, ListRequest, ListResponse, Payload, ReadError,
+    Revision, Storage, StorageError, StorageEvent, Transformed, ValueState, ValueTransformer, WatchReceiver,
     WatchRequest, WatchStream, WriteError,
 };
-use bytes::Bytes;
-use parking_lot::Mutex;
 use std::{
-    collections::VecDeque,
     sync::{Arc, atomic::AtomicU64},
     time::Duration,
 };
@@ -32,41 +28,16 @@ impl TransformedStorage {
     pub fn new(engine: Arc<dyn Storage>, transformers: Vec<Arc<dyn ValueTransformer>>) -> TransformedStorage {
         let stores_values_as_they_are =
             transformers.iter().all(|transformer| transformer.stores_values_as_they_are());
-        let own_writes = OwnWrites::default();
-        TransformedStorage {
-            engine,
-            row: Arc::new(Row { transformers, stores_values_as_they_are, own_writes }),
-        }
+        TransformedStorage { engine, row: Arc::new(Row { transformers, stores_values_as_they_are }) }
     }
 
-    /// Transforms the value, and remembers it until its event arrives.
-    async fn begin_write(&self, key: &Key, value: Bytes) -> Result<Bytes, WriteError> {
-        if self.row.passes(&value) {
-            return Ok(value);
-        }
-        let stored = self.row.to_storage(key, value.clone()).await?;
-        self.row.own_writes.remember(key, &stored, value);
-        Ok(stored)
-    }
-
-    /// Handles the outcome of a write.
-    async fn end_write(
-        &self,
-        key: &Key,
-        stored: &Bytes,
-        result: Result<Revision, WriteError>,
-    ) -> Result<Revision, WriteError> {
-        match result {
-            // The write did not happen, so no event will follow. After other failures that is unknown.
-            Err(WriteError::KeyExists) => {
-                self.row.own_writes.take(key, stored);
-                Err(WriteError::KeyExists)
+    /// Reads the pair of a conflict.
+    async fn read_conflict(&self, error: WriteError) -> WriteError {
+        match error {
+            WriteError::Conflict { current } => {
+                WriteError::Conflict { current: self.row.read_optional(current).await }
             }
-            Err(WriteError::Conflict { current }) => {
-                self.row.own_writes.take(key, stored);
-                Err(WriteError::Conflict { current: self.row.read_optional(current).await })
-            }
-            result => result,
+            error => error,
         }
     }
 }
@@ -75,7 +46,7 @@ impl Storage for TransformedStorage {
     fn create(
         &self,
         key: &Key,
-        value: Bytes,
+        value: Payload,
         ttl: Option<Duration>,
     ) -> BoxFuture<'_, Result<Revision, WriteError>> {
         if self.row.passes(&value) {
@@ -83,24 +54,25 @@ impl Storage for TransformedStorage {
         }
         let key = key.clone();
         Box::pin(async move {
-            let stored = self.begin_write(&key, value).await?;
-            let result = self.engine.create(&key, stored.clone(), ttl).await;
-            self.end_write(&key, &stored, result).await
+            let value = self.row.to_storage(&key, value).await?;
+            self.engine.create(&key, value, ttl).await
         })
     }
 
     fn update(
         &self,
         key: &Key,
-        value: Bytes,
+        value: Payload,
         expected: Revision,
         ttl: Option<Duration>,
     ) -> BoxFuture<'_, Result<Revision, WriteError>> {
         let key = key.clone();
         Box::pin(async move {
-            let stored = self.begin_write(&key, value).await?;
-            let result = self.engine.update(&key, stored.clone(), expected, ttl).await;
-            self.end_write(&key, &stored, result).await
+            let value = self.row.to_storage(&key, value).await?;
+            match self.engine.update(&key, value, expected, ttl).await {
+                Err(error) => Err(self.read_conflict(error).await),
+                result => result,
+            }
         })
     }
 
@@ -108,9 +80,7 @@ impl Storage for TransformedStorage {
         let key = key.clone();
         Box::pin(async move {
             match self.engine.delete(&key, expected).await {
-                Err(WriteError::Conflict { current }) => {
-                    Err(WriteError::Conflict { current: self.row.read_optional(current).await })
-                }
+                Err(error) => Err(self.read_conflict(error).await),
                 result => result,
             }
         })
@@ -179,34 +149,48 @@ impl Storage for TransformedStorage {
     }
 }
 
-/// The transformers, and the latest writes through them.
+/// The transformers.
 struct Row {
     transformers: Vec<Arc<dyn ValueTransformer>>,
     stores_values_as_they_are: bool,
-    own_writes: OwnWrites,
 }
 
 impl Row {
     /// Whether the value is stored unchanged and read back without a transformation.
-    fn passes(&self, value: &[u8]) -> bool {
+    fn passes(&self, value: &Payload) -> bool {
         self.stores_values_as_they_are
+            && value.stored.is_none()
             && self.transformers.iter().all(|transformer| transformer.is_plain(value))
     }
 
-    async fn to_storage(&self, key: &Key, mut value: Bytes) -> Result<Bytes, WriteError> {
-        for transformer in &self.transformers {
-            value = transformer.to_storage(key, value).await.map_err(WriteError::Transform)?;
+    /// Adds the stored form of a value, which may have passed the first transformer already.
+    async fn to_storage(&self, key: &Key, mut value: Payload) -> Result<Payload, WriteError> {
+        if self.passes(&value) {
+            return Ok(value);
         }
+        let mut transformers = self.transformers.iter();
+        let mut stored = match value.stored.take() {
+            Some(stored) => {
+                transformers.next();
+                stored
+            }
+            None => value.bytes.clone(),
+        };
+        for transformer in transformers {
+            stored = transformer.to_storage(key, stored).await.map_err(WriteError::Transform)?;
+        }
+        value.stored = Some(stored);
         Ok(value)
     }
 
-    async fn transform_back(&self, key: &Key, mut value: Bytes) -> Result<Transformed, ReadError> {
+    /// Transforms a stored form back into the value. Leaves a value that needs no transformation as it is.
+    async fn transform_back(&self, key: &Key, mut value: Payload) -> Result<Transformed, ReadError> {
         let mut stale = false;
         for transformer in self.transformers.iter().rev() {
             if transformer.is_plain(&value) {
                 continue;
             }
-            let transformed = transformer.from_storage(key, value).await;
+            let transformed = transformer.from_storage(key, value.bytes).await;
             let transformed = transformed.map_err(|error| transformer.read_error(error))?;
             value = transformed.value;
             stale |= transformed.stale;
@@ -214,8 +198,11 @@ impl Row {
         Ok(Transformed { value, stale })
     }
 
-    /// Transforms the pair's value back.
+    /// Transforms the pair's value back, unless it is that of a write of this process.
     async fn read(&self, kv: &mut KeyValue) {
+        if kv.value.stored.take().is_some() {
+            return;
+        }
         match self.transform_back(&kv.key, kv.value.clone()).await {
             Ok(Transformed { value, stale }) => {
                 kv.value = value;
@@ -254,10 +241,7 @@ impl WatchReceiver for TransformedWatch {
             }
             while let Some(event) = self.batch.get_mut(self.read) {
                 if let StorageEvent::Write { kv, .. } = event {
-                    match self.row.own_writes.take(&kv.key, &kv.value) {
-                        Some(value) => kv.value = value,
-                        None => self.row.read(kv).await,
-                    }
+                    self.row.read(kv).await;
                 }
                 self.read += 1;
             }
@@ -267,34 +251,6 @@ impl WatchReceiver for TransformedWatch {
 
     fn queued_revision(&self) -> Option<Arc<AtomicU64>> {
         self.stream.queued_revision()
-    }
-}
-
-/// Recent writes: the key, the stored bytes, and the value.
-#[derive(Default)]
-struct OwnWrites(Mutex<VecDeque<(Key, Bytes, Bytes)>>);
-
-impl OwnWrites {
-    /// The number of writes that are remembered, in items.
-    const KEPT: usize = 256;
-    /// The size of the largest stored value that is remembered, in bytes.
-    const BYTES_KEPT: usize = 64 * 1024;
-
-    fn remember(&self, key: &Key, stored: &Bytes, value: Bytes) {
-        if stored.len() > Self::BYTES_KEPT {
-            return;
-        }
-        let mut writes = self.0.lock();
-        if writes.len() >= Self::KEPT {
-            writes.pop_front();
-        }
-        writes.push_back((key.clone(), stored.clone(), value));
-    }
-
-    fn take(&self, key: &Key, stored: &Bytes) -> Option<Bytes> {
-        let mut writes = self.0.lock();
-        let at = writes.iter().position(|(of, bytes, _)| bytes == stored && of == key)?;
-        writes.remove(at).map(|(_, _, value)| value)
     }
 }
 

@@ -5,9 +5,9 @@
 //! acknowledged before the read began.
 
 use bytes::Bytes;
-use pintle_cacher::{Cacher, CacherConfig, DecodeError, DecodedObject, Freshness, Labels, ObjectDecoder};
+use pintle_cacher::{Cacher, CacherConfig, DecodeError, DecodedObject, Freshness, ObjectDecoder};
 use pintle_harness::Error;
-use pintle_storage::{EventKind, Key, Revision, Storage, StorageEvent, WatchRequest, WriteError};
+use pintle_storage::{EventKind, Key, Payload, Revision, Storage, StorageEvent, WatchRequest, WriteError};
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{
@@ -93,7 +93,7 @@ impl Load {
         let first = storages.first().ok_or("no engine")?;
         let start = first.current_revision().await?;
         for number in 0..KEYS {
-            first.create(&key(number), Bytes::from_static(b"0 start"), None).await?;
+            first.create(&key(number), Bytes::from_static(b"0 start").into(), None).await?;
         }
         let ledger = Arc::new(Ledger::default());
         let (last, _) = tokio::sync::watch::channel(None);
@@ -262,7 +262,7 @@ async fn write(ledger: Arc<Ledger>, storage: Arc<dyn Storage>, name: String) {
         let Ok((_, count, _)) = parse(&kv.key, &kv.value) else { return };
         let attempt = Attempt { key: number, count: count + 1, tag: format!("{name}-{round}") };
         let value = Bytes::from(format!("{} {}", attempt.count, attempt.tag));
-        match storage.update(&kv.key, value.clone(), kv.mod_revision, None).await {
+        match storage.update(&kv.key, value.clone().into(), kv.mod_revision, None).await {
             Ok(revision) => {
                 lock(&ledger.acknowledged).push((attempt.clone(), revision));
                 if let Some(floor) = ledger.floors.get(number) {
@@ -270,7 +270,7 @@ async fn write(ledger: Arc<Ledger>, storage: Arc<dyn Storage>, name: String) {
                 }
             }
             Err(WriteError::Conflict { current }) => {
-                if current.is_some_and(|current| current.value == value) {
+                if current.is_some_and(|current| current.value.bytes == value) {
                     ledger.violation(format!("{attempt:?} was refused although it was written"));
                 }
             }
@@ -325,7 +325,7 @@ async fn watch(
             let Some(batch) = batch else { break };
             for event in batch {
                 if let StorageEvent::Write { kind, revision, kv } = event {
-                    events.push(Event { revision, kind, key: kv.key, value: kv.value });
+                    events.push(Event { revision, kind, key: kv.key, value: kv.value.bytes });
                 }
             }
         }
@@ -391,13 +391,12 @@ pub async fn start_cacher(storage: &Arc<dyn Storage>) -> Result<Arc<Cacher>, Err
 struct Decoder;
 
 impl ObjectDecoder for Decoder {
-    fn decode(&self, key: &Key, value: &Bytes, _: Revision) -> Result<DecodedObject, DecodeError> {
+    fn decode(&self, key: &Key, value: &Payload, _: Revision) -> Result<DecodedObject, DecodeError> {
         Ok(DecodedObject {
-            json: value.clone(),
+            json: value.bytes.clone(),
             namespace: "".into(),
             name: key.as_str().into(),
-            labels: Labels::default(),
-            fields: Box::default(),
+            selectable: Arc::default(),
         })
     }
 

@@ -7,15 +7,15 @@
 
 use super::revision::{remove_revision, splice_revision};
 use bytes::Bytes;
-use pintle_cacher::{DecodeError, DecodedObject, Labels, ObjectDecoder};
+use pintle_cacher::{DecodeError, DecodedObject, ObjectDecoder, Selectable};
 use pintle_machinery::{
     Value, ValueExt,
     codec::{DecodeError as CodecError, json},
 };
 use pintle_registry::{LazySchema, Resource, SelectableField};
 use pintle_schema::{Schema, SchemaRef};
-use pintle_storage::{Key, Revision};
-use std::{collections::VecDeque, sync::Arc};
+use pintle_storage::{Key, Payload, Revision};
+use std::sync::Arc;
 
 /// The schema of one resource's objects.
 #[derive(Clone)]
@@ -63,47 +63,7 @@ pub struct ObjectCodec {
     fields: Vec<SelectableField>,
     /// Strings that most objects share: namespaces, label keys and values, field values.
     interned: parking_lot::Mutex<Interner>,
-    /// The selectable values of objects that this process has just written.
-    written: Announced,
-    /// The selectable values of objects that were just converted from another stored form.
-    read: Announced,
 }
-
-/// The selectable values of some objects, keyed by the address of their bytes.
-#[derive(Default)]
-struct Announced(parking_lot::Mutex<VecDeque<(Bytes, Selectable)>>);
-
-impl Announced {
-    fn announce(&self, bytes: &Bytes, selectable: Selectable, capacity: usize) {
-        let mut announced = self.0.lock();
-        if announced.len() >= capacity {
-            // The oldest entry belongs to a failed write or an unused read.
-            announced.pop_front();
-        }
-        announced.push_back((bytes.clone(), selectable));
-    }
-
-    fn take(&self, bytes: &Bytes) -> Option<Selectable> {
-        let mut announced = self.0.lock();
-        // The entry keeps the bytes alive, so that no other bytes can have their address.
-        let same = |kept: &Bytes| kept.as_ptr() == bytes.as_ptr() && kept.len() == bytes.len();
-        let at = announced.iter().position(|(kept, _)| same(kept))?;
-        announced.remove(at).map(|(_, selectable)| selectable)
-    }
-}
-
-/// The labels and selectable fields of an object.
-struct Selectable {
-    labels: Labels,
-    fields: Box<[Arc<str>]>,
-}
-
-/// How many writes are kept between encoding and the cache, and up to which size in bytes; other objects are decoded
-/// again.
-const WRITES_KEPT: usize = 64;
-const WRITTEN_BYTES_KEPT: usize = 64 * 1024;
-/// How many reads are kept: one page of the list that fills the cache.
-const READS_KEPT: usize = 500;
 
 impl ObjectCodec {
     /// The codec of a resource whose storage keys begin with `prefix`.
@@ -114,8 +74,6 @@ impl ObjectCodec {
             namespaced: resource.is_namespaced(),
             fields: resource.selectable_fields.clone(),
             interned: parking_lot::Mutex::default(),
-            written: Announced::default(),
-            read: Announced::default(),
         }
     }
 
@@ -126,31 +84,11 @@ impl ObjectCodec {
         Bytes::from(json)
     }
 
-    /// Keeps the selectable values of bytes that are about to be stored. An engine in this process hands the same bytes
-    /// to the cache, which then need not decode them.
-    pub fn announce(&self, bytes: &Bytes, object: &Value) {
-        if bytes.len() <= WRITTEN_BYTES_KEPT {
-            self.written.announce(bytes, self.selectable(object), WRITES_KEPT);
-        }
-    }
-
-    /// Keeps the selectable values of bytes that were converted from another form, so that the next decode need not
-    /// parse them.
-    pub fn announce_read(&self, bytes: &Bytes, object: &Value) {
-        if bytes.len() <= WRITTEN_BYTES_KEPT {
-            self.read.announce(bytes, self.selectable(object), READS_KEPT);
-        }
-    }
-
-    /// Takes the values that were announced for these bytes, compared by address.
-    fn take_announced(&self, bytes: &Bytes) -> Option<Selectable> {
-        self.written.take(bytes).or_else(|| self.read.take(bytes))
-    }
-
-    fn selectable(&self, object: &Value) -> Selectable {
+    /// The parts of an object that selectors read, which the payload of its write carries to the cache.
+    pub(super) fn selectable(&self, object: &Value) -> Arc<Selectable> {
         let mut interned = self.interned.lock();
         let labels = object.map_at("metadata.labels").iter();
-        Selectable {
+        Arc::new(Selectable {
             labels: labels
                 .filter_map(|(key, value)| Some((interned.get(key), interned.get(value.as_str()?))))
                 .collect(),
@@ -159,7 +97,7 @@ impl ObjectCodec {
                 .iter()
                 .map(|field| interned.get(&(field.value)(object, &field.name)))
                 .collect(),
-        }
+        })
     }
 
     /// The tree of an object's JSON.
@@ -172,7 +110,12 @@ impl ObjectCodec {
 }
 
 impl ObjectDecoder for ObjectCodec {
-    fn decode(&self, key: &Key, value: &Bytes, mod_revision: Revision) -> Result<DecodedObject, DecodeError> {
+    fn decode(
+        &self,
+        key: &Key,
+        value: &Payload,
+        mod_revision: Revision,
+    ) -> Result<DecodedObject, DecodeError> {
         let failed = |error: &dyn std::fmt::Display| DecodeError(error.to_string());
         let path =
             key.as_str().strip_prefix(&*self.prefix).ok_or_else(|| failed(&"key outside the resource"))?;
@@ -180,7 +123,7 @@ impl ObjectDecoder for ObjectCodec {
             true => path.split_once('/').ok_or_else(|| failed(&"key without a namespace"))?,
             false => ("", path),
         };
-        let Selectable { labels, fields } = match self.take_announced(value) {
+        let selectable = match value.decoded() {
             Some(selectable) => selectable,
             None => {
                 // A custom resource may be stored in another version than the schema's.
@@ -195,8 +138,7 @@ impl ObjectDecoder for ObjectCodec {
             json: splice_revision(value, mod_revision).ok_or_else(|| failed(&"object without metadata"))?,
             namespace: self.interned.lock().get(namespace),
             name: Arc::from(name),
-            labels,
-            fields,
+            selectable,
         })
     }
 

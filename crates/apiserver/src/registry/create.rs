@@ -87,8 +87,7 @@ impl Store {
             return Err(Status::unknown("resourceVersion should not be set on objects to be created"));
         }
         let ttl = self.resource.strategy.ttl(&object);
-        self.announce(&stored, &object);
-        match self.storage.create(&key, stored.bytes.clone(), ttl).await {
+        match self.storage.create(&key, self.payload(&stored, &object), ttl).await {
             Ok(revision) => self.written(object, &stored, Some(revision)).await,
             Err(WriteError::KeyExists) => Err(self.already_exists(&key, &name).await),
             Err(error) => Err(errors::write(error, &self.group_resource, &name)),

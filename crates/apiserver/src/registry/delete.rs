@@ -151,10 +151,9 @@ impl Store {
             self.resource.strategy.prepare_for_deletion(&mut object);
             let stored = self.encode(&mut object).await?;
             if stored.bytes != current.stored && !context.dry_run {
-                self.announce(&stored, &object);
                 revision = self
                     .storage
-                    .update(&key, stored.bytes.clone(), current.revision, None)
+                    .update(&key, self.payload(&stored, &object), current.revision, None)
                     .await
                     .map_err(|error| self.write_failure(error, context.name))?;
             }

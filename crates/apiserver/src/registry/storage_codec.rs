@@ -20,8 +20,8 @@ use pintle_machinery::{
 };
 use pintle_registry::{Resource, StorageEncoding, StoredVersion};
 use pintle_schema::{Schema, default_by_schema};
-use pintle_storage::{BoxFuture, Key, ReadError, TransformError, Transformed, ValueTransformer};
-use std::{borrow::Cow, collections::VecDeque, str::FromStr, sync::Arc};
+use pintle_storage::{BoxFuture, Key, Payload, ReadError, TransformError, Transformed, ValueTransformer};
+use std::{borrow::Cow, str::FromStr, sync::Arc};
 
 /// The media type of stored objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -61,9 +61,6 @@ impl FromStr for StorageMediaType {
 /// The members of metadata that identify an object.
 const IDENTITY: [&str; 3] = ["name", "uid", "creationTimestamp"];
 
-/// How many encoded objects are kept for their writes.
-const PREPARED_KEPT: usize = 64;
-
 /// Reads and writes the stored forms of one resource.
 pub struct StorageCodec {
     media_type: StorageMediaType,
@@ -79,8 +76,6 @@ pub struct StorageCodec {
     own: Option<Vec<u8>>,
     /// The versions in which a custom resource's objects may be stored, if there are several.
     versions: Option<Arc<Versions>>,
-    /// Stored forms made from trees, by the value's address, so that the value need not be decoded for its write.
-    prepared: parking_lot::Mutex<VecDeque<(Bytes, Bytes)>>,
 }
 
 impl StorageCodec {
@@ -119,45 +114,20 @@ impl StorageCodec {
             codec,
             own,
             versions,
-            prepared: parking_lot::Mutex::default(),
         }
     }
 
-    /// Encodes the stored form of a value from its tree, for the write that follows.
-    pub fn prepare(&self, value: &Bytes, object: &Value) {
+    /// The stored form of an object, made from its tree, for the payload of its write. `None` when it is the value
+    /// itself, or when there is none: the write then fails with the reason.
+    pub(super) fn stored_form(&self, object: &Value) -> Option<Bytes> {
         if self.stores_values_as_they_are() || self.schema.is_custom() {
-            return;
+            return None;
         }
-        if let Ok(stored) = self.encode_tree(object) {
-            self.prepare_bytes(value, stored);
-        }
-    }
-
-    /// Keeps the stored form of a value for the write that follows.
-    pub(super) fn prepare_bytes(&self, value: &Bytes, stored: Bytes) {
-        let mut prepared = self.prepared.lock();
-        if prepared.len() >= PREPARED_KEPT {
-            prepared.pop_front();
-        }
-        prepared.push_back((value.clone(), stored));
-    }
-
-    fn take_prepared(&self, value: &Bytes) -> Option<Bytes> {
-        let mut prepared = self.prepared.lock();
-        // The entry keeps the bytes alive, so that no other bytes can have their address.
-        let same = |kept: &Bytes| kept.as_ptr() == value.as_ptr() && kept.len() == value.len();
-        let at = prepared.iter().position(|(kept, _)| same(kept))?;
-        prepared.remove(at).map(|(_, stored)| stored)
+        self.encode_tree(object).ok()
     }
 
     fn encode(&self, value: Bytes) -> Result<Bytes, String> {
-        if self.stores_values_as_they_are() {
-            return Ok(value);
-        }
-        if let Some(stored) = self.take_prepared(&value) {
-            return Ok(stored);
-        }
-        if self.schema.is_custom() {
+        if self.stores_values_as_they_are() || self.schema.is_custom() {
             return Ok(value);
         }
         let object = self.codec.decode_tree(&value).map_err(|error| error.to_string())?;
@@ -279,9 +249,8 @@ impl StorageCodec {
             metadata.remove("resourceVersion");
         }
         let value = self.codec.encode(&object);
-        self.codec.announce_read(&value, &object);
         let stale = !is_own || value != *stored;
-        Ok(Transformed { value, stale })
+        Ok(Transformed { value: self.read(value, &object), stale })
     }
 
     /// The registry's value of a stored object.
@@ -301,8 +270,13 @@ impl StorageCodec {
             true => self.encode_tree(&object).ok(),
             false => None,
         };
-        self.codec.announce_read(&value, &object);
-        Transformed { value, stale: again.is_none_or(|again| again != *stored) }
+        let stale = again.is_none_or(|again| again != *stored);
+        Transformed { value: self.read(value, &object), stale }
+    }
+
+    /// A value with the contents of its object, so that the cache need not decode it again.
+    fn read(&self, value: Bytes, object: &Value) -> Payload {
+        Payload { bytes: value, stored: None, decoded: Some(self.codec.selectable(object)) }
     }
 
     /// The schema of a stored object's version, and its conversion to the storage version.

@@ -18,7 +18,7 @@ use pintle_machinery::{
 };
 use pintle_registry::{Resource, StorageEncoding};
 use pintle_schema::default_by_schema;
-use pintle_storage::{Key, ReadError, Revision, Storage};
+use pintle_storage::{Key, Payload, ReadError, Revision, Storage};
 use pintle_supervisor::Supervisor;
 use std::sync::Arc;
 
@@ -345,13 +345,14 @@ impl Store {
         Ok(self.codec.encode(object))
     }
 
-    /// Prepares codec and cache for the write of these bytes, which were made from this tree.
-    pub(super) fn announce(&self, encoded: &Encoded, object: &Value) {
-        self.codec.announce(&encoded.bytes, encoded.shown.as_ref().unwrap_or(object));
-        match &encoded.stored {
-            Some(stored) => self.storage_codec.prepare_bytes(&encoded.bytes, stored.clone()),
-            None => self.storage_codec.prepare(&encoded.bytes, object),
-        }
+    /// The payload of a write: the encoded object, its stored form, and the contents that the cache needs of it.
+    pub(super) fn payload(&self, encoded: &Encoded, object: &Value) -> Payload {
+        let stored = match &encoded.stored {
+            Some(stored) => Some(stored.clone()),
+            None => self.storage_codec.stored_form(object),
+        };
+        let selectable = self.codec.selectable(encoded.shown.as_ref().unwrap_or(object));
+        Payload { bytes: encoded.bytes.clone(), stored, decoded: Some(selectable) }
     }
 
     /// The result of a write.

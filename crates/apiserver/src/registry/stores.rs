@@ -584,8 +584,7 @@ mod tests {
             json: vec![b'x'; bytes].into(),
             namespace: "".into(),
             name: name.to_string().as_str().into(),
-            labels: std::iter::empty::<(Arc<str>, Arc<str>)>().collect(),
-            fields: [].into(),
+            selectable: Arc::default(),
         };
         Arc::new(CachedObject::new(Key::new(format!("/{name:06}")), Revision(revision), decoded))
     }

@@ -208,8 +208,7 @@ impl Store {
         }
         let key = self.key(context.namespace, context.name);
         let ttl = strategy.ttl(&new);
-        self.announce(&stored, &new);
-        match self.storage.update(&key, stored.bytes.clone(), current.revision, ttl).await {
+        match self.storage.update(&key, self.payload(&stored, &new), current.revision, ttl).await {
             Ok(revision) => Ok(updated(self.written(new, &stored, Some(revision)).await?)),
             Err(error) => Err(self.write_failure(error, context.name)),
         }
@@ -255,8 +254,7 @@ impl Store {
             }
             let key = self.key(context.namespace, context.name);
             let ttl = strategy.ttl(&new);
-            self.announce(&stored, &new);
-            match self.storage.create(&key, stored.bytes.clone(), ttl).await {
+            match self.storage.create(&key, self.payload(&stored, &new), ttl).await {
                 Ok(revision) => {
                     Ok(Updated { written: self.written(new, &stored, Some(revision)).await?, created: true })
                 }
@@ -391,7 +389,13 @@ impl Store {
         }
         let mut object = self.tree(&kv.value).await?;
         object.set("metadata.resourceVersion", kv.mod_revision.to_string());
-        Ok(Some(Current { object, stored: kv.value, revision: kv.mod_revision, confirmed: true, stale }))
+        Ok(Some(Current {
+            object,
+            stored: kv.value.bytes,
+            revision: kv.mod_revision,
+            confirmed: true,
+            stale,
+        }))
     }
 
     pub(super) fn write_failure(&self, error: WriteError, name: &str) -> Failure {

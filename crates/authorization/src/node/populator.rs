@@ -337,14 +337,14 @@ mod tests {
     use super::*;
     use crate::node::{graph::Vertex, references::Kind};
     use bytes::Bytes;
-    use pintle_cacher::{CacherConfig, DecodeError, DecodedObject, Labels, ObjectDecoder};
-    use pintle_storage::{MemoryStorage, Revision};
+    use pintle_cacher::{CacherConfig, DecodeError, DecodedObject, Labels, ObjectDecoder, Selectable};
+    use pintle_storage::{MemoryStorage, Payload, Revision};
 
     /// A decoder for a cache that is never read.
     struct NoObjects;
 
     impl ObjectDecoder for NoObjects {
-        fn decode(&self, _: &Key, _: &Bytes, _: Revision) -> Result<DecodedObject, DecodeError> {
+        fn decode(&self, _: &Key, _: &Payload, _: Revision) -> Result<DecodedObject, DecodeError> {
             Err(DecodeError("nothing is stored".to_owned()))
         }
 
@@ -363,8 +363,7 @@ mod tests {
             json: Bytes::from(json.to_string()),
             namespace: "shop".into(),
             name: "p".into(),
-            labels: Labels::default(),
-            fields: [node.into()].into(),
+            selectable: Arc::new(Selectable { labels: Labels::default(), fields: [node.into()].into() }),
         };
         Arc::new(CachedObject::new(Key::new("/registry/pods/shop/p"), Revision(2), decoded))
     }

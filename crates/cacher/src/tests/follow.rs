@@ -6,7 +6,7 @@ use crate::{
     testing::{TestStorage, config, contents, ready, settled, start},
 };
 use bytes::Bytes;
-use pintle_storage::{Key, Revision, Storage};
+use pintle_storage::{Key, Payload, Revision, Storage};
 use std::{
     sync::{Arc, atomic::Ordering},
     time::Duration,
@@ -83,7 +83,7 @@ async fn a_store_that_closes_stops_the_cacher() {
 async fn a_cacher_whose_decoder_panics_answers_nothing_rather_than_goes_stale() {
     struct Panics;
     impl ObjectDecoder for Panics {
-        fn decode(&self, _: &Key, _: &Bytes, _: Revision) -> Result<DecodedObject, DecodeError> {
+        fn decode(&self, _: &Key, _: &Payload, _: Revision) -> Result<DecodedObject, DecodeError> {
             panic!("a bug")
         }
 

@@ -37,13 +37,13 @@ impl ValueTransformer for Lock {
         self.refused.fetch_add(usize::from(is_locked), Ordering::Relaxed);
         Box::pin(std::future::ready(match is_locked {
             true => Err(TransformError("locked".to_owned())),
-            false => Ok(Transformed { value: stored, stale: false }),
+            false => Ok(Transformed { value: stored.into(), stale: false }),
         }))
     }
 }
 
 async fn create(storage: &dyn Storage, key: &str, value: &str) {
-    storage.create(&Key::new(key), Bytes::from(value.to_owned()), None).await.unwrap();
+    storage.create(&Key::new(key), Bytes::from(value.to_owned()).into(), None).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

@@ -111,7 +111,7 @@ async fn what_the_service_cannot_decrypt_fails_alone() {
     let new = fixture.seal("secrets", "/k", b"new").await.unwrap();
     let failure = fixture.open("secrets", "/k", &old).await.unwrap_err();
     assert_eq!(failure.0, "failed to decrypt DEK, error: rpc error: code = NotFound desc = no key key-1");
-    assert_eq!(fixture.open("secrets", "/k", &new).await.unwrap().value, "new");
+    assert_eq!(fixture.open("secrets", "/k", &new).await.unwrap().value, "new".into());
     let total = "apiserver_storage_transformation_operations_total";
     assert_eq!(
         fixture.metric(total, &["secrets", "from_storage", "k8s:enc:kms:v2:plugin:", "NotFound"]),
@@ -135,7 +135,7 @@ async fn a_service_that_starts_late_is_waited_for() {
     let state = late.await.unwrap().stop().await;
     let _plugin = KmsPlugin::start_with(&socket.path, state).unwrap();
     let other = Fixture::load(&rules(&socket.path, "10s")).await;
-    assert_eq!(other.open("secrets", "/k", &stored).await.unwrap().value, "value");
+    assert_eq!(other.open("secrets", "/k", &stored).await.unwrap().value, "value".into());
 }
 
 #[tokio::test]

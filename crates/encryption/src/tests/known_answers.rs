@@ -47,7 +47,7 @@ async fn values_of_other_implementations_are_read() {
     ] {
         let fixture = provider(kind, size).await;
         let opened = fixture.open("secrets", KEY, &bytes(stored)).await.unwrap();
-        assert_eq!(opened.value, PLAIN, "{kind} {size}");
+        assert_eq!(opened.value, PLAIN.into(), "{kind} {size}");
         assert!(!opened.stale, "{kind} {size}");
         // Written values have the same length and prefix, and differ each time.
         let (one, two) = (

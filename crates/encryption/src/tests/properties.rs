@@ -36,7 +36,7 @@ proptest! {
                 assert!(value.len() < 8 || !stored.windows(value.len()).any(|window| window == value));
                 fixture.open("secrets", KEY, &stored).await.unwrap()
             });
-            prop_assert_eq!(&opened.value, &value, "{}", kind);
+            prop_assert_eq!(&opened.value.bytes, &value, "{}", kind);
             prop_assert!(!opened.stale);
         }
     }

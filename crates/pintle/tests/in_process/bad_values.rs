@@ -6,7 +6,7 @@ use pintle_storage::{Key, Storage};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-async fn put(storage: &dyn Storage, key: &str, value: impl Into<bytes::Bytes>) {
+async fn put(storage: &dyn Storage, key: &str, value: impl Into<pintle_storage::Payload>) {
     let key = Key::new(key);
     let current = storage.get(&key).await.unwrap().kv;
     match current {

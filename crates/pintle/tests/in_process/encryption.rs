@@ -72,7 +72,7 @@ impl Disk {
         let storage = EmbeddedStorage::open(store, EmbeddedOptions::default()).unwrap();
         let stored = storage.get(&Key::new(key)).await.unwrap().kv.unwrap().value;
         storage.close().await.unwrap();
-        stored
+        stored.bytes
     }
 
     async fn all_stored(&self) -> Vec<(Key, Bytes)> {
@@ -81,7 +81,7 @@ impl Disk {
         let all = ListRequest { prefix: "/".to_owned(), start_after: None, limit: 0, revision: None };
         let items = storage.get_list(all).await.unwrap().items;
         storage.close().await.unwrap();
-        items.into_iter().map(|kv| (kv.key, kv.value)).collect()
+        items.into_iter().map(|kv| (kv.key, kv.value.bytes)).collect()
     }
 
     /// Whether any file of the store contains these bytes.

@@ -44,7 +44,7 @@ pub async fn compaction_keeps_newest_values_and_later_history(factory: &dyn Stor
     assert_eq!(next_writes(&mut stream, 1).await, [event(EventKind::Create, "/r/d", "1", later)]);
     for (name, value) in [("/r/a", "3"), ("/r/b", "1")] {
         let kv = storage.get(&key(name)).await.expect("get").kv.expect("the key exists");
-        assert_eq!(kv.value, value, "{name}");
+        assert_eq!(kv.value, value.into(), "{name}");
     }
     assert_eq!(storage.get(&key("/r/c")).await.expect("get").kv, None);
 }

@@ -82,7 +82,7 @@ pub async fn reopen_keeps_ttls(factory: &dyn StorageFactory) {
     let value = Bytes::from_static(b"1");
     for (name, seconds) in [("/r/soon", 1), ("/r/later", 3600)] {
         let ttl = Some(Duration::from_secs(seconds));
-        storage.create(&key(name), value.clone(), ttl).await.expect("create");
+        storage.create(&key(name), value.clone().into(), ttl).await.expect("create");
     }
     let start = current(&*storage).await;
     let storage = reopen(factory, storage).await;
@@ -90,7 +90,7 @@ pub async fn reopen_keeps_ttls(factory: &dyn StorageFactory) {
     let deleted = event(EventKind::Delete, "/r/soon", "1", Revision(start.0 + 1));
     assert_eq!(next_writes(&mut stream, 1).await, [deleted]);
 
-    storage.create(&key("/r/missed"), value, Some(Duration::from_millis(200))).await.expect("create");
+    storage.create(&key("/r/missed"), value.into(), Some(Duration::from_millis(200))).await.expect("create");
     let start = current(&*storage).await;
     storage.close().await.expect("close");
     drop(storage);

@@ -20,8 +20,8 @@ pub async fn close_ends_watches_and_rejects_calls(factory: &dyn StorageFactory) 
     let name = key("/r/a");
     let value = Bytes::from_static(b"2");
     let writes = [
-        storage.create(&name, value.clone(), None).await,
-        storage.update(&name, value, created, None).await,
+        storage.create(&name, value.clone().into(), None).await,
+        storage.update(&name, value.into(), created, None).await,
         storage.delete(&name, created).await,
     ];
     for write in writes {

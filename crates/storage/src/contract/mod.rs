@@ -173,14 +173,14 @@ fn key(text: &str) -> Key {
 
 /// Creates a key, which must succeed.
 async fn put(storage: &dyn Storage, name: &str, value: &str) -> Revision {
-    let created = storage.create(&key(name), Bytes::copy_from_slice(value.as_bytes()), None).await;
+    let created = storage.create(&key(name), Bytes::copy_from_slice(value.as_bytes()).into(), None).await;
     created.unwrap_or_else(|error| panic!("create {name}: {error}"))
 }
 
 /// Updates a key, which must succeed.
 async fn set(storage: &dyn Storage, name: &str, value: &str, expected: Revision) -> Revision {
     let value = Bytes::copy_from_slice(value.as_bytes());
-    let updated = storage.update(&key(name), value, expected, None).await;
+    let updated = storage.update(&key(name), value.into(), expected, None).await;
     updated.unwrap_or_else(|error| panic!("update {name} at {expected}: {error}"))
 }
 

@@ -36,7 +36,7 @@ pub async fn create_sets_both_revisions(factory: &dyn StorageFactory) {
 pub async fn create_of_an_existing_key_is_rejected(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     put(&*storage, "/r/a", "1").await;
-    let again = storage.create(&key("/r/a"), Bytes::from_static(b"2"), None).await;
+    let again = storage.create(&key("/r/a"), Bytes::from_static(b"2").into(), None).await;
     assert!(matches!(again, Err(WriteError::KeyExists)), "{again:?}");
     expect_list(&*storage, request("/r/"), &[("/r/a", "1")]).await;
 }
@@ -47,9 +47,9 @@ pub async fn update_replaces_the_expected_revision_only(factory: &dyn StorageFac
     let first = put(&*storage, "/r/a", "1").await;
     let second = set(&*storage, "/r/a", "2", first).await;
     for wrong in [first, Revision(second.0 + 1), Revision(0)] {
-        let stale = storage.update(&key("/r/a"), Bytes::from_static(b"3"), wrong, None).await;
+        let stale = storage.update(&key("/r/a"), Bytes::from_static(b"3").into(), wrong, None).await;
         let Err(WriteError::Conflict { current: Some(kv) }) = stale else { panic!("{wrong}: {stale:?}") };
-        assert_eq!((&*kv.value, kv.mod_revision, kv.create_revision), (&b"2"[..], second, first));
+        assert_eq!((&kv.value[..], kv.mod_revision, kv.create_revision), (&b"2"[..], second, first));
     }
     expect_list(&*storage, request("/r/"), &[("/r/a", "2")]).await;
 }
@@ -60,7 +60,7 @@ pub async fn update_of_a_missing_key_conflicts_with_nothing(factory: &dyn Storag
     let created = put(&*storage, "/r/a", "1").await;
     remove(&*storage, "/r/a", created).await;
     for (name, expected) in [("/r/a", created), ("/r/never", Revision(0)), ("/r/never", created)] {
-        let update = storage.update(&key(name), Bytes::from_static(b"2"), expected, None).await;
+        let update = storage.update(&key(name), Bytes::from_static(b"2").into(), expected, None).await;
         assert!(matches!(update, Err(WriteError::Conflict { current: None })), "{name}: {update:?}");
         let delete = storage.delete(&key(name), expected).await;
         assert!(matches!(delete, Err(WriteError::Conflict { current: None })), "{name}: {delete:?}");
@@ -74,7 +74,7 @@ pub async fn delete_removes_the_expected_revision_only(factory: &dyn StorageFact
     let second = set(&*storage, "/r/a", "2", first).await;
     let stale = storage.delete(&key("/r/a"), first).await;
     let Err(WriteError::Conflict { current: Some(kv) }) = stale else { panic!("{stale:?}") };
-    assert_eq!((&*kv.value, kv.mod_revision), (&b"2"[..], second));
+    assert_eq!((&kv.value[..], kv.mod_revision), (&b"2"[..], second));
     let deleted = remove(&*storage, "/r/a", second).await;
     let response = storage.get(&key("/r/a")).await.expect("get");
     assert_eq!((response.kv, response.revision), (None, deleted));
@@ -86,8 +86,8 @@ pub async fn failed_writes_take_no_revision(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     let created = put(&*storage, "/r/a", "1").await;
     let wrong = Revision(created.0 + 7);
-    storage.create(&key("/r/a"), Bytes::new(), None).await.expect_err("it exists");
-    storage.update(&key("/r/a"), Bytes::new(), wrong, None).await.expect_err("wrong revision");
+    storage.create(&key("/r/a"), Bytes::new().into(), None).await.expect_err("it exists");
+    storage.update(&key("/r/a"), Bytes::new().into(), wrong, None).await.expect_err("wrong revision");
     storage.delete(&key("/r/a"), wrong).await.expect_err("wrong revision");
     assert_eq!(current(&*storage).await, created);
     assert_eq!(put(&*storage, "/r/b", "1").await.0, created.0 + 1);
@@ -100,7 +100,7 @@ pub async fn create_after_delete_starts_a_new_key(factory: &dyn StorageFactory) 
     remove(&*storage, "/r/a", first).await;
     let again = put(&*storage, "/r/a", "2").await;
     let kv = storage.get(&key("/r/a")).await.expect("get").kv.expect("the key exists");
-    assert_eq!((kv.create_revision, kv.mod_revision, &*kv.value), (again, again, &b"2"[..]));
+    assert_eq!((kv.create_revision, kv.mod_revision, &kv.value[..]), (again, again, &b"2"[..]));
 }
 
 /// Values of any bytes, and of any size that an object can have.
@@ -110,9 +110,12 @@ pub async fn values_come_back_byte_for_byte(factory: &dyn StorageFactory) {
     for (index, size) in [0, 1, 255, 3_000, 4_096, 70_000, 1 << 20].into_iter().enumerate() {
         let value: Bytes = every_byte.iter().copied().cycle().take(size).collect();
         let name = key(&format!("/r/{index}/käse"));
-        storage.create(&name, value.clone(), None).await.unwrap_or_else(|error| panic!("{size}: {error}"));
+        storage
+            .create(&name, value.clone().into(), None)
+            .await
+            .unwrap_or_else(|error| panic!("{size}: {error}"));
         let kv = storage.get(&name).await.expect("get").kv.expect("the key exists");
-        assert!(kv.value == value, "{size} bytes differ");
+        assert!(kv.value == value.into(), "{size} bytes differ");
         assert_eq!(kv.key, name);
     }
 }
@@ -149,15 +152,17 @@ pub async fn concurrent_writes_of_a_key_have_one_winner(factory: &dyn StorageFac
     let storage = factory.open().await;
     let name = key("/r/a");
     let value = Bytes::from_static(b"1");
-    let create = || storage.create(&name, value.clone(), None);
+    let create = || storage.create(&name, value.clone().into(), None);
     let (a, b, c) = tokio::join!(create(), create(), create());
     let created: Vec<_> =
         [&a, &b, &c].into_iter().filter_map(|result| result.as_ref().ok().copied()).collect();
     let [created] = *created else { panic!("{a:?} {b:?} {c:?}") };
     assert!([a, b, c].iter().filter(|result| matches!(result, Err(WriteError::KeyExists))).count() == 2);
 
-    let (update, delete) =
-        tokio::join!(storage.update(&name, value.clone(), created, None), storage.delete(&name, created));
+    let (update, delete) = tokio::join!(
+        storage.update(&name, value.clone().into(), created, None),
+        storage.delete(&name, created)
+    );
     match (update, delete) {
         (Ok(updated), Err(WriteError::Conflict { current: Some(kv) })) => {
             assert_eq!(kv.mod_revision, updated);
@@ -194,7 +199,7 @@ async fn increment(storage: &dyn Storage) {
     loop {
         let count: u32 = std::str::from_utf8(&pair.value).expect("text").parse().expect("a number");
         let value = Bytes::from((count + 1).to_string());
-        match storage.update(&name, value, pair.mod_revision, None).await {
+        match storage.update(&name, value.into(), pair.mod_revision, None).await {
             Ok(_) => return,
             Err(WriteError::Conflict { current }) => pair = current.expect("the counter exists"),
             Err(error) => panic!("{error}"),
@@ -208,7 +213,7 @@ pub async fn a_dropped_write_leaves_the_store_consistent(factory: &dyn StorageFa
     let start = current(&*storage).await;
     for object in 0..20 {
         let name = key(&format!("/r/{object:02}"));
-        let write = storage.create(&name, Bytes::from_static(b"1"), None);
+        let write = storage.create(&name, Bytes::from_static(b"1").into(), None);
         let _ = tokio::time::timeout(Duration::from_micros(object * 20), write).await;
     }
     let last = put(&*storage, "/r/last", "1").await;
@@ -224,7 +229,8 @@ pub async fn a_ttl_deletes_the_key_with_a_revision(factory: &dyn StorageFactory)
     let storage = factory.open().await;
     let ttl = Duration::from_secs(1);
     let started = Instant::now();
-    let created = storage.create(&key("/r/a"), Bytes::from_static(b"1"), Some(ttl)).await.expect("create");
+    let created =
+        storage.create(&key("/r/a"), Bytes::from_static(b"1").into(), Some(ttl)).await.expect("create");
     let other = put(&*storage, "/r/b", "1").await;
     let mut stream = watch(&*storage, "/r/", other).await;
     let deleted = next_writes(&mut stream, 1).await;
@@ -240,11 +246,11 @@ pub async fn an_update_replaces_the_ttl(factory: &dyn StorageFactory) {
     let (short, long) = (Some(Duration::from_secs(1)), Some(Duration::from_secs(3600)));
     let value = Bytes::from_static(b"1");
     for (name, next) in [("/r/kept", None), ("/r/longer", long)] {
-        let created = storage.create(&key(name), value.clone(), short).await.expect("create");
-        storage.update(&key(name), value.clone(), created, next).await.expect("update");
+        let created = storage.create(&key(name), value.clone().into(), short).await.expect("create");
+        storage.update(&key(name), value.clone().into(), created, next).await.expect("update");
     }
-    let created = storage.create(&key("/r/shorter"), value.clone(), long).await.expect("create");
-    let updated = storage.update(&key("/r/shorter"), value, created, short).await.expect("update");
+    let created = storage.create(&key("/r/shorter"), value.clone().into(), long).await.expect("create");
+    let updated = storage.update(&key("/r/shorter"), value.into(), created, short).await.expect("update");
     let mut stream = watch(&*storage, "/r/", updated).await;
     assert_eq!(
         next_writes(&mut stream, 1).await,
@@ -256,9 +262,9 @@ pub async fn an_update_replaces_the_ttl(factory: &dyn StorageFactory) {
 /// The longest time to live is accepted, and has no bad effect.
 pub async fn a_ttl_beyond_all_time_never_comes(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
-    let created = storage.create(&key("/r/a"), Bytes::from_static(b"1"), Some(Duration::MAX)).await;
+    let created = storage.create(&key("/r/a"), Bytes::from_static(b"1").into(), Some(Duration::MAX)).await;
     let created = created.expect("create");
     let value = Bytes::from_static(b"2");
-    storage.update(&key("/r/a"), value, created, Some(Duration::MAX)).await.expect("update");
+    storage.update(&key("/r/a"), value.into(), created, Some(Duration::MAX)).await.expect("update");
     expect_list(&*storage, request("/r/"), &[("/r/a", "2")]).await;
 }

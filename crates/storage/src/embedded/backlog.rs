@@ -73,7 +73,9 @@ impl Backlog {
             return None;
         }
         match self.after(Revision(revision.0.checked_sub(1)?)).next()? {
-            StorageEvent::Write { kv, kind: EventKind::Create | EventKind::Update, .. } => Some(&kv.value),
+            StorageEvent::Write { kv, kind: EventKind::Create | EventKind::Update, .. } => {
+                Some(kv.value.stored_form())
+            }
             _ => None,
         }
     }
@@ -99,7 +101,7 @@ mod tests {
             let kind = if revision == 7 { EventKind::Delete } else { EventKind::Create };
             let kv = KeyValue {
                 key: Key::new(format!("/r/{revision}")),
-                value: Bytes::from(revision.to_string()),
+                value: revision.to_string().into(),
                 state: ValueState::Current,
                 create_revision: Revision(revision),
                 mod_revision: Revision(revision),
@@ -133,7 +135,7 @@ mod tests {
         assert_eq!(after(&backlog, 0), [5, 6, 7, 8, 9, 10]);
         assert_eq!(after(&backlog, 6), [7, 8, 9, 10]);
         assert_eq!(after(&backlog, 8), [9, 10]);
-        assert_eq!(after(&backlog, 10), []);
+        assert!(after(&backlog, 10).is_empty());
 
         assert_eq!(backlog.bytes(), 6);
         let oldest = |bytes| backlog.oldest(bytes).iter().map(|batch| batch.revision.0).collect::<Vec<_>>();

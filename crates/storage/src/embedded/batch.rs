@@ -8,7 +8,7 @@ use super::{
     value::StoredValue,
 };
 use crate::{
-    EventKind, Key, KeyValue, Revision, StorageError, StorageEvent, ValueState, WriteError,
+    EventKind, Key, KeyValue, Payload, Revision, StorageError, StorageEvent, ValueState, WriteError,
     key_index::Version,
 };
 use bytes::Bytes;
@@ -37,15 +37,16 @@ pub(super) struct Write {
 pub(super) type Outcome = Result<Revision, WriteError>;
 
 pub(super) enum WriteKind {
-    Create { value: Bytes, ttl: Option<Duration> },
-    Update { value: Bytes, expected: Revision, ttl: Option<Duration> },
+    Create { value: Payload, ttl: Option<Duration> },
+    Update { value: Payload, expected: Revision, ttl: Option<Duration> },
     Delete { expected: Revision },
 }
 
 impl WriteKind {
+    /// The bytes to write.
     pub(super) fn value(&self) -> Option<&Bytes> {
         match self {
-            WriteKind::Create { value, .. } | WriteKind::Update { value, .. } => Some(value),
+            WriteKind::Create { value, .. } | WriteKind::Update { value, .. } => Some(value.stored_form()),
             WriteKind::Delete { .. } => None,
         }
     }
@@ -153,7 +154,9 @@ impl Deciding {
         let (kind, value, ttl) = match &write.kind {
             WriteKind::Create { value, ttl } => (EventKind::Create, value.clone(), *ttl),
             WriteKind::Update { value, ttl, .. } => (EventKind::Update, value.clone(), *ttl),
-            WriteKind::Delete { .. } => (EventKind::Delete, self.last_value(shared, previous, write)?, None),
+            WriteKind::Delete { .. } => {
+                (EventKind::Delete, self.last_value(shared, previous, write)?.into(), None)
+            }
         };
         // A time beyond the clock's range never comes.
         let expires = ttl.and_then(|ttl| SystemTime::now().checked_add(ttl)).map_or(0, milliseconds);
@@ -188,7 +191,7 @@ impl Deciding {
             Ok(value) => WriteError::Conflict {
                 current: Some(KeyValue {
                     key: key.clone(),
-                    value,
+                    value: value.into(),
                     state: ValueState::Current,
                     create_revision,
                     mod_revision,
@@ -214,7 +217,7 @@ impl Deciding {
     fn value(&self, shared: &Shared, revision: Revision) -> Result<Bytes, StorageError> {
         let own = revision.0.checked_sub(self.batch.before.0 + 1).and_then(|at| usize::try_from(at).ok());
         match own.and_then(|at| self.batch.events.get(at)) {
-            Some(StorageEvent::Write { kv, .. }) => Ok(kv.value.clone()),
+            Some(StorageEvent::Write { kv, .. }) => Ok(kv.value.stored_form().clone()),
             _ => read::newest_value(shared, revision),
         }
     }
@@ -226,6 +229,15 @@ impl Batch {
     pub(super) fn of(before: Revision, events: Vec<StorageEvent>) -> Batch {
         let bytes = events.len() as u64;
         Batch { before, revision: Revision(before.0 + bytes), rows: Vec::new(), events, bytes }
+    }
+
+    /// Drops the contents of its payloads that only the watches need, when they have been published.
+    pub(super) fn keep_stored_forms(&mut self) {
+        for event in &mut self.events {
+            if let StorageEvent::Write { kv, .. } = event {
+                kv.value.keep_stored_form();
+            }
+        }
     }
 
     /// Inserts the rows, in the caller's transaction.

@@ -193,7 +193,7 @@ impl Committer {
         });
         self.sort(late, writes);
         self.decide(&mut deciding, writes, &mut outcomes);
-        let Deciding { batch, versions, expirations, .. } = deciding;
+        let Deciding { mut batch, versions, expirations, .. } = deciding;
         if batch.revision == before {
             return Ok(outcomes);
         }
@@ -205,6 +205,7 @@ impl Committer {
 
         let mut state = shared.state.write();
         shared.hub.publish(&batch.events, batch.revision);
+        batch.keep_stored_forms();
         for (key, version) in &versions {
             state.index.insert(key, *version);
         }

@@ -48,13 +48,12 @@ pub use file::OpenError;
 pub use snapshot::{EmbeddedSnapshot, restore_embedded};
 
 use crate::{
-    BoxFuture, CompactionRound, GetResponse, Key, ListRequest, ListResponse, Revision, Storage, StorageError,
-    WatchRequest, WatchStream, WriteError, hub::WatchHub, key_index::KeyIndex,
+    BoxFuture, CompactionRound, GetResponse, Key, ListRequest, ListResponse, Payload, Revision, Storage,
+    StorageError, WatchRequest, WatchStream, WriteError, hub::WatchHub, key_index::KeyIndex,
 };
 use applier::Applier;
 use backlog::Backlog;
 use batch::{Write, WriteKind};
-use bytes::Bytes;
 use committer::{Committer, Owned};
 use failures::Failures;
 use file::Opened;
@@ -267,7 +266,7 @@ impl Storage for EmbeddedStorage {
     fn create(
         &self,
         key: &Key,
-        value: Bytes,
+        value: Payload,
         ttl: Option<Duration>,
     ) -> BoxFuture<'_, Result<Revision, WriteError>> {
         self.write(key, WriteKind::Create { value, ttl })
@@ -276,7 +275,7 @@ impl Storage for EmbeddedStorage {
     fn update(
         &self,
         key: &Key,
-        value: Bytes,
+        value: Payload,
         expected: Revision,
         ttl: Option<Duration>,
     ) -> BoxFuture<'_, Result<Revision, WriteError>> {

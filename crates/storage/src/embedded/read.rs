@@ -102,7 +102,7 @@ fn pair(connection: &Connection, (key, version, value): Named) -> Result<Option<
     let Some(create_revision) = version.create_revision() else { return Ok(None) };
     let mod_revision = version.mod_revision;
     let value = value.map_or_else(|| self::value(connection, mod_revision), Ok)?;
-    Ok(Some(KeyValue { key, value, state: ValueState::Current, create_revision, mod_revision }))
+    Ok(Some(KeyValue { key, value: value.into(), state: ValueState::Current, create_revision, mod_revision }))
 }
 
 /// The latest value of a key, written at `revision`.
@@ -195,7 +195,7 @@ pub(super) fn history(
                 let create_revision = entry.create_revision;
                 let kv = KeyValue {
                     key: entry.key,
-                    value,
+                    value: value.into(),
                     state: ValueState::Current,
                     create_revision,
                     mod_revision,

@@ -22,6 +22,7 @@ use super::{
     client::Client,
     compaction,
     follow::{self, Ended, Follow, Step},
+    own_writes::OwnWrites,
 };
 use crate::{
     Revision, StorageError, StorageEvent,
@@ -56,6 +57,7 @@ pub(super) struct Feed {
     client: Arc<Client>,
     hub: Arc<WatchHub>,
     recent: Mutex<Recent>,
+    own_writes: Arc<OwnWrites>,
     published: watch::Sender<Revision>,
     /// The latest revision that a caller waits for.
     wanted: AtomicU64,
@@ -79,6 +81,7 @@ impl Feed {
             client,
             hub: WatchHub::new(revision),
             recent: Mutex::new(recent),
+            own_writes: Arc::default(),
             published: watch::Sender::new(revision),
             wanted: AtomicU64::new(0),
             asked: Notify::new(),
@@ -87,6 +90,11 @@ impl Feed {
 
     pub(super) fn hub(&self) -> &Arc<WatchHub> {
         &self.hub
+    }
+
+    /// The writes of this process, whose events get their payloads.
+    pub(super) fn own_writes(&self) -> &Arc<OwnWrites> {
+        &self.own_writes
     }
 
     /// A watch of all events published from now on; and, if it needs earlier events that are not in memory, the
@@ -236,7 +244,10 @@ impl Feed {
                         self.note_compacted(compacted);
                     }
                     match follow::events(&self.client, self.prefix(), events, published, reached).await {
-                        Ok(events) => self.publish(events, reached),
+                        Ok(mut events) => {
+                            self.own_writes.restore(&mut events);
+                            self.publish(events, reached);
+                        }
                         Err(ended) => return ended,
                     }
                 }
@@ -251,7 +262,10 @@ impl Feed {
         {
             let mut recent = self.recent.lock();
             self.hub.publish(&events, reached);
-            for event in events {
+            for mut event in events {
+                if let StorageEvent::Write { kv, .. } = &mut event {
+                    kv.value.keep_stored_form();
+                }
                 recent.push(event);
             }
         }

@@ -40,7 +40,7 @@ pub(super) fn pair(kv: proto::KeyValue) -> Option<KeyValue> {
     };
     Some(KeyValue {
         key: Key::new(key),
-        value: Bytes::copy_from_slice(&kv.value),
+        value: Bytes::copy_from_slice(&kv.value).into(),
         state: ValueState::Current,
         create_revision: Revision(proto::unsigned(kv.create_revision)),
         mod_revision: Revision(proto::unsigned(kv.mod_revision)),

@@ -3,7 +3,8 @@
 //! - [`client`]: the cluster as one server, over a [`connection`] to one member at a time; [`proto`]: the messages.
 //! - [`kv`]: keys, ranges and transactions in etcd's terms; [`lease`]: expiry of keys.
 //! - [`feed`]: ONE watch of etcd ([`follow`]) from which the hub serves all watches; [`watch`]: history from etcd,
-//!   then the hub. The cluster sends each event once, however many watches there are.
+//!   then the hub. The cluster sends each event once, however many watches there are. [`own_writes`]: the payloads of
+//!   this server's writes, for their events.
 //! - [`revision`]: the latest revision, read once for all concurrent callers. A consistent read from a cache costs no
 //!   more than that.
 //! - [`compaction`]: selects the server that compacts, when several could.
@@ -18,6 +19,7 @@ mod kv;
 mod lease;
 mod metrics;
 mod options;
+mod own_writes;
 mod proto;
 mod revision;
 mod snapshot;
@@ -28,8 +30,8 @@ pub use options::{EtcdOpenError, EtcdOptions};
 pub use snapshot::EtcdSnapshotStore;
 
 use crate::{
-    BoxFuture, CompactionRound, GetResponse, Key, ListRequest, ListResponse, Revision, Storage, StorageError,
-    WatchRequest, WatchStream, WriteError,
+    BoxFuture, CompactionRound, GetResponse, Key, ListRequest, ListResponse, Payload, Revision, Storage,
+    StorageError, WatchRequest, WatchStream, WriteError,
 };
 use bytes::Bytes;
 use client::{CallError, CallKind, Client};
@@ -151,7 +153,7 @@ impl EtcdStorage {
     async fn put(
         &self,
         key: &Key,
-        value: Bytes,
+        value: &Bytes,
         expected: Revision,
         ttl: Option<Duration>,
     ) -> Result<TxnResponse, StorageError> {
@@ -322,14 +324,15 @@ impl Storage for EtcdStorage {
     fn create(
         &self,
         key: &Key,
-        value: Bytes,
+        value: Payload,
         ttl: Option<Duration>,
     ) -> BoxFuture<'_, Result<Revision, WriteError>> {
         let key = key.clone();
         Box::pin(async move {
             self.check_open()?;
             let started = Instant::now();
-            let answer = self.put(&key, value, Revision(0), ttl).await;
+            let _own_write = self.feed.own_writes().begin(&key, &value);
+            let answer = self.put(&key, value.stored_form(), Revision(0), ttl).await;
             self.observe("create", key.as_str(), started, answer.is_err());
             match answer? {
                 answer if answer.succeeded => Ok(self.written(&answer).await),
@@ -341,7 +344,7 @@ impl Storage for EtcdStorage {
     fn update(
         &self,
         key: &Key,
-        value: Bytes,
+        value: Payload,
         expected: Revision,
         ttl: Option<Duration>,
     ) -> BoxFuture<'_, Result<Revision, WriteError>> {
@@ -352,7 +355,8 @@ impl Storage for EtcdStorage {
                 return self.conflict_with_nothing(&key).await;
             }
             let started = Instant::now();
-            let answer = self.put(&key, value, expected, ttl).await;
+            let _own_write = self.feed.own_writes().begin(&key, &value);
+            let answer = self.put(&key, value.stored_form(), expected, ttl).await;
             self.observe("update", key.as_str(), started, answer.is_err());
             self.changed(answer).await
         })

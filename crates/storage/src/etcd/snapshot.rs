@@ -148,7 +148,7 @@ impl EtcdSnapshotStore {
         let expires = self.expires(pair.lease).await?;
         Ok(kv::pair(pair).map(|kv| SnapshotRecord {
             key: kv.key,
-            value: kv.value,
+            value: kv.value.bytes,
             create_revision: kv.create_revision,
             mod_revision: kv.mod_revision,
             expires,

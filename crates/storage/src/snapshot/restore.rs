@@ -140,7 +140,7 @@ async fn begin(target: &dyn RestoreTarget, prefix: &str, sha256: &str) -> Result
     let marker = marker(prefix);
     target.create_key(&marker, Bytes::copy_from_slice(sha256.as_bytes()), 0).await?;
     match target.read(&marker).await? {
-        Some(kv) if kv.value == sha256 => Ok(false),
+        Some(kv) if kv.value.bytes == sha256 => Ok(false),
         _ => {
             let detail = "another restore has begun".to_owned();
             Err(RestoreError::Differs { key: marker, detail })
@@ -274,7 +274,7 @@ async fn compare(
             Some(_) | None => None,
         };
         match there {
-            Some(kv) if kv.value == record.value => keys += 1,
+            Some(kv) if kv.value.bytes == record.value => keys += 1,
             Some(kv) => return Err(differs(kv.key, "it has another value")),
             // The key was omitted as expired, or has expired since.
             None if record.expires != 0 && record.expires <= now_milliseconds().max(now) + 1000 => {}

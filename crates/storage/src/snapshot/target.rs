@@ -85,7 +85,7 @@ impl<S: Storage + ?Sized> RestoreTarget for S {
     ) -> BoxFuture<'a, Result<(), StorageError>> {
         Box::pin(async move {
             let left = Duration::from_millis(expires.saturating_sub(now_milliseconds())).max(SHORTEST);
-            done(self.create(key, value, (expires != 0).then_some(left)).await).map(drop)
+            done(self.create(key, value.into(), (expires != 0).then_some(left)).await).map(drop)
         })
     }
 
@@ -93,8 +93,8 @@ impl<S: Storage + ?Sized> RestoreTarget for S {
         Box::pin(async move {
             loop {
                 let written = match self.get(key).await?.kv {
-                    None => self.create(key, Bytes::new(), None).await,
-                    Some(kv) => self.update(key, Bytes::new(), kv.mod_revision, None).await,
+                    None => self.create(key, Bytes::new().into(), None).await,
+                    Some(kv) => self.update(key, Bytes::new().into(), kv.mod_revision, None).await,
                 };
                 if done(written)? {
                     return Ok(());

@@ -237,7 +237,7 @@ fn a_file_has_its_name_when_it_is_whole() {
 }
 
 async fn put(storage: &dyn Storage, name: &str, value: &str) -> Revision {
-    storage.create(&Key::new(name), Bytes::copy_from_slice(value.as_bytes()), None).await.unwrap()
+    storage.create(&Key::new(name), Bytes::copy_from_slice(value.as_bytes()).into(), None).await.unwrap()
 }
 
 async fn save(source: &dyn SnapshotSource, path: &Path) -> Result<SnapshotSummary, SaveError> {
@@ -254,7 +254,7 @@ fn everything(prefix: &str) -> ListRequest {
 
 async fn pairs(storage: &dyn Storage, prefix: &str) -> Vec<(String, Bytes)> {
     let items = storage.get_list(everything(prefix)).await.unwrap().items;
-    items.into_iter().map(|kv| (kv.key.to_string(), kv.value)).collect()
+    items.into_iter().map(|kv| (kv.key.to_string(), kv.value.bytes)).collect()
 }
 
 /// A source that calls a function before each page.
@@ -298,7 +298,7 @@ async fn a_save_is_of_one_revision_whatever_is_written_meanwhile() {
                     put(&*storage, &format!("/r/{:03}-later", page * 10), "later").await;
                     let last = storage.get(&Key::new("/r/199")).await.unwrap().kv.unwrap().mod_revision;
                     storage
-                        .update(&Key::new("/r/199"), Bytes::from_static(b"later"), last, None)
+                        .update(&Key::new("/r/199"), Bytes::from_static(b"later").into(), last, None)
                         .await
                         .unwrap();
                 }
@@ -309,7 +309,8 @@ async fn a_save_is_of_one_revision_whatever_is_written_meanwhile() {
     assert!(source.pages.load(Ordering::Relaxed) > 2);
     assert_eq!((summary.header.revision, summary.keys), (before.revision, 200));
     let (read, _) = decode(&fs::read(&path).unwrap()).unwrap();
-    let expected: Vec<_> = before.items.iter().map(|kv| (&kv.key, &kv.value, kv.mod_revision)).collect();
+    let expected: Vec<_> =
+        before.items.iter().map(|kv| (&kv.key, &kv.value.bytes, kv.mod_revision)).collect();
     let saved: Vec<_> = read.iter().map(|record| (&record.key, &record.value, record.mod_revision)).collect();
     assert_eq!(saved, expected);
 }
@@ -368,7 +369,7 @@ async fn snapshot(path: &Path) -> (MemoryStorage, SnapshotSummary) {
         }
     }
     storage
-        .create(&Key::new("/r/event"), Bytes::from_static(b"{}"), Some(Duration::from_secs(3600)))
+        .create(&Key::new("/r/event"), Bytes::from_static(b"{}").into(), Some(Duration::from_secs(3600)))
         .await
         .unwrap();
     let summary = save(&storage, path).await.unwrap();

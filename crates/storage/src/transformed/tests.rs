@@ -1,5 +1,6 @@
 use super::*;
 use crate::{EventKind, MemoryStorage, TransformError, contract::StorageFactory};
+use bytes::Bytes;
 
 /// Stores `mark` and the value with every bit inverted; a value with the other known mark is stale, any other
 /// unreadable.
@@ -30,9 +31,10 @@ impl ValueTransformer for Turned {
             // Yields, so that a dropped call is dropped in the middle.
             tokio::task::yield_now().await;
             match stored.split_first() {
-                Some((mark @ (b'1' | b'2'), value)) => {
-                    Ok(Transformed { value: turned(value).collect(), stale: *mark != self.mark })
-                }
+                Some((mark @ (b'1' | b'2'), value)) => Ok(Transformed {
+                    value: turned(value).collect::<Bytes>().into(),
+                    stale: *mark != self.mark,
+                }),
                 _ => Err(TransformError("no mark".to_owned())),
             }
         })
@@ -63,7 +65,7 @@ fn key(text: &str) -> Key {
 
 async fn value(storage: &dyn Storage, name: &str) -> (Bytes, ValueState) {
     let kv = storage.get(&key(name)).await.unwrap().kv.unwrap();
-    (kv.value, kv.state)
+    (kv.value.bytes, kv.state)
 }
 
 #[tokio::test]
@@ -80,7 +82,7 @@ async fn values_go_through_the_row_and_back_and_tell_when_they_are_stale() {
     else {
         panic!("an update of another revision")
     };
-    assert_eq!((current.value, current.state), ("x".into(), ValueState::Stale));
+    assert_eq!((current.value.bytes, current.state), ("x".into(), ValueState::Stale));
     two.update(&key("/a"), "x".into(), revision, None).await.unwrap();
     assert_eq!(value(&two, "/a").await, ("x".into(), ValueState::Current));
     let row = over(&engine, b"12");
@@ -107,13 +109,13 @@ async fn a_bad_value_comes_as_stored_and_leaves_the_others_alone() {
     let request = ListRequest { prefix: "/".into(), start_after: None, limit: 0, revision: None };
     let listed = storage.get_list(request).await.unwrap().items;
     let listed: Vec<_> =
-        listed.iter().map(|kv| (kv.key.as_str(), kv.value.clone(), kv.state.clone())).collect();
+        listed.iter().map(|kv| (kv.key.as_str(), kv.value.bytes.clone(), kv.state.clone())).collect();
     assert_eq!(listed, expected);
     let mut watched = Vec::new();
     while watched.len() < 3 {
         for event in stream.next_batch().await.unwrap() {
             if let StorageEvent::Write { kv, .. } = event {
-                watched.push((kv.key.to_string(), kv.value, kv.state));
+                watched.push((kv.key.to_string(), kv.value.bytes, kv.state));
             }
         }
     }
@@ -126,34 +128,30 @@ async fn a_bad_value_comes_as_stored_and_leaves_the_others_alone() {
 }
 
 #[tokio::test]
-async fn the_event_of_an_own_write_hands_out_the_very_bytes() {
+async fn the_event_of_an_own_write_has_the_payload_that_was_written() {
     let engine: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
     let storage = over(&engine, b"1");
     let mut stream = storage.watch(WatchRequest { prefix: "/".into(), after: Revision(0) }).await.unwrap();
-    let written = Bytes::from(vec![7; 100]);
-    let failed = storage.update(&key("/a"), written.clone(), Revision(1), None).await;
-    assert!(matches!(failed, Err(WriteError::Conflict { current: None })), "{failed:?}");
-    assert_eq!(storage.row.own_writes.0.lock().len(), 0, "a failed write is forgotten");
+    let written = Payload { decoded: Some(Arc::new(7_u8)), ..Payload::from(vec![7; 100]) };
     storage.create(&key("/a"), written.clone(), None).await.unwrap();
-    let batch = stream.next_batch().await.unwrap();
-    let Some(StorageEvent::Write { kind: EventKind::Create, kv, .. }) = batch.first() else {
-        panic!("{batch:?}")
+    let next = async |stream: &mut WatchStream| match stream.next_batch().await.unwrap().pop() {
+        Some(StorageEvent::Write { kind: EventKind::Create, kv, .. }) => kv.value,
+        event => panic!("{event:?}"),
     };
-    assert_eq!(kv.value.as_ptr(), written.as_ptr());
-    assert_eq!(storage.row.own_writes.0.lock().len(), 0);
+    let event = next(&mut stream).await;
+    assert_eq!((event.as_ptr(), event.decoded::<u8>()), (written.as_ptr(), Some(Arc::new(7))));
+    assert_eq!(event.decoded::<u16>(), None);
+    assert_eq!(event.stored, None, "only the engine needs it");
+    let mut later = storage.watch(WatchRequest { prefix: "/".into(), after: Revision(0) }).await.unwrap();
+    let history = next(&mut later).await;
+    assert_eq!((&history, history.decoded.is_none()), (&written, true), "history has only stored bytes");
 }
 
-#[test]
-fn own_writes_are_bounded() {
-    let writes = OwnWrites::default();
-    let large = Bytes::from(vec![0; OwnWrites::BYTES_KEPT + 1]);
-    writes.remember(&key("/large"), &large, large.clone());
-    assert_eq!(writes.take(&key("/large"), &large), None);
-    for number in 0..OwnWrites::KEPT + 2 {
-        writes.remember(&key("/a"), &number.to_string().into(), "v".into());
-    }
-    assert_eq!(writes.take(&key("/a"), &"1".into()), None);
-    assert_eq!(writes.take(&key("/b"), &"2".into()), None);
-    assert_eq!(writes.take(&key("/a"), &"2".into()), Some("v".into()));
-    assert_eq!(writes.take(&key("/a"), &"2".into()), None);
+#[tokio::test]
+async fn a_stored_form_that_the_writer_has_made_skips_the_first_transformer() {
+    let engine: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+    let made = Payload { stored: Some("made".into()), ..Payload::from("x") };
+    over(&engine, b"12").create(&key("/a"), made, None).await.unwrap();
+    let expected: Bytes = std::iter::once(b'2').chain(turned(b"made")).collect();
+    assert_eq!(value(&*engine, "/a").await.0, expected);
 }

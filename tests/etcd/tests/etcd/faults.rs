@@ -228,7 +228,7 @@ async fn a_write_whose_answer_is_lost_is_not_made_again() -> Result<(), Error> {
 
     way.set(Network::Whole);
     let kv = storage.get(&key).await?.kv.ok_or("the key is gone")?;
-    assert_eq!(&*kv.value, b"2");
+    assert_eq!(&kv.value[..], b"2");
     assert_eq!(read(&etcd, key.as_str())?, Some(("2".to_owned(), 2)));
     Ok(())
 }

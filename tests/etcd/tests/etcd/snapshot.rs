@@ -46,15 +46,15 @@ async fn embedded(directory: &Path, objects: usize) -> (Vec<KeyValue>, PathBuf, 
                 for object in (writer..objects).step_by(16) {
                     let key = Key::new(format!("/registry/pods/ns-{}/p{object}", object % 7));
                     let value = Bytes::from(format!("k8s\0{}", "x".repeat(object % 3000)));
-                    let revision = storage.create(&key, value, None).await.unwrap();
+                    let revision = storage.create(&key, value.into(), None).await.unwrap();
                     if object % 5 == 0 {
                         let other = Bytes::from(format!("{{\"object\":{object}}}"));
-                        storage.update(&key, other, revision, None).await.unwrap();
+                        storage.update(&key, other.into(), revision, None).await.unwrap();
                     }
                     if object % 11 == 0 {
                         let ttl = Some(Duration::from_secs(600 + object as u64));
                         let event = Key::new(format!("/registry/events/ns/e{object}"));
-                        storage.create(&event, Bytes::from_static(b"k8s\0e"), ttl).await.unwrap();
+                        storage.create(&event, Bytes::from_static(b"k8s\0e").into(), ttl).await.unwrap();
                     }
                 }
             })
@@ -63,7 +63,7 @@ async fn embedded(directory: &Path, objects: usize) -> (Vec<KeyValue>, PathBuf, 
     for writer in writers {
         writer.await.unwrap();
     }
-    storage.create(&Key::new("/elsewhere"), Bytes::from_static(b"x"), None).await.unwrap();
+    storage.create(&Key::new("/elsewhere"), Bytes::from_static(b"x").into(), None).await.unwrap();
     let file = directory.join("embedded.snap");
     let snapshot = EmbeddedSnapshot::open(directory.join("embedded")).unwrap();
     let summary = snapshot.save(PREFIX, "a test", &file, false, &mut |_| {}).unwrap();
@@ -89,7 +89,7 @@ fn records(file: &Path) -> Vec<SnapshotRecord> {
 }
 
 fn pairs(items: &[KeyValue]) -> Vec<(&Key, &Bytes)> {
-    items.iter().map(|kv| (&kv.key, &kv.value)).collect()
+    items.iter().map(|kv| (&kv.key, &kv.value.bytes)).collect()
 }
 
 /// Restores into etcd and back: every key and value stays the same, and no revision decreases.
@@ -255,11 +255,11 @@ fn a_save_among_writes_and_compactions_is_of_one_revision() -> Result<(), Error>
                 let value = Bytes::from(format!("{{\"n\":{number}}}"));
                 let current = engine.get(&key).await.unwrap().kv;
                 match current {
-                    None => engine.create(&key, value, None).await.unwrap(),
+                    None => engine.create(&key, value.into(), None).await.unwrap(),
                     Some(kv) if number.is_multiple_of(7) => {
                         engine.delete(&key, kv.mod_revision).await.unwrap()
                     }
-                    Some(kv) => engine.update(&key, value, kv.mod_revision, None).await.unwrap(),
+                    Some(kv) => engine.update(&key, value.into(), kv.mod_revision, None).await.unwrap(),
                 }
             }
         };
@@ -291,7 +291,8 @@ fn a_save_among_writes_and_compactions_is_of_one_revision() -> Result<(), Error>
             let saved = records(&file);
             let saved: Vec<_> =
                 saved.iter().map(|record| (&record.key, &record.value, record.mod_revision)).collect();
-            let expected: Vec<_> = expected.iter().map(|kv| (&kv.key, &kv.value, kv.mod_revision)).collect();
+            let expected: Vec<_> =
+                expected.iter().map(|kv| (&kv.key, &kv.value.bytes, kv.mod_revision)).collect();
             assert_eq!(saved, expected, "at {at}");
             engine.compact(at).await.unwrap();
         }
@@ -333,7 +334,7 @@ fn a_value_that_etcd_refuses_is_named() -> Result<(), Error> {
     runtime().block_on(async {
         let storage = EmbeddedStorage::open(path("embedded"), EmbeddedOptions::default()).unwrap();
         let large = Key::new("/registry/configmaps/ns/large");
-        storage.create(&large, Bytes::from(vec![b' '; 1_700_000]), None).await.unwrap();
+        storage.create(&large, Bytes::from(vec![b' '; 1_700_000]).into(), None).await.unwrap();
         let snapshot = EmbeddedSnapshot::open(path("embedded")).unwrap();
         snapshot.save(PREFIX, "a test", &path("a.snap"), false, &mut |_| {}).unwrap();
         let refused = restore(&store(&etcd).await, &path("a.snap")).await;

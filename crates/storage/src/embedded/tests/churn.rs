@@ -97,9 +97,9 @@ impl Cluster {
             tasks.spawn(async move {
                 let value = noise(object.key.as_str(), object.size);
                 object.at = match object.at {
-                    Revision(0) => storage.create(&object.key, value, None).await,
+                    Revision(0) => storage.create(&object.key, value.into(), None).await,
                     at if delete => storage.delete(&object.key, at).await,
-                    at => storage.update(&object.key, value, at, None).await,
+                    at => storage.update(&object.key, value.into(), at, None).await,
                 }
                 .unwrap();
                 object

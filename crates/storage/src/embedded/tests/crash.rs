@@ -165,16 +165,17 @@ async fn write(storage: Arc<EmbeddedStorage>, writer: u64) {
     // A counter in the store, which is written first, has the number that an earlier child reached.
     let (mut number, mut counted) = match storage.get(&counter).await.unwrap().kv {
         Some(kv) => (std::str::from_utf8(&kv.value).unwrap().parse().unwrap(), kv.mod_revision),
-        None => (0, storage.create(&counter, Bytes::from_static(b"0"), None).await.unwrap()),
+        None => (0, storage.create(&counter, Bytes::from_static(b"0").into(), None).await.unwrap()),
     };
     loop {
         number += 1;
-        counted = storage.update(&counter, Bytes::from(number.to_string()), counted, None).await.unwrap();
+        counted =
+            storage.update(&counter, Bytes::from(number.to_string()).into(), counted, None).await.unwrap();
         let written = value(writer, number, SIZE);
         let revision = match current {
-            None => storage.create(&key, written, None).await.unwrap(),
+            None => storage.create(&key, written.into(), None).await.unwrap(),
             Some(expected) if number % 3 == 0 => storage.delete(&key, expected).await.unwrap(),
-            Some(expected) => storage.update(&key, written, expected, None).await.unwrap(),
+            Some(expected) => storage.update(&key, written.into(), expected, None).await.unwrap(),
         };
         let deleted = current.is_some() && number % 3 == 0;
         current = (!deleted).then_some(revision);
@@ -183,7 +184,7 @@ async fn write(storage: Arc<EmbeddedStorage>, writer: u64) {
             for (prefix, milliseconds) in [("/short", 20), ("/long", 3_600_000)] {
                 let name = Key::new(format!("{prefix}/{writer}-{number}"));
                 let ttl = Some(Duration::from_millis(milliseconds));
-                storage.create(&name, Bytes::from_static(b"for a while"), ttl).await.unwrap();
+                storage.create(&name, Bytes::from_static(b"for a while").into(), ttl).await.unwrap();
             }
         }
     }
@@ -202,7 +203,7 @@ async fn check(directory: &Path, child: &Told, history: &mut History, round: u64
         let Some((kind, kv)) = history.events.get(revision) else { panic!("{what}: {revision} is lost") };
         assert_eq!(kv.key.as_str(), format!("/r/{writer}"), "{what}: at {revision}");
         if *kind != EventKind::Delete {
-            assert!(kv.value == value(*writer, *number, SIZE), "{what}: at {revision}");
+            assert!(kv.value == value(*writer, *number, SIZE).into(), "{what}: at {revision}");
         }
     }
     for (revision, crc) in &child.seen {

@@ -98,8 +98,8 @@ async fn a_flipped_bit_in_a_value_is_an_error_for_that_value_only() {
     let storage = open(factory.0.path());
     let good = Key::new("/r/good");
     let bad = Key::new("/r/bad");
-    storage.create(&good, Bytes::from_static(b"intact"), None).await.unwrap();
-    let revision = storage.create(&bad, Bytes::from_static(b"one certain value"), None).await.unwrap();
+    storage.create(&good, Bytes::from_static(b"intact").into(), None).await.unwrap();
+    let revision = storage.create(&bad, Bytes::from_static(b"one certain value").into(), None).await.unwrap();
     storage.close().await.unwrap();
     drop(storage);
     let path = file::database_path(factory.0.path());
@@ -108,7 +108,7 @@ async fn a_flipped_bit_in_a_value_is_an_error_for_that_value_only() {
     overwrite(&path, offset as u64, b"0");
 
     let storage = open(factory.0.path());
-    assert_eq!(storage.get(&good).await.unwrap().kv.unwrap().value, "intact");
+    assert_eq!(storage.get(&good).await.unwrap().kv.unwrap().value, "intact".into());
     let read = storage.get(&bad).await;
     assert!(
         matches!(&read, Err(StorageError::Corrupt(what)) if what.contains(&revision.to_string())),
@@ -126,7 +126,7 @@ async fn a_key_whose_value_is_damaged_expires() {
     let storage = open(factory.0.path());
     let key = Key::new("/r/event");
     let ttl = Some(Duration::from_secs(2));
-    storage.create(&key, Bytes::from_static(b"one certain value"), ttl).await.unwrap();
+    storage.create(&key, Bytes::from_static(b"one certain value").into(), ttl).await.unwrap();
     storage.close().await.unwrap();
     drop(storage);
     let path = file::database_path(factory.0.path());
@@ -191,9 +191,9 @@ async fn original(with_log: bool) -> (History, Image) {
         let size = [20, 900, 3_000, 12_000][random.below(4) as usize];
         let value = value(7, number, size);
         let revision = match current.get(&key) {
-            None => storage.create(&key, value, None).await,
+            None => storage.create(&key, value.into(), None).await,
             Some(expected) if random.below(3) == 0 => storage.delete(&key, *expected).await,
-            Some(expected) => storage.update(&key, value, *expected, None).await,
+            Some(expected) => storage.update(&key, value.into(), *expected, None).await,
         };
         let exists = storage.get(&key).await.unwrap().kv.is_some();
         current.remove(&key);
@@ -213,7 +213,7 @@ async fn newest_in_log(factory: Embedded, mut history: History) -> (History, Ima
     let storage = open(factory.0.path());
     for number in 0..40 {
         let key = Key::new(format!("/registry/new/{number}"));
-        storage.create(&key, value(8, number, 2_000), None).await.unwrap();
+        storage.create(&key, value(8, number, 2_000).into(), None).await.unwrap();
     }
     history.resume(&storage).await;
     settled(&storage).await;

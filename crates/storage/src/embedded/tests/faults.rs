@@ -35,9 +35,9 @@ async fn load(storage: &EmbeddedStorage, history: &mut History, writes: u64) -> 
             Err(error) => panic!("{error}"),
         };
         let written = match current {
-            None => storage.create(&key, value, None).await,
+            None => storage.create(&key, value.into(), None).await,
             Some(kv) if number % 5 == 0 => storage.delete(&key, kv.mod_revision).await,
-            Some(kv) => storage.update(&key, value, kv.mod_revision, None).await,
+            Some(kv) => storage.update(&key, value.into(), kv.mod_revision, None).await,
         };
         match written {
             // An occasional pause, so that the work that follows the writes is done, however slow the machine is.

@@ -108,18 +108,19 @@ async fn expired(storage: &EmbeddedStorage, name: &str) {
 async fn fill(storage: &EmbeddedStorage) -> Revision {
     for (number, size) in [0, 1, 100, 3_000, 8_192, 30_000].into_iter().enumerate() {
         let value = Bytes::from((0..size).map(|byte| (byte % 251) as u8).collect::<Vec<_>>());
-        storage.create(&Key::new(format!("/r/{number}")), value, None).await.unwrap();
+        storage.create(&Key::new(format!("/r/{number}")), value.into(), None).await.unwrap();
     }
     let odd = create(storage, "/r/schlüssel\u{1f511}", 10).await.unwrap();
-    let odd = storage.update(&Key::new("/r/schlüssel\u{1f511}"), Bytes::from_static(b"\0\xff"), odd, None);
+    let odd =
+        storage.update(&Key::new("/r/schlüssel\u{1f511}"), Bytes::from_static(b"\0\xff").into(), odd, None);
     odd.await.unwrap();
     let again = Key::new("/r/again");
-    let first = storage.create(&again, Bytes::from_static(b"one"), None).await.unwrap();
+    let first = storage.create(&again, Bytes::from_static(b"one").into(), None).await.unwrap();
     storage.delete(&again, first).await.unwrap();
-    let second = storage.create(&again, Bytes::from_static(b"two"), None).await.unwrap();
+    let second = storage.create(&again, Bytes::from_static(b"two").into(), None).await.unwrap();
     let gone = create(storage, "/r/gone", 500).await.unwrap();
     storage.delete(&Key::new("/r/gone"), gone).await.unwrap();
-    storage.update(&again, Bytes::from_static(b"three"), second, None).await.unwrap()
+    storage.update(&again, Bytes::from_static(b"three").into(), second, None).await.unwrap()
 }
 
 /// Packs the files of a store, with the contents read from them.
@@ -200,7 +201,7 @@ async fn make_fixtures() {
     let value = Bytes::from_static(b"for a while");
     for (name, seconds) in [("/r/soon", 1), ("/r/in-a-century", 100 * 365 * 86_400)] {
         let ttl = Some(Duration::from_secs(seconds));
-        storage.create(&Key::new(name), value.clone(), ttl).await.unwrap();
+        storage.create(&Key::new(name), value.clone().into(), ttl).await.unwrap();
     }
     settled(&storage).await;
     pack(factory.0.path(), "ttls").await;

@@ -17,7 +17,7 @@ async fn a_full_disk_fails_writes_and_health_until_there_is_space() {
     let mut writes = 0;
     let error = loop {
         let value = noise(&format!("value {writes}"), 100_000);
-        match storage.update(&key, value, last, None).await {
+        match storage.update(&key, value.into(), last, None).await {
             Ok(revision) => last = revision,
             Err(error) => break error,
         }

@@ -42,9 +42,9 @@ async fn load(storage: &Arc<EmbeddedStorage>, disk: &Arc<FaultDisk>, first: u64,
                     let size = [10, 700, 3_000, 20_000][random.below(4) as usize];
                     let value = value(writer, number, size);
                     let revision = match current[object] {
-                        None => storage.create(&key, value, None).await,
+                        None => storage.create(&key, value.into(), None).await,
                         Some(expected) if random.below(3) == 0 => storage.delete(&key, expected).await,
-                        Some(expected) => storage.update(&key, value, expected, None).await,
+                        Some(expected) => storage.update(&key, value.into(), expected, None).await,
                     };
                     let revision = revision.unwrap();
                     disk.mark(revision.0);

@@ -1,5 +1,6 @@
 use super::*;
 use crate::{contract::StorageFactory, contract_tests};
+use bytes::Bytes;
 use std::fs;
 
 mod churn;
@@ -40,7 +41,7 @@ fn open(directory: &Path) -> EmbeddedStorage {
 
 /// Creates a key with a value of this size.
 async fn create(storage: &EmbeddedStorage, name: &str, size: usize) -> Result<Revision, WriteError> {
-    storage.create(&Key::new(name), noise(name, size), None).await
+    storage.create(&Key::new(name), noise(name, size).into(), None).await
 }
 
 /// Waits until the database has all writes, and the files do not change until the next operation. A second order is

@@ -34,7 +34,10 @@ async fn fill(storage: &EmbeddedStorage) {
         let key = Key::new(name.clone());
         let revision = create(storage, &name, 100 + object).await.unwrap();
         if object % 2 == 0 {
-            storage.update(&key, Bytes::from(format!("{{\"n\":{object}}}")), revision, None).await.unwrap();
+            storage
+                .update(&key, Bytes::from(format!("{{\"n\":{object}}}")).into(), revision, None)
+                .await
+                .unwrap();
         } else if object % 3 == 0 {
             storage.delete(&key, revision).await.unwrap();
             if object % 9 == 0 {
@@ -43,7 +46,7 @@ async fn fill(storage: &EmbeddedStorage) {
         }
     }
     let hour = Some(Duration::from_secs(3600));
-    storage.create(&Key::new("/r/event"), Bytes::from_static(b"k8s\0event"), hour).await.unwrap();
+    storage.create(&Key::new("/r/event"), Bytes::from_static(b"k8s\0event").into(), hour).await.unwrap();
     create(storage, "/elsewhere", 5).await.unwrap();
 }
 
@@ -78,8 +81,10 @@ async fn a_restored_store_goes_on_where_the_saved_one_was() {
     );
     let mut watch = second.watch(WatchRequest { prefix: "/r/".to_owned(), after: revision }).await.unwrap();
     let updated = &before[0];
-    let next =
-        second.update(&updated.key, Bytes::from_static(b"{}"), updated.mod_revision, None).await.unwrap();
+    let next = second
+        .update(&updated.key, Bytes::from_static(b"{}").into(), updated.mod_revision, None)
+        .await
+        .unwrap();
     assert_eq!(next.0, revision.0 + 1);
     let deleted = second.delete(&updated.key, next).await.unwrap();
     let mut seen = Vec::new();
@@ -132,9 +137,11 @@ async fn a_save_among_writes_and_compactions_is_the_state_at_its_revision() {
                     let current = storage.get(&key).await.unwrap().kv.map(|kv| kv.mod_revision);
                     let value = Bytes::from(format!("{{\"writer\":{writer},\"round\":{round}}}").repeat(20));
                     match (current, round % 3) {
-                        (None, _) => storage.create(&key, value, None).await.unwrap(),
+                        (None, _) => storage.create(&key, value.into(), None).await.unwrap(),
                         (Some(current), 0) => storage.delete(&key, current).await.unwrap(),
-                        (Some(current), _) => storage.update(&key, value, current, None).await.unwrap(),
+                        (Some(current), _) => {
+                            storage.update(&key, value.into(), current, None).await.unwrap()
+                        }
                     };
                     if writes.fetch_add(1, Ordering::Relaxed) % 50 == 0 {
                         let revision = storage.current_revision().await.unwrap();
@@ -185,7 +192,7 @@ async fn a_save_among_writes_and_compactions_is_the_state_at_its_revision() {
             .into_iter()
             .map(|SnapshotRecord { key, value, create_revision, mod_revision, .. }| KeyValue {
                 key,
-                value,
+                value: value.into(),
                 create_revision,
                 mod_revision,
                 state: ValueState::Current,
@@ -239,7 +246,7 @@ async fn a_damaged_store_makes_no_snapshot() {
     assert!(matches!(&missing, Err(SaveError::Open(OpenError::Io { .. }))), "{missing:?}");
     assert!(!from.exists(), "looking makes nothing");
     let storage = open(&from);
-    storage.create(&Key::new("/r/a"), Bytes::from_static(b"one certain value"), None).await.unwrap();
+    storage.create(&Key::new("/r/a"), Bytes::from_static(b"one certain value").into(), None).await.unwrap();
     storage.close().await.unwrap();
     drop(storage);
     let path = file::database_path(&from);
