@@ -37,7 +37,7 @@ pub(crate) fn resource() -> Resource {
     resource.strategy = Arc::new(ApiServiceStrategy);
     resource.subresources = vec![Subresource {
         name: "status".to_owned(),
-        kind: SubresourceKind::Part {
+        kind: SubresourceKind::Object {
             strategy: Arc::new(StatusStrategy),
             verbs: vec![Verb::Get, Verb::Patch, Verb::Update],
         },

@@ -105,7 +105,7 @@ pub(crate) trait Declare: Sized {
         verbs: [Verb; N],
     ) -> Resource {
         let strategy = Arc::new(strategy);
-        self.subresource(name, SubresourceKind::Part { strategy, verbs: verbs.into() })
+        self.subresource(name, SubresourceKind::Object { strategy, verbs: verbs.into() })
     }
 
     fn status(self, strategy: impl Strategy + 'static) -> Resource {

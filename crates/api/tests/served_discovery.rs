@@ -71,7 +71,7 @@ fn lines(resource: &Resource, group_version: &GroupVersion) -> Vec<String> {
         let own = group_version.with_kind(resource.kind.clone());
         let part = [Verb::Get, Verb::Patch, Verb::Update];
         let (kind, its_verbs) = match &subresource.kind {
-            SubresourceKind::Part { verbs, .. } => (own, verbs.clone()),
+            SubresourceKind::Object { verbs, .. } => (own, verbs.clone()),
             SubresourceKind::Scale(_) => (GroupVersionKind::new("autoscaling", "v1", "Scale"), part.into()),
             SubresourceKind::Create { kind, .. } => (kind.clone(), vec![Verb::Create]),
             SubresourceKind::Connect { kind, verbs, .. } => (kind.clone(), verbs.clone()),

@@ -24,7 +24,7 @@ pub(crate) fn resource() -> Resource {
     resource.strategy = Arc::new(DefinitionStrategy);
     resource.subresources = vec![Subresource {
         name: "status".to_owned(),
-        kind: SubresourceKind::Part {
+        kind: SubresourceKind::Object {
             strategy: Arc::new(StatusStrategy),
             verbs: vec![Verb::Get, Verb::Patch, Verb::Update],
         },

@@ -265,8 +265,7 @@ fn is_tool_for_people(headers: &HeaderMap) -> bool {
 /// # Errors
 /// 415 when the server does not support it.
 pub fn content_type(headers: &HeaderMap) -> Result<MediaType, Status> {
-    let header = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let name = header.split(';').next().unwrap_or_default().trim();
+    let name = body_media_type(headers);
     if name.is_empty() {
         return Ok(MediaType::Json);
     }
@@ -278,6 +277,15 @@ pub fn content_type(headers: &HeaderMap) -> Result<MediaType, Status> {
         ])
     })
 }
+
+/// The media type of the body as `Content-Type` names it, without parameters; empty without the header.
+pub(crate) fn body_media_type(headers: &HeaderMap) -> &str {
+    let header = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    header.split(';').next().unwrap_or_default().trim()
+}
+
+/// The media type of an applied configuration: YAML, and so also JSON.
+pub(crate) const APPLY_PATCH: &str = "application/apply-patch+yaml";
 
 /// The 415 with the supported media types.
 pub fn unsupported_media_type(accepted: &[&str]) -> Status {

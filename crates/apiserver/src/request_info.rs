@@ -6,6 +6,9 @@ use crate::query::Query;
 use http::Method;
 use pintle_machinery::{FieldSelector, GroupResource, GroupVersion, validation::validate_path_segment_name};
 
+/// The path segment before the name of a namespace.
+const NAMESPACES: &str = "namespaces";
+
 /// The API address of a request; filters and handlers read it from the request's extensions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RequestInfo {
@@ -74,7 +77,7 @@ impl RequestInfo {
         if let Some(verb) = verb_of_path {
             info.verb = verb.to_owned();
         }
-        if let ["namespaces", namespace, after @ ..] = rest {
+        if let [NAMESPACES, namespace, after @ ..] = rest {
             info.namespace = (*namespace).to_owned();
             // `status` and `finalize` are subresources of the namespace itself; any other segment is a resource in it.
             if !after.is_empty() && !matches!(after, ["status" | "finalize", ..]) {
@@ -104,6 +107,11 @@ impl RequestInfo {
             }
         }
         info
+    }
+
+    /// Whether the path is below a namespace. The path of a namespace itself is not, though its `namespace` is set.
+    pub(crate) fn is_in_namespace(&self) -> bool {
+        !self.namespace.is_empty() && self.resource != NAMESPACES
     }
 
     /// The group and resource.

@@ -76,7 +76,7 @@ fn add_subresource(
     let path = format!("{item}/{}", subresource.name);
     let own = writer.resource.group_version_kind();
     let (kind, verbs) = match &subresource.kind {
-        SubresourceKind::Part { verbs, .. } => (own, verbs.clone()),
+        SubresourceKind::Object { verbs, .. } => (own, verbs.clone()),
         SubresourceKind::Scale(_) => {
             let scale = GroupVersionKind::new("autoscaling", "v1", "Scale");
             (scale, vec![Verb::Get, Verb::Patch, Verb::Update])

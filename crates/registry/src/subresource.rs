@@ -1,4 +1,4 @@
-//! Declares subresources: parts and actions of an object that have a path of their own.
+//! Declares subresources: views of an object and actions on it that have a path of their own.
 
 use crate::{BoxFuture, RequestContext, Strategy, TableConvertor};
 use pintle_machinery::{ErrorList, GroupVersionKind, Status, Value};
@@ -18,7 +18,7 @@ pub struct Subresource {
 pub enum SubresourceKind {
     /// Reads and writes the whole object by get, update and patch, under a strategy that reverts changes outside the
     /// subresource: `status`, `ephemeralcontainers`, `resize`, `approval`, `finalize`.
-    Part {
+    Object {
         /// The rules for writes to this subresource.
         strategy: Arc<dyn Strategy>,
         /// The verbs served, out of get, update and patch.

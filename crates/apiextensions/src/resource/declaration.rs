@@ -93,7 +93,7 @@ fn declare_version(
     if has_status {
         resource.subresources.push(Subresource {
             name: "status".to_owned(),
-            kind: SubresourceKind::Part {
+            kind: SubresourceKind::Object {
                 strategy: Arc::new(StatusStrategy(rules)),
                 verbs: vec![Verb::Get, Verb::Patch, Verb::Update],
             },

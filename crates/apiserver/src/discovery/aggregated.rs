@@ -1,6 +1,6 @@
 //! The aggregated discovery document.
 
-use super::{Group, Version, subresource_facts, verb_names};
+use super::group::{Group, Version, subresource_facts, verb_names};
 use pintle_machinery::Value;
 use serde_json::json;
 use std::sync::Arc;

@@ -1,6 +1,9 @@
 //! The legacy discovery documents: one of all groups, one per group, and one per version.
 
-use super::{Discovery, Group, storage_version_hash, subresource_facts, verb_names};
+use super::{
+    Discovery,
+    group::{Group, storage_version_hash, subresource_facts, verb_names},
+};
 use pintle_machinery::{Value, ValueExt};
 use serde_json::json;
 

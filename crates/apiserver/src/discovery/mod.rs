@@ -3,6 +3,7 @@
 //! declarations.
 
 mod aggregated;
+mod group;
 mod legacy;
 mod version_order;
 
@@ -10,18 +11,16 @@ use crate::{
     body::Body,
     encoding::encode,
     negotiation::{self, Accepted, MediaType, accept_clauses},
-    registry::{CustomResource, Stores, VersionedResource},
-    response::{Response, with_content_type},
+    registry::{Stores, VersionedResource},
+    response::{Response, json_failure, negotiated_failure, with_content_type},
 };
-use base64::Engine;
 use bytes::Bytes;
+use group::{Group, Listed, add, custom_group};
 use http::{HeaderMap, HeaderValue, header};
 use parking_lot::Mutex;
 use pintle_machinery::{Status, Value};
-use pintle_registry::{Resource, SubresourceKind, Verb};
 use pintle_schema::Schema;
-use serde_json::json;
-use sha2::{Digest, Sha256, Sha512};
+use sha2::{Digest, Sha512};
 use std::{cmp::Reverse, collections::HashMap, sync::Arc};
 pub use version_order::compare_versions;
 
@@ -38,43 +37,6 @@ pub struct Discovery {
 /// The sort priority of a group and version: first for groups, second for versions of a group; higher comes first.
 type Priority = fn(&str, &str) -> (i64, i64);
 
-/// One group with its versions, the preferred one first.
-#[derive(Clone)]
-pub(crate) struct Group {
-    pub(crate) name: String,
-    pub(crate) versions: Vec<Version>,
-}
-
-/// One version with its resources, sorted by name.
-#[derive(Clone)]
-pub(crate) struct Version {
-    pub(crate) name: String,
-    pub(crate) resources: Vec<Listed>,
-}
-
-/// One resource of a version.
-#[derive(Clone)]
-pub(crate) struct Listed {
-    pub(crate) resource: Arc<Resource>,
-    /// Custom resources list their verbs in another order, and name the full kind.
-    pub(crate) is_custom: bool,
-    /// Whether the resource's `CustomResourceDefinition` is being deleted.
-    pub(crate) is_terminating: bool,
-}
-
-impl Listed {
-    /// The names of the verbs.
-    pub(crate) fn verbs(&self) -> Value {
-        match (self.is_custom, self.is_terminating) {
-            (false, _) => verb_names(&self.resource.verbs),
-            (true, false) => {
-                json!(["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"])
-            }
-            (true, true) => json!(["delete", "deletecollection", "get", "list", "watch"]),
-        }
-    }
-}
-
 /// All groups, and documents of all groups, at one count of custom resource changes.
 struct Whole {
     changes: u64,
@@ -87,44 +49,6 @@ struct Whole {
 struct Aggregated {
     bytes: Bytes,
     etag: String,
-}
-
-/// Adds a resource to its group and version. New groups and versions are appended.
-fn add(groups: &mut Vec<Group>, listed: Listed) {
-    let id = &listed.resource.resource;
-    let at = match groups.iter().position(|group| group.name == id.group) {
-        Some(at) => at,
-        None => {
-            groups.push(Group { name: id.group.clone(), versions: Vec::new() });
-            groups.len() - 1
-        }
-    };
-    let Some(group) = groups.get_mut(at) else { return };
-    let at = match group.versions.iter().position(|version| version.name == id.version) {
-        Some(at) => at,
-        None => {
-            group.versions.push(Version { name: id.version.clone(), resources: Vec::new() });
-            group.versions.len() - 1
-        }
-    };
-    if let Some(version) = group.versions.get_mut(at) {
-        version.resources.push(listed);
-    }
-}
-
-/// The group of custom resources, its versions by version priority: `v2` before `v1` before `v2beta1`.
-fn custom_group(custom: &[Arc<CustomResource>]) -> Option<Group> {
-    let mut groups = Vec::new();
-    for custom in custom {
-        let is_terminating = custom.is_terminating();
-        for version in custom.versions() {
-            let resource = version.resource.clone();
-            add(&mut groups, Listed { resource, is_custom: true, is_terminating });
-        }
-    }
-    let mut group = groups.pop()?;
-    group.versions.sort_by(|a, b| compare_versions(&b.name, &a.name));
-    Some(group)
 }
 
 impl Discovery {
@@ -311,7 +235,7 @@ fn respond(document: &Value, type_name: &str, headers: &HeaderMap) -> Response {
     let accepted = routed.and_then(|()| negotiation::accepted(headers, None, negotiation::Offers::Plain));
     let accepted = match accepted {
         Ok(accepted) => accepted,
-        Err(status) => return crate::response::negotiated_failure(&status, headers, None),
+        Err(status) => return negotiated_failure(&status, headers, None),
     };
     let bytes = match Schema::builtin().by_type_name(type_name) {
         Some(schema) => encode(document, schema, &accepted),
@@ -319,46 +243,8 @@ fn respond(document: &Value, type_name: &str, headers: &HeaderMap) -> Response {
     };
     match bytes {
         Ok(bytes) => with_content_type(200, accepted.media_type.as_str(), bytes),
-        Err(status) => crate::response::json_failure(&status),
+        Err(status) => json_failure(&status),
     }
-}
-
-/// A short hash of the resource's storage version: a change of it tells clients that the storage version changed.
-pub(crate) fn storage_version_hash(resource: &Resource) -> Option<String> {
-    if !resource.is_stored() {
-        return None;
-    }
-    let kind = &resource.storage.kind;
-    let digest = Sha256::digest(format!("{}/{}/{}", kind.group, kind.version, kind.kind));
-    Some(base64::engine::general_purpose::STANDARD.encode(digest.get(..8)?))
-}
-
-/// The kind and verbs of a subresource.
-pub(crate) fn subresource_facts(resource: &Resource, kind: &SubresourceKind) -> (Value, Vec<Verb>) {
-    let own = resource.group_version_kind();
-    let (kind, verbs) = match kind {
-        SubresourceKind::Part { verbs, .. } => (own.clone(), verbs.clone()),
-        SubresourceKind::Scale(_) => (
-            pintle_machinery::GroupVersionKind::new("autoscaling", "v1", "Scale"),
-            vec![Verb::Get, Verb::Patch, Verb::Update],
-        ),
-        SubresourceKind::Create { kind, .. } => (kind.clone(), vec![Verb::Create]),
-        SubresourceKind::Connect { kind, verbs, .. } => (kind.clone(), verbs.clone()),
-    };
-    let mut verbs = verbs;
-    verbs.sort();
-    let same = kind.group == own.group && kind.version == own.version;
-    let facts = match same {
-        true => json!({"group": "", "version": "", "kind": kind.kind}),
-        false => json!({"group": kind.group, "version": kind.version, "kind": kind.kind}),
-    };
-    (facts, verbs)
-}
-
-pub(crate) fn verb_names(verbs: &[Verb]) -> Value {
-    let mut verbs = verbs.to_vec();
-    verbs.sort();
-    verbs.into_iter().map(Verb::as_str).collect()
 }
 
 fn hex(bytes: &[u8]) -> String {

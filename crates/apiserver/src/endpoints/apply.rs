@@ -2,9 +2,8 @@
 //! (<https://kubernetes.io/docs/reference/using-api/server-side-apply/>).
 
 use super::{
-    Exchange,
-    create::{encoder, respond},
-    update::check_name,
+    request_scope::RequestScope,
+    write::{check_name, dedup_owner_references, encoder, respond, set_namespace},
 };
 use crate::{
     body::RequestBody,
@@ -20,28 +19,25 @@ use pintle_machinery::{
 };
 use pintle_registry::{BoxFuture, RequestContext};
 
-/// The media type of an applied configuration: YAML, and so also JSON.
-pub(super) const APPLY_PATCH: &str = "application/apply-patch+yaml";
-
 /// Serves an apply to an object, or to a subresource of it.
 ///
 /// # Errors
 /// The `Status` for the client.
 pub(super) async fn apply(
-    exchange: &Exchange<'_>,
+    scope: &RequestScope<'_>,
     body: RequestBody,
     subresource: &str,
 ) -> Result<Response, Status> {
-    let encoder = encoder(exchange)?;
-    let options = WriteOptions::parse_apply(exchange.query.pairs())?;
+    let encoder = encoder(scope)?;
+    let options = WriteOptions::parse_apply(scope.query.pairs())?;
     let body = body.read().await?;
-    exchange.note_patch(&body);
+    scope.note_patch(&body);
     let config = Configuration::parse(&body)?;
-    let kind = exchange.resource.resource.group_version_kind();
-    let store = exchange.store()?;
-    let context = exchange.context(options.dry_run);
+    let kind = scope.resource.resource.group_version_kind();
+    let store = scope.store()?;
+    let context = scope.context(options.dry_run);
     let mut transform =
-        ApplyTransform { exchange, kind: &kind, context: &context, config: &config, options: &options };
+        ApplyTransform { scope, kind: &kind, context: &context, config: &config, options: &options };
     let upsert = if subresource.is_empty() { Upsert::Always } else { Upsert::Never };
     let updated = store
         .update(
@@ -50,7 +46,7 @@ pub(super) async fn apply(
             &Preconditions::default(),
             upsert,
             &mut transform,
-            &exchange.warnings,
+            &scope.warnings,
         )
         .await?;
     respond(&encoder, if updated.created { 201 } else { 200 }, updated.written)
@@ -95,7 +91,7 @@ impl Configuration {
     /// 400 with `Strict` validation.
     pub(super) fn check_strictly(
         &self,
-        exchange: &Exchange<'_>,
+        scope: &RequestScope<'_>,
         options: &WriteOptions,
     ) -> Result<(), Status> {
         let Some(problem) = self.problems.first() else { return Ok(()) };
@@ -104,7 +100,7 @@ impl Configuration {
             FieldValidation::Warn => {
                 let lines = problem.to_string();
                 let lines = lines.lines().filter(|line| *line != "yaml: unmarshal errors:");
-                exchange.warnings.extend(lines.map(|line| line.trim().to_owned()));
+                scope.warnings.extend(lines.map(|line| line.trim().to_owned()));
             }
             FieldValidation::Strict => {
                 return Err(Status::bad_request(format!(
@@ -117,7 +113,7 @@ impl Configuration {
 }
 
 struct ApplyTransform<'a> {
-    exchange: &'a Exchange<'a>,
+    scope: &'a RequestScope<'a>,
     kind: &'a GroupVersionKind,
     context: &'a RequestContext<'a>,
     config: &'a Configuration,
@@ -127,34 +123,32 @@ struct ApplyTransform<'a> {
 impl ApplyTransform<'_> {
     /// The object with the configuration applied, in the storage version.
     async fn applied(&self, old: Option<&Value>) -> Result<Value, Status> {
-        let exchange = self.exchange;
-        let write = exchange.managed_write(&self.options.field_manager);
+        let scope = self.scope;
+        let write = scope.managed_write(&self.options.field_manager);
         let config = &self.config.object;
         let force = self.options.force;
         let new = match old {
-            Some(old) if exchange.resource.is_storage_version() => {
-                write.apply(Some(old), config, force).await
-            }
+            Some(old) if scope.resource.is_storage_version() => write.apply(Some(old), config, force).await,
             Some(old) => {
-                let old = exchange.resource.from_storage(old.clone());
+                let old = scope.resource.from_storage(old.clone());
                 write.apply(Some(&old), config, force).await
             }
             None => write.apply(None, config, force).await,
         }?;
-        self.config.check_strictly(exchange, self.options)?;
+        self.config.check_strictly(scope, self.options)?;
         if old.is_none() && !new.uid().is_empty() {
             let why = format!(
                 "uid mismatch: the provided object specified uid {}, and no existing object was found",
                 new.uid()
             );
-            let resource = exchange.resource.resource.group_resource();
-            return Err(Status::conflict(&resource, &exchange.info.name, &why));
+            let resource = scope.resource.resource.group_resource();
+            return Err(Status::conflict(&resource, &scope.info.name, &why));
         }
-        let mut new = exchange.resource.to_storage(new);
-        super::create::prepare(exchange, &mut new)?;
-        check_name(&new, &exchange.info.name)?;
-        super::create::dedup_owner_references(exchange, &mut new);
-        exchange.store()?.set_defaults(&mut new);
+        let mut new = scope.resource.to_storage(new);
+        set_namespace(scope, &mut new)?;
+        check_name(&new, &scope.info.name)?;
+        dedup_owner_references(scope, &mut new);
+        scope.store()?.set_defaults(&mut new);
         Ok(new)
     }
 }
@@ -164,7 +158,7 @@ impl Transform for ApplyTransform<'_> {
         Box::pin(async move {
             let new = self.applied(old).await?;
             let operation = if old.is_some() { Operation::Update } else { Operation::Create };
-            self.exchange.admit(operation, self.kind, self.context, new, old).await
+            self.scope.admit(operation, self.kind, self.context, new, old).await
         })
     }
 
@@ -176,9 +170,9 @@ impl Transform for ApplyTransform<'_> {
         let operation = if old.is_some() { Operation::Update } else { Operation::Create };
         Box::pin(async move {
             if old.is_none() {
-                self.exchange.check_create().await?;
+                self.scope.check_create().await?;
             }
-            self.exchange.validate(operation, self.kind, self.context, new, old).await
+            self.scope.validate(operation, self.kind, self.context, new, old).await
         })
     }
 }

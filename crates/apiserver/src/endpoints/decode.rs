@@ -1,6 +1,6 @@
 //! Decodes request bodies to trees.
 
-use super::Exchange;
+use super::{go_names::internal_package, request_scope::RequestScope};
 use crate::negotiation::{MediaType, content_type};
 use bytes::Bytes;
 use pintle_machinery::{
@@ -16,13 +16,13 @@ use std::fmt::Display;
 /// # Errors
 /// 400 when the body is not such an object, 415 for an unsupported media type.
 pub(super) fn decode(
-    exchange: &Exchange<'_>,
+    scope: &RequestScope<'_>,
     body: &Bytes,
     kind: &GroupVersionKind,
     schema: SchemaRef<'_>,
     validation: FieldValidation,
 ) -> Result<Value, Status> {
-    read(exchange, body, kind, schema, validation, Versions::Own)
+    read(scope, body, kind, schema, validation, Versions::Own)
 }
 
 /// As [`decode`], for kinds of `meta/v1` such as `DeleteOptions`, which exist in every group and version.
@@ -30,13 +30,13 @@ pub(super) fn decode(
 /// # Errors
 /// As [`decode`].
 pub(super) fn decode_meta_kind(
-    exchange: &Exchange<'_>,
+    scope: &RequestScope<'_>,
     body: &Bytes,
     kind: &GroupVersionKind,
     schema: SchemaRef<'_>,
     validation: FieldValidation,
 ) -> Result<Value, Status> {
-    read(exchange, body, kind, schema, validation, Versions::Any)
+    read(scope, body, kind, schema, validation, Versions::Any)
 }
 
 /// As [`decode`], for kinds with the same fields in other versions of the group.
@@ -44,14 +44,14 @@ pub(super) fn decode_meta_kind(
 /// # Errors
 /// As [`decode`].
 pub(super) fn decode_with_versions(
-    exchange: &Exchange<'_>,
+    scope: &RequestScope<'_>,
     body: &Bytes,
     kind: &GroupVersionKind,
     other_versions: &[String],
     schema: SchemaRef<'_>,
     validation: FieldValidation,
 ) -> Result<Value, Status> {
-    read(exchange, body, kind, schema, validation, Versions::Also(other_versions))
+    read(scope, body, kind, schema, validation, Versions::Also(other_versions))
 }
 
 /// The accepted versions of a body; the decoded tree is of the wanted version in every case.
@@ -76,14 +76,14 @@ impl Versions<'_> {
 }
 
 fn read(
-    exchange: &Exchange<'_>,
+    scope: &RequestScope<'_>,
     body: &Bytes,
     kind: &GroupVersionKind,
     schema: SchemaRef<'_>,
     validation: FieldValidation,
     versions: Versions<'_>,
 ) -> Result<Value, Status> {
-    let media_type = content_type(exchange.headers)?;
+    let media_type = content_type(scope.headers)?;
     let is_custom = schema.is_structural();
     let is_of_any_version = matches!(versions, Versions::Any);
     // 400 for a body whose kind cannot be read; for options the message is the bare reason.
@@ -145,14 +145,14 @@ fn read(
     let Decoded { mut value, mut problems } =
         decoded.map_err(|error| cannot_be_handled(kind, kind, &error))?;
     if is_custom && custom_kind.as_ref().is_none_or(|found| *found == kind.kind) {
-        let unknown = exchange.resource.resource.strategy.coerce(&mut value, true);
+        let unknown = scope.resource.resource.strategy.coerce(&mut value, true);
         let unknown = unknown.map_err(|status| cannot_be_handled(kind, kind, &status.message))?;
         problems.extend(unknown.into_iter().map(StrictProblem::UnknownField));
     }
     if !problems.is_empty() {
         match validation {
             FieldValidation::Ignore => {}
-            FieldValidation::Warn => exchange.warnings.extend(problems.iter().map(ToString::to_string)),
+            FieldValidation::Warn => scope.warnings.extend(problems.iter().map(ToString::to_string)),
             FieldValidation::Strict => {
                 let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
                 return Err(cannot_be_handled(
@@ -262,14 +262,6 @@ fn not_registered(found: &GroupVersionKind, scheme: &str) -> String {
         found.kind,
         found.group_version()
     )
-}
-
-/// The package name of a group's internal types; part of one error message.
-pub(super) fn internal_package(group: &str) -> &str {
-    match group {
-        "" => "core",
-        group => group.split('.').next().unwrap_or_default(),
-    }
 }
 
 /// The 400 for a body that does not decode.

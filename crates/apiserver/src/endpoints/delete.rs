@@ -1,9 +1,9 @@
 //! Serves deletes.
 
 use super::{
-    Exchange,
-    create::{AdmissionValidation, encoder, respond_with},
     decode::decode_meta_kind,
+    request_scope::RequestScope,
+    write::{AdmissionValidation, encoder, respond_with},
 };
 use crate::{
     body::RequestBody,
@@ -24,19 +24,19 @@ use pintle_schema::Schema;
 ///
 /// # Errors
 /// The `Status` for the client.
-pub(super) async fn delete(exchange: &Exchange<'_>, body: RequestBody) -> Result<Response, Status> {
-    let encoder = encoder(exchange)?;
-    let options = options(exchange, body).await?;
-    let store = exchange.store()?;
+pub(super) async fn delete(scope: &RequestScope<'_>, body: RequestBody) -> Result<Response, Status> {
+    let encoder = encoder(scope)?;
+    let options = options(scope, body).await?;
+    let store = scope.store()?;
     if options.ignore_store_read_error {
-        return delete_unreadable(exchange, encoder.accepted).await;
+        return delete_unreadable(scope, encoder.accepted).await;
     }
-    exchange.warnings.extend(exchange.resource.resource.strategy.warnings_on_delete(&options));
-    let kind = exchange.resource.resource.group_version_kind();
-    let context = exchange.context(options.dry_run);
-    exchange.admit(Operation::Delete, &kind, &context, Value::Null, None).await?;
+    scope.warnings.extend(scope.resource.resource.strategy.warnings_on_delete(&options));
+    let kind = scope.resource.resource.group_version_kind();
+    let context = scope.context(options.dry_run);
+    scope.admit(Operation::Delete, &kind, &context, Value::Null, None).await?;
     let validation =
-        AdmissionValidation { exchange, operation: Operation::Delete, kind: &kind, context: &context };
+        AdmissionValidation { scope, operation: Operation::Delete, kind: &kind, context: &context };
     let deleted = store.delete(&context, &options, &validation).await?;
     let code = match !deleted.gone && options.orphan_dependents == Some(false) {
         true => 202,
@@ -47,33 +47,33 @@ pub(super) async fn delete(exchange: &Exchange<'_>, body: RequestBody) -> Result
     }
     let content_type = encoder.accepted.media_type.as_str();
     let accepted = Accepted { transform: None, ..encoder.accepted };
-    let status = deleted.status(&exchange.resource.resource.group_resource());
+    let status = deleted.status(&scope.resource.resource.group_resource());
     let mut response = with_content_type(code, content_type, encode_status(&status, &accepted));
     response.extensions_mut().insert(Answered::new(status));
     Ok(response)
 }
 
 /// Serves a DELETE of an object that cannot be read; the user needs a further permission for it.
-async fn delete_unreadable(exchange: &Exchange<'_>, accepted: Accepted) -> Result<Response, Status> {
+async fn delete_unreadable(scope: &RequestScope<'_>, accepted: Accepted) -> Result<Response, Status> {
     const VERB: &str = "unsafe-delete-ignore-read-errors";
-    let info = exchange.info;
+    let info = scope.info;
     let attributes = Attributes {
         group: &info.api_group,
         version: &info.api_version,
         resource: &info.resource,
         namespace: &info.namespace,
         name: &info.name,
-        ..Attributes::of(exchange.user, VERB)
+        ..Attributes::of(scope.user, VERB)
     };
-    let server = exchange.server;
+    let server = scope.server;
     if !server.unsafe_deletes || !server.authorizer.authorize(&attributes).await.is_allowed() {
         let why = format!("not permitted to do \"{VERB}\", reason: ");
         return Err(Status::forbidden(&info.group_resource(), &info.name, &why));
     }
-    exchange.store()?.delete_unreadable(exchange.context(false).namespace, &info.name).await?;
+    scope.store()?.delete_unreadable(scope.context(false).namespace, &info.name).await?;
     let details = StatusDetails {
         name: info.name.clone(),
-        kind: exchange.resource.resource.kind.clone(),
+        kind: scope.resource.resource.kind.clone(),
         ..StatusDetails::default()
     };
     let accepted = Accepted { transform: None, ..accepted };
@@ -85,7 +85,7 @@ async fn delete_unreadable(exchange: &Exchange<'_>, accepted: Accepted) -> Resul
 }
 
 /// The `DeleteOptions`: from the body, or else from the query.
-pub(super) async fn options(exchange: &Exchange<'_>, body: RequestBody) -> Result<DeleteOptions, Status> {
+pub(super) async fn options(scope: &RequestScope<'_>, body: RequestBody) -> Result<DeleteOptions, Status> {
     let body = body.read().await?;
     let tree = match body.is_empty() {
         true => Value::Null,
@@ -94,15 +94,15 @@ pub(super) async fn options(exchange: &Exchange<'_>, body: RequestBody) -> Resul
             let schema = Schema::builtin()
                 .by_type_name("k8s.io/apimachinery/pkg/apis/meta/v1.DeleteOptions")
                 .ok_or_else(Status::no_such_resource)?;
-            let tree = decode_meta_kind(exchange, &body, &kind, schema, FieldValidation::Ignore)?;
-            if exchange.audit.is_some() {
+            let tree = decode_meta_kind(scope, &body, &kind, schema, FieldValidation::Ignore)?;
+            if scope.audit.is_some() {
                 let mut noted = tree.clone();
                 // Kube-apiserver's audit events have the internal version here, whatever the client's version.
                 noted.set("apiVersion", "meta.k8s.io/__internal");
-                exchange.note_body(&noted, schema);
+                scope.note_body(&noted, schema);
             }
             tree
         }
     };
-    delete_options_from(&tree, exchange.query.pairs(), exchange.server.unsafe_deletes)
+    delete_options_from(&tree, scope.query.pairs(), scope.server.unsafe_deletes)
 }

@@ -1,13 +1,13 @@
 //! Serves deletes of collections: a list, and a delete of each listed object.
 
 use super::{
-    Exchange,
-    create::AdmissionValidation,
     delete,
-    encoding::IncludeObject,
-    list,
+    encoder::IncludeObject,
     list_body::{ListForm, Objects},
+    page::Page,
+    request_scope::RequestScope,
     selection::Selection,
+    write::AdmissionValidation,
 };
 use crate::{
     body::RequestBody,
@@ -30,30 +30,30 @@ use tokio::time::Instant;
 /// # Errors
 /// The `Status` for the client; objects deleted before a failure stay deleted.
 pub(super) async fn delete_collection(
-    exchange: &Exchange<'_>,
+    scope: &RequestScope<'_>,
     body: RequestBody,
 ) -> Result<Response, Status> {
     let form = ListForm {
-        resource: exchange.resource_arc(),
-        accepted: exchange.accepted(Offers::List)?,
-        include_object: IncludeObject::parse(exchange.query.first("includeObject"))?,
-        now: exchange.now,
+        resource: scope.resource_arc(),
+        accepted: scope.accepted(Offers::List)?,
+        include_object: IncludeObject::parse(scope.query.first("includeObject"))?,
+        now: scope.now,
     };
-    let options = delete::options(exchange, body).await?;
+    let options = delete::options(scope, body).await?;
     if options.ignore_store_read_error {
         let path = FieldPath::new(IGNORE_STORE_READ_ERROR);
         let detail = "is not allowed with DELETECOLLECTION, try again after removing the option";
         let kind = GroupKind::new("meta.k8s.io", "DeleteOptions");
         return Err(Status::invalid(&kind, "", &vec![FieldError::invalid(&path, true, detail)]));
     }
-    exchange.warnings.extend(exchange.resource.resource.strategy.warnings_on_delete(&options));
-    let list_options = ListOptions::parse(exchange.query.pairs())?;
-    let store = exchange.store()?;
-    let selection = Arc::new(Selection::parse(exchange, &list_options)?);
-    let page = list::select(store, exchange, &list_options, selection).await?;
-    let kind = exchange.resource.resource.group_version_kind();
+    scope.warnings.extend(scope.resource.resource.strategy.warnings_on_delete(&options));
+    let list_options = ListOptions::parse(scope.query.pairs())?;
+    let store = scope.store()?;
+    let selection = Arc::new(Selection::parse(scope, &list_options)?);
+    let page = Page::select(store, scope, &list_options, selection).await?;
+    let kind = scope.resource.resource.group_version_kind();
     let mut items = Vec::new();
-    let deadline = exchange.deadline.map(RequestDeadline::at);
+    let deadline = scope.deadline.map(RequestDeadline::at);
     for object in page.objects(None) {
         // The request has timed out: the rest of the collection is left to the client's next request.
         if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
@@ -62,11 +62,11 @@ pub(super) async fn delete_collection(
         let context = RequestContext {
             name: object.name(),
             namespace: object.namespace(),
-            ..exchange.context(options.dry_run)
+            ..scope.context(options.dry_run)
         };
-        exchange.admit(Operation::Delete, &kind, &context, Value::Null, None).await?;
+        scope.admit(Operation::Delete, &kind, &context, Value::Null, None).await?;
         let validation =
-            AdmissionValidation { exchange, operation: Operation::Delete, kind: &kind, context: &context };
+            AdmissionValidation { scope, operation: Operation::Delete, kind: &kind, context: &context };
         match store.delete(&context, &options, &validation).await {
             Ok(_) => {}
             Err(status) if status.code == 404 => {}

@@ -1,8 +1,8 @@
 //! Serves reads of one object.
 
 use super::{
-    Exchange,
-    encoding::{Encoder, IncludeObject},
+    encoder::{Encoder, IncludeObject},
+    request_scope::RequestScope,
 };
 use crate::{
     negotiation::Offers,
@@ -18,10 +18,10 @@ use pintle_storage::Revision;
 ///
 /// # Errors
 /// The `Status` for the client.
-pub(super) async fn get(exchange: &Exchange<'_>) -> Result<Response, Status> {
-    let accepted = exchange.accepted(Offers::Object)?;
-    let include_object = IncludeObject::parse(exchange.query.first("includeObject"))?;
-    let freshness = match exchange.query.first("resourceVersion").unwrap_or_default() {
+pub(super) async fn get(scope: &RequestScope<'_>) -> Result<Response, Status> {
+    let accepted = scope.accepted(Offers::Object)?;
+    let include_object = IncludeObject::parse(scope.query.first("includeObject"))?;
+    let freshness = match scope.query.first("resourceVersion").unwrap_or_default() {
         "" => Freshness::Consistent,
         "0" => Freshness::Any,
         version => match version.parse() {
@@ -34,14 +34,13 @@ pub(super) async fn get(exchange: &Exchange<'_>) -> Result<Response, Status> {
             }
         },
     };
-    let store = exchange.store()?;
-    let namespace = if store.resource().is_namespaced() { exchange.info.namespace.as_str() } else { "" };
-    let key = store.object_key(namespace, &exchange.info.name)?;
+    let store = scope.store()?;
+    let namespace = if store.resource().is_namespaced() { scope.info.namespace.as_str() } else { "" };
+    let key = store.object_key(namespace, &scope.info.name)?;
     let object = store.find(&key, freshness).await?;
-    let object = object.ok_or_else(|| {
-        Status::not_found(&exchange.resource.resource.group_resource(), &exchange.info.name)
-    })?;
-    let encoder = Encoder { resource: exchange.resource, accepted, include_object, now: exchange.now };
+    let object = object
+        .ok_or_else(|| Status::not_found(&scope.resource.resource.group_resource(), &scope.info.name))?;
+    let encoder = Encoder { resource: scope.resource, accepted, include_object, now: scope.now };
     if !encoder.is_cached_json() {
         weigh(object.json().len()).await;
     }

@@ -4,11 +4,11 @@
 //! connection accepts them, and the snapshot shares its objects with the cache.
 
 use super::{
-    encoding::{
+    encoder::{
         Encoder, IncludeObject, list_metadata, made_json, partial_json, partial_protobuf, table_head,
         table_row,
     },
-    list::Page,
+    page::Page,
 };
 use crate::{
     body::Body,

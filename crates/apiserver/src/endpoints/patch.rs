@@ -2,18 +2,16 @@
 //! (<https://kubernetes.io/docs/reference/using-api/api-concepts/#patch-and-apply>).
 
 use super::{
-    Exchange,
-    apply::{APPLY_PATCH, apply},
-    create::{encoder, respond},
+    apply::apply,
     decode::other_kind,
-    media_type,
     patched_text::Touched,
+    request_scope::RequestScope,
     unrestorable,
-    update::check_name,
+    write::{check_name, dedup_owner_references, encoder, respond, set_namespace},
 };
 use crate::{
     body::RequestBody,
-    negotiation::unsupported_media_type,
+    negotiation::{APPLY_PATCH, body_media_type, unsupported_media_type},
     registry::{Preconditions, Transform, Upsert},
     response::Response,
 };
@@ -50,9 +48,9 @@ impl Patch {
     ///
     /// # Errors
     /// 415 for an unsupported format, 400 for a body that is not JSON.
-    pub(super) fn parse(exchange: &Exchange<'_>, body: &Bytes) -> Result<Patch, Status> {
-        let is_custom = exchange.resource.schema.is_custom();
-        let format = match media_type(exchange.headers) {
+    pub(super) fn parse(scope: &RequestScope<'_>, body: &Bytes) -> Result<Patch, Status> {
+        let is_custom = scope.resource.schema.is_custom();
+        let format = match body_media_type(scope.headers) {
             "application/json-patch+json" => Format::Json,
             "application/merge-patch+json" => Format::Merge,
             "application/strategic-merge-patch+json" if !is_custom => Format::Strategic,
@@ -147,23 +145,23 @@ fn rejected() -> Status {
 /// # Errors
 /// The `Status` for the client.
 pub(super) async fn patch(
-    exchange: &Exchange<'_>,
+    scope: &RequestScope<'_>,
     body: RequestBody,
     subresource: &str,
 ) -> Result<Response, Status> {
-    if media_type(exchange.headers) == APPLY_PATCH {
-        return apply(exchange, body, subresource).await;
+    if body_media_type(scope.headers) == APPLY_PATCH {
+        return apply(scope, body, subresource).await;
     }
-    let encoder = encoder(exchange)?;
-    let options = WriteOptions::parse(exchange.query.pairs(), "PatchOptions")?;
+    let encoder = encoder(scope)?;
+    let options = WriteOptions::parse(scope.query.pairs(), "PatchOptions")?;
     let body = body.read().await?;
-    exchange.note_patch(&body);
-    let patch = Patch::parse(exchange, &body)?;
-    let kind = exchange.resource.resource.group_version_kind();
-    let store = exchange.store()?;
-    let context = exchange.context(options.dry_run);
+    scope.note_patch(&body);
+    let patch = Patch::parse(scope, &body)?;
+    let kind = scope.resource.resource.group_version_kind();
+    let store = scope.store()?;
+    let context = scope.context(options.dry_run);
     let mut transform = PatchTransform {
-        exchange,
+        scope,
         kind: &kind,
         context: &context,
         patch,
@@ -177,14 +175,14 @@ pub(super) async fn patch(
             &Preconditions::default(),
             Upsert::Never,
             &mut transform,
-            &exchange.warnings,
+            &scope.warnings,
         )
         .await?;
     respond(&encoder, 200, updated.written)
 }
 
 struct PatchTransform<'a> {
-    exchange: &'a Exchange<'a>,
+    scope: &'a RequestScope<'a>,
     kind: &'a GroupVersionKind,
     context: &'a RequestContext<'a>,
     patch: Patch,
@@ -198,8 +196,8 @@ impl PatchTransform<'_> {
         let causes = status.details.as_ref().map(|details| details.causes.as_slice()).unwrap_or_default();
         let message = causes.first().map(|cause| cause.message.as_str()).unwrap_or_default();
         let why = message.strip_prefix("Invalid value: null: ").unwrap_or(message);
-        let schema = self.exchange.resource.schema.get();
-        let old = self.exchange.resource.from_storage(old.clone());
+        let schema = self.scope.resource.schema.get();
+        let old = self.scope.resource.from_storage(old.clone());
         let Ok(patched) = self.patch.apply(old, schema, self.validation) else { return rejected() };
         let mut why = why.to_owned();
         let text = match self.patch.format {
@@ -217,11 +215,11 @@ impl PatchTransform<'_> {
 
     /// The patched object in the storage version.
     fn patched(&self, old: &Value) -> Result<Value, Status> {
-        let resource = self.exchange.resource;
+        let resource = self.scope.resource;
         let schema = resource.schema.get();
         let mut rest = resource.from_storage(old.clone());
-        let scope = self.patch.scope();
-        let part = scope.take(&mut rest, schema);
+        let patch_scope = self.patch.scope();
+        let part = patch_scope.take(&mut rest, schema);
         let mut patched = self.patch.apply(part, schema, self.validation)?;
         // A tree holds no empty lists; a list with one empty entry requests the same reset.
         if !schema.is_structural()
@@ -230,24 +228,24 @@ impl PatchTransform<'_> {
             patched.set("metadata.managedFields", serde_json::json!([{}]));
         }
         let problems = self.patch.problems();
-        let read = read_patched(self.exchange, patched, problems, self.kind, schema, self.validation);
+        let read = read_patched(self.scope, patched, problems, self.kind, schema, self.validation);
         let patched = read.map_err(|status| match status.code {
             422 => self.invalid(old, &status),
             _ => status,
         })?;
-        let patched = scope.put_back(rest, patched);
-        check_name(&patched, &self.exchange.info.name)?;
+        let patched = patch_scope.put_back(rest, patched);
+        check_name(&patched, &self.scope.info.name)?;
         let mut patched = resource.to_storage(patched);
-        super::create::prepare(self.exchange, &mut patched)?;
-        super::create::dedup_owner_references(self.exchange, &mut patched);
-        self.exchange.store()?.set_defaults(&mut patched);
+        set_namespace(self.scope, &mut patched)?;
+        dedup_owner_references(self.scope, &mut patched);
+        self.scope.store()?.set_defaults(&mut patched);
         Ok(patched)
     }
 }
 
 /// Decodes a patched tree, or part of one, by its schema, like a request body.
 pub(super) fn read_patched(
-    exchange: &Exchange<'_>,
+    scope: &RequestScope<'_>,
     patched: Value,
     problems: &[String],
     kind: &GroupVersionKind,
@@ -295,13 +293,13 @@ pub(super) fn read_patched(
     let mut problems = problems.to_vec();
     problems.extend(decoded.problems.iter().map(ToString::to_string));
     if is_custom {
-        let unknown = exchange.resource.resource.strategy.coerce(&mut value, true);
+        let unknown = scope.resource.resource.strategy.coerce(&mut value, true);
         let unknown = unknown.map_err(|status| undecodable(&status.message))?;
         problems.extend(unknown.into_iter().map(|path| StrictProblem::UnknownField(path).to_string()));
     }
     match validation {
         FieldValidation::Ignore => {}
-        FieldValidation::Warn => exchange.warnings.extend(problems),
+        FieldValidation::Warn => scope.warnings.extend(problems),
         FieldValidation::Strict if problems.is_empty() => {}
         FieldValidation::Strict => {
             let why = format!("strict decoding error: {}", problems.join(", "));
@@ -322,8 +320,8 @@ impl Transform for PatchTransform<'_> {
         Box::pin(async move {
             let old = old.ok_or_else(|| Status::internal_error("a patch without its object"))?;
             let mut patched = self.patched(old)?;
-            self.exchange.managed_write(self.field_manager).update(Some(old), &mut patched).await;
-            self.exchange.admit(Operation::Update, self.kind, self.context, patched, Some(old)).await
+            self.scope.managed_write(self.field_manager).update(Some(old), &mut patched).await;
+            self.scope.admit(Operation::Update, self.kind, self.context, patched, Some(old)).await
         })
     }
 
@@ -332,6 +330,6 @@ impl Transform for PatchTransform<'_> {
         new: &'a Value,
         old: Option<&'a Value>,
     ) -> BoxFuture<'a, Result<(), Status>> {
-        Box::pin(self.exchange.validate(Operation::Update, self.kind, self.context, new, old))
+        Box::pin(self.scope.validate(Operation::Update, self.kind, self.context, new, old))
     }
 }

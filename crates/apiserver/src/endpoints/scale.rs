@@ -2,18 +2,17 @@
 //! (<https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md>).
 
 use super::{
-    Exchange,
-    apply::{APPLY_PATCH, Configuration},
+    apply::Configuration,
     decode::decode,
-    encoding::{Encoder, IncludeObject},
-    media_type,
+    encoder::{Encoder, IncludeObject},
     patch::{Patch, read_patched},
-    update::check_name,
+    request_scope::RequestScope,
+    write::check_name,
 };
 use crate::{
     body::{Body, RequestBody},
     encoding::encode,
-    negotiation::{self, Accepted, Offers},
+    negotiation::{self, APPLY_PATCH, Accepted, Offers, body_media_type},
     registry::{ManagedWrite, Preconditions, Transform, TypeSchema, Upsert, VersionedResource, Written},
     response::{Response, with_content_type},
 };
@@ -36,61 +35,60 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// The `Status` for the client.
-pub(super) async fn get(exchange: &Exchange<'_>) -> Result<Response, Status> {
-    let answer = Answer::new(exchange)?;
-    let store = exchange.store()?;
-    let namespace = if store.resource().is_namespaced() { exchange.info.namespace.as_str() } else { "" };
-    let key = store.object_key(namespace, &exchange.info.name)?;
+pub(super) async fn get(scope: &RequestScope<'_>) -> Result<Response, Status> {
+    let answer = Answer::new(scope)?;
+    let store = scope.store()?;
+    let namespace = if store.resource().is_namespaced() { scope.info.namespace.as_str() } else { "" };
+    let key = store.object_key(namespace, &scope.info.name)?;
     let object = store.find(&key, Freshness::Consistent).await?;
-    let object = object.ok_or_else(|| {
-        Status::not_found(&exchange.resource.resource.group_resource(), &exchange.info.name)
-    })?;
+    let object = object
+        .ok_or_else(|| Status::not_found(&scope.resource.resource.group_resource(), &scope.info.name))?;
     let tree = store.version_tree(object.json()).await?;
     let (scale, is_found) = scale_of(&tree, answer.paths).map_err(Status::unknown)?;
     if !is_found {
         let path = quote(&format!(".{}", answer.paths.spec_replicas));
         return Err(Status::internal_error(format!("the spec replicas field {path} does not exist")));
     }
-    answer.respond(exchange, &scale)
+    answer.respond(scope, &scale)
 }
 
 /// Serves a PUT of a scale.
 ///
 /// # Errors
 /// The `Status` for the client.
-pub(super) async fn update(exchange: &Exchange<'_>, body: RequestBody) -> Result<Response, Status> {
-    let options = WriteOptions::parse(exchange.query.pairs(), "UpdateOptions")?;
-    let answer = Answer::new(exchange)?;
+pub(super) async fn update(scope: &RequestScope<'_>, body: RequestBody) -> Result<Response, Status> {
+    let options = WriteOptions::parse(scope.query.pairs(), "UpdateOptions")?;
+    let answer = Answer::new(scope)?;
     let body = body.read().await?;
-    let scale = decode(exchange, &body, &scale_kind(), scale_schema()?, options.field_validation)?;
-    exchange.note_body(&scale, scale_schema()?);
-    check_name(&scale, &exchange.info.name)?;
+    let scale = decode(scope, &body, &scale_kind(), scale_schema()?, options.field_validation)?;
+    scope.note_body(&scale, scale_schema()?);
+    check_name(&scale, &scope.info.name)?;
     let change = Change::Put(scale);
-    let written = write(exchange, &options, change, options.field_validation).await?;
+    let written = write(scope, &options, change, options.field_validation).await?;
     let (scale, _) = scale_of(&written.object, answer.paths).map_err(Status::bad_request)?;
-    answer.respond(exchange, &scale)
+    answer.respond(scope, &scale)
 }
 
 /// Serves a PATCH of a scale.
 ///
 /// # Errors
 /// The `Status` for the client.
-pub(super) async fn patch(exchange: &Exchange<'_>, body: RequestBody) -> Result<Response, Status> {
-    let is_apply = media_type(exchange.headers) == APPLY_PATCH;
+pub(super) async fn patch(scope: &RequestScope<'_>, body: RequestBody) -> Result<Response, Status> {
+    let is_apply = body_media_type(scope.headers) == APPLY_PATCH;
     let options = match is_apply {
-        true => WriteOptions::parse_apply(exchange.query.pairs())?,
-        false => WriteOptions::parse(exchange.query.pairs(), "PatchOptions")?,
+        true => WriteOptions::parse_apply(scope.query.pairs())?,
+        false => WriteOptions::parse(scope.query.pairs(), "PatchOptions")?,
     };
-    let answer = Answer::new(exchange)?;
+    let answer = Answer::new(scope)?;
     let body = body.read().await?;
-    exchange.note_patch(&body);
+    scope.note_patch(&body);
     let change = match is_apply {
         true => Change::Apply(Configuration::parse(&body)?),
-        false => Change::Patch(Patch::parse(exchange, &body)?),
+        false => Change::Patch(Patch::parse(scope, &body)?),
     };
-    let written = write(exchange, &options, change, options.field_validation).await?;
+    let written = write(scope, &options, change, options.field_validation).await?;
     let (scale, _) = scale_of(&written.object, answer.paths).map_err(Status::bad_request)?;
-    answer.respond(exchange, &scale)
+    answer.respond(scope, &scale)
 }
 
 /// The `spec.replicas` of an object without replicas.
@@ -103,13 +101,13 @@ enum Change {
 }
 
 async fn write(
-    exchange: &Exchange<'_>,
+    scope: &RequestScope<'_>,
     options: &WriteOptions,
     change: Change,
     validation: FieldValidation,
 ) -> Result<Written, Status> {
-    let store = exchange.store()?;
-    let context = exchange.context(options.dry_run);
+    let store = scope.store()?;
+    let context = scope.context(options.dry_run);
     let kind = scale_kind();
     let uid = match &change {
         Change::Put(scale) => scale.str_at("metadata.uid"),
@@ -118,29 +116,22 @@ async fn write(
     let preconditions =
         Preconditions { uid: Some(uid.to_owned()).filter(|uid| !uid.is_empty()), resource_version: None };
     let mut transform = ScaleTransform {
-        exchange,
+        scope,
         kind: &kind,
         context: &context,
         change,
         validation,
-        paths: paths(exchange)?,
+        paths: paths(scope)?,
         options,
     };
     let updated = store
-        .update(
-            &context,
-            store.strategy("")?,
-            &preconditions,
-            Upsert::Never,
-            &mut transform,
-            &exchange.warnings,
-        )
+        .update(&context, store.strategy("")?, &preconditions, Upsert::Never, &mut transform, &scope.warnings)
         .await?;
     Ok(updated.written)
 }
 
 struct ScaleTransform<'a> {
-    exchange: &'a Exchange<'a>,
+    scope: &'a RequestScope<'a>,
     kind: &'a GroupVersionKind,
     context: &'a RequestContext<'a>,
     change: Change,
@@ -158,9 +149,9 @@ impl Transform for ScaleTransform<'_> {
                 // A value that no client sends.
                 before.set("spec.replicas", MISSING);
             }
-            let resource = self.exchange.resource;
+            let resource = self.scope.resource;
             let group_version = resource.resource.group_version_kind().group_version().to_string();
-            let write = self.exchange.managed_write(&self.options.field_manager);
+            let write = self.scope.managed_write(&self.options.field_manager);
             let replicas = Replicas {
                 path: &self.paths.spec_replicas,
                 api_version: &group_version,
@@ -177,14 +168,14 @@ impl Transform for ScaleTransform<'_> {
                     let schema = scale_schema()?;
                     let patched = patch.apply(before.clone(), schema, self.validation)?;
                     let mut patched = read_patched(
-                        self.exchange,
+                        self.scope,
                         patched,
                         patch.problems(),
                         self.kind,
                         schema,
                         self.validation,
                     )?;
-                    check_name(&patched, &self.exchange.info.name)?;
+                    check_name(&patched, &self.scope.info.name)?;
                     self.manager(&write, |manager| manager.update(Some(&before), &mut patched))?;
                     patched
                 }
@@ -192,13 +183,13 @@ impl Transform for ScaleTransform<'_> {
                     let force = self.options.force;
                     let applied =
                         self.manager(&write, |manager| manager.apply(Some(&before), &config.object, force))??;
-                    config.check_strictly(self.exchange, self.options)?;
-                    check_name(&applied, &self.exchange.info.name)?;
+                    config.check_strictly(self.scope, self.options)?;
+                    check_name(&applied, &self.scope.info.name)?;
                     applied
                 }
             };
             let scale =
-                self.exchange.admit(Operation::Update, self.kind, self.context, scale, Some(&before)).await?;
+                self.scope.admit(Operation::Update, self.kind, self.context, scale, Some(&before)).await?;
             let wanted = scale.i64_at("spec.replicas").unwrap_or_default();
             if wanted == MISSING && self.paths.custom.is_some() {
                 let path = quote(&format!(".{}", self.paths.spec_replicas));
@@ -317,8 +308,8 @@ fn plain_scale_of(object: &Value) -> Value {
     scale
 }
 
-fn paths<'a>(exchange: &Exchange<'a>) -> Result<&'a ScalePaths, Status> {
-    match exchange.resource.resource.subresource(&exchange.info.subresource).map(|found| &found.kind) {
+fn paths<'a>(scope: &RequestScope<'a>) -> Result<&'a ScalePaths, Status> {
+    match scope.resource.resource.subresource(&scope.info.subresource).map(|found| &found.kind) {
         Some(SubresourceKind::Scale(paths)) => Ok(paths),
         _ => Err(Status::no_such_resource()),
     }
@@ -340,22 +331,22 @@ struct Answer<'a> {
 }
 
 impl<'a> Answer<'a> {
-    fn new(exchange: &Exchange<'a>) -> Result<Answer<'a>, Status> {
-        let paths = paths(exchange)?;
+    fn new(scope: &RequestScope<'a>) -> Result<Answer<'a>, Status> {
+        let paths = paths(scope)?;
         let accepted = match paths.custom {
-            Some(_) => exchange.accepted(Offers::Object)?,
-            None => negotiation::accepted(exchange.headers, exchange.query.first("pretty"), Offers::Plain)?,
+            Some(_) => scope.accepted(Offers::Object)?,
+            None => negotiation::accepted(scope.headers, scope.query.first("pretty"), Offers::Plain)?,
         };
-        let include_object = IncludeObject::parse(exchange.query.first("includeObject"))?;
+        let include_object = IncludeObject::parse(scope.query.first("includeObject"))?;
         Ok(Answer { accepted, include_object, paths })
     }
 
-    fn respond(&self, exchange: &Exchange<'_>, scale: &Value) -> Result<Response, Status> {
+    fn respond(&self, scope: &RequestScope<'_>, scale: &Value) -> Result<Response, Status> {
         let content_type = self.accepted.media_type.as_str();
         let bytes = match (&self.accepted.transform, &self.paths.custom) {
             (Some(_), Some(table)) => {
                 // A table belongs to a resource: the scale gets one with its own schema and columns.
-                let mut resource = Resource::clone(&exchange.resource.resource);
+                let mut resource = Resource::clone(&scope.resource.resource);
                 resource.table = table.clone();
                 resource.converter = None;
                 let scale_resource = VersionedResource {
@@ -368,7 +359,7 @@ impl<'a> Answer<'a> {
                     resource: &scale_resource,
                     accepted: self.accepted.clone(),
                     include_object: self.include_object,
-                    now: exchange.now,
+                    now: scope.now,
                 };
                 encoder.tree_answer(scale.clone())?
             }

@@ -1,6 +1,6 @@
 //! Selects objects of a list or watch by label and field selectors, over the labels and fields that the cache indexes.
 
-use super::Exchange;
+use super::request_scope::RequestScope;
 use pintle_cacher::{CachedObject, Trigger};
 use pintle_go_forms::quote;
 use pintle_machinery::{
@@ -58,11 +58,11 @@ impl Selection {
     ///
     /// # Errors
     /// 400 when a selector does not parse or names a field that is not selectable.
-    pub(super) fn parse(exchange: &Exchange<'_>, options: &ListOptions) -> Result<Selection, Status> {
+    pub(super) fn parse(scope: &RequestScope<'_>, options: &ListOptions) -> Result<Selection, Status> {
         let labels = options.label_selector.clone();
-        let resource = &exchange.resource.resource;
+        let resource = &scope.resource.resource;
         // Built-in kinds without declared fields support both metadata fields, whatever their scope.
-        let is_plain = resource.selectable_fields.is_empty() && !exchange.resource.schema.is_custom();
+        let is_plain = resource.selectable_fields.is_empty() && !scope.resource.schema.is_custom();
         let mut fields: Vec<FieldTest> = Vec::new();
         for term in options.field_selector.terms() {
             let field = match term.field.as_str() {

@@ -1,9 +1,9 @@
 //! Serves updates by PUT.
 
 use super::{
-    Exchange,
-    create::{dedup_owner_references, encoder, prepare, respond},
     decode::decode,
+    request_scope::RequestScope,
+    write::{check_name, dedup_owner_references, encoder, respond, set_namespace},
 };
 use crate::{
     body::RequestBody,
@@ -28,17 +28,17 @@ use serde_json::json;
 /// # Errors
 /// The `Status` for the client.
 pub(super) async fn update(
-    exchange: &Exchange<'_>,
+    scope: &RequestScope<'_>,
     body: RequestBody,
     subresource: &str,
 ) -> Result<Response, Status> {
-    let encoder = encoder(exchange)?;
-    let options = WriteOptions::parse(exchange.query.pairs(), "UpdateOptions")?;
+    let encoder = encoder(scope)?;
+    let options = WriteOptions::parse(scope.query.pairs(), "UpdateOptions")?;
     let body = body.read().await?;
-    let kind = exchange.resource.resource.group_version_kind();
-    let object = read(exchange, &body, &kind, options.field_validation)?;
-    let store = exchange.store()?;
-    let context = exchange.context(options.dry_run);
+    let kind = scope.resource.resource.group_version_kind();
+    let object = read(scope, &body, &kind, options.field_validation)?;
+    let store = scope.store()?;
+    let context = scope.context(options.dry_run);
     // An object with another UID is another object: 409, whatever other errors there are.
     let preconditions = Preconditions {
         uid: Some(object.uid().to_owned()).filter(|uid| !uid.is_empty()),
@@ -46,7 +46,7 @@ pub(super) async fn update(
     };
     let upsert = if subresource.is_empty() { Upsert::Strategy } else { Upsert::Never };
     let mut transform = Put {
-        exchange,
+        scope,
         kind: &kind,
         context: &context,
         body: &body,
@@ -61,7 +61,7 @@ pub(super) async fn update(
             &preconditions,
             upsert,
             &mut transform,
-            &exchange.warnings,
+            &scope.warnings,
         )
         .await?;
     respond(&encoder, if updated.created { 201 } else { 200 }, updated.written)
@@ -69,25 +69,25 @@ pub(super) async fn update(
 
 /// Decodes and defaults the object of a body, in the storage version.
 fn read(
-    exchange: &Exchange<'_>,
+    scope: &RequestScope<'_>,
     body: &Bytes,
     kind: &GroupVersionKind,
     field_validation: FieldValidation,
 ) -> Result<Value, Status> {
-    let object = decode(exchange, body, kind, exchange.resource.schema.get(), field_validation)?;
-    exchange.note_object(&object);
-    let mut object = exchange.resource.to_storage(object);
-    note_reset(exchange, body, &mut object);
-    check_name(&object, &exchange.info.name)?;
-    prepare(exchange, &mut object)?;
-    dedup_owner_references(exchange, &mut object);
-    exchange.store()?.set_defaults(&mut object);
+    let object = decode(scope, body, kind, scope.resource.schema.get(), field_validation)?;
+    scope.note_object(&object);
+    let mut object = scope.resource.to_storage(object);
+    note_reset(scope, body, &mut object);
+    check_name(&object, &scope.info.name)?;
+    set_namespace(scope, &mut object)?;
+    dedup_owner_references(scope, &mut object);
+    scope.store()?.set_defaults(&mut object);
     Ok(object)
 }
 
 /// Records that the body has an empty list of managed fields, which requests their reset. A tree holds no empty lists;
 /// a list with one empty entry requests the same.
-fn note_reset(exchange: &Exchange<'_>, body: &[u8], object: &mut Value) {
+fn note_reset(scope: &RequestScope<'_>, body: &[u8], object: &mut Value) {
     #[derive(Deserialize)]
     struct Head {
         metadata: Metadata,
@@ -98,13 +98,13 @@ fn note_reset(exchange: &Exchange<'_>, body: &[u8], object: &mut Value) {
         managed_fields: Vec<IgnoredAny>,
     }
     // Kubernetes decodes the metadata of custom resources without telling an empty list from an absent one.
-    if exchange.resource.schema.get().is_structural()
+    if scope.resource.schema.get().is_structural()
         || object.at("metadata.managedFields").is_some()
         || memchr::memmem::find(body, b"managedFields").is_none()
     {
         return;
     }
-    let head = match content_type(exchange.headers) {
+    let head = match content_type(scope.headers) {
         Ok(MediaType::Yaml) => match yaml::to_json(body) {
             Ok(converted) => serde_json::from_slice::<Head>(&converted.json),
             Err(_) => return,
@@ -118,21 +118,8 @@ fn note_reset(exchange: &Exchange<'_>, body: &[u8], object: &mut Value) {
     }
 }
 
-/// Checks that the object of the body has the name of the path.
-pub(super) fn check_name(object: &Value, name: &str) -> Result<(), Status> {
-    match object.str_at("metadata.name") {
-        "" => Err(Status::bad_request(format!(
-            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
-        ))),
-        own if own != name => Err(Status::bad_request(format!(
-            "the name of the object ({own}) does not match the name on the URL ({name})"
-        ))),
-        _ => Ok(()),
-    }
-}
-
 struct Put<'a> {
-    exchange: &'a Exchange<'a>,
+    scope: &'a RequestScope<'a>,
     kind: &'a GroupVersionKind,
     context: &'a RequestContext<'a>,
     body: &'a Bytes,
@@ -148,10 +135,10 @@ impl Transform for Put<'_> {
         Box::pin(async move {
             let mut new = match self.object.take() {
                 Some(object) => object,
-                None => read(self.exchange, self.body, self.kind, self.field_validation)?,
+                None => read(self.scope, self.body, self.kind, self.field_validation)?,
             };
-            self.exchange.managed_write(self.field_manager).update(old, &mut new).await;
-            self.exchange.admit(operation, self.kind, self.context, new, old).await
+            self.scope.managed_write(self.field_manager).update(old, &mut new).await;
+            self.scope.admit(operation, self.kind, self.context, new, old).await
         })
     }
 
@@ -163,9 +150,9 @@ impl Transform for Put<'_> {
         let operation = if old.is_some() { Operation::Update } else { Operation::Create };
         Box::pin(async move {
             if old.is_none() {
-                self.exchange.check_create().await?;
+                self.scope.check_create().await?;
             }
-            self.exchange.validate(operation, self.kind, self.context, new, old).await
+            self.scope.validate(operation, self.kind, self.context, new, old).await
         })
     }
 }

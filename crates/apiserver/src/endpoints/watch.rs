@@ -1,16 +1,17 @@
 //! Serves watches: streams shared frames until the client or the timeout ends the watch.
 
 use super::{
-    Exchange,
-    encoding::{Encoder, IncludeObject, TableWriter, partial, partial_schema, partial_tree},
+    encoder::{Encoder, IncludeObject, TableWriter, partial, partial_schema, partial_tree},
+    request_scope::RequestScope,
     selection::Selection,
 };
 use crate::{
     body::Body,
     deadline::SendDeadline,
     encoding::{encode, encode_status},
+    errors,
     filters::WatchTicket,
-    negotiation::{Accepted, MediaType, Offers, Transform},
+    negotiation::{Accepted, MediaType, Offers, Transform, only},
     offload::{self, LIGHT},
     registry::VersionedResource,
     response::{Response, SharedFrames, with_content_type},
@@ -19,7 +20,8 @@ use crate::{
 use bytes::{Bytes, BytesMut};
 use jiff::Timestamp;
 use pintle_cacher::{
-    CacherError, EventType, Freshness, WatchEvent, WatchItem, WatchOptions, WatchScope, WatchStart, Watcher,
+    CachedObject, CacherError, EventType, Freshness, WatchEvent, WatchItem, WatchOptions, WatchScope,
+    WatchStart, Watcher,
 };
 use pintle_machinery::{Status, ValueExt, options::ListOptions};
 use pintle_storage::Revision;
@@ -49,33 +51,33 @@ const READ_BYTES: usize = 8 * LIGHT;
 ///
 /// # Errors
 /// The `Status` for the client. A failure after the stream has started is sent as an ERROR event.
-pub(super) async fn watch(exchange: &Exchange<'_>) -> Result<Response, Status> {
-    let accepted = exchange.accepted(Offers::Object).or_else(|_| exchange.accepted(Offers::List))?;
+pub(super) async fn watch(scope: &RequestScope<'_>) -> Result<Response, Status> {
+    let accepted = scope.accepted(Offers::Object).or_else(|_| scope.accepted(Offers::List))?;
     // Clients split events at newlines, so that `pretty` does not apply.
     let accepted = Accepted { pretty: false, ..accepted };
-    let include_object = IncludeObject::parse(exchange.query.first("includeObject"))?;
-    let mut options = ListOptions::parse(exchange.query.pairs())?;
-    if !exchange.info.name.is_empty() {
-        options.select_name(&exchange.info.name)?;
+    let include_object = IncludeObject::parse(scope.query.first("includeObject"))?;
+    let mut options = ListOptions::parse(scope.query.pairs())?;
+    if !scope.info.name.is_empty() {
+        options.select_name(&scope.info.name)?;
     }
-    let store = exchange.store()?.clone();
-    let selection = Arc::new(Selection::parse(exchange, &options)?);
+    let store = scope.store()?.clone();
+    let selection = Arc::new(Selection::parse(scope, &options)?);
     let time = match options.timeout_seconds.filter(|seconds| *seconds > 0) {
         Some(seconds) => Duration::from_secs(seconds.unsigned_abs()).min(MAX_WATCH_TIME),
         None => MIN_WATCH_TIME.mul_f64(rand::rng().random_range(1.0..2.0)),
     };
     let deadline = Instant::now() + time;
-    let scope = match exchange.info.namespace.as_str() {
+    let watch_scope = match scope.info.namespace.as_str() {
         namespace if namespace.is_empty() || !store.resource().is_namespaced() => WatchScope::All,
         namespace => WatchScope::Namespace(namespace.into()),
     };
     let watch_options = WatchOptions {
         start: start(&options)?,
-        scope,
+        scope: watch_scope,
         trigger: selection.trigger(),
         predicate: (!selection.is_everything()).then(|| {
             let selection = selection.clone();
-            Arc::new(move |object: &pintle_cacher::CachedObject| selection.matches(object)) as _
+            Arc::new(move |object: &CachedObject| selection.matches(object)) as _
         }),
         has_slow_predicate: selection.is_long(),
         bookmarks: options.allow_watch_bookmarks,
@@ -85,7 +87,7 @@ pub(super) async fn watch(exchange: &Exchange<'_>) -> Result<Response, Status> {
     let content_type = match media_type {
         MediaType::Json => "application/json",
         MediaType::Yaml => {
-            return Err(crate::negotiation::only(&[
+            return Err(only(&[
                 "application/json;stream=watch",
                 "application/vnd.kubernetes.protobuf;stream=watch",
             ]));
@@ -93,17 +95,17 @@ pub(super) async fn watch(exchange: &Exchange<'_>) -> Result<Response, Status> {
         MediaType::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
     };
     let mut stream = WatchStream {
-        resource: exchange.resource_arc(),
+        resource: scope.resource_arc(),
         accepted,
         include_object,
         is_cached_json: false,
         batch: Vec::new(),
         items: VecDeque::new(),
         columns_sent: false,
-        over: Box::pin(over(deadline, exchange.server.shutdown.clone())),
+        over: Box::pin(over(deadline, scope.server.shutdown.clone())),
         watcher: None,
         failed: None,
-        ticket: exchange.watch_ticket.clone(),
+        ticket: scope.watch_ticket.clone(),
         has_begun: false,
     };
     match store.cacher().watch(watch_options).await {
@@ -113,7 +115,7 @@ pub(super) async fn watch(exchange: &Exchange<'_>) -> Result<Response, Status> {
             let message = "The resourceVersion for the provided watch is too old.";
             stream.failed = Some(Status::expired(message));
         }
-        Err(error) => stream.failed = Some(crate::errors::cacher(error)),
+        Err(error) => stream.failed = Some(errors::cacher(error)),
     }
     stream.is_cached_json = stream.encoder().is_cached_json();
     stream.note_progress();
@@ -248,7 +250,7 @@ impl WatchStream {
             WatchItem::Event { event_type, event } => event.object(*event_type),
             WatchItem::Bookmark { .. } => None,
         });
-        let objects: Vec<Arc<pintle_cacher::CachedObject>> = objects.cloned().collect();
+        let objects: Vec<Arc<CachedObject>> = objects.cloned().collect();
         self.encoder().convert(&objects).await
     }
 
@@ -297,20 +299,20 @@ impl WatchStream {
                     let object = event_object(event, *event_type)?;
                     let tree = partial_tree(&encoder, object)?;
                     let bytes = encode(&tree, partial_schema(), &encoder.accepted)?;
-                    encoder.event(event_type.as_str(), bytes)
+                    Ok(encoder.event(event_type.as_str(), bytes))
                 }
                 Some((Transform::Table, version)) => {
                     let object = event_object(event, *event_type)?;
                     let mut table = TableWriter::new(&encoder, version, !self.columns_sent);
                     self.columns_sent = true;
                     table.begin(&json!({"resourceVersion": object.revision().to_string()}));
-                    table.row(&encoder.tree(object)?)?;
-                    encoder.event(event_type.as_str(), table.end())
+                    table.row(&encoder.tree(object)?);
+                    Ok(encoder.event(event_type.as_str(), table.end()))
                 }
             },
             WatchItem::Bookmark { revision, initial_events_end } => {
                 let bytes = bookmark(&encoder, *revision, *initial_events_end, &mut self.columns_sent)?;
-                encoder.event("BOOKMARK", bytes)
+                Ok(encoder.event("BOOKMARK", bytes))
             }
         }
     }
@@ -322,7 +324,7 @@ impl WatchStream {
             include_object: self.include_object,
             now: Timestamp::now(),
         };
-        encoder.event("ERROR", encode_status(status, &encoder.accepted)).unwrap_or_default()
+        encoder.event("ERROR", encode_status(status, &encoder.accepted))
     }
 }
 
@@ -336,16 +338,13 @@ fn size_of_object(item: &WatchItem) -> usize {
     }
 }
 
-fn event_object(
-    event: &WatchEvent,
-    event_type: EventType,
-) -> Result<&Arc<pintle_cacher::CachedObject>, Status> {
+fn event_object(event: &WatchEvent, event_type: EventType) -> Result<&Arc<CachedObject>, Status> {
     event.object(event_type).ok_or_else(|| Status::internal_error("a watch event without its object"))
 }
 
 fn plain_frame(encoder: &Encoder<'_>, event_type: EventType, event: &WatchEvent) -> Result<Bytes, Status> {
     let object = event_object(event, event_type)?;
-    encoder.event(event_type.as_str(), encoder.object(object)?)
+    Ok(encoder.event(event_type.as_str(), encoder.object(object)?))
 }
 
 /// The object of a bookmark: an empty object of the kind with a resourceVersion.
@@ -375,7 +374,7 @@ fn bookmark(
             let mut table = TableWriter::new(encoder, version, !*columns_sent);
             *columns_sent = true;
             table.begin(&json!({"resourceVersion": revision.to_string()}));
-            table.row(&object)?;
+            table.row(&object);
             Ok(table.end())
         }
         Some((Transform::PartialObjectMetadata, version)) => {

@@ -93,7 +93,7 @@ impl ManagedWrite<'_> {
         match self.subresource {
             "" => resource.strategy.reset_fields(),
             subresource => match resource.subresource(subresource).map(|found| &found.kind) {
-                Some(SubresourceKind::Part { strategy, .. }) => strategy.reset_fields(),
+                Some(SubresourceKind::Object { strategy, .. }) => strategy.reset_fields(),
                 _ => &[],
             },
         }

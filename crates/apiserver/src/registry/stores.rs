@@ -492,7 +492,7 @@ impl Store {
             return Ok(&*self.resource().strategy);
         }
         match self.resource().subresource(subresource).map(|subresource| &subresource.kind) {
-            Some(SubresourceKind::Part { strategy, .. }) => Ok(&**strategy),
+            Some(SubresourceKind::Object { strategy, .. }) => Ok(&**strategy),
             Some(SubresourceKind::Scale(_)) => Ok(&*self.resource().strategy),
             // A creater has its own rules (a binding sets fields that no update may change).
             Some(SubresourceKind::Create { .. }) => Ok(&DefaultStrategy),

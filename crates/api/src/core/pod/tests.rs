@@ -71,7 +71,7 @@ fn stored(spec: Value, rest: Value) -> Value {
 fn update(old: &Value, subresource: &str, patch: &Value) -> (Value, ErrorList) {
     let resource = resource();
     let strategy: Arc<dyn Strategy> = match resource.subresource(subresource).map(|part| &part.kind) {
-        Some(SubresourceKind::Part { strategy, .. }) => strategy.clone(),
+        Some(SubresourceKind::Object { strategy, .. }) => strategy.clone(),
         _ => resource.strategy.clone(),
     };
     let mut new = old.clone();

@@ -26,7 +26,7 @@ use std::{
 
 /// The value of `includeObject`: the part of the object in a table's row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IncludeObject {
+pub(super) enum IncludeObject {
     /// No part.
     None,
     /// The metadata.
@@ -40,7 +40,7 @@ impl IncludeObject {
     ///
     /// # Errors
     /// 400 for an unknown value.
-    pub fn parse(text: Option<&str>) -> Result<IncludeObject, Status> {
+    pub(super) fn parse(text: Option<&str>) -> Result<IncludeObject, Status> {
         match text {
             None | Some("" | "Metadata") => Ok(IncludeObject::Metadata),
             Some("None") => Ok(IncludeObject::None),
@@ -77,15 +77,15 @@ impl MetaTypes {
 }
 
 /// Encodes the responses of one request.
-pub struct Encoder<'a> {
+pub(super) struct Encoder<'a> {
     /// The resource of the objects.
-    pub resource: &'a VersionedResource,
+    pub(super) resource: &'a VersionedResource,
     /// The negotiated form.
-    pub accepted: Accepted,
+    pub(super) accepted: Accepted,
     /// The part of the object in table rows.
-    pub include_object: IncludeObject,
+    pub(super) include_object: IncludeObject,
     /// The time that ages in tables are relative to.
-    pub now: Timestamp,
+    pub(super) now: Timestamp,
 }
 
 impl Encoder<'_> {
@@ -101,7 +101,7 @@ impl Encoder<'_> {
     ///
     /// # Errors
     /// 500 when the stored bytes cannot be read.
-    pub fn object(&self, object: &CachedObject) -> Result<Bytes, Status> {
+    pub(super) fn object(&self, object: &CachedObject) -> Result<Bytes, Status> {
         match (&self.accepted.transform, self.accepted.media_type) {
             (None, MediaType::Json) if !self.accepted.pretty => self.json(object),
             (None, MediaType::Json) => Ok(indent(&self.json(object)?)),
@@ -114,7 +114,7 @@ impl Encoder<'_> {
     ///
     /// # Errors
     /// 500 when the tree does not fit its schema.
-    pub fn tree_answer(&self, tree: Value) -> Result<Bytes, Status> {
+    pub(super) fn tree_answer(&self, tree: Value) -> Result<Bytes, Status> {
         match &self.accepted.transform {
             None => encode(&tree, self.resource.schema.get(), &self.accepted),
             Some((Transform::PartialObjectMetadata, version)) => {
@@ -124,7 +124,7 @@ impl Encoder<'_> {
                 let mut table = TableWriter::new(self, version, true);
                 let metadata = json!({"resourceVersion": tree.str_at("metadata.resourceVersion")});
                 table.begin(&metadata);
-                table.row(&tree)?;
+                table.row(&tree);
                 self.finish_json(table.end())
             }
         }
@@ -134,7 +134,7 @@ impl Encoder<'_> {
     ///
     /// # Errors
     /// 500 when the stored bytes cannot be read, or [`Encoder::convert`] was not called for the object.
-    pub fn json(&self, object: &CachedObject) -> Result<Bytes, Status> {
+    pub(super) fn json(&self, object: &CachedObject) -> Result<Bytes, Status> {
         if self.resource.is_cached_version() {
             return Ok(object.json().clone());
         }
@@ -153,7 +153,7 @@ impl Encoder<'_> {
     ///
     /// # Errors
     /// As [`Encoder::json`].
-    pub fn tree(&self, object: &CachedObject) -> Result<Value, Status> {
+    pub(super) fn tree(&self, object: &CachedObject) -> Result<Value, Status> {
         let converted = match self.resource.resource.converter {
             Some(_) => self.json(object)?,
             None => object.json().clone(),
@@ -167,7 +167,7 @@ impl Encoder<'_> {
     ///
     /// # Errors
     /// When an object cannot be converted.
-    pub async fn convert<'a>(
+    pub(super) async fn convert<'a>(
         &self,
         objects: impl IntoIterator<Item = &'a Arc<CachedObject>>,
     ) -> Result<(), Status> {
@@ -233,7 +233,7 @@ impl Encoder<'_> {
     }
 
     /// The cache slot of an encoding of this version: two slots per version, after those of the storage version.
-    pub fn representation(&self, media_type: MediaType) -> RepresentationId {
+    pub(super) fn representation(&self, media_type: MediaType) -> RepresentationId {
         representation_of(self.resource, media_type)
     }
 
@@ -250,11 +250,8 @@ impl Encoder<'_> {
     }
 
     /// The frame of a watch event about this object.
-    ///
-    /// # Errors
-    /// 500 when the object cannot be read or encoded.
-    pub fn event(&self, event_type: &str, object: Bytes) -> Result<Bytes, Status> {
-        Ok(match self.accepted.media_type {
+    pub(super) fn event(&self, event_type: &str, object: Bytes) -> Bytes {
+        match self.accepted.media_type {
             MediaType::Protobuf => protobuf::watch_frame(event_type, &object).into(),
             MediaType::Json | MediaType::Yaml => {
                 let object = object.strip_suffix(b"\n").unwrap_or(&object);
@@ -266,7 +263,7 @@ impl Encoder<'_> {
                 frame.put_slice(b"}\n");
                 frame.freeze()
             }
-        })
+        }
     }
 }
 
@@ -291,7 +288,7 @@ pub(super) fn made_json(resource: &VersionedResource, object: &CachedObject) -> 
 }
 
 /// The metadata of an object, as `PartialObjectMetadata`.
-pub fn partial(tree: &Value, version: &str) -> Value {
+pub(super) fn partial(tree: &Value, version: &str) -> Value {
     json!({
         "kind": "PartialObjectMetadata",
         "apiVersion": format!("meta.k8s.io/{version}"),
@@ -321,12 +318,12 @@ pub(super) fn partial_protobuf(encoder: &Encoder<'_>, object: &CachedObject) -> 
 }
 
 /// The schema of `PartialObjectMetadata`.
-pub fn partial_schema() -> SchemaRef<'static> {
+pub(super) fn partial_schema() -> SchemaRef<'static> {
     META_V1.partial
 }
 
 /// Writes a `Table`, row by row.
-pub struct TableWriter<'a> {
+pub(super) struct TableWriter<'a> {
     encoder: &'a Encoder<'a>,
     version: &'a str,
     columns: Option<Vec<Column>>,
@@ -336,30 +333,26 @@ pub struct TableWriter<'a> {
 
 impl<'a> TableWriter<'a> {
     /// A writer for the request's objects; a watch sends column definitions in its first table only.
-    pub fn new(encoder: &'a Encoder<'a>, version: &'a str, with_columns: bool) -> TableWriter<'a> {
+    pub(super) fn new(encoder: &'a Encoder<'a>, version: &'a str, with_columns: bool) -> TableWriter<'a> {
         let columns = with_columns.then(|| encoder.resource.resource.table.columns());
         TableWriter { encoder, version, columns, bytes: BytesMut::new(), has_rows: false }
     }
 
     /// Writes the bytes before the rows.
-    pub fn begin(&mut self, metadata: &Value) {
+    pub(super) fn begin(&mut self, metadata: &Value) {
         self.bytes.put_slice(table_head(self.version, self.columns.as_deref(), metadata).as_bytes());
     }
 
     /// Writes the row of one object.
-    ///
-    /// # Errors
-    /// 500 when the object does not fit its schema.
-    pub fn row(&mut self, tree: &Value) -> Result<(), Status> {
+    pub(super) fn row(&mut self, tree: &Value) {
         if std::mem::replace(&mut self.has_rows, true) {
             self.bytes.put_u8(b',');
         }
         table_row(self.encoder, self.version, tree, &mut self.bytes);
-        Ok(())
     }
 
     /// Finishes the table.
-    pub fn end(mut self) -> Bytes {
+    pub(super) fn end(mut self) -> Bytes {
         self.bytes.put_slice(b"]}\n");
         self.bytes.freeze()
     }

@@ -1,0 +1,122 @@
+//! The groups, versions and resources that discovery lists.
+
+use super::version_order::compare_versions;
+use crate::registry::CustomResource;
+use base64::Engine;
+use pintle_machinery::{GroupVersionKind, Value};
+use pintle_registry::{Resource, SubresourceKind, Verb};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use std::sync::Arc;
+
+/// One group with its versions, the preferred one first.
+#[derive(Clone)]
+pub(super) struct Group {
+    pub(super) name: String,
+    pub(super) versions: Vec<Version>,
+}
+
+/// One version with its resources, sorted by name.
+#[derive(Clone)]
+pub(super) struct Version {
+    pub(super) name: String,
+    pub(super) resources: Vec<Listed>,
+}
+
+/// One resource of a version.
+#[derive(Clone)]
+pub(super) struct Listed {
+    pub(super) resource: Arc<Resource>,
+    /// Custom resources list their verbs in another order, and name the full kind.
+    pub(super) is_custom: bool,
+    /// Whether the resource's `CustomResourceDefinition` is being deleted.
+    pub(super) is_terminating: bool,
+}
+
+impl Listed {
+    /// The names of the verbs.
+    pub(super) fn verbs(&self) -> Value {
+        match (self.is_custom, self.is_terminating) {
+            (false, _) => verb_names(&self.resource.verbs),
+            (true, false) => {
+                json!(["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"])
+            }
+            (true, true) => json!(["delete", "deletecollection", "get", "list", "watch"]),
+        }
+    }
+}
+
+/// Adds a resource to its group and version. New groups and versions are appended.
+pub(super) fn add(groups: &mut Vec<Group>, listed: Listed) {
+    let id = &listed.resource.resource;
+    let at = match groups.iter().position(|group| group.name == id.group) {
+        Some(at) => at,
+        None => {
+            groups.push(Group { name: id.group.clone(), versions: Vec::new() });
+            groups.len() - 1
+        }
+    };
+    let Some(group) = groups.get_mut(at) else { return };
+    let at = match group.versions.iter().position(|version| version.name == id.version) {
+        Some(at) => at,
+        None => {
+            group.versions.push(Version { name: id.version.clone(), resources: Vec::new() });
+            group.versions.len() - 1
+        }
+    };
+    if let Some(version) = group.versions.get_mut(at) {
+        version.resources.push(listed);
+    }
+}
+
+/// The group of custom resources, its versions by version priority: `v2` before `v1` before `v2beta1`.
+pub(super) fn custom_group(custom: &[Arc<CustomResource>]) -> Option<Group> {
+    let mut groups = Vec::new();
+    for custom in custom {
+        let is_terminating = custom.is_terminating();
+        for version in custom.versions() {
+            let resource = version.resource.clone();
+            add(&mut groups, Listed { resource, is_custom: true, is_terminating });
+        }
+    }
+    let mut group = groups.pop()?;
+    group.versions.sort_by(|a, b| compare_versions(&b.name, &a.name));
+    Some(group)
+}
+
+/// A short hash of the resource's storage version: a change of it tells clients that the storage version changed.
+pub(super) fn storage_version_hash(resource: &Resource) -> Option<String> {
+    if !resource.is_stored() {
+        return None;
+    }
+    let kind = &resource.storage.kind;
+    let digest = Sha256::digest(format!("{}/{}/{}", kind.group, kind.version, kind.kind));
+    Some(base64::engine::general_purpose::STANDARD.encode(digest.get(..8)?))
+}
+
+/// The kind and verbs of a subresource.
+pub(super) fn subresource_facts(resource: &Resource, kind: &SubresourceKind) -> (Value, Vec<Verb>) {
+    let own = resource.group_version_kind();
+    let (kind, verbs) = match kind {
+        SubresourceKind::Object { verbs, .. } => (own.clone(), verbs.clone()),
+        SubresourceKind::Scale(_) => {
+            (GroupVersionKind::new("autoscaling", "v1", "Scale"), vec![Verb::Get, Verb::Patch, Verb::Update])
+        }
+        SubresourceKind::Create { kind, .. } => (kind.clone(), vec![Verb::Create]),
+        SubresourceKind::Connect { kind, verbs, .. } => (kind.clone(), verbs.clone()),
+    };
+    let mut verbs = verbs;
+    verbs.sort();
+    let same = kind.group == own.group && kind.version == own.version;
+    let facts = match same {
+        true => json!({"group": "", "version": "", "kind": kind.kind}),
+        false => json!({"group": kind.group, "version": kind.version, "kind": kind.kind}),
+    };
+    (facts, verbs)
+}
+
+pub(super) fn verb_names(verbs: &[Verb]) -> Value {
+    let mut verbs = verbs.to_vec();
+    verbs.sort();
+    verbs.into_iter().map(Verb::as_str).collect()
+}

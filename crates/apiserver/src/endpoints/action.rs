@@ -1,0 +1,171 @@
+//! The action that a request asks for: a verb on a resource or on one of its subresources.
+
+use super::request_scope::RequestScope;
+use http::Method;
+use pintle_machinery::{Status, StatusReason};
+use pintle_registry::{SubresourceKind, Verb};
+
+/// The action that a path and a method request.
+pub(super) enum Action {
+    Get,
+    List,
+    Watch,
+    Create,
+    Update,
+    Patch,
+    Delete,
+    DeleteCollection,
+    GetSubresource,
+    UpdateSubresource,
+    PatchSubresource,
+    GetScale,
+    UpdateScale,
+    PatchScale,
+    CreateNamed,
+    Connect,
+}
+
+/// The 405 for a method that a path does not have.
+pub fn method_not_allowed() -> Status {
+    let mut status = Status::failure(
+        405,
+        StatusReason::MethodNotAllowed,
+        "the server does not allow this method on the requested resource",
+    );
+    status.details = Some(Default::default());
+    status
+}
+
+/// Selects the action on a custom resource by the verb alone: `name` may be set without need, and absent where it is
+/// required.
+fn custom_action(scope: &RequestScope<'_>) -> Result<Action, Status> {
+    let info = scope.info;
+    let resource = &scope.resource.resource;
+    let unsupported = || Status::method_not_supported(&resource.group_resource(), &info.verb);
+    let action = match info.subresource.as_str() {
+        "" => match info.verb.as_str() {
+            "get" => Action::Get,
+            "list" => return Ok(Action::List),
+            "watch" => return Ok(Action::Watch),
+            "create" => return Ok(Action::Create),
+            "update" => Action::Update,
+            "patch" => Action::Patch,
+            "delete" => Action::Delete,
+            "deletecollection" => return Ok(Action::DeleteCollection),
+            _ => return Err(unsupported()),
+        },
+        name => {
+            let subresource = resource.subresource(name);
+            let missing = || Status::not_found(&resource.group_resource(), &info.name);
+            match (&subresource.ok_or_else(missing)?.kind, info.verb.as_str()) {
+                (SubresourceKind::Scale(_), "get") => Action::GetScale,
+                (SubresourceKind::Scale(_), "update") => Action::UpdateScale,
+                (SubresourceKind::Scale(_), "patch") => Action::PatchScale,
+                (_, "get") => Action::GetSubresource,
+                (_, "update") => Action::UpdateSubresource,
+                (_, "patch") => Action::PatchSubresource,
+                _ => return Err(unsupported()),
+            }
+        }
+    };
+    match info.name.is_empty() {
+        true => Err(Status::bad_request("name must be provided")),
+        false => Ok(action),
+    }
+}
+
+/// Selects the action: 404 for paths that do not exist, 405 for methods that a path does not have.
+pub(super) fn action(scope: &RequestScope<'_>, method: &Method) -> Result<Action, Status> {
+    if scope.resource.schema.is_custom() {
+        return custom_action(scope);
+    }
+    let info = scope.info;
+    let resource = &scope.resource.resource;
+    let in_namespace = info.is_in_namespace();
+    if in_namespace && !resource.is_namespaced() {
+        return Err(Status::no_such_resource());
+    }
+    // A path below `/watch` can only be watched: authorization has checked the verb `watch`.
+    if info.verb == "watch" && *method != Method::GET {
+        return Err(method_not_allowed());
+    }
+    // Authorization has checked the verb `proxy` of the path: the method must not be served instead.
+    if info.verb == "proxy" {
+        return Err(Status::no_such_resource());
+    }
+    if info.verb == "watch" && !info.subresource.is_empty() {
+        return Err(Status::no_such_resource());
+    }
+    let has = |verb: Verb| match resource.verbs.contains(&verb) {
+        true => Ok(()),
+        false => Err(method_not_allowed()),
+    };
+    if !info.subresource.is_empty() {
+        if resource.is_namespaced() && !in_namespace {
+            return Err(Status::no_such_resource());
+        }
+        let subresource = resource.subresource(&info.subresource).ok_or_else(Status::no_such_resource)?;
+        if !info.rest.is_empty() && !matches!(subresource.kind, SubresourceKind::Connect { .. }) {
+            return Err(Status::no_such_resource());
+        }
+        let verb = verb_of(method);
+        return match &subresource.kind {
+            SubresourceKind::Object { verbs, .. } => match verb.filter(|verb| verbs.contains(verb)) {
+                Some(Verb::Get) => Ok(Action::GetSubresource),
+                Some(Verb::Update) => Ok(Action::UpdateSubresource),
+                Some(Verb::Patch) => Ok(Action::PatchSubresource),
+                _ => Err(method_not_allowed()),
+            },
+            SubresourceKind::Scale(_) => match verb {
+                Some(Verb::Get) => Ok(Action::GetScale),
+                Some(Verb::Update) => Ok(Action::UpdateScale),
+                Some(Verb::Patch) => Ok(Action::PatchScale),
+                _ => Err(method_not_allowed()),
+            },
+            SubresourceKind::Create { .. } => match verb {
+                Some(Verb::Create) => Ok(Action::CreateNamed),
+                _ => Err(method_not_allowed()),
+            },
+            SubresourceKind::Connect { verbs, .. } => match verb.filter(|verb| verbs.contains(verb)) {
+                Some(_) => Ok(Action::Connect),
+                None => Err(method_not_allowed()),
+            },
+        };
+    }
+    if info.is_named {
+        if resource.is_namespaced() && !in_namespace {
+            return Err(Status::no_such_resource());
+        }
+        let named = [Verb::Get, Verb::Update, Verb::Patch, Verb::Delete];
+        if !named.iter().any(|verb| resource.verbs.contains(verb)) {
+            return Err(Status::no_such_resource());
+        }
+        return match *method {
+            Method::GET if info.verb == "watch" => has(Verb::Watch).map(|()| Action::Watch),
+            Method::GET => has(Verb::Get).map(|()| Action::Get),
+            Method::PUT => has(Verb::Update).map(|()| Action::Update),
+            Method::PATCH => has(Verb::Patch).map(|()| Action::Patch),
+            Method::DELETE => has(Verb::Delete).map(|()| Action::Delete),
+            _ => Err(method_not_allowed()),
+        };
+    }
+    let everywhere = resource.is_namespaced() && !in_namespace;
+    match *method {
+        Method::GET if info.verb == "watch" => has(Verb::Watch).map(|()| Action::Watch),
+        Method::GET => has(Verb::List).map(|()| Action::List),
+        Method::POST if !everywhere => has(Verb::Create).map(|()| Action::Create),
+        Method::DELETE if !everywhere => has(Verb::DeleteCollection).map(|()| Action::DeleteCollection),
+        _ => Err(method_not_allowed()),
+    }
+}
+
+fn verb_of(method: &Method) -> Option<Verb> {
+    match *method {
+        Method::GET => Some(Verb::Get),
+        Method::PUT => Some(Verb::Update),
+        Method::PATCH => Some(Verb::Patch),
+        Method::POST => Some(Verb::Create),
+        Method::DELETE => Some(Verb::Delete),
+        _ => None,
+    }
+}

@@ -1,0 +1,20 @@
+//! The API endpoints of one server.
+
+use crate::registry::Stores;
+use pintle_admission::AdmissionChain;
+use pintle_auth::authz::Authorizer;
+use std::sync::Arc;
+
+/// Serves the resources of one server.
+pub struct ApiEndpoints {
+    /// The resources and their stores.
+    pub stores: Arc<Stores>,
+    /// The admission chain of every write.
+    pub admission: AdmissionChain,
+    /// Authorizes what a request does beyond its verb, such as create-on-update.
+    pub authorizer: Arc<dyn Authorizer>,
+    /// Whether unreadable objects can be deleted (feature gate `AllowUnsafeMalformedObjectDeletion`).
+    pub unsafe_deletes: bool,
+    /// Becomes true when open watches have to end.
+    pub shutdown: tokio::sync::watch::Receiver<bool>,
+}

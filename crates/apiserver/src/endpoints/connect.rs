@@ -1,0 +1,46 @@
+//! Serves connects: streams and proxied requests to a node, a pod or a service.
+
+use super::{action::method_not_allowed, request_scope::RequestScope};
+use crate::response::Response;
+use pintle_cacher::Freshness;
+use pintle_machinery::{Status, StatusReason, options::connect_options};
+use pintle_registry::SubresourceKind;
+use pintle_schema::Schema;
+
+/// Serves streams and proxied requests. They need the network of a node's kubelet or a pod, which this server cannot
+/// reach yet, so that every such request fails.
+///
+/// # Errors
+/// 400 or 422 for invalid options, 404 for a missing object, a not-implemented `Status` otherwise.
+pub(super) async fn connect(scope: &RequestScope<'_>) -> Result<Response, Status> {
+    check_options(scope)?;
+    let store = scope.store()?;
+    let namespace = if store.resource().is_namespaced() { scope.info.namespace.as_str() } else { "" };
+    let key = store.object_key(namespace, &scope.info.name)?;
+    let object = store.find(&key, Freshness::Consistent).await?;
+    if object.is_none() {
+        return Err(Status::not_found(&scope.resource.resource.group_resource(), &scope.info.name));
+    }
+    Err(Status::failure(501, StatusReason::Unknown, format!("{} is not served yet", scope.info.subresource)))
+}
+
+/// Decodes and validates the options, before the object is read.
+///
+/// # Errors
+/// 400 or 422 for invalid options.
+fn check_options(scope: &RequestScope<'_>) -> Result<(), Status> {
+    let subresource = scope.resource.resource.subresource(&scope.info.subresource);
+    let Some(SubresourceKind::Connect { options, .. }) = subresource.map(|subresource| &subresource.kind)
+    else {
+        return Err(method_not_allowed());
+    };
+    let kind = &options.kind;
+    let schema = Schema::builtin()
+        .by_kind(&kind.group, &kind.version, &kind.kind)
+        .ok_or_else(Status::no_such_resource)?;
+    let errors = (options.validate)(&connect_options(scope.query.pairs(), schema)?);
+    match errors.is_empty() {
+        true => Ok(()),
+        false => Err(Status::invalid(&kind.group_kind(), &scope.info.name, &errors)),
+    }
+}

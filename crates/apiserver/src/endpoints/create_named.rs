@@ -1,0 +1,120 @@
+//! Serves creates through a subresource (bindings, evictions, tokens) and of kinds that are not stored (reviews).
+
+use super::{
+    action::method_not_allowed,
+    decode::decode_with_versions,
+    request_scope::RequestScope,
+    write::{dedup_owner_references, set_namespace},
+};
+use crate::{
+    body::{Body, RequestBody},
+    encoding::encode,
+    negotiation::Offers,
+    response::{Answered, Response, with_content_type},
+};
+use pintle_admission::Operation;
+use pintle_machinery::{
+    GroupVersion, GroupVersionKind, Status, Value, ValueExt,
+    managed_fields::{FieldManager, OneVersion},
+    options::WriteOptions,
+};
+use pintle_registry::{NamedCreater, SubresourceKind};
+use pintle_schema::{Schema, SchemaRef, default_by_schema};
+
+/// Serves a POST to a subresource that supports create.
+///
+/// # Errors
+/// The `Status` for the client.
+pub(super) async fn create(scope: &RequestScope<'_>, body: RequestBody) -> Result<Response, Status> {
+    let subresource = scope.resource.resource.subresource(&scope.info.subresource);
+    match subresource.map(|subresource| &subresource.kind) {
+        Some(SubresourceKind::Create { kind, other_versions, creater }) => {
+            serve(scope, body, kind, other_versions, &**creater).await
+        }
+        _ => Err(method_not_allowed()),
+    }
+}
+
+/// Serves a POST whose body is handed to `creater`; the body may be in other versions of the kind.
+///
+/// # Errors
+/// The `Status` for the client.
+pub(super) async fn serve(
+    scope: &RequestScope<'_>,
+    body: RequestBody,
+    kind: &GroupVersionKind,
+    other_versions: &[String],
+    creater: &dyn NamedCreater,
+) -> Result<Response, Status> {
+    let accepted = scope.accepted(Offers::Answer)?;
+    let options = WriteOptions::parse(scope.query.pairs(), "CreateOptions")?;
+    let body = body.read().await?;
+    let schema = Schema::builtin()
+        .by_kind(&kind.group, &kind.version, &kind.kind)
+        .ok_or_else(Status::no_such_resource)?;
+    let mut object =
+        decode_with_versions(scope, &body, kind, other_versions, schema, options.field_validation)?;
+    scope.note_body(&object, schema);
+    set_namespace(scope, &mut object)?;
+    if scope.info.subresource.is_empty() || !creater.keeps_system_metadata() {
+        for field in SYSTEM_METADATA {
+            object.remove_at(field);
+        }
+    }
+    dedup_owner_references(scope, &mut object);
+    default_by_schema(&mut object, schema);
+    creater.set_defaults(&mut object);
+    manage(scope, &options.field_manager, kind, schema, &mut object);
+    let context = scope.context(options.dry_run);
+    let object = scope.admit(Operation::Create, kind, &context, object, None).await?;
+    scope.validate(Operation::Create, kind, &context, &object, None).await?;
+    let warnings = creater.warnings(&context, &object);
+    let answer = creater.create(&context, object).await?;
+    scope.warnings.extend(warnings);
+    let bytes = encode(&answer, answer_schema(&answer)?, &accepted)?;
+    let mut response = with_content_type(201, accepted.media_type.as_str(), Body::from(bytes));
+    if answer.str_at("kind") == "Status" {
+        response.extensions_mut().insert(Answered::new(Status::success(None)));
+    }
+    Ok(response)
+}
+
+/// Metadata that only the server sets.
+const SYSTEM_METADATA: [&str; 5] = [
+    "metadata.creationTimestamp",
+    "metadata.uid",
+    "metadata.deletionTimestamp",
+    "metadata.deletionGracePeriodSeconds",
+    "metadata.selfLink",
+];
+
+/// Records the managed fields of a body: the response may be the same object, completed. There is no earlier state and
+/// no other version of it.
+fn manage(
+    scope: &RequestScope<'_>,
+    field_manager: &str,
+    kind: &GroupVersionKind,
+    schema: SchemaRef<'_>,
+    object: &mut Value,
+) {
+    let manager = if field_manager.is_empty() { scope.user_agent_manager() } else { field_manager };
+    FieldManager {
+        manager,
+        kind: &kind.kind,
+        api_version: &kind.group_version().to_string(),
+        subresource: &scope.info.subresource,
+        now: scope.now,
+        schema,
+        reset_fields: &[],
+        versions: &OneVersion,
+    }
+    .update(None, object);
+}
+
+/// The schema of the response's own kind: a `Status`, or the body's kind, completed.
+fn answer_schema(answer: &Value) -> Result<SchemaRef<'static>, Status> {
+    let version = GroupVersion::parse(answer.str_at("apiVersion")).unwrap_or_default();
+    Schema::builtin()
+        .by_kind(&version.group, &version.version, answer.str_at("kind"))
+        .ok_or_else(|| Status::internal_error("an answer of a kind without a schema"))
+}

@@ -1,0 +1,227 @@
+//! The request scope: the facts of one request that its verb needs, and the steps that verbs share.
+
+use super::{api_endpoints::ApiEndpoints, go_names::go_type_of};
+use crate::{
+    deadline::RequestDeadline,
+    filters::{WatchTicket, authorize},
+    negotiation::{self, APPLY_PATCH, Accepted, Answers, Offers, body_media_type},
+    query::Query,
+    registry::{Conversions, ManagedWrite, Store, VersionedResource},
+    request_info::RequestInfo,
+    warning::Warnings,
+};
+use http::{HeaderMap, header};
+use jiff::Timestamp;
+use pintle_admission::{AdmissionRequest, Operation};
+use pintle_audit::AuditContext;
+use pintle_machinery::{
+    GroupVersion, GroupVersionKind, Status, StatusReason, UserInfo, Value,
+    codec::{json, yaml},
+};
+use pintle_registry::RequestContext;
+use pintle_schema::{SchemaRef, default_by_schema};
+use std::{
+    borrow::Cow,
+    sync::{Arc, OnceLock},
+};
+
+/// The length limit of a field manager's name, in bytes.
+const MAX_FIELD_MANAGER: usize = 128;
+
+/// One request with its resource, user and options.
+pub(super) struct RequestScope<'a> {
+    pub(super) server: &'a ApiEndpoints,
+    pub(super) resource: &'a Arc<VersionedResource>,
+    pub(super) info: &'a RequestInfo,
+    pub(super) query: &'a Query,
+    pub(super) headers: &'a HeaderMap,
+    pub(super) user: &'a UserInfo,
+    pub(super) group_version: GroupVersion,
+    pub(super) now: Timestamp,
+    pub(super) warnings: Warnings,
+    /// The seat and registration of a watch in flow control.
+    pub(super) watch_ticket: Option<Arc<WatchTicket>>,
+    /// The request's deadline.
+    pub(super) deadline: Option<RequestDeadline>,
+    /// The request's audit context, if the policy selects it.
+    pub(super) audit: Option<Arc<AuditContext>>,
+}
+
+impl RequestScope<'_> {
+    /// Negotiates the form of the response.
+    ///
+    /// # Errors
+    /// 406 when the server offers nothing that the client accepts.
+    pub(super) fn accepted(&self, offers: Offers) -> Result<Accepted, Status> {
+        let is_custom = self.resource.schema.is_custom();
+        let go_type = || go_type_of(self.resource, offers);
+        let answers = Answers { offers, is_custom, go_type: &go_type };
+        negotiation::accepted_of(self.headers, self.query.first("pretty"), answers)
+    }
+
+    /// The store of the resource.
+    ///
+    /// # Errors
+    /// 501 for a resource without one.
+    pub(super) fn store(&self) -> Result<&Arc<Store>, Status> {
+        self.resource.store.as_ref().ok_or_else(not_served)
+    }
+
+    /// The resource, for work that outlives the request scope.
+    pub(super) fn resource_arc(&self) -> Arc<VersionedResource> {
+        self.resource.clone()
+    }
+
+    /// The context in which the strategy sees the request.
+    pub(super) fn context(&self, dry_run: bool) -> RequestContext<'_> {
+        RequestContext {
+            user: self.user,
+            namespace: if self.resource.resource.is_namespaced() { &self.info.namespace } else { "" },
+            name: &self.info.name,
+            subresource: &self.info.subresource,
+            group_version: &self.group_version,
+            now: self.now,
+            dry_run,
+            registry: &*self.server.stores,
+            authorizer: &*self.server.authorizer,
+        }
+    }
+
+    /// Adds the request's object, with its defaults, to the audit event.
+    pub(super) fn note_object(&self, object: &Value) {
+        let Some(audit) = &self.audit else { return };
+        audit.set_request_object(object, || {
+            let mut object = self.resource.to_storage(object.clone());
+            if let Ok(store) = self.store() {
+                store.set_defaults(&mut object);
+            }
+            Some(json::encode(&self.resource.from_storage(object), self.resource.schema.get()))
+        });
+    }
+
+    /// As [`RequestScope::note_object`], for a body of another kind than the resource's.
+    pub(super) fn note_body(&self, object: &Value, schema: SchemaRef<'_>) {
+        if let Some(audit) = &self.audit {
+            audit.set_request_object(object, || {
+                let mut object = object.clone();
+                default_by_schema(&mut object, schema);
+                Some(json::encode(&object, schema))
+            });
+        }
+    }
+
+    /// Adds a patch to the audit event, as JSON.
+    pub(super) fn note_patch(&self, body: &[u8]) {
+        let Some(audit) = &self.audit else { return };
+        match body_media_type(self.headers) == APPLY_PATCH {
+            true => audit
+                .set_request_patch(&yaml::to_json(body).map(|converted| converted.json).unwrap_or_default()),
+            false => audit.set_request_patch(body),
+        }
+    }
+
+    /// Adds the deprecation of the resource's version to the audit event, and the release that removes it.
+    pub(super) fn note_deprecation(&self) {
+        let (Some(audit), Some(text)) = (&self.audit, &self.resource.resource.deprecation) else { return };
+        audit.annotate("k8s.io/deprecated", "true");
+        let removed = text.split_once("unavailable in v").and_then(|(_, rest)| rest.split_once('+'));
+        if let Some((release, _)) = removed {
+            audit.annotate("k8s.io/removed-release", release.to_owned());
+        }
+    }
+
+    /// Create-on-update: checks the `create` permission for an update or patch of an object that does not exist.
+    ///
+    /// # Errors
+    /// 403 when the user may not create the object.
+    pub(super) async fn check_create(&self) -> Result<(), Status> {
+        authorize(&*self.server.authorizer, self.user, "create", self.info).await
+    }
+
+    /// Tracks the managed fields of the request, for its field manager or else its user agent.
+    pub(super) fn managed_write<'b>(&'b self, field_manager: &'b str) -> ManagedWrite<'b> {
+        let manager = if field_manager.is_empty() { self.user_agent_manager() } else { field_manager };
+        ManagedWrite {
+            stores: &self.server.stores,
+            resource: self.resource,
+            manager,
+            subresource: &self.info.subresource,
+            now: self.now,
+            versions: OnceLock::new(),
+            conversions: Conversions::default(),
+        }
+    }
+
+    /// The program name in the user agent, the default field manager, truncated to the length limit.
+    pub(super) fn user_agent_manager(&self) -> &str {
+        let agent = self.headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok());
+        let name = agent.unwrap_or_default().split('/').next().unwrap_or_default();
+        name.get(..MAX_FIELD_MANAGER).unwrap_or(name)
+    }
+
+    /// The admission attributes of the request.
+    fn admission<'b>(
+        &'b self,
+        operation: Operation,
+        kind: &'b GroupVersionKind,
+        context: &'b RequestContext<'b>,
+        object: Cow<'b, Value>,
+        old_object: Option<&'b Value>,
+    ) -> AdmissionRequest<'b> {
+        AdmissionRequest {
+            operation,
+            resource: &self.resource.resource.resource,
+            subresource: &self.info.subresource,
+            kind,
+            namespace: &self.info.namespace,
+            name: &self.info.name,
+            object,
+            old_object,
+            options: Value::Null,
+            context,
+            lister: &*self.server.stores,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// Runs mutating admission and returns the admitted object.
+    ///
+    /// # Errors
+    /// The `Status` of the plugin that rejects the request.
+    pub(super) async fn admit(
+        &self,
+        operation: Operation,
+        kind: &GroupVersionKind,
+        context: &RequestContext<'_>,
+        object: Value,
+        old_object: Option<&Value>,
+    ) -> Result<Value, Status> {
+        let mut request = self.admission(operation, kind, context, Cow::Owned(object), old_object);
+        self.server.admission.admit(&mut request).await?;
+        self.warnings.extend(std::mem::take(&mut request.warnings));
+        Ok(request.object.into_owned())
+    }
+
+    /// Runs validating admission.
+    ///
+    /// # Errors
+    /// The `Status` of the plugin that rejects the request.
+    pub(super) async fn validate(
+        &self,
+        operation: Operation,
+        kind: &GroupVersionKind,
+        context: &RequestContext<'_>,
+        object: &Value,
+        old_object: Option<&Value>,
+    ) -> Result<(), Status> {
+        let mut request = self.admission(operation, kind, context, Cow::Borrowed(object), old_object);
+        self.server.admission.validate(&mut request).await?;
+        self.warnings.extend(std::mem::take(&mut request.warnings));
+        Ok(())
+    }
+}
+
+/// The 501 for a declared resource that is not served.
+fn not_served() -> Status {
+    Status::failure(501, StatusReason::Unknown, "the resource is not served yet")
+}

@@ -1,0 +1,130 @@
+//! The steps that the writing verbs share.
+
+use super::{
+    encoder::{Encoder, IncludeObject},
+    request_scope::RequestScope,
+};
+use crate::{
+    body::Body,
+    encoding::indent,
+    negotiation::{MediaType, Offers},
+    registry::{Validation, Written},
+    response::{Response, with_content_type},
+};
+use bytes::Bytes;
+use pintle_admission::Operation;
+use pintle_machinery::{GroupVersionKind, Status, Value, ValueExt};
+use pintle_registry::{BoxFuture, RequestContext};
+use std::collections::HashSet;
+
+/// The encoder of the response. It is made before the write, so that a failed negotiation leaves no change behind.
+pub(super) fn encoder<'a>(scope: &RequestScope<'a>) -> Result<Encoder<'a>, Status> {
+    Ok(Encoder {
+        resource: scope.resource,
+        accepted: scope.accepted(Offers::Object)?,
+        include_object: IncludeObject::parse(scope.query.first("includeObject"))?,
+        now: scope.now,
+    })
+}
+
+/// Sets the namespace of a sent object to that of the request; a cluster-scoped object has none.
+///
+/// # Errors
+/// 400 for an object of another namespace.
+pub(super) fn set_namespace(scope: &RequestScope<'_>, object: &mut Value) -> Result<(), Status> {
+    if scope.resource.resource.is_namespaced() {
+        let own = object.str_at("metadata.namespace");
+        if !own.is_empty() && own != scope.info.namespace {
+            return Err(Status::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+        object.set("metadata.namespace", scope.info.namespace.clone());
+    } else {
+        object.remove_at("metadata.namespace");
+    }
+    Ok(())
+}
+
+/// Checks that the object of the body has the name of the path.
+pub(super) fn check_name(object: &Value, name: &str) -> Result<(), Status> {
+    match object.str_at("metadata.name") {
+        "" => Err(Status::bad_request(format!(
+            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        ))),
+        own if own != name => Err(Status::bad_request(format!(
+            "the name of the object ({own}) does not match the name on the URL ({name})"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Removes duplicate owner references, with a warning.
+pub(super) fn dedup_owner_references(scope: &RequestScope<'_>, object: &mut Value) {
+    let mut twice: Vec<String> = Vec::new();
+    let Some(references) = object.at_mut("metadata.ownerReferences").and_then(Value::as_array_mut) else {
+        return;
+    };
+    if references.len() < 2 {
+        return;
+    }
+    let (mut seen, mut told) = (HashSet::with_capacity(references.len()), HashSet::new());
+    let mut is_kept = Vec::with_capacity(references.len());
+    for reference in references.iter() {
+        is_kept.push(seen.insert(reference));
+        if is_kept.last() == Some(&false) && told.insert(reference.str_at("uid")) {
+            twice.push(reference.str_at("uid").to_owned());
+        }
+    }
+    let mut is_kept = is_kept.into_iter();
+    references.retain(|_| is_kept.next().unwrap_or(true));
+    if twice.is_empty() {
+        return;
+    }
+    scope.warnings.add(format!(
+        ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please \
+         fix your requests; duplicate UID(s) observed: {}",
+        twice.join(", ")
+    ));
+}
+
+/// The response with a written object.
+pub(super) fn respond(encoder: &Encoder<'_>, code: u16, written: Written) -> Result<Response, Status> {
+    respond_with(encoder, code, written.object, Some(&written.json))
+}
+
+/// The response with an object and its final JSON in the storage version, where that is known.
+pub(super) fn respond_with(
+    encoder: &Encoder<'_>,
+    code: u16,
+    object: Value,
+    json: Option<&Bytes>,
+) -> Result<Response, Status> {
+    let plain = encoder.accepted.transform.is_none()
+        && encoder.accepted.media_type == MediaType::Json
+        && encoder.resource.is_storage_version();
+    let bytes: Bytes = match json.filter(|_| plain) {
+        Some(json) if encoder.accepted.pretty => indent(json),
+        Some(json) => json.clone(),
+        None => encoder.tree_answer(encoder.resource.from_storage(object))?,
+    };
+    Ok(with_content_type(code, encoder.accepted.media_type.as_str(), Body::from(bytes)))
+}
+
+/// Runs validating admission for the store.
+pub(super) struct AdmissionValidation<'a> {
+    pub(super) scope: &'a RequestScope<'a>,
+    pub(super) operation: Operation,
+    pub(super) kind: &'a GroupVersionKind,
+    pub(super) context: &'a RequestContext<'a>,
+}
+
+impl Validation for AdmissionValidation<'_> {
+    fn validate<'a>(
+        &'a self,
+        object: &'a Value,
+        old: Option<&'a Value>,
+    ) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(self.scope.validate(self.operation, self.kind, self.context, object, old))
+    }
+}
