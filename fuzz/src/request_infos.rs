@@ -1,7 +1,7 @@
 //! Fuzzes the request info: paths and queries of any client.
 
 use http::Method;
-use pintle_apiserver::{query::Query, request_info::RequestInfo};
+use pintle_apiserver::base::{query::Query, request_info::RequestInfo};
 use pintle_machinery::Value;
 use pintle_machinery::options::{ListOptions, WriteOptions, delete_options_from};
 

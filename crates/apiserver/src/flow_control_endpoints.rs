@@ -2,9 +2,11 @@
 //! (<https://kubernetes.io/docs/reference/debug-cluster/flow-control/>). They are not in the list of paths.
 
 use crate::{
-    query::Query,
-    request::Request,
-    response::{Response, text},
+    base::{
+        query::Query,
+        request::Request,
+        response::{Response, text},
+    },
     server::PlainEndpoints,
 };
 use pintle_flowcontrol::FlowControl;

@@ -1,7 +1,7 @@
 //! `/healthz`, `/livez` and `/readyz`
 //! (<https://kubernetes.io/docs/reference/using-api/health-checks/>).
 
-use crate::{
+use crate::base::{
     query::Query,
     response::{Response, not_found, text},
 };
@@ -207,7 +207,7 @@ fn with_nosniff(mut response: Response) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::body::Body;
+    use crate::base::body::Body;
 
     fn ask(health: &Health, uri: &str) -> Option<(u16, String)> {
         let (path, query) = uri.split_once('?').unwrap_or((uri, ""));

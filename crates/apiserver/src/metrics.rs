@@ -5,7 +5,7 @@ mod authorization;
 mod impersonation;
 mod stores;
 
-use crate::{registry::Stores, request_info::RequestInfo};
+use crate::{base::request_info::RequestInfo, registry::Stores};
 use authorization::AuthorizationMetrics;
 pub use impersonation::ImpersonationMetrics;
 use pintle_auth::authz::Verdict;

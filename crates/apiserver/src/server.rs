@@ -1,17 +1,21 @@
 //! A generic API server: filter chain, API endpoints, plain endpoints, and a delegate for paths that it does not serve.
 
 use crate::{
-    body::Body,
+    base::{
+        body::Body,
+        handler::Handler,
+        negotiation::MediaType,
+        request::{Request, info_of, query_of, user_of},
+        response::{
+            Response, accept_only, json_failure, negotiated_failure, not_found, text, with_content_type,
+        },
+    },
     discovery::Discovery,
     endpoints::{ApiEndpoints, method_not_allowed},
     filters::{ChainConfig, chain},
-    handler::Handler,
     health::Health,
     metrics::{Metrics, StorageSizes},
-    negotiation::MediaType,
     registry::Stores,
-    request::{Request, info_of, query_of, user_of},
-    response::{Response, accept_only, json_failure, negotiated_failure, not_found, text, with_content_type},
 };
 use http::Method;
 use pintle_machinery::{Status, Value};

@@ -10,7 +10,7 @@ use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use http::Request;
 use http_body_util::BodyExt;
 use pintle::{Options, Running, StorageBackend};
-use pintle_apiserver::{body::RequestBody, handler::Handler};
+use pintle_apiserver::base::{body::RequestBody, handler::Handler};
 use serde_json::{Value, json};
 use std::{
     cell::Cell,

@@ -3,13 +3,15 @@
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use jiff::{SignedDuration, Timestamp};
 use pintle_apiserver::{
-    body::Body,
-    content::{Content, serve_content},
-    negotiation::accept_clauses,
-    offload::aside,
-    query::Query,
-    request::Request,
-    response::{Response, with_content_type},
+    base::{
+        body::Body,
+        content::{Content, serve_content},
+        negotiation::accept_clauses,
+        offload::aside,
+        query::Query,
+        request::Request,
+        response::{Response, with_content_type},
+    },
     server::PlainEndpoints,
 };
 use pintle_openapi::{Document, OpenApi};

@@ -2,11 +2,13 @@
 //! `/openid/v1/jwks`.
 
 use http::{HeaderValue, Method, header};
-use pintle_apiserver::offload::aside;
+use pintle_apiserver::base::offload::aside;
 use pintle_apiserver::{
+    base::{
+        request::Request,
+        response::{Response, accept_only, json_failure, with_content_type},
+    },
     endpoints::method_not_allowed,
-    request::Request,
-    response::{Response, accept_only, json_failure, with_content_type},
     server::PlainEndpoints,
 };
 use pintle_machinery::Status;

@@ -7,7 +7,7 @@ use crate::{
 };
 use pintle_api::core::service::{PortRange, ServiceNetwork};
 use pintle_apiserver::{
-    body_budget::DEFAULT_BODY_MEMORY, registry::StorageMediaType, resource_config::RuntimeConfig,
+    base::body_budget::DEFAULT_BODY_MEMORY, registry::StorageMediaType, resource_config::RuntimeConfig,
     serving::DEFAULT_RESPONSE_MEMORY,
 };
 use pintle_go_forms::Cidr;

@@ -18,9 +18,8 @@ use crate::{
     tokens::Tokens,
 };
 use pintle_apiserver::{
-    body_budget::BodyBudget,
+    base::{body_budget::BodyBudget, handler::Handler},
     filters::ChainConfig,
-    handler::Handler,
     health::Health,
     serving::{ResponseBudget, ServingConfig, serve},
 };
@@ -137,7 +136,7 @@ impl Running {
     }
 
     /// The handler behind the socket: for requests from within the process. They are authenticated by their token, or
-    /// by the [`pintle_apiserver::peer::PeerCertificates`] in their extensions.
+    /// by the [`pintle_apiserver::base::peer::PeerCertificates`] in their extensions.
     pub fn handler(&self) -> Handler {
         self.handler.clone()
     }

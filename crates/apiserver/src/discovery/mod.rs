@@ -8,11 +8,13 @@ mod legacy;
 mod version_order;
 
 use crate::{
-    body::Body,
-    encoding::encode,
-    negotiation::{self, Accepted, MediaType, accept_clauses},
+    base::{
+        body::Body,
+        encoding::encode,
+        negotiation::{self, Accepted, MediaType, accept_clauses},
+        response::{Response, json_failure, negotiated_failure, with_content_type},
+    },
     registry::{Stores, VersionedResource},
-    response::{Response, json_failure, negotiated_failure, with_content_type},
 };
 use bytes::Bytes;
 use group::{Group, Listed, add, custom_group};

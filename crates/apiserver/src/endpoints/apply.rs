@@ -6,9 +6,8 @@ use super::{
     write::{check_name, dedup_owner_references, encoder, respond, set_namespace},
 };
 use crate::{
-    body::RequestBody,
+    base::{body::RequestBody, response::Response},
     registry::{Preconditions, Transform, Upsert},
-    response::Response,
 };
 use pintle_admission::Operation;
 use pintle_machinery::{

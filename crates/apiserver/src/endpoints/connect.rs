@@ -1,7 +1,7 @@
 //! Serves connects: streams and proxied requests to a node, a pod or a service.
 
 use super::{action::method_not_allowed, request_scope::RequestScope};
-use crate::response::Response;
+use crate::base::response::Response;
 use pintle_cacher::Freshness;
 use pintle_machinery::{Status, StatusReason, options::connect_options};
 use pintle_registry::SubresourceKind;

@@ -5,7 +5,7 @@ use super::{
     request_scope::RequestScope,
     write::{AdmissionValidation, dedup_owner_references, encoder, respond, set_namespace},
 };
-use crate::{body::RequestBody, response::Response};
+use crate::base::{body::RequestBody, response::Response};
 use pintle_admission::Operation;
 use pintle_machinery::{Status, ValueExt, options::WriteOptions};
 

@@ -6,7 +6,7 @@ use super::{
     request_scope::RequestScope,
     write::{dedup_owner_references, set_namespace},
 };
-use crate::{
+use crate::base::{
     body::{Body, RequestBody},
     encoding::encode,
     negotiation::Offers,

@@ -1,7 +1,7 @@
 //! Decodes request bodies to trees.
 
 use super::{go_names::internal_package, request_scope::RequestScope};
-use crate::negotiation::{MediaType, content_type};
+use crate::base::negotiation::{MediaType, content_type};
 use bytes::Bytes;
 use pintle_machinery::{
     GroupVersion, GroupVersionKind, Status, Value, ValueExt,

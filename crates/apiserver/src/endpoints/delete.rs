@@ -5,7 +5,7 @@ use super::{
     request_scope::RequestScope,
     write::{AdmissionValidation, encoder, respond_with},
 };
-use crate::{
+use crate::base::{
     body::RequestBody,
     encoding::{encode_status, encode_status_with_code},
     negotiation::Accepted,

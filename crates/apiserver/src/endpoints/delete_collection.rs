@@ -9,7 +9,7 @@ use super::{
     selection::Selection,
     write::AdmissionValidation,
 };
-use crate::{
+use crate::base::{
     body::RequestBody,
     deadline::RequestDeadline,
     negotiation::Offers,

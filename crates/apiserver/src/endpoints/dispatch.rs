@@ -8,12 +8,14 @@ use super::{
     scale, update, watch,
 };
 use crate::{
-    query::Query,
+    base::{
+        query::Query,
+        request::Request,
+        request_info::RequestInfo,
+        response::{Response, Served, negotiated_failure},
+        warning::Warnings,
+    },
     registry::VersionedResource,
-    request::Request,
-    request_info::RequestInfo,
-    response::{Response, Served, negotiated_failure},
-    warning::Warnings,
 };
 use http::Method;
 use jiff::Timestamp;

@@ -5,8 +5,10 @@
 //! response.
 
 use crate::{
-    encoding::{encode, indent, no_protobuf},
-    negotiation::{Accepted, MediaType, Transform},
+    base::{
+        encoding::{encode, indent, no_protobuf},
+        negotiation::{Accepted, MediaType, Transform},
+    },
     registry::{self, VersionedResource},
 };
 use bytes::{BufMut, Bytes, BytesMut};

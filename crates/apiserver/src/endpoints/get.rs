@@ -4,7 +4,7 @@ use super::{
     encoder::{Encoder, IncludeObject},
     request_scope::RequestScope,
 };
-use crate::{
+use crate::base::{
     negotiation::Offers,
     offload::weigh,
     response::{Response, with_content_type},

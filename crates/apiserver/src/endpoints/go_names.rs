@@ -1,6 +1,6 @@
 //! Names of Go types and packages, which some messages to clients contain.
 
-use crate::{negotiation::Offers, registry::VersionedResource};
+use crate::{base::negotiation::Offers, registry::VersionedResource};
 
 /// The name of the Go type of a resource's objects or lists.
 pub(super) fn go_type_of(resource: &VersionedResource, offers: Offers) -> String {

@@ -7,7 +7,7 @@ use super::{
     request_scope::RequestScope,
     selection::Selection,
 };
-use crate::{
+use crate::base::{
     negotiation::Offers,
     offload::weigh,
     response::{Response, with_content_type},

@@ -11,10 +11,12 @@ use super::{
     page::Page,
 };
 use crate::{
-    body::Body,
-    encoding::Indenter,
-    negotiation::{Accepted, MediaType, Transform},
-    offload::{self, LIGHT},
+    base::{
+        body::Body,
+        encoding::Indenter,
+        negotiation::{Accepted, MediaType, Transform},
+        offload::{self, LIGHT},
+    },
     registry::VersionedResource,
 };
 use bytes::{BufMut, Bytes, BytesMut};

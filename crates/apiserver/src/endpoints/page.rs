@@ -1,7 +1,7 @@
 //! Selects the page of a snapshot that a list returns.
 
 use super::{request_scope::RequestScope, selection::Selection};
-use crate::{errors, offload::LIGHT, registry::Store};
+use crate::{base::offload::LIGHT, errors, registry::Store};
 use pintle_cacher::{CachedObject, CacherError, Freshness, Snapshot};
 use pintle_machinery::{
     Status, Value,

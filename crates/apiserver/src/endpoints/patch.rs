@@ -10,10 +10,12 @@ use super::{
     write::{check_name, dedup_owner_references, encoder, respond, set_namespace},
 };
 use crate::{
-    body::RequestBody,
-    negotiation::{APPLY_PATCH, body_media_type, unsupported_media_type},
+    base::{
+        body::RequestBody,
+        negotiation::{APPLY_PATCH, body_media_type, unsupported_media_type},
+        response::Response,
+    },
     registry::{Preconditions, Transform, Upsert},
-    response::Response,
 };
 use bytes::Bytes;
 use pintle_admission::Operation;

@@ -2,13 +2,15 @@
 
 use super::{api_endpoints::ApiEndpoints, go_names::go_type_of};
 use crate::{
-    deadline::RequestDeadline,
+    base::{
+        deadline::RequestDeadline,
+        negotiation::{self, APPLY_PATCH, Accepted, Answers, Offers, body_media_type},
+        query::Query,
+        request_info::RequestInfo,
+        warning::Warnings,
+    },
     filters::{WatchTicket, authorize},
-    negotiation::{self, APPLY_PATCH, Accepted, Answers, Offers, body_media_type},
-    query::Query,
     registry::{Conversions, ManagedWrite, Store, VersionedResource},
-    request_info::RequestInfo,
-    warning::Warnings,
 };
 use http::{HeaderMap, header};
 use jiff::Timestamp;

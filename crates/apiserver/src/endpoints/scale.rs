@@ -10,11 +10,13 @@ use super::{
     write::check_name,
 };
 use crate::{
-    body::{Body, RequestBody},
-    encoding::encode,
-    negotiation::{self, APPLY_PATCH, Accepted, Offers, body_media_type},
+    base::{
+        body::{Body, RequestBody},
+        encoding::encode,
+        negotiation::{self, APPLY_PATCH, Accepted, Offers, body_media_type},
+        response::{Response, with_content_type},
+    },
     registry::{ManagedWrite, Preconditions, Transform, TypeSchema, Upsert, VersionedResource, Written},
-    response::{Response, with_content_type},
 };
 use pintle_admission::Operation;
 use pintle_cacher::Freshness;

@@ -6,10 +6,12 @@ use super::{
     write::{check_name, dedup_owner_references, encoder, respond, set_namespace},
 };
 use crate::{
-    body::RequestBody,
-    negotiation::{MediaType, content_type},
+    base::{
+        body::RequestBody,
+        negotiation::{MediaType, content_type},
+        response::Response,
+    },
     registry::{Preconditions, Transform, Upsert},
-    response::Response,
 };
 use bytes::Bytes;
 use pintle_admission::Operation;

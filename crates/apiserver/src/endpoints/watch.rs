@@ -6,16 +6,18 @@ use super::{
     selection::Selection,
 };
 use crate::{
-    body::Body,
-    deadline::SendDeadline,
-    encoding::{encode, encode_status},
+    base::{
+        body::Body,
+        deadline::SendDeadline,
+        encoding::{encode, encode_status},
+        negotiation::{Accepted, MediaType, Offers, Transform, only},
+        offload::{self, LIGHT},
+        response::{Response, SharedFrames, with_content_type},
+        stop::stopped,
+    },
     errors,
     filters::WatchTicket,
-    negotiation::{Accepted, MediaType, Offers, Transform, only},
-    offload::{self, LIGHT},
     registry::VersionedResource,
-    response::{Response, SharedFrames, with_content_type},
-    stop::stopped,
 };
 use bytes::{Bytes, BytesMut};
 use jiff::Timestamp;

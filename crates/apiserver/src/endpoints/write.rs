@@ -5,11 +5,13 @@ use super::{
     request_scope::RequestScope,
 };
 use crate::{
-    body::Body,
-    encoding::indent,
-    negotiation::{MediaType, Offers},
+    base::{
+        body::Body,
+        encoding::indent,
+        negotiation::{MediaType, Offers},
+        response::{Response, with_content_type},
+    },
     registry::{Validation, Written},
-    response::{Response, with_content_type},
 };
 use bytes::Bytes;
 use pintle_admission::Operation;

@@ -11,7 +11,7 @@ use super::{
     audit_id::Arrival,
     filter::{Filter, Rest},
 };
-use crate::{
+use crate::base::{
     body::Body,
     deadline::RequestDeadline,
     peer::RemoteAddress,

@@ -2,7 +2,7 @@
 //! (<https://kubernetes.io/docs/tasks/debug/debug-cluster/audit/>).
 
 use super::filter::{Filter, Rest};
-use crate::{request::Request, response::Response};
+use crate::base::{request::Request, response::Response};
 use http::{HeaderName, HeaderValue};
 use jiff::Timestamp;
 

@@ -4,7 +4,7 @@ use super::{
     audit,
     filter::{Filter, Rest},
 };
-use crate::{
+use crate::base::{
     connection::ConnectionHandle,
     peer::PeerCertificates,
     request::{Request, query_of},

@@ -5,11 +5,13 @@ use super::{
     filter::{Filter, Rest},
 };
 use crate::{
+    base::{
+        query::Query,
+        request::{Request, info_of, query_of, user_of},
+        request_info::RequestInfo,
+        response::{Response, negotiated_failure, text},
+    },
     metrics::Metrics,
-    query::Query,
-    request::{Request, info_of, query_of, user_of},
-    request_info::RequestInfo,
-    response::{Response, negotiated_failure, text},
 };
 use http::{HeaderValue, header};
 use pintle_auth::authz::{Attributes, Authorizer, Selectors, Verdict};

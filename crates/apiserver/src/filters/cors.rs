@@ -1,7 +1,7 @@
 //! Answers cross-origin requests of browsers (<https://fetch.spec.whatwg.org/#http-cors-protocol>).
 
 use super::filter::{Filter, Rest};
-use crate::{body::Body, request::Request, response::Response};
+use crate::base::{body::Body, request::Request, response::Response};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use regex::Regex;
 

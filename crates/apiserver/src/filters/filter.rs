@@ -1,6 +1,6 @@
 //! One filter of the chain, and the rest of the chain behind it.
 
-use crate::{handler::Handler, request::Request, response::Response};
+use crate::base::{handler::Handler, request::Request, response::Response};
 use pintle_auth::BoxFuture;
 use std::sync::Arc;
 

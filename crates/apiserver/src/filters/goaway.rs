@@ -2,7 +2,7 @@
 //! their first connection for ever.
 
 use super::filter::{Filter, Rest};
-use crate::{connection::ConnectionHandle, request::Request, response::Response};
+use crate::base::{connection::ConnectionHandle, request::Request, response::Response};
 use http::Version;
 use rand::Rng;
 

@@ -1,7 +1,7 @@
 //! Sets `Strict-Transport-Security`: browsers then use TLS only (<https://www.rfc-editor.org/rfc/rfc6797>).
 
 use super::filter::{Filter, Rest};
-use crate::{request::Request, response::Response};
+use crate::base::{request::Request, response::Response};
 use http::{HeaderValue, header};
 
 pub(super) struct Hsts {

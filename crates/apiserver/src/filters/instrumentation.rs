@@ -2,9 +2,11 @@
 
 use super::filter::{Filter, Rest};
 use crate::{
+    base::{
+        request::{Request, info_of, query_of},
+        response::{Response, Served},
+    },
     metrics::Metrics,
-    request::{Request, info_of, query_of},
-    response::{Response, Served},
 };
 use prometheus::IntGauge;
 use std::{sync::Arc, time::Instant};

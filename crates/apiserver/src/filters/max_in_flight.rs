@@ -2,7 +2,7 @@
 //! `system:masters` do not count.
 
 use super::filter::{Filter, Rest};
-use crate::{
+use crate::base::{
     request::{Request, info_of, user_of},
     response::{Response, text},
 };

@@ -17,7 +17,7 @@ mod priority_and_fairness;
 mod request_info;
 mod timeout;
 
-use crate::{handler::Handler, metrics::Metrics};
+use crate::{base::handler::Handler, metrics::Metrics};
 use filter::{Filter, before};
 use http::HeaderValue;
 use pintle_audit::Auditor;

@@ -1,7 +1,7 @@
 //! Answers a request whose handler panicked with 500; other requests are not affected.
 
 use super::filter::{Filter, Rest};
-use crate::{
+use crate::base::{
     request::Request,
     response::{Response, text},
 };

@@ -10,7 +10,7 @@ use super::{
     max_in_flight::too_many_requests,
     timeout::Client,
 };
-use crate::{
+use crate::base::{
     body::Body,
     deadline::RequestDeadline,
     query::Query,

@@ -1,7 +1,7 @@
 //! Parses the `RequestInfo` and the query for all later filters and handlers.
 
 use super::filter::{Filter, Rest};
-use crate::{query::Query, request::Request, request_info::RequestInfo, response::Response};
+use crate::base::{query::Query, request::Request, request_info::RequestInfo, response::Response};
 use percent_encoding::percent_decode_str;
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@ use super::{
     audit,
     filter::{Filter, Rest},
 };
-use crate::{
+use crate::base::{
     body::RequestBody,
     deadline::{RequestDeadline, SendDeadline},
     offload,

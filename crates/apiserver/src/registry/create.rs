@@ -1,7 +1,7 @@
 //! Creates objects.
 
 use super::{Store, Written};
-use crate::{errors, warning::Warnings};
+use crate::{base::warning::Warnings, errors};
 use jiff::Timestamp;
 use pintle_machinery::{
     FieldPath, Status, Value, ValueExt,

@@ -4,7 +4,7 @@ use super::{
     AcceptAll, Conversions, CustomResource, ManagedWrite, Preconditions, StorageFactory, Store, StoreConfig,
     Transform, TypeSchema, Upsert, custom_resources::CustomResources, update::Updated,
 };
-use crate::{errors, warning::Warnings};
+use crate::{base::warning::Warnings, errors};
 use arc_swap::ArcSwap;
 use hashlink::LruCache;
 use jiff::Timestamp;

@@ -8,7 +8,10 @@ use super::{
     Store, Written,
     create::{fill_system_metadata, finish_with, metadata},
 };
-use crate::{errors, offload::weigh, warning::Warnings};
+use crate::{
+    base::{offload::weigh, warning::Warnings},
+    errors,
+};
 use bytes::Bytes;
 use pintle_machinery::{
     FieldError, FieldPath, GroupKind, GroupResource, Status, Value, ValueExt,

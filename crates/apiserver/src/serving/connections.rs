@@ -4,7 +4,7 @@
 //! connections that have been idle for the longest time, handshakes included. It is refused when every other connection
 //! has a request.
 
-use crate::connection::ConnectionHandle;
+use crate::base::connection::ConnectionHandle;
 use parking_lot::Mutex;
 use std::{collections::HashMap, sync::Arc};
 
@@ -74,7 +74,7 @@ impl Drop for Place {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::connection::End;
+    use crate::base::connection::End;
     use std::time::Duration;
 
     #[tokio::test(start_paused = true)]

@@ -9,7 +9,7 @@
 //! - when the [`ResponseBudget`](crate::serving::ResponseBudget) is used up and the client is among those that
 //!   read the slowest.
 
-use crate::{connection::ConnectionHandle, deadline::SendDeadline};
+use crate::base::{connection::ConnectionHandle, deadline::SendDeadline};
 use futures_util::task::AtomicWaker;
 use hyper::rt::Executor;
 use parking_lot::Mutex;
@@ -292,6 +292,6 @@ mod tests {
         let second = Cutoff::for_tests();
         drop(Over(second.clone()));
         second.cut();
-        assert_eq!(second.0.connection.end().await, crate::connection::End::Now);
+        assert_eq!(second.0.connection.end().await, crate::base::connection::End::Now);
     }
 }

@@ -16,7 +16,7 @@ pub mod tls;
 mod unread;
 mod write_timeout;
 
-use crate::{
+use crate::base::{
     body::Body,
     body_budget::BodyBudget,
     connection::{ConnectionHandle, End},
@@ -44,7 +44,7 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 use write_timeout::WriteTimeout;
 
-pub use crate::stop::stopped;
+pub use crate::base::stop::stopped;
 pub use response_budget::{DEFAULT_RESPONSE_MEMORY, ResponseBudget};
 
 /// The configuration of a served socket.

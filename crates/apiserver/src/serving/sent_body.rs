@@ -8,7 +8,7 @@ use super::{
     cutoff::{CutOff, Cutoff},
     response_budget::ResponseBudget,
 };
-use crate::{
+use crate::base::{
     body::Body,
     connection::ActiveRequest,
     deadline::SendDeadline,

@@ -4,7 +4,7 @@
 //! the rest of the body is discarded before the response is sent, as Go's server does, within bounds: a client that
 //! sends more, or stops sending, loses its connection.
 
-use crate::{
+use crate::base::{
     body::{MAX_REQUEST_BYTES, RequestBody},
     body_budget::BodyBudget,
     handler::Handler,

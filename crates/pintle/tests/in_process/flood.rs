@@ -6,12 +6,9 @@ use crate::overload::ByName;
 use bytes::Bytes;
 use http::Request;
 use pintle_apiserver::{
-    body::RequestBody,
+    base::{body::RequestBody, handler::Handler, request::Request as ApiRequest, response::text},
     filters::{ChainConfig, chain},
-    handler::Handler,
     metrics::Metrics,
-    request::Request as ApiRequest,
-    response::text,
 };
 use pintle_auth::authz::AlwaysAllow;
 use pintle_flowcontrol::{

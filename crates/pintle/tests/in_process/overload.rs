@@ -5,12 +5,14 @@ use bytes::Bytes;
 use http::Request;
 use http_body_util::BodyExt;
 use pintle_apiserver::{
-    body::RequestBody,
+    base::{
+        body::RequestBody,
+        handler::Handler,
+        request::Request as ApiRequest,
+        response::{Response, text},
+    },
     filters::{ChainConfig, chain},
-    handler::Handler,
     metrics::Metrics,
-    request::Request as ApiRequest,
-    response::{Response, text},
 };
 use pintle_auth::{
     BoxFuture,

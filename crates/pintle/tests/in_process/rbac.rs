@@ -5,7 +5,7 @@ mod policy;
 
 use crate::harness::{Server, options};
 use pintle::Running;
-use pintle_apiserver::{body::RequestBody, handler::Handler};
+use pintle_apiserver::base::{body::RequestBody, handler::Handler};
 use policy::{Policy, Wanted};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, sync::Arc};

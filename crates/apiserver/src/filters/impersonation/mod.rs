@@ -16,9 +16,11 @@ use super::{
     filter::{Filter, Rest},
 };
 use crate::{
+    base::{
+        request::{Request, info_of, query_of, user_of},
+        response::{Response, negotiated_failure},
+    },
     metrics::Metrics,
-    request::{Request, info_of, query_of, user_of},
-    response::{Response, negotiated_failure},
 };
 use http::{HeaderValue, header};
 use mode_cache::ModeCache;

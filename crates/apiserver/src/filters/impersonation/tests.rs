@@ -49,8 +49,8 @@ async fn run(allowed: &[&'static str], requests: &[&[(&'static str, &str)]]) -> 
     let filter = Impersonation::new(authorizer.clone(), Arc::new(Metrics::new().unwrap()));
     let mut outcomes = Vec::new();
     for given in requests {
-        let mut request = Request::new(crate::body::RequestBody::Bytes(bytes::Bytes::new()));
-        let info = crate::request_info::RequestInfo {
+        let mut request = Request::new(crate::base::body::RequestBody::Bytes(bytes::Bytes::new()));
+        let info = crate::base::request_info::RequestInfo {
             is_resource_request: true,
             verb: "list".to_owned(),
             api_version: "v1".to_owned(),

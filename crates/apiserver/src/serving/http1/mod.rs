@@ -15,7 +15,7 @@ mod chunks;
 mod head;
 mod refusal;
 
-use crate::body_budget::{BodyBudget, Charge};
+use crate::base::body_budget::{BodyBudget, Charge};
 use bytes::{Buf, BytesMut};
 use chunks::Chunks;
 use head::{Framing, Head};

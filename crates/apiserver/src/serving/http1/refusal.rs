@@ -1,6 +1,6 @@
 //! Responses to requests with a refused head.
 
-use crate::{
+use crate::base::{
     body::Body,
     response::{Response, text},
 };

@@ -1,6 +1,6 @@
 //! The request type inside the server, and the facts about a request that filters add to its extensions.
 
-use crate::{body::RequestBody, query::Query, request_info::RequestInfo};
+use crate::base::{body::RequestBody, query::Query, request_info::RequestInfo};
 use pintle_machinery::UserInfo;
 use std::sync::Arc;
 

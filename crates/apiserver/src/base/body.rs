@@ -1,6 +1,6 @@
 //! The bodies of requests and responses.
 
-use crate::{lent_body::LentBody, offload::weigh};
+use crate::base::{lent_body::LentBody, offload::weigh};
 use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, StreamExt};
 use http_body::{Body as HttpBody, Frame, SizeHint};

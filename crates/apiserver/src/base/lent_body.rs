@@ -1,6 +1,6 @@
 //! Request bodies from the network, lent to handlers.
 
-use crate::{
+use crate::base::{
     body_budget::{BodyBudget, Charge},
     stop::stopped,
 };

@@ -1,6 +1,6 @@
 //! Request handlers.
 
-use crate::{request::Request, response::Response};
+use crate::base::{request::Request, response::Response};
 use pintle_auth::BoxFuture;
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 //!
 //! The rules are those of <https://kubernetes.io/docs/reference/access-authn-authz/authorization/#determine-the-request-verb>.
 
-use crate::query::Query;
+use crate::base::query::Query;
 use http::Method;
 use pintle_machinery::{FieldSelector, GroupResource, GroupVersion, validation::validate_path_segment_name};
 

@@ -1,6 +1,6 @@
 //! Builds responses, also from failures.
 
-use crate::{
+use crate::base::{
     body::Body,
     encoding::encode_status,
     negotiation::{Accepted, MediaType, Offers, accepted, not_acceptable_of},

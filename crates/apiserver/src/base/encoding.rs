@@ -1,6 +1,6 @@
 //! Encodes trees in the negotiated form.
 
-use crate::negotiation::{Accepted, MediaType};
+use crate::base::negotiation::{Accepted, MediaType};
 use bytes::{BufMut, Bytes, BytesMut};
 use pintle_machinery::{
     Status, Value, ValueExt,

@@ -3,7 +3,7 @@
 //!
 //! A request for several ranges gets the whole document, as the RFC allows.
 
-use crate::{
+use crate::base::{
     body::Body,
     response::{Response, text},
 };
@@ -284,7 +284,7 @@ fn one_range(first: &str, last: &str, size: usize) -> Result<Option<Range<usize>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::response::with_content_type;
+    use crate::base::response::with_content_type;
 
     const MADE: &str = "Fri, 02 Jan 2026 03:04:05 GMT";
     const EARLIER: &str = "Fri, 02 Jan 2026 03:04:04 GMT";

@@ -1,0 +1,22 @@
+//! The base of the server: requests and responses, and the facts about them that all later layers share.
+//!
+//! It knows no filter, no endpoint, no store and no socket.
+
+pub mod body;
+pub mod body_budget;
+pub(crate) mod connection;
+pub mod content;
+pub(crate) mod deadline;
+pub(crate) mod encoding;
+pub mod handler;
+pub(crate) mod lent_body;
+pub mod negotiation;
+pub mod offload;
+pub mod peer;
+pub mod query;
+pub mod request;
+pub mod request_info;
+pub mod response;
+pub(crate) mod stop;
+pub mod warning;
+pub(crate) mod websocket_protocol;
