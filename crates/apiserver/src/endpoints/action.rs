@@ -169,3 +169,34 @@ fn verb_of(method: &Method) -> Option<Verb> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{CONFIG_MAPS, TestServer};
+    use serde_json::json;
+
+    #[tokio::test]
+    async fn paths_and_methods_select_the_action() {
+        let server = TestServer::start().await;
+        server.create_config_map("a", "x").await;
+        let check = async |method: &str, path: &str, code: u16| {
+            assert_eq!(server.send(method, path, json!(null)).await.0, code, "{method} {path}");
+        };
+        check("GET", &format!("{CONFIG_MAPS}/a"), 200).await;
+        check("GET", "/api/v1/configmaps", 200).await;
+        check("GET", "/api/v1/nodes", 200).await;
+        // The resource does not exist at such a path.
+        check("GET", "/api/v1/namespaces/default/nodes", 404).await;
+        check("GET", "/api/v1/configmaps/a", 404).await;
+        check("GET", "/api/v1/namespaces/default/secrets", 404).await;
+        check("GET", &format!("{CONFIG_MAPS}/a/scale"), 404).await;
+        check("GET", &format!("{CONFIG_MAPS}/a/eviction/b"), 404).await;
+        check("GET", "/api/v1/proxy/namespaces/default/configmaps/a", 404).await;
+        // The path exists for other methods.
+        check("POST", "/api/v1/configmaps", 405).await;
+        check("DELETE", "/api/v1/configmaps", 405).await;
+        check("POST", &format!("{CONFIG_MAPS}/a"), 405).await;
+        check("GET", &format!("{CONFIG_MAPS}/a/eviction"), 405).await;
+        check("DELETE", "/api/v1/watch/namespaces/default/configmaps", 405).await;
+    }
+}

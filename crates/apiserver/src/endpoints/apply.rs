@@ -175,3 +175,31 @@ impl Transform for ApplyTransform<'_> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{CONFIG_MAPS, TestServer};
+    use serde_json::json;
+
+    #[tokio::test]
+    async fn managers_own_the_fields_that_they_apply() {
+        let server = TestServer::start().await;
+        let check = async |query: &str, value: &str, code: u16| {
+            let uri = format!("{CONFIG_MAPS}/a?{query}");
+            let config = json!({
+                "kind": "ConfigMap",
+                "apiVersion": "v1",
+                "metadata": {"name": "a"},
+                "data": {"k": value},
+            });
+            let (found, object) = server.send_as("PATCH", &uri, "application/apply-patch+yaml", config).await;
+            assert_eq!(found, code, "{query}: {object}");
+        };
+        check("fieldManager=one", "1", 201).await;
+        check("fieldManager=one", "2", 200).await;
+        check("fieldManager=two", "2", 200).await;
+        check("fieldManager=two", "3", 409).await;
+        check("fieldManager=two&force=true", "3", 200).await;
+        check("", "3", 422).await;
+    }
+}

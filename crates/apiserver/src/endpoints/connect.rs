@@ -44,3 +44,21 @@ fn check_options(scope: &RequestScope<'_>) -> Result<(), Status> {
         false => Err(Status::invalid(&kind.group_kind(), &scope.info.name, &errors)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::TestServer;
+    use serde_json::json;
+
+    #[tokio::test]
+    async fn a_connect_needs_its_object() {
+        let server = TestServer::start().await;
+        let pods = "/api/v1/namespaces/default/pods";
+        let log = format!("{pods}/a/log");
+        let (code, status) = server.send("GET", &log, json!(null)).await;
+        assert_eq!((code, &status["message"]), (404, &json!("pods \"a\" not found")));
+        assert_eq!(server.send("POST", pods, json!({"metadata": {"name": "a"}})).await.0, 201);
+        let (code, status) = server.send("GET", &log, json!(null)).await;
+        assert_eq!((code, &status["message"]), (501, &json!("log is not served yet")));
+    }
+}

@@ -43,3 +43,44 @@ pub(super) async fn create(scope: &RequestScope<'_>, body: RequestBody) -> Resul
         .await?;
     respond(&encoder, 201, written)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{CONFIG_MAPS, TestServer, config_map};
+    use serde_json::json;
+
+    #[tokio::test]
+    async fn a_created_object_has_the_metadata_of_the_server() {
+        let server = TestServer::start().await;
+        let object = server.create_config_map("a", "x").await;
+        let metadata = &object["metadata"];
+        assert_eq!((&metadata["namespace"], &metadata["name"]), (&json!("default"), &json!("a")));
+        assert_eq!(metadata["managedFields"][0]["operation"], "Update");
+        assert!(metadata["uid"].is_string() && metadata["creationTimestamp"].is_string());
+    }
+
+    #[tokio::test]
+    async fn a_dry_run_stores_nothing() {
+        let server = TestServer::start().await;
+        let uri = format!("{CONFIG_MAPS}?dryRun=All");
+        assert_eq!(server.send("POST", &uri, config_map("a", "x")).await.0, 201);
+        assert_eq!(server.send("GET", &format!("{CONFIG_MAPS}/a"), json!(null)).await.0, 404);
+    }
+
+    #[tokio::test]
+    async fn objects_that_do_not_belong_to_the_path_are_rejected() {
+        let server = TestServer::start().await;
+        server.create_config_map("a", "x").await;
+        let check = async |body: serde_json::Value, code: u16, message: &str| {
+            let (found, status) = server.send("POST", CONFIG_MAPS, body).await;
+            assert_eq!((found, status["message"].as_str().unwrap()), (code, message));
+        };
+        let elsewhere = json!({"metadata": {"name": "b", "namespace": "other"}});
+        let other = "the namespace of the provided object does not match the namespace sent on the request";
+        check(elsewhere, 400, other).await;
+        check(config_map("a", "x"), 409, "configmaps \"a\" already exists").await;
+        let other_version = json!({"kind": "ConfigMap", "apiVersion": "v2"});
+        let message = "the API version in the data (v2) does not match the expected API version (v1)";
+        check(other_version, 400, message).await;
+    }
+}

@@ -118,3 +118,27 @@ fn answer_schema(answer: &Value) -> Result<SchemaRef<'static>, Status> {
         .by_kind(&version.group, &version.version, answer.str_at("kind"))
         .ok_or_else(|| Status::internal_error("an answer of a kind without a schema"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{CONFIG_MAPS, TestServer};
+    use serde_json::json;
+
+    #[tokio::test]
+    async fn a_named_create_gets_a_body_of_its_own_kind() {
+        let server = TestServer::start().await;
+        let uri = format!("{CONFIG_MAPS}/a/eviction");
+        let body = json!({
+            "kind": "Eviction",
+            "apiVersion": "policy/v1",
+            "metadata": {"name": "a", "uid": "chosen"},
+        });
+        let (code, answer) = server.send("POST", &uri, body.clone()).await;
+        assert_eq!((code, &answer["kind"]), (201, &json!("Eviction")));
+        let metadata = &answer["metadata"];
+        assert_eq!((&metadata["namespace"], &metadata["uid"]), (&json!("default"), &json!(null)));
+        let mut elsewhere = body;
+        elsewhere["metadata"]["namespace"] = json!("other");
+        assert_eq!(server.send("POST", &uri, elsewhere).await.0, 400);
+    }
+}

@@ -106,3 +106,24 @@ pub(super) async fn options(scope: &RequestScope<'_>, body: RequestBody) -> Resu
     };
     delete_options_from(&tree, scope.query.pairs(), scope.server.unsafe_deletes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{CONFIG_MAPS, TestServer};
+    use serde_json::json;
+
+    #[tokio::test]
+    async fn a_delete_checks_its_preconditions() {
+        let server = TestServer::start().await;
+        let created = server.create_config_map("a", "x").await;
+        let delete = async |body| server.send("DELETE", &format!("{CONFIG_MAPS}/a"), body).await;
+        let (code, status) = delete(json!({"preconditions": {"uid": "other"}})).await;
+        assert_eq!((code, &status["reason"]), (409, &json!("Conflict")));
+        let (code, status) = delete(json!({"preconditions": {"uid": created["metadata"]["uid"]}})).await;
+        assert_eq!(
+            (code, &status["status"], &status["details"]["name"]),
+            (200, &json!("Success"), &json!("a"))
+        );
+        assert_eq!(delete(json!(null)).await.0, 404);
+    }
+}

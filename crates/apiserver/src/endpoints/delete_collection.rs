@@ -82,3 +82,26 @@ pub(super) async fn delete_collection(
     let body = form.body(Objects::Items { items, sent: 0 }, &page.metadata).await?;
     Ok(with_content_type(200, media_type.as_str(), body))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{CONFIG_MAPS, TestServer};
+    use serde_json::json;
+
+    #[tokio::test]
+    async fn the_selected_objects_are_deleted_and_returned() {
+        let server = TestServer::start().await;
+        for (name, app) in [("a", "x"), ("b", "y"), ("c", "x")] {
+            server.create_config_map(name, app).await;
+        }
+        let names = |list: &serde_json::Value| -> Vec<String> {
+            let items = list["items"].as_array().unwrap().iter();
+            items.map(|item| item["metadata"]["name"].as_str().unwrap().to_owned()).collect()
+        };
+        let uri = format!("{CONFIG_MAPS}?labelSelector=app%3Dx");
+        let (code, deleted) = server.send("DELETE", &uri, json!(null)).await;
+        assert_eq!((code, names(&deleted)), (200, vec!["a".to_owned(), "c".to_owned()]));
+        let (_, rest) = server.send("GET", CONFIG_MAPS, json!(null)).await;
+        assert_eq!(names(&rest), ["b"]);
+    }
+}

@@ -48,3 +48,24 @@ pub(super) async fn get(scope: &RequestScope<'_>) -> Result<Response, Status> {
     let content_type = encoder.accepted.media_type.as_str();
     Ok(with_content_type(200, content_type, encoder.object(&object)?))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{CONFIG_MAPS, TestServer};
+    use serde_json::json;
+
+    #[tokio::test]
+    async fn objects_are_read_by_name_and_revision() {
+        let server = TestServer::start().await;
+        let created = server.create_config_map("a", "x").await;
+        let get =
+            async |suffix: &str| server.send("GET", &format!("{CONFIG_MAPS}/{suffix}"), json!(null)).await;
+        assert_eq!(get("a").await, (200, created.clone()));
+        assert_eq!(get("a?resourceVersion=0").await, (200, created));
+        let (code, status) = get("b").await;
+        assert_eq!((code, &status["message"]), (404, &json!("configmaps \"b\" not found")));
+        let (code, status) = get("a?resourceVersion=x").await;
+        let message = "strconv.ParseUint: parsing \"x\": invalid syntax";
+        assert_eq!((code, &status["message"]), (500, &json!(message)));
+    }
+}

@@ -49,3 +49,35 @@ pub(super) async fn list(scope: &RequestScope<'_>) -> Result<Response, Status> {
     let body = form.body(Objects::Page { page, after: None }, &metadata).await?;
     Ok(with_content_type(200, content_type.as_str(), body))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{CONFIG_MAPS, TestServer};
+    use serde_json::json;
+
+    #[tokio::test]
+    async fn a_list_is_selected_and_paged() {
+        let server = TestServer::start().await;
+        for (name, app) in [("a", "x"), ("b", "y"), ("c", "x")] {
+            server.create_config_map(name, app).await;
+        }
+        let list = async |query: &str| {
+            let (code, list) = server.send("GET", &format!("{CONFIG_MAPS}?{query}"), json!(null)).await;
+            assert_eq!(code, 200, "{list}");
+            let items = list["items"].as_array().unwrap().iter();
+            let names: Vec<_> = items.map(|item| item["metadata"]["name"].as_str().unwrap()).collect();
+            (names.join(","), list["metadata"].clone())
+        };
+        assert_eq!(list("labelSelector=app%3Dx").await.0, "a,c");
+        assert_eq!(list("fieldSelector=metadata.name%3Db").await.0, "b");
+        let (names, metadata) = list("limit=2").await;
+        assert_eq!((names.as_str(), &metadata["remainingItemCount"]), ("a,b", &json!(1)));
+        let (names, metadata) = list(&format!("continue={}", metadata["continue"].as_str().unwrap())).await;
+        assert_eq!((names.as_str(), &metadata["continue"]), ("c", &json!(null)));
+        let uri = format!("{CONFIG_MAPS}?fieldSelector=data%3Db");
+        let (code, status) = server.send("GET", &uri, json!(null)).await;
+        let message =
+            "\"data\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"";
+        assert_eq!((code, &status["message"]), (400, &json!(message)));
+    }
+}

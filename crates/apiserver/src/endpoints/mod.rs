@@ -23,6 +23,8 @@ mod patched_text;
 mod request_scope;
 mod scale;
 mod selection;
+#[cfg(test)]
+mod testing;
 mod unrestorable;
 mod update;
 mod watch;

@@ -335,3 +335,29 @@ impl Transform for PatchTransform<'_> {
         Box::pin(self.scope.validate(Operation::Update, self.kind, self.context, new, old))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{CONFIG_MAPS, TestServer};
+    use serde_json::json;
+
+    #[tokio::test]
+    async fn a_patch_is_applied_in_the_format_of_its_content_type() {
+        let server = TestServer::start().await;
+        server.create_config_map("a", "x").await;
+        let check = async |format: &str, patch: serde_json::Value, code: u16, data: serde_json::Value| {
+            let uri = format!("{CONFIG_MAPS}/a");
+            let (found, object) = server.send_as("PATCH", &uri, format, patch).await;
+            assert_eq!((found, &object["data"]), (code, &data), "{object}");
+        };
+        let add = json!([{"op": "add", "path": "/data/b", "value": "2"}]);
+        check("application/json-patch+json", add, 200, json!({"a": "1", "b": "2"})).await;
+        let merge = json!({"data": {"a": null}});
+        check("application/merge-patch+json", merge, 200, json!({"b": "2"})).await;
+        let strategic = json!({"data": {"c": "3"}});
+        check("application/strategic-merge-patch+json", strategic, 200, json!({"b": "2", "c": "3"})).await;
+        check("application/json", json!({}), 415, json!(null)).await;
+        let missing = json!([{"op": "remove", "path": "/data/z"}]);
+        check("application/json-patch+json", missing, 422, json!(null)).await;
+    }
+}

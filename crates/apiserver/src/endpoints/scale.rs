@@ -370,3 +370,34 @@ impl<'a> Answer<'a> {
         Ok(with_content_type(200, content_type, Body::from(bytes)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::TestServer;
+    use serde_json::json;
+
+    const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
+
+    #[tokio::test]
+    async fn a_scale_shows_and_changes_the_replicas() {
+        let server = TestServer::start().await;
+        let deployment = json!({
+            "metadata": {"name": "web"},
+            "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}},
+        });
+        assert_eq!(server.send("POST", DEPLOYMENTS, deployment).await.0, 201);
+        let uri = format!("{DEPLOYMENTS}/web/scale");
+        let (code, scale) = server.send("GET", &uri, json!(null)).await;
+        assert_eq!((code, &scale["kind"], &scale["spec"]), (200, &json!("Scale"), &json!({"replicas": 2})));
+        assert_eq!(scale["status"]["selector"], "app=web");
+        let mut wanted = scale;
+        wanted["spec"]["replicas"] = json!(5);
+        let (code, scale) = server.send("PUT", &uri, wanted).await;
+        assert_eq!((code, &scale["spec"]), (200, &json!({"replicas": 5})));
+        let patch = json!({"spec": {"replicas": -1}});
+        let (code, status) = server.send_as("PATCH", &uri, "application/merge-patch+json", patch).await;
+        assert_eq!((code, &status["reason"]), (422, &json!("Invalid")));
+        let (_, deployment) = server.send("GET", &format!("{DEPLOYMENTS}/web"), json!(null)).await;
+        assert_eq!(deployment["spec"]["replicas"], 5);
+    }
+}

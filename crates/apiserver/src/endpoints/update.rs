@@ -158,3 +158,37 @@ impl Transform for Put<'_> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{CONFIG_MAPS, TestServer, config_map};
+    use serde_json::json;
+
+    #[tokio::test]
+    async fn an_update_replaces_the_object_of_its_revision() {
+        let server = TestServer::start().await;
+        let created = server.create_config_map("a", "x").await;
+        let put = async |body| server.send("PUT", &format!("{CONFIG_MAPS}/a"), body).await;
+        let mut new = created.clone();
+        new["data"] = json!({"b": "2"});
+        let (code, updated) = put(new.clone()).await;
+        assert_eq!((code, &updated["data"]), (200, &json!({"b": "2"})));
+        assert_ne!(updated["metadata"]["resourceVersion"], created["metadata"]["resourceVersion"]);
+        // The revision is outdated now.
+        new["data"] = json!({"c": "3"});
+        let (code, status) = put(new).await;
+        assert_eq!((code, &status["reason"]), (409, &json!("Conflict")));
+    }
+
+    #[tokio::test]
+    async fn the_name_of_an_updated_object_is_that_of_the_path() {
+        let server = TestServer::start().await;
+        server.create_config_map("a", "x").await;
+        let check = async |name: &str, message: &str| {
+            let (code, status) = server.send("PUT", &format!("{CONFIG_MAPS}/a"), config_map(name, "x")).await;
+            assert_eq!((code, status["message"].as_str().unwrap()), (400, message));
+        };
+        check("b", "the name of the object (b) does not match the name on the URL (a)").await;
+        check("", "the name of the object (a based on URL) was undeterminable: name must be provided").await;
+    }
+}

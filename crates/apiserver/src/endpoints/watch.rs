@@ -385,3 +385,28 @@ fn bookmark(
         None => encode(&object, encoder.resource.schema.get(), &encoder.accepted),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{CONFIG_MAPS, TestServer};
+    use serde_json::json;
+
+    #[tokio::test]
+    async fn a_watch_begins_with_the_state_or_after_a_revision() {
+        let server = TestServer::start().await;
+        let first = server.create_config_map("a", "x").await;
+        let second = server.create_config_map("b", "x").await;
+        let check = async |query: &str, objects: &[&serde_json::Value]| {
+            let frame = server.first_frame(&format!("{CONFIG_MAPS}?watch=true&{query}")).await;
+            let events: Vec<serde_json::Value> =
+                serde_json::Deserializer::from_slice(&frame).into_iter().map(Result::unwrap).collect();
+            let expected: Vec<_> =
+                objects.iter().map(|object| json!({"type": "ADDED", "object": object})).collect();
+            assert_eq!(events, expected, "{query}");
+        };
+        check("", &[&first, &second]).await;
+        let revision = first["metadata"]["resourceVersion"].as_str().unwrap();
+        check(&format!("resourceVersion={revision}"), &[&second]).await;
+        check("fieldSelector=metadata.name%3Da", &[&first]).await;
+    }
+}

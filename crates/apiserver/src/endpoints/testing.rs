@@ -1,0 +1,172 @@
+//! A server on the memory engine, for the tests of the verbs.
+
+use super::ApiEndpoints;
+use crate::{
+    base::{
+        body::{Body, RequestBody},
+        query::Query,
+        request_info::RequestInfo,
+        response::Response,
+    },
+    registry::{Engine, StorageFactory, Stores},
+};
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use http::{Method, Request, header};
+use http_body_util::BodyExt as _;
+use pintle_admission::AdmissionChain;
+use pintle_auth::authz::AlwaysAllow;
+use pintle_machinery::{ErrorList, GroupVersionKind, Status, UserInfo, Value};
+use pintle_registry::{
+    BoxFuture, ConnectOptions, NamedCreater, RequestContext, Resource, ScalePaths, Scope, Subresource,
+    SubresourceKind, Verb,
+};
+use pintle_storage::MemoryStorage;
+use pintle_supervisor::Supervisor;
+use std::{future::ready, sync::Arc};
+use tokio::sync::watch;
+
+/// The collection of the config maps that the tests write.
+pub(super) const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+/// Serves config maps with an `eviction` that returns its body, deployments with a scale, pods with a `log`, and nodes.
+pub(super) struct TestServer {
+    endpoints: ApiEndpoints,
+    _shutdown: watch::Sender<bool>,
+}
+
+impl TestServer {
+    pub(super) async fn start() -> TestServer {
+        let engine = Engine { storage: Arc::new(MemoryStorage::new()), exclusive: true };
+        let storage = Arc::new(StorageFactory::new(engine, "/registry"));
+        let stores = Stores::start(resources(), Vec::new(), &storage, &Supervisor::current()).unwrap();
+        stores.wait_ready().await.unwrap();
+        let (sender, shutdown) = watch::channel(false);
+        let endpoints = ApiEndpoints {
+            stores,
+            admission: AdmissionChain::new(Vec::new()),
+            authorizer: Arc::new(AlwaysAllow),
+            unsafe_deletes: false,
+            shutdown,
+        };
+        TestServer { endpoints, _shutdown: sender }
+    }
+
+    /// The response to a request.
+    pub(super) async fn respond(&self, method: &str, uri: &str, content_type: &str, body: &str) -> Response {
+        let body = RequestBody::Bytes(Bytes::copy_from_slice(body.as_bytes()));
+        let request =
+            Request::builder().method(method).uri(uri).header(header::CONTENT_TYPE, content_type).body(body);
+        let request = request.unwrap();
+        let query = Query::parse(request.uri().query().unwrap_or_default());
+        let method: Method = request.method().clone();
+        let info = RequestInfo::parse(&method, request.uri().path(), &query);
+        let user = UserInfo { name: "jane".to_owned(), ..UserInfo::default() };
+        self.endpoints.serve(request, &info, &user, &query).await
+    }
+
+    /// The code and the JSON of the response to a request with a body of this content type.
+    pub(super) async fn send_as(
+        &self,
+        method: &str,
+        uri: &str,
+        content_type: &str,
+        body: Value,
+    ) -> (u16, Value) {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let response = self.respond(method, uri, content_type, &body).await;
+        let code = response.status().as_u16();
+        let Ok(body) = response.into_body().collect().await;
+        (code, serde_json::from_slice(&body.to_bytes()).unwrap())
+    }
+
+    /// The code and the JSON of the response to a request with a JSON body; none if it is null.
+    pub(super) async fn send(&self, method: &str, uri: &str, body: Value) -> (u16, Value) {
+        self.send_as(method, uri, "application/json", body).await
+    }
+
+    /// The first frame of a streamed response.
+    pub(super) async fn first_frame(&self, uri: &str) -> Bytes {
+        match self.respond("GET", uri, "", "").await.into_body() {
+            Body::Stream(mut frames) => frames.next().await.unwrap(),
+            Body::Full(body) => panic!("not a stream: {body:?}"),
+        }
+    }
+
+    /// Creates a config map with one label.
+    pub(super) async fn create_config_map(&self, name: &str, app: &str) -> Value {
+        let (code, object) = self.send("POST", CONFIG_MAPS, config_map(name, app)).await;
+        assert_eq!(code, 201, "{object}");
+        object
+    }
+}
+
+/// A config map with one label.
+pub(super) fn config_map(name: &str, app: &str) -> Value {
+    serde_json::json!({
+        "kind": "ConfigMap",
+        "apiVersion": "v1",
+        "metadata": {"name": name, "labels": {"app": app}},
+        "data": {"a": "1"},
+    })
+}
+
+fn resources() -> Vec<Resource> {
+    let core = |plural, singular, kind, scope| {
+        let type_name = format!("k8s.io/api/core/v1.{kind}");
+        Resource::new("", "v1", plural, singular, kind, scope, &type_name)
+    };
+    let mut config_maps = core("configmaps", "configmap", "ConfigMap", Scope::Namespaced);
+    config_maps.subresources = vec![Subresource {
+        name: "eviction".to_owned(),
+        kind: SubresourceKind::Create {
+            kind: GroupVersionKind::new("policy", "v1", "Eviction"),
+            other_versions: Vec::new(),
+            creater: Arc::new(Echo),
+        },
+    }];
+    let mut pods = core("pods", "pod", "Pod", Scope::Namespaced);
+    pods.subresources = vec![Subresource {
+        name: "log".to_owned(),
+        kind: SubresourceKind::Connect {
+            kind: GroupVersionKind::new("", "v1", "Pod"),
+            options: ConnectOptions {
+                kind: GroupVersionKind::new("", "v1", "PodLogOptions"),
+                validate: |_| ErrorList::default(),
+            },
+            verbs: vec![Verb::Get],
+        },
+    }];
+    let mut deployments = Resource::new(
+        "apps",
+        "v1",
+        "deployments",
+        "deployment",
+        "Deployment",
+        Scope::Namespaced,
+        "k8s.io/api/apps/v1.Deployment",
+    );
+    deployments.subresources = vec![Subresource {
+        name: "scale".to_owned(),
+        kind: SubresourceKind::Scale(ScalePaths {
+            spec_replicas: "spec.replicas".to_owned(),
+            status_replicas: "status.replicas".to_owned(),
+            selector: Some("spec.selector".to_owned()),
+            custom: None,
+        }),
+    }];
+    vec![config_maps, pods, deployments, core("nodes", "node", "Node", Scope::Cluster)]
+}
+
+/// Returns the body.
+struct Echo;
+
+impl NamedCreater for Echo {
+    fn create<'a>(
+        &'a self,
+        _context: &'a RequestContext<'a>,
+        body: Value,
+    ) -> BoxFuture<'a, Result<Value, Status>> {
+        Box::pin(ready(Ok(body)))
+    }
+}
