@@ -15,9 +15,8 @@ use parking_lot::Mutex;
 use pintle_apiserver::{
     registry::{Store, Stores},
     serving::stopped,
-    work_queue::WorkQueue,
 };
-use pintle_cacher::{Freshness, WatchItem, WatchOptions, WatchScope, WatchStart};
+use pintle_controller::{Delta, Informer, Reconciler, WorkQueue};
 use pintle_machinery::{GroupVersion, Status, Value, ValueExt, meta::ObjectMeta};
 use pintle_registry::{BoxFuture, DeleteOptions, Registry, WriteOptions};
 use pintle_supervisor::Supervisor;
@@ -35,11 +34,9 @@ const CONTINUOUSLY: &str = "true";
 
 /// The number of concurrent workers. Writes of a fresh server share a group commit.
 const WORKERS: usize = 16;
-/// The maximum number of events that are processed at once.
-const BATCH: usize = 64;
 /// The interval between checks of the services behind API services.
 const SERVICES_INTERVAL: Duration = Duration::from_secs(15);
-/// The pause before the controller restarts its watch.
+/// The pause before API services are listed again after a failure.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The groups and versions of custom resources.
@@ -123,24 +120,28 @@ impl AutoRegistration {
         supervisor.spawn_restarting("poststarthook/kube-apiserver-autoregistration", move || {
             let (registration, mut stopping) = (self.clone(), stopping.clone());
             async move {
+                let informed = stopping.clone();
                 tokio::select! {
                     () = stopped(&mut stopping) => {}
-                    () = registration.run() => {}
+                    () = registration.run(informed) => {}
                 }
             }
         })
     }
 
-    async fn run(&self) {
-        self.queue.recover();
+    async fn run(&self, stopping: watch::Receiver<bool>) {
         // Otherwise API services would be deleted whose definitions are not known yet.
         self.custom.wait_synced().await;
         self.note_start().await;
         for name in self.built_in.keys() {
             self.queue.add(name.clone());
         }
-        let workers = futures_util::future::join_all((0..WORKERS).map(|_| self.work()));
-        tokio::join!(self.follow_definitions(), self.follow_api_services(), self.follow_services(), workers);
+        tokio::join!(
+            self.follow_definitions(),
+            self.follow_api_services(stopping),
+            self.follow_services(),
+            self.queue.process(self)
+        );
     }
 
     async fn note_start(&self) {
@@ -168,32 +169,15 @@ impl AutoRegistration {
     }
 
     /// Processes every API service, and then every change.
-    async fn follow_api_services(&self) {
-        loop {
-            let options = WatchOptions {
-                start: WatchStart::InitialEvents(Freshness::Any),
-                scope: WatchScope::All,
-                trigger: None,
-                predicate: None,
-                has_slow_predicate: false,
-                bookmarks: false,
-                deadline: None,
-            };
-            if let Ok(mut watcher) = self.store.cacher().watch(options).await {
-                let mut items = Vec::new();
-                while watcher.next_batch(BATCH, &mut items).await {
-                    for item in items.drain(..) {
-                        if let WatchItem::Event { event_type, event } = &item
-                            && let Some(object) = event.object(*event_type)
-                        {
-                            self.queue.add(object.name().to_owned());
-                        }
-                    }
-                }
-            }
-            // The watch ended, or the cache is not usable: all API services are processed again.
-            tokio::time::sleep(PAUSE).await;
-        }
+    async fn follow_api_services(&self, stopping: watch::Receiver<bool>) {
+        let informer = Informer::new(self.store.cacher());
+        let queueing = informer.run(stopping, |deltas| {
+            deltas.for_each(|delta| match delta {
+                Delta::Set(object) | Delta::Removed(object) => self.queue.add(object.name().to_owned()),
+                Delta::Listed(_) => {}
+            });
+        });
+        queueing.await;
     }
 
     /// Rechecks the API services with a service at every interval.
@@ -203,19 +187,6 @@ impl AutoRegistration {
             let objects = self.stores.list(&resource_name(), "").await.unwrap_or_default();
             for object in objects.iter().filter(|object| object.at("spec.service").is_some()) {
                 self.queue.add(object.name().to_owned());
-            }
-        }
-    }
-
-    async fn work(&self) {
-        loop {
-            let name = self.queue.next().await;
-            match self.sync(&name).await {
-                Ok(()) => self.queue.succeeded(&name),
-                Err(status) => {
-                    tracing::warn!(%name, error = %status.message, "an API service: trying again");
-                    self.queue.failed(&name);
-                }
             }
         }
     }
@@ -336,6 +307,22 @@ impl AutoRegistration {
             self.state.lock().pending.remove(name);
         }
         Ok(())
+    }
+}
+
+impl Reconciler for AutoRegistration {
+    type Error = Status;
+
+    fn workers(&self) -> usize {
+        WORKERS
+    }
+
+    fn reconcile<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(self.sync(name))
+    }
+
+    fn log_failure(&self, name: &str, status: &Status) {
+        tracing::warn!(%name, error = %status.message, "an API service: trying again");
     }
 }
 

@@ -15,8 +15,8 @@ pub(crate) use naming::Naming;
 pub(crate) use non_structural::NonStructural;
 
 use crate::informer::{Change, Definitions, Handler};
-use futures_util::future::join_all;
-use pintle_apiserver::{registry::Stores, serving::stopped, work_queue::WorkQueue};
+use pintle_apiserver::{registry::Stores, serving::stopped};
+use pintle_controller::{Reconciler, WorkQueue};
 use pintle_machinery::{GroupResource, Status, Value};
 use pintle_registry::{BoxFuture, Registry, WriteOptions};
 use std::sync::Arc;
@@ -83,26 +83,27 @@ impl<C: Controller> Worker<C> {
 
     /// Runs until the server stops.
     pub(crate) async fn run(self: Arc<Self>, mut stopping: watch::Receiver<bool>) {
-        self.queue.recover();
-        let workers = (0..self.controller.workers()).map(|_| self.work());
         tokio::select! {
             () = stopped(&mut stopping) => {}
-            _ = join_all(workers) => {}
+            () = self.queue.process(&*self) => {}
         }
     }
+}
 
-    async fn work(&self) {
-        loop {
-            let name = self.queue.next().await;
-            match self.controller.sync(&name).await {
-                Ok(()) => self.queue.succeeded(&name),
-                Err(status) => {
-                    let controller = self.controller.name();
-                    tracing::warn!(controller, %name, error = %status.message, "trying again");
-                    self.queue.failed(&name);
-                }
-            }
-        }
+impl<C: Controller> Reconciler for Worker<C> {
+    type Error = Status;
+
+    fn workers(&self) -> usize {
+        self.controller.workers()
+    }
+
+    fn reconcile<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), Status>> {
+        self.controller.sync(name)
+    }
+
+    fn log_failure(&self, name: &str, status: &Status) {
+        let controller = self.controller.name();
+        tracing::warn!(controller, %name, error = %status.message, "trying again");
     }
 }
 

@@ -3,7 +3,8 @@
 use crate::definition_view::Definition;
 use parking_lot::RwLock;
 use pintle_apiserver::registry::Store;
-use pintle_cacher::{Batch, CachedObject, Heard};
+use pintle_cacher::CachedObject;
+use pintle_controller::{Delta, Deltas};
 use std::{collections::HashMap, sync::Arc};
 use tokio::sync::watch;
 
@@ -74,19 +75,19 @@ pub(crate) struct Informer {
 impl Informer {
     /// Runs until the server stops.
     pub(crate) async fn run(self: Arc<Self>, stopping: watch::Receiver<bool>) {
-        let take = |batch: Batch<'_>| {
-            if batch.tell(|heard| self.take(&heard)).is_some() {
+        let handle = |deltas: Deltas<'_>| {
+            if deltas.for_each(|delta| self.apply(&delta)).is_some() {
                 self.synced.send_if_modified(|synced| !std::mem::replace(synced, true));
             }
         };
-        self.store.cacher().follow(stopping, take).await;
+        pintle_controller::Informer::new(self.store.cacher()).run(stopping, handle).await;
     }
 
-    fn take(&self, heard: &Heard<'_>) {
-        match heard {
-            Heard::Set(object) => self.change(object),
-            Heard::Removed(object) => self.tell(&self.definitions.set(object.name(), None)),
-            Heard::Only(there) => {
+    fn apply(&self, delta: &Delta<'_>) {
+        match delta {
+            Delta::Set(object) => self.change(object),
+            Delta::Removed(object) => self.tell(&self.definitions.set(object.name(), None)),
+            Delta::Listed(there) => {
                 for name in self.definitions.names().into_iter().filter(|name| !there.contains("", name)) {
                     self.tell(&self.definitions.set(&name, None));
                 }

@@ -23,4 +23,3 @@ pub mod registry;
 pub mod resource_config;
 pub mod server;
 pub mod serving;
-pub mod work_queue;

@@ -37,7 +37,6 @@ mod cacher;
 mod config;
 mod error;
 mod event;
-mod follow;
 mod metrics;
 mod object;
 mod reads;
@@ -57,8 +56,8 @@ mod ticker;
 mod watch_target;
 mod watcher_index;
 
-#[cfg(test)]
-mod testing;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 #[cfg(test)]
 mod tests;
 
@@ -66,7 +65,6 @@ pub use cacher::Cacher;
 pub use config::{CacherConfig, ReadSource, TriggerField};
 pub use error::CacherError;
 pub use event::{EventType, WatchEvent, WatchItem};
-pub use follow::{Batch, FollowedWatch, Heard, Names};
 pub use log_budget::LogBudget;
 pub use metrics::{CacherMetrics, Histogram};
 pub use object::{

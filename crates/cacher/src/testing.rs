@@ -1,4 +1,8 @@
 //! A decoder, objects and a store for tests. The stored value is `name=value` pairs, such as `node=a;l:app=web`.
+//!
+//! Functions panic where a test has to fail.
+
+#![expect(clippy::unwrap_used, reason = "a failure here is the failure of a test")]
 
 use crate::{
     CachedObject, Cacher, CacherConfig, DecodeError, DecodedObject, Freshness, ObjectDecoder, Predicate,
@@ -17,7 +21,7 @@ use std::{
 use tokio::sync::watch;
 
 /// Decodes `node=a;l:app=web` into the one selectable field and labels. Values that begin with `!` do not decode.
-pub(crate) struct TestDecoder;
+pub struct TestDecoder;
 
 impl ObjectDecoder for TestDecoder {
     fn decode(
@@ -61,22 +65,23 @@ fn json(text: &str, revision: Revision) -> Bytes {
 }
 
 /// An object without a node and labels.
-pub(crate) fn object(key: &str, revision: u64) -> Arc<CachedObject> {
+pub fn object(key: &str, revision: u64) -> Arc<CachedObject> {
     object_of(key, revision, "")
 }
 
 /// An object from its stored text.
-pub(crate) fn object_of(key: &str, revision: u64, text: &str) -> Arc<CachedObject> {
+pub fn object_of(key: &str, revision: u64, text: &str) -> Arc<CachedObject> {
     let key = Key::new(key);
     let revision = Revision(revision);
     let decoded = TestDecoder.decode(&key, &text.to_owned().into(), revision).unwrap();
     Arc::new(CachedObject::new(key, revision, decoded))
 }
 
-pub(crate) const PREFIX: &str = "/p/";
+/// The key prefix of the test resource.
+pub const PREFIX: &str = "/p/";
 
 /// The configuration of the test resource.
-pub(crate) fn config() -> CacherConfig {
+pub fn config() -> CacherConfig {
     CacherConfig {
         triggers: vec![TriggerField { name: "spec.nodeName".into(), index: 0 }],
         ..CacherConfig::new("tests", PREFIX, Arc::new(TestDecoder))
@@ -84,31 +89,33 @@ pub(crate) fn config() -> CacherConfig {
 }
 
 /// A memory engine whose watches can be held and broken, and can omit the queued revision, as etcd's do.
-pub(crate) struct TestStorage {
+pub struct TestStorage {
     inner: MemoryStorage,
     controls: watch::Sender<Controls>,
     /// The prefixes of the lists requested so far.
     listed: parking_lot::Mutex<Vec<String>>,
 }
 
+/// The ways in which a [`TestStorage`] fails.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Controls {
+pub struct Controls {
     /// Watches do not report the revision they have queued.
-    pub(crate) silent: bool,
+    pub silent: bool,
     /// Watches deliver nothing.
-    pub(crate) held: bool,
+    pub held: bool,
     /// Lists fail.
-    pub(crate) no_lists: bool,
+    pub no_lists: bool,
     /// New watches fail.
-    pub(crate) no_watches: bool,
+    pub no_watches: bool,
     /// Open watches panic.
-    pub(crate) panics: bool,
+    pub panics: bool,
     /// An increment ends the open watches.
-    pub(crate) breaks: u32,
+    pub breaks: u32,
 }
 
 impl TestStorage {
-    pub(crate) fn new() -> Arc<TestStorage> {
+    /// An empty store.
+    pub fn new() -> Arc<TestStorage> {
         Arc::new(TestStorage {
             inner: MemoryStorage::new(),
             controls: watch::Sender::default(),
@@ -116,17 +123,18 @@ impl TestStorage {
         })
     }
 
-    pub(crate) fn control(&self, change: impl FnOnce(&mut Controls)) {
+    /// Changes the controls.
+    pub fn control(&self, change: impl FnOnce(&mut Controls)) {
         self.controls.send_modify(change);
     }
 
     /// The prefixes of the lists requested since the last call.
-    pub(crate) fn take_listed(&self) -> Vec<String> {
+    pub fn take_listed(&self) -> Vec<String> {
         std::mem::take(&mut self.listed.lock())
     }
 
     /// Creates or replaces an object.
-    pub(crate) async fn put(&self, key: &str, text: &str) -> Revision {
+    pub async fn put(&self, key: &str, text: &str) -> Revision {
         let key = Key::new(key);
         let value = Bytes::from(text.to_owned());
         loop {
@@ -143,7 +151,7 @@ impl TestStorage {
     }
 
     /// Deletes if it exists.
-    pub(crate) async fn remove(&self, key: &str) -> Option<Revision> {
+    pub async fn remove(&self, key: &str) -> Option<Revision> {
         let key = Key::new(key);
         loop {
             let kv = self.get(&key).await.unwrap().kv?;
@@ -271,14 +279,14 @@ impl WatchReceiver for TestStream {
 }
 
 /// A ready cacher over `storage`.
-pub(crate) async fn start(storage: &Arc<TestStorage>, config: CacherConfig) -> Arc<Cacher> {
+pub async fn start(storage: &Arc<TestStorage>, config: CacherConfig) -> Arc<Cacher> {
     let cacher = Cacher::start(storage.clone(), config, &pintle_supervisor::Supervisor::current());
     cacher.wait_ready().await.unwrap();
     cacher
 }
 
 /// The watcher's ready items, as text: `ADDED /p/a/x node=n@5`, `BOOKMARK 7`, `BOOKMARK 7 end`, `END`.
-pub(crate) fn ready(watcher: &mut Watcher) -> Vec<String> {
+pub fn ready(watcher: &mut Watcher) -> Vec<String> {
     let mut items = Vec::new();
     let mut cx = Context::from_waker(Waker::noop());
     let mut ended = false;
@@ -296,12 +304,13 @@ pub(crate) fn ready(watcher: &mut Watcher) -> Vec<String> {
 }
 
 /// As [`ready`], once the cacher has applied every write.
-pub(crate) async fn settled(cacher: &Cacher, watcher: &mut Watcher) -> Vec<String> {
+pub async fn settled(cacher: &Cacher, watcher: &mut Watcher) -> Vec<String> {
     cacher.shared.snapshot_from_cache(Freshness::Consistent).await.unwrap();
     ready(watcher)
 }
 
-pub(crate) fn render(item: &WatchItem) -> String {
+/// An item as [`ready`] shows it.
+pub fn render(item: &WatchItem) -> String {
     match item {
         WatchItem::Event { event_type, event } => {
             let object = event.object(*event_type).unwrap();
@@ -315,7 +324,7 @@ pub(crate) fn render(item: &WatchItem) -> String {
 }
 
 /// The objects of a snapshot: `/p/a/x node=n@5`.
-pub(crate) fn contents(snapshot: &Snapshot) -> Vec<String> {
+pub fn contents(snapshot: &Snapshot) -> Vec<String> {
     let render = |object: &Arc<CachedObject>| {
         format!("{} {}", object.key(), std::str::from_utf8(object.json()).unwrap())
     };
@@ -323,12 +332,12 @@ pub(crate) fn contents(snapshot: &Snapshot) -> Vec<String> {
 }
 
 /// A predicate on one label.
-pub(crate) fn labelled(key: &'static str, value: &'static str) -> Option<Predicate> {
+pub fn labelled(key: &'static str, value: &'static str) -> Option<Predicate> {
     Some(Arc::new(move |object| object.labels().get(key) == Some(value)))
 }
 
 /// A trigger on the node field, with the matching predicate.
-pub(crate) fn on_node(node: &str) -> WatchOptions {
+pub fn on_node(node: &str) -> WatchOptions {
     let value: Arc<str> = node.into();
     let expected = value.clone();
     WatchOptions {

@@ -1,13 +1,16 @@
 //! The flags of audit logging: reads and validates them and builds the auditor. Names, defaults and messages are
 //! kube-apiserver's (<https://kubernetes.io/docs/tasks/debug/debug-cluster/audit/>).
 
-use crate::run::RunError;
-use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use crate::{
+    option_flags::{self, duration, flag, set},
+    run_error::RunError,
+};
+use clap::{Arg, ArgMatches, value_parser};
 use pintle_audit::{
     AuditMetrics, Auditor, Backend, BatchConfig, Log, LogConfig, LogFormat, Mode, Policy, RotationConfig,
     Throttle, TruncateConfig, Webhook,
 };
-use pintle_go_forms::{parse_duration, quote};
+use pintle_go_forms::quote;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 /// The audit policy and its backends.
@@ -128,7 +131,7 @@ const VERSION: &str = "audit.k8s.io/v1";
 macro_rules! delivery_flags {
     ($plugin:literal) => {
         [
-            text(concat!("audit-", $plugin, "-mode"), "MODE", "batch, blocking or blocking-strict"),
+            flag(concat!("audit-", $plugin, "-mode"), "MODE", "batch, blocking or blocking-strict"),
             number(
                 concat!("audit-", $plugin, "-batch-buffer-size"),
                 "how many events may wait, in the mode batch",
@@ -160,7 +163,7 @@ macro_rules! delivery_flags {
             ),
             number(concat!("audit-", $plugin, "-truncate-max-batch-size"), "the most bytes of a batch"),
             number(concat!("audit-", $plugin, "-truncate-max-event-size"), "the most bytes of an event"),
-            text(concat!("audit-", $plugin, "-version"), "GROUP/VERSION", "group and version of the events"),
+            flag(concat!("audit-", $plugin, "-version"), "GROUP/VERSION", "group and version of the events"),
         ]
     };
 }
@@ -174,7 +177,7 @@ impl AuditOptions {
             number("audit-log-maxage", "the most days that old audit logs are kept; 0 is for ever"),
             number("audit-log-maxbackup", "the most old audit logs that are kept; 0 is all"),
             number("audit-log-maxsize", "the most megabytes of an audit log; 0 is without limit"),
-            text("audit-log-format", "FORMAT", "json or legacy"),
+            flag("audit-log-format", "FORMAT", "json or legacy"),
             switch("audit-log-compress", "whether old audit logs are compressed"),
             path("audit-webhook-config-file", "the kubeconfig file of the server that events are posted to"),
             time(
@@ -361,39 +364,21 @@ impl AuditDeliveryOptions {
     }
 }
 
-fn set<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, name: &str, option: &mut T) {
-    if let Some(value) = matches.get_one::<T>(name) {
-        *option = value.clone();
-    }
-}
-
-fn text(name: &'static str, value: &'static str, help: &'static str) -> Arg {
-    Arg::new(name).long(name).value_name(value).help(help).action(ArgAction::Set)
-}
-
 fn path(name: &'static str, help: &'static str) -> Arg {
-    text(name, "FILE", help).value_parser(value_parser!(PathBuf))
+    flag(name, "FILE", help).value_parser(value_parser!(PathBuf))
 }
 
 fn number(name: &'static str, help: &'static str) -> Arg {
-    text(name, "N", help).value_parser(value_parser!(i64)).allow_negative_numbers(true)
+    flag(name, "N", help).value_parser(value_parser!(i64)).allow_negative_numbers(true)
 }
 
 fn time(name: &'static str, help: &'static str) -> Arg {
-    text(name, "DURATION", help).value_parser(|text: &str| {
-        let nanoseconds = parse_duration(text)?;
-        u64::try_from(nanoseconds)
-            .map(Duration::from_nanos)
-            .map_err(|_| "a duration is not negative".to_owned())
-    })
+    flag(name, "DURATION", help).value_parser(duration)
 }
 
+/// A boolean flag that only accepts `true` and `false`.
 fn switch(name: &'static str, help: &'static str) -> Arg {
-    text(name, "BOOL", help)
-        .num_args(0..=1)
-        .require_equals(true)
-        .default_missing_value("true")
-        .value_parser(value_parser!(bool))
+    option_flags::switch(name, help).value_parser(value_parser!(bool))
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Assembles the server's authenticators.
 
 use crate::{
-    Options, TokenWebhookOptions, authentication_config::AuthenticationConfig, bootstrap::hostname,
-    run::RunError, secure_serving::SecureServing,
+    Options, TokenWebhookOptions, authentication_config::AuthenticationConfig, hostname::hostname,
+    run_error::RunError, secure_serving::SecureServing,
 };
 use pintle_apiserver::metrics::Metrics;
 use pintle_auth::{

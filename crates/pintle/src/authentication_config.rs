@@ -1,6 +1,6 @@
 //! Loads and reloads the trusted token issuers (`--authentication-config`).
 
-use crate::{Options, dynamic_files::DynamicFiles, run::RunError};
+use crate::{Options, dynamic_files::DynamicFiles, run_error::RunError};
 use pintle_apiserver::serving::stopped;
 use pintle_auth::Anonymous;
 use pintle_authentication::{

@@ -1,6 +1,6 @@
 //! Assembles the server's authorizers.
 
-use crate::{Options, bootstrap::hostname, chain::Chain, run::RunError};
+use crate::{Options, chain::Chain, hostname::hostname, run_error::RunError};
 use pintle_apiserver::serving::stopped;
 use pintle_auth::authz::Authorizer;
 use pintle_authorization::{

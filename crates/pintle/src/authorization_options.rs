@@ -1,12 +1,13 @@
 //! The flags of authorization: reads and validates them. Names and messages are kube-apiserver's
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/authorization/#choice-of-authz-config>).
 
+use crate::option_flags::duration;
 use clap::{Arg, ArgAction, ArgMatches, parser::ValueSource, value_parser};
 use pintle_authorization::{
     AuthorizationConfiguration, AuthorizerConfiguration, AuthorizerKind, AuthorizerType, ConfigurationSource,
     FailurePolicy, MatchConditions, ReviewVersion, WebhookConfiguration,
 };
-use pintle_go_forms::{parse_duration, quote};
+use pintle_go_forms::quote;
 use pintle_machinery::status::aggregate;
 use std::{collections::HashSet, path::PathBuf, time::Duration};
 
@@ -184,11 +185,6 @@ impl AuthorizationOptions {
             match_conditions: MatchConditions::default(),
         })
     }
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    let nanoseconds = parse_duration(text)?;
-    u64::try_from(nanoseconds).map(Duration::from_nanos).map_err(|_| "a duration is not negative".to_owned())
 }
 
 #[cfg(test)]

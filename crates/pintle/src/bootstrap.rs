@@ -1,6 +1,6 @@
 //! Creates the objects of a new server, and starts the controllers that maintain them.
 
-use crate::{EndpointReconcilerType, Options, chain::Chain, run::RunError};
+use crate::{EndpointReconcilerType, Options, chain::Chain, hostname::hostname, run_error::RunError};
 use pintle_api::core::master_leases;
 use pintle_apiserver::{registry::StorageFactory, serving::stopped};
 use pintle_controlplane::{ClusterAuthentication, Config, EndpointReconciler, MasterLeases};
@@ -46,13 +46,4 @@ fn endpoint_reconciler(options: &Options, storage: &StorageFactory) -> Result<En
         EndpointReconcilerType::MasterCount => EndpointReconciler::MasterCount(options.apiserver_count),
         EndpointReconcilerType::None => EndpointReconciler::None,
     })
-}
-
-/// The host name; "localhost" when none is set.
-pub(crate) fn hostname() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    match name.trim() {
-        "" => "localhost".to_owned(),
-        name => name.to_owned(),
-    }
 }

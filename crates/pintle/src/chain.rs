@@ -9,7 +9,7 @@ use crate::{
     hooks::{Hooks, Parts},
     openapi_endpoints::OpenApiEndpoints,
     openid_endpoints::OpenIdEndpoints,
-    run::RunError,
+    run_error::RunError,
     tokens::Tokens,
 };
 use pintle_admission::AdmissionChain;

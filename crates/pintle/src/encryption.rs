@@ -1,7 +1,7 @@
 //! Encryption at rest: loads the configuration file, provides the stores' transformers, the health check and the
 //! metrics.
 
-use crate::{Options, bootstrap::hostname, chain::Chain, run::RunError};
+use crate::{Options, chain::Chain, hostname::hostname, run_error::RunError};
 use pintle_apiserver::{health::CheckScope, registry::ResourceTransformers, serving::stopped};
 use pintle_encryption::{Encryption, EncryptionMetrics, EncryptionOptions, identity};
 use pintle_machinery::GroupResource;

@@ -1,6 +1,6 @@
 //! Opens storage engines, and records the metrics of etcd requests.
 
-use crate::{Options, StorageBackend, chain::Chain, run::RunError};
+use crate::{Options, StorageBackend, chain::Chain, run_error::RunError};
 use pintle_apiserver::registry::Engine;
 use pintle_machinery::GroupResource;
 use pintle_storage::{

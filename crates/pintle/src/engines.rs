@@ -5,7 +5,7 @@ use crate::{
     Options,
     chain::Chain,
     engine::{self, EngineMetrics},
-    run::RunError,
+    run_error::RunError,
 };
 use pintle_apiserver::{
     health::{CheckScope, Health},

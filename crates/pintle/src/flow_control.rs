@@ -1,6 +1,6 @@
 //! Assembles flow control: its configuration, endpoints, metrics and background tasks.
 
-use crate::{Options, hooks::Hooks, run::RunError};
+use crate::{Options, hooks::Hooks, run_error::RunError};
 use pintle_apiserver::{
     flow_control_endpoints::FlowControlEndpoints,
     metrics::Metrics,

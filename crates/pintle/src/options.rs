@@ -1,6 +1,8 @@
 //! The server's options, under kube-apiserver's names
 //! (<https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/>).
 
+mod flags;
+
 use crate::{
     AdmissionOptions, AuditOptions, AuthenticationOptions, AuthorizationOptions, EtcdServersOverrides,
     FeatureGates, PriorityAndFairnessOptions, ServiceAccountOptions, ServingOptions, WatchCache,

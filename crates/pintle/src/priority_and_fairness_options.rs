@@ -1,7 +1,7 @@
 //! The flags of priority and fairness: reads and validates them. Names, defaults and messages are kube-apiserver's
 //! (<https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/>).
 
-use crate::Options;
+use crate::{Options, option_flags::switch};
 use clap::{Arg, ArgMatches};
 
 /// The options of priority and fairness.
@@ -24,14 +24,7 @@ const CONFLICTS: [&str; 3] = ["flowcontrol.apiserver.k8s.io/v1", "api/ga", "api/
 impl PriorityAndFairnessOptions {
     /// The flags.
     pub fn args() -> [Arg; 1] {
-        [Arg::new(FLAG)
-            .long(FLAG)
-            .value_name("BOOL")
-            .help("whether requests share the server by priority and fairness")
-            .num_args(0..=1)
-            .require_equals(true)
-            .default_missing_value("true")
-            .value_parser(boolean)]
+        [switch(FLAG, "whether requests share the server by priority and fairness")]
     }
 
     /// Reads the flags.
@@ -67,15 +60,6 @@ impl PriorityAndFairnessOptions {
             )),
             limit => Ok(Some(limit as u64)),
         }
-    }
-}
-
-/// Parses a boolean as Go does.
-fn boolean(text: &str) -> Result<bool, String> {
-    match text {
-        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
-        "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
-        _ => Err(format!("strconv.ParseBool: parsing \"{text}\": invalid syntax")),
     }
 }
 

@@ -4,7 +4,7 @@ use crate::{
     Options,
     authentication::{Authentication, OwnTokens},
     authorization::Authorization,
-    certificates::{CertificateError, Certificates, write_private},
+    certificates::{Certificates, write_private},
     chain::{self, Foundation},
     dynamic_files,
     encryption::EncryptionAtRest,
@@ -13,6 +13,7 @@ use crate::{
     hooks,
     kubeconfig::kubeconfig,
     process_limits,
+    run_error::RunError,
     secure_serving::SecureServing,
     storage_options::{storage_factory, warn_of_unused_overrides},
     tokens::Tokens,
@@ -24,80 +25,10 @@ use pintle_apiserver::{
     serving::{ResponseBudget, ServingConfig, serve},
 };
 use pintle_audit::{AuditMetrics, Auditor};
-use pintle_auth::TokenFileError;
-use pintle_machinery::Status;
 use pintle_storage::{Storage, StorageError};
 use pintle_supervisor::Supervisor;
 use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 use tokio::{sync::watch, task::JoinHandle};
-
-/// The reason why a server does not start.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RunError {
-    /// The data directory cannot be used.
-    #[error("{path}: {source}")]
-    DataDir {
-        /// The directory.
-        path: String,
-        /// The reason.
-        #[source]
-        source: io::Error,
-    },
-    /// The store cannot be opened.
-    #[error("opening the store: {0}")]
-    Open(#[from] pintle_storage::OpenError),
-    /// The etcd cluster cannot be used.
-    #[error("opening the store: {0}")]
-    OpenEtcd(#[from] pintle_storage::EtcdOpenError),
-    /// Certificates cannot be loaded or generated.
-    #[error(transparent)]
-    Certificates(#[from] CertificateError),
-    /// The token file cannot be used.
-    #[error(transparent)]
-    Tokens(#[from] TokenFileError),
-    /// The encryption configuration cannot be used.
-    #[error("--encryption-provider-config: {0}")]
-    Encryption(#[from] pintle_encryption::EncryptionConfigError),
-    /// The authorization configuration cannot be used.
-    #[error(transparent)]
-    Authorization(#[from] pintle_authorization::AuthorizationError),
-    /// Listening on the port failed.
-    #[error("listening on {address}: {source}")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// The reason.
-        #[source]
-        source: io::Error,
-    },
-    /// The value of an option is invalid.
-    #[error("{0}")]
-    Options(String),
-    /// The keys of service-account tokens cannot be used.
-    #[error("keys of service-account tokens: {0}")]
-    TokenKeys(#[from] pintle_service_account::TokenKeysError),
-    /// A snapshot restore is running or was interrupted.
-    #[error(
-        "a snapshot (SHA-256 {sha256}) is being restored into {prefix}, or its restore was interrupted: repeat \
-         `pintle snapshot restore` with it first"
-    )]
-    UnfinishedRestore {
-        /// The key prefix of the restore.
-        prefix: String,
-        /// The SHA-256 of the snapshot.
-        sha256: String,
-    },
-    /// The parts of the server do not fit together: a defect.
-    #[error("assembling the server: {0}")]
-    Assemble(String),
-    /// Creating the objects of a new server failed.
-    #[error("making the objects of a fresh server: {0}")]
-    Bootstrap(Status),
-    /// The store failed.
-    #[error(transparent)]
-    Storage(#[from] StorageError),
-}
 
 /// A running server. Dropping it leaves the server running; [`Running::stop`] ends it.
 pub struct Running {

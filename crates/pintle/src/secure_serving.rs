@@ -4,7 +4,7 @@ use crate::{
     Options,
     certificates::{Certificates, PairSource},
     dynamic_files::DynamicFiles,
-    run::RunError,
+    run_error::RunError,
 };
 use pintle_apiserver::serving::tls::{CertificatePair, ServingTls, TlsContent, TlsError};
 use pintle_auth::CaBundle;

@@ -2,9 +2,8 @@
 //! kube-apiserver's (<https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/>), except that
 //! a server without any of these flags has an issuer and a key of its own.
 
-use crate::option_flags::{flag, list, set, set_list, switch};
+use crate::option_flags::{duration, flag, list, set, set_list, switch};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
-use pintle_go_forms::parse_duration;
 use std::{collections::HashSet, path::PathBuf, time::Duration};
 
 /// The default issuer.
@@ -147,12 +146,6 @@ impl ServiceAccountOptions {
         }
         Ok(())
     }
-}
-
-/// Parses a duration in Go's format.
-fn duration(text: &str) -> Result<Duration, String> {
-    let nanoseconds = parse_duration(text)?;
-    u64::try_from(nanoseconds).map(Duration::from_nanos).map_err(|_| "a duration is not negative".to_owned())
 }
 
 #[cfg(test)]

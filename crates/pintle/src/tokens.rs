@@ -1,6 +1,6 @@
 //! Assembles the issuing and authentication of service account tokens and bootstrap tokens.
 
-use crate::{Options, chain::Chain, run::RunError};
+use crate::{Options, chain::Chain, run_error::RunError};
 use pintle_api::authentication::token_review::TokenReviewer;
 use pintle_apiserver::registry::{Store, Stores};
 use pintle_auth::{BoxFuture, authn::TokenAuthenticator};

@@ -1,7 +1,8 @@
 //! Feeds the index from the watch caches.
 
 use crate::{Index, PolicyRule, Rbac, RoleBinding, policy_rule::or_none, rbac::Source};
-use pintle_cacher::{Batch, CachedObject, Cacher, Heard};
+use pintle_cacher::{CachedObject, Cacher};
+use pintle_controller::{Delta, Deltas, Informer};
 use pintle_storage::Revision;
 use pintle_supervisor::Supervisor;
 use serde::Deserialize;
@@ -47,10 +48,10 @@ impl Rbac {
             let (sender, applied) = watch::channel(None);
             followed.push(Source { cacher: Arc::downgrade(&cacher), applied });
             let part = format!("informer/{}", cacher.config().resource);
-            let informer =
-                Arc::new(Informer { rbac: self.clone(), cacher, kind, of_cluster, applied: sender });
+            let updater =
+                Arc::new(IndexUpdater { rbac: self.clone(), cacher, kind, of_cluster, applied: sender });
             let stopping = stopping.clone();
-            tasks.push(supervisor.spawn_restarting(part, move || informer.clone().run(stopping.clone())));
+            tasks.push(supervisor.spawn_restarting(part, move || updater.clone().run(stopping.clone())));
         }
         if self.sources.set(followed).is_err() {
             tracing::error!("roles and bindings are followed already");
@@ -59,7 +60,7 @@ impl Rbac {
     }
 }
 
-struct Informer {
+struct IndexUpdater {
     rbac: Arc<Rbac>,
     cacher: Arc<Cacher>,
     kind: Kind,
@@ -67,23 +68,23 @@ struct Informer {
     applied: watch::Sender<Option<Revision>>,
 }
 
-impl Informer {
+impl IndexUpdater {
     async fn run(self: Arc<Self>, stopping: watch::Receiver<bool>) {
-        let take = |batch: Batch<'_>| {
+        let handle = |deltas: Deltas<'_>| {
             let mut reached = None;
-            self.rbac.change(|index| reached = batch.tell(|heard| self.take(index, &heard)));
+            self.rbac.change(|index| reached = deltas.for_each(|delta| self.apply(index, &delta)));
             if reached.is_some() {
                 self.applied.send_replace(reached);
             }
         };
-        self.cacher.follow(stopping, take).await;
+        Informer::new(&self.cacher).run(stopping, handle).await;
     }
 
-    fn take(&self, index: &mut Index, heard: &Heard<'_>) {
-        match heard {
-            Heard::Set(object) => self.set(index, object),
-            Heard::Removed(object) => self.remove(index, object.namespace(), object.name()),
-            Heard::Only(there) => {
+    fn apply(&self, index: &mut Index, delta: &Delta<'_>) {
+        match delta {
+            Delta::Set(object) => self.set(index, object),
+            Delta::Removed(object) => self.remove(index, object.namespace(), object.name()),
+            Delta::Listed(there) => {
                 let names = match self.kind {
                     Kind::Role => index.role_names(self.of_cluster),
                     Kind::Binding => index.binding_names(self.of_cluster),

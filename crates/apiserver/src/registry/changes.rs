@@ -1,6 +1,7 @@
 //! Reports that objects of a resource have changed.
 
 use super::Store;
+use pintle_controller::Informer;
 use pintle_supervisor::Supervisor;
 use std::sync::Arc;
 use tokio::sync::watch::{self, Receiver};
@@ -15,14 +16,15 @@ pub fn changes(stores: Vec<Arc<Store>>, stopping: &Receiver<bool>, supervisor: &
         supervisor.spawn_restarting(part, move || {
             let (store, sender, stopping) = (store.clone(), sender.clone(), stopping.clone());
             async move {
-                let following = store.cacher().follow(stopping, |batch| {
+                let informer = Informer::new(store.cacher());
+                let counting = informer.run(stopping, |deltas| {
                     let mut changed = false;
-                    batch.tell(|_| changed = true);
+                    deltas.for_each(|_| changed = true);
                     if changed {
                         sender.send_modify(|changes| *changes += 1);
                     }
                 });
-                following.await;
+                counting.await;
             }
         });
     }

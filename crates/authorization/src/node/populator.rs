@@ -7,7 +7,8 @@ use super::{
 };
 use crate::metrics::NodeMetrics;
 use parking_lot::Mutex;
-use pintle_cacher::{CachedObject, Cacher, FollowedWatch, Heard, Names, WatchItem, Watcher};
+use pintle_cacher::{CachedObject, Cacher, WatchItem, Watcher};
+use pintle_controller::{Delta, ListWatch, Names, keep_watching};
 use pintle_storage::Key;
 use pintle_supervisor::Supervisor;
 use std::{
@@ -45,8 +46,6 @@ enum Source {
 
 /// The maximum of events in one batch.
 const BATCH: usize = 64;
-/// The delay before a watch is restarted.
-const PAUSE: Duration = Duration::from_millis(100);
 /// How often events are taken while there are some and no query takes them.
 const PERIOD: Duration = Duration::from_millis(100);
 
@@ -107,7 +106,7 @@ type Unread = HashMap<Arc<str>, HashMap<Key, Arc<CachedObject>>>;
 #[derive(Default)]
 struct Following {
     /// `None` between two watches.
-    watcher: Option<(Watcher, FollowedWatch)>,
+    watcher: Option<(Watcher, ListWatch)>,
     items: Vec<WatchItem>,
     /// Assigned pods that have changed since they were last parsed, by node: they are parsed when the node makes a
     /// request.
@@ -136,29 +135,18 @@ impl Populator {
     }
 
     /// Runs until the server stops.
-    async fn run(self: Arc<Self>, mut stopping: watch::Receiver<bool>) {
-        let forever = async {
-            loop {
-                self.watch_once().await;
-                // The watch was cut off, or the cache is not ready: the next watch starts with all objects.
-                tokio::time::sleep(PAUSE).await;
-            }
-        };
-        tokio::select! {
-            () = forever => {}
-            // An error means that the server stops.
-            _ = stopping.wait_for(|stopping| *stopping) => {}
-        }
+    async fn run(self: Arc<Self>, stopping: watch::Receiver<bool>) {
+        keep_watching(stopping, || self.watch_once()).await;
         // Release the watch and its buffers.
         *self.following.lock() = Following::default();
     }
 
     async fn watch_once(&self) {
-        let Ok(watcher) = self.cacher.watch(FollowedWatch::options()).await else { return };
+        let Ok(watcher) = self.cacher.watch(ListWatch::options()).await else { return };
         {
             let mut following = self.following.lock();
             following.unread.clear();
-            following.watcher = Some((watcher, FollowedWatch::begin()));
+            following.watcher = Some((watcher, ListWatch::begin()));
         }
         while poll_fn(|context| self.poll(context)).await {
             tokio::time::sleep(PERIOD).await;
@@ -193,7 +181,7 @@ impl Populator {
                 Poll::Ready(_) => {
                     has_some = true;
                     for item in items.drain(..) {
-                        watch.hear(&item, &mut |heard| self.take(&heard, unread));
+                        watch.accept(&item, &mut |delta| self.apply(&delta, unread));
                     }
                 }
                 Poll::Pending if watching.is_behind() => {}
@@ -203,13 +191,13 @@ impl Populator {
         has_some
     }
 
-    fn take(&self, heard: &Heard<'_>, unread: &mut Unread) {
-        match (heard, self.source) {
-            (Heard::Set(pod), Source::Pods { node_name }) => self.set_unread(pod, node_name, unread),
-            (Heard::Removed(pod), Source::Pods { node_name }) => self.remove_unread(pod, node_name, unread),
-            (Heard::Set(object), _) => self.read(object),
-            (Heard::Removed(object), _) => self.remove(object.namespace(), object.name()),
-            (Heard::Only(there), _) => {
+    fn apply(&self, delta: &Delta<'_>, unread: &mut Unread) {
+        match (delta, self.source) {
+            (Delta::Set(pod), Source::Pods { node_name }) => self.set_unread(pod, node_name, unread),
+            (Delta::Removed(pod), Source::Pods { node_name }) => self.remove_unread(pod, node_name, unread),
+            (Delta::Set(object), _) => self.read(object),
+            (Delta::Removed(object), _) => self.remove(object.namespace(), object.name()),
+            (Delta::Listed(there), _) => {
                 self.keep(there);
                 self.synced.send_replace(true);
             }
@@ -384,7 +372,7 @@ mod tests {
             following: Mutex::default(),
         };
         let hear = |pod: &Arc<CachedObject>| {
-            populator.take(&Heard::Set(pod), &mut populator.following.lock().unread);
+            populator.apply(&Delta::Set(pod), &mut populator.following.lock().unread);
         };
         let may = |node: &str, secret: &str| {
             populator.catch_up(node);

@@ -1,13 +1,11 @@
 //! A controller's work queue: a name is queued once, and is retried with back-off after a failure.
 
+use crate::rate_limiter::ItemExponentialFailureRateLimiter;
 use parking_lot::Mutex;
-use std::{
-    collections::{HashMap, HashSet, VecDeque},
-    time::Duration,
-};
+use std::collections::{HashSet, VecDeque};
 use tokio::{sync::Notify, time::Instant};
 
-/// A work queue of names. Several workers may take from it; no two of them process the same name at a time.
+/// A work queue of names, which [`WorkQueue::process`] processes. No name is processed by two workers at a time.
 #[derive(Default)]
 pub struct WorkQueue {
     state: Mutex<State>,
@@ -21,11 +19,8 @@ struct State {
     /// Names in work; a name that is added meanwhile waits until its work is done.
     active: HashSet<String>,
     later: Vec<(Instant, String)>,
-    failures: HashMap<String, u32>,
+    failures: ItemExponentialFailureRateLimiter,
 }
-
-const FIRST_DELAY: Duration = Duration::from_millis(5);
-const LONGEST_DELAY: Duration = Duration::from_secs(60);
 
 impl WorkQueue {
     /// Adds a name, unless it is queued already. A name in work is queued again afterwards.
@@ -40,8 +35,8 @@ impl WorkQueue {
         self.changed.notify_one();
     }
 
-    /// Queues the names of workers that died again, with back-off. Call it while no worker runs.
-    pub fn recover(&self) {
+    /// Queues the names of workers that died again, with back-off. No worker may run.
+    pub(crate) fn recover(&self) {
         let active: Vec<String> = self.state.lock().active.iter().cloned().collect();
         for name in active {
             self.failed(&name);
@@ -49,7 +44,7 @@ impl WorkQueue {
     }
 
     /// Waits for the next name. The worker calls [`WorkQueue::succeeded`] or [`WorkQueue::failed`] afterwards.
-    pub async fn next(&self) -> String {
+    pub(crate) async fn next(&self) -> String {
         loop {
             let due = {
                 let mut state = self.state.lock();
@@ -81,10 +76,10 @@ impl WorkQueue {
     }
 
     /// Marks the work on a name as done, and resets its back-off.
-    pub fn succeeded(&self, name: &str) {
+    pub(crate) fn succeeded(&self, name: &str) {
         {
             let mut state = self.state.lock();
-            state.failures.remove(name);
+            state.failures.forget(name);
             state.active.remove(name);
         }
         // The name may have been added meanwhile.
@@ -92,13 +87,11 @@ impl WorkQueue {
     }
 
     /// Marks the work on a name as failed, and queues it again with exponential back-off.
-    pub fn failed(&self, name: &str) {
+    pub(crate) fn failed(&self, name: &str) {
         {
             let mut state = self.state.lock();
             state.active.remove(name);
-            let failures = state.failures.entry(name.to_owned()).or_default();
-            *failures = failures.saturating_add(1);
-            let delay = FIRST_DELAY.saturating_mul(1 << (*failures - 1).min(16)).min(LONGEST_DELAY);
+            let delay = state.failures.delay(name);
             state.later.push((Instant::now() + delay, name.to_owned()));
         }
         self.changed.notify_one();
@@ -153,7 +146,12 @@ mod tests {
             assert!((delay..=delay + 1).contains(&failed.elapsed().as_millis()), "{:?}", failed.elapsed());
         }
         queue.succeeded("a");
-        assert_eq!(queue.state.lock().failures.len(), 0);
+        queue.add("a".to_owned());
+        assert_eq!(queue.next().await, "a");
+        let failed = Instant::now();
+        queue.failed("a");
+        assert_eq!(queue.next().await, "a");
+        assert!(failed.elapsed().as_millis() <= 6, "a success resets the back-off");
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,0 +1,196 @@
+//! The flags of [`Options`], except those of the option groups, which define their own.
+
+use super::{EndpointReconcilerType, Options, StorageBackend};
+use crate::{
+    AdmissionOptions, AuditOptions, AuthenticationOptions, AuthorizationOptions, EtcdServersOverrides,
+    FeatureGates, PriorityAndFairnessOptions, ServiceAccountOptions, ServingOptions, WatchCache,
+    option_flags::{duration, flag, set, switch},
+};
+use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use pintle_apiserver::registry::StorageMediaType;
+use std::{net::IpAddr, path::PathBuf, time::Duration};
+
+impl Options {
+    /// The flags, except those of the option groups.
+    pub fn args() -> Vec<Arg> {
+        let path = |arg: Arg| arg.value_parser(value_parser!(PathBuf));
+        vec![
+            path(flag("data-dir", "DIR", "where the store, certificates and admin.kubeconfig are")),
+            flag("storage-backend", "NAME", "embedded, etcd3 (with --etcd-servers) or memory")
+                .value_parser(["embedded", "etcd3", "memory"]),
+            flag("etcd-servers", "URL,…", "the etcd cluster in which everything is kept")
+                .action(ArgAction::Append)
+                .value_delimiter(','),
+            path(flag("etcd-cafile", "FILE", "the authority of etcd's certificates")),
+            path(flag("etcd-certfile", "FILE", "the certificate shown to etcd")),
+            path(flag("etcd-keyfile", "FILE", "the key of that certificate")),
+            flag("etcd-healthcheck-timeout", "DURATION", "how long etcd may take to answer the check etcd")
+                .value_parser(duration),
+            flag(
+                "etcd-readycheck-timeout",
+                "DURATION",
+                "how long etcd may take to answer the check etcd-readiness",
+            )
+            .value_parser(duration),
+            flag(
+                "etcd-db-metric-poll-interval",
+                "DURATION",
+                "how often etcd is asked for its size; 0 is never",
+            )
+            .value_parser(duration),
+            flag("lease-reuse-duration-seconds", "N", "for how long an etcd lease is given to further keys")
+                .value_parser(value_parser!(u32)),
+            flag("etcd-prefix", "PREFIX", "the prefix of all storage keys"),
+            flag("etcd-compaction-interval", "DURATION", "how often history is compacted; 0 is never")
+                .value_parser(duration),
+            path(flag(
+                "encryption-provider-config",
+                "FILE",
+                "which resources are encrypted at rest, and how",
+            )),
+            flag(
+                "encryption-provider-config-automatic-reload",
+                "BOOL",
+                "whether that file is read again when it changes",
+            )
+            .value_parser(value_parser!(bool))
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_missing_value("true"),
+            flag("runtime-config", "KEY=VALUE,…", "groups, versions and resources to switch on and off")
+                .action(ArgAction::Append),
+            flag("event-ttl", "DURATION", "how long events are kept; 0 is for ever").value_parser(duration),
+            flag("feature-gates", "NAME=BOOL,…", "features to switch on or off")
+                .value_parser(str::parse::<FeatureGates>),
+            flag("storage-media-type", "TYPE", "how built-in kinds are stored")
+                .value_parser(str::parse::<StorageMediaType>),
+            flag(
+                "etcd-servers-overrides",
+                "GROUP/RESOURCE#SERVER;…",
+                "resources that are stored in another etcd",
+            )
+            .action(ArgAction::Append)
+            .value_parser(str::parse::<EtcdServersOverrides>),
+            switch("watch-cache", "whether reads may come from the watch cache"),
+            flag(
+                "watch-cache-sizes",
+                "RESOURCE[.GROUP]#SIZE,…",
+                "resources without a watch cache have the size 0",
+            )
+            .action(ArgAction::Append)
+            .value_parser(watch_cache_sizes),
+            flag("default-watch-cache-size", "N", "deprecated: it has no effect")
+                .value_parser(value_parser!(i64)),
+            flag("etcd-count-metric-poll-period", "DURATION", "whether objects are counted; 0 is no")
+                .value_parser(duration),
+            flag("bind-address", "IP", "the address to listen on").value_parser(value_parser!(IpAddr)),
+            flag("secure-port", "PORT", "the port to listen on").value_parser(value_parser!(u16)),
+            flag("advertise-address", "IP", "the address that members of the cluster reach the server at")
+                .value_parser(value_parser!(IpAddr)),
+            flag(
+                "endpoint-reconciler-type",
+                "NAME",
+                "how servers that share a store tell which of them live",
+            )
+            .value_parser(EndpointReconcilerType::ALL.map(|(name, _)| name)),
+            flag("apiserver-count", "N", "how many servers master-count counts on (deprecated)")
+                .value_parser(value_parser!(u16).range(1..)),
+            path(flag("cert-dir", "DIR", "where generated certificates go")),
+            path(flag("tls-cert-file", "FILE", "the serving certificate")),
+            path(flag("tls-private-key-file", "FILE", "the key of the serving certificate")),
+            path(flag("client-ca-file", "FILE", "whose client certificates are believed")),
+            path(flag("token-auth-file", "FILE", "static tokens")),
+            flag("service-cluster-ip-range", "CIDR", "the range of service addresses"),
+            flag("service-node-port-range", "FROM-TO", "the range of node ports"),
+            flag("request-timeout", "DURATION", "how long a request may take").value_parser(duration),
+            flag("max-requests-inflight", "N", "how many reads may be in flight")
+                .value_parser(value_parser!(usize)),
+            flag("max-mutating-requests-inflight", "N", "how many writes may be in flight")
+                .value_parser(value_parser!(usize)),
+        ]
+    }
+
+    /// Reads the flags, including those of the option groups.
+    pub fn read(matches: &ArgMatches) -> Options {
+        let mut options = Options::default();
+        let paths: [(&str, &mut Option<PathBuf>); 9] = [
+            ("etcd-cafile", &mut options.etcd_cafile),
+            ("etcd-certfile", &mut options.etcd_certfile),
+            ("etcd-keyfile", &mut options.etcd_keyfile),
+            ("cert-dir", &mut options.cert_dir),
+            ("tls-cert-file", &mut options.tls_cert_file),
+            ("tls-private-key-file", &mut options.tls_private_key_file),
+            ("client-ca-file", &mut options.client_ca_file),
+            ("token-auth-file", &mut options.token_auth_file),
+            ("encryption-provider-config", &mut options.encryption_provider_config),
+        ];
+        for (name, option) in paths {
+            *option = matches.get_one(name).cloned();
+        }
+        options.service_accounts = ServiceAccountOptions::read(matches);
+        set(matches, "data-dir", &mut options.data_dir);
+        options.etcd_servers = matches.get_many("etcd-servers").into_iter().flatten().cloned().collect();
+        set(matches, "etcd-healthcheck-timeout", &mut options.etcd_healthcheck_timeout);
+        set(matches, "etcd-readycheck-timeout", &mut options.etcd_readycheck_timeout);
+        set(matches, "etcd-db-metric-poll-interval", &mut options.etcd_db_metric_poll_interval);
+        if let Some(seconds) = matches.get_one::<u32>("lease-reuse-duration-seconds") {
+            options.lease_reuse = Duration::from_secs((*seconds).into());
+        }
+        set(matches, "etcd-prefix", &mut options.etcd_prefix);
+        set(matches, "etcd-compaction-interval", &mut options.etcd_compaction_interval);
+        for text in matches.get_many::<String>("runtime-config").into_iter().flatten() {
+            options.runtime_config.add(text);
+        }
+        set(
+            matches,
+            "encryption-provider-config-automatic-reload",
+            &mut options.encryption_provider_config_automatic_reload,
+        );
+        set(matches, "event-ttl", &mut options.event_ttl);
+        set(matches, "feature-gates", &mut options.feature_gates);
+        options.storage_media_type = matches.get_one("storage-media-type").copied();
+        let overrides =
+            matches.get_many::<EtcdServersOverrides>("etcd-servers-overrides").into_iter().flatten();
+        options.etcd_servers_overrides.0.extend(overrides.flat_map(|overrides| overrides.0.clone()));
+        set(matches, "watch-cache", &mut options.watch_cache.enabled);
+        for sizes in matches.get_many::<WatchCache>("watch-cache-sizes").into_iter().flatten() {
+            options.watch_cache.sizes.extend(sizes.sizes.clone());
+        }
+        set(matches, "etcd-count-metric-poll-period", &mut options.etcd_count_metric_poll_period);
+        set(matches, "bind-address", &mut options.bind_address);
+        set(matches, "secure-port", &mut options.secure_port);
+        options.advertise_address = matches.get_one("advertise-address").copied();
+        let by_name = |(name, _): &&(&str, _)| {
+            matches.get_one::<String>("endpoint-reconciler-type").is_some_and(|wanted| wanted == name)
+        };
+        if let Some((_, reconciler)) = EndpointReconcilerType::ALL.iter().find(by_name) {
+            options.endpoint_reconciler_type = *reconciler;
+        }
+        if let Some(count) = matches.get_one::<u16>("apiserver-count") {
+            options.apiserver_count = usize::from(*count);
+        }
+        set(matches, "service-cluster-ip-range", &mut options.service_cluster_ip_range);
+        set(matches, "service-node-port-range", &mut options.service_node_port_range);
+        set(matches, "request-timeout", &mut options.request_timeout);
+        set(matches, "max-requests-inflight", &mut options.max_requests_inflight);
+        set(matches, "max-mutating-requests-inflight", &mut options.max_mutating_requests_inflight);
+        options.storage_backend = match matches.get_one::<String>("storage-backend").map(String::as_str) {
+            Some("memory") => StorageBackend::Memory,
+            Some("etcd3") => StorageBackend::Etcd3,
+            None if !options.etcd_servers.is_empty() => StorageBackend::Etcd3,
+            _ => StorageBackend::Embedded,
+        };
+        options.audit = AuditOptions::read(matches);
+        options.authorization = AuthorizationOptions::read(matches);
+        options.authentication = AuthenticationOptions::read(matches);
+        options.serving = ServingOptions::read(matches);
+        options.priority_and_fairness = PriorityAndFairnessOptions::read(matches);
+        options.admission = AdmissionOptions::read(matches);
+        options
+    }
+}
+
+fn watch_cache_sizes(text: &str) -> Result<WatchCache, String> {
+    let mut watch_cache = WatchCache::default();
+    watch_cache.add_sizes(text).map(|()| watch_cache)
+}
