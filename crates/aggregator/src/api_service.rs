@@ -273,7 +273,11 @@ fn availability(object: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_registry::testing::{self, MemoryRegistry};
+
+    fn with_context(test: impl FnOnce(&RequestContext<'_>)) {
+        testing::with_context(&MemoryRegistry::default(), "", false, test);
+    }
 
     #[test]
     fn availability_shows_the_reason_of_trouble() {
@@ -300,6 +304,60 @@ mod tests {
             "lastTransitionTime": "then"}]}});
         assert!(set_local_condition(&mut object));
         assert_ne!(object.items_at("status.conditions")[0].str_at("lastTransitionTime"), "then");
+    }
+
+    #[test]
+    fn writes_of_the_object_and_of_its_status_change_their_own_part() {
+        let old = json!({"metadata": {"labels": {"a": "1"}}, "spec": {"version": "v1"},
+            "status": {"conditions": [{"type": "Available"}]}});
+        let written = json!({"metadata": {"labels": {"a": "2"}}, "spec": {"version": "v2"},
+            "status": {"conditions": []}});
+        with_context(|context| {
+            let mut object = written.clone();
+            ApiServiceStrategy.prepare_for_update(context, &mut object, &old);
+            assert_eq!(object["status"], old["status"]);
+            assert_eq!((&object["spec"], &object["metadata"]), (&written["spec"], &written["metadata"]));
+            let mut object = written.clone();
+            StatusStrategy.prepare_for_update(context, &mut object, &old);
+            assert_eq!(object["status"], written["status"]);
+            assert_eq!((&object["spec"], &object["metadata"]), (&old["spec"], &old["metadata"]));
+        });
+    }
+
+    #[test]
+    fn a_new_api_service_has_no_status_unless_it_is_local() {
+        with_context(|context| {
+            let mut object = json!({"spec": {"service": {"name": "s"}}, "status": {"conditions": []}});
+            ApiServiceStrategy.set_defaults(&mut object);
+            ApiServiceStrategy.prepare_for_create(context, &mut object);
+            assert_eq!(object, json!({"spec": {"service": {"name": "s", "port": 443}}}));
+            let mut object = json!({"spec": {}});
+            ApiServiceStrategy.set_defaults(&mut object);
+            ApiServiceStrategy.prepare_for_create(context, &mut object);
+            assert_eq!(object["status"]["conditions"][0]["reason"], "Local");
+        });
+    }
+
+    #[test]
+    fn a_condition_has_a_known_status() {
+        let object = |status: &str| {
+            json!({"metadata": {"name": "v1.a", "resourceVersion": "1"},
+                "status": {"conditions": [{"type": "Available", "status": status}]}})
+        };
+        let check = |status: &str, expected: &[&str]| {
+            with_context(|context| {
+                let errors = StatusStrategy.validate_update(context, &object(status), &object("True"));
+                let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+                assert_eq!(errors, expected);
+            });
+        };
+        check("Unknown", &[]);
+        check(
+            "Perhaps",
+            &[
+                r#"status.conditions[0].status: Unsupported value: "Perhaps": supported values: "True", "False", "Unknown""#,
+            ],
+        );
     }
 
     #[test]

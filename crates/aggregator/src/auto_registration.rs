@@ -13,20 +13,20 @@ use crate::{
 };
 use parking_lot::Mutex;
 use pintle_apiserver::{
+    post_start_hooks::HookContext,
     registry::{Store, Stores},
     serving::stopped,
 };
 use pintle_controller::{Delta, Informer, Reconciler, WorkQueue};
 use pintle_machinery::{GroupVersion, Status, Value, ValueExt, meta::ObjectMeta};
 use pintle_registry::{BoxFuture, DeleteOptions, Registry, WriteOptions};
-use pintle_supervisor::Supervisor;
 use serde_json::json;
 use std::{
     collections::{BTreeMap, HashSet},
     sync::Arc,
     time::Duration,
 };
-use tokio::{sync::watch, task::JoinHandle};
+use tokio::sync::watch;
 
 const MANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 const ON_START: &str = "onstart";
@@ -110,14 +110,10 @@ impl AutoRegistration {
         pending
     }
 
-    /// Starts the controller, which ends when `stopping` becomes true.
-    pub fn start(
-        self: Arc<Self>,
-        supervisor: &Supervisor,
-        stopping: &watch::Receiver<bool>,
-    ) -> JoinHandle<()> {
-        let stopping = stopping.clone();
-        supervisor.spawn_restarting("poststarthook/kube-apiserver-autoregistration", move || {
+    /// Starts the controller.
+    pub fn start(self: Arc<Self>, hook: &HookContext) {
+        let stopping = hook.stopping().clone();
+        hook.spawn_restarting(move || {
             let (registration, mut stopping) = (self.clone(), stopping.clone());
             async move {
                 let informed = stopping.clone();
@@ -126,7 +122,7 @@ impl AutoRegistration {
                     () = registration.run(informed) => {}
                 }
             }
-        })
+        });
     }
 
     async fn run(&self, stopping: watch::Receiver<bool>) {

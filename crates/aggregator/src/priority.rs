@@ -44,3 +44,40 @@ pub fn group_priority(group: &str, version: &str) -> (i64, i64) {
     let own = (group == "apiregistration.k8s.io").then_some((18000, 15));
     own.or_else(|| built_in_priority(group, version)).unwrap_or(CUSTOM)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_ordered_as_in_kube_apiserver() {
+        // Group, version, priorities in discovery, priorities of the automatic `APIService`.
+        let rows = [
+            ("", "v1", (18000, 1), Some((18000, 1))),
+            ("apps", "v1", (17800, 15), Some((17800, 15))),
+            ("autoscaling", "v2", (17500, 30), Some((17500, 30))),
+            ("autoscaling", "v1", (17500, 15), Some((17500, 15))),
+            ("apiregistration.k8s.io", "v1", (18000, 15), None),
+            ("example.com", "v1", CUSTOM, None),
+            // A version that this server does not know comes last, even in a built-in group.
+            ("apps", "v9", CUSTOM, None),
+        ];
+        for (group, version, discovery, automatic) in rows {
+            assert_eq!(group_priority(group, version), discovery, "{group}/{version}");
+            assert_eq!(built_in_priority(group, version), automatic, "{group}/{version}");
+        }
+    }
+
+    #[test]
+    fn groups_and_versions_are_listed_once() {
+        for (index, (group, _, versions)) in BUILT_IN.iter().enumerate() {
+            assert!(BUILT_IN.iter().skip(index + 1).all(|(other, ..)| other != group), "{group}");
+            for (index, (version, _)) in versions.iter().enumerate() {
+                assert!(
+                    versions.iter().skip(index + 1).all(|(other, _)| other != version),
+                    "{group}/{version}"
+                );
+            }
+        }
+    }
+}

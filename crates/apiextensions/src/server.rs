@@ -1,4 +1,4 @@
-//! Starts and stops the tasks of the API extensions server.
+//! The API extensions server: its informer, the serving of custom resources, and the controllers.
 
 use crate::{
     controllers::{
@@ -9,39 +9,43 @@ use crate::{
     informer::{Definitions, Handler, Informer},
     serving::Serving,
 };
-use pintle_apiserver::registry::{StorageFactory, Stores};
+use pintle_apiserver::{
+    post_start_hooks::HookContext,
+    registry::{StorageFactory, Stores},
+};
 use pintle_machinery::Status;
 use pintle_openapi::CustomDefinitions;
+use pintle_registry::BoxFuture;
 use pintle_supervisor::Supervisor;
 use pintle_webhook::ClusterIpResolver;
 use prometheus::core::Collector;
 use std::sync::Arc;
-use tokio::{sync::watch, task::JoinHandle};
+use tokio::sync::watch;
 
-/// The health checks of the tasks.
-const INFORMER: &str = "poststarthook/start-apiextensions-informers";
-const CONTROLLERS: &str = "poststarthook/start-apiextensions-controllers";
+/// Runs a controller until the shutdown signal.
+type Run = Arc<dyn Fn(watch::Receiver<bool>) -> BoxFuture<'static, ()> + Send + Sync>;
 
-/// The running server: the informer, serving, and the controllers.
+/// The server of custom resources: the informer of definitions, serving, and the controllers.
 pub struct ApiExtensions {
     definitions: Arc<Definitions>,
     group_versions: Arc<GroupVersions>,
     synced: watch::Receiver<bool>,
-    tasks: Vec<JoinHandle<()>>,
+    /// `None` when the resource of definitions is disabled.
+    informer: Option<Arc<Informer>>,
+    controllers: Vec<Run>,
     metrics: ConversionMetrics,
 }
 
 impl ApiExtensions {
-    /// Starts to serve the custom resources of the definitions in `stores`, until `stopping` becomes true. When the
-    /// resource of definitions is disabled, no custom resource is served.
+    /// Creates the server of the definitions in `stores`, not yet running. When the resource of definitions is disabled,
+    /// no custom resource is served.
     ///
     /// # Errors
     /// When the metrics cannot be created, which would be a defect.
-    pub fn start(
+    pub fn new(
         stores: &Arc<Stores>,
         storage: &Arc<StorageFactory>,
         supervisor: &Supervisor,
-        stopping: &watch::Receiver<bool>,
     ) -> Result<ApiExtensions, Status> {
         let definitions = Arc::new(Definitions::default());
         let context = Context { stores: stores.clone(), definitions: definitions.clone() };
@@ -50,24 +54,37 @@ impl ApiExtensions {
         let webhooks = Webhooks { services, metrics: metrics.clone() };
         let (synced, is_synced) = watch::channel(false);
         let group_versions = Arc::new(GroupVersions::default());
-        let Ok(store) = stores.store(&resource()) else {
+        let (mut informer, mut controllers) = (None, Vec::new());
+        if let Ok(store) = stores.store(&resource()) {
+            let serving = Serving::new(stores.clone(), storage.clone(), supervisor.clone(), webhooks);
+            // Serving comes first, so that the conditions that controllers set are true when they are set.
+            let mut handlers: Vec<Arc<dyn Handler>> = vec![Arc::new(serving), group_versions.clone()];
+            add(Naming::new(context.clone()), &mut handlers, &mut controllers);
+            add(Establishing(context.clone()), &mut handlers, &mut controllers);
+            add(NonStructural(context.clone()), &mut handlers, &mut controllers);
+            add(ApiApproval(context.clone()), &mut handlers, &mut controllers);
+            add(Finalizer(context), &mut handlers, &mut controllers);
+            informer = Some(Arc::new(Informer { store, definitions: definitions.clone(), handlers, synced }));
+        } else {
             synced.send_replace(true);
-            let tasks = Vec::new();
-            return Ok(ApiExtensions { definitions, group_versions, synced: is_synced, tasks, metrics });
-        };
-        let serving = Serving::new(stores.clone(), storage.clone(), supervisor.clone(), webhooks);
-        // Serving comes first, so that the conditions that controllers set are true when they are set.
-        let mut handlers: Vec<Arc<dyn Handler>> = vec![Arc::new(serving), group_versions.clone()];
-        let mut tasks = Vec::new();
-        run(Naming::new(context.clone()), &mut handlers, &mut tasks, supervisor, stopping);
-        run(Establishing(context.clone()), &mut handlers, &mut tasks, supervisor, stopping);
-        run(NonStructural(context.clone()), &mut handlers, &mut tasks, supervisor, stopping);
-        run(ApiApproval(context.clone()), &mut handlers, &mut tasks, supervisor, stopping);
-        run(Finalizer(context), &mut handlers, &mut tasks, supervisor, stopping);
-        let informer = Arc::new(Informer { store, definitions: definitions.clone(), handlers, synced });
-        let stopping = stopping.clone();
-        tasks.push(supervisor.spawn_restarting(INFORMER, move || informer.clone().run(stopping.clone())));
-        Ok(ApiExtensions { definitions, group_versions, synced: is_synced, tasks, metrics })
+        }
+        Ok(ApiExtensions { definitions, group_versions, synced: is_synced, informer, controllers, metrics })
+    }
+
+    /// Starts to follow the definitions and to serve their custom resources.
+    pub fn start_informers(&self, hook: &HookContext) {
+        if let Some(informer) = self.informer.clone() {
+            let stopping = hook.stopping().clone();
+            hook.spawn_restarting(move || informer.clone().run(stopping.clone()));
+        }
+    }
+
+    /// Starts the controllers.
+    pub fn start_controllers(&self, hook: &HookContext) {
+        for run in self.controllers.iter().cloned() {
+            let stopping = hook.stopping().clone();
+            hook.spawn_restarting(move || run(stopping.clone()));
+        }
     }
 
     /// The definitions, for OpenAPI documents.
@@ -95,22 +112,14 @@ impl ApiExtensions {
         // An informer that has ended serves nothing more.
         drop(self.synced.clone().wait_for(|synced| *synced).await);
     }
-
-    /// The tasks, which end when the server stops.
-    pub fn into_tasks(self) -> Vec<JoinHandle<()>> {
-        self.tasks
-    }
 }
 
-fn run<C: Controller + 'static>(
+fn add<C: Controller + 'static>(
     controller: C,
     handlers: &mut Vec<Arc<dyn Handler>>,
-    tasks: &mut Vec<JoinHandle<()>>,
-    supervisor: &Supervisor,
-    stopping: &watch::Receiver<bool>,
+    controllers: &mut Vec<Run>,
 ) {
     let worker = Worker::new(controller);
     handlers.push(worker.clone());
-    let stopping = stopping.clone();
-    tasks.push(supervisor.spawn_restarting(CONTROLLERS, move || worker.clone().run(stopping.clone())));
+    controllers.push(Arc::new(move |stopping| Box::pin(worker.clone().run(stopping))));
 }

@@ -9,13 +9,8 @@ use http::HeaderValue;
 use parking_lot::RwLock;
 use pintle_go_forms::quote;
 use pintle_supervisor::Supervisor;
-use std::{
-    collections::BTreeSet,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::{collections::BTreeSet, sync::Arc};
+use tokio::sync::watch;
 
 /// A health check: `Err` has the reason of the failure.
 pub type Check = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
@@ -69,10 +64,10 @@ impl Health {
     }
 
     /// Adds the check of a post-start hook, `poststarthook/NAME`: it fails until the hook has started.
-    pub fn hook(&self, name: &str) -> Hook {
-        let hook = Hook::default();
-        let has_started = hook.0.clone();
-        let check = move || match has_started.load(Ordering::Relaxed) {
+    pub(crate) fn hook(&self, name: &str) -> HookCheck {
+        let hook = HookCheck::default();
+        let started = hook.0.clone();
+        let check = move || match *started.borrow() {
             true => Ok(()),
             false => Err("not finished".to_owned()),
         };
@@ -171,14 +166,25 @@ impl Health {
     }
 }
 
-/// The start-up state of a post-start hook. Clones are the same hook.
-#[derive(Clone, Default)]
-pub struct Hook(Arc<AtomicBool>);
+/// The start-up state of a post-start hook.
+#[derive(Default)]
+pub(crate) struct HookCheck(watch::Sender<bool>);
 
-impl Hook {
+impl HookCheck {
     /// Reports that the hook has started.
-    pub fn started(&self) {
-        self.0.store(true, Ordering::Relaxed);
+    pub(crate) fn set_started(&self) {
+        self.0.send_replace(true);
+    }
+
+    /// Whether the hook has started.
+    pub(crate) fn has_started(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Waits until the hook has started.
+    pub(crate) async fn started(&self) {
+        // The sender is this value.
+        drop(self.0.subscribe().wait_for(|started| *started).await);
     }
 }
 
@@ -270,10 +276,10 @@ mod tests {
         let supervisor = Supervisor::current();
         let health = Health::new(supervisor.clone());
         let hook = health.hook("part");
-        health.hook("other").started();
+        health.hook("other").set_started();
         let report = || ask(&health, "/livez?verbose").unwrap().1;
         assert_eq!(ask(&health, "/livez/poststarthook/part").unwrap().0, 500);
-        hook.started();
+        hook.set_started();
         let well = "[+]ping ok\n[+]log ok\n[+]poststarthook/part ok\n[+]poststarthook/other ok\nlivez check passed\n";
         assert_eq!(report(), well);
         supervisor.spawn("poststarthook/part", async { panic!("as asked") }).await.unwrap();

@@ -1,28 +1,16 @@
 //! Publishes the data with which extension servers authenticate forwarded requests
-//! (<https://kubernetes.io/docs/tasks/extend-kubernetes/configure-aggregation-layer/#original-request-username-and-group>),
-//! and records the day since which the use of legacy service account tokens is tracked.
+//! (<https://kubernetes.io/docs/tasks/extend-kubernetes/configure-aggregation-layer/#original-request-username-and-group>).
 
-use crate::Config;
-use crate::objects::{core, create_if_missing, create_or_change, unless_off};
+use crate::controller::{Controller, OBJECTS_INTERVAL};
+use crate::objects::{core, create_or_change, unless_off};
 use crate::system_namespaces::KUBE_SYSTEM;
-use jiff::Timestamp;
 use pintle_machinery::{Map, Status, Value, ValueExt};
 use pintle_registry::Registry;
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 use tokio::sync::watch;
 
 const AUTHENTICATION: &str = "extension-apiserver-authentication";
-const TOKEN_TRACKING: &str = "kube-apiserver-legacy-service-account-token-tracking";
-
-pub(crate) async fn reconcile(
-    registry: &dyn Registry,
-    config: &Config,
-    now: Timestamp,
-) -> Result<(), Status> {
-    tokio::try_join!(publish_authentication(registry, config), mark_token_tracking(registry, now))?;
-    Ok(())
-}
 
 /// The data of the config map `extension-apiserver-authentication`, such as `client-ca-file`, with which extension
 /// servers authenticate forwarded requests. It changes when the trust anchors are rotated.
@@ -57,21 +45,40 @@ impl<const N: usize> From<[(String, String); N]> for ClusterAuthentication {
     }
 }
 
-/// Publishes every change of the data at once; never returns.
-pub(crate) async fn follow(registry: &dyn Registry, config: &Config) {
-    let mut data = config.cluster_authentication.clone();
-    loop {
-        data.changed().await;
-        if let Err(status) = unless_off(publish_authentication(registry, config)).await {
-            // The periodic reconciliation of the objects tries again.
-            tracing::warn!(error = %status, "the exchanged authorities could not be published");
+/// Publishes the data, and each of its changes at once.
+pub struct ClusterAuthenticationInfo {
+    /// The data.
+    pub data: ClusterAuthentication,
+    /// Whether no other server uses the store.
+    pub exclusive: bool,
+}
+
+impl Controller for ClusterAuthenticationInfo {
+    const NAME: &'static str = "cluster authentication";
+    const INTERVAL: Duration = OBJECTS_INTERVAL;
+
+    async fn reconcile(&self, registry: &dyn Registry) -> Result<(), Status> {
+        publish_authentication(registry, self).await
+    }
+
+    async fn follow(&self, registry: &dyn Registry) {
+        let mut data = self.data.clone();
+        loop {
+            data.changed().await;
+            if let Err(status) = unless_off(publish_authentication(registry, self)).await {
+                // The periodic reconciliation tries again.
+                tracing::warn!(error = %status, "the exchanged authorities could not be published");
+            }
         }
     }
 }
 
-async fn publish_authentication(registry: &dyn Registry, config: &Config) -> Result<(), Status> {
+async fn publish_authentication(
+    registry: &dyn Registry,
+    config: &ClusterAuthenticationInfo,
+) -> Result<(), Status> {
     let data: Map = config
-        .cluster_authentication
+        .data
         .0
         .borrow()
         .iter()
@@ -127,14 +134,6 @@ fn union_of_lists(one: &str, two: &str) -> String {
         }
     }
     json!(union).to_string()
-}
-
-async fn mark_token_tracking(registry: &dyn Registry, now: Timestamp) -> Result<(), Status> {
-    let mut since = Map::new();
-    since.insert("since".to_owned(), now.strftime("%Y-%m-%d").to_string().into());
-    let object = config_map(TOKEN_TRACKING, &since);
-    create_if_missing(registry, &core("configmaps"), KUBE_SYSTEM, object).await?;
-    Ok(())
 }
 
 fn config_map(name: &str, data: &Map) -> serde_json::Value {

@@ -4,7 +4,7 @@
 mod bootstrap;
 mod controller;
 
-pub(crate) use bootstrap::reconcile;
+pub use bootstrap::FlowControlObjects;
 pub use controller::FlowControlController;
 
 use pintle_machinery::GroupResource;

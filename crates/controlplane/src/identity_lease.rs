@@ -1,7 +1,7 @@
 //! The identity lease, by which a running server is visible to others
 //! (<https://kubernetes.io/docs/concepts/architecture/leases/#api-server-identity>).
 
-use crate::Config;
+use crate::controller::Controller;
 use crate::objects::create_or_change;
 use crate::system_namespaces::KUBE_SYSTEM;
 use jiff::{SignedDuration, Timestamp};
@@ -12,7 +12,7 @@ use pintle_machinery::{
 use pintle_registry::{DeleteOptions, Registry};
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use std::sync::LazyLock;
+use std::{sync::LazyLock, time::Duration};
 use uuid::Uuid;
 
 const COMPONENT: &str = "kube-apiserver";
@@ -26,9 +26,52 @@ fn leases() -> GroupResource {
     GroupResource::new("coordination.k8s.io", "leases")
 }
 
+/// The interval between renewals of the lease, a fraction of its duration; each renewal is a write.
+const INTERVAL: Duration = Duration::from_secs(600);
+
+/// Renews the lease of this server.
+pub struct IdentityLease {
+    /// The host name, from which the server's identity is derived.
+    pub hostname: String,
+    /// Whether no other server uses the store.
+    pub exclusive: bool,
+}
+
+impl Controller for IdentityLease {
+    const NAME: &'static str = "identity lease";
+    const INTERVAL: Duration = INTERVAL;
+
+    async fn reconcile(&self, registry: &dyn Registry) -> Result<(), Status> {
+        renew(registry, &self.hostname, Timestamp::now()).await
+    }
+
+    async fn withdraw(&self, registry: &dyn Registry) -> Result<(), Status> {
+        match self.exclusive {
+            true => Ok(()),
+            false => remove(registry, &self.hostname).await,
+        }
+    }
+}
+
+/// Deletes the expired leases of servers.
+pub struct IdentityLeaseGarbageCollector;
+
+impl Controller for IdentityLeaseGarbageCollector {
+    const NAME: &'static str = "identity lease garbage collector";
+    const INTERVAL: Duration = INTERVAL;
+
+    async fn bootstrap(&self, _: &dyn Registry) -> Result<(), Status> {
+        Ok(())
+    }
+
+    async fn reconcile(&self, registry: &dyn Registry) -> Result<(), Status> {
+        collect_expired(registry, Timestamp::now()).await
+    }
+}
+
 /// Creates or renews the lease of this server.
-pub(crate) async fn renew(registry: &dyn Registry, config: &Config, now: Timestamp) -> Result<(), Status> {
-    let name = identity(&config.hostname);
+async fn renew(registry: &dyn Registry, hostname: &str, now: Timestamp) -> Result<(), Status> {
+    let name = identity(hostname);
     let holder = holder(&name);
     let time = now.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string();
     let object = json!({
@@ -37,7 +80,7 @@ pub(crate) async fn renew(registry: &dyn Registry, config: &Config, now: Timesta
         "metadata": {
             "name": name,
             "namespace": KUBE_SYSTEM,
-            "labels": {COMPONENT_LABEL: COMPONENT, "kubernetes.io/hostname": config.hostname},
+            "labels": {COMPONENT_LABEL: COMPONENT, "kubernetes.io/hostname": hostname},
         },
         "spec": {
             "holderIdentity": holder,
@@ -54,11 +97,8 @@ pub(crate) async fn renew(registry: &dyn Registry, config: &Config, now: Timesta
 }
 
 /// Deletes the lease of this server, unless a later run holds it.
-pub(crate) async fn remove(registry: &dyn Registry, config: &Config) -> Result<(), Status> {
-    if config.exclusive {
-        return Ok(());
-    }
-    let name = identity(&config.hostname);
+async fn remove(registry: &dyn Registry, hostname: &str) -> Result<(), Status> {
+    let name = identity(hostname);
     let lease = match registry.get(&leases(), KUBE_SYSTEM, &name).await {
         Err(status) if status.reason == StatusReason::NotFound => return Ok(()),
         lease => lease?,
@@ -70,7 +110,7 @@ pub(crate) async fn remove(registry: &dyn Registry, config: &Config) -> Result<(
 }
 
 /// Deletes expired leases of servers.
-pub(crate) async fn collect_expired(registry: &dyn Registry, now: Timestamp) -> Result<(), Status> {
+async fn collect_expired(registry: &dyn Registry, now: Timestamp) -> Result<(), Status> {
     for lease in registry.list(&leases(), KUBE_SYSTEM).await? {
         let is_ours = lease.label(COMPONENT_LABEL) == Some(COMPONENT);
         if is_ours && is_expired(&lease, now) && delete(registry, &lease).await? {

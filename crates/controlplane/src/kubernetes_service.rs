@@ -4,13 +4,14 @@
 //! Several servers may share a store. An [`EndpointReconciler`] determines the servers behind the service. The ports
 //! are those of the first server, since all servers must use the same.
 
-use crate::Config;
+use crate::controller::Controller;
 use crate::master_leases::MasterLeases;
 use crate::objects::{core, create_if_missing, create_or_change};
+use pintle_api::core::service::ServiceNetwork;
 use pintle_machinery::{GroupResource, Status, StatusReason, Value, ValueExt};
 use pintle_registry::Registry;
 use serde_json::json;
-use std::{collections::BTreeSet, net::IpAddr, time::Duration};
+use std::{collections::BTreeSet, net::IpAddr, sync::Arc, time::Duration};
 
 const NAMESPACE: &str = "default";
 const NAME: &str = "kubernetes";
@@ -30,14 +31,58 @@ pub enum EndpointReconciler {
     None,
 }
 
+/// The interval between reconciliations: clients in the cluster depend on the endpoints.
+const INTERVAL: Duration = Duration::from_secs(10);
+
+/// Maintains the service and its endpoints.
+#[derive(Debug)]
+pub struct KubernetesService {
+    /// The network from which services get addresses and ports; shared with the services' strategy.
+    pub service_network: Arc<ServiceNetwork>,
+    /// The address at which clients reach the server (`--advertise-address`). A loopback address is not published,
+    /// because endpoints cannot have one.
+    pub advertise_address: IpAddr,
+    /// The port at which clients reach the server (`--secure-port`).
+    pub secure_port: u16,
+    /// Whether no other server uses the store.
+    pub exclusive: bool,
+    /// The source of the addresses behind the service (`--endpoint-reconciler-type`).
+    pub endpoint_reconciler: EndpointReconciler,
+}
+
+impl Controller for KubernetesService {
+    const NAME: &'static str = "kubernetes service";
+    const INTERVAL: Duration = INTERVAL;
+
+    async fn bootstrap(&self, registry: &dyn Registry) -> Result<(), Status> {
+        match reconcile(registry, self).await {
+            // Objects of another server may prevent this. The other servers serve the cluster meanwhile, and this one
+            // retries in the background.
+            Err(status) if !self.exclusive && status != Status::no_such_resource() => {
+                tracing::warn!(error = %status, "the kubernetes service is not there yet");
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
+    async fn reconcile(&self, registry: &dyn Registry) -> Result<(), Status> {
+        reconcile(registry, self).await
+    }
+
+    async fn withdraw(&self, registry: &dyn Registry) -> Result<(), Status> {
+        withdraw(registry, self).await
+    }
+}
+
 /// Reconciles the service and its endpoints.
-pub(crate) async fn reconcile(registry: &dyn Registry, config: &Config) -> Result<(), Status> {
+async fn reconcile(registry: &dyn Registry, config: &KubernetesService) -> Result<(), Status> {
     tokio::try_join!(reconcile_service(registry, config), reconcile_endpoints(registry, config))?;
     Ok(())
 }
 
 /// Removes this server's address from the endpoints at shutdown.
-pub(crate) async fn withdraw(registry: &dyn Registry, config: &Config) -> Result<(), Status> {
+async fn withdraw(registry: &dyn Registry, config: &KubernetesService) -> Result<(), Status> {
     let own = config.advertise_address;
     if config.exclusive || !is_published(config) {
         return Ok(());
@@ -60,11 +105,11 @@ pub(crate) async fn withdraw(registry: &dyn Registry, config: &Config) -> Result
 }
 
 /// Endpoints cannot have a loopback address, which other hosts could not reach.
-fn is_published(config: &Config) -> bool {
+fn is_published(config: &KubernetesService) -> bool {
     !config.advertise_address.is_loopback() && !config.advertise_address.is_unspecified()
 }
 
-async fn reconcile_service(registry: &dyn Registry, config: &Config) -> Result<(), Status> {
+async fn reconcile_service(registry: &dyn Registry, config: &KubernetesService) -> Result<(), Status> {
     let Some(address) = config.service_network.api_server_address() else { return Ok(()) };
     let ports = json!([{"name": "https", "port": 443, "targetPort": config.secure_port, "protocol": "TCP"}]);
     let object = json!({
@@ -108,7 +153,7 @@ async fn create_unless_begun(registry: &dyn Registry, object: Value) -> Result<(
     }
 }
 
-async fn reconcile_endpoints(registry: &dyn Registry, config: &Config) -> Result<(), Status> {
+async fn reconcile_endpoints(registry: &dyn Registry, config: &KubernetesService) -> Result<(), Status> {
     let own = config.advertise_address;
     if !is_published(config) {
         return Ok(());
@@ -160,7 +205,7 @@ fn sorted(addresses: &BTreeSet<IpAddr>) -> Vec<IpAddr> {
 /// Publishes the addresses that `wanted` returns for the present ones in the endpoints and the slice.
 async fn publish(
     registry: &dyn Registry,
-    config: &Config,
+    config: &KubernetesService,
     wanted: impl Fn(&BTreeSet<IpAddr>) -> BTreeSet<IpAddr> + Send + Sync,
 ) -> Result<(), Status> {
     // The slice is managed here and not by the controller that mirrors endpoints.
@@ -184,7 +229,7 @@ async fn publish(
 /// Sets the addresses. Existing ports are kept, unless this server uses the store exclusively.
 fn set_addresses(
     endpoints: &mut Value,
-    config: &Config,
+    config: &KubernetesService,
     wanted: impl Fn(&BTreeSet<IpAddr>) -> BTreeSet<IpAddr>,
 ) {
     let subset = match endpoints.items_at("subsets") {
@@ -264,7 +309,7 @@ async fn reconcile_endpoint_slice(registry: &dyn Registry, endpoints: &Value) ->
     create_or_change(registry, &resource, NAMESPACE, object, fill).await
 }
 
-fn ports(config: &Config) -> Value {
+fn ports(config: &KubernetesService) -> Value {
     json!([{"name": "https", "port": config.secure_port, "protocol": "TCP"}])
 }
 

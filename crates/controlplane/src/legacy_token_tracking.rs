@@ -1,18 +1,32 @@
 //! Records the day since which the last use of tokens in secrets is tracked
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/#auto-generated-legacy-serviceaccount-token-clean-up>).
 
+use crate::controller::{Controller, OBJECTS_INTERVAL};
 use crate::objects::{core, create_or_change};
 use crate::system_namespaces::KUBE_SYSTEM;
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
 use pintle_machinery::{Status, Value, ValueExt};
 use pintle_registry::Registry;
 use serde_json::json;
+use std::time::Duration;
 
 const NAME: &str = "kube-apiserver-legacy-service-account-token-tracking";
 const SINCE: &str = "data.since";
 
+/// Maintains the ConfigMap of the day.
+pub struct LegacyTokenTracking;
+
+impl Controller for LegacyTokenTracking {
+    const NAME: &'static str = "legacy token tracking";
+    const INTERVAL: Duration = OBJECTS_INTERVAL;
+
+    async fn reconcile(&self, registry: &dyn Registry) -> Result<(), Status> {
+        reconcile(registry, Timestamp::now()).await
+    }
+}
+
 /// Records the day of the first call. A malformed day is replaced by that of the call.
-pub(crate) async fn reconcile(registry: &dyn Registry, now: Timestamp) -> Result<(), Status> {
+async fn reconcile(registry: &dyn Registry, now: Timestamp) -> Result<(), Status> {
     // An object with a valid day is not rewritten, not even into another stored form.
     if let Ok(object) = registry.get(&core("configmaps"), KUBE_SYSTEM, NAME).await
         && has_day(&object)

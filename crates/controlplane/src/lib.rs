@@ -1,14 +1,12 @@
-//! The server's own objects and controllers: creates the objects of a fresh server, reconciles them, and repairs leaks
-//! of addresses and ports.
+//! The server's own objects, and the controllers that maintain them.
 //!
-//! [`bootstrap()`] creates the objects before the server is ready; [`run`] reconciles them until shutdown. Both use the
-//! server's own [`Registry`](pintle_registry::Registry), so that the same strategies apply as for clients' writes, and
-//! are safe in several servers of one store: each write is a create or a compare-and-swap towards the same state.
+//! Each controller is a file with a type that implements [`Controller`]: [`start`] creates its objects before the server
+//! is ready, and [`run`] reconciles them until shutdown. Roles and bindings are created at the start only
+//! ([`bootstrap_roles`]).
 
-mod bootstrap;
+mod controller;
+
 mod cluster_authentication;
-mod config;
-mod controllers;
 mod flow_control;
 mod identity_lease;
 mod kubernetes_service;
@@ -21,11 +19,18 @@ mod repair;
 mod service_cidr;
 mod system_namespaces;
 
-pub use bootstrap::bootstrap;
-pub use cluster_authentication::ClusterAuthentication;
-pub use config::Config;
-pub use controllers::run;
-pub use flow_control::FlowControlController;
-pub use identity_lease::identity;
-pub use kubernetes_service::EndpointReconciler;
+#[cfg(test)]
+mod tests;
+
+pub use cluster_authentication::{ClusterAuthentication, ClusterAuthenticationInfo};
+pub use controller::{Controller, run, start};
+pub use flow_control::{FlowControlController, FlowControlObjects};
+pub use identity_lease::{IdentityLease, IdentityLeaseGarbageCollector, identity};
+pub use kubernetes_service::{EndpointReconciler, KubernetesService};
+pub use legacy_token_tracking::LegacyTokenTracking;
 pub use master_leases::MasterLeases;
+pub use priority_classes::PriorityClasses;
+pub use rbac_policy::bootstrap_roles;
+pub use repair::ServiceIpRepair;
+pub use service_cidr::ServiceCidr;
+pub use system_namespaces::SystemNamespaces;

@@ -10,14 +10,22 @@ mod controller_roles;
 mod reconcile;
 mod roles;
 
+use crate::objects::unless_off;
 use pintle_machinery::{GroupResource, Status, Value, ValueExt};
 use pintle_rbac::GROUP_NAME;
 use pintle_registry::Registry;
 use serde_json::{Map, json};
 use std::{future::Future, pin::Pin};
 
-/// Creates the missing roles and bindings, and adds missing parts to the others.
-pub(crate) async fn reconcile(registry: &dyn Registry) -> Result<(), Status> {
+/// Creates the missing roles and bindings, and adds missing parts to the others. Disabled resources are ignored.
+///
+/// # Errors
+/// The first failure. Objects that were created stay, and a second call creates the rest.
+pub async fn bootstrap_roles(registry: &dyn Registry) -> Result<(), Status> {
+    unless_off(reconcile(registry)).await
+}
+
+async fn reconcile(registry: &dyn Registry) -> Result<(), Status> {
     reconcile::carry_over(registry).await?;
     let roles = cluster_roles::CLUSTER_ROLES.iter().chain(controller_roles::CONTROLLER_ROLES);
     let roles = roles.chain(roles::ROLES).map(|role| role.object());

@@ -1,27 +1,39 @@
 //! Publishes the configured block of service addresses as a `ServiceCIDR` object
 //! (<https://kubernetes.io/docs/tasks/network/extend-service-ip-ranges/>).
 
-use crate::Config;
+use crate::controller::{Controller, OBJECTS_INTERVAL};
 use crate::objects::{create_if_missing, write_options};
 use jiff::Timestamp;
-use pintle_api::core::service::service_cidrs;
+use pintle_api::core::service::{ServiceNetwork, service_cidrs};
 use pintle_machinery::{
     Status, Value, ValueExt,
     meta::{ObjectMeta, format_time},
 };
 use pintle_registry::{Registry, WriteOptions};
 use serde_json::json;
+use std::{sync::Arc, time::Duration};
 
 const NAME: &str = "kubernetes";
 
+/// Maintains the `ServiceCIDR` of the configured block.
+pub struct ServiceCidr {
+    /// The network from which services get addresses; shared with the services' strategy.
+    pub service_network: Arc<ServiceNetwork>,
+}
+
+impl Controller for ServiceCidr {
+    const NAME: &'static str = "service CIDR";
+    const INTERVAL: Duration = OBJECTS_INTERVAL;
+
+    async fn reconcile(&self, registry: &dyn Registry) -> Result<(), Status> {
+        reconcile(registry, &self.service_network, Timestamp::now()).await
+    }
+}
+
 /// Creates the object, and sets its `Ready` condition to true unless it already has a value or the object is
 /// terminating. An object with other blocks is left alone: the cluster's addresses come from those.
-pub(crate) async fn reconcile(
-    registry: &dyn Registry,
-    config: &Config,
-    now: Timestamp,
-) -> Result<(), Status> {
-    let cidrs = config.service_network.cidrs();
+async fn reconcile(registry: &dyn Registry, network: &ServiceNetwork, now: Timestamp) -> Result<(), Status> {
+    let cidrs = network.cidrs();
     let object = json!({
         "apiVersion": "networking.k8s.io/v1",
         "kind": "ServiceCIDR",

@@ -1,10 +1,7 @@
 //! The flags of audit logging: reads and validates them and builds the auditor. Names, defaults and messages are
 //! kube-apiserver's (<https://kubernetes.io/docs/tasks/debug/debug-cluster/audit/>).
 
-use crate::{
-    option_flags::{self, duration, flag, set},
-    run_error::RunError,
-};
+use crate::option_flags::{self, duration, flag, set};
 use clap::{Arg, ArgMatches, value_parser};
 use pintle_audit::{
     AuditMetrics, Auditor, Backend, BatchConfig, Log, LogConfig, LogFormat, Mode, Policy, RotationConfig,
@@ -212,18 +209,20 @@ impl AuditOptions {
     }
 
     /// Builds the auditor; `None` without a policy and backend. Must be called within the runtime.
-    pub(crate) fn auditor(&self, metrics: &AuditMetrics) -> Result<Option<Arc<Auditor>>, RunError> {
+    ///
+    /// # Errors
+    /// When an option is invalid or a file cannot be used.
+    pub(crate) fn auditor(&self, metrics: &AuditMetrics) -> Result<Option<Arc<Auditor>>, String> {
         let has_log = self.log.path.is_some();
         let has_webhook = self.webhook.config_file.is_some();
         if has_log {
-            self.log.validate().map_err(RunError::Options)?;
+            self.log.validate()?;
         }
         if has_webhook {
-            self.webhook.delivery.validate("webhook").map_err(RunError::Options)?;
+            self.webhook.delivery.validate("webhook")?;
         }
-        let options = |error: &dyn std::fmt::Display| RunError::Options(error.to_string());
         let policy = match &self.policy_file {
-            Some(path) => Policy::read(path).map_err(|error| options(&error))?,
+            Some(path) => Policy::read(path).map_err(|error| error.to_string())?,
             None => {
                 if has_log || has_webhook {
                     tracing::warn!("no --audit-policy-file is given, so that no audit events are recorded");
@@ -233,14 +232,14 @@ impl AuditOptions {
         };
         let mut backends = Vec::new();
         if let Some(path) = &self.log.path {
-            let log = Log::open(&self.log.config(path.clone())).map_err(|error| options(&error))?;
+            let log = Log::open(&self.log.config(path.clone())).map_err(|error| error.to_string())?;
             let delivery = &self.log.delivery;
             let (mode, batch) = (delivery.mode(), delivery.batch());
             backends.push(Backend::log(log, mode, &batch, delivery.truncate(), metrics));
         }
         if let Some(path) = &self.webhook.config_file {
             let webhook =
-                Webhook::new(path, self.webhook.initial_backoff).map_err(|error| options(&error))?;
+                Webhook::new(path, self.webhook.initial_backoff).map_err(|error| error.to_string())?;
             let delivery = &self.webhook.delivery;
             let (mode, batch) = (delivery.mode(), delivery.batch());
             backends.push(Backend::webhook(webhook, mode, &batch, delivery.truncate(), metrics));

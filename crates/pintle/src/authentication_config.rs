@@ -24,6 +24,7 @@ pub(crate) struct AuthenticationConfig {
 }
 
 /// The file, and the state that reloading it needs.
+#[derive(Clone)]
 struct ConfigFile {
     path: PathBuf,
     content: Vec<u8>,
@@ -104,11 +105,11 @@ impl AuthenticationConfig {
     /// Starts reloading: returns the watched file, and the task that puts a changed configuration in force once its
     /// issuers respond.
     pub(crate) fn follow(
-        self,
+        &self,
         supervisor: &Supervisor,
         stopping: &watch::Receiver<bool>,
     ) -> Option<(DynamicFiles, JoinHandle<()>)> {
-        let (file, issuers) = (self.file?, self.issuers?);
+        let (file, issuers) = (self.file.clone()?, self.issuers.clone()?);
         let (found, candidates) = mpsc::unbounded_channel();
         let ConfigFile { path, content, anonymous, own_issuers, metrics } = file;
         let counted = metrics.clone();

@@ -3,12 +3,12 @@
 use crate::{
     oidc_options::OidcOptions,
     option_flags::{duration, flag, list, set, set_list, switch},
-    secure_serving::published_list,
 };
 use clap::{Arg, ArgMatches, value_parser};
 use http::HeaderName;
 use pintle_auth::RequestHeaders;
 use pintle_authentication::TokenReviewVersion;
+use serde_json::json;
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 /// The authenticators of requests.
@@ -198,6 +198,11 @@ impl RequestHeaderOptions {
         }
         lists
     }
+}
+
+/// A list as published for extension servers.
+fn published_list(items: &[String]) -> String {
+    json!(items).to_string()
 }
 
 #[cfg(test)]

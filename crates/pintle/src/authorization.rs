@@ -1,7 +1,7 @@
 //! Assembles the server's authorizers.
 
-use crate::{Options, chain::Chain, hostname::hostname, run_error::RunError};
-use pintle_apiserver::serving::stopped;
+use crate::{Options, hostname::hostname, run_error::RunError};
+use pintle_apiserver::{post_start_hooks::HookContext, registry::Stores, serving::stopped};
 use pintle_auth::authz::Authorizer;
 use pintle_authorization::{
     AuthorizationMetrics, AuthorizerType, ConfiguredAuthorizer, NodeAuthorizer, NodeSources,
@@ -10,8 +10,8 @@ use pintle_authorization::{
 use pintle_cacher::Cacher;
 use pintle_machinery::GroupResource;
 use pintle_rbac::{GROUP_NAME, Rbac, Sources};
+use prometheus::core::Collector;
 use std::sync::Arc;
-use tokio::{sync::watch, task::JoinHandle};
 
 /// The configured authorizers, and the objects that they use.
 pub(crate) struct Authorization {
@@ -41,16 +41,16 @@ impl Authorization {
         self.configured.clone()
     }
 
-    /// Registers the metrics, and starts to feed roles, bindings and the node graph from the server's stores.
-    pub(crate) fn follow(
-        &self,
-        chain: &Chain,
-        stopping: &watch::Receiver<bool>,
-    ) -> Result<Vec<JoinHandle<()>>, RunError> {
-        let registered = chain.metrics.register(self.metrics.collectors());
-        registered.map_err(|error| RunError::Assemble(error.to_string()))?;
+    /// The metrics.
+    pub(crate) fn metrics(&self) -> Vec<Box<dyn Collector>> {
+        self.metrics.collectors()
+    }
+
+    /// Starts to feed roles, bindings and the node graph from the server's stores, and to reload the configuration.
+    pub(crate) fn start(&self, stores: &Stores, hook: &HookContext) {
+        let (supervisor, stopping) = (hook.supervisor(), hook.stopping());
         let cacher = |group, resource| -> Option<Arc<Cacher>> {
-            let store = chain.stores.store(&GroupResource::new(group, resource)).ok()?;
+            let store = stores.store(&GroupResource::new(group, resource)).ok()?;
             Some(store.cacher().clone())
         };
         let sources = Sources {
@@ -59,8 +59,7 @@ impl Authorization {
             role_bindings: cacher(GROUP_NAME, "rolebindings"),
             cluster_role_bindings: cacher(GROUP_NAME, "clusterrolebindings"),
         };
-        let supervisor = &chain.supervisor;
-        let mut tasks = self.rbac.follow(sources, supervisor, stopping);
+        hook.join(self.rbac.follow(sources, supervisor, stopping));
         if self.configured.has(AuthorizerType::Node) {
             let sources = NodeSources {
                 pods: cacher("", "pods"),
@@ -68,10 +67,10 @@ impl Authorization {
                 volume_attachments: cacher("storage.k8s.io", "volumeattachments"),
                 resource_slices: cacher("resource.k8s.io", "resourceslices"),
             };
-            tasks.extend(self.node.follow(sources, supervisor, stopping));
+            hook.join(self.node.follow(sources, supervisor, stopping));
         }
         let (configured, stopping) = (self.configured.clone(), stopping.clone());
-        tasks.push(supervisor.spawn_restarting("authorization-config", move || {
+        hook.join([supervisor.spawn_restarting("authorization-config", move || {
             let (configured, mut stopping) = (configured.clone(), stopping.clone());
             async move {
                 tokio::select! {
@@ -79,8 +78,7 @@ impl Authorization {
                     () = stopped(&mut stopping) => {}
                 }
             }
-        }));
-        Ok(tasks)
+        })]);
     }
 
     /// Waits until the objects that existed at the start are known.

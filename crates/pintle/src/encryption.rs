@@ -1,12 +1,17 @@
 //! Encryption at rest: loads the configuration file, provides the stores' transformers, the health check and the
 //! metrics.
 
-use crate::{Options, chain::Chain, hostname::hostname, run_error::RunError};
-use pintle_apiserver::{health::CheckScope, registry::ResourceTransformers, serving::stopped};
+use crate::{Options, hostname::hostname, run_error::RunError};
+use pintle_apiserver::{
+    health::{CheckScope, Health},
+    registry::ResourceTransformers,
+    serving::stopped,
+};
 use pintle_encryption::{Encryption, EncryptionMetrics, EncryptionOptions, identity};
 use pintle_machinery::GroupResource;
 use pintle_storage::ValueTransformer;
 use pintle_supervisor::Supervisor;
+use prometheus::core::Collector;
 use std::{sync::Arc, time::Duration};
 use tokio::{sync::watch, task::JoinHandle, time::Instant};
 
@@ -56,14 +61,16 @@ impl EncryptionAtRest {
         Arc::new(Resources(self.encryption.clone()))
     }
 
-    /// Registers the metrics, and the health check if there is one.
-    pub(crate) fn observe(&self, chain: &Chain) -> Result<(), RunError> {
-        let registered = chain.metrics.register(self.metrics.collectors());
-        registered.map_err(|error| RunError::Assemble(error.to_string()))?;
+    /// The metrics.
+    pub(crate) fn metrics(&self) -> Vec<Box<dyn Collector>> {
+        self.metrics.collectors()
+    }
+
+    /// Adds the health check if there is one.
+    pub(crate) fn add_health_check(&self, health: &Health) {
         if let Some(encryption) = self.encryption.clone().filter(|encryption| encryption.has_health_check()) {
-            chain.health.add(HEALTH_CHECK, CheckScope::NotLive, Arc::new(move || encryption.health()));
+            health.add(HEALTH_CHECK, CheckScope::NotLive, Arc::new(move || encryption.health()));
         }
-        Ok(())
     }
 
     /// Runs the part of the start that reads and writes objects. It is retried while a KMS provider is unhealthy, which

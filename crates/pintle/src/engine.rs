@@ -1,7 +1,7 @@
 //! Opens storage engines, and records the metrics of etcd requests.
 
-use crate::{Options, StorageBackend, chain::Chain, run_error::RunError};
-use pintle_apiserver::registry::Engine;
+use crate::{Options, StorageBackend, run_error::RunError};
+use pintle_apiserver::registry::{Engine, Stores};
 use pintle_machinery::GroupResource;
 use pintle_storage::{
     EmbeddedOptions, EmbeddedStorage, EtcdObserver, EtcdOptions, EtcdStorage, MemoryStorage, Storage,
@@ -87,19 +87,22 @@ impl EngineMetrics {
         })
     }
 
-    /// Registers the metrics, and sets the resources.
-    pub(crate) fn observe(&self, chain: &Chain) -> Result<(), RunError> {
-        let stores = chain.all_stores.iter().flat_map(|stores| stores.all());
+    /// Sets the resources. Call it once.
+    pub(crate) fn set_resources(&self, all_stores: &[Arc<Stores>]) {
+        let stores = all_stores.iter().flat_map(|stores| stores.all());
         let resources = stores.map(|store| (store.key_prefix(""), store.group_resource().clone()));
         // This is the only call.
         let _ = self.resources.set(resources.collect());
-        let collectors: Vec<Box<dyn Collector>> = vec![
+    }
+
+    /// The metrics.
+    pub(crate) fn collectors(&self) -> Vec<Box<dyn Collector>> {
+        vec![
             Box::new(self.requests.clone()),
             Box::new(self.errors.clone()),
             Box::new(self.duration.clone()),
             Box::new(self.lease_objects.clone()),
-        ];
-        chain.metrics.register(collectors).map_err(|error| RunError::Assemble(error.to_string()))
+        ]
     }
 
     /// The resource of a key: the one with the longest matching prefix.

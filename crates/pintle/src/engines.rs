@@ -3,7 +3,6 @@
 
 use crate::{
     Options,
-    chain::Chain,
     engine::{self, EngineMetrics},
     run_error::RunError,
 };
@@ -85,7 +84,13 @@ impl Engines {
     }
 
     /// Reads the sizes of the engines periodically, for the metrics.
-    pub(crate) fn watch_sizes(&self, chain: &Chain, options: &Options, stopping: &watch::Receiver<bool>) {
+    pub(crate) fn watch_sizes(
+        &self,
+        sizes: &Arc<StorageSizes>,
+        options: &Options,
+        supervisor: &Supervisor,
+        stopping: &watch::Receiver<bool>,
+    ) {
         for (at, engine) in self.all().enumerate() {
             // An exclusive engine is in this process.
             let interval = match engine.exclusive {
@@ -93,9 +98,9 @@ impl Engines {
                 false => options.etcd_db_metric_poll_interval,
             };
             if !interval.is_zero() {
-                let sizes = chain.storage_sizes.clone();
+                let sizes = sizes.clone();
                 let watched = watch_size(at, engine.storage.clone(), sizes, interval, stopping.clone());
-                chain.supervisor.spawn("storage-size", watched);
+                supervisor.spawn("storage-size", watched);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Feature gates (`--feature-gates`): those for which this server supports both values.
 //! <https://kubernetes.io/docs/reference/command-line-tools-reference/feature-gates/>
 
+use crate::option_flags::boolean;
 use std::str::FromStr;
 
 /// The enabled features.
@@ -20,11 +21,8 @@ impl FromStr for FeatureGates {
         for item in text.split(',').map(str::trim).filter(|item| !item.is_empty()) {
             let (name, value) =
                 item.split_once('=').ok_or_else(|| format!("missing bool value for {item}"))?;
-            let value = match value.trim() {
-                "1" | "t" | "T" | "true" | "TRUE" | "True" => true,
-                "0" | "f" | "F" | "false" | "FALSE" | "False" => false,
-                value => return Err(format!("invalid value of {name}={value}: not a bool")),
-            };
+            let value = value.trim();
+            let value = boolean(value).map_err(|_| format!("invalid value of {name}={value}: not a bool"))?;
             match name.trim() {
                 "AllowUnsafeMalformedObjectDeletion" => gates.allow_unsafe_malformed_object_deletion = value,
                 name => return Err(format!("feature gate {name} cannot be set in this server")),

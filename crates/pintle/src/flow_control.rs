@@ -1,23 +1,20 @@
 //! Assembles flow control: its configuration, endpoints, metrics and background tasks.
 
-use crate::{Options, hooks::Hooks, run_error::RunError};
+use crate::{Options, run_error::RunError};
 use pintle_apiserver::{
     flow_control_endpoints::FlowControlEndpoints,
     metrics::Metrics,
+    post_start_hooks::HookContext,
     registry::{StoredResourceStats, Stores, changes},
     server::PlainEndpoints,
     serving::stopped,
 };
 use pintle_controlplane::FlowControlController;
 use pintle_flowcontrol::{FlowControl, FlowControlConfig, FlowControlMetrics, RealClock};
-use pintle_machinery::GroupResource;
+use pintle_machinery::{GroupResource, Status};
 use pintle_supervisor::Supervisor;
 use std::sync::Arc;
-use tokio::{sync::watch, task::JoinHandle};
-
-/// The names of the tasks, which are those of their health checks.
-const CONSUMER: &str = "poststarthook/priority-and-fairness-config-consumer";
-const FILTER: &str = "poststarthook/priority-and-fairness-filter";
+use tokio::sync::watch;
 
 /// Flow control, and the stores of its objects.
 pub(crate) struct FlowControlParts {
@@ -35,7 +32,10 @@ pub(crate) fn build(
     supervisor: &Supervisor,
     stopping: &watch::Receiver<bool>,
 ) -> Result<Option<FlowControlParts>, RunError> {
-    let limit = options.priority_and_fairness.server_concurrency_limit(options);
+    let limit = options.priority_and_fairness.server_concurrency_limit(
+        &options.runtime_config,
+        (options.max_requests_inflight, options.max_mutating_requests_inflight),
+    );
     let Some(server_concurrency_limit) = limit.map_err(RunError::Options)? else { return Ok(None) };
     let assemble = |error: prometheus::Error| RunError::Assemble(error.to_string());
     let clock = Arc::new(RealClock::default());
@@ -64,24 +64,23 @@ impl FlowControlParts {
         Arc::new(FlowControlEndpoints(self.flow_control.clone()))
     }
 
-    /// Loads the flow schemas and priority levels, and starts the tasks that follow their changes.
-    pub(crate) async fn start(
-        &self,
-        supervisor: &Supervisor,
-        hooks: &Hooks,
-        stopping: &watch::Receiver<bool>,
-    ) -> Result<[JoinHandle<()>; 2], RunError> {
+    /// Loads the flow schemas and priority levels, and starts to follow their changes.
+    ///
+    /// # Errors
+    /// When the objects cannot be read.
+    pub(crate) async fn start_consumer(&self, hook: &HookContext) -> Result<(), Status> {
         let registry = self.stores.clone();
         let controller =
             FlowControlController::new(registry, self.flow_control.clone(), self.changes.clone());
-        controller.configure().await.map_err(RunError::Bootstrap)?;
-        let (mut stop_controller, mut stop_adjusting) = (stopping.clone(), stopping.clone());
-        let flow_control = self.flow_control.clone();
-        let following =
-            supervisor.spawn(CONSUMER, async move { controller.run(stopped(&mut stop_controller)).await });
-        let adjusting =
-            supervisor.spawn(FILTER, async move { flow_control.run(stopped(&mut stop_adjusting)).await });
-        hooks.flow_control_started();
-        Ok([following, adjusting])
+        controller.configure().await?;
+        let mut stopping = hook.stopping().clone();
+        hook.spawn(async move { controller.run(stopped(&mut stopping)).await });
+        Ok(())
+    }
+
+    /// Starts to adjust the seats of the priority levels.
+    pub(crate) fn start_filter(&self, hook: &HookContext) {
+        let (flow_control, mut stopping) = (self.flow_control.clone(), hook.stopping().clone());
+        hook.spawn(async move { flow_control.run(stopped(&mut stopping)).await });
     }
 }

@@ -1,147 +1,277 @@
-//! The post-start hooks, and their health checks under kube-apiserver's names.
+//! The post-start hooks of the server, one line each: informers, controllers and repair loops.
 //!
-//! The code that starts a part of the server marks its hook as started, and the check passes from then on. If a task of
-//! the part dies, the supervisor fails the check. The fields are in the order of kube-apiserver's reports.
+//! To add a controller of the server's own objects, write its file in `controlplane` and add one line to [`register`].
+//! The order of the lines is the order of kube-apiserver's health reports, under whose names the hooks are; the names
+//! after a hook's name are the hooks that start before it.
 
-use pintle_apiserver::health::{CheckScope, Health, Hook};
+use crate::{
+    EndpointReconcilerType, auto_registration::is_complete, dynamic_files, hostname::hostname,
+    run_error::RunError, server_chain::ServerChain,
+};
+use pintle_api::core::master_leases;
+use pintle_apiserver::{
+    health::CheckScope,
+    post_start_hooks::{HookContext, PostStartHooks},
+    serving::stopped,
+};
+use pintle_controlplane::{
+    ClusterAuthenticationInfo, Controller, EndpointReconciler, FlowControlObjects, IdentityLease,
+    IdentityLeaseGarbageCollector, KubernetesService, LegacyTokenTracking, MasterLeases, PriorityClasses,
+    ServiceCidr, ServiceIpRepair, SystemNamespaces,
+};
+use pintle_machinery::Status;
 use std::sync::Arc;
 
-/// Adds the check of the loopback connection. The server calls its own handler in the process, without a certificate
-/// that could expire, so that the check always passes.
-pub(crate) fn add_loopback(health: &Health) {
-    health.add("loopback-serving-certificate", CheckScope::NotReady, Arc::new(|| Ok(())));
+/// The hooks after which objects can be read and written: the authorizers, custom resources and caches are complete.
+const CACHES: &[&str] = &["generic-apiserver-start-informers", "crd-informer-synced", "storage-readiness"];
+
+/// Adds the hooks and the other health checks of the chain.
+pub(crate) fn register(server: &Arc<ServerChain>) -> Result<PostStartHooks, RunError> {
+    let config = &server.config;
+    let health = &config.health;
+    let service_network = &config.loaded.service_network;
+    let exclusive = !config.storage.is_shared();
+    let kubernetes_service = KubernetesService {
+        service_network: service_network.clone(),
+        advertise_address: config.options().advertised(),
+        secure_port: config.loaded.address.port(),
+        exclusive,
+        endpoint_reconciler: endpoint_reconciler(server)?,
+    };
+    let cluster_authentication =
+        ClusterAuthenticationInfo { data: config.loaded.secure_serving.cluster_authentication(), exclusive };
+    let mut hooks = Hooks {
+        list: PostStartHooks::new(health.clone(), config.supervisor.clone(), config.stopping.clone()),
+        server: server.clone(),
+    };
+
+    let caches = server.stores.all();
+    health.add(
+        "informer-sync",
+        CheckScope::ReadyOnly,
+        Arc::new(move || match caches.iter().all(|stores| stores.is_ready()) {
+            true => Ok(()),
+            false => Err("caches are not filled yet".to_owned()),
+        }),
+    );
+    hooks.check("start-apiserver-admission-initializer", &[]);
+    hooks.add("generic-apiserver-start-informers", &[], start_informers);
+    if server.flow_control.is_some() {
+        hooks.add(
+            "priority-and-fairness-config-consumer",
+            &["priority-and-fairness-config-producer"],
+            start_flow_control_consumer,
+        );
+        hooks.add(
+            "priority-and-fairness-filter",
+            &["priority-and-fairness-config-consumer"],
+            start_flow_control_filter,
+        );
+    }
+    hooks.add("storage-object-count-tracker-hook", CACHES, watch_storage_sizes);
+    hooks.add("start-apiextensions-informers", &[], start_definition_informer);
+    hooks.add("start-apiextensions-controllers", &[], start_definition_controllers);
+    hooks.add("crd-informer-synced", &["start-apiextensions-informers"], wait_for_definitions);
+    hooks.controller("start-system-namespaces-controller", CACHES, SystemNamespaces);
+    hooks.check("peer-endpoint-reconciler-controller", CACHES);
+    hooks.controller("start-cluster-authentication-info-controller", CACHES, cluster_authentication);
+    hooks.controller(
+        "start-kube-apiserver-identity-lease-controller",
+        CACHES,
+        IdentityLease { hostname: hostname(), exclusive },
+    );
+    hooks.controller(
+        "start-kube-apiserver-identity-lease-garbage-collector",
+        CACHES,
+        IdentityLeaseGarbageCollector,
+    );
+    hooks.add("storage-readiness", &[], wait_for_caches);
+    hooks.controller("start-legacy-token-tracking-controller", CACHES, LegacyTokenTracking);
+    hooks.controller(
+        "start-service-ip-repair-controllers",
+        CACHES,
+        ServiceIpRepair::new(service_network.clone()),
+    );
+    hooks.add("rbac/bootstrap-roles", CACHES, bootstrap_roles);
+    hooks.controller("scheduling/bootstrap-system-priority-classes", CACHES, PriorityClasses);
+    if server.flow_control.is_some() {
+        hooks.controller("priority-and-fairness-config-producer", CACHES, FlowControlObjects);
+    }
+    // The service gets its address from the block.
+    hooks.controller(
+        "bootstrap-controller",
+        &["start-kubernetes-service-cidr-controller"],
+        kubernetes_service,
+    );
+    hooks.controller(
+        "start-kubernetes-service-cidr-controller",
+        CACHES,
+        ServiceCidr { service_network: service_network.clone() },
+    );
+    hooks.add("aggregator-reload-proxy-client-cert", CACHES, reload_files);
+    if let Some(registration) = &server.auto_registration {
+        hooks.check("start-kube-aggregator-informers", CACHES);
+        hooks.check("apiservice-status-local-available-controller", CACHES);
+        hooks.check("apiservice-status-remote-available-controller", CACHES);
+        hooks.check("apiservice-registration-controller", CACHES);
+        hooks.check("apiservice-wait-for-first-sync", CACHES);
+        hooks.check("apiservice-discovery-controller", CACHES);
+        hooks.add("kube-apiserver-autoregistration", &["bootstrap-controller"], register_api_services);
+        health.add("autoregister-completion", CheckScope::Always, is_complete(registration));
+        hooks.check("apiservice-openapi-controller", CACHES);
+        hooks.check("apiservice-openapiv3-controller", CACHES);
+    }
+    let stopping = config.stopping.clone();
+    health.add(
+        "shutdown",
+        CheckScope::ReadyOnly,
+        Arc::new(move || match *stopping.borrow() {
+            false => Ok(()),
+            true => Err("process is shutting down".to_owned()),
+        }),
+    );
+    config.loaded.encryption.add_health_check(health);
+    Ok(hooks.list)
 }
 
-/// The optional parts that are enabled.
-pub(crate) struct Parts {
-    /// Priority and fairness.
-    pub(crate) flow_control: bool,
-    /// API services.
-    pub(crate) api_services: bool,
-}
-
-/// The hooks of all parts.
-pub(crate) struct Hooks {
-    /// The admission chain is built.
-    pub(crate) admission_initializer: Hook,
-    /// The watch caches are filled. Informers read from them, and they count the stored objects.
-    pub(crate) caches: [Hook; 3],
-    /// Flow control follows its objects.
-    pub(crate) flow_control_consumer: Option<Hook>,
-    /// Flow control classifies and queues requests.
-    pub(crate) flow_control_filter: Option<Hook>,
-    /// `CustomResourceDefinition`s are followed, and their resources served.
-    pub(crate) api_extensions: [Hook; 2],
-    /// Every definition that existed at the start is served or rejected.
-    pub(crate) definitions: Hook,
-    /// The control plane's controllers run: system namespaces, server addresses, the authentication ConfigMap, identity
-    /// leases, token tracking, and repair of leaked addresses and ports.
-    pub(crate) controllers: Vec<Hook>,
-    /// The default roles exist.
-    pub(crate) bootstrap_roles: Hook,
-    /// The default priority classes exist.
-    pub(crate) priority_classes: Hook,
-    /// The default objects of flow control exist.
-    pub(crate) flow_control_producer: Option<Hook>,
-    /// The `kubernetes` service and its ServiceCIDR exist.
-    pub(crate) kubernetes_service: [Hook; 2],
-    /// Certificates and other configuration files are reloaded when they change.
-    pub(crate) reloaded_files: Hook,
-    /// The controller of API services runs.
-    pub(crate) api_services: Vec<Hook>,
-    /// The OpenAPI documents of custom resources are built.
-    pub(crate) documents: Vec<Hook>,
+/// The list of hooks, and the server whose parts they start.
+struct Hooks {
+    list: PostStartHooks,
+    server: Arc<ServerChain>,
 }
 
 impl Hooks {
-    /// Adds the checks of all hooks.
-    pub(crate) fn new(health: &Health, parts: &Parts) -> Hooks {
-        let hook = |name: &str| health.hook(name);
-        let flow_control = |name: &str| parts.flow_control.then(|| health.hook(name));
-        let admission_initializer = hook("start-apiserver-admission-initializer");
-        let informers = hook("generic-apiserver-start-informers");
-        let flow_control_consumer = flow_control("priority-and-fairness-config-consumer");
-        let flow_control_filter = flow_control("priority-and-fairness-filter");
-        let object_counts = hook("storage-object-count-tracker-hook");
-        let api_extensions = ["start-apiextensions-informers", "start-apiextensions-controllers"].map(hook);
-        let definitions = hook("crd-informer-synced");
-        let mut controllers: Vec<Hook> = [
-            "start-system-namespaces-controller",
-            "peer-endpoint-reconciler-controller",
-            "start-cluster-authentication-info-controller",
-            "start-kube-apiserver-identity-lease-controller",
-            "start-kube-apiserver-identity-lease-garbage-collector",
-        ]
-        .map(hook)
-        .into();
-        let storage = hook("storage-readiness");
-        controllers.extend(
-            ["start-legacy-token-tracking-controller", "start-service-ip-repair-controllers"].map(hook),
-        );
-        Hooks {
-            admission_initializer,
-            caches: [informers, object_counts, storage],
-            flow_control_consumer,
-            flow_control_filter,
-            api_extensions,
-            definitions,
-            controllers,
-            bootstrap_roles: hook("rbac/bootstrap-roles"),
-            priority_classes: hook("scheduling/bootstrap-system-priority-classes"),
-            flow_control_producer: flow_control("priority-and-fairness-config-producer"),
-            kubernetes_service: ["bootstrap-controller", "start-kubernetes-service-cidr-controller"]
-                .map(hook),
-            reloaded_files: hook("aggregator-reload-proxy-client-cert"),
-            api_services: match parts.api_services {
-                true => vec![
-                    hook("start-kube-aggregator-informers"),
-                    hook("apiservice-status-local-available-controller"),
-                    hook("apiservice-status-remote-available-controller"),
-                    hook("apiservice-registration-controller"),
-                    hook("apiservice-wait-for-first-sync"),
-                    hook("apiservice-discovery-controller"),
-                    hook("kube-apiserver-autoregistration"),
-                ],
-                false => Vec::new(),
-            },
-            documents: Vec::new(),
+    /// Adds a hook that starts a part of the server.
+    fn add<Starting>(
+        &mut self,
+        name: &'static str,
+        after: &[&'static str],
+        start: impl Fn(Arc<ServerChain>, HookContext) -> Starting + Send + Sync + 'static,
+    ) where
+        Starting: Future<Output = Result<(), Status>> + Send + 'static,
+    {
+        let server = self.server.clone();
+        self.list.add(name, after, move |hook| start(server.clone(), hook));
+    }
+
+    /// Adds a controller of the server's own objects.
+    fn controller<C: Controller>(&mut self, name: &'static str, after: &[&'static str], controller: C) {
+        let controller = Arc::new(controller);
+        self.add(name, after, move |server, hook| {
+            let (controller, registry) = (controller.clone(), server.stores.kube.clone());
+            async move {
+                pintle_controlplane::start(&*controller, &*registry).await?;
+                let mut stopping = hook.stopping().clone();
+                hook.spawn(async move {
+                    pintle_controlplane::run(&*controller, &*registry, stopped(&mut stopping)).await;
+                });
+                Ok(())
+            }
+        });
+    }
+
+    /// Adds a hook of kube-apiserver that has nothing to start here.
+    fn check(&mut self, name: &'static str, after: &[&'static str]) {
+        self.list.add_check(name, after);
+    }
+}
+
+/// Feeds the authorizers from the watch caches.
+async fn start_informers(server: Arc<ServerChain>, hook: HookContext) -> Result<(), Status> {
+    let authorization = &server.config.loaded.authorization;
+    authorization.start(&server.stores.kube, &hook);
+    authorization.wait_synced().await;
+    Ok(())
+}
+
+/// Follows the definitions of custom resources, and serves these.
+async fn start_definition_informer(server: Arc<ServerChain>, hook: HookContext) -> Result<(), Status> {
+    server.api_extensions.start_informers(&hook);
+    Ok(())
+}
+
+async fn start_definition_controllers(server: Arc<ServerChain>, hook: HookContext) -> Result<(), Status> {
+    server.api_extensions.start_controllers(&hook);
+    Ok(())
+}
+
+/// Waits until every definition that existed at the start is served, so that custom resources are served from the first
+/// request on.
+async fn wait_for_definitions(server: Arc<ServerChain>, _: HookContext) -> Result<(), Status> {
+    server.api_extensions.wait_synced().await;
+    Ok(())
+}
+
+/// Waits until the watch caches are filled, and starts the compaction of history.
+async fn wait_for_caches(server: Arc<ServerChain>, hook: HookContext) -> Result<(), Status> {
+    for stores in &server.stores.all() {
+        stores.wait_ready().await?;
+    }
+    let config = &server.config;
+    let interval = config.options().etcd_compaction_interval;
+    hook.join(config.engines.compact(interval, hook.supervisor(), hook.stopping()));
+    Ok(())
+}
+
+async fn watch_storage_sizes(server: Arc<ServerChain>, hook: HookContext) -> Result<(), Status> {
+    let config = &server.config;
+    config.engines.watch_sizes(&config.storage_sizes, config.options(), hook.supervisor(), hook.stopping());
+    Ok(())
+}
+
+/// Creates the default roles, with which the first request is authorized.
+async fn bootstrap_roles(server: Arc<ServerChain>, _: HookContext) -> Result<(), Status> {
+    pintle_controlplane::bootstrap_roles(&*server.stores.kube).await?;
+    server.config.loaded.authorization.rbac.catch_up().await;
+    Ok(())
+}
+
+async fn start_flow_control_consumer(server: Arc<ServerChain>, hook: HookContext) -> Result<(), Status> {
+    match &server.flow_control {
+        Some(parts) => parts.start_consumer(&hook).await,
+        None => Ok(()),
+    }
+}
+
+async fn start_flow_control_filter(server: Arc<ServerChain>, hook: HookContext) -> Result<(), Status> {
+    if let Some(parts) = &server.flow_control {
+        parts.start_filter(&hook);
+    }
+    Ok(())
+}
+
+/// Reloads certificates and configuration files when they change.
+async fn reload_files(server: Arc<ServerChain>, hook: HookContext) -> Result<(), Status> {
+    let config = &server.config.loaded;
+    let (supervisor, stopping) = (hook.supervisor(), hook.stopping());
+    hook.join(config.encryption.watch_config(supervisor, stopping));
+    let mut files: Vec<_> = config.secure_serving.dynamic_files().into_iter().collect();
+    if let Some((config_file, task)) = server.authentication.config.follow(supervisor, stopping) {
+        files.push(config_file);
+        hook.join([task]);
+    }
+    hook.join(dynamic_files::watch(files, supervisor, stopping));
+    Ok(())
+}
+
+async fn register_api_services(server: Arc<ServerChain>, hook: HookContext) -> Result<(), Status> {
+    if let Some(registration) = server.auto_registration.clone() {
+        registration.start(&hook);
+    }
+    Ok(())
+}
+
+/// The source of the addresses behind the `kubernetes` service.
+fn endpoint_reconciler(server: &ServerChain) -> Result<EndpointReconciler, RunError> {
+    let (options, storage) = (server.config.options(), &server.config.storage);
+    Ok(match options.endpoint_reconciler_type {
+        EndpointReconcilerType::Lease => {
+            let leases = master_leases::resource();
+            let prefix = format!("{}/{}/", storage.prefix(), leases.storage.path);
+            let storage = storage.plain_storage(leases).map_err(RunError::Assemble)?;
+            EndpointReconciler::Lease(MasterLeases::new(storage, prefix))
         }
-    }
-
-    /// Adds the checks that kube-apiserver reports last.
-    pub(crate) fn add_documents(&mut self, health: &Health) {
-        if !self.api_services.is_empty() {
-            let names = ["apiservice-openapi-controller", "apiservice-openapiv3-controller"];
-            self.documents.extend(names.map(|name| health.hook(name)));
-        }
-    }
-
-    /// Marks that the watch caches are filled.
-    pub(crate) fn caches_filled(&self) {
-        self.caches.iter().for_each(Hook::started);
-    }
-
-    /// Marks that the objects of a new server exist, and that their controllers run.
-    pub(crate) fn bootstrapped(&self) {
-        self.controllers.iter().chain(&self.kubernetes_service).for_each(Hook::started);
-        self.bootstrap_roles.started();
-        self.priority_classes.started();
-        self.flow_control_producer.iter().for_each(Hook::started);
-    }
-
-    /// Marks that flow control is configured and follows its objects.
-    pub(crate) fn flow_control_started(&self) {
-        self.flow_control_consumer.iter().chain(&self.flow_control_filter).for_each(Hook::started);
-    }
-
-    /// Marks that API services are followed.
-    pub(crate) fn api_services_followed(&self) {
-        self.api_services.iter().for_each(Hook::started);
-    }
-
-    /// Marks that custom resources are served, and that their OpenAPI documents are built.
-    pub(crate) fn definitions_served(&self) {
-        self.definitions.started();
-        self.api_extensions.iter().chain(&self.documents).for_each(Hook::started);
-    }
+        EndpointReconcilerType::MasterCount => EndpointReconciler::MasterCount(options.apiserver_count),
+        EndpointReconcilerType::None => EndpointReconciler::None,
+    })
 }

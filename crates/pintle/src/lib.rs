@@ -1,5 +1,5 @@
-//! Runs the server: options → config → the server chain. Everything of the `pintle` command but its flags, so that a
-//! Rust test can run a server in its own process.
+//! Runs the server: options → config → completed config → the server chain. It is everything of the `pintle` command but
+//! the parsing of the command line, so that a Rust test can run a server in its own process.
 //!
 //! The chain is aggregator → kube API server → API extensions → not found, as in Kubernetes.
 
@@ -11,9 +11,9 @@ mod authentication_options;
 mod authorization;
 mod authorization_options;
 mod auto_registration;
-mod bootstrap;
 mod certificates;
-mod chain;
+mod completed_config;
+mod config;
 mod dynamic_files;
 mod enablement;
 mod encryption;
@@ -34,10 +34,13 @@ mod process_limits;
 mod run;
 mod run_error;
 mod secure_serving;
+mod server_chain;
 mod service_account_options;
 mod serving_options;
+mod storage_factory;
 mod storage_options;
 mod tokens;
+mod version;
 
 pub use admission_options::AdmissionOptions;
 pub use audit_options::{AuditDeliveryOptions, AuditLogOptions, AuditOptions, AuditWebhookOptions};

@@ -38,7 +38,7 @@ pub(crate) fn set_list(matches: &ArgMatches, name: &str, option: &mut Vec<String
 }
 
 /// Parses a boolean as Go does.
-fn boolean(text: &str) -> Result<bool, String> {
+pub(crate) fn boolean(text: &str) -> Result<bool, String> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
         "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),

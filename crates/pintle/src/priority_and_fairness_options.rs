@@ -1,8 +1,9 @@
 //! The flags of priority and fairness: reads and validates them. Names, defaults and messages are kube-apiserver's
 //! (<https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/>).
 
-use crate::{Options, option_flags::switch};
+use crate::option_flags::switch;
 use clap::{Arg, ArgMatches};
+use pintle_apiserver::resource_config::RuntimeConfig;
 
 /// The options of priority and fairness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,16 +34,21 @@ impl PriorityAndFairnessOptions {
         PriorityAndFairnessOptions { enabled: matches.get_one(FLAG).copied().unwrap_or(default.enabled) }
     }
 
-    /// The total number of seats; `None` when priority and fairness is disabled.
+    /// The total number of seats, from the limits of reads and writes in flight; `None` when priority and fairness is
+    /// disabled.
     ///
     /// # Errors
     /// When options contradict each other.
-    pub(crate) fn server_concurrency_limit(&self, options: &Options) -> Result<Option<u64>, String> {
+    pub(crate) fn server_concurrency_limit(
+        &self,
+        runtime_config: &RuntimeConfig,
+        (reads, writes): (usize, usize),
+    ) -> Result<Option<u64>, String> {
         if !self.enabled {
             return Ok(None);
         }
         for key in CONFLICTS {
-            match options.runtime_config.value(key) {
+            match runtime_config.value(key) {
                 Some("false") => {
                     return Err(format!(
                         "--runtime-config={key}=false conflicts with --enable-priority-and-fairness=true"
@@ -52,7 +58,6 @@ impl PriorityAndFairnessOptions {
                 _ => {}
             }
         }
-        let (reads, writes) = (options.max_requests_inflight, options.max_mutating_requests_inflight);
         match reads.saturating_add(writes) {
             0 => Err(format!(
                 "invalid configuration: MaxRequestsInFlight={reads} and MaxMutatingRequestsInFlight={writes}; they must \
@@ -70,13 +75,12 @@ mod tests {
     #[test]
     fn options_that_contradict_each_other_are_refused() {
         let check = |runtime_config: &str, limits: (usize, usize), expected: Result<Option<u64>, &str>| {
-            let mut options = Options::default();
-            options.runtime_config.add(runtime_config);
-            (options.max_requests_inflight, options.max_mutating_requests_inflight) = limits;
-            let limit = options.priority_and_fairness.server_concurrency_limit(&options);
+            let mut config = RuntimeConfig::default();
+            config.add(runtime_config);
+            let limit = PriorityAndFairnessOptions::default().server_concurrency_limit(&config, limits);
             assert_eq!(limit, expected.map_err(str::to_owned), "{runtime_config}");
             let off = PriorityAndFairnessOptions { enabled: false };
-            assert_eq!(off.server_concurrency_limit(&options), Ok(None));
+            assert_eq!(off.server_concurrency_limit(&config, limits), Ok(None));
         };
         check("", (400, 200), Ok(Some(600)));
         check("", (400, 0), Ok(Some(400)));

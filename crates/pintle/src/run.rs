@@ -1,32 +1,17 @@
 //! Starts and stops a server.
 
 use crate::{
-    Options,
-    authentication::{Authentication, OwnTokens},
-    authorization::Authorization,
-    certificates::{Certificates, write_private},
-    chain::{self, Foundation},
-    dynamic_files,
-    encryption::EncryptionAtRest,
-    engine::EngineMetrics,
-    engines::Engines,
-    hooks,
-    kubeconfig::kubeconfig,
-    process_limits,
-    run_error::RunError,
-    secure_serving::SecureServing,
-    storage_options::{storage_factory, warn_of_unused_overrides},
-    tokens::Tokens,
+    Options, certificates::write_private, config::Config, engine::EngineMetrics, engines::Engines, hooks,
+    kubeconfig::kubeconfig, process_limits, run_error::RunError, server_chain::ServerChain,
 };
 use pintle_apiserver::{
     base::{body_budget::BodyBudget, handler::Handler},
-    filters::ChainConfig,
-    health::Health,
+    post_start_hooks::PostStartHooks,
+    registry::Stores,
     serving::{ResponseBudget, ServingConfig, serve},
 };
-use pintle_audit::{AuditMetrics, Auditor};
+use pintle_audit::Auditor;
 use pintle_storage::{Storage, StorageError};
-use pintle_supervisor::Supervisor;
 use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 use tokio::{sync::watch, task::JoinHandle};
 
@@ -38,11 +23,11 @@ pub struct Running {
     handler: Handler,
     stop: watch::Sender<bool>,
     serving: JoinHandle<io::Result<()>>,
-    background: Vec<JoinHandle<()>>,
+    hooks: PostStartHooks,
     engines: Arc<Engines>,
     auditor: Option<Arc<Auditor>>,
     shutdown_grace_period: Duration,
-    stores: Vec<Arc<pintle_apiserver::registry::Stores>>,
+    stores: Vec<Arc<Stores>>,
 }
 
 impl Running {
@@ -88,12 +73,8 @@ impl Running {
         if let Some(auditor) = self.auditor {
             auditor.shutdown(self.shutdown_grace_period).await;
         }
-        for task in self.background {
-            // Background tasks stop on the same channel.
-            if let Err(error) = task.await {
-                tracing::error!(%error, "a background task ended unexpectedly");
-            }
-        }
+        // Background tasks stop on the same channel.
+        self.hooks.stopped().await;
         for stores in &self.stores {
             stores.stop();
         }
@@ -132,139 +113,56 @@ async fn start_on(
     stop: &watch::Sender<bool>,
     options: Options,
 ) -> Result<Running, RunError> {
-    let stopping = stop.subscribe();
-    let supervisor = Supervisor::current();
-    let network = Arc::new(options.service_network().map_err(RunError::Options)?);
-    let audit_metrics = AuditMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?;
-    let auditor = options.audit.auditor(&audit_metrics)?;
-    let certificates = Certificates::load_or_make(&options, network.api_server_address())?;
-    let tokens = Tokens::load(&options)?;
-    let secure_serving = Arc::new(SecureServing::load(&options, &certificates)?);
-    let transport = options.serving.transport_filters().map_err(RunError::Options)?;
-    let authorization = Authorization::load(&options)?;
-    let encryption = EncryptionAtRest::load(&options).await?;
-    let address = SocketAddr::new(options.bind_address, options.secure_port);
-    let listen = |source| RunError::Listen { address, source };
-    let listener = options.serving.listen(address).map_err(listen)?;
-    let address = listener.local_addr().map_err(listen)?;
-    let factory = storage_factory(&options, engines).encryption(encryption.resources());
-    let factory = Arc::new(factory);
-    let health = Arc::new(Health::new(supervisor.clone()));
-    hooks::add_loopback(&health);
-    engines.watch_health(&health, &options, &supervisor, &stopping);
-    let chain = chain::build(Foundation {
-        options: &options,
-        port: address.port(),
-        network,
-        storage: &factory,
-        authorization: &authorization,
-        tokens: &tokens,
-        health,
-        supervisor: &supervisor,
-        shutdown: &stopping,
-    })?;
-    let informers = authorization.follow(&chain, &stopping)?;
-    encryption.observe(&chain)?;
-    engine_metrics.observe(&chain)?;
-    let registered = chain.metrics.register(audit_metrics.collectors());
-    registered.map_err(|error| RunError::Assemble(error.to_string()))?;
-    engines.watch_sizes(&chain, &options, &stopping);
-    warn_of_unused_overrides(&options, &chain.all_stores);
-    // Custom resources are served from the first request on.
-    chain.api_extensions.wait_synced().await;
-    authorization.wait_synced().await;
-    for stores in &chain.all_stores {
-        stores.wait_ready().await.map_err(RunError::Bootstrap)?;
-    }
-    chain.hooks.caches_filled();
-    let own_tokens = OwnTokens {
-        authenticators: tokens.authenticators(&options, &chain)?,
-        issuers: options.service_accounts.issuers.clone(),
-        audiences: options.service_accounts.audiences().to_vec(),
-    };
-    let authentication = Authentication::new(&options, &secure_serving, &chain.metrics, own_tokens)?;
-    tokens.reviewer.set_authenticator(authentication.tokens);
-    let handler = chain.server.clone().into_handler(ChainConfig {
-        metrics: chain.metrics.clone(),
-        auditor: auditor.clone(),
-        authenticator: authentication.authenticator,
-        request_headers: authentication.request_headers,
-        transport,
-        authorizer: authorization.authorizer(),
-        request_timeout: options.request_timeout,
-        flow_control: chain.flow_control.as_ref().map(|parts| parts.flow_control.clone()),
-        max_requests_in_flight: options.max_requests_inflight,
-        max_mutating_requests_in_flight: options.max_mutating_requests_inflight,
-    });
-    chain.hooks.admission_initializer.started();
-    let cluster_authentication = secure_serving.cluster_authentication();
-    let controllers = encryption
-        .once_usable(|| {
-            let cluster_authentication = &cluster_authentication;
-            crate::bootstrap::start(
-                &options,
-                address.port(),
-                &chain,
-                cluster_authentication,
-                &factory,
-                &stopping,
-            )
-        })
-        .await?;
-    // The first request is authorized with the roles that were just created.
-    authorization.rbac.catch_up().await;
-    let mut background = vec![controllers];
-    if let Some(parts) = &chain.flow_control {
-        background.extend(parts.start(&supervisor, &chain.hooks, &stopping).await?);
-    }
-    let registration =
-        chain.auto_registration.clone().map(|registration| registration.start(&supervisor, &stopping));
-    chain.hooks.api_services_followed();
-    background.extend(registration);
-    background.extend(chain.api_extensions.into_tasks());
-    chain.hooks.definitions_served();
-    background.extend(informers);
-    background.extend(engines.compact(options.etcd_compaction_interval, &supervisor, &stopping));
-    background.extend(encryption.watch_config(&supervisor, &stopping));
-    let mut files: Vec<_> = secure_serving.dynamic_files().into_iter().collect();
-    if let Some((config_file, task)) = authentication.config.follow(&supervisor, &stopping) {
-        files.push(config_file);
-        background.push(task);
-    }
-    background.extend(dynamic_files::watch(files, &supervisor, &stopping));
-    chain.hooks.reloaded_files.started();
+    let (config, listener) = Config::new(options).await?;
+    let config = config.complete(engines, engine_metrics, stop.subscribe())?;
+    let chain = Arc::new(ServerChain::new(config, engine_metrics)?);
+    let hooks = hooks::register(&chain)?;
+    let encryption = &chain.config.loaded.encryption;
+    encryption.once_usable(|| async { hooks.start().await.map_err(RunError::Bootstrap) }).await?;
+    let (kubeconfig, kubeconfig_text) = write_kubeconfig(&chain.config.loaded)?;
+    let serving = serving_config(&chain.config.loaded);
+    let handler = chain.handler.clone();
+    Ok(Running {
+        address: chain.config.loaded.address,
+        kubeconfig,
+        kubeconfig_text,
+        serving: tokio::spawn(serve(listener, serving, handler.clone(), stop.subscribe())),
+        handler,
+        stop: stop.clone(),
+        hooks,
+        engines: engines.clone(),
+        auditor: chain.config.loaded.auditor.clone(),
+        shutdown_grace_period: chain.config.options().shutdown_grace_period,
+        stores: chain.stores.all(),
+    })
+}
+
+/// Writes the administrator's kubeconfig; returns its path and text.
+fn write_kubeconfig(config: &Config) -> Result<(PathBuf, String), RunError> {
+    let (options, certificates) = (&config.options, &config.certificates);
     let host = match options.bind_address.is_unspecified() {
         true => "127.0.0.1".to_owned(),
         false => options.bind_address.to_string(),
     };
-    let kubeconfig_text = kubeconfig(
-        &format!("https://{host}:{}", address.port()),
+    let text = kubeconfig(
+        &format!("https://{host}:{}", config.address.port()),
         &certificates.ca_pem,
         &certificates.admin_cert_pem,
         &certificates.admin_key_pem,
     );
-    let kubeconfig = options.data_dir.join("admin.kubeconfig");
-    write_private(&kubeconfig, &kubeconfig_text)?;
-    let serving = ServingConfig {
-        tls: secure_serving.tls.clone(),
+    let path = options.data_dir.join("admin.kubeconfig");
+    write_private(&path, &text)?;
+    Ok((path, text))
+}
+
+fn serving_config(config: &Config) -> ServingConfig {
+    let options = &config.options;
+    ServingConfig {
+        tls: config.secure_serving.tls.clone(),
         http2_max_streams_per_connection: options.serving.http2_max_streams_per_connection,
         grace_period: options.shutdown_grace_period,
         body_budget: BodyBudget::new(options.request_body_memory),
         response_budget: ResponseBudget::new(options.response_memory),
         max_connections: options.max_connections.unwrap_or_else(process_limits::max_connections),
-    };
-    let serving = tokio::spawn(serve(listener, serving, handler.clone(), stopping));
-    Ok(Running {
-        address,
-        kubeconfig,
-        kubeconfig_text,
-        handler,
-        stop: stop.clone(),
-        serving,
-        background,
-        engines: engines.clone(),
-        auditor,
-        shutdown_grace_period: options.shutdown_grace_period,
-        stores: chain.all_stores,
-    })
+    }
 }

@@ -9,7 +9,6 @@ use crate::{
 use pintle_apiserver::serving::tls::{CertificatePair, ServingTls, TlsContent, TlsError};
 use pintle_auth::CaBundle;
 use pintle_controlplane::ClusterAuthentication;
-use serde_json::json;
 use std::{
     collections::BTreeMap,
     fs,
@@ -220,9 +219,4 @@ fn with_tls_content<T>(
 fn read_all(paths: &[PathBuf]) -> Result<Vec<Vec<u8>>, String> {
     let read = |path: &PathBuf| fs::read(path).map_err(|error| format!("{}: {error}", path.display()));
     paths.iter().map(read).collect()
-}
-
-/// A list as published for extension servers.
-pub(crate) fn published_list(items: &[String]) -> String {
-    json!(items).to_string()
 }

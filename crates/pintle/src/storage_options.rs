@@ -1,10 +1,9 @@
 //! The storage options of single resources: their etcd cluster, and their watch cache.
 
-use crate::{Options, engines::Engines};
-use pintle_apiserver::registry::{StorageFactory, Stores};
+use pintle_apiserver::registry::StorageFactory;
 use pintle_cacher::ReadSource;
 use pintle_machinery::GroupResource;
-use std::{collections::HashMap, str::FromStr, sync::Arc};
+use std::{collections::HashMap, str::FromStr};
 
 /// The watch cache of resources (`--watch-cache`, `--watch-cache-sizes`).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +44,7 @@ impl WatchCache {
     }
 
     /// Sets the sources of reads accordingly.
-    fn apply(&self, mut factory: StorageFactory) -> StorageFactory {
+    pub(crate) fn apply(&self, mut factory: StorageFactory) -> StorageFactory {
         if !self.enabled {
             return factory.read_source(ReadSource::Storage);
         }
@@ -123,49 +122,11 @@ impl EtcdServersOverrides {
     }
 }
 
-fn sorted(servers: &[String]) -> Vec<&String> {
+/// The servers in an order that does not depend on the list's.
+pub(crate) fn sorted(servers: &[String]) -> Vec<&String> {
     let mut servers: Vec<_> = servers.iter().collect();
     servers.sort();
     servers
-}
-
-/// Groups of the other servers of the chain: overrides apply to the built-in groups only.
-const OWN_SERVERS: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"];
-
-/// Warns of overrides without effect: of resources that are not stored, or stored under another name.
-pub(crate) fn warn_of_unused_overrides(options: &Options, stores: &[Arc<Stores>]) {
-    let stores: Vec<_> = stores.iter().flat_map(|stores| stores.all()).collect();
-    let stores = || stores.iter().map(|store| store.resource());
-    for EtcdServersOverride { resource, .. } in &options.etcd_servers_overrides.0 {
-        let is_used = !OWN_SERVERS.contains(&resource.group.as_str())
-            && stores().any(|stored| {
-                stored.storage.kind.group == resource.group
-                    && ["*", &stored.resource.resource].contains(&resource.resource.as_str())
-            });
-        if !is_used {
-            tracing::warn!("--etcd-servers-overrides has no effect: nothing is stored as {resource}");
-        }
-    }
-}
-
-/// The storage configuration of all resources. The overridden engines are those of
-/// [`EtcdServersOverrides::server_lists`].
-pub(crate) fn storage_factory(options: &Options, engines: &Engines) -> StorageFactory {
-    let Engines { default, overridden } = engines;
-    let mut factory = StorageFactory::new(default.clone(), options.etcd_prefix.clone())
-        .media_type(options.storage_media_type)
-        .unsafe_deletes(options.feature_gates.allow_unsafe_malformed_object_deletion);
-    let lists = options.etcd_servers_overrides.server_lists();
-    for EtcdServersOverride { resource, servers } in &options.etcd_servers_overrides.0 {
-        if OWN_SERVERS.contains(&resource.group.as_str()) {
-            continue;
-        }
-        let at = lists.iter().position(|list| sorted(list) == sorted(servers));
-        if let Some(engine) = at.and_then(|at| overridden.get(at)) {
-            factory = factory.resource_engine(resource.clone(), engine.clone());
-        }
-    }
-    options.watch_cache.apply(factory)
 }
 
 /// The group and name under which a resource's objects are stored.

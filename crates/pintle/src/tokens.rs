@@ -1,8 +1,11 @@
 //! Assembles the issuing and authentication of service account tokens and bootstrap tokens.
 
-use crate::{Options, chain::Chain, run_error::RunError};
+use crate::{Options, run_error::RunError};
 use pintle_api::authentication::token_review::TokenReviewer;
-use pintle_apiserver::registry::{Store, Stores};
+use pintle_apiserver::{
+    metrics::Metrics,
+    registry::{Store, Stores},
+};
 use pintle_auth::{BoxFuture, authn::TokenAuthenticator};
 use pintle_cacher::Freshness;
 use pintle_machinery::{Status, Value, ValueExt};
@@ -60,13 +63,14 @@ impl Tokens {
     pub(crate) fn authenticators(
         &self,
         options: &Options,
-        chain: &Chain,
+        stores: &Arc<Stores>,
+        server_metrics: &Metrics,
     ) -> Result<Vec<Arc<dyn TokenAuthenticator>>, RunError> {
         let assemble = |error: prometheus::Error| RunError::Assemble(error.to_string());
         let own = &options.service_accounts;
-        let objects: Arc<dyn ObjectGetter> = Arc::new(StoredObjects::new(chain.stores.clone()));
+        let objects: Arc<dyn ObjectGetter> = Arc::new(StoredObjects::new(stores.clone()));
         let metrics = Arc::new(TokenMetrics::new().map_err(assemble)?);
-        chain.metrics.register(metrics.collectors()).map_err(assemble)?;
+        server_metrics.register(metrics.collectors()).map_err(assemble)?;
         let audiences = own.audiences().to_vec();
         let mut all: Vec<Arc<dyn TokenAuthenticator>> = vec![Arc::new(ServiceAccountTokens::new(Config {
             issuers: own.issuers.clone(),

@@ -2,19 +2,33 @@
 //! (<https://kubernetes.io/docs/concepts/cluster-administration/flow-control/#maintenance-of-the-mandatory-and-suggested-configuration-objects>).
 
 use super::{flow_schemas, priority_levels};
+use crate::controller::{Controller, OBJECTS_INTERVAL};
 use pintle_flowcontrol::{
     EXEMPT,
     bootstrap::{self, AUTO_UPDATE, Requirement},
 };
 use pintle_machinery::{GroupResource, Status, StatusReason, Value, ValueExt, meta::ObjectMeta};
 use pintle_registry::{DeleteOptions, Registry, WriteOptions};
+use std::time::Duration;
 
 /// The field manager of these writes.
 const FIELD_MANAGER: &str = "api-priority-and-fairness-config-producer-v1";
 
+/// Maintains the mandatory and suggested flow schemas and priority levels.
+pub struct FlowControlObjects;
+
+impl Controller for FlowControlObjects {
+    const NAME: &'static str = "flow control";
+    const INTERVAL: Duration = OBJECTS_INTERVAL;
+
+    async fn reconcile(&self, registry: &dyn Registry) -> Result<(), Status> {
+        reconcile(registry).await
+    }
+}
+
 /// Creates missing objects, updates outdated ones, and removes objects of earlier versions that this one does not have.
 /// Objects that a user has taken over are left alone.
-pub(crate) async fn reconcile(registry: &dyn Registry) -> Result<(), Status> {
+async fn reconcile(registry: &dyn Registry) -> Result<(), Status> {
     // Levels first: a schema without its level would be reported as dangling.
     tokio::try_join!(
         ensure(registry, priority_levels(), Requirement::Suggested, bootstrap::priority_levels),

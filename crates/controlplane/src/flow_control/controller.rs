@@ -159,7 +159,9 @@ impl FlowControlController {
 
 #[cfg(test)]
 mod tests {
+    use super::super::FlowControlObjects;
     use super::*;
+    use crate::Controller;
     use pintle_flowcontrol::{
         FlowControlConfig, FlowControlMetrics, RealClock, ResourceStats, ResourceStatsSource,
     };
@@ -200,7 +202,7 @@ mod tests {
     #[test]
     fn statuses_tell_whether_the_level_is_there() {
         let registry = Arc::new(MemoryRegistry::default());
-        now(super::super::reconcile(&*registry)).unwrap();
+        now(FlowControlObjects.reconcile(&*registry)).unwrap();
         let lost = json!({
             "metadata": {"name": "lost"},
             "spec": {"priorityLevelConfiguration": {"name": "nowhere"}},
@@ -220,7 +222,7 @@ mod tests {
     #[test]
     fn a_fight_over_a_status_is_left_alone_for_a_while() {
         let registry = Arc::new(MemoryRegistry::default());
-        now(super::super::reconcile(&*registry)).unwrap();
+        now(FlowControlObjects.reconcile(&*registry)).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let mut controller = controller(&registry);
         for turn in 0..10 {

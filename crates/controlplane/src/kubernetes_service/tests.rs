@@ -1,17 +1,14 @@
 use super::*;
 use pintle_registry::testing::{MemoryRegistry, now};
 use pintle_storage::MemoryStorage;
-use std::sync::Arc;
 
-fn config(address: &str, endpoint_reconciler: EndpointReconciler) -> Config {
-    Config {
+fn config(address: &str, endpoint_reconciler: EndpointReconciler) -> KubernetesService {
+    KubernetesService {
         service_network: Default::default(),
         advertise_address: address.parse().unwrap(),
         secure_port: 6443,
         exclusive: false,
         endpoint_reconciler,
-        hostname: "host".to_owned(),
-        cluster_authentication: Default::default(),
     }
 }
 

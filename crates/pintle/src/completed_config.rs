@@ -1,0 +1,95 @@
+//! The completed configuration: the parts that all servers of the chain share.
+
+use crate::{
+    Options, config::Config, enablement, engine::EngineMetrics, engines::Engines, run_error::RunError,
+    storage_factory::storage_factory, version::version,
+};
+use pintle_admission::AdmissionChain;
+use pintle_apiserver::{
+    health::{CheckScope, Health},
+    metrics::{Metrics, StorageSizes},
+    registry::StorageFactory,
+    resource_config::ResourceConfig,
+};
+use pintle_supervisor::Supervisor;
+use std::{net::SocketAddr, sync::Arc};
+use tokio::sync::watch;
+
+/// A configuration from which [`crate::server_chain::ServerChain::new`] creates the servers.
+pub(crate) struct CompletedConfig {
+    /// The options, and everything that was loaded from the files they name.
+    pub(crate) loaded: Config,
+    pub(crate) engines: Arc<Engines>,
+    /// Configures the storage of each resource.
+    pub(crate) storage: Arc<StorageFactory>,
+    /// The enabled groups, versions and resources.
+    pub(crate) resource_config: ResourceConfig,
+    pub(crate) admission: AdmissionChain,
+    pub(crate) metrics: Arc<Metrics>,
+    /// The size of the stored data in bytes, for the metrics.
+    pub(crate) storage_sizes: Arc<StorageSizes>,
+    pub(crate) health: Arc<Health>,
+    pub(crate) supervisor: Supervisor,
+    /// Becomes true when the server shuts down.
+    pub(crate) stopping: watch::Receiver<bool>,
+}
+
+impl Config {
+    /// Completes the configuration with open engines. The tasks of the server end when `stopping` becomes true.
+    pub(crate) fn complete(
+        self,
+        engines: &Arc<Engines>,
+        engine_metrics: &Arc<EngineMetrics>,
+        stopping: watch::Receiver<bool>,
+    ) -> Result<CompletedConfig, RunError> {
+        let options = &self.options;
+        let supervisor = Supervisor::current();
+        let storage = storage_factory(options, engines).encryption(self.encryption.resources());
+        let health = Arc::new(Health::new(supervisor.clone()));
+        // The server calls its own handler in the process, without a certificate that could expire.
+        health.add("loopback-serving-certificate", CheckScope::NotReady, Arc::new(|| Ok(())));
+        engines.watch_health(&health, options, &supervisor, &stopping);
+        let metrics = self.metrics(engine_metrics)?;
+        let resource_config =
+            enablement::resource_config(&options.runtime_config).map_err(RunError::Options)?;
+        let plugins = &options.admission;
+        let admission = AdmissionChain::configured(&plugins.enable_plugins, &plugins.disable_plugins);
+        let admission = admission.map_err(RunError::Options)?;
+        Ok(CompletedConfig {
+            engines: engines.clone(),
+            storage: Arc::new(storage),
+            resource_config,
+            admission,
+            metrics,
+            storage_sizes: Arc::default(),
+            health,
+            supervisor,
+            stopping,
+            loaded: self,
+        })
+    }
+
+    /// The metrics of the process, with those of the parts of this configuration.
+    fn metrics(&self, engine_metrics: &EngineMetrics) -> Result<Arc<Metrics>, RunError> {
+        let assemble = |error: prometheus::Error| RunError::Assemble(error.to_string());
+        let metrics = Metrics::new().map_err(assemble)?;
+        metrics.set_build_info(&version()).map_err(assemble)?;
+        metrics.register(self.authorization.metrics()).map_err(assemble)?;
+        metrics.register(self.encryption.metrics()).map_err(assemble)?;
+        metrics.register(engine_metrics.collectors()).map_err(assemble)?;
+        metrics.register(self.audit_metrics.collectors()).map_err(assemble)?;
+        Ok(Arc::new(metrics))
+    }
+}
+
+impl CompletedConfig {
+    /// The options.
+    pub(crate) fn options(&self) -> &Options {
+        &self.loaded.options
+    }
+
+    /// The address and port that the server publishes.
+    pub(crate) fn advertised(&self) -> SocketAddr {
+        SocketAddr::new(self.options().advertised(), self.loaded.address.port())
+    }
+}

@@ -1,0 +1,62 @@
+//! The configuration of a server: its options are validated, and the files that they name are loaded.
+
+use crate::{
+    Options, authorization::Authorization, certificates::Certificates, encryption::EncryptionAtRest,
+    run_error::RunError, secure_serving::SecureServing, tokens::Tokens,
+};
+use pintle_api::core::service::ServiceNetwork;
+use pintle_apiserver::filters::TransportFilters;
+use pintle_audit::{AuditMetrics, Auditor};
+use std::{net::SocketAddr, sync::Arc};
+use tokio::net::TcpListener;
+
+/// A configuration that is valid by itself. [`Config::complete`] adds the parts that all servers share.
+pub(crate) struct Config {
+    pub(crate) options: Options,
+    /// The network from which services get addresses and ports.
+    pub(crate) service_network: Arc<ServiceNetwork>,
+    pub(crate) audit_metrics: AuditMetrics,
+    /// `None` without an audit policy.
+    pub(crate) auditor: Option<Arc<Auditor>>,
+    pub(crate) certificates: Certificates,
+    pub(crate) tokens: Tokens,
+    pub(crate) secure_serving: Arc<SecureServing>,
+    pub(crate) transport: TransportFilters,
+    pub(crate) authorization: Authorization,
+    pub(crate) encryption: EncryptionAtRest,
+    /// The address that the server listens on.
+    pub(crate) address: SocketAddr,
+}
+
+impl Config {
+    /// Applies the options, and listens on the port. Connections wait until the server serves them.
+    pub(crate) async fn new(options: Options) -> Result<(Config, TcpListener), RunError> {
+        let service_network = Arc::new(options.service_network().map_err(RunError::Options)?);
+        let audit_metrics = AuditMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?;
+        let auditor = options.audit.auditor(&audit_metrics).map_err(RunError::Options)?;
+        let certificates = Certificates::load_or_make(&options, service_network.api_server_address())?;
+        let tokens = Tokens::load(&options)?;
+        let secure_serving = Arc::new(SecureServing::load(&options, &certificates)?);
+        let transport = options.serving.transport_filters().map_err(RunError::Options)?;
+        let authorization = Authorization::load(&options)?;
+        let encryption = EncryptionAtRest::load(&options).await?;
+        let address = SocketAddr::new(options.bind_address, options.secure_port);
+        let listen = |source| RunError::Listen { address, source };
+        let listener = options.serving.listen(address).map_err(listen)?;
+        let address = listener.local_addr().map_err(listen)?;
+        let config = Config {
+            options,
+            service_network,
+            audit_metrics,
+            auditor,
+            certificates,
+            tokens,
+            secure_serving,
+            transport,
+            authorization,
+            encryption,
+            address,
+        };
+        Ok((config, listener))
+    }
+}

@@ -1,0 +1,218 @@
+//! The chain of servers: aggregator → kube API server → API extensions → not found, over one store.
+
+use crate::{
+    authentication::{Authentication, OwnTokens},
+    auto_registration::auto_registration,
+    completed_config::CompletedConfig,
+    enablement::{self, Enabled},
+    engine::EngineMetrics,
+    flow_control::{self, FlowControlParts},
+    openapi_endpoints::OpenApiEndpoints,
+    openid_endpoints::OpenIdEndpoints,
+    run_error::RunError,
+    storage_factory::warn_of_unused_overrides,
+    version::version,
+};
+use pintle_aggregator::AutoRegistration;
+use pintle_apiextensions::ApiExtensions;
+use pintle_apiserver::{
+    base::handler::Handler,
+    discovery::Discovery,
+    endpoints::ApiEndpoints,
+    filters::ChainConfig,
+    registry::Stores,
+    server::{Front, GenericApiServer, PlainEndpoints},
+};
+use pintle_openapi::OpenApi;
+use pintle_registry::Resource;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// The servers, not yet running: their parts are started by the post-start hooks.
+pub(crate) struct ServerChain {
+    pub(crate) config: CompletedConfig,
+    pub(crate) stores: ChainStores,
+    /// The handler of all requests.
+    pub(crate) handler: Handler,
+    /// The server of custom resources.
+    pub(crate) api_extensions: ApiExtensions,
+    /// The controller that registers API services; `None` when they are disabled.
+    pub(crate) auto_registration: Option<Arc<AutoRegistration>>,
+    /// Flow control; `None` when it is disabled.
+    pub(crate) flow_control: Option<FlowControlParts>,
+    pub(crate) authentication: Authentication,
+}
+
+/// The stores of the servers.
+pub(crate) struct ChainStores {
+    pub(crate) aggregator: Arc<Stores>,
+    pub(crate) kube: Arc<Stores>,
+    pub(crate) extensions: Arc<Stores>,
+}
+
+impl ChainStores {
+    /// Starts the watch caches of all resources.
+    fn start(config: &CompletedConfig) -> Result<ChainStores, RunError> {
+        let kube_resources = kube_resources(config);
+        let kube = start_stores(config, kube_resources, pintle_api::internal_resources(), None)?;
+        // Admission of custom resources reads namespaces.
+        let beside = Some(kube.clone());
+        let extensions = start_stores(config, pintle_apiextensions::resources(), Vec::new(), beside)?;
+        let aggregator = start_stores(config, pintle_aggregator::resources(), Vec::new(), None)?;
+        Ok(ChainStores { aggregator, kube, extensions })
+    }
+
+    /// The stores of all servers, in the order of the chain.
+    pub(crate) fn all(&self) -> Vec<Arc<Stores>> {
+        vec![self.aggregator.clone(), self.kube.clone(), self.extensions.clone()]
+    }
+}
+
+/// The declarations of the built-in kinds.
+fn kube_resources(config: &CompletedConfig) -> Vec<Resource> {
+    let tokens = &config.loaded.tokens;
+    let mut resources = pintle_api::resources(&pintle_api::Config {
+        service_network: config.loaded.service_network.clone(),
+        event_ttl: config.options().event_ttl,
+        token_issuer: tokens.issuer.clone(),
+        token_reviewer: tokens.reviewer.clone(),
+        rbac: config.loaded.authorization.rbac.clone(),
+    });
+    resources.extend(pintle_api::resources_off_by_default());
+    resources
+}
+
+fn start_stores(
+    config: &CompletedConfig,
+    declared: Vec<Resource>,
+    stored_only: Vec<Resource>,
+    beside: Option<Arc<Stores>>,
+) -> Result<Arc<Stores>, RunError> {
+    let Enabled { served, mut internal } = enablement::enabled(declared, &config.resource_config);
+    internal.extend(stored_only);
+    Stores::start_beside(beside, served, internal, &config.storage, &config.supervisor)
+        .map_err(RunError::Assemble)
+}
+
+impl ServerChain {
+    /// Creates the servers.
+    pub(crate) fn new(
+        config: CompletedConfig,
+        engine_metrics: &EngineMetrics,
+    ) -> Result<ServerChain, RunError> {
+        let stores = ChainStores::start(&config)?;
+        let all_stores = stores.all();
+        let api_extensions = ApiExtensions::new(&stores.extensions, &config.storage, &config.supervisor)
+            .map_err(|status| RunError::Assemble(status.message))?;
+        let registered = config.metrics.register(api_extensions.metrics());
+        registered.map_err(|error| RunError::Assemble(error.to_string()))?;
+        let flow_control = flow_control::build(
+            config.options(),
+            &all_stores,
+            &stores.kube,
+            &config.metrics,
+            &config.supervisor,
+            &config.stopping,
+        )?;
+        engine_metrics.set_resources(&all_stores);
+        warn_of_unused_overrides(config.options(), &all_stores);
+        let authentication = authentication(&config, &stores)?;
+        let auto_registration =
+            auto_registration(&stores.aggregator, &[&stores.kube, &stores.extensions], &api_extensions);
+        let front = front(&config, &stores, &api_extensions, flow_control.as_ref());
+        let extensions = server(&config, &stores.extensions, None, None);
+        let kube = server(&config, &stores.kube, Some(extensions), None);
+        let aggregator = server(&config, &stores.aggregator, Some(kube), Some(front));
+        let options = config.options();
+        let handler = aggregator.into_handler(ChainConfig {
+            metrics: config.metrics.clone(),
+            auditor: config.loaded.auditor.clone(),
+            authenticator: authentication.authenticator.clone(),
+            request_headers: authentication.request_headers.clone(),
+            transport: config.loaded.transport.clone(),
+            authorizer: config.loaded.authorization.authorizer(),
+            request_timeout: options.request_timeout,
+            flow_control: flow_control.as_ref().map(|parts| parts.flow_control.clone()),
+            max_requests_in_flight: options.max_requests_inflight,
+            max_mutating_requests_in_flight: options.max_mutating_requests_inflight,
+        });
+        Ok(ServerChain {
+            config,
+            stores,
+            handler,
+            api_extensions,
+            auto_registration,
+            flow_control,
+            authentication,
+        })
+    }
+}
+
+/// The authentication of requests and of `TokenReview`s.
+fn authentication(config: &CompletedConfig, stores: &ChainStores) -> Result<Authentication, RunError> {
+    let (options, tokens) = (config.options(), &config.loaded.tokens);
+    let own = OwnTokens {
+        authenticators: tokens.authenticators(options, &stores.kube, &config.metrics)?,
+        issuers: options.service_accounts.issuers.clone(),
+        audiences: options.service_accounts.audiences().to_vec(),
+    };
+    let authentication = Authentication::new(options, &config.loaded.secure_serving, &config.metrics, own)?;
+    tokens.reviewer.set_authenticator(authentication.tokens.clone());
+    Ok(authentication)
+}
+
+/// One server of the chain.
+fn server(
+    config: &CompletedConfig,
+    stores: &Arc<Stores>,
+    delegate: Option<Arc<GenericApiServer>>,
+    front: Option<Front>,
+) -> Arc<GenericApiServer> {
+    Arc::new(GenericApiServer {
+        endpoints: ApiEndpoints {
+            stores: stores.clone(),
+            admission: config.admission.clone(),
+            authorizer: config.loaded.authorization.authorizer(),
+            unsafe_deletes: config.options().feature_gates.allow_unsafe_malformed_object_deletion,
+            shutdown: config.stopping.clone(),
+        },
+        version: version(),
+        delegate,
+        front,
+    })
+}
+
+/// The endpoints that cover the whole chain.
+fn front(
+    config: &CompletedConfig,
+    stores: &ChainStores,
+    api_extensions: &ApiExtensions,
+    flow_control: Option<&FlowControlParts>,
+) -> Front {
+    let (options, address) = (config.options(), config.advertised().to_string());
+    let all_stores = stores.all();
+    let resources: Vec<_> = all_stores.iter().flat_map(|stores| stores.resources().iter().cloned()).collect();
+    let server_version = version().get("gitVersion").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let declared = resources.iter().map(|resource| resource.resource.clone()).collect();
+    let open_api =
+        OpenApi::new(declared, server_version).with_custom_definitions(api_extensions.definitions());
+    let mut documents: Vec<Arc<dyn PlainEndpoints>> = vec![Arc::new(OpenApiEndpoints(open_api))];
+    documents.extend(flow_control.map(FlowControlParts::endpoints));
+    if let Some(open_id) = config.loaded.tokens.open_id(options, &address).map(OpenIdEndpoints) {
+        documents.push(Arc::new(open_id));
+    }
+    Front {
+        discovery: Discovery::new(
+            &resources,
+            Some(stores.extensions.clone()),
+            pintle_aggregator::group_priority,
+            address,
+        ),
+        health: config.health.clone(),
+        metrics: config.metrics.clone(),
+        stores: all_stores,
+        storage_sizes: config.storage_sizes.clone(),
+        count_objects: !options.etcd_count_metric_poll_period.is_zero(),
+        documents,
+    }
+}
