@@ -12,7 +12,7 @@ use pintle_machinery::{
 };
 use pintle_registry::{
     Cell, Column, RequestContext, Resource, Scope, StorageEncoding, Strategy, Subresource, SubresourceKind,
-    TableConvertor, Verb,
+    TableConvertor, Verb, keep,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -225,14 +225,6 @@ fn validate(object: &Value) -> ErrorList {
 /// The number of bytes that a base64 text encodes.
 fn byte_length(base64: &str) -> usize {
     base64.trim_end_matches('=').len() * 3 / 4
-}
-
-/// Restores a part of the stored object.
-fn keep(object: &mut Value, old: &Value, part: &str) {
-    match old.at(part) {
-        Some(value) => object.set(part, value.clone()),
-        None => drop(object.remove_at(part)),
-    }
 }
 
 /// The columns: the service behind the version, and its availability.

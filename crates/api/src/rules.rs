@@ -1,5 +1,7 @@
 //! Rules that many kinds share.
 
+pub(crate) use pintle_registry::keep;
+
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     meta::ObjectMeta,
@@ -16,16 +18,6 @@ pub(crate) fn metadata(object: &Value, namespaced: bool) -> ErrorList {
 /// Validates an update of metadata.
 pub(crate) fn metadata_update(object: &Value, old: &Value) -> ErrorList {
     validate_object_meta_update(object, old, &FieldPath::new("metadata"))
-}
-
-/// Restores the value at a path.
-pub(crate) fn keep(object: &mut Value, old: &Value, path: &str) {
-    match old.at(path) {
-        Some(value) => object.set(path, value.clone()),
-        None => {
-            object.remove_at(path);
-        }
-    }
 }
 
 /// Restores the metadata, for kinds whose status writes do not change metadata.
@@ -103,13 +95,5 @@ mod tests {
             json!({"metadata": {"generation": 3}, "spec": {}}),
             3,
         );
-    }
-
-    #[test]
-    fn keeping_restores_values_and_absence() {
-        let mut object = json!({"status": {"a": 1}, "spec": {"b": 2}});
-        keep(&mut object, &json!({"spec": {"b": 1}}), "status");
-        keep(&mut object, &json!({"spec": {"b": 1}}), "spec");
-        assert_eq!(object, json!({"spec": {"b": 1}}));
     }
 }

@@ -1,17 +1,17 @@
 //! Rules that the workloads share: a selector and a pod template that must match, replica counts, and limits of a
 //! rollout.
 
+mod strategy;
+
+pub(crate) use strategy::{Workload, WorkloadStatusStrategy, WorkloadStrategy};
+
 use crate::core::pod_template::{self, PodValidationOptions};
 use crate::rules;
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     int_or_string::percent_value,
-    meta::ObjectMeta,
     selectors::LabelSelector,
-    validation::{
-        LabelSelectorOptions, is_dns1123_label, is_valid_percent, validate_immutable_field,
-        validate_label_selector,
-    },
+    validation::{LabelSelectorOptions, is_valid_percent, validate_immutable_field, validate_label_selector},
 };
 
 const TEMPLATE: &str = "spec.template";
@@ -29,31 +29,6 @@ pub(crate) fn set_optional_template_defaults(object: &mut Value) {
         pod_template::set_defaults(template);
     }
 }
-
-/// Removes fields of disabled features from the template.
-pub(crate) fn drop_disabled_template_fields(object: &mut Value, old: Option<&Value>) {
-    if let Some(template) = object.at_mut(TEMPLATE) {
-        pod_template::drop_disabled_fields(template, old.and_then(|old| old.at(TEMPLATE)));
-    }
-}
-
-/// Warnings about the template.
-pub(crate) fn template_warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
-    let template = rules::value_at(object, TEMPLATE);
-    pod_template::warnings(template, old.and_then(|old| old.at(TEMPLATE)), &FieldPath::new(TEMPLATE))
-}
-
-/// Warnings about the name: names of pods begin with it, and become host names.
-pub(crate) fn name_warnings(object: &Value, recommendation: &str) -> Vec<String> {
-    let messages = is_dns1123_label(object.name());
-    if messages.is_empty() {
-        return Vec::new();
-    }
-    vec![format!("metadata.name: {recommendation}: [{}]", messages.join(" "))]
-}
-
-/// The recommendation for names of workloads with replicas.
-pub(crate) const POD_NAME_RECOMMENDATION: &str = "this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended";
 
 /// The validation options for the template; `old` is the stored object on update.
 pub(crate) fn template_options(old: Option<&Value>) -> PodValidationOptions {
@@ -197,6 +172,32 @@ pub(crate) fn validate_collision_count(object: &Value, old: &Value) -> ErrorList
         }
         _ => ErrorList::new(),
     }
+}
+
+/// Validates the status of replica sets and replication controllers.
+pub(crate) fn validate_replicas_status(object: &Value) -> ErrorList {
+    const OVER_REPLICAS: &str = "cannot be greater than status.replicas";
+    let mut errors = validate_status_counts(
+        object,
+        &[
+            "replicas",
+            "fullyLabeledReplicas",
+            "readyReplicas",
+            "availableReplicas",
+            "observedGeneration",
+            "terminatingReplicas",
+        ],
+    );
+    errors.extend(validate_status_bounds(
+        object,
+        &[
+            ("fullyLabeledReplicas", "replicas", OVER_REPLICAS),
+            ("readyReplicas", "replicas", OVER_REPLICAS),
+            ("availableReplicas", "replicas", OVER_REPLICAS),
+            ("availableReplicas", "readyReplicas", "cannot be greater than readyReplicas"),
+        ],
+    ));
+    errors
 }
 
 /// Formats a label selector for messages: labels first.

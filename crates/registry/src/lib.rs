@@ -8,6 +8,7 @@
 mod access;
 mod context;
 mod custom;
+mod keep;
 mod resource;
 mod selectable;
 mod strategy;
@@ -19,6 +20,7 @@ pub mod testing;
 pub use access::{DeleteOptions, PropagationPolicy, Registry, WriteOptions};
 pub use context::RequestContext;
 pub use custom::{Converter, LazySchema, SameContent};
+pub use keep::keep;
 pub use resource::{
     Backing, Conversion, Resource, Scope, StorageEncoding, StorageLocation, StoredVersion, Verb,
 };

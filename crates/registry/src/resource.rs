@@ -4,7 +4,7 @@ use crate::{
     Converter, DefaultStrategy, DefaultTable, LazySchema, NamedCreater, SelectableField, Strategy,
     Subresource, TableConvertor,
 };
-use pintle_machinery::{GroupResource, GroupVersionKind, GroupVersionResource, Value};
+use pintle_machinery::{GroupResource, GroupVersionKind, GroupVersionResource, Status, Value, ValueExt};
 use std::sync::Arc;
 
 /// Whether a resource is namespaced.
@@ -229,6 +229,26 @@ impl Resource {
     /// Whether the resource is namespaced.
     pub fn is_namespaced(&self) -> bool {
         self.scope == Scope::Namespaced
+    }
+
+    /// Checks that an object of a namespaced resource is in the request's namespace, and sets an absent one.
+    ///
+    /// # Errors
+    /// A `BadRequest` when the object names another namespace.
+    pub fn check_namespace(&self, object: &mut Value, namespace: &str) -> Result<(), Status> {
+        if !self.is_namespaced() {
+            return Ok(());
+        }
+        match object.str_at("metadata.namespace") {
+            "" => object.set("metadata.namespace", namespace),
+            own if own == namespace => {}
+            _ => {
+                return Err(Status::bad_request(
+                    "the namespace of the provided object does not match the namespace sent on the request",
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Whether objects are stored. A resource without storage serves only the verbs it declares.

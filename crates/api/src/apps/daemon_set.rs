@@ -5,6 +5,7 @@ mod table;
 
 use super::group::GROUP;
 use crate::declare::Declare;
+use crate::workload::{WorkloadStatusStrategy, WorkloadStrategy};
 use pintle_registry::Resource;
 
 /// The declaration of the resource.
@@ -15,6 +16,6 @@ pub fn resource() -> Resource {
         .short_names(["ds"])
         .categories(["all"])
         .integer_annotations(&["deprecated.daemonset.template.generation"])
-        .ruled(strategy::DaemonSetStrategy)
-        .status(strategy::StatusStrategy)
+        .ruled(WorkloadStrategy(strategy::DaemonSet))
+        .status(WorkloadStatusStrategy(strategy::DaemonSet))
 }

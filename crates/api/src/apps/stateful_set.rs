@@ -5,6 +5,7 @@ mod table;
 
 use super::group::GROUP;
 use crate::declare::Declare;
+use crate::workload::{WorkloadStatusStrategy, WorkloadStrategy};
 use pintle_registry::Resource;
 
 /// The declaration of the resource.
@@ -16,6 +17,6 @@ pub fn resource() -> Resource {
         .categories(["all"])
         .plain_integers(&["spec.replicas"])
         .scale()
-        .ruled(strategy::StatefulSetStrategy)
-        .status(strategy::StatusStrategy)
+        .ruled(WorkloadStrategy(strategy::StatefulSet))
+        .status(WorkloadStatusStrategy(strategy::StatefulSet))
 }

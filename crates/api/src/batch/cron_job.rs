@@ -6,6 +6,7 @@ mod table;
 
 use super::group::GROUP;
 use crate::declare::Declare;
+use crate::workload::{WorkloadStatusStrategy, WorkloadStrategy};
 use pintle_registry::Resource;
 
 /// The declaration of the resource.
@@ -15,6 +16,6 @@ pub fn resource() -> Resource {
         .prints(table::columns, table::cells)
         .short_names(["cj"])
         .categories(["all"])
-        .ruled(strategy::CronJobStrategy)
-        .status(strategy::StatusStrategy)
+        .ruled(WorkloadStrategy(strategy::CronJob))
+        .status(WorkloadStatusStrategy(strategy::CronJob))
 }

@@ -9,6 +9,7 @@ mod table;
 
 use super::group::GROUP;
 use crate::declare::Declare;
+use crate::workload::{WorkloadStatusStrategy, WorkloadStrategy};
 use pintle_go_forms::quote;
 use pintle_machinery::ValueExt;
 use pintle_registry::{Resource, SelectableField};
@@ -19,8 +20,8 @@ pub fn resource() -> Resource {
         .namespaced("Job", "jobs")
         .prints(table::columns, table::cells)
         .categories(["all"])
-        .ruled(strategy::JobStrategy)
-        .status(strategy::StatusStrategy)
+        .ruled(WorkloadStrategy(strategy::Job))
+        .status(WorkloadStatusStrategy(strategy::Job))
         .selectable([SelectableField {
             value: |job, _| job.i64_at("status.succeeded").unwrap_or_default().to_string(),
             ..SelectableField::new("status.successful")

@@ -5,6 +5,7 @@ mod table;
 
 use super::group::GROUP;
 use crate::declare::{Declare, integer_field};
+use crate::workload::{WorkloadStatusStrategy, WorkloadStrategy};
 use pintle_registry::Resource;
 
 /// The declaration of the resource.
@@ -15,8 +16,8 @@ pub fn resource() -> Resource {
         .short_names(["rc"])
         .categories(["all"])
         .scale()
-        .ruled(strategy::ReplicationControllerStrategy)
-        .status(strategy::StatusStrategy)
+        .ruled(WorkloadStrategy(strategy::ReplicationController))
+        .status(WorkloadStatusStrategy(strategy::ReplicationController))
         .selectable([integer_field("status.replicas")])
         .stored_at("controllers")
 }

@@ -4,7 +4,7 @@ use super::spec::same;
 use super::{formats, validation};
 use crate::controllers::{condition, finalizer::FINALIZER};
 use pintle_machinery::{ErrorList, Value, ValueExt, meta::ObjectMeta};
-use pintle_registry::{RequestContext, Strategy};
+use pintle_registry::{RequestContext, Strategy, keep};
 use serde_json::json;
 
 /// The rules of definitions.
@@ -136,16 +136,6 @@ fn add_stored_version(object: &mut Value) {
     if !stored.contains(&name) {
         stored.push(name);
         object.set("status.storedVersions", stored);
-    }
-}
-
-/// Restores a part of the old object.
-fn keep(object: &mut Value, old: &Value, name: &str) {
-    match old.at(name) {
-        Some(value) => object.set(name, value.clone()),
-        None => {
-            object.remove_at(name);
-        }
     }
 }
 

@@ -34,18 +34,11 @@ pub(super) fn encoder<'a>(scope: &RequestScope<'a>) -> Result<Encoder<'a>, Statu
 /// # Errors
 /// 400 for an object of another namespace.
 pub(super) fn set_namespace(scope: &RequestScope<'_>, object: &mut Value) -> Result<(), Status> {
-    if scope.resource.resource.is_namespaced() {
-        let own = object.str_at("metadata.namespace");
-        if !own.is_empty() && own != scope.info.namespace {
-            return Err(Status::bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request",
-            ));
-        }
-        object.set("metadata.namespace", scope.info.namespace.clone());
-    } else {
+    let resource = &scope.resource.resource;
+    if !resource.is_namespaced() {
         object.remove_at("metadata.namespace");
     }
-    Ok(())
+    resource.check_namespace(object, &scope.info.namespace)
 }
 
 /// Checks that the object of the body has the name of the path.

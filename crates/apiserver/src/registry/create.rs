@@ -114,7 +114,7 @@ impl Store {
         warnings: &Warnings,
     ) -> Result<(), Status> {
         let strategy = &self.resource.strategy;
-        self.check_namespace(object, context.namespace)?;
+        self.resource.check_namespace(object, context.namespace)?;
         object.remove_at("metadata.deletionTimestamp");
         object.remove_at("metadata.deletionGracePeriodSeconds");
         strategy.prepare_for_create(context, object);

@@ -394,22 +394,4 @@ impl Store {
             false => self.group_kind.clone(),
         }
     }
-
-    /// Checks that the object is in the request's namespace, and sets an absent one.
-    pub(super) fn check_namespace(&self, object: &mut Value, namespace: &str) -> Result<(), Status> {
-        let own = object.str_at("metadata.namespace");
-        if !self.resource.is_namespaced() {
-            return Ok(());
-        }
-        if own.is_empty() {
-            object.set("metadata.namespace", namespace);
-            return Ok(());
-        }
-        if own != namespace {
-            return Err(Status::bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request",
-            ));
-        }
-        Ok(())
-    }
 }

@@ -21,7 +21,7 @@ use pintle_machinery::{
         validate_object_meta_accessor, validate_object_meta_accessor_update, validate_path_segment_name,
     },
 };
-use pintle_registry::{BoxFuture, RequestContext, Strategy};
+use pintle_registry::{BoxFuture, RequestContext, Strategy, keep};
 use pintle_storage::{KeyValue, ReadError, Revision, TransformError, ValueState, WriteError};
 
 /// Computes the new object from the old one. Called again after a conflict with another writer.
@@ -136,7 +136,7 @@ impl Store {
         if let Some(authorized) = strategy.authorize_write(context, &new, Some(old)) {
             authorized.await?;
         }
-        self.check_namespace(&mut new, context.namespace)?;
+        self.resource.check_namespace(&mut new, context.namespace)?;
         let version = new.resource_version();
         if version.is_empty() || version == "0" {
             if !strategy.allow_unconditional_update() {
@@ -425,13 +425,6 @@ impl From<Status> for Failure {
 
 fn invalid_resource_version(version: &str) -> Status {
     Status::unknown(format!("strconv.ParseUint: parsing {}: invalid syntax", pintle_go_forms::quote(version)))
-}
-
-fn keep(new: &mut Value, old: &Value, path: &str) {
-    match old.at(path) {
-        Some(value) => new.set(path, value.clone()),
-        None => drop(new.remove_at(path)),
-    }
 }
 
 /// Whether an update removes the last reason to keep a terminating object.

@@ -1,22 +1,20 @@
-//! The strategy of daemon sets. The count of template changes is kept in an annotation, where older clients read it.
+//! The rules of daemon sets. The count of template changes is kept in an annotation, where older clients read it.
 
-use crate::{rules, workload};
+use crate::rules;
+use crate::workload::{self, Workload};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     meta::ObjectMeta,
     validation::{LabelSelectorOptions, label_selector_has_invalid_label_value, validate_label_selector},
 };
-use pintle_registry::{RequestContext, Strategy};
-use serde_json::json;
 
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
-pub(super) struct DaemonSetStrategy;
+/// The rules of daemon sets.
+pub(super) struct DaemonSet;
 
-impl Strategy for DaemonSetStrategy {
-    fn reset_fields(&self) -> &'static [&'static str] {
-        &["status"]
-    }
+impl Workload for DaemonSet {
+    const NAMES_PODS: bool = false;
 
     fn set_defaults(&self, object: &mut Value) {
         workload::set_template_defaults(object);
@@ -32,66 +30,30 @@ impl Strategy for DaemonSetStrategy {
         set_template_generation(object, template_generation(object));
     }
 
-    fn prepare_for_create(&self, _context: &RequestContext<'_>, object: &mut Value) {
-        object.set("status", json!({}));
-        object.set("metadata.generation", 1);
+    fn prepare_for_create(&self, object: &mut Value) {
         set_template_generation(object, template_generation(object).max(1));
-        workload::drop_disabled_template_fields(object, None);
     }
 
-    fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
-        let mut errors = rules::metadata(object, true);
-        errors.extend(validate_spec(object, None));
-        errors
-    }
-
-    fn warnings_on_create(&self, _context: &RequestContext<'_>, object: &Value) -> Vec<String> {
-        workload::template_warnings(object, None)
-    }
-
-    fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
-        rules::keep(object, old, "status");
-        workload::drop_disabled_template_fields(object, Some(old));
+    fn prepare_for_update(&self, object: &mut Value, old: &Value) {
         let changed = rules::differs(object, old, "spec.template");
         set_template_generation(object, template_generation(old) + i64::from(changed));
-        rules::count_generation(object, old);
     }
 
-    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
-        let mut errors = rules::metadata_update(object, old);
-        errors.extend(workload::validate_selector_is_kept(object, old));
-        errors.extend(validate_spec(object, Some(old)));
-        errors
-    }
-
-    fn warnings_on_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> Vec<String> {
-        if template_generation(object) != template_generation(old) {
-            return workload::template_warnings(object, Some(old));
-        }
-        Vec::new()
-    }
-}
-
-/// The strategy of the `status` subresource.
-pub(super) struct StatusStrategy;
-
-impl Strategy for StatusStrategy {
-    fn reset_fields(&self) -> &'static [&'static str] {
-        &["spec"]
-    }
-
-    fn set_defaults(&self, object: &mut Value) {
-        DaemonSetStrategy.set_defaults(object);
-    }
-
-    fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
-        rules::keep(object, old, "spec");
+    fn prepare_for_status_update(&self, object: &mut Value, old: &Value) {
         set_template_generation(object, template_generation(old));
     }
 
-    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
-        let mut errors = rules::metadata_update(object, old);
-        errors.extend(workload::validate_status_counts(
+    fn validate_spec(&self, object: &Value, old: Option<&Value>) -> ErrorList {
+        let mut errors = ErrorList::new();
+        if let Some(old) = old {
+            errors.extend(workload::validate_selector_is_kept(object, old));
+        }
+        errors.extend(validate_spec(object, old));
+        errors
+    }
+
+    fn validate_status(&self, object: &Value, old: &Value) -> ErrorList {
+        let mut errors = workload::validate_status_counts(
             object,
             &[
                 "currentNumberScheduled",
@@ -104,9 +66,13 @@ impl Strategy for StatusStrategy {
                 "numberUnavailable",
                 "collisionCount",
             ],
-        ));
+        );
         errors.extend(workload::validate_collision_count(object, old));
         errors
+    }
+
+    fn warns_of_template(&self, object: &Value, old: &Value) -> bool {
+        template_generation(object) != template_generation(old)
     }
 }
 
@@ -184,6 +150,7 @@ fn validate_rolling_update(rolling: &Value, path: &FieldPath) -> ErrorList {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn nodes_are_updated_by_taking_away_or_by_adding() {
@@ -205,7 +172,7 @@ mod tests {
         ];
         for (strategy, messages) in rows {
             let mut object = json!({"spec": {"updateStrategy": strategy}});
-            DaemonSetStrategy.set_defaults(&mut object);
+            DaemonSet.set_defaults(&mut object);
             let errors: Vec<String> =
                 validate_rollout(&object["spec"]["updateStrategy"]).iter().map(ToString::to_string).collect();
             assert_eq!(errors, messages);

@@ -1,16 +1,14 @@
-//! The strategy of deployments.
+//! The rules of deployments.
 
-use crate::{rules, workload};
+use crate::rules;
+use crate::workload::{self, Workload};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
-use pintle_registry::{RequestContext, Strategy};
-use serde_json::json;
 
-pub(super) struct DeploymentStrategy;
+/// The rules of deployments.
+pub(super) struct Deployment;
 
-impl Strategy for DeploymentStrategy {
-    fn reset_fields(&self) -> &'static [&'static str] {
-        &["status"]
-    }
+impl Workload for Deployment {
+    const RESET_BY_STATUS: &'static [&'static str] = &["spec", "metadata.labels"];
 
     fn set_defaults(&self, object: &mut Value) {
         workload::set_template_defaults(object);
@@ -26,69 +24,22 @@ impl Strategy for DeploymentStrategy {
         object.set_default("spec.progressDeadlineSeconds", 600);
     }
 
-    fn prepare_for_create(&self, _context: &RequestContext<'_>, object: &mut Value) {
-        object.set("status", json!({}));
-        object.set("metadata.generation", 1);
-        workload::drop_disabled_template_fields(object, None);
-    }
-
-    fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
-        let mut errors = rules::metadata(object, true);
-        errors.extend(validate_spec(object, None));
-        errors
-    }
-
-    fn warnings_on_create(&self, _context: &RequestContext<'_>, object: &Value) -> Vec<String> {
-        let mut warnings = workload::name_warnings(object, workload::POD_NAME_RECOMMENDATION);
-        warnings.extend(workload::template_warnings(object, None));
-        warnings
-    }
-
     /// A change of annotations increments the generation: controllers copy them to replica sets.
-    fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
-        rules::keep(object, old, "status");
-        workload::drop_disabled_template_fields(object, Some(old));
-        let changed =
-            rules::differs(object, old, "spec") || rules::differs(object, old, "metadata.annotations");
-        rules::count_generation_if(object, old, changed);
+    fn changes_generation(&self, object: &Value, old: &Value) -> bool {
+        rules::differs(object, old, "spec") || rules::differs(object, old, "metadata.annotations")
     }
 
-    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
-        let mut errors = rules::metadata_update(object, old);
-        errors.extend(validate_spec(object, Some(old)));
-        errors.extend(workload::validate_selector_is_kept(object, old));
+    fn validate_spec(&self, object: &Value, old: Option<&Value>) -> ErrorList {
+        let mut errors = validate_spec(object, old);
+        if let Some(old) = old {
+            errors.extend(workload::validate_selector_is_kept(object, old));
+        }
         errors
     }
 
-    fn warnings_on_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> Vec<String> {
-        if rules::differs(object, old, "metadata.generation") {
-            return workload::template_warnings(object, Some(old));
-        }
-        Vec::new()
-    }
-}
-
-/// The strategy of the `status` subresource.
-pub(super) struct StatusStrategy;
-
-impl Strategy for StatusStrategy {
-    fn reset_fields(&self) -> &'static [&'static str] {
-        &["spec", "metadata.labels"]
-    }
-
-    fn set_defaults(&self, object: &mut Value) {
-        DeploymentStrategy.set_defaults(object);
-    }
-
-    fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
-        rules::keep(object, old, "spec");
-        rules::keep(object, old, "metadata.labels");
-    }
-
-    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
+    fn validate_status(&self, object: &Value, old: &Value) -> ErrorList {
         const OVER_REPLICAS: &str = "cannot be greater than status.replicas";
-        let mut errors = rules::metadata_update(object, old);
-        errors.extend(workload::validate_status_counts(
+        let mut errors = workload::validate_status_counts(
             object,
             &[
                 "observedGeneration",
@@ -100,7 +51,7 @@ impl Strategy for StatusStrategy {
                 "terminatingReplicas",
                 "collisionCount",
             ],
-        ));
+        );
         errors.extend(workload::validate_status_bounds(
             object,
             &[
@@ -172,6 +123,7 @@ fn validate_rolling_update(rolling: &Value, path: &FieldPath) -> ErrorList {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn a_rollout_must_be_able_to_make_progress() {
@@ -206,7 +158,7 @@ mod tests {
         ];
         for (strategy, messages) in rows {
             let mut object = json!({"spec": {"strategy": strategy}});
-            DeploymentStrategy.set_defaults(&mut object);
+            Deployment.set_defaults(&mut object);
             let errors: Vec<String> =
                 validate_rollout(&object["spec"]["strategy"]).iter().map(ToString::to_string).collect();
             assert_eq!(errors, messages);
@@ -216,9 +168,9 @@ mod tests {
     #[test]
     fn defaults_fill_what_was_left_out() {
         let mut object = json!({"spec": {"replicas": 0, "strategy": {"rollingUpdate": {"maxSurge": 2}}}});
-        DeploymentStrategy.set_defaults(&mut object);
+        Deployment.set_defaults(&mut object);
         let once = object.clone();
-        DeploymentStrategy.set_defaults(&mut object);
+        Deployment.set_defaults(&mut object);
         assert_eq!(object, once);
         assert_eq!(
             object["spec"]["strategy"],

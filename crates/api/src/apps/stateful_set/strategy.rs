@@ -1,12 +1,12 @@
-//! The strategy of stateful sets.
+//! The rules of stateful sets.
 
 use crate::core::pod_template::PodValidationOptions;
-use crate::{resource_list, rules, workload};
+use crate::workload::{self, Workload};
+use crate::{resource_list, rules};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     validation::{LabelSelectorOptions, is_dns1123_label},
 };
-use pintle_registry::{RequestContext, Strategy};
 use serde_json::json;
 use std::collections::HashSet;
 
@@ -26,12 +26,11 @@ const IMMUTABLE: &str = "updates to statefulset spec for fields other than 'repl
 /// A field of a disabled feature.
 const MAX_UNAVAILABLE: &str = "spec.updateStrategy.rollingUpdate.maxUnavailable";
 
-pub(super) struct StatefulSetStrategy;
+/// The rules of stateful sets.
+pub(super) struct StatefulSet;
 
-impl Strategy for StatefulSetStrategy {
-    fn reset_fields(&self) -> &'static [&'static str] {
-        &["status"]
-    }
+impl Workload for StatefulSet {
+    const NAMES_PODS: bool = false;
 
     fn set_defaults(&self, object: &mut Value) {
         workload::set_template_defaults(object);
@@ -58,66 +57,25 @@ impl Strategy for StatefulSetStrategy {
         }
     }
 
-    fn prepare_for_create(&self, _context: &RequestContext<'_>, object: &mut Value) {
-        object.set("status", json!({}));
-        object.set("metadata.generation", 1);
+    fn prepare_for_create(&self, object: &mut Value) {
         object.remove_at(MAX_UNAVAILABLE);
-        workload::drop_disabled_template_fields(object, None);
     }
 
-    fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
-        let mut errors = rules::metadata(object, true);
-        errors.extend(validate_spec(object, &workload::template_options(None), Checks::ALL));
-        errors
-    }
-
-    fn warnings_on_create(&self, _context: &RequestContext<'_>, object: &Value) -> Vec<String> {
-        let mut warnings = workload::template_warnings(object, None);
-        warnings.extend(history_warning(object));
-        warnings
-    }
-
-    fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
-        rules::keep(object, old, "status");
+    fn prepare_for_update(&self, object: &mut Value, old: &Value) {
         if old.at(MAX_UNAVAILABLE).is_none() {
             object.remove_at(MAX_UNAVAILABLE);
         }
-        workload::drop_disabled_template_fields(object, Some(old));
-        rules::count_generation(object, old);
     }
 
-    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
-        let mut errors = rules::metadata_update(object, old);
-        errors.extend(validate_spec_update(object, old));
-        errors
-    }
-
-    fn warnings_on_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> Vec<String> {
-        let mut warnings = Vec::new();
-        if rules::differs(object, old, "metadata.generation") {
-            warnings = workload::template_warnings(object, Some(old));
+    fn validate_spec(&self, object: &Value, old: Option<&Value>) -> ErrorList {
+        match old {
+            Some(old) => validate_spec_update(object, old),
+            None => validate_spec(object, &workload::template_options(None), Checks::ALL),
         }
-        warnings.extend(history_warning(object));
-        warnings
-    }
-}
-/// The strategy of the `status` subresource.
-pub(super) struct StatusStrategy;
-
-impl Strategy for StatusStrategy {
-    fn reset_fields(&self) -> &'static [&'static str] {
-        &["spec"]
     }
 
-    fn set_defaults(&self, object: &mut Value) {
-        StatefulSetStrategy.set_defaults(object);
-    }
-
-    fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
-        rules::keep(object, old, "spec");
-    }
-
-    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
+    /// The errors of metadata stand between those of the status, as in the reference.
+    fn validate_status_update(&self, object: &Value, old: &Value) -> ErrorList {
         const OVER_REPLICAS: &str = "cannot be greater than status.replicas";
         let mut errors = workload::validate_status_counts(
             object,
@@ -144,6 +102,10 @@ impl Strategy for StatusStrategy {
         errors.extend(rules::metadata_update(object, old));
         errors.extend(workload::validate_collision_count(object, old));
         errors
+    }
+
+    fn warnings(&self, object: &Value, _old: Option<&Value>) -> Vec<String> {
+        history_warning(object).into_iter().collect()
     }
 }
 
@@ -298,7 +260,7 @@ mod tests {
         for (name, value) in spec.as_object().unwrap() {
             object["spec"][name] = value.clone();
         }
-        StatefulSetStrategy.set_defaults(&mut object);
+        StatefulSet.set_defaults(&mut object);
         object
     }
 

@@ -1,12 +1,11 @@
-//! The strategy of cron jobs.
+//! The rules of cron jobs.
 
 use super::schedule;
 use crate::batch::job::spec;
 use crate::core::pod_template::{self, PodValidationOptions};
-use crate::{field_checks, rules, workload};
+use crate::workload::Workload;
+use crate::{field_checks, rules};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt, meta::ObjectMeta};
-use pintle_registry::{RequestContext, Strategy};
-use serde_json::json;
 
 const JOB_SPEC: &str = "spec.jobTemplate.spec";
 const TEMPLATE: &str = "spec.jobTemplate.spec.template";
@@ -14,12 +13,11 @@ const TEMPLATE: &str = "spec.jobTemplate.spec.template";
 const MAX_NAME_LENGTH: usize = 52;
 const MAX_ZONE_PART_LENGTH: usize = 14;
 
-pub(super) struct CronJobStrategy;
+/// The rules of cron jobs.
+pub(super) struct CronJob;
 
-impl Strategy for CronJobStrategy {
-    fn reset_fields(&self) -> &'static [&'static str] {
-        &["status"]
-    }
+impl Workload for CronJob {
+    const TEMPLATE: &'static str = TEMPLATE;
 
     fn set_defaults(&self, object: &mut Value) {
         object.object_at_mut("spec.jobTemplate.spec.template.spec");
@@ -37,75 +35,29 @@ impl Strategy for CronJobStrategy {
         object.set_default("spec.failedJobsHistoryLimit", 1);
     }
 
-    fn prepare_for_create(&self, _context: &RequestContext<'_>, object: &mut Value) {
-        object.set("status", json!({}));
-        object.set("metadata.generation", 1);
-        if let Some(template) = object.at_mut(TEMPLATE) {
-            pod_template::drop_disabled_fields(template, None);
-        }
-    }
-
-    fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
-        let mut errors = rules::metadata(object, true);
-        errors.extend(validate_spec(object, None));
-        if object.name().len() > MAX_NAME_LENGTH {
+    fn validate_spec(&self, object: &Value, old: Option<&Value>) -> ErrorList {
+        let mut errors = validate_spec(object, old);
+        if old.is_none() && object.name().len() > MAX_NAME_LENGTH {
             let detail = "must be no more than 52 characters";
             errors.push(FieldError::invalid(&FieldPath::new("metadata.name"), object.name(), detail));
         }
         errors
     }
 
-    fn warnings_on_create(&self, _context: &RequestContext<'_>, object: &Value) -> Vec<String> {
-        let mut warnings = workload::name_warnings(object, workload::POD_NAME_RECOMMENDATION);
-        warnings.extend(spec::warnings(rules::value_at(object, JOB_SPEC), None, &FieldPath::new(JOB_SPEC)));
-        warnings
+    fn template_warnings(&self, object: &Value, old: Option<&Value>) -> Vec<String> {
+        let old = old.and_then(|old| old.at(JOB_SPEC));
+        spec::warnings(rules::value_at(object, JOB_SPEC), old, &FieldPath::new(JOB_SPEC))
     }
 
-    fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
-        rules::keep(object, old, "status");
-        if let Some(template) = object.at_mut(TEMPLATE) {
-            pod_template::drop_disabled_fields(template, old.at(TEMPLATE));
+    fn warnings(&self, object: &Value, old: Option<&Value>) -> Vec<String> {
+        if old.is_none() || !object.str_at("spec.schedule").contains("TZ") {
+            return Vec::new();
         }
-        rules::count_generation(object, old);
-    }
-
-    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
-        let mut errors = rules::metadata_update(object, old);
-        errors.extend(validate_spec(object, Some(old)));
-        errors
-    }
-
-    fn warnings_on_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> Vec<String> {
-        let mut warnings = Vec::new();
-        if rules::differs(object, old, "metadata.generation") {
-            let spec = rules::value_at(object, JOB_SPEC);
-            warnings = spec::warnings(spec, old.at(JOB_SPEC), &FieldPath::new(JOB_SPEC));
-        }
-        if object.str_at("spec.schedule").contains("TZ") {
-            warnings.push(
-                "cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see \
-                 https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"
-                    .to_owned(),
-            );
-        }
-        warnings
-    }
-}
-
-/// The strategy of the `status` subresource.
-pub(super) struct StatusStrategy;
-
-impl Strategy for StatusStrategy {
-    fn reset_fields(&self) -> &'static [&'static str] {
-        &["spec"]
-    }
-
-    fn set_defaults(&self, object: &mut Value) {
-        CronJobStrategy.set_defaults(object);
-    }
-
-    fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
-        rules::keep(object, old, "spec");
+        vec![
+            "cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see \
+             https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"
+                .to_owned(),
+        ]
     }
 }
 
@@ -197,6 +149,7 @@ fn validate_job_template(object: &Value, old: Option<&Value>) -> ErrorList {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn check(errors: &ErrorList, messages: &[&str]) {
         let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();

@@ -1,8 +1,9 @@
-//! The strategy of jobs. A job selects its pods by labels generated from its uid, unless its spec sets a manual
+//! The rules of jobs. A job selects its pods by labels generated from its uid, unless its spec sets a manual
 //! selector.
 
 use super::{spec, status::StatusUpdate, status::is_true};
-use crate::{rules, workload};
+use crate::rules;
+use crate::workload::{self, Workload};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     meta::ObjectMeta,
@@ -12,8 +13,7 @@ use pintle_machinery::{
         validate_immutable_field, validate_label_selector,
     },
 };
-use pintle_registry::{DeleteOptions, RequestContext, Strategy};
-use serde_json::json;
+use pintle_registry::DeleteOptions;
 
 const CONTROLLER_UID: &str = "batch.kubernetes.io/controller-uid";
 const JOB_NAME: &str = "batch.kubernetes.io/job-name";
@@ -22,12 +22,11 @@ const LEGACY_CONTROLLER_UID: &str = "controller-uid";
 const LEGACY_JOB_NAME: &str = "job-name";
 const TEMPLATE_LABELS: &str = "spec.template.metadata.labels";
 
-pub(super) struct JobStrategy;
+/// The rules of jobs.
+pub(super) struct Job;
 
-impl Strategy for JobStrategy {
-    fn reset_fields(&self) -> &'static [&'static str] {
-        &["status"]
-    }
+impl Workload for Job {
+    const ORPHANS_DEPENDENTS: bool = true;
 
     fn set_defaults(&self, object: &mut Value) {
         workload::set_template_defaults(object);
@@ -52,54 +51,32 @@ impl Strategy for JobStrategy {
         }
     }
 
-    fn prepare_for_create(&self, _context: &RequestContext<'_>, object: &mut Value) {
+    fn prepare_for_create(&self, object: &mut Value) {
         if !object.bool_at("spec.manualSelector") {
             generate_selector(object);
         }
-        object.set("status", json!({}));
-        object.set("metadata.generation", 1);
-        workload::drop_disabled_template_fields(object, None);
     }
 
-    fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
-        validate(object, None)
+    fn validate_spec(&self, object: &Value, old: Option<&Value>) -> ErrorList {
+        validate(object, old)
     }
 
-    fn warnings_on_create(&self, _context: &RequestContext<'_>, object: &Value) -> Vec<String> {
-        let mut warnings = workload::name_warnings(object, workload::POD_NAME_RECOMMENDATION);
-        warnings.extend(spec::warnings(rules::value_at(object, "spec"), None, &FieldPath::new("spec")));
-        warnings
-    }
-
-    fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
-        rules::keep(object, old, "status");
-        workload::drop_disabled_template_fields(object, Some(old));
-        rules::count_generation(object, old);
-    }
-
-    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
-        let mut errors = validate(object, Some(old));
+    fn validate_update(&self, object: &Value, old: &Value) -> ErrorList {
+        let mut errors = rules::metadata(object, true);
+        errors.extend(validate(object, Some(old)));
         errors.extend(rules::metadata_update(object, old));
         errors.extend(validate_spec(object, Some(old)));
         errors.extend(validate_kept(object, old));
         errors
     }
 
-    fn warnings_on_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> Vec<String> {
-        if rules::differs(object, old, "metadata.generation") {
-            let spec = rules::value_at(object, "spec");
-            return spec::warnings(spec, old.at("spec"), &FieldPath::new("spec"));
-        }
-        Vec::new()
+    fn validate_status(&self, object: &Value, old: &Value) -> ErrorList {
+        StatusUpdate { object, old }.validate()
     }
 
-    /// A job without labels gets those of its template, including the generated ones.
-    fn canonicalize(&self, object: &mut Value) {
-        self.set_defaults(object);
-    }
-
-    fn orphan_dependents_by_default(&self) -> bool {
-        true
+    fn template_warnings(&self, object: &Value, old: Option<&Value>) -> Vec<String> {
+        let old = old.and_then(|old| old.at("spec"));
+        spec::warnings(rules::value_at(object, "spec"), old, &FieldPath::new("spec"))
     }
 
     fn warnings_on_delete(&self, options: &DeleteOptions) -> Vec<String> {
@@ -112,28 +89,10 @@ impl Strategy for JobStrategy {
                 .to_owned(),
         ]
     }
-}
 
-/// The strategy of the `status` subresource.
-pub(super) struct StatusStrategy;
-
-impl Strategy for StatusStrategy {
-    fn reset_fields(&self) -> &'static [&'static str] {
-        &["spec"]
-    }
-
-    fn set_defaults(&self, object: &mut Value) {
-        JobStrategy.set_defaults(object);
-    }
-
-    fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
-        rules::keep(object, old, "spec");
-    }
-
-    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
-        let mut errors = rules::metadata_update(object, old);
-        errors.extend(StatusUpdate { object, old }.validate());
-        errors
+    /// A job without labels gets those of its template, including the generated ones.
+    fn canonicalize(&self, object: &mut Value) {
+        self.set_defaults(object);
     }
 }
 
@@ -156,8 +115,7 @@ fn generate_selector(object: &mut Value) {
 }
 
 fn validate(object: &Value, old: Option<&Value>) -> ErrorList {
-    let mut errors = rules::metadata(object, true);
-    errors.extend(validate_generated_selector(object, old));
+    let mut errors = validate_generated_selector(object, old);
     errors.extend(validate_spec(object, old));
     let completions = object.i64_at("spec.completions").unwrap_or_default();
     if spec::is_indexed(rules::value_at(object, "spec")) && completions > 0 {
@@ -308,6 +266,7 @@ fn without_empty_affinity(spec: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn job(spec: Value) -> Value {
         let mut object = json!({
@@ -315,7 +274,7 @@ mod tests {
             "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}},
         });
         object["spec"].as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
-        JobStrategy.set_defaults(&mut object);
+        Job.set_defaults(&mut object);
         object
     }
 
@@ -328,7 +287,7 @@ mod tests {
             CONTROLLER_UID: "u1", LEGACY_CONTROLLER_UID: "u1", JOB_NAME: "j", LEGACY_JOB_NAME: "j",
         });
         assert_eq!(object["spec"]["template"]["metadata"]["labels"], labels);
-        JobStrategy.canonicalize(&mut object);
+        Job.canonicalize(&mut object);
         assert_eq!(object["metadata"]["labels"], labels);
         assert_eq!(validate(&object, None), []);
         object["spec"]["template"]["metadata"]["labels"][LEGACY_JOB_NAME] = json!("forged");

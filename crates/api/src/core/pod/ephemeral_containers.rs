@@ -1,8 +1,9 @@
 //! `pods/ephemeralcontainers`: adds containers to a running pod for debugging
 //! (<https://kubernetes.io/docs/concepts/workloads/pods/ephemeral-containers/>).
 
-use super::strategy::{PodStrategy, copy_field, drop_disabled_fields, update_generation};
+use super::strategy::{PodStrategy, drop_disabled_fields, update_generation};
 use super::update;
+use crate::rules;
 use pintle_machinery::{ErrorList, Value, ValueExt};
 use pintle_registry::{RequestContext, Strategy};
 
@@ -31,19 +32,9 @@ impl Strategy for EphemeralContainersStrategy {
     }
 }
 
-/// Metadata that a write to a subresource does not change.
-const KEPT_METADATA: [&str; 7] =
-    ["deletionTimestamp", "generation", "selfLink", "labels", "annotations", "finalizers", "ownerReferences"];
-
 /// Restores spec, status and metadata; the caller sets its part of the spec afterwards.
 pub(super) fn keep_all_but_spec_part(object: &mut Value, old: &Value) {
-    copy_field(object, old, "spec");
-    copy_field(object, old, "status");
-    for field in KEPT_METADATA {
-        let path = format!("metadata.{field}");
-        match old.at(&path) {
-            Some(value) => object.set(&path, value.clone()),
-            None => drop(object.remove_at(&path)),
-        }
-    }
+    rules::keep(object, old, "spec");
+    rules::keep(object, old, "status");
+    rules::keep_metadata(object, old);
 }

@@ -1,7 +1,8 @@
 //! `pods/status`: the strategy for status writes of the kubelet and the scheduler.
 
 use super::status_validation;
-use super::strategy::{PodStrategy, copy_field, drop_disabled_fields};
+use super::strategy::{PodStrategy, drop_disabled_fields};
+use crate::rules;
 use pintle_machinery::{ErrorList, FieldPath, Value, ValueExt, validation};
 use pintle_registry::{RequestContext, Strategy};
 use std::collections::HashMap;
@@ -20,7 +21,7 @@ impl Strategy for StatusStrategy {
     }
 
     fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
-        copy_field(object, old, "spec");
+        rules::keep(object, old, "spec");
         object.remove_at("metadata.deletionTimestamp");
         // Owner references cannot change through this subresource, because old kubelets send incorrect ones.
         match old.at("metadata.ownerReferences") {

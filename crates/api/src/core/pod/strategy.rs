@@ -2,6 +2,7 @@
 
 use super::{conditions, defaults, disabled_status, label_keys, qos, topology_labels, update, validation};
 use crate::core::pod_spec::{self, app_armor};
+use crate::rules;
 use pintle_machinery::{
     ErrorList, FieldPath, Status, Value, ValueExt, meta::ObjectMeta, validation as names,
 };
@@ -68,7 +69,7 @@ impl Strategy for PodStrategy {
     }
 
     fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
-        copy_field(object, old, "status");
+        rules::keep(object, old, "status");
         drop_disabled_fields(object, Some(old));
         update_generation(object, old);
     }
@@ -116,13 +117,5 @@ pub(super) fn update_generation(object: &mut Value, old: &Value) {
     };
     if !unchanged {
         object.set_generation(object.generation().saturating_add(1));
-    }
-}
-
-/// Restores a top-level field.
-pub(super) fn copy_field(object: &mut Value, old: &Value, field: &str) {
-    match old.at(field) {
-        Some(value) => object.set(field, value.clone()),
-        None => drop(object.remove_at(field)),
     }
 }

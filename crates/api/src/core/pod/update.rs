@@ -3,6 +3,7 @@
 
 use super::validation::validate_metadata_and_spec;
 use crate::core::pod_spec::{PodValidationOptions, annotations, tolerations};
+use crate::rules;
 use pintle_go_forms::quote;
 use pintle_machinery::validation::{inclusive_range_error, semantically_equal, validate_object_meta_update};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Map, Value, ValueExt};
@@ -122,22 +123,15 @@ fn validate_only_deleted_gates(new: &Value, old: &Value, path: &FieldPath) -> Er
 fn mask_updatable_fields(spec: &mut Value, old: &Value) {
     for list in ["containers", "initContainers"] {
         for (container, old) in spec.items_at_mut(list).iter_mut().zip(old.items_at(list)) {
-            restore(container, old, "image");
+            rules::keep(container, old, "image");
         }
     }
     for field in ["activeDeadlineSeconds", "schedulingGates", "tolerations"] {
-        restore(spec, old, field);
+        rules::keep(spec, old, field);
     }
     let was_negative = old.i64_at("terminationGracePeriodSeconds").is_some_and(|seconds| seconds < 0);
     if was_negative && spec.i64_at("terminationGracePeriodSeconds") == Some(1) {
-        restore(spec, old, "terminationGracePeriodSeconds");
-    }
-}
-
-fn restore(object: &mut Value, old: &Value, path: &str) {
-    match old.at(path) {
-        Some(value) => object.set(path, value.clone()),
-        None => drop(object.remove_at(path)),
+        rules::keep(spec, old, "terminationGracePeriodSeconds");
     }
 }
 
@@ -151,10 +145,10 @@ fn validate_and_mask_placement(spec: &mut Value, old: &Value, path: &FieldPath) 
         let selector = Value::Object(new_selector.clone());
         errors.push(FieldError::invalid(&path.child("nodeSelector"), selector, detail));
     }
-    restore(spec, old, "nodeSelector");
+    rules::keep(spec, old, "nodeSelector");
     let affinity_path = path.child("affinity").child("nodeAffinity");
     errors.extend(validate_node_affinity(spec.at(NODE_AFFINITY), old.at(NODE_AFFINITY), &affinity_path));
-    restore(spec, old, NODE_AFFINITY);
+    rules::keep(spec, old, NODE_AFFINITY);
     if spec.map_at("affinity").values().all(Value::is_null) && old.at("affinity").is_none() {
         spec.remove_at("affinity");
     }
