@@ -16,7 +16,7 @@ use pintle_machinery::{
     tree,
     validation::validate_path_segment_name,
 };
-use pintle_registry::{Resource, StorageEncoding};
+use pintle_registry::{DefaultStrategy, Resource, StorageEncoding, Strategy, SubresourceKind};
 use pintle_schema::default_by_schema;
 use pintle_storage::{Key, Payload, ReadError, Revision, Storage};
 use pintle_supervisor::Supervisor;
@@ -159,6 +159,23 @@ impl Store {
     /// The declaration.
     pub fn resource(&self) -> &Resource {
         &self.resource
+    }
+
+    /// The strategy for a write of the object ("") or through a subresource of it.
+    ///
+    /// # Errors
+    /// 404 when no such subresource writes the object.
+    pub fn strategy(&self, subresource: &str) -> Result<&dyn Strategy, Status> {
+        if subresource.is_empty() {
+            return Ok(&*self.resource.strategy);
+        }
+        match self.resource.subresource(subresource).map(|subresource| &subresource.kind) {
+            Some(SubresourceKind::Object { strategy, .. }) => Ok(&**strategy),
+            Some(SubresourceKind::Scale(_)) => Ok(&*self.resource.strategy),
+            // A creater has its own rules (a binding sets fields that no update may change).
+            Some(SubresourceKind::Create { .. }) => Ok(&DefaultStrategy),
+            _ => Err(Status::no_such_resource()),
+        }
     }
 
     /// The group and resource.

@@ -1,0 +1,200 @@
+//! Reads and writes objects for code inside the server: strategies, admission, controllers.
+
+use super::{
+    AcceptAll, Conversions, ManagedWrite, Preconditions, Store, Stores, Transform, Upsert, update::Updated,
+};
+use crate::{base::warning::Warnings, errors};
+use jiff::Timestamp;
+use pintle_auth::authz::AlwaysAllow;
+use pintle_cacher::Freshness;
+use pintle_machinery::{
+    GroupResource, GroupVersion, Status, UserInfo, Value,
+    user::{APISERVER_USER, SYSTEM_MASTERS},
+};
+use pintle_registry::{BoxFuture, DeleteOptions, Registry, RequestContext, WriteOptions};
+use std::sync::{LazyLock, OnceLock};
+
+static SERVER_USER: LazyLock<UserInfo> = LazyLock::new(|| UserInfo {
+    name: APISERVER_USER.to_owned(),
+    groups: vec![SYSTEM_MASTERS.to_owned()],
+    ..UserInfo::default()
+});
+
+/// The parts of a request context for a write from inside the server.
+struct Inner<'a> {
+    options: &'a WriteOptions,
+    namespace: &'a str,
+    name: &'a str,
+    version: GroupVersion,
+}
+
+impl Inner<'_> {
+    fn context<'b>(&'b self, registry: &'b dyn Registry) -> RequestContext<'b> {
+        RequestContext {
+            user: self.options.user.as_ref().unwrap_or(&SERVER_USER),
+            namespace: self.namespace,
+            name: self.name,
+            subresource: self.options.subresource,
+            group_version: &self.version,
+            now: Timestamp::now(),
+            dry_run: self.options.dry_run,
+            registry,
+            authorizer: &AlwaysAllow,
+        }
+    }
+}
+
+impl Stores {
+    /// Updates the managed fields of a write from inside the server, if it names a field manager.
+    async fn manage(&self, store: &Store, options: &WriteOptions, old: Option<&Value>, new: &mut Value) {
+        if options.field_manager.is_empty() {
+            return;
+        }
+        let Some(resource) = self.find(&store.resource().resource) else { return };
+        let write = ManagedWrite {
+            stores: self,
+            resource: &resource,
+            manager: &options.field_manager,
+            subresource: options.subresource,
+            now: Timestamp::now(),
+            versions: OnceLock::new(),
+            conversions: Conversions::default(),
+        };
+        write.update(old, new).await;
+    }
+
+    async fn read(
+        &self,
+        resource: &GroupResource,
+        namespace: &str,
+        name: &str,
+        freshness: Freshness,
+    ) -> Result<Value, Status> {
+        let store = self.store(resource)?;
+        let object = store.find(&store.key(namespace, name), freshness).await?;
+        let object = object.ok_or_else(|| Status::not_found(resource, name))?;
+        store.tree(object.json()).await
+    }
+}
+
+impl Registry for Stores {
+    fn get<'a>(
+        &'a self,
+        resource: &'a GroupResource,
+        namespace: &'a str,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<Value, Status>> {
+        Box::pin(self.read(resource, namespace, name, Freshness::Consistent))
+    }
+
+    fn get_cached<'a>(
+        &'a self,
+        resource: &'a GroupResource,
+        namespace: &'a str,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<Value, Status>> {
+        Box::pin(self.read(resource, namespace, name, Freshness::Any))
+    }
+
+    fn list<'a>(
+        &'a self,
+        resource: &'a GroupResource,
+        namespace: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
+        Box::pin(async move {
+            let store = self.store(resource)?;
+            let prefix = store.key_prefix(namespace);
+            let read = store.cacher().list(&prefix, Freshness::Consistent).await;
+            let snapshot = read.map_err(errors::cacher)?;
+            // Code inside the server acts on the absence of objects.
+            store.require_readable(&snapshot, &prefix)?;
+            let mut objects = Vec::new();
+            for object in snapshot.range(&prefix, None) {
+                objects.push(store.tree(object.json()).await?);
+            }
+            Ok(objects)
+        })
+    }
+
+    fn create<'a>(
+        &'a self,
+        resource: &'a GroupResource,
+        namespace: &'a str,
+        mut object: Value,
+        options: WriteOptions,
+    ) -> BoxFuture<'a, Result<Value, Status>> {
+        Box::pin(async move {
+            let store = self.store(resource)?;
+            store.set_defaults(&mut object);
+            let version = store.resource().resource.group_version();
+            let inner = Inner { options: &options, namespace, name: "", version };
+            self.manage(&store, &options, None, &mut object).await;
+            let warnings = Warnings::default();
+            let written = store.create(&inner.context(self), object, &AcceptAll, &warnings).await?;
+            Ok(written.object)
+        })
+    }
+
+    fn update<'a>(
+        &'a self,
+        resource: &'a GroupResource,
+        namespace: &'a str,
+        name: &'a str,
+        change: Box<dyn FnMut(Value) -> Result<Value, Status> + Send + 'a>,
+        options: WriteOptions,
+    ) -> BoxFuture<'a, Result<Value, Status>> {
+        Box::pin(async move {
+            let store = self.store(resource)?;
+            let version = store.resource().resource.group_version();
+            let inner = Inner { options: &options, namespace, name, version };
+            let strategy = store.strategy(options.subresource)?;
+            let mut transform = Change { change, store: &store, stores: self, options: &options };
+            let updated: Updated = store
+                .update(
+                    &inner.context(self),
+                    strategy,
+                    &Preconditions::default(),
+                    Upsert::Never,
+                    &mut transform,
+                    &Warnings::default(),
+                )
+                .await?;
+            Ok(updated.written.object)
+        })
+    }
+
+    fn delete<'a>(
+        &'a self,
+        resource: &'a GroupResource,
+        namespace: &'a str,
+        name: &'a str,
+        options: DeleteOptions,
+    ) -> BoxFuture<'a, Result<Value, Status>> {
+        Box::pin(async move {
+            let store = self.store(resource)?;
+            let version = store.resource().resource.group_version();
+            let write = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
+            let inner = Inner { options: &write, namespace, name, version };
+            let deleted = store.delete(&inner.context(self), &options, &AcceptAll).await?;
+            Ok(deleted.object)
+        })
+    }
+}
+
+struct Change<'a> {
+    change: Box<dyn FnMut(Value) -> Result<Value, Status> + Send + 'a>,
+    store: &'a Store,
+    stores: &'a Stores,
+    options: &'a WriteOptions,
+}
+
+impl Transform for Change<'_> {
+    fn apply<'a>(&'a mut self, old: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>> {
+        Box::pin(async move {
+            let mut new = (self.change)(old.cloned().unwrap_or_default())?;
+            self.store.set_defaults(&mut new);
+            self.stores.manage(self.store, self.options, old, &mut new).await;
+            Ok(new)
+        })
+    }
+}

@@ -1,0 +1,47 @@
+//! A resource in one of its served versions.
+
+use super::{Store, TypeSchema};
+use pintle_machinery::Value;
+use pintle_registry::Resource;
+use std::sync::Arc;
+
+/// A resource in one served version.
+pub struct VersionedResource {
+    /// The declaration of this version.
+    pub resource: Arc<Resource>,
+    /// The schema of this version's objects.
+    pub schema: TypeSchema,
+    /// The index of the version within its store; 0 is the storage version.
+    pub slot: u32,
+    /// The store of its objects; `None` for resources that are not stored.
+    pub store: Option<Arc<Store>>,
+}
+
+impl VersionedResource {
+    /// Whether this is the registry's version, so that objects need no built-in conversion.
+    pub fn is_storage_version(&self) -> bool {
+        self.resource.conversion.is_none()
+    }
+
+    /// Whether the cache holds all objects in this version. Objects of a custom resource with several versions may be
+    /// in any.
+    pub fn is_cached_version(&self) -> bool {
+        self.resource.converter.is_none() && self.resource.conversion.is_none()
+    }
+
+    /// Converts an object from the storage version to this one.
+    pub fn from_storage(&self, object: Value) -> Value {
+        match self.resource.conversion {
+            Some(conversion) => (conversion.from_storage)(object),
+            None => object,
+        }
+    }
+
+    /// Converts an object from this version to the storage version.
+    pub fn to_storage(&self, object: Value) -> Value {
+        match self.resource.conversion {
+            Some(conversion) => (conversion.to_storage)(object),
+            None => object,
+        }
+    }
+}
