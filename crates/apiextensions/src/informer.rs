@@ -86,10 +86,10 @@ impl Informer {
     fn apply(&self, delta: &Delta<'_>) {
         match delta {
             Delta::Set(object) => self.change(object),
-            Delta::Removed(object) => self.tell(&self.definitions.set(object.name(), None)),
+            Delta::Removed(object) => self.send(&self.definitions.set(object.name(), None)),
             Delta::Listed(there) => {
                 for name in self.definitions.names().into_iter().filter(|name| !there.contains("", name)) {
-                    self.tell(&self.definitions.set(&name, None));
+                    self.send(&self.definitions.set(&name, None));
                 }
             }
         }
@@ -98,13 +98,13 @@ impl Informer {
     fn change(&self, object: &Arc<CachedObject>) {
         match Definition::read(object) {
             Ok(definition) => {
-                self.tell(&self.definitions.set(object.name(), Some(Arc::new(definition))));
+                self.send(&self.definitions.set(object.name(), Some(Arc::new(definition))));
             }
             Err(error) => tracing::error!(name = object.name(), %error, "a definition cannot be read"),
         }
     }
 
-    fn tell(&self, change: &Change) {
+    fn send(&self, change: &Change) {
         for handler in &self.handlers {
             handler.changed(change);
         }

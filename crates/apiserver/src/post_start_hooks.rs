@@ -6,7 +6,10 @@
 //! in which hooks were added; hooks start concurrently, each as soon as the hooks before it have started.
 
 use crate::health::{Health, HookCheck};
-use futures_util::future::{BoxFuture, join_all, try_join_all};
+use futures_util::{
+    future::{BoxFuture, join_all},
+    stream::{FuturesUnordered, TryStreamExt},
+};
 use parking_lot::Mutex;
 use pintle_machinery::Status;
 use pintle_supervisor::Supervisor;
@@ -69,7 +72,10 @@ impl PostStartHooks {
     pub async fn start(&self) -> Result<(), Status> {
         self.check_order()?;
         let waiting = self.hooks.iter().filter(|hook| !hook.check.has_started());
-        try_join_all(waiting.map(|hook| self.start_hook(hook))).await.map(drop)
+        // Unordered: a hook that fails may be behind those that wait for it.
+        let mut starting: FuturesUnordered<_> = waiting.map(|hook| self.start_hook(hook)).collect();
+        while let Some(()) = starting.try_next().await? {}
+        Ok(())
     }
 
     /// Waits until the tasks of all hooks have ended after the shutdown signal.
@@ -232,6 +238,20 @@ mod tests {
         assert!(server.report().contains("[+]poststarthook/before ok\n[-]poststarthook/fails once failed"));
         server.hooks.start().await.unwrap();
         assert_eq!(*server.log.lock(), ["start before", "start after"]);
+    }
+
+    #[tokio::test]
+    async fn a_failure_is_returned_while_many_hooks_wait_for_the_failed_one() {
+        let mut server = Server::new();
+        for _ in 0..100 {
+            server.add("waits", &["fails"]);
+        }
+        server.hooks.add("fails", &[], |_| async {
+            tokio::task::yield_now().await;
+            Err(Status::internal_error("never"))
+        });
+        assert_eq!(server.hooks.start().await, Err(Status::internal_error("never")));
+        assert!(server.log.lock().is_empty());
     }
 
     #[tokio::test]

@@ -37,6 +37,7 @@ mod cacher;
 mod config;
 mod error;
 mod event;
+mod freshness;
 mod metrics;
 mod object;
 mod reads;
@@ -65,13 +66,13 @@ pub use cacher::Cacher;
 pub use config::{CacherConfig, ReadSource, TriggerField};
 pub use error::CacherError;
 pub use event::{EventType, WatchEvent, WatchItem};
+pub use freshness::Freshness;
 pub use log_budget::LogBudget;
 pub use metrics::{CacherMetrics, Histogram};
 pub use object::{
     CachedObject, DecodeError, DecodedObject, Labels, ObjectDecoder, RepresentationId, Selectable,
     UnreadableObject,
 };
-pub use reads::Freshness;
 pub use snapshot::{Range, Snapshot};
 pub use watch_options::{Predicate, Trigger, WatchOptions, WatchScope, WatchStart};
 pub use watcher::Watcher;

@@ -1,7 +1,7 @@
 //! Reads of the latest state at a requested freshness, and of past states.
 
 use crate::{
-    CachedObject, Cacher, CacherError, ReadSource, Snapshot,
+    CachedObject, Cacher, CacherError, Freshness, ReadSource, Snapshot,
     shared::{Phase, Shared},
 };
 use pintle_storage::{Key, Revision, StorageError};
@@ -10,17 +10,6 @@ use tokio::time::{Instant, timeout};
 
 /// The interval at which progress is requested again while a read waits: a request may be lost with a connection.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
-
-/// The freshness that a read requires.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Freshness {
-    /// The cache's present state (`resourceVersion=0`).
-    Any,
-    /// Not older than a revision (`resourceVersion=N`, `resourceVersionMatch=NotOlderThan`).
-    NotOlderThan(Revision),
-    /// Not older than any write that was acknowledged before the read began (no `resourceVersion`).
-    Consistent,
-}
 
 impl Cacher {
     /// The latest state of the cache, without waiting; `None` until it is ready.

@@ -90,7 +90,7 @@ impl WatchHub {
         state.watchers.retain(|watcher| watcher.publish(events, is_doubtful));
         if was_doubtful && !is_doubtful {
             for watcher in &state.watchers {
-                watcher.tell_queued();
+                watcher.store_queued();
             }
         }
     }
@@ -172,7 +172,7 @@ impl Watcher {
         goes_on
     }
 
-    fn tell_queued(&self) {
+    fn store_queued(&self) {
         let queue = self.queue.lock();
         self.queued.store(queue.written, Ordering::Release);
     }

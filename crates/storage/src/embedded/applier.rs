@@ -10,11 +10,11 @@
 use super::{
     EmbeddedOptions, Shared,
     batch::Failure,
-    copier::Copier,
-    file,
+    checkpointer::Checkpointer,
     handover::{Order, Turn},
     inbox::Reply,
     meta::Meta,
+    paths,
     row::{self, Inserts},
 };
 use crate::{Revision, StorageError};
@@ -48,7 +48,7 @@ pub(super) struct Applier {
     spare_pages: u64,
     /// Rows were deleted, and the number of free pages has not been checked since.
     vacuuming: bool,
-    copier: Copier,
+    checkpointer: Checkpointer,
 }
 
 impl Applier {
@@ -67,7 +67,7 @@ impl Applier {
             compactions: Vec::new(),
             spare_pages: options.spare_bytes / u64::from(row::PAGE_SIZE),
             vacuuming: true,
-            copier: Copier::new(options.log_bytes),
+            checkpointer: Checkpointer::new(options.wal_bytes),
         }
     }
 
@@ -159,7 +159,7 @@ impl Applier {
 
     /// Accounts for the bytes that a transaction wrote, approximately.
     fn written(&mut self, bytes: u64) {
-        self.copier.written(bytes + PAGES_BESIDE * u64::from(row::PAGE_SIZE));
+        self.checkpointer.written(bytes + PAGES_BESIDE * u64::from(row::PAGE_SIZE));
     }
 
     /// Records a failed transaction, and returns the error for the callers.
@@ -230,7 +230,7 @@ impl Applier {
         let meta = self.meta.compacted_at(revision, applied);
         let recorded = transact(&self.connection, |connection| meta.write(connection))
             .map_err(Failure::from)
-            .and_then(|()| file::sync_log(&self.shared.directory).map_err(Failure::Sync));
+            .and_then(|()| paths::sync_wal(&self.shared.directory).map_err(Failure::Sync));
         recorded.map_err(|error| self.failed(error))?;
         self.durable(applied);
         self.meta = meta;
@@ -340,7 +340,7 @@ impl Applier {
             return;
         }
         let applied = self.shared.state.read().backlog.applied();
-        match self.copier.go_on(&self.shared.directory, &self.connection) {
+        match self.checkpointer.proceed(&self.shared.directory, &self.connection) {
             Ok(true) => self.durable(applied),
             Ok(false) => {}
             Err(error) => {
@@ -364,7 +364,7 @@ impl Applier {
     /// Applies all writes and checkpoints the WAL, so that the database is complete.
     fn finish(&mut self) -> Result<(), StorageError> {
         self.apply_all()?;
-        let synced = file::sync_log(&self.shared.directory).map_err(Failure::Sync);
+        let synced = paths::sync_wal(&self.shared.directory).map_err(Failure::Sync);
         // An open read transaction may prevent the checkpoint.
         synced.and_then(|()| Ok(truncate_log(&self.connection)?)).map_err(|error| self.failed(error))
     }

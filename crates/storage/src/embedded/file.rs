@@ -7,16 +7,17 @@
 
 use super::{
     EmbeddedOptions,
+    checkpointer::Checkpointer,
     committer::Expirations,
-    copier::Copier,
-    disk,
     journal::{self, Found, Journal, JournaledWrite},
     locate::{self, Place},
-    log,
     meta::Meta,
+    open_error::{FORMAT_VERSION, JOURNAL_FORMAT_VERSION, OLDEST_FORMAT_VERSION, OpenError},
+    paths,
     row::{self, Entry, Inserts},
     scan::scan,
     value::StoredValue,
+    wal,
 };
 use crate::{
     EventKind, Revision,
@@ -33,13 +34,6 @@ use std::{
 
 /// "ptle": the application id by which `file` and SQLite's tools recognize the database.
 const APPLICATION_ID: i64 = 0x7074_6c65;
-/// The version of tables and rows. A program opens only the versions it knows.
-pub(super) const FORMAT_VERSION: i64 = 5;
-/// The oldest version that can be read. Opening a store upgrades it to the latest version.
-const OLDEST_FORMAT_VERSION: i64 = 1;
-/// The first version with a journal. Earlier versions synced the WAL for each write.
-const JOURNAL_FORMAT_VERSION: i64 = 4;
-
 /// The length of a journal segment is this fraction (a quarter) of the WAL's usual length.
 const SEGMENT_SHARE: u64 = 4;
 
@@ -52,52 +46,6 @@ const MODE_OFFSET: u64 = 18;
 /// Their values for a database in WAL mode.
 const WAL_MODE: [u8; 2] = [2, 2];
 
-/// The error of opening a store.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// The store is open in another process, or in another engine of this process.
-    #[error("{path}: the store is in use by another process")]
-    Locked {
-        /// The lock file.
-        path: PathBuf,
-    },
-    /// The store has a format version that this program does not know.
-    #[error(
-        "{path}: the store has format version {found}, this program knows {OLDEST_FORMAT_VERSION} to {FORMAT_VERSION}"
-    )]
-    UnknownFormat {
-        /// The database file.
-        path: PathBuf,
-        /// The store's version.
-        found: i64,
-    },
-    /// The files do not form a valid store. Nothing was changed.
-    #[error("{path}: the store is damaged: {detail}")]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// The damage.
-        detail: String,
-    },
-    /// The file system failed.
-    #[error("{path}: {source}")]
-    Io {
-        /// The file or directory.
-        path: PathBuf,
-        /// The error of the operating system.
-        source: io::Error,
-    },
-    /// SQLite failed.
-    #[error("{path}: {source}")]
-    Database {
-        /// The database file.
-        path: PathBuf,
-        /// SQLite's error.
-        source: rusqlite::Error,
-    },
-}
-
 /// An open store, with the state that its threads start from.
 pub(super) struct Opened {
     pub(super) lock: File,
@@ -109,23 +57,10 @@ pub(super) struct Opened {
     pub(super) garbage: Vec<Revision>,
 }
 
-pub(super) fn database_path(directory: &Path) -> PathBuf {
-    directory.join("pintle.db")
-}
-
-pub(super) fn log_path(directory: &Path) -> PathBuf {
-    directory.join("pintle.db-wal")
-}
-
-/// Makes the contents of SQLite's WAL durable.
-pub(super) fn sync_log(directory: &Path) -> io::Result<()> {
-    disk::sync_if_there(&log_path(directory))
-}
-
 pub(super) fn open(directory: &Path, options: &EmbeddedOptions) -> Result<(Opened, KeyIndex), OpenError> {
     create_directory(directory)?;
     let lock = lock(&directory.join("LOCK"))?;
-    let path = database_path(directory);
+    let path = paths::database(directory);
     match check_not_empty(&path) {
         Err(OpenError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => create(directory)?,
         checked => checked?,
@@ -136,7 +71,7 @@ pub(super) fn open(directory: &Path, options: &EmbeddedOptions) -> Result<(Opene
     if version < FORMAT_VERSION {
         let failed = |source| connection_error(&path, &connection, "meta", source);
         upgrade(&connection, version, loaded.meta, &loaded.tombstones).map_err(failed)?;
-        sync_log(directory).map_err(|source| OpenError::Io { path: log_path(directory), source })?;
+        paths::sync_wal(directory).map_err(|source| OpenError::Io { path: paths::wal(directory), source })?;
     }
     set_quota(&connection, options).map_err(|source| database_error(&path, source))?;
     let Loaded { mut index, meta, expirations, .. } = loaded;
@@ -198,7 +133,7 @@ pub(super) fn create_filled(
 ) -> Result<(), RestoreError> {
     create_directory(directory)?;
     let _lock = lock(&directory.join("LOCK"))?;
-    let path = database_path(directory);
+    let path = paths::database(directory);
     match path.symlink_metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => make(directory, fill),
         Err(source) => Err(OpenError::Io { path, source }.into()),
@@ -211,9 +146,9 @@ fn make<E: From<OpenError>>(
     directory: &Path,
     fill: impl FnOnce(&Path, &Connection) -> Result<(), E>,
 ) -> Result<(), E> {
-    let path = database_path(directory);
+    let path = paths::database(directory);
     let [even, odd] = journal::paths(directory);
-    for (path, what) in [(log_path(directory), "log"), (even, "journal"), (odd, "journal")] {
+    for (path, what) in [(paths::wal(directory), "log"), (even, "journal"), (odd, "journal")] {
         if path.exists() {
             let detail = format!("there is a {what}, but the database is gone");
             return Err(OpenError::Damaged { path, detail }.into());
@@ -276,7 +211,7 @@ fn write_mode(database: &Path) -> io::Result<[u8; 2]> {
 /// Checks the files of a store that no process has open, as opening it would, and applies the journal to the
 /// database. A store that is open was checked when it was opened.
 pub(super) fn check_unused(directory: &Path, options: &EmbeddedOptions) -> Result<(), OpenError> {
-    let path = database_path(directory);
+    let path = paths::database(directory);
     check_not_empty(&path)?;
     let lock_path = directory.join("LOCK");
     let lock = match File::options().write(true).open(&lock_path) {
@@ -294,7 +229,7 @@ pub(super) fn check_unused(directory: &Path, options: &EmbeddedOptions) -> Resul
         version if version >= JOURNAL_FORMAT_VERSION => {
             load(directory, &connection, version, options).map(drop)
         }
-        _ => log::check(&log_path(directory), good_frames(directory, &connection)?),
+        _ => wal::check(&paths::wal(directory), good_frames(directory, &connection)?),
     }
 }
 
@@ -328,8 +263,8 @@ fn connect(path: &Path, flags: OpenFlags, cache_bytes: u64) -> rusqlite::Result<
 fn writer(path: &Path, options: &EmbeddedOptions) -> rusqlite::Result<Connection> {
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE, options.cache_bytes)?;
     // A WAL that grew during a long read is truncated when it restarts.
-    let log_limit = Copier::longest(options.log_bytes);
-    connection.execute_batch(&format!("{SYNCING} PRAGMA journal_size_limit = {log_limit};"))?;
+    let wal_limit = Checkpointer::longest(options.wal_bytes);
+    connection.execute_batch(&format!("{SYNCING} PRAGMA journal_size_limit = {wal_limit};"))?;
     Ok(connection)
 }
 
@@ -342,7 +277,7 @@ fn set_quota(connection: &Connection, options: &EmbeddedOptions) -> rusqlite::Re
 
 /// Opens a read-only connection.
 pub(super) fn reader(directory: &Path, cache_bytes: u64) -> rusqlite::Result<Connection> {
-    connect(&database_path(directory), OpenFlags::SQLITE_OPEN_READ_ONLY, cache_bytes)
+    connect(&paths::database(directory), OpenFlags::SQLITE_OPEN_READ_ONLY, cache_bytes)
 }
 
 /// Converts an error of SQLite from a place where only the first page and the schema table, which begins there, were
@@ -437,7 +372,7 @@ fn words(sql: &str) -> Vec<String> {
 /// The number of valid frames in the WAL, according to SQLite.
 fn good_frames(directory: &Path, connection: &Connection) -> Result<u64, OpenError> {
     let frames = connection.query_row("PRAGMA wal_checkpoint(NOOP)", (), |row| row.get::<_, i64>(1));
-    let frames = frames.map_err(|source| database_error(&database_path(directory), source))?;
+    let frames = frames.map_err(|source| database_error(&paths::database(directory), source))?;
     Ok(u64::try_from(frames).unwrap_or_default())
 }
 
@@ -473,11 +408,11 @@ fn load(
     version: i64,
     options: &EmbeddedOptions,
 ) -> Result<(Loaded, Journal), OpenError> {
-    let (path, log_path) = (database_path(directory), log_path(directory));
+    let (path, wal_path) = (paths::database(directory), paths::wal(directory));
     let failed = |source| connection_error(&path, connection, "writes", source);
     let frames = good_frames(directory, connection)?;
     if version < JOURNAL_FORMAT_VERSION {
-        log::check(&log_path, frames)?;
+        wal::check(&wal_path, frames)?;
     }
     let mut loaded = Loaded::default();
     loaded.meta = scan(&path, connection, version, |entry| loaded.add(entry))?;
@@ -485,12 +420,12 @@ fn load(
     let Found { next_number, base, writes } = journal::read(directory, newest)?;
     if newest < base {
         let what = format!("the writes after revision {newest} are missing, which were synced up to {base}");
-        return Err(match log::end(&log_path, frames) {
-            Some(offset) => damaged(&path, Some(Place { path: log_path, offset }), &what),
+        return Err(match wal::end(&wal_path, frames) {
+            Some(offset) => damaged(&path, Some(Place { path: wal_path, offset }), &what),
             None => damaged(&path, locate::root(connection, "writes"), &what),
         });
     }
-    log::cut(&log_path, frames)?;
+    wal::cut(&wal_path, frames)?;
     if !writes.is_empty() {
         tracing::info!(writes = writes.len(), "the journal has writes that the database lacks");
         replay(connection, &writes).map_err(failed)?;
@@ -499,8 +434,8 @@ fn load(
             loaded.add(write.entry);
         }
     }
-    sync_log(directory).map_err(|source| OpenError::Io { path: log_path, source })?;
-    let segment_bytes = options.log_bytes / SEGMENT_SHARE;
+    paths::sync_wal(directory).map_err(|source| OpenError::Io { path: wal_path, source })?;
+    let segment_bytes = options.wal_bytes / SEGMENT_SHARE;
     let journal = Journal::new(directory, next_number, loaded.meta.revision, segment_bytes);
     Ok((loaded, journal))
 }

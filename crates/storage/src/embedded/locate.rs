@@ -4,7 +4,7 @@
 //! [tree](https://www.sqlite.org/fileformat.html#b_tree_pages) to the page that should have a row. For a page that is
 //! in the WAL, the database has only an older copy.
 
-use super::{log, row::integer};
+use super::{row::integer, wal};
 use crate::Revision;
 use rusqlite::{Connection, OptionalExtension};
 use std::{
@@ -86,18 +86,18 @@ struct Pages {
     path: PathBuf,
     database: File,
     /// The WAL, with the offsets of the latest copies of pages in it.
-    log: Option<(PathBuf, File, HashMap<u32, u64>)>,
+    wal: Option<(PathBuf, File, HashMap<u32, u64>)>,
 }
 
 impl Pages {
     fn open(connection: &Connection) -> Option<Pages> {
         let path = PathBuf::from(connection.path()?);
-        let log_path = path.with_extension("db-wal");
-        let log = File::open(&log_path).ok().and_then(|file| {
-            let pages = log::pages(&file).ok()?;
-            Some((log_path, file, pages))
+        let wal_path = path.with_extension("db-wal");
+        let wal = File::open(&wal_path).ok().and_then(|file| {
+            let pages = wal::pages(&file).ok()?;
+            Some((wal_path, file, pages))
         });
-        Some(Pages { database: File::open(&path).ok()?, path, log })
+        Some(Pages { database: File::open(&path).ok()?, path, wal })
     }
 
     fn read(&mut self, number: u32) -> Option<(Vec<u8>, Place)> {
@@ -107,7 +107,7 @@ impl Pages {
             file.read_exact(&mut bytes).ok()?;
             Some((bytes, Place { path: path.to_owned(), offset }))
         };
-        if let Some((path, file, pages)) = &self.log
+        if let Some((path, file, pages)) = &self.wal
             && let Some(offset) = pages.get(&number)
         {
             return read(file, path, *offset);

@@ -8,11 +8,11 @@
 //!   ([`batch`]), appends them to the [`journal`], syncs it once, publishes and answers. So sixteen writers share a
 //!   sync (group commit).
 //! - [`backlog`]: the writes that are not in the database yet. Another thread, the [`applier`], applies them, many
-//!   writes per transaction ([`handover`]), checkpoints SQLite's WAL ([`copier`]) and compacts.
+//!   writes per transaction ([`handover`]), checkpoints SQLite's WAL ([`checkpointer`]) and compacts.
 //! - The [`KeyIndex`] and the backlog are in memory: conflicts are detected without a read, values are read back only
 //!   for lists, gets, conflicts and deletes ([`read`]).
 //! - [`watch`]: history from the table and the backlog, then live events from the hub.
-//! - [`mod@file`]: opening, creating, the lock and the format version; [`log`]: detection of damage to the WAL that
+//! - [`mod@file`]: opening, creating, the lock and the format version; [`wal`]: detection of damage to the WAL that
 //!   SQLite overlooks. [`row`]: the rows and their checksums; [`meta`] and [`scan`]: detection of missing rows;
 //!   [`locate`]: the place of damage.
 //! - [`mod@snapshot`]: saving a store beside a running server, and restoring one from a snapshot.
@@ -23,8 +23,8 @@
 mod applier;
 mod backlog;
 mod batch;
+mod checkpointer;
 mod committer;
-mod copier;
 mod disk;
 mod failures;
 mod file;
@@ -32,19 +32,21 @@ mod handover;
 mod inbox;
 mod journal;
 mod locate;
-mod log;
 mod meta;
+mod open_error;
+mod paths;
 mod read;
 mod row;
 mod scan;
 mod snapshot;
 mod value;
+mod wal;
 mod watch;
 
 #[cfg(test)]
 mod tests;
 
-pub use file::OpenError;
+pub use open_error::OpenError;
 pub use snapshot::{EmbeddedSnapshot, restore_embedded};
 
 use crate::{
@@ -84,7 +86,7 @@ const TRANSACTION_SHARE: u64 = 32;
 #[derive(Debug, Clone)]
 pub struct EmbeddedOptions {
     /// The length of the WAL, in bytes, at about which it is checkpointed and restarted.
-    pub log_bytes: u64,
+    pub wal_bytes: u64,
     /// The page cache of each connection, in bytes (one connection writes, a few read).
     pub cache_bytes: u64,
     /// The size in bytes beyond which the database refuses to grow, as if the disk were full; `None` is no limit.
@@ -96,7 +98,7 @@ pub struct EmbeddedOptions {
 impl Default for EmbeddedOptions {
     fn default() -> EmbeddedOptions {
         EmbeddedOptions {
-            log_bytes: 16 << 20,
+            wal_bytes: 16 << 20,
             cache_bytes: 2 << 20,
             quota_bytes: None,
             spare_bytes: 16 << 20,
@@ -198,7 +200,7 @@ impl EmbeddedStorage {
             hub: WatchHub::new(revision),
             inbox: Inbox::default(),
             handover: Handover::default(),
-            transaction_bytes: (options.log_bytes / TRANSACTION_SHARE).max(1),
+            transaction_bytes: (options.wal_bytes / TRANSACTION_SHARE).max(1),
             durable: AtomicU64::new(revision.0),
             readers: Readers::new(directory.as_ref(), &options),
             waiting: Arc::new(Semaphore::new(MAX_WAITING_WRITES)),
@@ -365,7 +367,7 @@ impl Storage for EmbeddedStorage {
         Box::pin(self.blocking(|shared| {
             let length = |path: PathBuf| path.metadata().map_or(0, |metadata| metadata.len());
             let [even, odd] = journal::paths(&shared.directory);
-            let database = [file::database_path(&shared.directory), file::log_path(&shared.directory)];
+            let database = [paths::database(&shared.directory), paths::wal(&shared.directory)];
             Ok(database.into_iter().chain([even, odd]).map(length).sum())
         }))
     }

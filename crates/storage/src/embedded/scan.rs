@@ -9,9 +9,10 @@
 //!   does not remove the same end from both.
 
 use super::{
-    file::{OpenError, connection_error, damaged},
+    file::{connection_error, damaged},
     locate,
     meta::{Kept, Meta},
+    open_error::OpenError,
     row::{self, Entry},
 };
 use crate::Revision;

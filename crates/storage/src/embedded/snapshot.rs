@@ -9,10 +9,10 @@
 //! revision, so a client that resumes from that revision continues, and one that resumes from before gets an error.
 
 use super::{
-    EmbeddedOptions,
-    file::{self, OpenError},
-    journal,
+    EmbeddedOptions, file, journal,
     meta::{Kept, Meta},
+    open_error::OpenError,
+    paths,
     row::{self, Entry, Inserts},
     scan::scan,
     value::StoredValue,
@@ -61,7 +61,7 @@ impl EmbeddedSnapshot {
     /// When there is no store, when its format is unknown, when it is damaged, or when the file system fails.
     pub fn open(directory: impl AsRef<Path>) -> Result<EmbeddedSnapshot, OpenError> {
         let directory = directory.as_ref();
-        let path = file::database_path(directory);
+        let path = paths::database(directory);
         let options = EmbeddedOptions::default();
         file::check_unused(directory, &options)?;
         let failed = |source| file::database_error(&path, source);

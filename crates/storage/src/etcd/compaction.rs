@@ -57,7 +57,7 @@ pub(super) async fn round(
     let revision = proto::revision(answer.header.as_ref());
     if !answer.succeeded {
         let found = read_pair(answer);
-        if let Some(compacted) = found.as_ref().and_then(told) {
+        if let Some(compacted) = found.as_ref().and_then(compacted_revision) {
             feed.note_compacted(compacted);
         }
         return Ok(CompactionRound { revision, number: found.map_or(0, |kv| kv.version) });
@@ -71,7 +71,7 @@ pub(super) async fn round(
 }
 
 /// The revision that another server has compacted, if this is the compaction key's pair.
-pub(super) fn told(kv: &KeyValue) -> Option<Revision> {
+pub(super) fn compacted_revision(kv: &KeyValue) -> Option<Revision> {
     let text = std::str::from_utf8(&kv.value).ok().filter(|_| kv.key == KEY)?;
     let compacted = Revision(text.parse().ok()?);
     // A revision after the write cannot have been compacted.
@@ -95,7 +95,7 @@ mod tests {
         for (key, value, expected) in rows {
             let [key, value] = [key, value].map(|bytes| Bytes::copy_from_slice(bytes));
             let kv = KeyValue { key, value, mod_revision: 10, ..KeyValue::default() };
-            assert_eq!(told(&kv), expected.map(Revision), "{kv:?}");
+            assert_eq!(compacted_revision(&kv), expected.map(Revision), "{kv:?}");
         }
     }
 }

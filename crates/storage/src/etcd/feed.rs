@@ -240,7 +240,9 @@ impl Feed {
             match step {
                 Ok(Step::Events(events)) => {
                     let reached = follow::last_revision(&events);
-                    for compacted in events.iter().filter_map(|event| compaction::told(event.kv.as_ref()?)) {
+                    for compacted in
+                        events.iter().filter_map(|event| compaction::compacted_revision(event.kv.as_ref()?))
+                    {
                         self.note_compacted(compacted);
                     }
                     match follow::events(&self.client, self.prefix(), events, published, reached).await {

@@ -1,7 +1,7 @@
 //! Reads the journal when a store is opened.
 
 use super::{
-    super::{disk::DiskFile, file::OpenError},
+    super::{disk::DiskFile, open_error::OpenError},
     format::{BATCH_HEADER, BatchHeader, JournaledWrite, SECTOR, SegmentHeader, decode_writes},
     paths,
 };

@@ -185,9 +185,9 @@ fn disk_use_is_bounded_by_what_is_live_and_five_minutes() {
                 // As the server compacts: history is kept for five to ten minutes.
                 storage.compact(before).await.unwrap();
                 before = storage.current_revision().await.unwrap();
-                let size = length(file::database_path(factory.0.path()));
-                let log = length(file::log_path(factory.0.path()));
-                let longest = copier::Copier::longest(EmbeddedOptions::default().log_bytes);
+                let size = length(paths::database(factory.0.path()));
+                let log = length(paths::wal(factory.0.path()));
+                let longest = checkpointer::Checkpointer::longest(EmbeddedOptions::default().wal_bytes);
                 assert!(log <= longest + (1 << 20), "the log has {log} bytes");
                 let half = if second < hours * HOUR / 2 { &mut early } else { &mut late };
                 *half = size.max(*half);
@@ -199,8 +199,8 @@ fn disk_use_is_bounded_by_what_is_live_and_five_minutes() {
                     (second + STEP) as f64 / HOUR as f64,
                     cluster.writes,
                     megabytes(cluster.live_bytes()),
-                    megabytes(length(file::database_path(factory.0.path()))),
-                    megabytes(length(file::log_path(factory.0.path()))),
+                    megabytes(length(paths::database(factory.0.path()))),
+                    megabytes(length(paths::wal(factory.0.path()))),
                     started.elapsed().as_secs_f64(),
                 );
             }
@@ -214,7 +214,7 @@ fn disk_use_is_bounded_by_what_is_live_and_five_minutes() {
         storage.compact(last).await.unwrap();
         let live = cluster.live_bytes();
         // Free pages are returned in small steps between commits.
-        let connection = rusqlite::Connection::open(file::database_path(factory.0.path())).unwrap();
+        let connection = rusqlite::Connection::open(paths::database(factory.0.path())).unwrap();
         let pragma = |name: &str| -> u64 {
             connection.query_row(&format!("PRAGMA {name}"), (), |row| row.get::<_, i64>(0)).unwrap() as u64
         };
@@ -225,7 +225,7 @@ fn disk_use_is_bounded_by_what_is_live_and_five_minutes() {
         }
         drop(connection);
         storage.close().await.unwrap();
-        let size = file::database_path(factory.0.path()).metadata().unwrap().len();
+        let size = paths::database(factory.0.path()).metadata().unwrap().len();
         eprintln!("when all pods are gone: live {live} bytes, database {size} bytes");
         assert!(size <= 4 * live + (2 << 20), "{size} bytes for {live}");
     });

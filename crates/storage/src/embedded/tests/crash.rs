@@ -123,7 +123,7 @@ fn tell(line: &str) {
 fn write_until_killed(directory: &Path, resume: u64) {
     runtime(2).block_on(async {
         // Frequent checkpoints, so that kills hit them, too.
-        let options = EmbeddedOptions { log_bytes: 256 << 10, ..EmbeddedOptions::default() };
+        let options = EmbeddedOptions { wal_bytes: 256 << 10, ..EmbeddedOptions::default() };
         let storage = Arc::new(EmbeddedStorage::open(directory, options).unwrap());
         tokio::spawn(watch(Arc::clone(&storage)));
         tokio::spawn(compact(Arc::clone(&storage), resume));

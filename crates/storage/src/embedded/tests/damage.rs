@@ -33,9 +33,9 @@ fn overwrite(path: &Path, offset: u64, bytes: &[u8]) {
 #[tokio::test]
 async fn an_unknown_format_is_refused_with_its_path() {
     let factory = store().await;
-    let path = file::database_path(factory.0.path());
+    let path = paths::database(factory.0.path());
     let connection = rusqlite::Connection::open(&path).unwrap();
-    let unknown = file::FORMAT_VERSION + 1;
+    let unknown = open_error::FORMAT_VERSION + 1;
     connection.execute_batch(&format!("PRAGMA user_version = {unknown}")).unwrap();
     drop(connection);
     let error = refused(factory.0.path());
@@ -59,7 +59,7 @@ async fn damaged_files_are_refused_and_left_alone() {
     ];
     for (what, damage) in rows {
         let factory = store().await;
-        let path = file::database_path(factory.0.path());
+        let path = paths::database(factory.0.path());
         damage(&path);
         let before = fs::read(&path).unwrap();
         let error = refused(factory.0.path());
@@ -81,8 +81,8 @@ async fn a_log_or_a_journal_without_its_database_is_refused() {
         let image = Image::read(factory.0.path()).unwrap();
         drop(storage);
         image.write(factory.0.path()).unwrap();
-        fs::remove_file(file::database_path(factory.0.path())).unwrap();
-        let mut named = file::log_path(factory.0.path());
+        fs::remove_file(paths::database(factory.0.path())).unwrap();
+        let mut named = paths::wal(factory.0.path());
         if !with_log {
             fs::remove_file(named).unwrap();
             named = first_segment(factory.0.path());
@@ -102,7 +102,7 @@ async fn a_flipped_bit_in_a_value_is_an_error_for_that_value_only() {
     let revision = storage.create(&bad, Bytes::from_static(b"one certain value").into(), None).await.unwrap();
     storage.close().await.unwrap();
     drop(storage);
-    let path = file::database_path(factory.0.path());
+    let path = paths::database(factory.0.path());
     let content = fs::read(&path).unwrap();
     let offset = content.windows(17).position(|bytes| bytes == b"one certain value").unwrap();
     overwrite(&path, offset as u64, b"0");
@@ -129,7 +129,7 @@ async fn a_key_whose_value_is_damaged_expires() {
     storage.create(&key, Bytes::from_static(b"one certain value").into(), ttl).await.unwrap();
     storage.close().await.unwrap();
     drop(storage);
-    let path = file::database_path(factory.0.path());
+    let path = paths::database(factory.0.path());
     let content = fs::read(&path).unwrap();
     let offset = content.windows(17).position(|bytes| bytes == b"one certain value").unwrap();
     overwrite(&path, offset as u64, b"0");
@@ -160,7 +160,7 @@ async fn a_flipped_bit_in_the_index_is_refused() {
     create(&storage, "/r/a-certain-key", 10).await.unwrap();
     storage.close().await.unwrap();
     drop(storage);
-    let path = file::database_path(factory.0.path());
+    let path = paths::database(factory.0.path());
     let content = fs::read(&path).unwrap();
     let offset = content.windows(16).position(|bytes| bytes == b"/r/a-certain-key").unwrap();
     overwrite(&path, offset as u64 + 3, b"b");

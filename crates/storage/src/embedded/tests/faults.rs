@@ -11,7 +11,7 @@ use pintle_fault_vfs::{Call, Effect, Fault, FaultDisk, Image};
 /// early.
 fn small() -> EmbeddedOptions {
     EmbeddedOptions {
-        log_bytes: 64 << 10,
+        wal_bytes: 64 << 10,
         cache_bytes: 64 << 10,
         spare_bytes: 128 << 10,
         ..EmbeddedOptions::default()
@@ -232,7 +232,7 @@ fn a_store_that_cannot_be_opened_names_its_file() {
         disk.fail(Fault { call, file, after: 0, times: u64::MAX, effect });
         let opened = EmbeddedStorage::open(factory.0.path(), small()).map(drop);
         let error = opened.expect_err("it cannot be opened").to_string();
-        let path = file::database_path(factory.0.path());
+        let path = paths::database(factory.0.path());
         assert!(error.starts_with(&path.display().to_string()), "{call:?} of *{file}: {error}");
         assert!(
             Image::read(factory.0.path()).unwrap() == before,

@@ -73,7 +73,7 @@ async fn content(storage: &EmbeddedStorage) -> String {
 #[tokio::test]
 async fn stores_of_every_format_open_with_what_was_in_them() {
     let mut checked = 0;
-    for format in 1..=file::FORMAT_VERSION {
+    for format in 1..=open_error::FORMAT_VERSION {
         let version = fixtures().join(format!("format-v{format}"));
         for fixture in fs::read_dir(version).unwrap().map(|entry| entry.unwrap().path()) {
             let copy = unpack(&fixture);
@@ -94,7 +94,7 @@ async fn stores_of_every_format_open_with_what_was_in_them() {
             checked += 1;
         }
     }
-    assert!(checked >= 7 * file::FORMAT_VERSION, "only {checked} fixtures");
+    assert!(checked >= 7 * open_error::FORMAT_VERSION, "only {checked} fixtures");
 }
 
 async fn expired(storage: &EmbeddedStorage, name: &str) {
@@ -125,7 +125,7 @@ async fn fill(storage: &EmbeddedStorage) -> Revision {
 
 /// Packs the files of a store, with the contents read from them.
 async fn pack(directory: &Path, name: &str) {
-    let version = fixtures().join(format!("format-v{}", file::FORMAT_VERSION));
+    let version = fixtures().join(format!("format-v{}", open_error::FORMAT_VERSION));
     let fixture = version.join(name);
     if fixture.exists() {
         return;
@@ -163,7 +163,7 @@ async fn make_fixtures() {
     // The state after a power cut: the WAL is empty, and the last batch is truncated.
     for (name, cut) in [("not-in-the-database", 0), ("torn", 9_000)] {
         let torn = Embedded::new();
-        fs::copy(file::database_path(factory.0.path()), file::database_path(torn.0.path())).unwrap();
+        fs::copy(paths::database(factory.0.path()), paths::database(torn.0.path())).unwrap();
         let end = batches(&journal).last().unwrap().1 as usize;
         fs::write(first_segment(torn.0.path()), &journal[..end - cut]).unwrap();
         pack(torn.0.path(), name).await;
@@ -174,8 +174,8 @@ async fn make_fixtures() {
 
     // Killed when the compaction was recorded and its oldest row deleted.
     let copy = Embedded::new();
-    fs::copy(file::database_path(factory.0.path()), file::database_path(copy.0.path())).unwrap();
-    let connection = rusqlite::Connection::open(file::database_path(copy.0.path())).unwrap();
+    fs::copy(paths::database(factory.0.path()), paths::database(copy.0.path())).unwrap();
+    let connection = rusqlite::Connection::open(paths::database(copy.0.path())).unwrap();
     let mut meta = meta::Meta::read(&connection).unwrap().unwrap().compacted_at(last, next);
     row::delete(&connection, Revision(8), Revision(8)).unwrap();
     meta.kept.remove(Revision(8));

@@ -20,7 +20,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 /// Small sizes, so that the run has checkpoints, restarts the WAL, and writes pages of large transactions early.
 fn small() -> EmbeddedOptions {
     EmbeddedOptions {
-        log_bytes: 200 << 10,
+        wal_bytes: 200 << 10,
         cache_bytes: 64 << 10,
         spare_bytes: 128 << 10,
         ..EmbeddedOptions::default()

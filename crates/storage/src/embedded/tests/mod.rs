@@ -100,7 +100,7 @@ mod contract_with_checkpoints {
     impl StorageFactory for Small {
         fn open(&self) -> BoxFuture<'_, Arc<dyn Storage>> {
             let options =
-                EmbeddedOptions { log_bytes: 1, cache_bytes: 16 * 1024, ..EmbeddedOptions::default() };
+                EmbeddedOptions { wal_bytes: 1, cache_bytes: 16 * 1024, ..EmbeddedOptions::default() };
             let storage = EmbeddedStorage::open(self.0.0.path(), options).unwrap();
             Box::pin(async { Arc::new(storage) as Arc<dyn Storage> })
         }
@@ -170,7 +170,7 @@ async fn a_compaction_that_was_cut_short_is_finished_at_the_next_start() {
     drop(storage);
 
     // As if the process had died after it had recorded a compaction and deleted the oldest row.
-    let connection = rusqlite::Connection::open(file::database_path(directory)).unwrap();
+    let connection = rusqlite::Connection::open(paths::database(directory)).unwrap();
     let mut meta = meta::Meta::read(&connection).unwrap().unwrap().compacted_at(last, last);
     row::delete(&connection, first, first).unwrap();
     meta.kept.remove(first);
@@ -183,7 +183,7 @@ async fn a_compaction_that_was_cut_short_is_finished_at_the_next_start() {
     assert!(matches!(older, Err(StorageError::Compacted { compacted }) if compacted == last), "{older:?}");
     storage.close().await.unwrap();
     drop(storage);
-    let connection = rusqlite::Connection::open(file::database_path(directory)).unwrap();
+    let connection = rusqlite::Connection::open(paths::database(directory)).unwrap();
     let rows: i64 = connection.query_row("SELECT count(*) FROM writes", (), |row| row.get(0)).unwrap();
     assert_eq!(rows, 1, "the tombstone is gone");
 }
@@ -201,14 +201,14 @@ async fn a_directory_is_open_once() {
     storage.close().await.unwrap();
     // A closed store can be opened again while the handle still exists.
     open(&directory);
-    assert!(fs::exists(file::database_path(&directory)).unwrap());
+    assert!(fs::exists(paths::database(&directory)).unwrap());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_that_many_write_to_is_begun_again() {
-    const LOG_BYTES: u64 = 1 << 20;
+    const WAL_BYTES: u64 = 1 << 20;
     let factory = Embedded::fast();
-    let options = EmbeddedOptions { log_bytes: LOG_BYTES, ..EmbeddedOptions::default() };
+    let options = EmbeddedOptions { wal_bytes: WAL_BYTES, ..EmbeddedOptions::default() };
     let storage = Arc::new(EmbeddedStorage::open(factory.0.path(), options).unwrap());
     let mut writers = tokio::task::JoinSet::new();
     for writer in 0..32 {
@@ -221,10 +221,10 @@ async fn a_log_that_many_write_to_is_begun_again() {
     }
     writers.join_all().await;
     // 19 MB were written without readers: the WAL stays near its limit.
-    let log = file::log_path(factory.0.path()).metadata().unwrap().len();
-    let longest = copier::Copier::longest(LOG_BYTES);
-    assert!(log <= longest + LOG_BYTES, "the log has {log} bytes, {longest} are allowed");
-    let database = file::database_path(factory.0.path()).metadata().unwrap().len();
+    let log = paths::wal(factory.0.path()).metadata().unwrap().len();
+    let longest = checkpointer::Checkpointer::longest(WAL_BYTES);
+    assert!(log <= longest + WAL_BYTES, "the log has {log} bytes, {longest} are allowed");
+    let database = paths::database(factory.0.path()).metadata().unwrap().len();
     assert!(database > 10 << 20, "{database} bytes were copied");
     storage.close().await.unwrap();
     drop(storage);

@@ -31,7 +31,7 @@ struct Run {
 /// Makes writes one after the other, each in its own transaction, and returns the files.
 fn run() -> Run {
     let factory = Embedded::new();
-    let log = file::log_path(factory.0.path());
+    let log = paths::wal(factory.0.path());
     let storage = open(factory.0.path());
     let mut lengths = vec![log.metadata().unwrap().len()];
     block_on(async {
@@ -42,7 +42,7 @@ fn run() -> Run {
         }
     });
     // Before the store is closed, which checkpoints the WAL.
-    let database = fs::read(file::database_path(factory.0.path())).unwrap();
+    let database = fs::read(paths::database(factory.0.path())).unwrap();
     let journal = fs::read(first_segment(factory.0.path())).unwrap();
     let mut acknowledged = vec![(Revision(1), journal::format::SECTOR as u64)];
     acknowledged.extend(batches(&journal));
@@ -54,7 +54,7 @@ fn run() -> Run {
 fn cut(run: &Run, synced: u64, tail: Tail) -> Embedded {
     let copy = Embedded::new();
     let directory = copy.0.path();
-    fs::write(file::database_path(directory), &run.database).unwrap();
+    fs::write(paths::database(directory), &run.database).unwrap();
     // A batch is written only after the previous one is synced, so only one can be partial.
     let written = run.acknowledged.iter().map(|(_, end)| *end).find(|end| *end > synced);
     let (journal, _) = run.journal.split_at(written.unwrap_or(synced) as usize);
@@ -130,7 +130,7 @@ fn damage_to_the_journal_is_refused_unless_it_looks_like_a_power_cut() {
         let directory = copy.0.path();
         let mut journal = run.journal.clone();
         journal[offset] ^= 1_u8 << bit;
-        fs::write(file::database_path(directory), &run.database).unwrap();
+        fs::write(paths::database(directory), &run.database).unwrap();
         fs::write(first_segment(directory), &journal).unwrap();
         match EmbeddedStorage::open(directory, EmbeddedOptions::default()) {
             Err(OpenError::Damaged { path, detail }) => {
@@ -161,8 +161,8 @@ fn damage_to_the_log_loses_nothing_that_the_journal_has() {
         let mut log = run.log.clone();
         log[offset] ^= 1_u8 << bit;
         log.truncate([log.len(), offset][length]);
-        fs::write(file::database_path(directory), &run.database).unwrap();
-        fs::write(file::log_path(directory), &log).unwrap();
+        fs::write(paths::database(directory), &run.database).unwrap();
+        fs::write(paths::wal(directory), &log).unwrap();
         fs::write(first_segment(directory), &run.journal).unwrap();
         block_on(check_from(directory, last));
     });
@@ -175,7 +175,7 @@ fn a_segment_that_is_not_there_is_missed() {
     let next = |first, base| {
         let header = journal::format::SegmentHeader { number: 2, first, base, ..header };
         let copy = Embedded::new();
-        fs::write(file::database_path(copy.0.path()), &run.database).unwrap();
+        fs::write(paths::database(copy.0.path()), &run.database).unwrap();
         let [even, odd] = journal::paths(copy.0.path());
         fs::write(&even, header.encode()).unwrap();
         (copy, odd)
@@ -204,7 +204,7 @@ fn a_segment_that_is_not_there_is_missed() {
 
 /// The number of frames of a WAL that SQLite finds valid.
 fn good_frames(directory: &Path) -> u64 {
-    let connection = rusqlite::Connection::open(file::database_path(directory)).unwrap();
+    let connection = rusqlite::Connection::open(paths::database(directory)).unwrap();
     connection.query_row("SELECT count(*) FROM writes", (), |row| row.get::<_, i64>(0)).unwrap();
     let frames = connection.query_row("PRAGMA wal_checkpoint(NOOP)", (), |row| row.get::<_, i64>(1)).unwrap();
     // Leaked, because closing it would checkpoint the WAL.
@@ -223,14 +223,14 @@ fn damage_to_an_older_log_is_refused_unless_it_looks_like_a_power_cut() {
         let directory = copy.0.path();
         let mut log = run.log.clone();
         log[offset] ^= 1_u8 << bit;
-        fs::write(file::database_path(directory), &run.database).unwrap();
-        fs::write(file::log_path(directory), &log).unwrap();
+        fs::write(paths::database(directory), &run.database).unwrap();
+        fs::write(paths::wal(directory), &log).unwrap();
         if offset < 32 {
             return Ok(());
         }
-        match log::check(&file::log_path(directory), good_frames(directory)) {
+        match wal::check(&paths::wal(directory), good_frames(directory)) {
             Err(OpenError::Damaged { path, detail }) => {
-                assert_eq!(path, file::log_path(directory));
+                assert_eq!(path, paths::wal(directory));
                 let found: usize = detail.split([' ', ':']).nth(2).unwrap().parse().unwrap();
                 assert!(found <= offset, "{offset}: {detail}");
                 assert!(fs::read(path).unwrap() == log, "the log was changed");
@@ -250,7 +250,7 @@ fn a_header_in_two_sectors_is_no_end_of_a_transaction() {
     let run = run();
     let copy = Embedded::new();
     let directory = copy.0.path();
-    fs::write(file::database_path(directory), &run.database).unwrap();
+    fs::write(paths::database(directory), &run.database).unwrap();
     let start = run.lengths[39] as usize;
     let mut log = run.log.clone();
     let frames = (log.len() - start) / FRAME;
@@ -260,7 +260,7 @@ fn a_header_in_two_sectors_is_no_end_of_a_transaction() {
         // A page number, and a size after the commit, from before the restart.
         log[at..at + 8].copy_from_slice(&[0, 0, 0, 9, 0, 0, 0, 12]);
     }
-    fs::write(file::log_path(directory), log).unwrap();
-    log::check(&file::log_path(directory), good_frames(directory)).unwrap();
-    assert_eq!(file::log_path(directory).metadata().unwrap().len(), start as u64, "it was cut");
+    fs::write(paths::wal(directory), log).unwrap();
+    wal::check(&paths::wal(directory), good_frames(directory)).unwrap();
+    assert_eq!(paths::wal(directory).metadata().unwrap().len(), start as u64, "it was cut");
 }

@@ -117,7 +117,7 @@ async fn a_restored_store_goes_on_where_the_saved_one_was() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_save_among_writes_and_compactions_is_the_state_at_its_revision() {
     let factory = Embedded::new();
-    let options = EmbeddedOptions { log_bytes: 64 << 10, ..EmbeddedOptions::default() };
+    let options = EmbeddedOptions { wal_bytes: 64 << 10, ..EmbeddedOptions::default() };
     let directory = factory.0.path().join("store");
     let storage = Arc::new(EmbeddedStorage::open(&directory, options).unwrap());
     // The expected history, from a watch.
@@ -214,10 +214,10 @@ async fn a_store_is_never_replaced_and_a_damaged_snapshot_makes_none() {
     assert!(matches!(&refused, Err(RestoreError::Open(OpenError::Locked { .. }))), "{refused:?}");
     storage.close().await.unwrap();
     drop(storage);
-    let before = fs::read(file::database_path(&from)).unwrap();
+    let before = fs::read(paths::database(&from)).unwrap();
     let refused = restore(&from, &file);
     assert!(matches!(&refused, Err(RestoreError::StoreExists { .. })), "{refused:?}");
-    assert!(fs::read(file::database_path(&from)).unwrap() == before);
+    assert!(fs::read(paths::database(&from)).unwrap() == before);
 
     let to = factory.0.path().join("to");
     let bytes = fs::read(&file).unwrap();
@@ -249,7 +249,7 @@ async fn a_damaged_store_makes_no_snapshot() {
     storage.create(&Key::new("/r/a"), Bytes::from_static(b"one certain value").into(), None).await.unwrap();
     storage.close().await.unwrap();
     drop(storage);
-    let path = file::database_path(&from);
+    let path = paths::database(&from);
     let content = fs::read(&path).unwrap();
     let offset = content.windows(17).position(|bytes| bytes == b"one certain value").unwrap();
     let mut damaged = content.clone();

@@ -10,7 +10,7 @@
 //! Since version 4 the WAL is not synced for each transaction, and any part of the writes since the last sync may be
 //! there. The journal has the lost writes, and records the revision up to which none may be missing.
 
-use super::file::OpenError;
+use super::open_error::OpenError;
 use std::{
     collections::HashMap,
     fs::File,

@@ -1,0 +1,22 @@
+//! The paths of SQLite's files in a store's directory.
+
+use super::disk;
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+/// The database.
+pub(super) fn database(directory: &Path) -> PathBuf {
+    directory.join("pintle.db")
+}
+
+/// SQLite's WAL.
+pub(super) fn wal(directory: &Path) -> PathBuf {
+    directory.join("pintle.db-wal")
+}
+
+/// Makes the contents of SQLite's WAL durable.
+pub(super) fn sync_wal(directory: &Path) -> io::Result<()> {
+    disk::sync_if_there(&wal(directory))
+}
