@@ -18,6 +18,8 @@ mod storage_codec;
 mod storage_factory;
 mod store;
 mod stores;
+#[cfg(test)]
+mod tests;
 mod update;
 mod versioned_resource;
 mod versions;

@@ -1,0 +1,265 @@
+//! Writes through a store, on the memory engine.
+
+use super::*;
+use crate::warning::Warnings;
+use jiff::Timestamp;
+use pintle_auth::authz::AlwaysAllow;
+use pintle_cacher::{Freshness, Selectable};
+use pintle_machinery::{GroupVersion, Status, UserInfo, Value, ValueExt, meta::ObjectMeta};
+use pintle_registry::{BoxFuture, DefaultStrategy, DeleteOptions, RequestContext, Resource, Scope};
+use pintle_storage::{MemoryStorage, Revision, StorageEvent, WatchRequest};
+use pintle_supervisor::Supervisor;
+use serde_json::json;
+use std::sync::Arc;
+
+/// A store of config maps.
+struct Fixture {
+    stores: Arc<Stores>,
+    store: Arc<Store>,
+    user: UserInfo,
+    version: GroupVersion,
+}
+
+impl Fixture {
+    fn start(media_type: StorageMediaType) -> Fixture {
+        let type_name = "k8s.io/api/core/v1.ConfigMap";
+        let scope = Scope::Namespaced;
+        let resource = Resource::new("", "v1", "configmaps", "configmap", "ConfigMap", scope, type_name);
+        let group_resource = resource.group_resource();
+        let version = resource.resource.group_version();
+        let engine = Engine { storage: Arc::new(MemoryStorage::new()), exclusive: true };
+        let storage = Arc::new(StorageFactory::new(engine, "/registry").media_type(Some(media_type)));
+        let stores =
+            Stores::start(vec![resource], Vec::new(), &storage, &Supervisor::current()).expect("a type");
+        let store = stores.store(&group_resource).expect("a store");
+        Fixture { stores, store, user: UserInfo::default(), version }
+    }
+
+    fn context<'a>(&'a self, name: &'a str, dry_run: bool) -> RequestContext<'a> {
+        RequestContext {
+            user: &self.user,
+            namespace: "n",
+            name,
+            subresource: "",
+            group_version: &self.version,
+            now: Timestamp::now(),
+            dry_run,
+            registry: &*self.stores,
+            authorizer: &AlwaysAllow,
+        }
+    }
+
+    async fn create(&self, object: Value, dry_run: bool) -> Result<Value, Status> {
+        let context = self.context("", dry_run);
+        let written = self.store.create(&context, object, &AcceptAll, &Warnings::default()).await?;
+        Ok(written.object)
+    }
+
+    async fn update(
+        &self,
+        name: &str,
+        preconditions: &Preconditions,
+        upsert: Upsert,
+        dry_run: bool,
+        transform: &mut dyn Transform,
+    ) -> Result<Updated, Status> {
+        let (context, warnings) = (self.context(name, dry_run), Warnings::default());
+        self.store.update(&context, &DefaultStrategy, preconditions, upsert, transform, &warnings).await
+    }
+
+    /// Sets one key of the data.
+    async fn set(&self, name: &str, key: &str) -> Result<Value, Status> {
+        let transform = &mut Set { key: key.to_owned(), version: None };
+        let updated = self.update(name, &Preconditions::default(), Upsert::Never, false, transform).await?;
+        Ok(updated.written.object)
+    }
+
+    async fn delete(&self, name: &str, options: DeleteOptions) -> Result<Deleted, Status> {
+        let context = self.context(name, options.dry_run);
+        self.store.delete(&context, &options, &AcceptAll).await
+    }
+
+    /// The keys of the stored object's data; `None` when there is no object.
+    async fn keys(&self, name: &str) -> Option<Vec<String>> {
+        let key = self.store.key("n", name);
+        let found = self.store.find(&key, Freshness::Consistent).await.expect("a read")?;
+        Some(keys(&serde_json::from_slice(found.json()).expect("JSON")))
+    }
+}
+
+fn keys(object: &Value) -> Vec<String> {
+    object.map_at("data").keys().cloned().collect()
+}
+
+fn config_map(name: &str) -> Value {
+    json!({
+        "kind": "ConfigMap", "apiVersion": "v1",
+        "metadata": {"name": name, "namespace": "n", "labels": {"app": "web"}}, "data": {"a": "1"}
+    })
+}
+
+/// Sets a key of the data and, if given, the resourceVersion.
+struct Set {
+    key: String,
+    version: Option<String>,
+}
+
+impl Transform for Set {
+    fn apply<'a>(&'a mut self, old: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>> {
+        let mut new = old.cloned().unwrap_or_else(|| config_map("made"));
+        new.set(&format!("data.{}", self.key), "1");
+        if let Some(version) = &self.version {
+            new.set("metadata.resourceVersion", version.as_str());
+        }
+        Box::pin(std::future::ready(Ok(new)))
+    }
+}
+
+#[tokio::test]
+async fn create_sets_the_system_metadata_and_rejects_a_taken_name() {
+    let fixture = Fixture::start(StorageMediaType::Json);
+    let created = fixture.create(config_map("one"), false).await.unwrap();
+    assert_eq!(created.resource_version(), "2", "the first write of an empty store");
+    assert!(!created.uid().is_empty() && !created.str_at("metadata.creationTimestamp").is_empty());
+    assert_eq!(fixture.keys("one").await, Some(vec!["a".to_owned()]));
+    let taken = fixture.create(config_map("one"), false).await.unwrap_err();
+    assert_eq!((taken.code, taken.message.as_str()), (409, "configmaps \"one\" already exists"));
+    let mut versioned = config_map("two");
+    versioned.set("metadata.resourceVersion", "5");
+    let refused = fixture.create(versioned, false).await.unwrap_err();
+    assert_eq!(refused.message, "resourceVersion should not be set on objects to be created");
+}
+
+#[tokio::test]
+async fn dry_runs_answer_and_store_nothing() {
+    let fixture = Fixture::start(StorageMediaType::Json);
+    let created = fixture.create(config_map("one"), true).await.unwrap();
+    assert_eq!((created.name(), created.resource_version()), ("one", ""));
+    assert_eq!(fixture.keys("one").await, None);
+    fixture.create(config_map("one"), false).await.unwrap();
+    assert_eq!(fixture.create(config_map("one"), true).await.unwrap_err().code, 409);
+    let transform = &mut Set { key: "b".to_owned(), version: None };
+    let updated =
+        fixture.update("one", &Preconditions::default(), Upsert::Never, true, transform).await.unwrap();
+    assert_eq!(keys(&updated.written.object), ["a", "b"]);
+    let options = DeleteOptions { dry_run: true, ..DeleteOptions::default() };
+    fixture.delete("one", options).await.unwrap();
+    assert_eq!(fixture.keys("one").await, Some(vec!["a".to_owned()]));
+}
+
+#[tokio::test]
+async fn update_checks_preconditions_and_the_resource_version() {
+    let fixture = Fixture::start(StorageMediaType::Json);
+    let created = fixture.create(config_map("one"), false).await.unwrap();
+    let uid = |uid: &str| Preconditions { uid: Some(uid.to_owned()), ..Preconditions::default() };
+    let version = |version: &str| Preconditions {
+        resource_version: Some(version.to_owned()),
+        ..Preconditions::default()
+    };
+    let rows = [
+        (uid(created.uid()), None, None),
+        (uid("other"), None, Some("Precondition failed: UID in precondition: other")),
+        (version("1"), None, Some("Precondition failed: ResourceVersion in precondition: 1")),
+        (Preconditions::default(), Some("1"), Some(crate::errors::OPTIMISTIC_LOCK)),
+        (Preconditions::default(), Some(created.resource_version()), None),
+    ];
+    for (preconditions, version, refused) in rows {
+        let transform = &mut Set { key: "a".to_owned(), version: version.map(str::to_owned) };
+        let updated = fixture.update("one", &preconditions, Upsert::Never, false, transform).await;
+        match (updated, refused) {
+            // The change is empty, so nothing is written.
+            (Ok(updated), None) => {
+                assert_eq!(updated.written.object.resource_version(), created.resource_version());
+            }
+            (Err(status), Some(message)) => {
+                assert_eq!(status.code, 409);
+                assert!(status.message.contains(message), "{}", status.message);
+            }
+            (updated, _) => panic!("{preconditions:?} {version:?}: {:?}", updated.err()),
+        }
+    }
+    assert_eq!(fixture.set("none", "b").await.unwrap_err().code, 404);
+    let transform = &mut Set { key: "b".to_owned(), version: None };
+    let made = fixture.update("made", &Preconditions::default(), Upsert::Always, false, transform).await;
+    assert!(made.unwrap().created);
+    assert_eq!(fixture.keys("made").await, Some(vec!["a".to_owned(), "b".to_owned()]));
+}
+
+#[tokio::test]
+async fn an_update_that_loses_against_another_is_made_again_on_its_result() {
+    struct Races<'a> {
+        fixture: &'a Fixture,
+        calls: usize,
+    }
+    impl Transform for Races<'_> {
+        fn apply<'a>(&'a mut self, old: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>> {
+            Box::pin(async move {
+                self.calls += 1;
+                if self.calls == 1 {
+                    self.fixture.set("one", "theirs").await?;
+                }
+                let mut new = old.cloned().unwrap_or_default();
+                new.set("data.ours", "1");
+                Ok(new)
+            })
+        }
+    }
+    let fixture = Fixture::start(StorageMediaType::Json);
+    fixture.create(config_map("one"), false).await.unwrap();
+    let mut races = Races { fixture: &fixture, calls: 0 };
+    let updated = fixture.update("one", &Preconditions::default(), Upsert::Never, false, &mut races).await;
+    let mut keys = keys(&updated.unwrap().written.object);
+    keys.sort_unstable();
+    assert_eq!((keys, races.calls), (["a", "ours", "theirs"].map(str::to_owned).to_vec(), 2));
+}
+
+#[tokio::test]
+async fn delete_checks_preconditions_and_waits_for_finalizers() {
+    let fixture = Fixture::start(StorageMediaType::Json);
+    let created = fixture.create(config_map("one"), false).await.unwrap();
+    let uid =
+        |uid: &str| DeleteOptions { precondition_uid: Some(uid.to_owned()), ..DeleteOptions::default() };
+    let refused = fixture.delete("one", uid("other")).await.err().unwrap();
+    assert_eq!(refused.code, 409);
+    assert!(refused.message.contains("the UID in the precondition (other)"), "{}", refused.message);
+    assert!(fixture.delete("one", uid(created.uid())).await.unwrap().gone);
+    assert_eq!(fixture.keys("one").await, None);
+    assert_eq!(fixture.delete("one", DeleteOptions::default()).await.err().unwrap().code, 404);
+
+    let mut finalized = config_map("two");
+    finalized.set("metadata.finalizers", json!(["example.com/wait"]));
+    fixture.create(finalized, false).await.unwrap();
+    let deleted = fixture.delete("two", DeleteOptions::default()).await.unwrap();
+    assert!(!deleted.gone && deleted.object.is_terminating());
+    struct Finalize;
+    impl Transform for Finalize {
+        fn apply<'a>(&'a mut self, old: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>> {
+            let mut new = old.cloned().unwrap_or_default();
+            new.remove_at("metadata.finalizers");
+            Box::pin(std::future::ready(Ok(new)))
+        }
+    }
+    fixture.update("two", &Preconditions::default(), Upsert::Never, false, &mut Finalize).await.unwrap();
+    assert_eq!(fixture.keys("two").await, None);
+}
+
+#[tokio::test]
+async fn the_event_of_a_write_has_the_contents_that_the_cache_needs() {
+    for media_type in [StorageMediaType::Json, StorageMediaType::Protobuf, StorageMediaType::Yaml] {
+        let fixture = Fixture::start(media_type);
+        let request = WatchRequest { prefix: "/registry/".to_owned(), after: Revision(0) };
+        let mut stream = fixture.store.storage().watch(request).await.unwrap();
+        fixture.create(config_map("one"), false).await.unwrap();
+        fixture.set("one", "b").await.unwrap();
+        let mut writes = 0;
+        while writes < 2 {
+            for event in stream.next_batch().await.unwrap() {
+                let StorageEvent::Write { kv, .. } = event else { continue };
+                writes += 1;
+                let selectable = kv.value.decoded::<Selectable>().expect("a write of this process");
+                assert_eq!(selectable.labels.get("app"), Some("web"), "{media_type:?}");
+                assert!(kv.value.starts_with(b"{"), "{media_type:?}: the registry's JSON");
+            }
+        }
+    }
+}
