@@ -1,7 +1,7 @@
 //! Writes through a store, on the memory engine.
 
 use super::*;
-use crate::warning::Warnings;
+use crate::base::warning::Warnings;
 use jiff::Timestamp;
 use pintle_auth::authz::AlwaysAllow;
 use pintle_cacher::{Freshness, Selectable};
