@@ -87,6 +87,6 @@ impl CacherConfig {
 pub struct TriggerField {
     /// The field's name in selectors.
     pub name: Arc<str>,
-    /// Its index in [`crate::DecodedObject::fields`].
+    /// Its index in [`crate::Selectable::fields`].
     pub index: usize,
 }

@@ -79,16 +79,22 @@ impl EncryptionAtRest {
     where
         F: Future<Output = Result<T, RunError>>,
     {
-        let deadline = Instant::now() + START_PATIENCE;
+        let is_unwell = || self.encryption.as_ref().is_some_and(|encryption| encryption.health().is_err());
         let mut unwell_at: Option<Instant> = None;
+        let mut deadline: Option<Instant> = None;
         loop {
-            if self.encryption.as_ref().is_some_and(|encryption| encryption.health().is_err()) {
+            if is_unwell() {
                 unwell_at = Some(Instant::now());
             }
             let error = match start().await {
                 Err(RunError::Bootstrap(error)) => error,
                 outcome => return outcome,
             };
+            // The start may have waited long for the caches before it failed.
+            if is_unwell() {
+                unwell_at = Some(Instant::now());
+            }
+            let deadline = *deadline.get_or_insert_with(|| Instant::now() + START_PATIENCE);
             let was_unwell = unwell_at.is_some_and(|at| at.elapsed() < SETTLING);
             if !was_unwell || Instant::now() >= deadline {
                 return Err(RunError::Bootstrap(error));

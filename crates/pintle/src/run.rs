@@ -82,6 +82,9 @@ impl Running {
     }
 }
 
+/// How long the controllers of a server that did not start may take to stop.
+const STOP_PATIENCE: Duration = Duration::from_secs(30);
+
 /// Starts a server on the current runtime and returns when it is ready to serve.
 ///
 /// # Errors
@@ -118,7 +121,15 @@ async fn start_on(
     let chain = Arc::new(ServerChain::new(config, engine_metrics)?);
     let hooks = hooks::register(&chain)?;
     let encryption = &chain.config.loaded.encryption;
-    encryption.once_usable(|| async { hooks.start().await.map_err(RunError::Bootstrap) }).await?;
+    let started = encryption.once_usable(|| async { hooks.start().await.map_err(RunError::Bootstrap) }).await;
+    if let Err(error) = started {
+        // The controllers that have started withdraw what they have written, for which they need the store.
+        stop.send_replace(true);
+        if tokio::time::timeout(STOP_PATIENCE, hooks.stopped()).await.is_err() {
+            tracing::warn!("controllers of a server that did not start have not stopped in time");
+        }
+        return Err(error);
+    }
     let (kubeconfig, kubeconfig_text) = write_kubeconfig(&chain.config.loaded)?;
     let serving = serving_config(&chain.config.loaded);
     let handler = chain.handler.clone();

@@ -26,9 +26,17 @@ pub struct Payload {
     pub stored: Option<Bytes>,
     /// The contents of the object that `bytes` encode, if they are known. Only the layers above storage know the type.
     pub decoded: Option<Arc<dyn Any + Send + Sync>>,
+    /// The [`crate::TransformedStorage`] that it was written through, or 0. Another one over the same engine, with another
+    /// schema perhaps, cannot use the results of this one's writer.
+    pub(crate) writer: u64,
 }
 
 impl Payload {
+    /// A value with the results of its writer.
+    pub fn new(bytes: Bytes, stored: Option<Bytes>, decoded: Option<Arc<dyn Any + Send + Sync>>) -> Payload {
+        Payload { bytes, stored, decoded, writer: 0 }
+    }
+
     /// The bytes that an engine writes.
     pub fn stored_form(&self) -> &Bytes {
         self.stored.as_ref().unwrap_or(&self.bytes)
@@ -50,11 +58,13 @@ impl Payload {
             self.bytes = stored;
         }
         self.decoded = None;
+        self.writer = 0;
     }
 
     /// The memory that the bytes occupy, in bytes.
     pub(crate) fn size(&self) -> usize {
-        self.bytes.len() + self.stored.as_ref().map_or(0, Bytes::len)
+        let stored = self.stored.as_ref().filter(|stored| stored.as_ptr() != self.bytes.as_ptr());
+        self.bytes.len() + stored.map_or(0, Bytes::len)
     }
 }
 
@@ -68,7 +78,7 @@ impl Deref for Payload {
 
 impl<T: Into<Bytes>> From<T> for Payload {
     fn from(bytes: T) -> Payload {
-        Payload { bytes: bytes.into(), stored: None, decoded: None }
+        Payload { bytes: bytes.into(), ..Payload::default() }
     }
 }
 

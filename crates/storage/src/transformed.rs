@@ -13,7 +13,10 @@ use crate::{
     WatchRequest, WatchStream, WriteError,
 };
 use std::{
-    sync::{Arc, atomic::AtomicU64},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -28,7 +31,9 @@ impl TransformedStorage {
     pub fn new(engine: Arc<dyn Storage>, transformers: Vec<Arc<dyn ValueTransformer>>) -> TransformedStorage {
         let stores_values_as_they_are =
             transformers.iter().all(|transformer| transformer.stores_values_as_they_are());
-        TransformedStorage { engine, row: Arc::new(Row { transformers, stores_values_as_they_are }) }
+        static LAST_ID: AtomicU64 = AtomicU64::new(0);
+        let id = LAST_ID.fetch_add(1, Ordering::Relaxed) + 1;
+        TransformedStorage { engine, row: Arc::new(Row { id, transformers, stores_values_as_they_are }) }
     }
 
     /// Reads the pair of a conflict.
@@ -50,7 +55,7 @@ impl Storage for TransformedStorage {
         ttl: Option<Duration>,
     ) -> BoxFuture<'_, Result<Revision, WriteError>> {
         if self.row.passes(&value) {
-            return self.engine.create(key, value, ttl);
+            return self.engine.create(key, Payload { writer: self.row.id, ..value }, ttl);
         }
         let key = key.clone();
         Box::pin(async move {
@@ -151,6 +156,8 @@ impl Storage for TransformedStorage {
 
 /// The transformers.
 struct Row {
+    /// The number of this storage in the process; never 0.
+    id: u64,
     transformers: Vec<Arc<dyn ValueTransformer>>,
     stores_values_as_they_are: bool,
 }
@@ -165,6 +172,7 @@ impl Row {
 
     /// Adds the stored form of a value, which may have passed the first transformer already.
     async fn to_storage(&self, key: &Key, mut value: Payload) -> Result<Payload, WriteError> {
+        value.writer = self.id;
         if self.passes(&value) {
             return Ok(value);
         }
@@ -198,9 +206,11 @@ impl Row {
         Ok(Transformed { value, stale })
     }
 
-    /// Transforms the pair's value back, unless it is that of a write of this process.
+    /// Transforms the pair's value back, unless it was written through this storage in this process.
     async fn read(&self, kv: &mut KeyValue) {
-        if kv.value.stored.take().is_some() {
+        if kv.value.writer != self.id {
+            kv.value.keep_stored_form();
+        } else if kv.value.stored.take().is_some() {
             return;
         }
         match self.transform_back(&kv.key, kv.value.clone()).await {

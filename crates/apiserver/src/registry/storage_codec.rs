@@ -276,7 +276,7 @@ impl StorageCodec {
 
     /// A value with the contents of its object, so that the cache need not decode it again.
     fn read(&self, value: Bytes, object: &Value) -> Payload {
-        Payload { bytes: value, stored: None, decoded: Some(self.codec.selectable(object)) }
+        Payload::new(value, None, Some(self.codec.selectable(object)))
     }
 
     /// The schema of a stored object's version, and its conversion to the storage version.

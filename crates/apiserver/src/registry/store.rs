@@ -369,7 +369,7 @@ impl Store {
             None => self.storage_codec.stored_form(object),
         };
         let selectable = self.codec.selectable(encoded.shown.as_ref().unwrap_or(object));
-        Payload { bytes: encoded.bytes.clone(), stored, decoded: Some(selectable) }
+        Payload::new(encoded.bytes.clone(), stored, Some(selectable))
     }
 
     /// The result of a write.

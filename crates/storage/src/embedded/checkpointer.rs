@@ -1,7 +1,7 @@
 //! Syncs and checkpoints SQLite's WAL.
 //!
 //! The WAL is synced when enough has been written to it: the transactions in it are then durable in the database, and
-//! the journal may drop them. When the WAL has become long, a checkpoint checkpoints all of it, so that SQLite restarts it
+//! the journal may drop them. When the WAL has become long, a checkpoint copies all of it, so that SQLite restarts it
 //! from the beginning with the next transaction. A reader that still needs frames of the WAL prevents that, and the
 //! WAL grows until the reader has ended.
 //!

@@ -29,7 +29,7 @@ use std::{
 const MAX_BATCH_WRITES: usize = 1024;
 const MAX_BATCH_BYTES: usize = 16 << 20;
 /// The size of the backlog, in bytes of keys and stored values, above which writers wait
-const MAX_BACKWAL_BYTES: u64 = 8 << 20;
+const MAX_BACKLOG_BYTES: u64 = 8 << 20;
 /// until this fraction (one eighth) of it has been applied.
 const RELIEF: u64 = 8;
 /// The longest interval between checks of the clock, which may have been set.
@@ -166,8 +166,8 @@ impl Committer {
             let state = self.shared.state.read();
             match state.backlog.stuck() {
                 true => Some(state.revision),
-                false if state.backlog.bytes() > MAX_BACKWAL_BYTES => {
-                    state.backlog.oldest(MAX_BACKWAL_BYTES / RELIEF).last().map(|batch| batch.revision)
+                false if state.backlog.bytes() > MAX_BACKLOG_BYTES => {
+                    state.backlog.oldest(MAX_BACKLOG_BYTES / RELIEF).last().map(|batch| batch.revision)
                 }
                 false => None,
             }

@@ -148,6 +148,25 @@ async fn the_event_of_an_own_write_has_the_payload_that_was_written() {
 }
 
 #[tokio::test]
+async fn another_storage_over_the_engine_reads_the_stored_form() {
+    let engine: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+    for transformers in [&b""[..], b"1"] {
+        let (writer, reader) = (over(&engine, transformers), over(&engine, transformers));
+        let after = engine.current_revision().await.unwrap();
+        let mut stream = reader.watch(WatchRequest { prefix: "/".into(), after }).await.unwrap();
+        let written = Payload { decoded: Some(Arc::new(7_u8)), ..Payload::from(vec![7; 100]) };
+        let key = key(&format!("/{}", transformers.len()));
+        writer.create(&key, written.clone(), None).await.unwrap();
+        match stream.next_batch().await.unwrap().pop() {
+            Some(StorageEvent::Write { kv, .. }) => {
+                assert_eq!((&kv.value, kv.value.decoded::<u8>()), (&written, None));
+            }
+            event => panic!("{event:?}"),
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_stored_form_that_the_writer_has_made_skips_the_first_transformer() {
     let engine: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
     let made = Payload { stored: Some("made".into()), ..Payload::from("x") };
