@@ -316,7 +316,11 @@ fn escape(bytes: &[u8], part: Part) -> String {
     let mut out = String::with_capacity(bytes.len());
     for byte in bytes {
         match must_escape(*byte, part) {
-            true => out.push_str(&format!("%{byte:02X}")),
+            true => {
+                out.push('%');
+                let digits = [byte >> 4, byte & 0xf].map(|digit| char::from_digit(digit.into(), 16));
+                out.extend(digits.into_iter().flatten().map(|digit| digit.to_ascii_uppercase()));
+            }
             false => out.push(char::from(*byte)),
         }
     }
