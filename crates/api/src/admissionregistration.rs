@@ -6,6 +6,7 @@ pub mod mutating_admission_policy;
 pub mod mutating_admission_policy_binding;
 pub mod mutating_webhook_configuration;
 mod parameters;
+mod policy_binding_table;
 pub mod validating_admission_policy;
 pub mod validating_admission_policy_binding;
 pub mod validating_webhook_configuration;

@@ -1,6 +1,7 @@
 //! `rbac.authorization.k8s.io`: roles and bindings.
 
 mod binding_rules;
+mod binding_table;
 pub mod cluster_role;
 pub mod cluster_role_binding;
 mod escalation;
@@ -10,7 +11,6 @@ mod metadata;
 mod policy_rule;
 pub mod role;
 pub mod role_binding;
-mod subjects;
 
 use pintle_rbac::Rbac;
 use pintle_registry::Resource;

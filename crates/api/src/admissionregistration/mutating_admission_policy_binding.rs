@@ -1,9 +1,8 @@
 //! Bindings of mutating admission policies.
 
-mod table;
-
 use super::defaults::set_binding_defaults;
 use super::group::GROUP;
+use super::policy_binding_table;
 use crate::declare::Declare;
 use crate::plain::{Generation, PlainStrategy};
 use pintle_registry::Resource;
@@ -12,7 +11,7 @@ use pintle_registry::Resource;
 pub fn resource() -> Resource {
     GROUP
         .cluster("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings")
-        .prints(table::columns, table::cells)
+        .prints(policy_binding_table::columns, policy_binding_table::cells)
         .ruled(RULES)
         .categories(["api-extensions"])
         .stored_as("v1beta1")

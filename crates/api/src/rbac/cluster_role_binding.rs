@@ -1,8 +1,6 @@
 //! Cluster role bindings: the users with a role in the whole cluster.
 
-mod table;
-
-use super::binding_rules;
+use super::{binding_rules, binding_table};
 use super::{escalation::Guard, group::GROUP, guarded::Guarded};
 use crate::declare::Declare;
 use crate::plain::PlainStrategy;
@@ -14,7 +12,7 @@ use std::sync::Arc;
 pub fn resource(rbac: &Arc<Rbac>) -> Resource {
     GROUP
         .cluster("ClusterRoleBinding", "clusterrolebindings")
-        .prints(table::columns, table::cells)
+        .prints(binding_table::columns, binding_table::cells)
         .ruled(Guarded { rules: RULES, guard: Guard::ClusterRoleBinding, rbac: rbac.clone() })
 }
 

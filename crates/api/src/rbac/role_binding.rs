@@ -1,8 +1,6 @@
 //! Role bindings: the users with a role in a namespace.
 
-mod table;
-
-use super::binding_rules;
+use super::{binding_rules, binding_table};
 use super::{escalation::Guard, group::GROUP, guarded::Guarded};
 use crate::declare::Declare;
 use crate::plain::PlainStrategy;
@@ -12,11 +10,10 @@ use std::sync::Arc;
 
 /// The declaration of the resource.
 pub fn resource(rbac: &Arc<Rbac>) -> Resource {
-    GROUP.namespaced("RoleBinding", "rolebindings").prints(table::columns, table::cells).ruled(Guarded {
-        rules: RULES,
-        guard: Guard::RoleBinding,
-        rbac: rbac.clone(),
-    })
+    GROUP
+        .namespaced("RoleBinding", "rolebindings")
+        .prints(binding_table::columns, binding_table::cells)
+        .ruled(Guarded { rules: RULES, guard: Guard::RoleBinding, rbac: rbac.clone() })
 }
 
 /// The kinds of roles that may be bound.

@@ -1,4 +1,4 @@
-//! The table columns of bindings of validating admission policies.
+//! The table columns of the bindings of mutating and of validating admission policies.
 
 use crate::admissionregistration::parameters::param_ref;
 use crate::printing::{age, column, name, text};
