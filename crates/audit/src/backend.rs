@@ -1,8 +1,13 @@
 //! A receiver of events, and its mode of delivery.
 
-use crate::{AuditMetrics, Log, Webhook, batch::Batcher, encode::Encoded};
+use crate::{
+    AuditMetrics, Log, Webhook,
+    batch::{BatchConfig, Batcher},
+    encode::Encoded,
+    target::Target,
+};
 use bytes::Bytes;
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 /// Whether requests wait for a backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,28 +24,6 @@ impl Mode {
     /// All modes, with the flag values that select them.
     pub const ALL: [(&str, Mode); 3] =
         [("batch", Mode::Batch), ("blocking", Mode::Blocking), ("blocking-strict", Mode::BlockingStrict)];
-}
-
-/// The queue of the mode `batch`.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct BatchConfig {
-    /// The largest number of queued events.
-    pub buffer_size: usize,
-    /// The largest number of events in a batch.
-    pub max_batch_size: usize,
-    /// The longest time that the first event of a batch waits for others.
-    pub max_batch_wait: Duration,
-    /// The rate limit of batches; `None` is no limit.
-    pub throttle: Option<Throttle>,
-}
-
-/// A rate limit.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Throttle {
-    /// Batches per second, on average.
-    pub qps: f32,
-    /// The number of batches that may be sent at once after an idle time.
-    pub burst: u32,
 }
 
 /// The size limits of events and batches.
@@ -64,43 +47,6 @@ pub struct Backend {
 enum Delivery {
     Blocking { is_strict: bool },
     Batch(Batcher),
-}
-
-/// The destination of events.
-pub(crate) enum Target {
-    /// A file or the standard output.
-    Log(Log),
-    /// A server.
-    Webhook(Box<Webhook>),
-}
-
-impl Target {
-    /// The plugin name in metrics and log messages.
-    pub(crate) fn plugin(&self) -> &'static str {
-        match self {
-            Target::Log(_) => "log",
-            Target::Webhook(_) => "webhook",
-        }
-    }
-
-    /// Sends events.
-    ///
-    /// # Errors
-    /// The reason why they were not delivered.
-    pub(crate) async fn send(&self, events: &[Bytes]) -> Result<(), String> {
-        match self {
-            Target::Log(log) => log.write(events.to_vec()).await.map_err(|error| error.to_string()),
-            Target::Webhook(webhook) => webhook.send(events).await,
-        }
-    }
-
-    /// Whether batches have to be sent one after the other, in order.
-    pub(crate) fn keeps_order(&self) -> bool {
-        match self {
-            Target::Log(_) => true,
-            Target::Webhook(_) => false,
-        }
-    }
 }
 
 impl Backend {

@@ -4,10 +4,7 @@
 //! collecting at once. The number of batches in flight is bounded; beyond it the queue fills and events are dropped.
 //! So memory is bounded, however long the receiver is unavailable.
 
-use crate::{
-    AuditMetrics, BatchConfig,
-    backend::{Target, Throttle},
-};
+use crate::{AuditMetrics, target::Target};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use std::{sync::Arc, time::Duration};
@@ -16,6 +13,28 @@ use tokio::{
     task::{JoinHandle, JoinSet},
     time::{Instant, sleep_until},
 };
+
+/// The queue of the mode `batch`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BatchConfig {
+    /// The largest number of queued events.
+    pub buffer_size: usize,
+    /// The largest number of events in a batch.
+    pub max_batch_size: usize,
+    /// The longest time that the first event of a batch waits for others.
+    pub max_batch_wait: Duration,
+    /// The rate limit of batches; `None` is no limit.
+    pub throttle: Option<Throttle>,
+}
+
+/// A rate limit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Throttle {
+    /// Batches per second, on average.
+    pub qps: f32,
+    /// The number of batches that may be sent at once after an idle time.
+    pub burst: u32,
+}
 
 /// The largest number of batches in flight.
 const MAX_IN_FLIGHT: usize = 32;

@@ -1,7 +1,8 @@
 //! The audit context of one request.
 
 use crate::{
-    Auditor, Event, Level, ObjectReference, RequestAuditConfig, ResponseStatus, Stage,
+    Event, Level, ObjectReference, RequestAuditConfig, ResponseStatus, Stage,
+    backends::Backends,
     encode::Encoded,
     json::{checked, compact, without_managed_fields},
 };
@@ -38,14 +39,14 @@ const MAX_USER_AGENT: usize = 1024;
 
 /// The event of a request in progress. Filters and handlers add their data to it.
 pub struct AuditContext {
-    auditor: Arc<Auditor>,
+    backends: Arc<Backends>,
     config: RequestAuditConfig,
     event: Mutex<Event>,
 }
 
 impl AuditContext {
     pub(crate) fn new(
-        auditor: Arc<Auditor>,
+        backends: Arc<Backends>,
         config: RequestAuditConfig,
         metadata: RequestMetadata,
     ) -> AuditContext {
@@ -76,7 +77,7 @@ impl AuditContext {
             stage_time: received,
             annotations: BTreeMap::new(),
         };
-        AuditContext { auditor, config, event: Mutex::new(event) }
+        AuditContext { backends, config, event: Mutex::new(event) }
     }
 
     /// The audit level of the request. Data above the level need not be computed.
@@ -172,7 +173,7 @@ impl AuditContext {
     /// A dropped future may have sent the event to some of the backends only.
     pub async fn process(&self, stage: Stage) -> bool {
         match self.encode(stage) {
-            Some(encoded) => self.auditor.send(&encoded).await,
+            Some(encoded) => self.backends.send(&encoded).await,
             None => true,
         }
     }
@@ -180,7 +181,7 @@ impl AuditContext {
     /// As [`AuditContext::process`], but all backends get the event even if the future is dropped.
     pub async fn process_to_end(self: &Arc<Self>, stage: Stage) {
         // Without a wait the future cannot be dropped in the middle, and needs no task.
-        if !self.auditor.waits() {
+        if !self.backends.waits() {
             self.process(stage).await;
         } else if let Some(telling) = self.process_detached(stage)
             && let Err(error) = telling.await
@@ -194,7 +195,7 @@ impl AuditContext {
     pub fn process_detached(self: &Arc<Self>, stage: Stage) -> Option<JoinHandle<bool>> {
         let encoded = self.encode(stage)?;
         let context = self.clone();
-        Some(tokio::spawn(async move { context.auditor.send(&encoded).await }))
+        Some(tokio::spawn(async move { context.backends.send(&encoded).await }))
     }
 
     fn encode(&self, stage: Stage) -> Option<Encoded> {
@@ -207,6 +208,6 @@ impl AuditContext {
             Stage::RequestReceived => event.request_received,
             Stage::ResponseStarted | Stage::ResponseComplete | Stage::Panic => Timestamp::now(),
         };
-        Some(self.auditor.encode(&event))
+        Some(self.backends.encode(&event))
     }
 }

@@ -13,6 +13,7 @@
 
 mod auditor;
 mod backend;
+mod backends;
 mod batch;
 mod context;
 mod encode;
@@ -22,10 +23,12 @@ mod log;
 mod metrics;
 mod policy;
 mod rotating_file;
+mod target;
 mod webhook;
 
 pub use auditor::Auditor;
-pub use backend::{Backend, BatchConfig, Mode, Throttle, TruncateConfig};
+pub use backend::{Backend, Mode, TruncateConfig};
+pub use batch::{BatchConfig, Throttle};
 pub use context::{AuditContext, RequestMetadata};
 pub use event::{Event, Level, ObjectReference, ResponseStatus, Stage, StageSet};
 pub use log::{Log, LogConfig, LogFormat, LogOpenError};

@@ -3,15 +3,18 @@
 //!
 //! The first rule that matches a request decides; a request that no rule matches is not audited.
 
+mod attributes;
 mod decode;
 mod rule;
 #[cfg(test)]
 mod tests;
 mod validation;
 
+pub use attributes::Attributes;
+
 use crate::{Level, StageSet};
-use pintle_machinery::{ErrorList, UserInfo, status::aggregate};
-use rule::Rule;
+use pintle_machinery::{ErrorList, config_file::ConfigFileError, status::aggregate};
+use rule::Rules;
 use std::{
     fmt, io,
     path::{Path, PathBuf},
@@ -19,35 +22,7 @@ use std::{
 
 /// A valid policy.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Policy {
-    rules: Vec<Rule>,
-    /// Stages that are omitted for all rules.
-    omit_stages: StageSet,
-    omit_managed_fields: bool,
-}
-
-/// The attributes of a request that policies match.
-#[derive(Debug, Clone, Copy)]
-pub struct Attributes<'a> {
-    /// The requesting user; `None` when it is unknown.
-    pub user: Option<&'a UserInfo>,
-    /// The verb, or the method in lower case.
-    pub verb: &'a str,
-    /// Whether it is a resource request.
-    pub is_resource_request: bool,
-    /// The API group.
-    pub api_group: &'a str,
-    /// The resource.
-    pub resource: &'a str,
-    /// The subresource, or "".
-    pub subresource: &'a str,
-    /// The namespace, or "".
-    pub namespace: &'a str,
-    /// The name, or "".
-    pub name: &'a str,
-    /// The path.
-    pub path: &'a str,
-}
+pub struct Policy(Rules);
 
 /// The result of a policy for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,26 +59,27 @@ impl Policy {
     /// # Errors
     /// When the text is not a valid policy.
     pub fn parse(text: &[u8]) -> Result<(Policy, Vec<String>), PolicyProblem> {
-        let (tree, warnings) = decode::decode(text).map_err(PolicyProblem::Decode)?;
-        let policy = validation::validate(&tree).map_err(PolicyProblem::Invalid)?;
-        match policy.rules.is_empty() {
+        let decoded = decode::FILE.decode(text).map_err(PolicyProblem::Decode)?;
+        let rules = validation::validate(&decoded.value).map_err(PolicyProblem::Invalid)?;
+        match rules.list.is_empty() {
             true => Err(PolicyProblem::Empty),
-            false => Ok((policy, warnings)),
+            false => Ok((Policy(rules), decoded.problems.iter().map(ToString::to_string).collect())),
         }
     }
 
     /// The level, stages and options for a request.
     pub fn evaluate(&self, attributes: &Attributes<'_>) -> RequestAuditConfig {
-        match self.rules.iter().find(|rule| rule.matches(attributes)) {
+        let Policy(rules) = self;
+        match rules.list.iter().find(|rule| rule.matches(attributes)) {
             Some(rule) => RequestAuditConfig {
                 level: rule.level,
-                omit_stages: self.omit_stages.union(rule.omit_stages),
-                omit_managed_fields: rule.omit_managed_fields.unwrap_or(self.omit_managed_fields),
+                omit_stages: rules.omit_stages.union(rule.omit_stages),
+                omit_managed_fields: rule.omit_managed_fields.unwrap_or(rules.omit_managed_fields),
             },
             None => RequestAuditConfig {
                 level: Level::None,
-                omit_stages: self.omit_stages,
-                omit_managed_fields: self.omit_managed_fields,
+                omit_stages: rules.omit_stages,
+                omit_managed_fields: rules.omit_managed_fields,
             },
         }
     }
@@ -125,7 +101,7 @@ pub enum PolicyProblem {
     /// The file cannot be read.
     Read(io::Error),
     /// It is not a policy.
-    Decode(String),
+    Decode(ConfigFileError),
     /// Fields have invalid values.
     Invalid(ErrorList),
     /// It has no rules.

@@ -34,6 +34,13 @@ pub struct Authenticated {
 #[error("{0}")]
 pub struct InvalidCredentials(pub String);
 
+impl InvalidCredentials {
+    /// Invalid credentials, for this reason.
+    pub fn new(reason: impl Into<String>) -> InvalidCredentials {
+        InvalidCredentials(reason.into())
+    }
+}
+
 /// The result of an authenticator: a user, `None` when it does not recognize the credentials, or an error when they are
 /// invalid.
 pub type Authentication = Result<Option<Authenticated>, InvalidCredentials>;

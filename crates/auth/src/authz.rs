@@ -1,7 +1,5 @@
 //! The traits and types of authorization.
 
-mod authorizer_chain;
-mod privileged_groups;
 mod resolved_rules;
 mod selectors;
 
@@ -9,8 +7,6 @@ use crate::BoxFuture;
 use pintle_machinery::UserInfo;
 use std::{borrow::Cow, future::ready};
 
-pub use authorizer_chain::AuthorizerChain;
-pub use privileged_groups::PrivilegedGroups;
 pub use resolved_rules::{NonResourceRule, ResolvedRules, ResourceRule};
 pub use selectors::Selectors;
 

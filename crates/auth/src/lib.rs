@@ -1,36 +1,17 @@
-//! Authentication ([`authn`]) and authorization ([`authz`]) of users.
+//! The traits and types of authentication ([`authn`]) and authorization ([`authz`]): users' credentials, the attributes
+//! of their requests, and the interfaces of authenticators and authorizers.
 //!
-//! This crate serves no HTTP: the server's filters extract credentials and attributes from requests.
+//! The authenticators are in `pintle-authentication` and `pintle-service-account`, the authorizers in `pintle-rbac` and
+//! `pintle-authorization`. This crate serves no HTTP: the server's filters extract credentials and attributes from
+//! requests.
 
-mod anonymous;
-mod audiences;
 pub mod authn;
 pub mod authz;
-mod ca_bundle;
-mod certificate_verifier;
-mod expiring_cache;
-mod front_proxy;
-mod group;
-mod metrics;
-#[cfg(test)]
-mod testing;
-mod token_cache;
-mod token_file;
-mod union;
-mod x509;
+mod request_headers;
 
 use std::{future::Future, pin::Pin};
 
-pub use anonymous::Anonymous;
-pub use audiences::AudienceAgnostic;
-pub use ca_bundle::{Authorities, CaBundle, CaBundleError};
-pub use front_proxy::{FrontProxy, RequestHeaders};
-pub use group::with_authenticated_group;
-pub use metrics::{AuthenticationMetrics, TokenCacheMetrics};
-pub use token_cache::{TokenCache, TokenCacheConfig};
-pub use token_file::{TokenFile, TokenFileError};
-pub use union::{TokenUnion, Union};
-pub use x509::ClientCertificates;
+pub use request_headers::RequestHeaders;
 
 /// A boxed future, the return type of the object-safe traits here.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -1,7 +1,7 @@
 //! Evaluates the match conditions of webhooks
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/authorization/#using-configuration-file-for-authorization>).
 
-use crate::webhook::ReviewSpec;
+use crate::review::ReviewSpec;
 use pintle_cel::{
     Activation, Environment, Program, Value as CelValue,
     types::{ObjectTypes, Type},

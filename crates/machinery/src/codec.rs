@@ -13,7 +13,6 @@
 //! Encoders accept any tree of the right types, omit zero values again, and write the fields that Go's encoder always
 //! writes (`"status":{}`, `"creationTimestamp":null`) although the tree lacks them.
 
-mod config_kind;
 mod error;
 pub mod json;
 pub(crate) mod number;
@@ -22,7 +21,6 @@ mod time;
 mod weight;
 pub mod yaml;
 
-pub use config_kind::ConfigKind;
 pub use error::{DecodeError, Decoded, StrictProblem};
 pub use time::{Timestamp, parse_micro_time, parse_time};
 

@@ -4,6 +4,7 @@
 //! An object is a [`tree::Value`]; a `pintle_schema` schema describes its fields. This crate knows no kind by name.
 
 pub mod codec;
+pub mod config_file;
 pub mod continue_token;
 pub mod duration;
 pub mod error_list;

@@ -6,11 +6,13 @@ use crate::{
 };
 use pintle_apiserver::metrics::Metrics;
 use pintle_auth::{
-    AudienceAgnostic, AuthenticationMetrics, ClientCertificates, FrontProxy, RequestHeaders, TokenCache,
-    TokenCacheConfig, TokenFile, TokenUnion, Union,
+    RequestHeaders,
     authn::{Authenticator, TokenAuthenticator},
 };
-use pintle_authentication::{JwtMetrics, TokenReviewWebhook};
+use pintle_authentication::{
+    AudienceAgnostic, AuthenticationMetrics, ClientCertificates, FrontProxy, JwtMetrics, TokenCache,
+    TokenCacheConfig, TokenFile, TokenReviewWebhook, TokenUnion, Union,
+};
 use pintle_webhook::{Kubeconfig, WebhookClient};
 use std::{collections::HashSet, sync::Arc, time::Duration};
 

@@ -2,9 +2,8 @@
 
 use crate::{Options, dynamic_files::DynamicFiles, run_error::RunError};
 use pintle_apiserver::serving::stopped;
-use pintle_auth::Anonymous;
 use pintle_authentication::{
-    JwtMetrics,
+    Anonymous, JwtMetrics,
     config::{self, AnonymousAuthConfig, AuthenticationConfiguration, ConfigError},
     oidc::{Algorithm, Issuers},
 };

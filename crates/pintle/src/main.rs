@@ -29,7 +29,7 @@ fn return_free_memory() {
 fn main() -> ExitCode {
     let flags = match flags::parse() {
         Invocation::Serve(flags) => *flags,
-        Invocation::Snapshot(command) => return snapshot(command),
+        Invocation::Snapshot(command) => return run_snapshot(command),
     };
     // A slow reader of the log blocks the log's own thread only.
     let (log, _flush) = match LogWriter::start(std::io::stderr()) {
@@ -62,7 +62,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn snapshot(command: snapshot::SnapshotCommand) -> ExitCode {
+fn run_snapshot(command: snapshot::SnapshotCommand) -> ExitCode {
     tracing_subscriber::fmt().with_env_filter(EnvFilter::new("warn")).with_writer(std::io::stderr).init();
     match command.run() {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,7 +1,7 @@
 //! The errors of the start.
 
 use crate::certificates::CertificateError;
-use pintle_auth::TokenFileError;
+use pintle_authentication::TokenFileError;
 use pintle_machinery::Status;
 use pintle_storage::StorageError;
 use std::{io, net::SocketAddr};

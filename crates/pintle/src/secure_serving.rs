@@ -7,7 +7,7 @@ use crate::{
     run_error::RunError,
 };
 use pintle_apiserver::serving::tls::{CertificatePair, ServingTls, TlsContent, TlsError};
-use pintle_auth::CaBundle;
+use pintle_authentication::CaBundle;
 use pintle_controlplane::ClusterAuthentication;
 use std::{
     collections::BTreeMap,

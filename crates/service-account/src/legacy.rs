@@ -5,7 +5,6 @@ use crate::{
     Config, ObjectKind,
     claims::LegacyClaims,
     objects::{Object, unreadable},
-    service_account_tokens::invalid,
     user::split_username,
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -38,16 +37,16 @@ impl LegacyClaims {
             (&self.uid, "serviceAccountUID"),
         ];
         if let Some((_, name)) = claims.iter().find(|(value, _)| value.is_empty()) {
-            return Err(invalid(format!("{name} claim is missing")));
+            return Err(InvalidCredentials::new(format!("{name} claim is missing")));
         }
         if split_username(subject) != Some((&*self.namespace, &*self.name)) {
-            return Err(invalid("sub claim is invalid"));
+            return Err(InvalidCredentials::new("sub claim is invalid"));
         }
         if !config.lookup {
             return Ok(());
         }
         let (namespace, name) = (&self.namespace, &self.name);
-        let invalidated = || invalid("Token has been invalidated");
+        let invalidated = || InvalidCredentials::new("Token has been invalidated");
         let json =
             find(config, ObjectKind::Secret, namespace, &self.secret).await.map_err(|_| invalidated())?;
         let secret: Object<'_> = serde_json::from_slice(&json).map_err(|_| invalidated())?;
@@ -56,18 +55,23 @@ impl LegacyClaims {
         }
         let own = secret.data.as_ref().and_then(|data| STANDARD.decode(data.get("token")?.as_bytes()).ok());
         if !is_equal(&own.unwrap_or_default(), token.as_bytes()) {
-            return Err(invalid("Token does not match server's copy"));
+            return Err(InvalidCredentials::new("Token does not match server's copy"));
         }
         let account = find(config, ObjectKind::ServiceAccount, namespace, name).await;
-        let account = account.map_err(|status| invalid(status.message))?;
-        let account: Object<'_> =
-            serde_json::from_slice(&account).map_err(|error| invalid(unreadable(&error).message))?;
+        let account = account.map_err(|status| InvalidCredentials::new(status.message))?;
+        let account: Object<'_> = serde_json::from_slice(&account)
+            .map_err(|error| InvalidCredentials::new(unreadable(&error).message))?;
         if account.metadata.deleted_at().is_some() {
-            return Err(invalid(format!("ServiceAccount {namespace}/{name} has been deleted")));
+            return Err(InvalidCredentials::new(format!(
+                "ServiceAccount {namespace}/{name} has been deleted"
+            )));
         }
         let uid = &account.metadata.uid;
         if *uid != self.uid {
-            return Err(invalid(format!("ServiceAccount UID ({uid}) does not match claim ({})", self.uid)));
+            return Err(InvalidCredentials::new(format!(
+                "ServiceAccount UID ({uid}) does not match claim ({})",
+                self.uid
+            )));
         }
         let refusal = self.count(config, &secret, &account);
         self.note_use(config, &secret, now).await;
@@ -82,7 +86,7 @@ impl LegacyClaims {
     ) -> Result<(), InvalidCredentials> {
         if !secret.metadata.label(INVALID_SINCE).is_empty() {
             config.metrics.legacy_invalid.inc();
-            return Err(invalid(format!(
+            return Err(InvalidCredentials::new(format!(
                 "the token in secret {}/{} for service account {}/{} has been marked invalid. Use tokens from the \
                  TokenRequest API or manually created secret-based tokens, or remove the '{INVALID_SINCE}' label from the \
                  secret to temporarily allow use of this token",

@@ -11,6 +11,7 @@
 
 mod bootstrap_tokens;
 mod claims;
+mod config;
 mod issuer;
 mod keys;
 mod legacy;
@@ -23,9 +24,10 @@ mod verified;
 
 pub use bootstrap_tokens::BootstrapTokens;
 pub use claims::{Binding, Reference};
+pub use config::Config;
 pub use issuer::{Expiration, IssueError, IssuedToken, TokenIssuer, TokenSpec};
 pub use keys::{TokenKeys, TokenKeysError};
 pub use metrics::TokenMetrics;
 pub use objects::{Found, ObjectGetter, ObjectKind};
 pub use openid::{CONFIGURATION_PATH, KEYS_PATH, OpenIdError, OpenIdMetadata};
-pub use service_account_tokens::{Config, ServiceAccountTokens};
+pub use service_account_tokens::ServiceAccountTokens;

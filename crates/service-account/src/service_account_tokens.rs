@@ -2,7 +2,7 @@
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/#bound-service-account-tokens>).
 
 use crate::{
-    ObjectGetter, ObjectKind, Reference, TokenKeys, TokenMetrics,
+    Config, ObjectKind, Reference,
     claims::{Claims, Kubernetes, LegacyClaims, issuer_of},
     legacy::LEGACY_ISSUER,
     objects::{AnyObject, unreadable},
@@ -34,22 +34,6 @@ pub struct ServiceAccountTokens {
     verified: VerifiedTokens,
 }
 
-/// The configuration of [`ServiceAccountTokens`].
-pub struct Config {
-    /// The accepted issuers.
-    pub issuers: Vec<String>,
-    /// The verifying keys.
-    pub keys: Arc<TokenKeys>,
-    /// The server's own audiences.
-    pub audiences: Vec<String>,
-    /// Whether the secret of a legacy token is looked up.
-    pub lookup: bool,
-    /// Looks up the objects of tokens.
-    pub objects: Arc<dyn ObjectGetter>,
-    /// The metrics.
-    pub metrics: Arc<TokenMetrics>,
-}
-
 impl ServiceAccountTokens {
     /// An authenticator that has not verified any token yet.
     pub fn new(config: Config) -> ServiceAccountTokens {
@@ -77,7 +61,8 @@ impl ServiceAccountTokens {
             }
             Kind::Bound { account, other } => {
                 let kubernetes = verified.claims.kubernetes.as_ref();
-                let kubernetes = kubernetes.ok_or_else(|| invalid("the token names no account"))?;
+                let kubernetes =
+                    kubernetes.ok_or_else(|| InvalidCredentials::new("the token names no account"))?;
                 check_times(&verified.claims, now)?;
                 self.check_bound(kubernetes, [account, other], now).await?;
                 self.count_extended(kubernetes, now);
@@ -96,13 +81,13 @@ impl ServiceAccountTokens {
         let Ok(token) = Token::parse(text) else { return Ok(None) };
         let mut keys = self.config.keys.verifying(&token.key_id).peekable();
         if keys.peek().is_none() {
-            return Err(invalid("invalid signature, no keys found"));
+            return Err(InvalidCredentials::new("invalid signature, no keys found"));
         }
         if !keys.any(|key| token.is_signed_by(key)) {
             // The error text that clients know from the reference's library.
-            return Err(invalid("go-jose/go-jose: error in cryptographic primitive"));
+            return Err(InvalidCredentials::new("go-jose/go-jose: error in cryptographic primitive"));
         }
-        let unreadable = |_| invalid("the claims of the token cannot be read");
+        let unreadable = |_| InvalidCredentials::new("the claims of the token cannot be read");
         let claims: Claims = serde_json::from_slice(&token.payload).map_err(unreadable)?;
         let is_legacy = issuer == LEGACY_ISSUER && !(is_configured && claims.kubernetes.is_some());
         let (kind, user) = match is_legacy {
@@ -138,7 +123,7 @@ impl ServiceAccountTokens {
         let common: Vec<String> =
             of_token.iter().filter(|audience| shown_to.contains(audience)).cloned().collect();
         if common.is_empty() && !own.is_empty() {
-            return Err(invalid(format!(
+            return Err(InvalidCredentials::new(format!(
                 "token audiences {} is invalid for the target audiences {}",
                 quoted(of_token),
                 quoted(shown_to)
@@ -160,16 +145,20 @@ impl ServiceAccountTokens {
             Ok(Condition::Fine) => {}
             Ok(Condition::Gone) => {
                 let status = Status::not_found(&ObjectKind::ServiceAccount.resource(), &account.name);
-                return Err(invalid(status.message));
+                return Err(InvalidCredentials::new(status.message));
             }
-            Err(status) => return Err(invalid(status.message)),
+            Err(status) => return Err(InvalidCredentials::new(status.message)),
             Ok(Condition::Another(uid)) => {
                 let claim = &account.uid;
-                return Err(invalid(format!("service account UID ({uid}) does not match claim ({claim})")));
+                return Err(InvalidCredentials::new(format!(
+                    "service account UID ({uid}) does not match claim ({claim})"
+                )));
             }
             Ok(Condition::Deleted) => {
                 let name = &account.name;
-                return Err(invalid(format!("service account {namespace}/{name} has been deleted")));
+                return Err(InvalidCredentials::new(format!(
+                    "service account {namespace}/{name} has been deleted"
+                )));
             }
         }
         let bound = [
@@ -189,12 +178,12 @@ impl ServiceAccountTokens {
                 Ok(Condition::Fine) => {}
                 Ok(Condition::Another(uid)) => {
                     let claim = &reference.uid;
-                    return Err(invalid(format!(
+                    return Err(InvalidCredentials::new(format!(
                         "{name} UID ({uid}) does not match service account {name} ref claim ({claim})"
                     )));
                 }
                 Ok(Condition::Gone | Condition::Deleted) | Err(_) => {
-                    return Err(invalid("service account token has been invalidated"));
+                    return Err(InvalidCredentials::new("service account token has been invalidated"));
                 }
             }
         }
@@ -286,14 +275,14 @@ fn is_over(deleted_at: Timestamp, now: Timestamp) -> bool {
 fn check_times(claims: &Claims, now: Timestamp) -> Result<(), InvalidCredentials> {
     let (now, leeway) = (now.as_second(), LEEWAY.as_secs());
     if claims.nbf.is_some_and(|not_before| now.saturating_add(leeway) < not_before) {
-        return Err(invalid("service account token is not valid yet"));
+        return Err(InvalidCredentials::new("service account token is not valid yet"));
     }
     // Fractions of a second count: the last second of the leeway ends at its start.
     if claims.exp.is_some_and(|expiry| now.saturating_sub(leeway) >= expiry) {
-        return Err(invalid("service account token has expired"));
+        return Err(InvalidCredentials::new("service account token has expired"));
     }
     if claims.iat.is_some_and(|issued_at| now.saturating_add(leeway) < issued_at) {
-        return Err(invalid("service account token is issued in the future"));
+        return Err(InvalidCredentials::new("service account token is issued in the future"));
     }
     Ok(())
 }
@@ -302,8 +291,4 @@ fn check_times(claims: &Claims, now: Timestamp) -> Result<(), InvalidCredentials
 fn quoted(texts: &[String]) -> String {
     let quoted: Vec<_> = texts.iter().map(|text| quote(text)).collect();
     format!("[{}]", quoted.join(" "))
-}
-
-pub(crate) fn invalid(why: impl Into<String>) -> InvalidCredentials {
-    InvalidCredentials(why.into())
 }

@@ -1,7 +1,15 @@
-//! One rule, and its matching of requests.
+//! The rules, and their matching of requests.
 
-use super::Attributes;
+use super::attributes::Attributes;
 use crate::{Level, StageSet};
+
+/// The rules of a policy, in order, with the omissions that hold for all of them.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Rules {
+    pub(super) list: Vec<Rule>,
+    pub(super) omit_stages: StageSet,
+    pub(super) omit_managed_fields: bool,
+}
 
 /// A rule. A request matches if it matches every list that is not empty.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,5 +1,6 @@
 use super::*;
 use crate::Stage;
+use pintle_machinery::UserInfo;
 
 fn policy(rules: &str) -> Policy {
     let text = format!("apiVersion: audit.k8s.io/v1\nkind: Policy\n{rules}");

@@ -1,22 +1,19 @@
 //! Validates a tree, and reports all its errors at once.
 
-use super::{
-    Policy,
-    rule::{GroupResources, Rule},
-};
+use super::rule::{GroupResources, Rule, Rules};
 use crate::{Level, Stage, StageSet};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt, validation::is_dns1123_subdomain};
 
-/// The policy, if it is valid.
-pub(super) fn validate(tree: &Value) -> Result<Policy, ErrorList> {
+/// The rules of a policy, if it is valid.
+pub(super) fn validate(tree: &Value) -> Result<Rules, ErrorList> {
     let mut errors = ErrorList::new();
     let omit_stages = stages(tree, &FieldPath::new("omitStages"), &mut errors);
     let path = FieldPath::new("rules");
     let rules = tree.items_at("rules").iter().enumerate();
-    let rules = rules.filter_map(|(index, tree)| rule(tree, &path.index(index), &mut errors)).collect();
+    let list = rules.filter_map(|(index, tree)| rule(tree, &path.index(index), &mut errors)).collect();
     let omit_managed_fields = tree.bool_at("omitManagedFields");
     match errors.is_empty() {
-        true => Ok(Policy { rules, omit_stages, omit_managed_fields }),
+        true => Ok(Rules { list, omit_stages, omit_managed_fields }),
         false => Err(errors),
     }
 }

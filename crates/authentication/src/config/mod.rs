@@ -12,7 +12,7 @@ mod validation;
 pub use expressions::Expressions;
 pub use validation::validate;
 
-use pintle_machinery::{ErrorList, Value, ValueExt};
+use pintle_machinery::{ErrorList, Value, ValueExt, status::aggregate};
 use std::{io, path::Path};
 
 /// The configuration of authentication.
@@ -149,7 +149,7 @@ pub enum ConfigError {
         reason: String,
     },
     /// Fields are invalid.
-    #[error("invalid authentication configuration: {}", aggregate(.0))]
+    #[error("invalid authentication configuration: {}", aggregate(.0.iter().map(ToString::to_string)))]
     Invalid(ErrorList),
 }
 
@@ -172,7 +172,8 @@ pub fn parse(bytes: &[u8]) -> Result<AuthenticationConfiguration, String> {
     if bytes.is_empty() {
         return Err("empty config data".to_owned());
     }
-    decode::decode(bytes).map(|tree| from_tree(&tree))
+    let tree = decode::FILE.decode_strict(bytes).map_err(|error| error.to_string())?;
+    Ok(from_tree(&tree))
 }
 
 fn from_tree(tree: &Value) -> AuthenticationConfiguration {
@@ -232,19 +233,4 @@ fn jwt_authenticator(tree: &Value) -> JwtAuthenticator {
 
 fn text(tree: &Value, path: &str) -> String {
     tree.str_at(path).to_owned()
-}
-
-/// The errors on one line, in Kubernetes' format for several errors: in brackets, without duplicates.
-fn aggregate(errors: &ErrorList) -> String {
-    let mut texts: Vec<String> = Vec::with_capacity(errors.len());
-    for error in errors {
-        let text = error.to_string();
-        if !texts.contains(&text) {
-            texts.push(text);
-        }
-    }
-    match texts.as_slice() {
-        [one] => one.clone(),
-        several => format!("[{}]", several.join(", ")),
-    }
 }

@@ -5,7 +5,7 @@ use super::{
     PrefixedClaimOrExpression, UserValidationRule,
     expressions::{Expression, Expressions, Variable},
 };
-use pintle_auth::CaBundle;
+use crate::ca_bundle::CaBundle;
 use pintle_machinery::{ErrorList, FieldPath, error_list::FieldError, validation::is_dns1123_subdomain};
 use regex::Regex;
 use serde_json::json;

@@ -4,15 +4,13 @@ use super::{
     claims::Claims,
     distributed_claims::ClaimResolver,
     key_set::RemoteKeySet,
+    metrics::{JwtMetrics, hash},
     provider,
     verifier::{Verifier, issuer_of},
 };
-use crate::{
-    config::{
-        Expressions, JwtAuthenticator, PrefixedClaimOrExpression,
-        expressions::{Expression, Variable, visible},
-    },
-    metrics::{JwtMetrics, hash},
+use crate::config::{
+    Expressions, JwtAuthenticator, PrefixedClaimOrExpression,
+    expressions::{Expression, Variable, visible},
 };
 use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;

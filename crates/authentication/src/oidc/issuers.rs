@@ -1,10 +1,7 @@
 //! Authenticates the tokens of all issuers, which can be replaced while the server runs.
 
-use super::{Algorithm, JwtTokenAuthenticator};
-use crate::{
-    config::{AuthenticationConfiguration, Expressions},
-    metrics::JwtMetrics,
-};
+use super::{Algorithm, JwtTokenAuthenticator, metrics::JwtMetrics};
+use crate::config::{AuthenticationConfiguration, Expressions};
 use arc_swap::ArcSwap;
 use pintle_auth::{
     BoxFuture,

@@ -1,6 +1,6 @@
 //! Fetches and caches the keys of an issuer.
 
-use crate::metrics::{JwtMetrics, hash_of};
+use super::metrics::{JwtMetrics, hash_of};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use futures_util::{FutureExt, future::Shared};
 use http::{HeaderMap, header};

@@ -10,6 +10,7 @@ mod claims;
 mod distributed_claims;
 mod issuers;
 mod key_set;
+mod metrics;
 mod provider;
 #[cfg(test)]
 mod tests;
@@ -17,4 +18,5 @@ mod verifier;
 
 pub use authenticator::JwtTokenAuthenticator;
 pub use issuers::Issuers;
+pub use metrics::JwtMetrics;
 pub use pintle_jwt::Algorithm;

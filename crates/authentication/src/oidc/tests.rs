@@ -1,10 +1,7 @@
 //! Tests with an issuer in this process, over TLS, and tokens of this and other issuers.
 
 use super::*;
-use crate::{
-    config::{self, AuthenticationConfiguration},
-    metrics::JwtMetrics,
-};
+use crate::config::{self, AuthenticationConfiguration};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use parking_lot::Mutex;
 use pintle_auth::authn::{Authentication, TokenAuthenticator};

@@ -1,5 +1,6 @@
 use super::*;
-use std::fs;
+use crate::ReviewVersion;
+use std::{fs, time::Duration};
 
 const HEAD: &str = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers:\n";
 

@@ -1,10 +1,10 @@
 //! Validates a configuration and reports all errors at once.
 
-use super::{
+use super::types::{
     AuthorizationConfiguration, AuthorizerConfiguration, AuthorizerKind, AuthorizerType, FailurePolicy,
-    ReviewVersion, WebhookConfiguration,
+    WebhookConfiguration,
 };
-use crate::match_conditions::MatchConditions;
+use crate::{match_conditions::MatchConditions, review::ReviewVersion};
 use pintle_go_forms::{format_duration, parse_duration};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt, validation::is_dns1123_subdomain};
 use std::{

@@ -1,7 +1,6 @@
 //! Feeds the graph from the watch caches.
 
 use super::{
-    NodeAuthorizer,
     graph::{Graph, Owned},
     references::{OfNode, PersistentVolume, Pod},
 };
@@ -49,15 +48,10 @@ const BATCH: usize = 64;
 /// How often events are taken while there are some and no query takes them.
 const PERIOD: Duration = Duration::from_millis(100);
 
-impl NodeAuthorizer {
-    /// Follows pods, volumes, attachments and slices until `stopping` becomes true. Call it once.
-    pub fn follow(
-        self: &Arc<Self>,
-        sources: NodeSources,
-        supervisor: &Supervisor,
-        stopping: &watch::Receiver<bool>,
-    ) -> Vec<JoinHandle<()>> {
-        let pods = sources.pods.and_then(|pods| {
+impl NodeSources {
+    /// A populator of the graph for each source.
+    pub(super) fn populators(self, graph: &Arc<Graph>, metrics: &Arc<NodeMetrics>) -> Vec<Arc<Populator>> {
+        let pods = self.pods.and_then(|pods| {
             let node_name = pods.trigger_index("spec.nodeName");
             if node_name.is_none() {
                 tracing::error!("the node authorizer cannot tell pods by their nodes");
@@ -65,27 +59,17 @@ impl NodeAuthorizer {
             Some((pods, Source::Pods { node_name: node_name? }))
         });
         let others = [
-            (sources.persistent_volumes, Source::PersistentVolumes),
-            (sources.volume_attachments, Source::Owned(Owned::VolumeAttachment)),
-            (sources.resource_slices, Source::Owned(Owned::ResourceSlice)),
+            (self.persistent_volumes, Source::PersistentVolumes),
+            (self.volume_attachments, Source::Owned(Owned::VolumeAttachment)),
+            (self.resource_slices, Source::Owned(Owned::ResourceSlice)),
         ];
         let others = others.into_iter().filter_map(|(cacher, source)| Some((cacher?, source)));
         let populators = pods.into_iter().chain(others).map(|(cacher, source)| {
-            let (graph, metrics) = (self.graph.clone(), self.metrics.clone());
+            let (graph, metrics) = (graph.clone(), metrics.clone());
             let (synced, following) = (watch::Sender::new(false), Mutex::default());
             Arc::new(Populator { cacher, source, graph, metrics, synced, following })
         });
-        let populators: Vec<_> = populators.collect();
-        let run = |populator: &Arc<Populator>| {
-            let part = format!("node-graph/{}", populator.cacher.config().resource);
-            let (populator, stopping) = (populator.clone(), stopping.clone());
-            supervisor.spawn_restarting(part, move || populator.clone().run(stopping.clone()))
-        };
-        let tasks = populators.iter().map(run).collect();
-        if self.populators.set(populators).is_err() {
-            tracing::error!("the node authorizer follows its sources already");
-        }
-        tasks
+        populators.collect()
     }
 }
 
@@ -132,6 +116,17 @@ impl Populator {
         for pod in following.unread.remove(node).unwrap_or_default().values() {
             self.read(pod);
         }
+    }
+
+    /// Starts the task that follows the source until `stopping` becomes true.
+    pub(super) fn spawn(
+        self: &Arc<Self>,
+        supervisor: &Supervisor,
+        stopping: &watch::Receiver<bool>,
+    ) -> JoinHandle<()> {
+        let part = format!("node-graph/{}", self.cacher.config().resource);
+        let (populator, stopping) = (self.clone(), stopping.clone());
+        supervisor.spawn_restarting(part, move || populator.clone().run(stopping.clone()))
     }
 
     /// Runs until the server stops.

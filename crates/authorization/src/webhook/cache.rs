@@ -1,6 +1,6 @@
 //! An LRU cache of webhook decisions.
 
-use super::review::ReviewStatus;
+use crate::review::ReviewStatus;
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,

@@ -1,8 +1,8 @@
 //! Tests with a webhook over real TLS, called through a kubeconfig file.
 
 use super::*;
-use crate::config::{ReviewVersion, WebhookConfiguration};
 use crate::match_conditions::MatchConditions;
+use crate::{config::WebhookConfiguration, review::ReviewVersion};
 use http_body_util::{BodyExt, Full};
 use hyper::{Request, Response, body::Incoming, service::service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo};

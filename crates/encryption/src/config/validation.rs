@@ -1,6 +1,6 @@
 //! Validates a tree, and reports all its errors at once.
 
-use super::{Key, KmsApiVersion, KmsConfiguration, ProviderConfiguration, ResourceConfiguration};
+use super::types::{Key, KmsApiVersion, KmsConfiguration, ProviderConfiguration, ResourceConfiguration};
 use crate::kms::{Endpoint, EndpointError};
 use pintle_go_forms::base64;
 use pintle_go_forms::{parse_duration, quote};

@@ -8,21 +8,20 @@
 
 use crate::{
     abac::{AbacAuthorizer, AbacError},
+    authorizer_chain::AuthorizerChain,
     config::{
         AuthorizationConfiguration, AuthorizerConfiguration, AuthorizerKind, AuthorizerType,
         InvalidConfiguration,
     },
     metrics::{AuthorizationMetrics, content_hash},
+    privileged_groups::PrivilegedGroups,
     webhook::WebhookAuthorizer,
 };
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use pintle_auth::{
     BoxFuture,
-    authz::{
-        AlwaysAllow, Attributes, Authorizer, AuthorizerChain, Decision, PrivilegedGroups, ResolvedRules,
-        Verdict,
-    },
+    authz::{AlwaysAllow, Attributes, Authorizer, Decision, ResolvedRules, Verdict},
 };
 use pintle_machinery::{UserInfo, status::aggregate, user::SYSTEM_MASTERS};
 use std::{

@@ -1,10 +1,14 @@
 //! Combines authenticators.
 
 use crate::{
-    Anonymous, BoxFuture, ClientCertificates, FrontProxy,
-    authn::{Authentication, Authenticator, Credentials, InvalidCredentials, TokenAuthenticator},
-    group::with_authenticated_group,
+    Anonymous, ClientCertificates, FrontProxy, group::with_authenticated_group,
     metrics::AuthenticationMetrics,
+};
+use pintle_auth::{
+    BoxFuture,
+    authn::{
+        Authenticated, Authentication, Authenticator, Credentials, InvalidCredentials, TokenAuthenticator,
+    },
 };
 use std::{sync::Arc, time::Instant};
 
@@ -56,10 +60,7 @@ impl Union {
 }
 
 /// Returns the authenticated user; collects the errors of invalid credentials.
-fn settle(
-    found: Authentication,
-    wrong: &mut Option<InvalidCredentials>,
-) -> Option<crate::authn::Authenticated> {
+fn settle(found: Authentication, wrong: &mut Option<InvalidCredentials>) -> Option<Authenticated> {
     match found {
         Ok(found) => found,
         Err(error) => {
@@ -113,11 +114,11 @@ impl TokenAuthenticator for TokenUnion {
 mod tests {
     use super::*;
     use crate::{
-        CaBundle, RequestHeaders,
-        authn::Authenticated,
+        CaBundle,
         testing::{Authority, Leaf},
     };
     use http::{HeaderMap, HeaderValue};
+    use pintle_auth::RequestHeaders;
     use pintle_machinery::UserInfo;
     use rustls_pki_types::CertificateDer;
 

@@ -17,6 +17,7 @@ use pintle_auth::{
 };
 use pintle_go_forms::quote;
 use pintle_machinery::{UserInfo, selectors::FieldOperator};
+use pintle_supervisor::Supervisor;
 pub use populator::NodeSources;
 use populator::Populator;
 use references::Kind;
@@ -25,6 +26,7 @@ use std::{
     future::ready,
     sync::{Arc, OnceLock},
 };
+use tokio::{sync::watch, task::JoinHandle};
 
 /// The node authorizer.
 pub struct NodeAuthorizer {
@@ -43,6 +45,21 @@ impl NodeAuthorizer {
     /// An authorizer with an empty graph: it allows only the requests that are allowed to every node.
     pub fn new(metrics: Arc<NodeMetrics>) -> Arc<NodeAuthorizer> {
         Arc::new(NodeAuthorizer { graph: Arc::default(), metrics, populators: OnceLock::new() })
+    }
+
+    /// Follows pods, volumes, attachments and slices until `stopping` becomes true. Call it once.
+    pub fn follow(
+        self: &Arc<Self>,
+        sources: NodeSources,
+        supervisor: &Supervisor,
+        stopping: &watch::Receiver<bool>,
+    ) -> Vec<JoinHandle<()>> {
+        let populators = sources.populators(&self.graph, &self.metrics);
+        let tasks = populators.iter().map(|populator| populator.spawn(supervisor, stopping)).collect();
+        if self.populators.set(populators).is_err() {
+            tracing::error!("the node authorizer follows its sources already");
+        }
+        tasks
     }
 
     /// Waits until the graph has all objects that existed when [`NodeAuthorizer::follow`] was called. Returns at once

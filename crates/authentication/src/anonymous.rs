@@ -1,7 +1,7 @@
 //! Authenticates anonymous requests
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/authentication/#anonymous-requests>).
 
-use crate::authn::Authenticated;
+use pintle_auth::authn::Authenticated;
 use pintle_machinery::{
     UserInfo,
     user::{ANONYMOUS, UNAUTHENTICATED},

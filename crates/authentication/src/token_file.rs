@@ -1,10 +1,10 @@
 //! Authenticates static tokens from a file
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/authentication/#static-token-file>).
 
-use crate::{
+use crate::group::with_authenticated_group;
+use pintle_auth::{
     BoxFuture,
     authn::{Authenticated, Authentication, TokenAuthenticator},
-    group::with_authenticated_group,
 };
 use pintle_machinery::UserInfo;
 use std::{collections::HashMap, fs, future::ready, io, path::Path, sync::Arc};

@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// Adds `system:authenticated` to the user's groups. Anonymous users, and users that an authenticator has placed in
 /// `system:unauthenticated`, stay as they are.
 #[must_use]
-pub fn with_authenticated_group(user: Arc<UserInfo>) -> Arc<UserInfo> {
+pub(crate) fn with_authenticated_group(user: Arc<UserInfo>) -> Arc<UserInfo> {
     if user.name == ANONYMOUS || user.is_member_of(AUTHENTICATED) || user.is_member_of(UNAUTHENTICATED) {
         return user;
     }

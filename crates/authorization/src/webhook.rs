@@ -3,13 +3,13 @@
 //! Calls are retried with back-off after transient failures. Decisions are cached, except for very large requests.
 
 mod cache;
-mod review;
 #[cfg(test)]
 mod tests;
 
 use crate::{
     config::{FailurePolicy, WebhookConfiguration},
     metrics::AuthorizationMetrics,
+    review::{ReviewSpec, ReviewStatus},
 };
 use bytes::Bytes;
 use cache::AnswerCache;
@@ -20,8 +20,6 @@ use pintle_auth::{
 };
 use pintle_machinery::UserInfo;
 use pintle_webhook::{AttemptResult, Backoff, Kubeconfig, WebhookClient};
-pub(crate) use review::ReviewSpec;
-use review::ReviewStatus;
 use std::{borrow::Cow, future::ready, sync::Arc, time::Instant};
 
 /// Authorizes by a webhook.

@@ -7,14 +7,16 @@
 mod decode;
 #[cfg(test)]
 mod tests;
+mod types;
 mod validation;
 
-use crate::{kms::Endpoint, metrics::content_hash};
-use pintle_machinery::{ErrorList, GroupResource};
+pub(crate) use types::{Key, KmsApiVersion, KmsConfiguration, ProviderConfiguration, ResourceConfiguration};
+
+use crate::metrics::content_hash;
+use pintle_machinery::{ErrorList, config_file::ConfigFileError, status::aggregate};
 use std::{
-    fmt, io,
+    io,
     path::{Path, PathBuf},
-    time::Duration,
 };
 use zeroize::Zeroizing;
 
@@ -25,55 +27,6 @@ pub(crate) struct EncryptionConfiguration {
     pub(crate) resources: Vec<ResourceConfiguration>,
     /// The hash of the file's contents.
     pub(crate) hash: String,
-}
-
-/// One rule.
-#[derive(Debug)]
-pub(crate) struct ResourceConfiguration {
-    /// The resources; `*` stands for all resources of a group, or with the group `*` for all resources.
-    pub(crate) resources: Vec<GroupResource>,
-    /// The providers; the first one encrypts.
-    pub(crate) providers: Vec<ProviderConfiguration>,
-}
-
-/// One provider.
-#[derive(Debug)]
-pub(crate) enum ProviderConfiguration {
-    AesGcm(Vec<Key>),
-    AesCbc(Vec<Key>),
-    Secretbox(Vec<Key>),
-    Identity,
-    /// A KMS plugin, of API version 1 or 2.
-    Kms(KmsConfiguration),
-}
-
-/// A key of a local provider.
-pub(crate) struct Key {
-    pub(crate) name: String,
-    pub(crate) secret: Zeroizing<Vec<u8>>,
-}
-
-impl fmt::Debug for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Key").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
-/// A KMS plugin.
-#[derive(Debug)]
-pub(crate) struct KmsConfiguration {
-    pub(crate) api_version: KmsApiVersion,
-    pub(crate) name: String,
-    pub(crate) endpoint: Endpoint,
-    /// The time-out of a call.
-    pub(crate) timeout: Duration,
-}
-
-/// The API version of a KMS plugin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum KmsApiVersion {
-    V1,
-    V2,
 }
 
 /// The reason why a configuration file is unusable.
@@ -101,10 +54,10 @@ pub enum EncryptionConfigError {
         /// The file.
         path: PathBuf,
         /// The reason.
-        reason: String,
+        reason: ConfigFileError,
     },
     /// Fields have invalid values.
-    #[error("encryption provider configuration file {path:?} is invalid: {}", aggregate(.errors))]
+    #[error("encryption provider configuration file {path:?} is invalid: {}", aggregate(.errors.iter().map(ToString::to_string)))]
     Invalid {
         /// The file.
         path: PathBuf,
@@ -144,28 +97,13 @@ pub(crate) fn read_file(path: &Path) -> Result<Zeroizing<Vec<u8>>, EncryptionCon
 /// Reads the configuration in a file. With `reload`, it may be read again when it changes.
 pub(crate) fn read(path: &Path, reload: bool) -> Result<EncryptionConfiguration, EncryptionConfigError> {
     let bytes = read_file(path)?;
-    let decoded = decode::decode(&bytes);
-    let mut tree =
-        decoded.map_err(|reason| EncryptionConfigError::Decode { path: path.to_owned(), reason })?;
+    let mut tree = decode::FILE
+        .decode_strict(&bytes)
+        .map_err(|reason| EncryptionConfigError::Decode { path: path.to_owned(), reason })?;
     let resources = validation::validate(&tree, reload);
     decode::wipe(&mut tree);
     match resources {
         Ok(resources) => Ok(EncryptionConfiguration { resources, hash: content_hash(&bytes) }),
         Err(errors) => Err(EncryptionConfigError::Invalid { path: path.to_owned(), errors }),
-    }
-}
-
-/// All errors in one line, in Kubernetes' format: in brackets, without duplicates.
-fn aggregate(errors: &ErrorList) -> String {
-    let mut texts: Vec<String> = Vec::with_capacity(errors.len());
-    for error in errors {
-        let text = error.to_string();
-        if !texts.contains(&text) {
-            texts.push(text);
-        }
-    }
-    match texts.as_slice() {
-        [one] => one.clone(),
-        several => format!("[{}]", several.join(", ")),
     }
 }

@@ -5,10 +5,10 @@
 //! request, so that a replaced trust anchor takes effect at once, on open connections as well.
 
 use crate::{
-    authn::InvalidCredentials,
     ca_bundle::{Authorities, CaBundle},
     expiring_cache::{ExpiringCache, KeyMaker},
 };
+use pintle_auth::authn::InvalidCredentials;
 use rustls_pki_types::{CertificateDer, UnixTime};
 use std::{
     sync::Arc,

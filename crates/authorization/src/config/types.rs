@@ -1,16 +1,6 @@
-//! Reads the configuration file: `AuthorizationConfiguration` of `apiserver.config.k8s.io/v1`
-//! (<https://kubernetes.io/docs/reference/access-authn-authz/authorization/#using-configuration-file-for-authorization>).
-//!
-//! A configuration that [`AuthorizationConfiguration::parse`] returns is valid: types are known, names are unique,
-//! webhooks are complete and their match conditions compile. All errors are reported at once, by field.
+//! The types of the configuration.
 
-mod decode;
-#[cfg(test)]
-mod tests;
-mod validation;
-
-use crate::match_conditions::MatchConditions;
-use pintle_machinery::status::aggregate;
+use crate::{match_conditions::MatchConditions, review::ReviewVersion};
 use std::{fmt, path::PathBuf, time::Duration};
 
 /// The authorizers in order.
@@ -18,6 +8,13 @@ use std::{fmt, path::PathBuf, time::Duration};
 pub struct AuthorizationConfiguration {
     /// The authorizers; at least one.
     pub authorizers: Vec<AuthorizerConfiguration>,
+}
+
+impl AuthorizationConfiguration {
+    /// Whether there is an authorizer of this type.
+    pub fn has(&self, authorizer_type: AuthorizerType) -> bool {
+        self.authorizers.iter().any(|authorizer| authorizer.kind.authorizer_type() == authorizer_type)
+    }
 }
 
 /// One authorizer.
@@ -119,25 +116,6 @@ pub struct WebhookConfiguration {
     pub match_conditions: MatchConditions,
 }
 
-/// A version of `SubjectAccessReview`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names are the API's own")]
-pub enum ReviewVersion {
-    V1,
-    V1beta1,
-}
-
-impl ReviewVersion {
-    /// The version with this name.
-    pub fn of(name: &str) -> Option<ReviewVersion> {
-        match name {
-            "v1" => Some(ReviewVersion::V1),
-            "v1beta1" => Some(ReviewVersion::V1beta1),
-            _ => None,
-        }
-    }
-}
-
 /// The decision when a webhook fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailurePolicy {
@@ -145,41 +123,4 @@ pub enum FailurePolicy {
     NoOpinion,
     /// The request is denied.
     Deny,
-}
-
-/// The reason why a configuration is invalid. It names fields, not the file.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct InvalidConfiguration(pub(crate) String);
-
-impl AuthorizationConfiguration {
-    /// Parses and validates the content of a file.
-    ///
-    /// # Errors
-    /// All errors of the configuration.
-    pub fn parse(bytes: &[u8]) -> Result<AuthorizationConfiguration, InvalidConfiguration> {
-        let tree = decode::decode(bytes).map_err(|reason| {
-            InvalidConfiguration(format!("failed to load AuthorizationConfiguration from file: {reason}"))
-        })?;
-        let configuration = validation::validate(&tree)
-            .map_err(|errors| InvalidConfiguration(aggregate(errors.iter().map(ToString::to_string))))?;
-        // Built-in authorizers have the name of their type.
-        let wrong = configuration.authorizers.iter().filter_map(|AuthorizerConfiguration { name, kind }| {
-            let AuthorizerKind::BuiltIn(authorizer_type) = kind else { return None };
-            let expected = authorizer_type.authorizer_name();
-            (*name != expected).then(|| {
-                format!("expected name {expected} for authorizer {authorizer_type} instead of {name}")
-            })
-        });
-        let wrong: Vec<_> = wrong.collect();
-        match wrong.is_empty() {
-            true => Ok(configuration),
-            false => Err(InvalidConfiguration(aggregate(wrong.into_iter()))),
-        }
-    }
-
-    /// Whether there is an authorizer of this type.
-    pub fn has(&self, authorizer_type: AuthorizerType) -> bool {
-        self.authorizers.iter().any(|authorizer| authorizer.kind.authorizer_type() == authorizer_type)
-    }
 }

@@ -1,16 +1,18 @@
 //! Allows members of privileged groups everything.
 
-use super::{Attributes, Authorizer, Decision, Verdict};
-use crate::BoxFuture;
+use pintle_auth::{
+    BoxFuture,
+    authz::{Attributes, Authorizer, Decision, Verdict},
+};
 use std::future::ready;
 
 /// Allows members of some groups everything and has no opinion on other users. It precedes the configured authorizers,
 /// so that no configuration can lock the administrators out.
-pub struct PrivilegedGroups(Vec<String>);
+pub(crate) struct PrivilegedGroups(Vec<String>);
 
 impl PrivilegedGroups {
     /// An authorizer for members of these groups.
-    pub fn new(groups: impl IntoIterator<Item = impl Into<String>>) -> PrivilegedGroups {
+    pub(crate) fn new(groups: impl IntoIterator<Item = impl Into<String>>) -> PrivilegedGroups {
         PrivilegedGroups(groups.into_iter().map(Into::into).collect())
     }
 }

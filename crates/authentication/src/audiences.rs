@@ -1,6 +1,6 @@
 //! Adapts authenticators whose tokens have no audience.
 
-use crate::{
+use pintle_auth::{
     BoxFuture,
     authn::{Authentication, TokenAuthenticator},
 };

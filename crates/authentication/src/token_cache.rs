@@ -1,13 +1,17 @@
 //! Caches the authentication of tokens.
 
-use crate::{
+mod metrics;
+
+pub use metrics::TokenCacheMetrics;
+
+use crate::expiring_cache::{CacheKey, ExpiringCache, KeyMaker};
+use futures_util::{FutureExt, future::Shared};
+use metrics::Fetch;
+use parking_lot::Mutex;
+use pintle_auth::{
     BoxFuture,
     authn::{Authentication, InvalidCredentials, TokenAuthenticator},
-    expiring_cache::{CacheKey, ExpiringCache, KeyMaker},
-    metrics::{Fetch, TokenCacheMetrics},
 };
-use futures_util::{FutureExt, future::Shared};
-use parking_lot::Mutex;
 use std::{collections::HashMap, iter::once, sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout};
 
@@ -168,7 +172,7 @@ impl TokenAuthenticator for TokenCache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::authn::Authenticated;
+    use pintle_auth::authn::Authenticated;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use tokio::sync::Semaphore;
 

@@ -1,18 +1,20 @@
 //! A chain of authorizers.
 
-use super::{Attributes, Authorizer, Decision, ResolvedRules, Verdict};
-use crate::BoxFuture;
+use pintle_auth::{
+    BoxFuture,
+    authz::{Attributes, Authorizer, Decision, ResolvedRules, Verdict},
+};
 use pintle_machinery::{UserInfo, status::aggregate};
 use std::{borrow::Cow, sync::Arc};
 
 /// Consults authorizers in order until one of them decides
 /// (<https://kubernetes.io/docs/reference/access-authn-authz/authorization/#authorization-modules>). When none does,
 /// the verdict has the reasons and errors of all.
-pub struct AuthorizerChain(Vec<Arc<dyn Authorizer>>);
+pub(crate) struct AuthorizerChain(Vec<Arc<dyn Authorizer>>);
 
 impl AuthorizerChain {
     /// A chain of these authorizers, in order.
-    pub fn new(authorizers: Vec<Arc<dyn Authorizer>>) -> AuthorizerChain {
+    pub(crate) fn new(authorizers: Vec<Arc<dyn Authorizer>>) -> AuthorizerChain {
         AuthorizerChain(authorizers)
     }
 

@@ -6,102 +6,18 @@
 //! filter can trust them.
 
 use crate::{
-    authn::{Authenticated, Authentication, Credentials, InvalidCredentials},
-    ca_bundle::CaBundle,
-    certificate_verifier::CertificateVerifier,
-    group::with_authenticated_group,
+    ca_bundle::CaBundle, certificate_verifier::CertificateVerifier, group::with_authenticated_group,
     x509::common_name,
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
+use pintle_auth::{
+    RequestHeaders,
+    authn::{Authenticated, Authentication, Credentials, InvalidCredentials},
+};
 use pintle_go_forms::quote;
 use pintle_machinery::UserInfo;
 use std::{collections::BTreeMap, sync::Arc};
-
-/// The names of the headers with the user.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct RequestHeaders {
-    /// The user name: the first header with a value.
-    pub username: Vec<HeaderName>,
-    /// The user's UID: the first header with a value.
-    pub uid: Vec<HeaderName>,
-    /// The groups: all values of all headers.
-    pub group: Vec<HeaderName>,
-    /// The prefixes of headers with extra fields; lower case.
-    pub extra_prefix: Vec<String>,
-}
-
-impl RequestHeaders {
-    /// Kubernetes' default names.
-    pub fn standard() -> RequestHeaders {
-        RequestHeaders {
-            username: vec![HeaderName::from_static("x-remote-user")],
-            uid: vec![HeaderName::from_static("x-remote-uid")],
-            group: vec![HeaderName::from_static("x-remote-group")],
-            extra_prefix: vec!["x-remote-extra-".to_owned()],
-        }
-    }
-
-    /// Removes these headers from a request.
-    pub fn remove_from(&self, headers: &mut HeaderMap) {
-        for name in self.username.iter().chain(&self.uid).chain(&self.group) {
-            headers.remove(name);
-        }
-        let is_extra =
-            |name: &HeaderName| self.extra_prefix.iter().any(|prefix| name.as_str().starts_with(&**prefix));
-        // Most requests have none, and need no list of names.
-        if headers.keys().any(is_extra) {
-            let extra: Vec<HeaderName> = headers.keys().filter(|name| is_extra(name)).cloned().collect();
-            for name in extra {
-                headers.remove(name);
-            }
-        }
-    }
-
-    /// The user that the headers name, if any.
-    fn user(&self, headers: &HeaderMap) -> Result<Option<UserInfo>, InvalidCredentials> {
-        let first = |names: &[HeaderName]| {
-            let values = names.iter().filter_map(|name| headers.get(name));
-            values.filter(|value| !value.is_empty()).map(text).next().transpose()
-        };
-        let Some(name) = first(&self.username)? else { return Ok(None) };
-        let uid = first(&self.uid)?.unwrap_or_default();
-        let values = self.group.iter().flat_map(|name| headers.get_all(name));
-        let groups: Result<_, _> = values.filter(|value| !value.is_empty()).map(text).collect();
-        let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for prefix in &self.extra_prefix {
-            for (name, value) in headers {
-                if let Some(key) = name.as_str().strip_prefix(prefix.as_str()) {
-                    extra.entry(unescape(key)).or_default().push(text(value)?);
-                }
-            }
-        }
-        Ok(Some(UserInfo { name, uid, groups: groups?, extra }))
-    }
-}
-
-fn text(value: &HeaderValue) -> Result<String, InvalidCredentials> {
-    let text = std::str::from_utf8(value.as_bytes());
-    text.map(str::to_owned).map_err(|_| InvalidCredentials("a front proxy's header is not UTF-8".to_owned()))
-}
-
-/// Decodes percent escapes; a text with a malformed escape stays as it is.
-fn unescape(key: &str) -> String {
-    let mut rest = key.bytes();
-    let mut is_escaped = || {
-        while let Some(byte) = rest.next() {
-            let is_hex = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_hexdigit());
-            if byte == b'%' && !(is_hex(rest.next()) && is_hex(rest.next())) {
-                return false;
-            }
-        }
-        true
-    };
-    match is_escaped() {
-        true => percent_decode_str(key).decode_utf8().map_or_else(|_| key.to_owned(), Into::into),
-        false => key.to_owned(),
-    }
-}
 
 /// Trusts the headers of front proxies with a valid certificate.
 pub struct FrontProxy {
@@ -134,11 +50,55 @@ impl FrontProxy {
             let why = format!("x509: subject with cn={name} is not in the allowed list");
             return Err(InvalidCredentials(why));
         }
-        let user = self.headers.user(credentials.headers)?;
+        let user = user_of(credentials.headers, &self.headers)?;
         Ok(user.map(|user| Authenticated {
             user: with_authenticated_group(Arc::new(user)),
             ..Authenticated::default()
         }))
+    }
+}
+
+/// The user that the headers name, if any.
+fn user_of(headers: &HeaderMap, names: &RequestHeaders) -> Result<Option<UserInfo>, InvalidCredentials> {
+    let first = |own: &[HeaderName]| {
+        let values = own.iter().filter_map(|name| headers.get(name));
+        values.filter(|value| !value.is_empty()).map(text).next().transpose()
+    };
+    let Some(name) = first(&names.username)? else { return Ok(None) };
+    let uid = first(&names.uid)?.unwrap_or_default();
+    let values = names.group.iter().flat_map(|name| headers.get_all(name));
+    let groups: Result<_, _> = values.filter(|value| !value.is_empty()).map(text).collect();
+    let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for prefix in &names.extra_prefix {
+        for (name, value) in headers {
+            if let Some(key) = name.as_str().strip_prefix(prefix.as_str()) {
+                extra.entry(unescape(key)).or_default().push(text(value)?);
+            }
+        }
+    }
+    Ok(Some(UserInfo { name, uid, groups: groups?, extra }))
+}
+
+fn text(value: &HeaderValue) -> Result<String, InvalidCredentials> {
+    let text = std::str::from_utf8(value.as_bytes());
+    text.map(str::to_owned).map_err(|_| InvalidCredentials("a front proxy's header is not UTF-8".to_owned()))
+}
+
+/// Decodes percent escapes; a text with a malformed escape stays as it is.
+fn unescape(key: &str) -> String {
+    let mut rest = key.bytes();
+    let mut is_escaped = || {
+        while let Some(byte) = rest.next() {
+            let is_hex = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_hexdigit());
+            if byte == b'%' && !(is_hex(rest.next()) && is_hex(rest.next())) {
+                return false;
+            }
+        }
+        true
+    };
+    match is_escaped() {
+        true => percent_decode_str(key).decode_utf8().map_or_else(|_| key.to_owned(), Into::into),
+        false => key.to_owned(),
     }
 }
 
@@ -211,20 +171,5 @@ mod tests {
             "x509: subject with cn=\"eve\" is not in the allowed list"
         );
         assert!(ask(&proxy, &[authority.sign(&Leaf::client("proxy"))], &told).unwrap().is_some());
-    }
-
-    #[test]
-    fn headers_are_taken_off() {
-        let mut all = headers(&[
-            ("x-remote-user", "a"),
-            ("x-remote-user", "b"),
-            ("x-remote-uid", "1"),
-            ("x-remote-group", "c"),
-            ("x-remote-extra-d", "e"),
-            ("x-remote-extra-f", "g"),
-            ("accept", "x"),
-        ]);
-        RequestHeaders::standard().remove_from(&mut all);
-        assert_eq!(all, headers(&[("accept", "x")]));
     }
 }

@@ -2,11 +2,9 @@
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/authentication/#x509-client-certificates>).
 
 use crate::{
-    authn::{Authenticated, Authentication, InvalidCredentials},
-    ca_bundle::CaBundle,
-    certificate_verifier::CertificateVerifier,
-    group::with_authenticated_group,
+    ca_bundle::CaBundle, certificate_verifier::CertificateVerifier, group::with_authenticated_group,
 };
+use pintle_auth::authn::{Authenticated, Authentication, InvalidCredentials};
 use pintle_machinery::{UserInfo, user::CREDENTIAL_ID};
 use prometheus::Histogram;
 use ring::digest;

@@ -1,7 +1,6 @@
 //! Encodes and decodes the webhook's requests and responses: `SubjectAccessReview`
 //! (<https://kubernetes.io/docs/reference/kubernetes-api/authorization-resources/subject-access-review-v1/>).
 
-use crate::config::ReviewVersion;
 use pintle_auth::authz::{Attributes, Selectors};
 use pintle_machinery::{
     Value, ValueExt,
@@ -9,6 +8,25 @@ use pintle_machinery::{
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
+
+/// A version of `SubjectAccessReview`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names are the API's own")]
+pub enum ReviewVersion {
+    V1,
+    V1beta1,
+}
+
+impl ReviewVersion {
+    /// The version with this name.
+    pub fn of(name: &str) -> Option<ReviewVersion> {
+        match name {
+            "v1" => Some(ReviewVersion::V1),
+            "v1beta1" => Some(ReviewVersion::V1beta1),
+            _ => None,
+        }
+    }
+}
 
 /// The spec of the review. Serializes as that of v1.
 #[derive(Serialize)]
@@ -145,14 +163,14 @@ impl ReviewVersion {
     }
 
     /// The body of a request, made from the JSON of its spec.
-    pub(super) fn question(self, spec: &[u8]) -> Vec<u8> {
+    pub(crate) fn question(self, spec: &[u8]) -> Vec<u8> {
         let head =
             format!(r#"{{"kind":"{KIND}","apiVersion":"{}","metadata":{{}},"spec":"#, self.api_version());
         [head.as_bytes(), spec, br#","status":{"allowed":false}}"#, b"\n"].concat()
     }
 
     /// The JSON of a spec, with this version's field names.
-    pub(super) fn spec(self, spec: &ReviewSpec<'_>) -> serde_json::Result<Vec<u8>> {
+    pub(crate) fn spec(self, spec: &ReviewSpec<'_>) -> serde_json::Result<Vec<u8>> {
         match self {
             ReviewVersion::V1 => serde_json::to_vec(spec),
             ReviewVersion::V1beta1 => {
@@ -168,7 +186,7 @@ impl ReviewVersion {
     }
 
     /// The status in a response.
-    pub(super) fn status(self, answer: &Value) -> Result<ReviewStatus, String> {
+    pub(crate) fn status(self, answer: &Value) -> Result<ReviewStatus, String> {
         let (kind, version) = (answer.str_at("kind"), answer.str_at("apiVersion"));
         let expected = self.api_version();
         if (kind, version) != (KIND, &expected) {
@@ -186,10 +204,10 @@ impl ReviewVersion {
 
 /// The relevant fields of the response's status.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ReviewStatus {
-    pub(super) allowed: bool,
-    pub(super) denied: bool,
-    pub(super) reason: Box<str>,
+pub(crate) struct ReviewStatus {
+    pub(crate) allowed: bool,
+    pub(crate) denied: bool,
+    pub(crate) reason: Box<str>,
 }
 
 #[cfg(test)]

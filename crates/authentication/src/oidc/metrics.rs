@@ -1,0 +1,134 @@
+//! Metrics of issuers, under Kubernetes' names (<https://kubernetes.io/docs/reference/instrumentation/metrics/>).
+
+use prometheus::{GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, Opts, core::Collector};
+use sha2::{Digest, Sha256};
+use std::{
+    fmt::Write,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+/// The metrics of issuers and of the configuration file. Issuers are labelled by hashes of their URLs.
+#[derive(Clone)]
+pub struct JwtMetrics {
+    server: String,
+    latency: HistogramVec,
+    fetched: GaugeVec,
+    key_sets: GaugeVec,
+    reloads: IntCounterVec,
+    reloaded: GaugeVec,
+    config: GaugeVec,
+}
+
+impl JwtMetrics {
+    /// New metrics, all zero; `api_server_id` identifies the server within its cluster.
+    ///
+    /// # Errors
+    /// When a metric's name is invalid, which the names here are not.
+    pub fn new(api_server_id: &str) -> Result<JwtMetrics, prometheus::Error> {
+        let gauge = |name: &str, help: &str, labels: &[&str]| GaugeVec::new(Opts::new(name, help), labels);
+        let latency = HistogramOpts::new(
+            "apiserver_authentication_jwt_authenticator_latency_seconds",
+            "How long an issuer's tokens took that were not in the cache, by result.",
+        )
+        .buckets(vec![0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0]);
+        Ok(JwtMetrics {
+            server: hash(api_server_id),
+            latency: HistogramVec::new(latency, &["result", "jwt_issuer_hash"])?,
+            fetched: gauge(
+                "apiserver_authentication_jwt_authenticator_jwks_fetch_last_timestamp_seconds",
+                "When an issuer's keys were fetched last, by result.",
+                &["result", "jwt_issuer_hash", "apiserver_id_hash"],
+            )?,
+            key_sets: gauge(
+                "apiserver_authentication_jwt_authenticator_jwks_fetch_last_key_set_info",
+                "Which keys of an issuer were fetched last.",
+                &["jwt_issuer_hash", "apiserver_id_hash", "hash"],
+            )?,
+            reloads: IntCounterVec::new(
+                Opts::new(
+                    "apiserver_authentication_config_controller_automatic_reloads_total",
+                    "How often the authentication configuration was read again, by result.",
+                ),
+                &["status", "apiserver_id_hash"],
+            )?,
+            reloaded: gauge(
+                "apiserver_authentication_config_controller_automatic_reload_last_timestamp_seconds",
+                "When the authentication configuration was read again last, by result.",
+                &["status", "apiserver_id_hash"],
+            )?,
+            config: gauge(
+                "apiserver_authentication_config_controller_last_config_info",
+                "Which authentication configuration is in force.",
+                &["apiserver_id_hash", "hash"],
+            )?,
+        })
+    }
+
+    /// The collectors to register.
+    pub fn collectors(&self) -> Vec<Box<dyn Collector>> {
+        vec![
+            Box::new(self.latency.clone()),
+            Box::new(self.fetched.clone()),
+            Box::new(self.key_sets.clone()),
+            Box::new(self.reloads.clone()),
+            Box::new(self.reloaded.clone()),
+            Box::new(self.config.clone()),
+        ]
+    }
+
+    pub(crate) fn authenticated(&self, issuer_hash: &str, is_good: bool, took: Duration) {
+        let result = if is_good { "success" } else { "failure" };
+        self.latency.with_label_values(&[result, issuer_hash]).observe(took.as_secs_f64());
+    }
+
+    /// Records a fetch of keys, successful or not. `before` is the hash of the previous keys.
+    pub(crate) fn keys_fetched(&self, issuer_hash: &str, keys: Option<&str>, before: &str) {
+        let result = if keys.is_some() { "success" } else { "failure" };
+        self.fetched.with_label_values(&[result, issuer_hash, &self.server]).set(now());
+        if let Some(keys) = keys.filter(|keys| *keys != before) {
+            self.key_sets.with_label_values(&[issuer_hash, &self.server, keys]).set(1.0);
+            // There may be no previous keys.
+            let _ = self.key_sets.remove_label_values(&[issuer_hash, &self.server, before]);
+        }
+    }
+
+    /// Removes the series of an issuer that is not used any more.
+    pub(crate) fn forget(&self, issuer_hash: &str, keys: &str) {
+        // A series may never have existed.
+        let _ = self.key_sets.remove_label_values(&[issuer_hash, &self.server, keys]);
+        for result in ["success", "failure"] {
+            let _ = self.fetched.remove_label_values(&[result, issuer_hash, &self.server]);
+        }
+    }
+
+    /// Records a reload of the configuration.
+    pub fn reloaded(&self, is_good: bool) {
+        let status = if is_good { "success" } else { "failure" };
+        self.reloads.with_label_values(&[status, &self.server]).inc();
+        self.reloaded.with_label_values(&[status, &self.server]).set(now());
+    }
+
+    /// Records the hash of the configuration in force.
+    pub fn config_in_force(&self, content: &[u8]) {
+        self.config.reset();
+        self.config.with_label_values(&[&self.server, &hash_of(content)]).set(1.0);
+    }
+}
+
+fn now() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+}
+
+/// The hash of a text as `sha256:…`; "" for the empty text.
+pub(crate) fn hash(text: &str) -> String {
+    if text.is_empty() { String::new() } else { hash_of(text.as_bytes()) }
+}
+
+pub(crate) fn hash_of(bytes: &[u8]) -> String {
+    let mut text = "sha256:".to_owned();
+    for byte in Sha256::digest(bytes) {
+        // Writing to a string never fails.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}

@@ -1,0 +1,308 @@
+//! Decodes the server's configuration files: versioned objects in YAML or JSON, such as `EncryptionConfiguration`
+//! (<https://kubernetes.io/docs/reference/config-api/>).
+//!
+//! Kind and version are checked first; then the fields are decoded by a schema, which a [`ConfigTypes`] builds. Errors
+//! have the texts of Kubernetes' strict decoder. They name fields and types and contain no value except kind and
+//! version, since files may have secrets; for the same reason the converted text is overwritten after use.
+
+use crate::{
+    Value,
+    codec::{Decoded, StrictProblem, json, yaml},
+    text::go_json_type,
+};
+use pintle_go_forms::{parse_duration, quote};
+use pintle_schema::{
+    FieldSpec, ListType, NodeId, Omit, Schema, SchemaBuilder, SchemaRef, StructSpec, Structural, Type,
+};
+use zeroize::Zeroizing;
+
+/// A kind of configuration file, with the schema of its fields.
+#[derive(Debug)]
+pub struct ConfigFile {
+    kind: ConfigKind,
+    schema: Schema,
+}
+
+/// The kind and versions that a configuration file must declare.
+#[derive(Debug, Clone, Copy)]
+pub struct ConfigKind {
+    /// The expected kind.
+    pub kind: &'static str,
+    /// The API group of the kind.
+    pub group: &'static str,
+    /// The accepted versions, the preferred one first. All have the same fields.
+    pub versions: &'static [&'static str],
+}
+
+/// The reason why a text is not a configuration of the expected kind.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ConfigFileError(String);
+
+impl ConfigFile {
+    /// Declares a kind of file; `root` builds its type with [`ConfigTypes::root`].
+    pub fn new(kind: ConfigKind, root: impl FnOnce(&mut ConfigTypes) -> NodeId) -> ConfigFile {
+        let mut types = ConfigTypes(SchemaBuilder::new());
+        let root = root(&mut types);
+        ConfigFile { kind, schema: types.0.finish(root) }
+    }
+
+    /// Decodes a file. Unknown and duplicate fields are errors.
+    ///
+    /// # Errors
+    /// When the text is neither YAML nor JSON, is of another kind or version, or has a value of a wrong type or a field
+    /// that is unknown or occurs twice.
+    pub fn decode_strict(&self, text: &[u8]) -> Result<Value, ConfigFileError> {
+        let Decoded { value, problems } = self.decode(text)?;
+        match problems.is_empty() {
+            true => Ok(value),
+            false => {
+                let texts: Vec<_> = problems.iter().map(StrictProblem::to_string).collect();
+                Err(ConfigFileError(format!("strict decoding error: {}", texts.join(", "))))
+            }
+        }
+    }
+
+    /// Decodes a file. Unknown and duplicate fields are left to the caller.
+    ///
+    /// # Errors
+    /// When the text is neither YAML nor JSON, is of another kind or version, or has a value of a wrong type.
+    pub fn decode(&self, text: &[u8]) -> Result<Decoded, ConfigFileError> {
+        self.decode_tree(text).map_err(ConfigFileError)
+    }
+
+    fn decode_tree(&self, text: &[u8]) -> Result<Decoded, String> {
+        // JSON is a subset of YAML: this reads both.
+        let converted = yaml::to_json(text).map_err(|error| error.to_string())?;
+        let json = Zeroizing::new(converted.json);
+        // For another kind of file, the reference prints the whole file, with the secrets in it; this does not.
+        self.kind.check(&json)?;
+        let decoded = json::decode(&json, self.schema.root()).map_err(|error| error.to_string())?;
+        check_fields(&decoded.value, self.schema.root(), "")?;
+        let mut problems = converted.problems;
+        problems.extend(decoded.problems);
+        Ok(Decoded { value: decoded.value, problems })
+    }
+}
+
+impl ConfigKind {
+    /// Checks kind and version of a file that was converted to JSON.
+    fn check(&self, json: &[u8]) -> Result<(), String> {
+        let meta = json::type_meta(json);
+        let meta = meta.map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
+        if meta.kind.is_empty() {
+            return Err("Object 'Kind' is missing".to_owned());
+        }
+        if meta.api_version.is_empty() {
+            return Err("Object 'apiVersion' is missing".to_owned());
+        }
+        let (group, version) = meta.api_version.split_once('/').unwrap_or_default();
+        if group == self.group && self.versions.contains(&version) && meta.kind == self.kind {
+            return Ok(());
+        }
+        let (kind, version) = (quote(&meta.kind), quote(&meta.api_version));
+        let wanted = format!("{} of {}/{}", self.kind, self.group, self.versions.first().unwrap_or(&"v1"));
+        Err(format!("no kind {kind} is registered for version {version}; {wanted} is wanted"))
+    }
+}
+
+/// Checks the types of fields: decoding by a schema that is not built in keeps values of other types. Read as absent,
+/// such a value could leave out a restriction.
+fn check_fields(tree: &Value, ty: SchemaRef<'_>, path: &str) -> Result<(), String> {
+    for field in ty.fields() {
+        let Some(value) = tree.get(field.name()).filter(|value| !value.is_null()) else { continue };
+        let path = if path.is_empty() { field.name().to_owned() } else { format!("{path}.{}", field.name()) };
+        let ty = field.ty();
+        if !has_type(value, ty) {
+            return Err(format!("{path}: cannot read {} as {}", go_json_type(value), type_name(ty)));
+        }
+        match ty.ty() {
+            Type::Struct => check_fields(value, ty, &path)?,
+            Type::List => {
+                for (index, item) in value.as_array().into_iter().flatten().enumerate() {
+                    check_fields(item, ty.item(), &format!("{path}[{index}]"))?;
+                }
+            }
+            Type::Duration => {
+                parse_duration(value.as_str().unwrap_or_default())
+                    .map_err(|error| format!("{path}: {error}"))?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn has_type(value: &Value, ty: SchemaRef<'_>) -> bool {
+    match ty.ty() {
+        Type::String | Type::Duration => value.is_string(),
+        Type::Bool => value.is_boolean(),
+        Type::Int32 => value.as_i64().is_some_and(|number| i32::try_from(number).is_ok()),
+        Type::Struct => value.is_object(),
+        Type::List => {
+            value.as_array().is_some_and(|items| items.iter().all(|item| has_type(item, ty.item())))
+        }
+        // The other types that `ConfigTypes` has accept any value.
+        _ => true,
+    }
+}
+
+fn type_name(ty: SchemaRef<'_>) -> String {
+    match ty.ty() {
+        Type::String | Type::Duration => "string".to_owned(),
+        Type::Bool => "bool".to_owned(),
+        Type::Int32 => "int32".to_owned(),
+        Type::Struct => "object".to_owned(),
+        Type::List => format!("list of {}s", type_name(ty.item())),
+        _ => "value".to_owned(),
+    }
+}
+
+/// A field of a configuration: its name and its type.
+pub type ConfigField = (&'static str, NodeId);
+
+/// Builds the types of a configuration file.
+pub struct ConfigTypes(SchemaBuilder);
+
+impl ConfigTypes {
+    /// A string.
+    pub fn text(&mut self) -> NodeId {
+        self.0.scalar(Type::String)
+    }
+
+    /// A boolean.
+    pub fn boolean(&mut self) -> NodeId {
+        self.0.scalar(Type::Bool)
+    }
+
+    /// A 32-bit integer.
+    pub fn integer(&mut self) -> NodeId {
+        self.0.scalar(Type::Int32)
+    }
+
+    /// A duration in Go's form, such as `1m30s`.
+    pub fn duration(&mut self) -> NodeId {
+        self.0.scalar(Type::Duration)
+    }
+
+    /// Any value, with any fields.
+    pub fn anything(&mut self) -> NodeId {
+        let node = self.0.scalar(Type::Any);
+        self.0.set_structural(node, Structural { preserve_unknown_fields: true, ..Structural::default() });
+        node
+    }
+
+    /// A list.
+    pub fn list(&mut self, item: NodeId) -> NodeId {
+        self.0.list(item, ListType::Atomic, &[])
+    }
+
+    /// A list of strings.
+    pub fn texts(&mut self) -> NodeId {
+        let item = self.text();
+        self.list(item)
+    }
+
+    /// A struct type. The fields in `pointers` are pointers in Go: their zero value differs from an absent one.
+    pub fn structure(&mut self, values: &[ConfigField], pointers: &[ConfigField]) -> NodeId {
+        let id = self.0.reserve();
+        let field = |pointer: bool| {
+            move |&(name, node): &ConfigField| {
+                let omit = if pointer { Omit::Empty } else { Omit::Never };
+                (FieldSpec { name, pointer, omit, ..FieldSpec::default() }, node)
+            }
+        };
+        let fields = values.iter().map(field(false)).chain(pointers.iter().map(field(true))).collect();
+        self.0.set_struct(id, StructSpec { fields, declared: true, ..StructSpec::default() });
+        id
+    }
+
+    /// The type of a file: these fields, `kind` and `apiVersion`.
+    pub fn root(&mut self, values: &[ConfigField], pointers: &[ConfigField]) -> NodeId {
+        let text = self.text();
+        let values = [&[("kind", text), ("apiVersion", text)], values].concat();
+        self.structure(&values, pointers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn file() -> ConfigFile {
+        let kind = ConfigKind { kind: "Policy", group: "audit.k8s.io", versions: &["v1", "v1beta1"] };
+        ConfigFile::new(kind, |types| {
+            let (text, texts, number) = (types.text(), types.texts(), types.integer());
+            let duration = types.duration();
+            let anything = types.anything();
+            let rule = types.structure(&[("name", text), ("users", texts), ("timeout", duration)], &[]);
+            let (rules, boolean) = (types.list(rule), types.boolean());
+            types.root(&[("metadata", anything), ("rules", rules), ("size", number)], &[("strict", boolean)])
+        })
+    }
+
+    #[test]
+    fn kind_and_version_are_checked_first() {
+        let check = |text: &str, expected: &str| {
+            assert_eq!(file().decode(text.as_bytes()).unwrap_err().to_string(), expected, "{text}");
+        };
+        check(
+            "{kind: Pod, apiVersion: v1, data: secret}",
+            "no kind \"Pod\" is registered for version \"v1\"; Policy of audit.k8s.io/v1 is wanted",
+        );
+        check("apiVersion: v1", "Object 'Kind' is missing");
+        check("", "Object 'Kind' is missing");
+        check("kind: Policy", "Object 'apiVersion' is missing");
+        let error = file().decode(b"[]").unwrap_err().to_string();
+        assert!(error.starts_with("couldn't get version/kind; json parse error: "), "{error}");
+    }
+
+    #[test]
+    fn unknown_and_duplicate_fields_are_problems() {
+        let text = "kind: Policy\napiVersion: audit.k8s.io/v1beta1\nmetadata: {a: {b: 1}}\nrules:\n- {name: a, nam: b}\nstrict: \
+                    true\nstrict: false\n";
+        let decoded = file().decode(text.as_bytes()).unwrap();
+        assert_eq!(
+            decoded.value,
+            json!({
+                "kind": "Policy", "apiVersion": "audit.k8s.io/v1beta1", "metadata": {"a": {"b": 1}},
+                "rules": [{"name": "a"}], "strict": false,
+            })
+        );
+        let error = file().decode_strict(text.as_bytes()).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "strict decoding error: yaml: unmarshal errors:\n  line 7: key \"strict\" already set in map, unknown field \
+             \"rules[0].nam\""
+        );
+        let json = br#"{"kind": "Policy", "apiVersion": "audit.k8s.io/v1"}"#;
+        assert_eq!(
+            file().decode_strict(json).unwrap(),
+            json!({"kind": "Policy", "apiVersion": "audit.k8s.io/v1"})
+        );
+    }
+
+    #[test]
+    fn values_of_wrong_types_are_refused() {
+        let check = |fields: &str, expected: Result<(), &str>| {
+            let text = format!("kind: Policy\napiVersion: audit.k8s.io/v1\n{fields}");
+            let found = file().decode(text.as_bytes()).map(drop).map_err(|error| error.to_string());
+            assert_eq!(found, expected.map_err(str::to_owned), "{fields}");
+        };
+        check("rules: null\nsize: 3\nstrict: false\nmetadata: 1", Ok(()));
+        check("rules: x", Err("rules: cannot read string as list of objects"));
+        check("rules: [x]", Err("rules: cannot read array as list of objects"));
+        check("rules: [{}, {users: jane}]", Err("rules[1].users: cannot read string as list of strings"));
+        check("rules: [{users: [1]}]", Err("rules[0].users: cannot read array as list of strings"));
+        check("rules: [{name: 1}]", Err("rules[0].name: cannot read number as string"));
+        check("rules: [{timeout: 5}]", Err("rules[0].timeout: cannot read number as string"));
+        check(
+            "rules: [{timeout: 5 s}]",
+            Err("rules[0].timeout: time: unknown unit \" s\" in duration \"5 s\""),
+        );
+        check("strict: 'true'", Err("strict: cannot read string as bool"));
+        check("size: 1.5", Err("size: cannot read number as int32"));
+        check("size: 3000000000", Err("size: cannot read number as int32"));
+    }
+}
