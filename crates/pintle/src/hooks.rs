@@ -85,7 +85,7 @@ pub(crate) fn register(server: &Arc<ServerChain>) -> Result<PostStartHooks, RunE
         CACHES,
         IdentityLeaseGarbageCollector,
     );
-    hooks.add("storage-readiness", &[], wait_for_caches);
+    hooks.add("storage-readiness", &["generic-apiserver-start-informers"], wait_for_caches);
     hooks.controller("start-legacy-token-tracking-controller", CACHES, LegacyTokenTracking);
     hooks.controller(
         "start-service-ip-repair-controllers",
@@ -176,11 +176,10 @@ impl Hooks {
     }
 }
 
-/// Feeds the authorizers from the watch caches.
+/// Starts to feed the authorizers from the watch caches. [`wait_for_caches`] waits for them: a start that waits after it
+/// has spawned tasks would spawn them once more when it is repeated.
 async fn start_informers(server: Arc<ServerChain>, hook: HookContext) -> Result<(), Status> {
-    let authorization = &server.config.loaded.authorization;
-    authorization.start(&server.stores.kube, &hook);
-    authorization.wait_synced().await;
+    server.config.loaded.authorization.start(&server.stores.kube, &hook);
     Ok(())
 }
 
@@ -202,11 +201,13 @@ async fn wait_for_definitions(server: Arc<ServerChain>, _: HookContext) -> Resul
     Ok(())
 }
 
-/// Waits until the watch caches are filled, and starts the compaction of history.
+/// Waits until the watch caches are filled and the authorizers know their contents, and starts the compaction of
+/// history.
 async fn wait_for_caches(server: Arc<ServerChain>, hook: HookContext) -> Result<(), Status> {
     for stores in &server.stores.all() {
         stores.wait_ready().await?;
     }
+    server.config.loaded.authorization.wait_synced().await;
     let config = &server.config;
     let interval = config.options().etcd_compaction_interval;
     hook.join(config.engines.compact(interval, hook.supervisor(), hook.stopping()));
