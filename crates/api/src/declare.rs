@@ -4,8 +4,8 @@ use crate::printing::Printer;
 use jiff::Timestamp;
 use pintle_machinery::{GroupVersionKind, Value, ValueExt};
 use pintle_registry::{
-    Backing, Cell, Column, ConnectOptions, Conversion, Resource, ScalePaths, Scope, SelectableField,
-    Strategy, Subresource, SubresourceKind, Verb,
+    Backing, Cell, Column, ConnectOptions, Conversion, Resource, ScalePaths, ScaleValues, Scope,
+    SelectableField, Strategy, Subresource, SubresourceKind, Verb,
 };
 use std::sync::Arc;
 
@@ -120,7 +120,8 @@ pub(crate) trait Declare: Sized {
                 spec_replicas: "spec.replicas".to_owned(),
                 status_replicas: "status.replicas".to_owned(),
                 selector: Some("spec.selector".to_owned()),
-                custom: None,
+                values: ScaleValues::Typed,
+                table: None,
             }),
         )
     }
@@ -211,7 +212,9 @@ impl Declare for Resource {
     }
 
     fn subresource(mut self, name: &str, kind: SubresourceKind) -> Resource {
-        self.subresources.push(Subresource { name: name.to_owned(), kind });
+        // Discovery lists the subresources of built-in kinds by name.
+        let at = self.subresources.partition_point(|own| *own.name < *name);
+        self.subresources.insert(at, Subresource { name: name.to_owned(), kind });
         self
     }
 }

@@ -7,8 +7,9 @@
 
 mod access;
 mod context;
-mod custom;
+mod converter;
 mod keep;
+mod object_model;
 mod resource;
 mod selectable;
 mod strategy;
@@ -16,17 +17,20 @@ mod subresource;
 mod table;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod verb;
 
 pub use access::{DeleteOptions, PropagationPolicy, Registry, WriteOptions};
 pub use context::RequestContext;
-pub use custom::{Converter, LazySchema, SameContent};
+pub use converter::{Converter, SameContent};
 pub use keep::keep;
+pub use object_model::{ObjectForm, ObjectModel, PatchType, Routing};
 pub use resource::{
-    Backing, Conversion, Resource, Scope, StorageEncoding, StorageLocation, StoredVersion, Verb,
+    Backing, Conversion, LazySchema, Resource, Scope, StorageEncoding, StorageLocation, StoredVersion,
 };
 pub use selectable::SelectableField;
 pub use strategy::{DefaultStrategy, FinishFn, Strategy};
-pub use subresource::{ConnectOptions, NamedCreater, ScalePaths, Subresource, SubresourceKind};
+pub use subresource::{ConnectOptions, NamedCreater, ScalePaths, ScaleValues, Subresource, SubresourceKind};
 pub use table::{Cell, Column, DefaultTable, TableConvertor};
+pub use verb::Verb;
 
 pub use pintle_auth::BoxFuture;

@@ -1,11 +1,12 @@
 //! The declaration of one resource in one version.
 
 use crate::{
-    Converter, DefaultStrategy, DefaultTable, LazySchema, NamedCreater, SelectableField, Strategy,
-    Subresource, TableConvertor,
+    Converter, DefaultStrategy, DefaultTable, NamedCreater, ObjectModel, SelectableField, Strategy,
+    Subresource, TableConvertor, Verb,
 };
 use pintle_machinery::{GroupResource, GroupVersionKind, GroupVersionResource, Status, Value, ValueExt};
-use std::sync::Arc;
+use pintle_schema::Schema;
+use std::sync::{Arc, LazyLock};
 
 /// Whether a resource is namespaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,48 +15,6 @@ pub enum Scope {
     Namespaced,
     /// Objects belong to the whole cluster.
     Cluster,
-}
-
-/// The verbs of a resource, as discovery and authorization use them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[expect(missing_docs, reason = "the names are the API's own and say it")]
-pub enum Verb {
-    Create,
-    Delete,
-    DeleteCollection,
-    Get,
-    List,
-    Patch,
-    Update,
-    Watch,
-}
-
-impl Verb {
-    /// All verbs of a stored resource, in the order of discovery.
-    pub const ALL: [Verb; 8] = [
-        Verb::Create,
-        Verb::Delete,
-        Verb::DeleteCollection,
-        Verb::Get,
-        Verb::List,
-        Verb::Patch,
-        Verb::Update,
-        Verb::Watch,
-    ];
-
-    /// The verb as discovery and authorization name it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Verb::Create => "create",
-            Verb::Delete => "delete",
-            Verb::DeleteCollection => "deletecollection",
-            Verb::Get => "get",
-            Verb::List => "list",
-            Verb::Patch => "patch",
-            Verb::Update => "update",
-            Verb::Watch => "watch",
-        }
-    }
 }
 
 /// The storage path of a resource and the form of the stored bytes.
@@ -80,8 +39,19 @@ pub enum StorageEncoding {
     Configured,
     /// Always JSON.
     Json,
+    /// Always JSON, in the version of the write, which may be any version with the same storage path. A read decodes the
+    /// object by the present schema of that version, and keeps the version: the declarations may have changed since the
+    /// write.
+    AsWritten,
     /// Always JSON, written by this function.
     JsonBy(fn(&Value) -> Vec<u8>),
+}
+
+impl StorageEncoding {
+    /// Whether stored and cached objects keep the version of their write. Otherwise all are in the storage version.
+    pub fn keeps_version(self) -> bool {
+        matches!(self, StorageEncoding::AsWritten)
+    }
 }
 
 /// The implementation behind a resource.
@@ -119,6 +89,9 @@ pub struct StoredVersion {
     pub to_storage: fn(Value) -> Value,
 }
 
+/// A schema that is built on first use. Most custom resources of a cluster are idle, and a schema is large.
+pub type LazySchema = LazyLock<Arc<Schema>, Box<dyn FnOnce() -> Arc<Schema> + Send>>;
+
 /// One resource in one version.
 #[derive(Clone)]
 pub struct Resource {
@@ -136,11 +109,14 @@ pub struct Resource {
     pub categories: Vec<String>,
     /// Namespaced or not.
     pub scope: Scope,
-    /// The type in the built-in schema, such as `k8s.io/api/core/v1.Pod`; empty for custom resources.
+    /// How the objects are held and served.
+    pub model: ObjectModel,
+    /// The type in the built-in schema, such as `k8s.io/api/core/v1.Pod`; empty with a schema of its own.
     pub type_name: String,
-    /// The schema of a custom resource, built on first use.
-    pub custom_schema: Option<Arc<LazySchema>>,
-    /// The verbs that the resource supports.
+    /// The schema of a resource that the built-in schema does not have. Its defaults are applied by
+    /// [`Strategy::set_defaults`].
+    pub own_schema: Option<Arc<LazySchema>>,
+    /// The verbs that the resource supports, in the order of discovery.
     pub verbs: Vec<Verb>,
     /// Whether objects are stored, or the implementation that answers instead.
     pub backing: Backing,
@@ -148,8 +124,8 @@ pub struct Resource {
     pub storage: StorageLocation,
     /// Conversion between this version and the storage kind; `None` when they are the same.
     pub conversion: Option<Conversion>,
-    /// Conversion between the versions of a custom resource; `None` when there is only one version. With a converter,
-    /// [`Resource::strategy`] sees objects of this resource's own version.
+    /// Conversion between versions that are stored as written ([`StorageEncoding::AsWritten`]); `None` when there is
+    /// only one version. With a converter, [`Resource::strategy`] sees objects of this resource's own version.
     pub converter: Option<Arc<dyn Converter>>,
     /// Other versions in which stored objects may be found. Set on the declaration of the storage version.
     pub stored_versions: Vec<StoredVersion>,
@@ -157,11 +133,12 @@ pub struct Resource {
     pub strategy: Arc<dyn Strategy>,
     /// Converts objects to table rows.
     pub table: Arc<dyn TableConvertor>,
-    /// Its subresources.
+    /// Its subresources, in the order of discovery.
     pub subresources: Vec<Subresource>,
     /// The fields that `fieldSelector` supports besides name and namespace.
     pub selectable_fields: Vec<SelectableField>,
-    /// Makes the message for an unsupported field selector, when the kind has its own text.
+    /// Makes the message for an unsupported field selector, when the kind has its own text. A kind without that and
+    /// without selectable fields supports `metadata.namespace` in every scope.
     pub unsupported_field: Option<fn(&str) -> String>,
     /// The warning for every request to a deprecated resource.
     pub deprecation: Option<String>,
@@ -174,8 +151,8 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// A stored resource with all verbs, no rules and the default table. `type_name` is the type in the schema; the
-    /// storage path and the kind follow from the names.
+    /// A stored resource of a built-in kind, with all verbs, no rules and the default table. `type_name` is the type in
+    /// the schema; the storage path and the kind follow from the names.
     pub fn new(
         group: &str,
         version: &str,
@@ -193,8 +170,9 @@ impl Resource {
             short_names: Vec::new(),
             categories: Vec::new(),
             scope,
+            model: ObjectModel::BUILT_IN,
             type_name: type_name.to_owned(),
-            custom_schema: None,
+            own_schema: None,
             verbs: Verb::ALL.to_vec(),
             backing: Backing::Stored,
             storage: StorageLocation {

@@ -21,7 +21,8 @@ pub type FinishFn = Box<dyn for<'a> FnOnce(bool, &'a dyn Registry) -> BoxFuture<
 /// and the reference's observed behaviour.
 pub trait Strategy: Send + Sync {
     /// Defaults fields of every decoded object: of requests, and of stored objects that an older server wrote. The
-    /// schema's own defaults have been applied before. Must be idempotent.
+    /// defaults of the built-in schema have been applied before; those of [`crate::Resource::own_schema`] have not. Must
+    /// be idempotent.
     fn set_defaults(&self, _object: &mut Value) {}
 
     /// Brings an object into the shape that its schema requires, beyond decoding by the schema; only schemas built at

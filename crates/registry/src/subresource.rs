@@ -63,11 +63,23 @@ pub struct ScalePaths {
     pub spec_replicas: String,
     /// The path of the observed number of replicas.
     pub status_replicas: String,
-    /// The path of the selector: a label selector object, a plain map, or (custom resources) a text.
+    /// The path of the selector.
     pub selector: Option<String>,
-    /// Set for custom resources: the values at the paths may be missing or of another type, and the scale has columns
-    /// of its own.
-    pub custom: Option<Arc<dyn TableConvertor>>,
+    /// The values that the paths may have.
+    pub values: ScaleValues,
+    /// The columns of a scale. With them, a scale is also served as a table and as partial metadata.
+    pub table: Option<Arc<dyn TableConvertor>>,
+}
+
+/// The values at the paths of a scale.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ScaleValues {
+    /// Integers, and a label selector object or a plain map of labels. An absent integer is zero; a negative one in a
+    /// scale is rejected.
+    Typed,
+    /// Any values: absent or wrong ones are errors of the request for the scale. The selector is a text. The validation
+    /// of the object limits the integers.
+    Any,
 }
 
 /// Serves a create on a subresource of an existing object, or on a resource without storage.

@@ -16,11 +16,32 @@ use arc_swap::ArcSwap;
 use pintle_apiserver::discovery::compare_versions;
 use pintle_machinery::GroupVersionKind;
 use pintle_registry::{
-    Converter, Resource, ScalePaths, Scope, StorageEncoding, Subresource, SubresourceKind, TableConvertor,
-    Verb,
+    Converter, ObjectForm, ObjectModel, PatchType, Resource, Routing, ScalePaths, ScaleValues, Scope,
+    StorageEncoding, Subresource, SubresourceKind, TableConvertor, Verb,
 };
 use serde_json::json;
 use std::sync::{Arc, LazyLock, atomic::AtomicBool};
+
+/// The object model of custom resources.
+const OBJECT_MODEL: ObjectModel = ObjectModel {
+    form: ObjectForm::Map,
+    routing: Routing::Verbs,
+    patch_types: &[PatchType::Json, PatchType::Merge, PatchType::Apply],
+    protobuf: false,
+    full_response_kind: true,
+};
+
+/// The verbs of custom resources, in the order in which discovery lists them.
+const VERBS: [Verb; 8] = [
+    Verb::Delete,
+    Verb::DeleteCollection,
+    Verb::Get,
+    Verb::List,
+    Verb::Patch,
+    Verb::Create,
+    Verb::Update,
+    Verb::Watch,
+];
 
 /// The declarations of one definition, and their shared state.
 pub(crate) struct Declared {
@@ -73,10 +94,12 @@ fn declare_version(
     resource.short_names = names.short_names.clone();
     resource.categories = names.categories.clone();
     let structural = lazy_structural(source, &version.name);
-    resource.custom_schema = Some(lazy_schema(&structural));
+    resource.model = OBJECT_MODEL;
+    resource.verbs = VERBS.to_vec();
+    resource.own_schema = Some(lazy_schema(&structural));
     resource.storage.path = format!("{group}/{}", names.plural);
     resource.storage.kind = GroupVersionKind::new(group, stored, names.kind.as_str());
-    resource.storage.encoding = StorageEncoding::Json;
+    resource.storage.encoding = StorageEncoding::AsWritten;
     let subresources = version.subresources.as_ref();
     let has_status = subresources.is_some_and(|subresources| subresources.status.is_some());
     let scale = subresources.and_then(|subresources| subresources.scale.as_ref());
@@ -107,7 +130,8 @@ fn declare_version(
                 spec_replicas: path(&scale.spec_replicas_path),
                 status_replicas: path(&scale.status_replicas_path),
                 selector: scale.label_selector_path.as_deref().filter(|path| !path.is_empty()).map(path),
-                custom: Some(scale_table()),
+                values: ScaleValues::Any,
+                table: Some(scale_table()),
             }),
         });
     }

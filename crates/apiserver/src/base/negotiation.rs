@@ -3,6 +3,7 @@
 
 use http::{HeaderMap, header};
 use pintle_machinery::Status;
+use pintle_registry::PatchType;
 
 /// The encodings of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -125,8 +126,10 @@ pub fn accepted(headers: &HeaderMap, pretty: Option<&str>, offers: Offers) -> Re
 pub struct Answers<'a> {
     /// The transformations.
     pub offers: Offers,
-    /// Custom resources have no protobuf form; their partial metadata has one.
-    pub is_custom: bool,
+    /// Whether the path is a route, which checks `Accept` before the verb does.
+    pub is_routed: bool,
+    /// Whether objects have a protobuf form; partial metadata has one in any case.
+    pub has_protobuf: bool,
     /// The name of the Go type, for one message to clients.
     pub go_type: &'a dyn Fn() -> String,
 }
@@ -141,10 +144,11 @@ pub fn accepted_of(
     pretty: Option<&str>,
     answers: Answers<'_>,
 ) -> Result<Accepted, Status> {
-    if !answers.is_custom {
+    if answers.is_routed {
         routed(headers)?;
     }
-    let Some((accepted, is_of_list)) = negotiate(headers, pretty, answers.offers, !answers.is_custom) else {
+    let Some((accepted, is_of_list)) = negotiate(headers, pretty, answers.offers, answers.has_protobuf)
+    else {
         return Err(only(&MediaType::ALL.map(MediaType::as_str)));
     };
     let is_partial = matches!(accepted.transform, Some((Transform::PartialObjectMetadata, _)));
@@ -159,7 +163,7 @@ pub fn accepted_of(
     )))
 }
 
-/// Checks `Accept` as the router of built-in resources does: it compares the names of media types, and knows neither
+/// Checks `Accept` as a route does: it compares the names of media types, and knows neither
 /// parameters nor `application/*`.
 ///
 /// # Errors
@@ -254,7 +258,7 @@ pub fn not_acceptable_of(available: &[&str]) -> Status {
     status
 }
 
-/// Browsers, curl and wget get indented JSON unless they say otherwise.
+/// Whether the client is a browser, curl or wget: these get indented JSON by default.
 fn is_tool_for_people(headers: &HeaderMap) -> bool {
     let agent = headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     ["curl", "Wget", "Mozilla/5.0"].iter().any(|prefix| agent.starts_with(prefix))
@@ -285,7 +289,7 @@ pub(crate) fn body_media_type(headers: &HeaderMap) -> &str {
 }
 
 /// The media type of an applied configuration: YAML, and so also JSON.
-pub(crate) const APPLY_PATCH: &str = "application/apply-patch+yaml";
+pub(crate) const APPLY_PATCH: &str = PatchType::Apply.media_type();
 
 /// The 415 with the supported media types.
 pub fn unsupported_media_type(accepted: &[&str]) -> Status {
@@ -331,36 +335,41 @@ mod tests {
     }
 
     #[test]
-    fn resources_say_what_they_cannot_answer() {
+    fn a_form_that_a_resource_does_not_have_is_named_in_the_refusal() {
         const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
         const ONLY: &str = "only the following media types are accepted: application/json, application/yaml, \
                             application/vnd.kubernetes.protobuf";
         const ROUTED: &str = "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, \
                               application/vnd.kubernetes.protobuf";
-        let check = |accept: &str, offers: Offers, is_custom: bool, expected: Result<MediaType, &str>| {
+        let check = |accept: &str, offers: Offers, is_built_in: bool, expected: Result<MediaType, &str>| {
             let mut headers = HeaderMap::new();
             headers.insert(header::ACCEPT, accept.parse().unwrap());
-            let answers = Answers { offers, is_custom, go_type: &|| "core.Thing".to_owned() };
+            let answers = Answers {
+                offers,
+                is_routed: is_built_in,
+                has_protobuf: is_built_in,
+                go_type: &|| "core.Thing".to_owned(),
+            };
             let got = accepted_of(&headers, None, answers);
             let got = got.map(|accepted| accepted.media_type).map_err(|status| status.message);
-            assert_eq!(got, expected.map_err(str::to_owned), "{accept} {offers:?} {is_custom}");
+            assert_eq!(got, expected.map_err(str::to_owned), "{accept} {offers:?} {is_built_in}");
         };
         let partial = |kind: &str| format!("{PROTOBUF};as={kind};v=v1;g=meta.k8s.io");
         let (one, list) = (partial("PartialObjectMetadata"), partial("PartialObjectMetadataList"));
-        check(PROTOBUF, Offers::Object, false, Ok(MediaType::Protobuf));
-        check(PROTOBUF, Offers::Object, true, Err(ONLY));
-        check(&one, Offers::Object, true, Ok(MediaType::Protobuf));
-        check(&list, Offers::List, false, Ok(MediaType::Protobuf));
+        check(PROTOBUF, Offers::Object, true, Ok(MediaType::Protobuf));
+        check(PROTOBUF, Offers::Object, false, Err(ONLY));
+        check(&one, Offers::Object, false, Ok(MediaType::Protobuf));
+        check(&list, Offers::List, true, Ok(MediaType::Protobuf));
         let is_list = "you requested PartialObjectMetadata, but the requested object is a list (*core.Thing)";
-        check(&format!("{one},application/json"), Offers::List, false, Err(is_list));
+        check(&format!("{one},application/json"), Offers::List, true, Err(is_list));
         let is_no_list =
             "you requested PartialObjectMetadataList, but the requested object is not a list (*core.Thing)";
-        check(&list, Offers::Object, true, Err(is_no_list));
-        check(&one, Offers::Answer, false, Err(ONLY));
-        check(&partial("Table"), Offers::List, false, Err(ONLY));
-        check("text/html", Offers::List, false, Err(ROUTED));
-        check("text/html", Offers::List, true, Err(ONLY));
-        check("application/*", Offers::List, false, Err(ROUTED));
-        check("application/*", Offers::List, true, Ok(MediaType::Json));
+        check(&list, Offers::Object, false, Err(is_no_list));
+        check(&one, Offers::Answer, true, Err(ONLY));
+        check(&partial("Table"), Offers::List, true, Err(ONLY));
+        check("text/html", Offers::List, true, Err(ROUTED));
+        check("text/html", Offers::List, false, Err(ONLY));
+        check("application/*", Offers::List, true, Err(ROUTED));
+        check("application/*", Offers::List, false, Ok(MediaType::Json));
     }
 }

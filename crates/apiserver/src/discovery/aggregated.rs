@@ -27,22 +27,20 @@ fn version_document(version: &Version) -> Value {
     let mut resources = Vec::new();
     for listed in &version.resources {
         let resource = &listed.resource;
-        let own_kind = match listed.is_custom {
+        let is_full = resource.model.full_response_kind;
+        let own_kind = match is_full {
             true => {
                 let id = &resource.resource;
                 json!({"group": id.group, "version": id.version, "kind": resource.kind})
             }
             false => json!({"group": "", "version": "", "kind": resource.kind}),
         };
-        let mut subresources: Vec<_> = resource.subresources.iter().collect();
-        if !listed.is_custom {
-            subresources.sort_by(|a, b| a.name.cmp(&b.name));
-        }
-        let subresources: Vec<Value> = subresources
-            .into_iter()
+        let subresources: Vec<Value> = resource
+            .subresources
+            .iter()
             .map(|subresource| {
                 let (kind, verbs) = subresource_facts(resource, &subresource.kind);
-                let is_own = kind.get("group").is_some_and(|group| group == "") && listed.is_custom;
+                let is_own = kind.get("group").is_some_and(|group| group == "") && is_full;
                 let kind = if is_own { own_kind.clone() } else { kind };
                 json!({
                     "subresource": subresource.name,
@@ -64,4 +62,47 @@ fn version_document(version: &Version) -> Value {
         resources.push(entry);
     }
     json!({"version": version.name, "resources": resources, "freshness": "Current"})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::group::{Listed, add},
+        *,
+    };
+    use pintle_registry::{
+        DefaultStrategy, ObjectModel, Resource, Scope, Subresource, SubresourceKind, Verb,
+    };
+
+    /// The entry of a resource with a status and the verbs get and create.
+    fn entry(model: ObjectModel, is_terminating: bool) -> Value {
+        let mut resource = Resource::new("g", "v1", "things", "thing", "Thing", Scope::Cluster, "");
+        resource.model = model;
+        resource.verbs = vec![Verb::Get, Verb::Create];
+        resource.subresources = vec![Subresource {
+            name: "status".to_owned(),
+            kind: SubresourceKind::Object { strategy: Arc::new(DefaultStrategy), verbs: vec![Verb::Get] },
+        }];
+        let mut groups = Vec::new();
+        add(&mut groups, Listed { resource: Arc::new(resource), is_terminating });
+        let groups: Vec<Arc<Group>> = groups.into_iter().map(Arc::new).collect();
+        document(&groups, false)["items"][0]["versions"][0]["resources"][0].take()
+    }
+
+    #[test]
+    fn the_object_model_decides_whether_the_own_kind_is_named_in_full() {
+        let relative = json!({"group": "", "version": "", "kind": "Thing"});
+        let full = json!({"group": "g", "version": "v1", "kind": "Thing"});
+        for (full_response_kind, expected) in [(false, relative), (true, full)] {
+            let entry = entry(ObjectModel { full_response_kind, ..ObjectModel::BUILT_IN }, false);
+            assert_eq!(entry["responseKind"], expected);
+            assert_eq!(entry["subresources"][0]["responseKind"], expected);
+        }
+    }
+
+    #[test]
+    fn verbs_have_the_declared_order_and_end_with_the_definition() {
+        assert_eq!(entry(ObjectModel::BUILT_IN, false)["verbs"], json!(["get", "create"]));
+        assert_eq!(entry(ObjectModel::BUILT_IN, true)["verbs"], json!(["get"]));
+    }
 }

@@ -27,22 +27,16 @@ pub(super) struct Version {
 #[derive(Clone)]
 pub(super) struct Listed {
     pub(super) resource: Arc<Resource>,
-    /// Custom resources list their verbs in another order, and name the full kind.
-    pub(super) is_custom: bool,
-    /// Whether the resource's `CustomResourceDefinition` is being deleted.
+    /// Whether the resource's `CustomResourceDefinition` is being deleted. Its objects can then be read and deleted only.
     pub(super) is_terminating: bool,
 }
 
 impl Listed {
     /// The names of the verbs.
     pub(super) fn verbs(&self) -> Value {
-        match (self.is_custom, self.is_terminating) {
-            (false, _) => verb_names(&self.resource.verbs),
-            (true, false) => {
-                json!(["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"])
-            }
-            (true, true) => json!(["delete", "deletecollection", "get", "list", "watch"]),
-        }
+        let is_listed =
+            |verb: &Verb| !self.is_terminating || !matches!(verb, Verb::Create | Verb::Patch | Verb::Update);
+        self.resource.verbs.iter().copied().filter(is_listed).map(Verb::as_str).collect()
     }
 }
 
@@ -76,7 +70,7 @@ pub(super) fn custom_group(custom: &[Arc<CustomResource>]) -> Option<Group> {
         let is_terminating = custom.is_terminating();
         for version in custom.versions() {
             let resource = version.resource.clone();
-            add(&mut groups, Listed { resource, is_custom: true, is_terminating });
+            add(&mut groups, Listed { resource, is_terminating });
         }
     }
     let mut group = groups.pop()?;

@@ -58,11 +58,7 @@ impl Discovery {
                 entry.set("storageVersionHash", hash);
             }
             resources.push(entry);
-            let mut subresources: Vec<_> = resource.subresources.iter().collect();
-            if !listed.is_custom {
-                subresources.sort_by(|a, b| a.name.cmp(&b.name));
-            }
-            for subresource in subresources {
+            for subresource in &resource.subresources {
                 let (kind, verbs) = subresource_facts(resource, &subresource.kind);
                 resources.push(json!({
                     "name": format!("{}/{}", resource.resource.resource, subresource.name),

@@ -64,7 +64,7 @@ impl Discovery {
         let mut groups: Vec<Group> = Vec::new();
         for resource in resources {
             let resource = resource.resource.clone();
-            add(&mut groups, Listed { resource, is_custom: false, is_terminating: false });
+            add(&mut groups, Listed { resource, is_terminating: false });
         }
         for group in &mut groups {
             let name = group.name.clone();

@@ -3,7 +3,7 @@
 use super::request_scope::RequestScope;
 use http::Method;
 use pintle_machinery::{Status, StatusReason};
-use pintle_registry::{SubresourceKind, Verb};
+use pintle_registry::{Routing, SubresourceKind, Verb};
 
 /// The action that a path and a method request.
 pub(super) enum Action {
@@ -36,9 +36,8 @@ pub fn method_not_allowed() -> Status {
     status
 }
 
-/// Selects the action on a custom resource by the verb alone: `name` may be set without need, and absent where it is
-/// required.
-fn custom_action(scope: &RequestScope<'_>) -> Result<Action, Status> {
+/// Selects the action by the verb alone: `name` may be set without need, and absent where it is required.
+fn action_of_verb(scope: &RequestScope<'_>) -> Result<Action, Status> {
     let info = scope.info;
     let resource = &scope.resource.resource;
     let unsupported = || Status::method_not_supported(&resource.group_resource(), &info.verb);
@@ -74,11 +73,20 @@ fn custom_action(scope: &RequestScope<'_>) -> Result<Action, Status> {
     }
 }
 
-/// Selects the action: 404 for paths that do not exist, 405 for methods that a path does not have.
+/// Selects the action of a request.
+///
+/// # Errors
+/// 404 for a path that does not exist, 405 for a method or verb that the path does not have, 400 without a name that the
+/// verb needs.
 pub(super) fn action(scope: &RequestScope<'_>, method: &Method) -> Result<Action, Status> {
-    if scope.resource.schema.is_custom() {
-        return custom_action(scope);
+    match scope.resource.resource.model.routing {
+        Routing::Verbs => action_of_verb(scope),
+        Routing::Routes => action_of_route(scope, method),
     }
+}
+
+/// Selects the action by path and method.
+fn action_of_route(scope: &RequestScope<'_>, method: &Method) -> Result<Action, Status> {
     let info = scope.info;
     let resource = &scope.resource.resource;
     let in_namespace = info.is_in_namespace();
@@ -172,7 +180,7 @@ fn verb_of(method: &Method) -> Option<Verb> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{CONFIG_MAPS, TestServer};
+    use super::super::testing::{CONFIG_MAPS, TestServer, WIDGETS, widget};
     use serde_json::json;
 
     #[tokio::test]
@@ -198,5 +206,19 @@ mod tests {
         check("POST", &format!("{CONFIG_MAPS}/a"), 405).await;
         check("GET", &format!("{CONFIG_MAPS}/a/eviction"), 405).await;
         check("DELETE", "/api/v1/watch/namespaces/default/configmaps", 405).await;
+    }
+
+    #[tokio::test]
+    async fn without_routes_the_verb_alone_selects_the_action() {
+        let server = TestServer::start().await;
+        assert_eq!(server.send("POST", WIDGETS, widget("a")).await.0, 201);
+        let check = async |method: &str, path: &str, code: u16, message: &str| {
+            let (found, status) = server.send(method, path, json!(null)).await;
+            assert_eq!((found, &status["message"]), (code, &json!(message)), "{method} {path}");
+        };
+        check("PUT", WIDGETS, 400, "name must be provided").await;
+        check("GET", &format!("{WIDGETS}/a/scale"), 404, "widgets.example.com \"a\" not found").await;
+        let no_proxy = "proxy is not supported on resources of kind \"widgets.example.com\"";
+        check("GET", "/apis/example.com/v1/proxy/namespaces/default/widgets/a", 405, no_proxy).await;
     }
 }

@@ -11,7 +11,7 @@ pub struct ApiEndpoints {
     pub stores: Arc<Stores>,
     /// The admission chain of every write.
     pub admission: AdmissionChain,
-    /// Authorizes what a request does beyond its verb, such as create-on-update.
+    /// Authorizes the actions of a request beyond its verb, such as create-on-update.
     pub authorizer: Arc<dyn Authorizer>,
     /// Whether unreadable objects can be deleted (feature gate `AllowUnsafeMalformedObjectDeletion`).
     pub unsafe_deletes: bool,

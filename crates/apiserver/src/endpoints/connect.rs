@@ -61,4 +61,13 @@ mod tests {
         let (code, status) = server.send("GET", &log, json!(null)).await;
         assert_eq!((code, &status["message"]), (501, &json!("log is not served yet")));
     }
+
+    #[tokio::test]
+    async fn options_are_checked_before_the_object() {
+        let server = TestServer::start().await;
+        let log = "/api/v1/namespaces/default/pods/a/log?tailLines=few";
+        let (code, status) = server.send("GET", log, json!(null)).await;
+        assert_eq!((code, &status["reason"]), (400, &json!("BadRequest")), "{status}");
+        assert_eq!(server.send("POST", log, json!(null)).await.0, 405);
+    }
 }

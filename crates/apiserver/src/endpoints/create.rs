@@ -1,6 +1,7 @@
 //! Serves creates.
 
 use super::{
+    body_kind::BodyKind,
     decode::decode,
     request_scope::RequestScope,
     write::{AdmissionValidation, dedup_owner_references, encoder, respond, set_namespace},
@@ -19,8 +20,7 @@ pub(super) async fn create(scope: &RequestScope<'_>, body: RequestBody) -> Resul
     let body = body.read().await?;
     let resource = &scope.resource.resource;
     let kind = resource.group_version_kind();
-    let schema = scope.resource.schema.get();
-    let object = decode(scope, &body, &kind, schema, options.field_validation)?;
+    let object = decode(scope, &body, BodyKind::of(scope.resource, &kind), options.field_validation)?;
     scope.note_object(&object);
     let mut object = scope.resource.to_storage(object);
     set_namespace(scope, &mut object)?;
@@ -46,7 +46,7 @@ pub(super) async fn create(scope: &RequestScope<'_>, body: RequestBody) -> Resul
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{CONFIG_MAPS, TestServer, config_map};
+    use super::super::testing::{CONFIG_MAPS, TestServer, WIDGETS, config_map};
     use serde_json::json;
 
     #[tokio::test]
@@ -82,5 +82,19 @@ mod tests {
         let other_version = json!({"kind": "ConfigMap", "apiVersion": "v2"});
         let message = "the API version in the data (v2) does not match the expected API version (v1)";
         check(other_version, 400, message).await;
+    }
+
+    #[tokio::test]
+    async fn a_map_names_its_kind_and_a_struct_has_that_of_the_path() {
+        let server = TestServer::start().await;
+        let (code, object) = server.send("POST", CONFIG_MAPS, json!({"metadata": {"name": "a"}})).await;
+        assert_eq!((code, &object["kind"]), (201, &json!("ConfigMap")));
+        let (code, status) = server.send("POST", WIDGETS, json!({"metadata": {"name": "a"}})).await;
+        let message = "the object provided is unrecognized (must be of type Widget): Object 'Kind' is missing in \
+                       '{\"metadata\":{\"name\":\"a\"}}' ({\"metadata\":{\"name\":\"a\"}})";
+        assert_eq!((code, &status["message"]), (400, &json!(message)));
+        let (code, status) =
+            server.send_as("POST", WIDGETS, "application/vnd.kubernetes.protobuf", json!({})).await;
+        assert_eq!((code, &status["reason"]), (400, &json!("BadRequest")));
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{
     action::method_not_allowed,
+    body_kind::BodyKind,
     decode::decode_with_versions,
     request_scope::RequestScope,
     write::{dedup_owner_references, set_namespace},
@@ -52,8 +53,13 @@ pub(super) async fn serve(
     let schema = Schema::builtin()
         .by_kind(&kind.group, &kind.version, &kind.kind)
         .ok_or_else(Status::no_such_resource)?;
-    let mut object =
-        decode_with_versions(scope, &body, kind, other_versions, schema, options.field_validation)?;
+    let mut object = decode_with_versions(
+        scope,
+        &body,
+        BodyKind::built_in(kind, schema),
+        other_versions,
+        options.field_validation,
+    )?;
     scope.note_body(&object, schema);
     set_namespace(scope, &mut object)?;
     if scope.info.subresource.is_empty() || !creater.keeps_system_metadata() {

@@ -1,6 +1,6 @@
 //! Decodes request bodies to trees.
 
-use super::{go_names::internal_package, request_scope::RequestScope};
+use super::{body_kind::BodyKind, go_names::internal_package, request_scope::RequestScope};
 use crate::base::negotiation::{MediaType, content_type};
 use bytes::Bytes;
 use pintle_machinery::{
@@ -8,21 +8,19 @@ use pintle_machinery::{
     codec::{Decoded, StrictProblem, json, protobuf, yaml},
     options::FieldValidation,
 };
-use pintle_schema::SchemaRef;
 use std::fmt::Display;
 
-/// Decodes a body as an object of `kind`; the tree is of that kind and version.
+/// Decodes a body as an object of the wanted kind; the tree is of that kind and version.
 ///
 /// # Errors
 /// 400 when the body is not such an object, 415 for an unsupported media type.
 pub(super) fn decode(
     scope: &RequestScope<'_>,
     body: &Bytes,
-    kind: &GroupVersionKind,
-    schema: SchemaRef<'_>,
+    wanted: BodyKind<'_>,
     validation: FieldValidation,
 ) -> Result<Value, Status> {
-    read(scope, body, kind, schema, validation, Versions::Own)
+    read(scope, body, wanted, validation, Versions::Own)
 }
 
 /// As [`decode`], for kinds of `meta/v1` such as `DeleteOptions`, which exist in every group and version.
@@ -32,11 +30,10 @@ pub(super) fn decode(
 pub(super) fn decode_meta_kind(
     scope: &RequestScope<'_>,
     body: &Bytes,
-    kind: &GroupVersionKind,
-    schema: SchemaRef<'_>,
+    wanted: BodyKind<'_>,
     validation: FieldValidation,
 ) -> Result<Value, Status> {
-    read(scope, body, kind, schema, validation, Versions::Any)
+    read(scope, body, wanted, validation, Versions::Any)
 }
 
 /// As [`decode`], for kinds with the same fields in other versions of the group.
@@ -46,12 +43,11 @@ pub(super) fn decode_meta_kind(
 pub(super) fn decode_with_versions(
     scope: &RequestScope<'_>,
     body: &Bytes,
-    kind: &GroupVersionKind,
+    wanted: BodyKind<'_>,
     other_versions: &[String],
-    schema: SchemaRef<'_>,
     validation: FieldValidation,
 ) -> Result<Value, Status> {
-    read(scope, body, kind, schema, validation, Versions::Also(other_versions))
+    read(scope, body, wanted, validation, Versions::Also(other_versions))
 }
 
 /// The accepted versions of a body; the decoded tree is of the wanted version in every case.
@@ -78,23 +74,22 @@ impl Versions<'_> {
 fn read(
     scope: &RequestScope<'_>,
     body: &Bytes,
-    kind: &GroupVersionKind,
-    schema: SchemaRef<'_>,
+    wanted: BodyKind<'_>,
     validation: FieldValidation,
     versions: Versions<'_>,
 ) -> Result<Value, Status> {
     let media_type = content_type(scope.headers)?;
-    let is_custom = schema.is_structural();
+    let BodyKind { kind, schema, model, .. } = wanted;
     let is_of_any_version = matches!(versions, Versions::Any);
     // 400 for a body whose kind cannot be read; for options the message is the bare reason.
     let unrecognized = |why: &dyn Display| match is_of_any_version {
         true => Status::bad_request(why.to_string()),
         false => unrecognized(kind, &why.to_string(), body),
     };
-    let mut custom_kind: Option<String> = None;
+    let mut claimed_kind: Option<String> = None;
     let mut check_type_meta = |(api_version, found): (String, String), wanted: &GroupVersionKind| {
-        if is_custom {
-            custom_kind = Some(check_custom_type_meta(&api_version, found, wanted, body)?);
+        if model.keeps_claimed_kind() {
+            claimed_kind = Some(check_claimed_type_meta(&api_version, found, wanted, body)?);
             return Ok(());
         }
         let is_taken = found == wanted.kind && versions.take(&api_version, wanted);
@@ -119,7 +114,7 @@ fn read(
                 unrecognized(&format!("couldn't get version/kind; json parse error: {error}"))
             })?;
             check_type_meta((found.api_version, found.kind), kind)?;
-            match &custom_kind {
+            match &claimed_kind {
                 // The schema does not apply to an object of another kind; validation rejects the object.
                 Some(found) if *found != kind.kind => {
                     json::decode_any_body(body).map(|value| Decoded { value, problems: Vec::new() })
@@ -135,7 +130,7 @@ fn read(
             check_type_meta((found.api_version, found.kind), kind)?;
             yaml::decode(body, schema)
         }
-        MediaType::Protobuf if is_custom => return Err(no_protobuf(body, kind)),
+        MediaType::Protobuf if !model.protobuf => return Err(no_protobuf(body, kind)),
         MediaType::Protobuf => {
             let message = protobuf::open(body).map_err(|error| unrecognized(&error))?;
             check_type_meta((message.api_version, message.kind), kind)?;
@@ -144,9 +139,9 @@ fn read(
     };
     let Decoded { mut value, mut problems } =
         decoded.map_err(|error| cannot_be_handled(kind, kind, &error))?;
-    if is_custom && custom_kind.as_ref().is_none_or(|found| *found == kind.kind) {
-        let unknown = scope.resource.resource.strategy.coerce(&mut value, true);
-        let unknown = unknown.map_err(|status| cannot_be_handled(kind, kind, &status.message))?;
+    if claimed_kind.as_ref().is_none_or(|found| *found == kind.kind) {
+        let unknown =
+            wanted.coerce(&mut value).map_err(|status| cannot_be_handled(kind, kind, &status.message))?;
         problems.extend(unknown.into_iter().map(StrictProblem::UnknownField));
     }
     if !problems.is_empty() {
@@ -166,14 +161,13 @@ fn read(
     if !value.is_object() {
         value = Value::Object(Default::default());
     }
-    // Validation checks the kind that a custom resource's body claims.
-    value.set("kind", custom_kind.unwrap_or_else(|| kind.kind.clone()));
+    value.set("kind", claimed_kind.unwrap_or_else(|| kind.kind.clone()));
     value.set("apiVersion", kind.group_version().to_string());
     Ok(value)
 }
 
-/// Checks that a custom resource names its kind, and the version of the path.
-fn check_custom_type_meta(
+/// Checks that an object that keeps its kind names one, and the version of the path.
+fn check_claimed_type_meta(
     api_version: &str,
     kind: String,
     wanted: &GroupVersionKind,
@@ -192,7 +186,7 @@ fn check_custom_type_meta(
     Ok(kind)
 }
 
-/// The 400 for a custom resource as protobuf, a form it does not have.
+/// The 400 for a protobuf body of a kind without that form.
 fn no_protobuf(body: &[u8], wanted: &GroupVersionKind) -> Status {
     let message = match protobuf::open(body) {
         Ok(message) => message,

@@ -1,6 +1,7 @@
 //! Serves deletes.
 
 use super::{
+    body_kind::BodyKind,
     decode::decode_meta_kind,
     request_scope::RequestScope,
     write::{AdmissionValidation, encoder, respond_with},
@@ -85,6 +86,9 @@ async fn delete_unreadable(scope: &RequestScope<'_>, accepted: Accepted) -> Resu
 }
 
 /// The `DeleteOptions`: from the body, or else from the query.
+///
+/// # Errors
+/// 400 for a body or a query that has no valid options, and the errors of reading the body.
 pub(super) async fn options(scope: &RequestScope<'_>, body: RequestBody) -> Result<DeleteOptions, Status> {
     let body = body.read().await?;
     let tree = match body.is_empty() {
@@ -94,7 +98,8 @@ pub(super) async fn options(scope: &RequestScope<'_>, body: RequestBody) -> Resu
             let schema = Schema::builtin()
                 .by_type_name("k8s.io/apimachinery/pkg/apis/meta/v1.DeleteOptions")
                 .ok_or_else(Status::no_such_resource)?;
-            let tree = decode_meta_kind(scope, &body, &kind, schema, FieldValidation::Ignore)?;
+            let tree =
+                decode_meta_kind(scope, &body, BodyKind::built_in(&kind, schema), FieldValidation::Ignore)?;
             if scope.audit.is_some() {
                 let mut noted = tree.clone();
                 // Kube-apiserver's audit events have the internal version here, whatever the client's version.

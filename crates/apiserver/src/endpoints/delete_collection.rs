@@ -104,4 +104,16 @@ mod tests {
         let (_, rest) = server.send("GET", CONFIG_MAPS, json!(null)).await;
         assert_eq!(names(&rest), ["b"]);
     }
+
+    #[tokio::test]
+    async fn a_dry_run_and_an_option_for_single_objects_delete_nothing() {
+        let server = TestServer::start().await;
+        server.create_config_map("a", "x").await;
+        let (code, list) = server.send("DELETE", &format!("{CONFIG_MAPS}?dryRun=All"), json!(null)).await;
+        assert_eq!((code, list["items"].as_array().unwrap().len()), (200, 1));
+        let (code, status) =
+            server.send("DELETE", CONFIG_MAPS, json!({"preconditions": {"uid": "other"}})).await;
+        assert_eq!((code, &status["reason"]), (409, &json!("Conflict")));
+        assert_eq!(server.send("GET", &format!("{CONFIG_MAPS}/a"), json!(null)).await.0, 200);
+    }
 }

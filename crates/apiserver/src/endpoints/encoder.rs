@@ -4,6 +4,15 @@
 //! protobuf are made on first demand and cached beside the object. YAML, tables and partial metadata are made for each
 //! response.
 
+mod include_object;
+mod meta_types;
+mod table;
+
+pub(super) use include_object::IncludeObject;
+pub(super) use meta_types::{list_metadata, partial, partial_schema};
+pub(super) use table::TABLE_FOOT;
+
+use self::{meta_types::META_V1, table::TableForm};
 use crate::{
     base::{
         encoding::{encode, indent, no_protobuf},
@@ -18,65 +27,15 @@ use pintle_machinery::{
     Status, Value, ValueExt,
     codec::{json, protobuf, yaml},
 };
-use pintle_registry::{Column, Converter};
-use pintle_schema::{Schema, SchemaRef};
+use pintle_registry::Converter;
 use serde_json::json;
-use std::{
-    borrow::Cow,
-    sync::{Arc, LazyLock},
-};
-
-/// The value of `includeObject`: the part of the object in a table's row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum IncludeObject {
-    /// No part.
-    None,
-    /// The metadata.
-    Metadata,
-    /// The whole object.
-    Object,
-}
-
-impl IncludeObject {
-    /// Reads the `includeObject` parameter.
-    ///
-    /// # Errors
-    /// 400 for an unknown value.
-    pub(super) fn parse(text: Option<&str>) -> Result<IncludeObject, Status> {
-        match text {
-            None | Some("" | "Metadata") => Ok(IncludeObject::Metadata),
-            Some("None") => Ok(IncludeObject::None),
-            Some("Object") => Ok(IncludeObject::Object),
-            Some(other) => Err(Status::bad_request(format!(
-                "Unable to convert to Table as requested: includeObject: Invalid value: {}: must be 'Metadata', 'Object', 'None', or empty",
-                pintle_go_forms::quote(other)
-            ))),
-        }
-    }
-}
+use std::sync::Arc;
 
 /// The size limit of a converted object, in bytes: `CONVERTED_SIZE + CONVERTED_FACTOR * its JSON's size`.
 const CONVERTED_SIZE: usize = 64 * 1024;
 const CONVERTED_FACTOR: usize = 8;
 /// How many bytes of objects are converted in one batch.
 const CONVERTED_AT_ONCE: usize = 4 << 20;
-
-static META_V1: LazyLock<MetaTypes> = LazyLock::new(MetaTypes::new);
-
-struct MetaTypes {
-    partial: SchemaRef<'static>,
-    list_meta: SchemaRef<'static>,
-}
-
-impl MetaTypes {
-    fn new() -> MetaTypes {
-        let find = |name: &str| {
-            let name = format!("k8s.io/apimachinery/pkg/apis/meta/v1.{name}");
-            Schema::builtin().by_type_name(&name).expect("the built-in schema has the types of meta.k8s.io")
-        };
-        MetaTypes { partial: find("PartialObjectMetadata"), list_meta: find("ListMeta") }
-    }
-}
 
 /// Encodes the responses of one request.
 pub(super) struct Encoder<'a> {
@@ -123,11 +82,8 @@ impl Encoder<'_> {
                 encode(&partial(&tree, version), META_V1.partial, &self.accepted)
             }
             Some((Transform::Table, version)) => {
-                let mut table = TableWriter::new(self, version, true);
                 let metadata = json!({"resourceVersion": tree.str_at("metadata.resourceVersion")});
-                table.begin(&metadata);
-                table.row(&tree);
-                self.finish_json(table.end())
+                self.finish_json(self.table(version).of_one(true, &metadata, &tree))
             }
         }
     }
@@ -165,7 +121,7 @@ impl Encoder<'_> {
     }
 
     /// Converts objects that have no JSON of this version yet, in batches. Call it before any other encoding of them;
-    /// it does nothing for built-in kinds.
+    /// it does nothing for a resource without a converter.
     ///
     /// # Errors
     /// When an object cannot be converted.
@@ -221,7 +177,45 @@ impl Encoder<'_> {
         Ok(())
     }
 
+    /// The form of tables of `version` of `meta.k8s.io`.
+    pub(super) fn table<'b>(&'b self, version: &'b str) -> TableForm<'b> {
+        TableForm { resource: self.resource, version, include_object: self.include_object, now: self.now }
+    }
+
+    /// The partial metadata of a cached object; only the metadata is decoded where possible.
+    ///
+    /// # Errors
+    /// As [`Encoder::json`].
+    pub(super) fn partial_tree(&self, object: &CachedObject) -> Result<Value, Status> {
+        let version = self.accepted.transform.as_ref().map_or("v1", |(_, version)| version);
+        if self.resource.is_cached_version()
+            && let Ok(decoded) = json::decode(object.json(), META_V1.partial)
+        {
+            return Ok(partial(&decoded.value, version));
+        }
+        Ok(partial(&self.tree(object)?, version))
+    }
+
+    /// One item of a `PartialObjectMetadataList`, as JSON.
+    ///
+    /// # Errors
+    /// As [`Encoder::json`].
+    pub(super) fn partial_json(&self, object: &CachedObject) -> Result<Vec<u8>, Status> {
+        Ok(json::encode(&self.partial_tree(object)?, META_V1.partial))
+    }
+
+    /// One item of a `PartialObjectMetadataList`, as a protobuf message.
+    ///
+    /// # Errors
+    /// As [`Encoder::json`].
+    pub(super) fn partial_protobuf(&self, object: &CachedObject) -> Result<Vec<u8>, Status> {
+        protobuf::encode_message(&self.partial_tree(object)?, META_V1.partial).ok_or_else(no_protobuf)
+    }
+
     /// The protobuf form of this version, with its envelope.
+    ///
+    /// # Errors
+    /// 406 for a kind without that form, and those of [`Encoder::json`].
     pub(super) fn protobuf_object(&self, object: &CachedObject) -> Result<Bytes, Status> {
         object.representation(self.representation(MediaType::Protobuf), || {
             let bytes = protobuf::encode(&self.tree(object)?, self.resource.schema.get());
@@ -230,6 +224,9 @@ impl Encoder<'_> {
     }
 
     /// `ListMeta` as a protobuf message.
+    ///
+    /// # Errors
+    /// 406 for metadata without that form, which no list has.
     pub(super) fn protobuf_list_meta(&self, metadata: &Value) -> Result<Vec<u8>, Status> {
         protobuf::encode_message(metadata, META_V1.list_meta).ok_or_else(no_protobuf)
     }
@@ -240,6 +237,9 @@ impl Encoder<'_> {
     }
 
     /// A whole JSON response in the negotiated form.
+    ///
+    /// # Errors
+    /// 500 when `bytes` are not JSON.
     pub(super) fn finish_json(&self, bytes: Bytes) -> Result<Bytes, Status> {
         match self.accepted.media_type {
             MediaType::Json if self.accepted.pretty => Ok(indent(&bytes)),
@@ -287,149 +287,4 @@ pub(super) fn made_json(resource: &VersionedResource, object: &CachedObject) -> 
         true => Some(object.json().clone()),
         false => object.existing_representation(representation_of(resource, MediaType::Json)),
     }
-}
-
-/// The metadata of an object, as `PartialObjectMetadata`.
-pub(super) fn partial(tree: &Value, version: &str) -> Value {
-    json!({
-        "kind": "PartialObjectMetadata",
-        "apiVersion": format!("meta.k8s.io/{version}"),
-        "metadata": tree.field("metadata").cloned().unwrap_or_default(),
-    })
-}
-
-/// The partial metadata of a cached object; only the metadata is decoded where possible.
-pub(super) fn partial_tree(encoder: &Encoder<'_>, object: &CachedObject) -> Result<Value, Status> {
-    let version = encoder.accepted.transform.as_ref().map_or("v1", |(_, version)| version);
-    if encoder.resource.is_cached_version()
-        && let Ok(decoded) = json::decode(object.json(), META_V1.partial)
-    {
-        return Ok(partial(&decoded.value, version));
-    }
-    Ok(partial(&encoder.tree(object)?, version))
-}
-
-/// One item of a `PartialObjectMetadataList`, as JSON.
-pub(super) fn partial_json(encoder: &Encoder<'_>, object: &CachedObject) -> Result<Vec<u8>, Status> {
-    Ok(json::encode(&partial_tree(encoder, object)?, META_V1.partial))
-}
-
-/// One item of a `PartialObjectMetadataList`, as a protobuf message.
-pub(super) fn partial_protobuf(encoder: &Encoder<'_>, object: &CachedObject) -> Result<Vec<u8>, Status> {
-    protobuf::encode_message(&partial_tree(encoder, object)?, META_V1.partial).ok_or_else(no_protobuf)
-}
-
-/// The schema of `PartialObjectMetadata`.
-pub(super) fn partial_schema() -> SchemaRef<'static> {
-    META_V1.partial
-}
-
-/// Writes a `Table`, row by row.
-pub(super) struct TableWriter<'a> {
-    encoder: &'a Encoder<'a>,
-    version: &'a str,
-    columns: Option<Vec<Column>>,
-    bytes: BytesMut,
-    has_rows: bool,
-}
-
-impl<'a> TableWriter<'a> {
-    /// A writer for the request's objects; a watch sends column definitions in its first table only.
-    pub(super) fn new(encoder: &'a Encoder<'a>, version: &'a str, with_columns: bool) -> TableWriter<'a> {
-        let columns = with_columns.then(|| encoder.resource.resource.table.columns());
-        TableWriter { encoder, version, columns, bytes: BytesMut::new(), has_rows: false }
-    }
-
-    /// Writes the bytes before the rows.
-    pub(super) fn begin(&mut self, metadata: &Value) {
-        self.bytes.put_slice(table_head(self.version, self.columns.as_deref(), metadata).as_bytes());
-    }
-
-    /// Writes the row of one object.
-    pub(super) fn row(&mut self, tree: &Value) {
-        if std::mem::replace(&mut self.has_rows, true) {
-            self.bytes.put_u8(b',');
-        }
-        table_row(self.encoder, self.version, tree, &mut self.bytes);
-    }
-
-    /// Finishes the table.
-    pub(super) fn end(mut self) -> Bytes {
-        self.bytes.put_slice(b"]}\n");
-        self.bytes.freeze()
-    }
-}
-
-/// The bytes before the rows of a `Table`; a watch sends column definitions in its first table only.
-pub(super) fn table_head(version: &str, columns: Option<&[Column]>, metadata: &Value) -> String {
-    let columns = match columns {
-        None => "null".to_owned(),
-        Some(columns) => format!("[{}]", columns.iter().map(column).collect::<Vec<_>>().join(",")),
-    };
-    format!(
-        "{{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/{version}\",\"metadata\":{},\"columnDefinitions\":{columns},\"rows\":[",
-        list_metadata(metadata)
-    )
-}
-
-/// Writes the row of one object.
-pub(super) fn table_row(encoder: &Encoder<'_>, version: &str, tree: &Value, out: &mut BytesMut) {
-    let table = &encoder.resource.resource.table;
-    let cells = Value::Array(table.cells(tree, encoder.now));
-    out.put_slice(b"{\"cells\":");
-    out.put_slice(&json::encode_any(&cells));
-    let conditions = table.row_conditions(tree);
-    if !conditions.is_empty() {
-        out.put_slice(b",\"conditions\":");
-        let conditions: Vec<_> = conditions.iter().map(condition).collect();
-        out.put_slice(format!("[{}]", conditions.join(",")).as_bytes());
-    }
-    let object: Cow<'_, [u8]> = match encoder.include_object {
-        IncludeObject::None => b"null".as_slice().into(),
-        IncludeObject::Metadata => json::encode(&partial(tree, version), META_V1.partial).into(),
-        IncludeObject::Object => json::encode(tree, encoder.resource.schema.get()).into(),
-    };
-    out.put_slice(b",\"object\":");
-    out.put_slice(&object);
-    out.put_u8(b'}');
-}
-
-/// The `metadata` of a list, in Go's field order.
-pub(super) fn list_metadata(metadata: &Value) -> String {
-    let mut out = String::from("{");
-    for name in ["resourceVersion", "continue", "remainingItemCount"] {
-        if let Some(value) = metadata.get(name) {
-            if out.len() > 1 {
-                out.push(',');
-            }
-            out.push_str(&format!("\"{name}\":{value}"));
-        }
-    }
-    out.push('}');
-    out
-}
-
-/// A column definition, in Go's field order.
-fn column(column: &Column) -> String {
-    format!(
-        "{{\"name\":{},\"type\":{},\"format\":{},\"description\":{},\"priority\":{}}}",
-        text(&column.name.as_str().into()),
-        text(&column.column_type.as_str().into()),
-        text(&column.format.as_str().into()),
-        text(&column.description.as_str().into()),
-        column.priority
-    )
-}
-
-/// A row condition, in Go's field order.
-fn condition(condition: &Value) -> String {
-    let members = ["type", "status", "reason", "message"]
-        .iter()
-        .filter_map(|name| condition.get(*name).map(|value| format!("\"{name}\":{}", text(value))));
-    format!("{{{}}}", members.collect::<Vec<_>>().join(","))
-}
-
-/// A value as JSON with Go's HTML escapes.
-fn text(value: &Value) -> String {
-    String::from_utf8(json::encode_any(value)).unwrap_or_default()
 }

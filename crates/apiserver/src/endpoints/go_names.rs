@@ -1,17 +1,16 @@
 //! Names of Go types and packages, which some messages to clients contain.
 
-use crate::{base::negotiation::Offers, registry::VersionedResource};
+use crate::base::negotiation::Offers;
+use pintle_registry::{ObjectForm, Resource};
 
 /// The name of the Go type of a resource's objects or lists.
-pub(super) fn go_type_of(resource: &VersionedResource, offers: Offers) -> String {
-    let is_custom = resource.schema.is_custom();
-    let resource = &resource.resource;
+pub(super) fn go_type_of(resource: &Resource, offers: Offers) -> String {
     let package = internal_package(&resource.resource.group);
-    match (is_custom, offers) {
-        (true, Offers::List) => "unstructured.UnstructuredList".to_owned(),
-        (true, _) => "unstructured.Unstructured".to_owned(),
-        (false, Offers::List) => format!("{package}.{}", resource.list_kind),
-        (false, _) => format!("{package}.{}", resource.kind),
+    match (resource.model.form, offers) {
+        (ObjectForm::Map, Offers::List) => "unstructured.UnstructuredList".to_owned(),
+        (ObjectForm::Map, _) => "unstructured.Unstructured".to_owned(),
+        (ObjectForm::Struct, Offers::List) => format!("{package}.{}", resource.list_kind),
+        (ObjectForm::Struct, _) => format!("{package}.{}", resource.kind),
     }
 }
 

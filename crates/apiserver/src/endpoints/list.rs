@@ -52,7 +52,7 @@ pub(super) async fn list(scope: &RequestScope<'_>) -> Result<Response, Status> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{CONFIG_MAPS, TestServer};
+    use super::super::testing::{CONFIG_MAPS, TestServer, WIDGETS, widget};
     use serde_json::json;
 
     #[tokio::test]
@@ -79,5 +79,25 @@ mod tests {
         let message =
             "\"data\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"";
         assert_eq!((code, &status["message"]), (400, &json!(message)));
+    }
+
+    #[tokio::test]
+    async fn a_list_of_maps_has_sorted_members_and_items_with_type_metadata() {
+        let server = TestServer::start().await;
+        assert_eq!(server.send("POST", WIDGETS, widget("a")).await.0, 201);
+        let (_, object) = server.send("GET", &format!("{WIDGETS}/a"), json!(null)).await;
+        let (_, list) = server.send("GET", WIDGETS, json!(null)).await;
+        assert_eq!(list["items"], json!([object]));
+        assert_eq!(list["metadata"]["continue"], "");
+        let text = server.text(WIDGETS).await;
+        assert!(
+            text.starts_with(r#"{"apiVersion":"example.com/v1","items":[{"apiVersion":"example.com/v1","#)
+        );
+        assert!(text.contains(r#"}],"kind":"WidgetList","metadata":{"#), "{text}");
+        let text = server.text(CONFIG_MAPS).await;
+        assert!(text.starts_with(r#"{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"#), "{text}");
+        let (code, status) =
+            server.send("GET", &format!("{WIDGETS}?fieldSelector=spec.size%3D1"), json!(null)).await;
+        assert_eq!((code, &status["message"]), (400, &json!("field label not supported: spec.size")));
     }
 }

@@ -4,10 +4,7 @@
 //! connection accepts them, and the snapshot shares its objects with the cache.
 
 use super::{
-    encoder::{
-        Encoder, IncludeObject, list_metadata, made_json, partial_json, partial_protobuf, table_head,
-        table_row,
-    },
+    encoder::{Encoder, IncludeObject, TABLE_FOOT, list_metadata, made_json},
     page::Page,
 };
 use crate::{
@@ -208,9 +205,9 @@ impl Items {
             }
             Items::TableRows => {
                 let version = encoder.accepted.transform.as_ref().map_or("", |(_, version)| version);
-                table_row(encoder, version, &encoder.tree(object)?, out);
+                encoder.table(version).row(&encoder.tree(object)?, out);
             }
-            Items::PartialJson => out.put_slice(&partial_json(encoder, object)?),
+            Items::PartialJson => out.put_slice(&encoder.partial_json(object)?),
             Items::Protobuf | Items::PartialProtobuf { .. } => {
                 let (field, message) = protobuf_item(encoder, self, object)?;
                 let mut head = Vec::with_capacity(8);
@@ -241,8 +238,8 @@ impl ListWriter {
         let api_version = kind.resource.group_version().to_string();
         let (items, head, foot) = match &form.accepted.transform {
             Some((Transform::Table, version)) => {
-                let head = table_head(version, Some(&kind.table.columns()), metadata);
-                (Items::TableRows, head.into_bytes(), b"]}\n".to_vec())
+                let head = form.encoder().table(version).head(true, metadata);
+                (Items::TableRows, head.into_bytes(), TABLE_FOOT.to_vec())
             }
             Some((Transform::PartialObjectMetadata, version)) => {
                 let api_version = format!("meta.k8s.io/{version}");
@@ -274,8 +271,7 @@ impl ListWriter {
             }
             None => {
                 let (head, foot) = json_head_and_foot(&form.resource, metadata);
-                // Items of built-in lists have no type metadata.
-                let skip = match form.resource.schema.is_custom() {
+                let skip = match form.resource.resource.model.lists_are_maps() {
                     true => 1,
                     false => format!("{{\"kind\":\"{}\",\"apiVersion\":\"{api_version}\",", kind.kind).len(),
                 };
@@ -331,7 +327,7 @@ fn protobuf_item(
     object: &Arc<CachedObject>,
 ) -> Result<(u32, Bytes), Status> {
     match items {
-        Items::PartialProtobuf { field } => Ok((field, partial_protobuf(encoder, object)?.into())),
+        Items::PartialProtobuf { field } => Ok((field, encoder.partial_protobuf(object)?.into())),
         _ => {
             let body = encoder.protobuf_object(object)?;
             let raw = protobuf::open(&body).map_err(Status::internal_error)?.raw;
@@ -340,11 +336,11 @@ fn protobuf_item(
     }
 }
 
-/// The bytes before and after the items of a JSON list; sorted by key for custom resources, as Go writes maps.
+/// The bytes before and after the items of a JSON list.
 fn json_head_and_foot(resource: &VersionedResource, metadata: &Value) -> (String, String) {
     let kind = &resource.resource;
     let version = kind.resource.group_version();
-    match resource.schema.is_custom() {
+    match kind.model.lists_are_maps() {
         false => {
             let metadata = list_metadata(metadata);
             let list_kind = &kind.list_kind;

@@ -5,6 +5,7 @@
 mod action;
 mod api_endpoints;
 mod apply;
+mod body_kind;
 mod connect;
 mod create;
 mod create_named;
@@ -19,13 +20,11 @@ mod list;
 mod list_body;
 mod page;
 mod patch;
-mod patched_text;
 mod request_scope;
 mod scale;
 mod selection;
 #[cfg(test)]
 mod testing;
-mod unrestorable;
 mod update;
 mod watch;
 mod write;

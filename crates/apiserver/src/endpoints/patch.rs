@@ -1,141 +1,35 @@
 //! Serves patches: JSON patch, merge patch, strategic merge patch; dispatches server-side apply
 //! (<https://kubernetes.io/docs/reference/using-api/api-concepts/#patch-and-apply>).
 
+mod document;
+mod patched_text;
+mod read;
+mod unrestorable;
+
+pub(super) use document::Patch;
+pub(super) use read::read_patched;
+
 use super::{
     apply::apply,
-    decode::other_kind,
-    patched_text::Touched,
+    body_kind::BodyKind,
     request_scope::RequestScope,
-    unrestorable,
     write::{check_name, dedup_owner_references, encoder, respond, set_namespace},
 };
 use crate::{
     base::{
         body::RequestBody,
-        negotiation::{APPLY_PATCH, body_media_type, unsupported_media_type},
+        negotiation::{APPLY_PATCH, body_media_type},
         response::Response,
     },
     registry::{Preconditions, Transform, Upsert},
 };
-use bytes::Bytes;
 use pintle_admission::Operation;
 use pintle_machinery::{
-    FieldError, FieldPath, GroupKind, GroupVersion, GroupVersionKind, Status, StatusReason, Value, ValueExt,
-    codec::{StrictProblem, json},
+    FieldError, FieldPath, GroupKind, GroupVersionKind, Status, Value, ValueExt,
     options::{FieldValidation, WriteOptions},
-    patch::{PatchError, Scope, json_patch, merge_patch, strategic},
+    patch::PatchError,
 };
 use pintle_registry::{BoxFuture, RequestContext};
-use pintle_schema::{Schema, SchemaBuilder, Structural, Type};
-use std::sync::LazyLock;
-
-/// A patch and its format.
-#[derive(Debug, Clone)]
-pub(super) struct Patch {
-    format: Format,
-    patch: Value,
-    /// Problems of the patch itself that only strict validation rejects.
-    problems: Vec<String>,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Format {
-    Json,
-    Merge,
-    Strategic,
-}
-
-impl Patch {
-    /// Parses a patch in the format of its content type.
-    ///
-    /// # Errors
-    /// 415 for an unsupported format, 400 for a body that is not JSON.
-    pub(super) fn parse(scope: &RequestScope<'_>, body: &Bytes) -> Result<Patch, Status> {
-        let is_custom = scope.resource.schema.is_custom();
-        let format = match body_media_type(scope.headers) {
-            "application/json-patch+json" => Format::Json,
-            "application/merge-patch+json" => Format::Merge,
-            "application/strategic-merge-patch+json" if !is_custom => Format::Strategic,
-            _ if is_custom => {
-                return Err(unsupported_media_type(&[
-                    "application/json-patch+json",
-                    "application/merge-patch+json",
-                    APPLY_PATCH,
-                ]));
-            }
-            _ => {
-                let mut status =
-                    Status::failure(415, StatusReason::UnsupportedMediaType, "415: Unsupported Media Type");
-                status.details = Some(Default::default());
-                return Err(status);
-            }
-        };
-        let decoded = json::decode_body(body, ANYTHING.root())
-            .map_err(|error| Status::bad_request(format!("error decoding patch: {error}")))?;
-        let patch = decoded.value;
-        let twice = decoded.problems.iter().map(ToString::to_string);
-        let problems = match format {
-            Format::Json => {
-                let unknown = unknown_members(&patch).into_iter();
-                twice.chain(unknown).map(|problem| format!("json patch {problem}")).collect()
-            }
-            Format::Merge => twice.collect(),
-            Format::Strategic => Vec::new(),
-        };
-        Ok(Patch { format, patch, problems })
-    }
-
-    /// Problems of the patch itself that only strict validation rejects.
-    pub(super) fn problems(&self) -> &[String] {
-        &self.problems
-    }
-
-    /// The part of the object that the patch applies to.
-    pub(super) fn scope(&self) -> Scope {
-        match self.format {
-            Format::Json => Scope::of_json_patch(&self.patch),
-            Format::Merge => Scope::of_merge_patch(&self.patch),
-            Format::Strategic => Scope::of_strategic_merge_patch(&self.patch),
-        }
-    }
-
-    /// The patched object, not yet decoded by its schema.
-    pub(super) fn apply(
-        &self,
-        object: Value,
-        schema: pintle_schema::SchemaRef<'_>,
-        validation: FieldValidation,
-    ) -> Result<Value, Status> {
-        let patched = match self.format {
-            // These two apply to the object's JSON, with the empty members that the tree omits.
-            Format::Json => json_patch::apply(json::to_value(&object, schema), &self.patch, validation),
-            Format::Merge => {
-                merge_patch::apply(json::to_value(&object, schema), self.patch.clone(), validation)
-            }
-            Format::Strategic => strategic::apply(object, self.patch.clone(), schema),
-        };
-        patched.map_err(Status::from)
-    }
-}
-
-/// A schema that keeps all fields and reports duplicate keys.
-static ANYTHING: LazyLock<Schema> = LazyLock::new(|| {
-    let mut builder = SchemaBuilder::new();
-    let root = builder.scalar(Type::Any);
-    builder.set_structural(root, Structural { preserve_unknown_fields: true, ..Structural::default() });
-    builder.finish(root)
-});
-
-/// Errors for unknown members in the operations of a JSON patch.
-fn unknown_members(patch: &Value) -> Vec<String> {
-    let operations = patch.as_array().into_iter().flatten().enumerate();
-    let members = operations.flat_map(|(index, operation)| {
-        let names = operation.as_object().into_iter().flat_map(|members| members.keys());
-        names.map(move |name| (index, name))
-    });
-    let unknown = members.filter(|(_, name)| !matches!(name.as_str(), "op" | "path" | "from" | "value"));
-    unknown.map(|(index, name)| format!("unknown field \"[{index}].{name}\"")).collect()
-}
 
 /// The 422 for a patch that cannot be applied to the object.
 fn rejected() -> Status {
@@ -201,16 +95,8 @@ impl PatchTransform<'_> {
         let schema = self.scope.resource.schema.get();
         let old = self.scope.resource.from_storage(old.clone());
         let Ok(patched) = self.patch.apply(old, schema, self.validation) else { return rejected() };
-        let mut why = why.to_owned();
-        let text = match self.patch.format {
-            _ if schema.is_structural() => String::from_utf8(json::encode_any(&patched)).unwrap_or_default(),
-            Format::Json => Touched::by_json_patch(&self.patch.patch).text(&patched, schema),
-            Format::Merge => Touched::by_merge_patch(&self.patch.patch).text(&patched, schema),
-            Format::Strategic => {
-                why = unrestorable::problem(&patched, schema).unwrap_or(why);
-                unrestorable::go_text(&self.patch.patch)
-            }
-        };
+        let model = &self.scope.resource.resource.model;
+        let (text, why) = self.patch.refused(&patched, schema, model, why);
         let error = FieldError::invalid(&FieldPath::new("patch"), text, why);
         Status::invalid(&GroupKind::default(), "", &vec![error])
     }
@@ -224,13 +110,14 @@ impl PatchTransform<'_> {
         let part = patch_scope.take(&mut rest, schema);
         let mut patched = self.patch.apply(part, schema, self.validation)?;
         // A tree holds no empty lists; a list with one empty entry requests the same reset.
-        if !schema.is_structural()
+        if resource.resource.model.empty_managed_fields_reset()
             && patched.at("metadata.managedFields").and_then(Value::as_array).is_some_and(Vec::is_empty)
         {
             patched.set("metadata.managedFields", serde_json::json!([{}]));
         }
         let problems = self.patch.problems();
-        let read = read_patched(self.scope, patched, problems, self.kind, schema, self.validation);
+        let wanted = BodyKind::of(resource, self.kind);
+        let read = read_patched(self.scope, patched, problems, wanted, self.validation);
         let patched = read.map_err(|status| match status.code {
             422 => self.invalid(old, &status),
             _ => status,
@@ -243,78 +130,6 @@ impl PatchTransform<'_> {
         self.scope.store()?.set_defaults(&mut patched);
         Ok(patched)
     }
-}
-
-/// Decodes a patched tree, or part of one, by its schema, like a request body.
-pub(super) fn read_patched(
-    scope: &RequestScope<'_>,
-    patched: Value,
-    problems: &[String],
-    kind: &GroupVersionKind,
-    schema: pintle_schema::SchemaRef<'_>,
-    validation: FieldValidation,
-) -> Result<Value, Status> {
-    let group_version = kind.group_version().to_string();
-    // Type metadata that the patch removed is taken from the path.
-    let other = |own: &str, wanted: &str| !own.is_empty() && own != wanted;
-    // Validation checks the kind and version that a custom resource claims.
-    let is_custom = schema.is_structural();
-    let said = |name: &str, wanted: &str| match patched.str_at(name) {
-        own if is_custom && !own.is_empty() => own.to_owned(),
-        _ => wanted.to_owned(),
-    };
-    let (own_kind, own_version) = (said("kind", &kind.kind), said("apiVersion", &group_version));
-    let is_other =
-        other(patched.str_at("kind"), &kind.kind) || other(patched.str_at("apiVersion"), &group_version);
-    let undecodable = |error: &str| {
-        let mut status = Status::invalid(&kind.group_kind(), "", &vec![invalid_patch(error)]);
-        status.message = format!("{} \"\" is invalid: patch: Invalid value: {error}", kind.group_kind());
-        status
-    };
-    if !is_custom && is_other {
-        let own = |name: &str, wanted: &str| match patched.str_at(name) {
-            "" => wanted.to_owned(),
-            own => own.to_owned(),
-        };
-        let version = own("apiVersion", &group_version);
-        let found = GroupVersion::parse(&version)
-            .ok_or_else(|| undecodable(&format!("unexpected GroupVersion string: {version}")))?;
-        return Err(undecodable(&other_kind(&found.with_kind(own("kind", &kind.kind)), kind)));
-    }
-    let text = patched.to_string();
-    let decoded = json::decode(text.as_bytes(), schema).map_err(|error| {
-        // The type metadata is decoded before the rest.
-        match json::type_meta(text.as_bytes()) {
-            Err(error) if !is_custom => {
-                undecodable(&format!("couldn't get version/kind; json parse error: {error}"))
-            }
-            _ => undecodable(&error.to_string()),
-        }
-    })?;
-    let mut value = decoded.value;
-    let mut problems = problems.to_vec();
-    problems.extend(decoded.problems.iter().map(ToString::to_string));
-    if is_custom {
-        let unknown = scope.resource.resource.strategy.coerce(&mut value, true);
-        let unknown = unknown.map_err(|status| undecodable(&status.message))?;
-        problems.extend(unknown.into_iter().map(|path| StrictProblem::UnknownField(path).to_string()));
-    }
-    match validation {
-        FieldValidation::Ignore => {}
-        FieldValidation::Warn => scope.warnings.extend(problems),
-        FieldValidation::Strict if problems.is_empty() => {}
-        FieldValidation::Strict => {
-            let why = format!("strict decoding error: {}", problems.join(", "));
-            return Err(Status::invalid(&kind.group_kind(), "", &vec![invalid_patch(&why)]));
-        }
-    }
-    value.set("kind", own_kind);
-    value.set("apiVersion", own_version);
-    Ok(value)
-}
-
-fn invalid_patch(why: &str) -> FieldError {
-    FieldError::invalid(&FieldPath::new("patch"), Value::Null, why)
 }
 
 impl Transform for PatchTransform<'_> {
@@ -338,7 +153,7 @@ impl Transform for PatchTransform<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{CONFIG_MAPS, TestServer};
+    use super::super::testing::{CONFIG_MAPS, TestServer, WIDGETS, widget};
     use serde_json::json;
 
     #[tokio::test]
@@ -359,5 +174,21 @@ mod tests {
         check("application/json", json!({}), 415, json!(null)).await;
         let missing = json!([{"op": "remove", "path": "/data/z"}]);
         check("application/json-patch+json", missing, 422, json!(null)).await;
+    }
+
+    #[tokio::test]
+    async fn a_patch_of_a_map_is_of_one_of_its_formats() {
+        let server = TestServer::start().await;
+        assert_eq!(server.send("POST", WIDGETS, widget("a")).await.0, 201);
+        let uri = format!("{WIDGETS}/a");
+        let patch = json!({"spec": {"size": 2}});
+        let (code, object) =
+            server.send_as("PATCH", &uri, "application/merge-patch+json", patch.clone()).await;
+        assert_eq!((code, &object["spec"]), (200, &json!({"size": 2})));
+        let (code, status) =
+            server.send_as("PATCH", &uri, "application/strategic-merge-patch+json", patch).await;
+        let message = "the body of the request was in an unknown format - accepted media types include: \
+                       application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
+        assert_eq!((code, &status["message"]), (415, &json!(message)));
     }
 }

@@ -20,7 +20,7 @@ use pintle_machinery::{
     GroupVersion, GroupVersionKind, Status, StatusReason, UserInfo, Value,
     codec::{json, yaml},
 };
-use pintle_registry::RequestContext;
+use pintle_registry::{RequestContext, Routing};
 use pintle_schema::{SchemaRef, default_by_schema};
 use std::{
     borrow::Cow,
@@ -55,9 +55,13 @@ impl RequestScope<'_> {
     /// # Errors
     /// 406 when the server offers nothing that the client accepts.
     pub(super) fn accepted(&self, offers: Offers) -> Result<Accepted, Status> {
-        let is_custom = self.resource.schema.is_custom();
-        let go_type = || go_type_of(self.resource, offers);
-        let answers = Answers { offers, is_custom, go_type: &go_type };
+        let resource = &self.resource.resource;
+        let answers = Answers {
+            offers,
+            is_routed: resource.model.routing == Routing::Routes,
+            has_protobuf: resource.model.protobuf,
+            go_type: &|| go_type_of(resource, offers),
+        };
         negotiation::accepted_of(self.headers, self.query.first("pretty"), answers)
     }
 

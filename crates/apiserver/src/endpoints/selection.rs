@@ -61,8 +61,8 @@ impl Selection {
     pub(super) fn parse(scope: &RequestScope<'_>, options: &ListOptions) -> Result<Selection, Status> {
         let labels = options.label_selector.clone();
         let resource = &scope.resource.resource;
-        // Built-in kinds without declared fields support both metadata fields, whatever their scope.
-        let is_plain = resource.selectable_fields.is_empty() && !scope.resource.schema.is_custom();
+        // Kinds without declared fields or a message of their own support both metadata fields, whatever their scope.
+        let is_plain = resource.selectable_fields.is_empty() && resource.unsupported_field.is_none();
         let mut fields: Vec<FieldTest> = Vec::new();
         for term in options.field_selector.terms() {
             let field = match term.field.as_str() {

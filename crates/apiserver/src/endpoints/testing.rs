@@ -11,25 +11,34 @@ use crate::{
     registry::{Engine, StorageFactory, Stores},
 };
 use bytes::Bytes;
-use futures_util::StreamExt as _;
+use futures_util::{Stream, StreamExt as _};
 use http::{Method, Request, header};
 use http_body_util::BodyExt as _;
 use pintle_admission::AdmissionChain;
 use pintle_auth::authz::AlwaysAllow;
 use pintle_machinery::{ErrorList, GroupVersionKind, Status, UserInfo, Value};
 use pintle_registry::{
-    BoxFuture, ConnectOptions, NamedCreater, RequestContext, Resource, ScalePaths, Scope, Subresource,
-    SubresourceKind, Verb,
+    BoxFuture, ConnectOptions, NamedCreater, ObjectForm, ObjectModel, PatchType, RequestContext, Resource,
+    Routing, ScalePaths, ScaleValues, Scope, StorageEncoding, Strategy, Subresource, SubresourceKind, Verb,
+    keep,
 };
+use pintle_schema::{SchemaBuilder, Structural, Type};
 use pintle_storage::MemoryStorage;
 use pintle_supervisor::Supervisor;
-use std::{future::ready, sync::Arc};
+use std::{
+    future::ready,
+    sync::{Arc, LazyLock},
+};
 use tokio::sync::watch;
 
 /// The collection of the config maps that the tests write.
 pub(super) const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// Serves config maps with an `eviction` that returns its body, deployments with a scale, pods with a `log`, and nodes.
+/// The collection of the widgets that the tests write.
+pub(super) const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widgets";
+
+/// Serves config maps with an `eviction` that returns its body, deployments with a status and a scale, pods with a
+/// `log`, nodes, and widgets, which have the object model of custom resources.
 pub(super) struct TestServer {
     endpoints: ApiEndpoints,
     _shutdown: watch::Sender<bool>,
@@ -85,12 +94,23 @@ impl TestServer {
         self.send_as(method, uri, "application/json", body).await
     }
 
-    /// The first frame of a streamed response.
-    pub(super) async fn first_frame(&self, uri: &str) -> Bytes {
+    /// The text of the response to a GET.
+    pub(super) async fn text(&self, uri: &str) -> String {
+        let Ok(body) = self.respond("GET", uri, "", "").await.into_body().collect().await;
+        String::from_utf8(body.to_bytes().to_vec()).unwrap()
+    }
+
+    /// The frames of a streamed response.
+    pub(super) async fn frames(&self, uri: &str) -> impl Stream<Item = Bytes> + Unpin + use<> {
         match self.respond("GET", uri, "", "").await.into_body() {
-            Body::Stream(mut frames) => frames.next().await.unwrap(),
+            Body::Stream(frames) => frames,
             Body::Full(body) => panic!("not a stream: {body:?}"),
         }
+    }
+
+    /// The first frame of a streamed response.
+    pub(super) async fn first_frame(&self, uri: &str) -> Bytes {
+        self.frames(uri).await.next().await.unwrap()
     }
 
     /// Creates a config map with one label.
@@ -99,6 +119,16 @@ impl TestServer {
         assert_eq!(code, 201, "{object}");
         object
     }
+}
+
+/// A widget with a spec.
+pub(super) fn widget(name: &str) -> Value {
+    serde_json::json!({
+        "kind": "Widget",
+        "apiVersion": "example.com/v1",
+        "metadata": {"name": name},
+        "spec": {"size": 1},
+    })
 }
 
 /// A config map with one label.
@@ -146,16 +176,56 @@ fn resources() -> Vec<Resource> {
         Scope::Namespaced,
         "k8s.io/api/apps/v1.Deployment",
     );
-    deployments.subresources = vec![Subresource {
+    let status = Subresource {
+        name: "status".to_owned(),
+        kind: SubresourceKind::Object {
+            strategy: Arc::new(KeepSpec),
+            verbs: vec![Verb::Get, Verb::Patch, Verb::Update],
+        },
+    };
+    let scale = Subresource {
         name: "scale".to_owned(),
         kind: SubresourceKind::Scale(ScalePaths {
             spec_replicas: "spec.replicas".to_owned(),
             status_replicas: "status.replicas".to_owned(),
             selector: Some("spec.selector".to_owned()),
-            custom: None,
+            values: ScaleValues::Typed,
+            table: None,
         }),
-    }];
-    vec![config_maps, pods, deployments, core("nodes", "node", "Node", Scope::Cluster)]
+    };
+    deployments.subresources = vec![scale, status];
+    vec![config_maps, pods, deployments, core("nodes", "node", "Node", Scope::Cluster), widgets()]
+}
+
+/// A resource with a schema of its own, which allows any value, and the object model of custom resources.
+fn widgets() -> Resource {
+    let mut widgets =
+        Resource::new("example.com", "v1", "widgets", "widget", "Widget", Scope::Namespaced, "");
+    widgets.model = ObjectModel {
+        form: ObjectForm::Map,
+        routing: Routing::Verbs,
+        patch_types: &[PatchType::Json, PatchType::Merge, PatchType::Apply],
+        protobuf: false,
+        full_response_kind: true,
+    };
+    widgets.storage.encoding = StorageEncoding::AsWritten;
+    widgets.unsupported_field = Some(|name| format!("field label not supported: {name}"));
+    widgets.own_schema = Some(Arc::new(LazyLock::new(Box::new(|| {
+        let mut builder = SchemaBuilder::new();
+        let root = builder.scalar(Type::Any);
+        builder.set_structural(root, Structural { preserve_unknown_fields: true, ..Structural::default() });
+        Arc::new(builder.finish(root))
+    }))));
+    widgets
+}
+
+/// The strategy of a status.
+struct KeepSpec;
+
+impl Strategy for KeepSpec {
+    fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
+        keep(object, old, "spec");
+    }
 }
 
 /// Returns the body.

@@ -1,6 +1,7 @@
 //! Serves updates by PUT.
 
 use super::{
+    body_kind::BodyKind,
     decode::decode,
     request_scope::RequestScope,
     write::{check_name, dedup_owner_references, encoder, respond, set_namespace},
@@ -76,7 +77,7 @@ fn read(
     kind: &GroupVersionKind,
     field_validation: FieldValidation,
 ) -> Result<Value, Status> {
-    let object = decode(scope, body, kind, scope.resource.schema.get(), field_validation)?;
+    let object = decode(scope, body, BodyKind::of(scope.resource, kind), field_validation)?;
     scope.note_object(&object);
     let mut object = scope.resource.to_storage(object);
     note_reset(scope, body, &mut object);
@@ -99,8 +100,7 @@ fn note_reset(scope: &RequestScope<'_>, body: &[u8], object: &mut Value) {
     struct Metadata {
         managed_fields: Vec<IgnoredAny>,
     }
-    // Kubernetes decodes the metadata of custom resources without telling an empty list from an absent one.
-    if scope.resource.schema.get().is_structural()
+    if !scope.resource.resource.model.empty_managed_fields_reset()
         || object.at("metadata.managedFields").is_some()
         || memchr::memmem::find(body, b"managedFields").is_none()
     {
@@ -190,5 +190,24 @@ mod tests {
         };
         check("b", "the name of the object (b) does not match the name on the URL (a)").await;
         check("", "the name of the object (a based on URL) was undeterminable: name must be provided").await;
+    }
+
+    #[tokio::test]
+    async fn a_subresource_is_written_under_its_own_strategy() {
+        const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
+        let server = TestServer::start().await;
+        let deployment = json!({"metadata": {"name": "web"}, "spec": {"replicas": 2}});
+        let (code, mut object) = server.send("POST", DEPLOYMENTS, deployment).await;
+        assert_eq!(code, 201, "{object}");
+        object["spec"]["replicas"] = json!(5);
+        object["status"] = json!({"readyReplicas": 1});
+        let uri = format!("{DEPLOYMENTS}/web/status");
+        let (code, written) = server.send("PUT", &uri, object).await;
+        assert_eq!(
+            (code, &written["spec"]["replicas"], &written["status"]["readyReplicas"]),
+            (200, &json!(2), &json!(1))
+        );
+        assert_eq!(server.send("GET", &uri, json!(null)).await, (200, written));
+        assert_eq!(server.send("DELETE", &uri, json!(null)).await.0, 405);
     }
 }

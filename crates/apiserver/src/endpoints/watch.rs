@@ -1,7 +1,7 @@
 //! Serves watches: streams shared frames until the client or the timeout ends the watch.
 
 use super::{
-    encoder::{Encoder, IncludeObject, TableWriter, partial, partial_schema, partial_tree},
+    encoder::{Encoder, IncludeObject, partial, partial_schema},
     request_scope::RequestScope,
     selection::Selection,
 };
@@ -299,17 +299,17 @@ impl WatchStream {
                 }),
                 Some((Transform::PartialObjectMetadata, _)) => {
                     let object = event_object(event, *event_type)?;
-                    let tree = partial_tree(&encoder, object)?;
+                    let tree = encoder.partial_tree(object)?;
                     let bytes = encode(&tree, partial_schema(), &encoder.accepted)?;
                     Ok(encoder.event(event_type.as_str(), bytes))
                 }
                 Some((Transform::Table, version)) => {
                     let object = event_object(event, *event_type)?;
-                    let mut table = TableWriter::new(&encoder, version, !self.columns_sent);
-                    self.columns_sent = true;
-                    table.begin(&json!({"resourceVersion": object.revision().to_string()}));
-                    table.row(&encoder.tree(object)?);
-                    Ok(encoder.event(event_type.as_str(), table.end()))
+                    let with_columns = !std::mem::replace(&mut self.columns_sent, true);
+                    let metadata = json!({"resourceVersion": object.revision().to_string()});
+                    let table =
+                        encoder.table(version).of_one(with_columns, &metadata, &encoder.tree(object)?);
+                    Ok(encoder.event(event_type.as_str(), table))
                 }
             },
             WatchItem::Bookmark { revision, initial_events_end } => {
@@ -373,11 +373,9 @@ fn bookmark(
     }
     match &encoder.accepted.transform {
         Some((Transform::Table, version)) => {
-            let mut table = TableWriter::new(encoder, version, !*columns_sent);
-            *columns_sent = true;
-            table.begin(&json!({"resourceVersion": revision.to_string()}));
-            table.row(&object);
-            Ok(table.end())
+            let with_columns = !std::mem::replace(columns_sent, true);
+            let metadata = json!({"resourceVersion": revision.to_string()});
+            Ok(encoder.table(version).of_one(with_columns, &metadata, &object))
         }
         Some((Transform::PartialObjectMetadata, version)) => {
             encode(&partial(&object, version), partial_schema(), &encoder.accepted)
@@ -389,6 +387,7 @@ fn bookmark(
 #[cfg(test)]
 mod tests {
     use super::super::testing::{CONFIG_MAPS, TestServer};
+    use futures_util::StreamExt as _;
     use serde_json::json;
 
     #[tokio::test]
@@ -408,5 +407,45 @@ mod tests {
         let revision = first["metadata"]["resourceVersion"].as_str().unwrap();
         check(&format!("resourceVersion={revision}"), &[&second]).await;
         check("fieldSelector=metadata.name%3Da", &[&first]).await;
+    }
+
+    #[tokio::test]
+    async fn a_watch_sends_the_changes_of_its_selection() {
+        let server = TestServer::start().await;
+        let first = server.create_config_map("a", "x").await;
+        let revision = first["metadata"]["resourceVersion"].as_str().unwrap();
+        let uri = format!("{CONFIG_MAPS}?watch=true&labelSelector=app%3Dx&resourceVersion={revision}");
+        let mut frames = server.frames(&uri).await;
+        let mut next = async |expected: (&str, &str)| {
+            let frame = frames.next().await.unwrap();
+            let event: serde_json::Value = serde_json::from_slice(&frame).unwrap();
+            let name = event["object"]["metadata"]["name"].as_str().unwrap();
+            assert_eq!((event["type"].as_str().unwrap(), name), expected);
+        };
+        let merge = async |name: &str, patch: serde_json::Value| {
+            let uri = format!("{CONFIG_MAPS}/{name}");
+            let (code, _) = server.send_as("PATCH", &uri, "application/merge-patch+json", patch).await;
+            assert_eq!(code, 200);
+        };
+        merge("a", json!({"data": {"a": "2"}})).await;
+        next(("MODIFIED", "a")).await;
+        // An object that leaves the selection is deleted for the watcher, and added when it comes back.
+        merge("a", json!({"metadata": {"labels": {"app": "y"}}})).await;
+        next(("DELETED", "a")).await;
+        server.create_config_map("b", "y").await;
+        merge("a", json!({"metadata": {"labels": {"app": "x"}}})).await;
+        next(("ADDED", "a")).await;
+        assert_eq!(server.send("DELETE", &format!("{CONFIG_MAPS}/a"), json!(null)).await.0, 200);
+        next(("DELETED", "a")).await;
+    }
+
+    #[tokio::test]
+    async fn a_revision_that_is_no_number_is_rejected() {
+        let server = TestServer::start().await;
+        let (code, status) =
+            server.send("GET", &format!("{CONFIG_MAPS}?watch=true&resourceVersion=x"), json!(null)).await;
+        let message =
+            "resourceVersion: Invalid value: \"x\": strconv.ParseUint: parsing \"x\": invalid syntax";
+        assert_eq!((code, &status["message"]), (500, &json!(message)));
     }
 }

@@ -20,6 +20,9 @@ use pintle_registry::{BoxFuture, RequestContext};
 use std::collections::HashSet;
 
 /// The encoder of the response. It is made before the write, so that a failed negotiation leaves no change behind.
+///
+/// # Errors
+/// 406 when the server offers nothing that the client accepts, 400 for wrong parameters.
 pub(super) fn encoder<'a>(scope: &RequestScope<'a>) -> Result<Encoder<'a>, Status> {
     Ok(Encoder {
         resource: scope.resource,
@@ -42,6 +45,9 @@ pub(super) fn set_namespace(scope: &RequestScope<'_>, object: &mut Value) -> Res
 }
 
 /// Checks that the object of the body has the name of the path.
+///
+/// # Errors
+/// 400 for an object with another name, or without one.
 pub(super) fn check_name(object: &Value, name: &str) -> Result<(), Status> {
     match object.str_at("metadata.name") {
         "" => Err(Status::bad_request(format!(
@@ -84,11 +90,17 @@ pub(super) fn dedup_owner_references(scope: &RequestScope<'_>, object: &mut Valu
 }
 
 /// The response with a written object.
+///
+/// # Errors
+/// As [`Encoder::tree_answer`].
 pub(super) fn respond(encoder: &Encoder<'_>, code: u16, written: Written) -> Result<Response, Status> {
     respond_with(encoder, code, written.object, Some(&written.json))
 }
 
 /// The response with an object and its final JSON in the storage version, where that is known.
+///
+/// # Errors
+/// As [`Encoder::tree_answer`].
 pub(super) fn respond_with(
     encoder: &Encoder<'_>,
     code: u16,

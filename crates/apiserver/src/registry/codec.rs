@@ -22,8 +22,8 @@ use std::sync::Arc;
 pub enum TypeSchema {
     /// A type of the built-in schema.
     Builtin(SchemaRef<'static>),
-    /// The root of a custom resource's schema, built on first use.
-    Custom(Arc<LazySchema>),
+    /// The root of a resource's own schema, built on first use.
+    Own(Arc<LazySchema>),
 }
 
 impl TypeSchema {
@@ -34,23 +34,17 @@ impl TypeSchema {
 
     /// The schema of a resource declaration; `None` when the built-in schema does not have its type.
     pub fn of(resource: &Resource) -> Option<TypeSchema> {
-        match &resource.custom_schema {
-            Some(schema) => Some(TypeSchema::Custom(schema.clone())),
+        match &resource.own_schema {
+            Some(schema) => Some(TypeSchema::Own(schema.clone())),
             None => TypeSchema::builtin(&resource.type_name),
         }
-    }
-
-    /// Whether it is a custom resource's schema. Such objects are encoded sorted by key, as Go writes maps, and list
-    /// items keep their type metadata.
-    pub fn is_custom(&self) -> bool {
-        matches!(self, TypeSchema::Custom(_))
     }
 
     /// The root node, which objects are decoded by.
     pub fn get(&self) -> SchemaRef<'_> {
         match self {
             TypeSchema::Builtin(schema) => *schema,
-            TypeSchema::Custom(schema) => schema.root(),
+            TypeSchema::Own(schema) => schema.root(),
         }
     }
 }
@@ -60,6 +54,8 @@ pub struct ObjectCodec {
     schema: TypeSchema,
     prefix: Arc<str>,
     namespaced: bool,
+    /// Whether objects may be of other versions than the schema's.
+    has_other_versions: bool,
     fields: Vec<SelectableField>,
     /// Strings that most objects share: namespaces, label keys and values, field values.
     interned: parking_lot::Mutex<Interner>,
@@ -72,6 +68,7 @@ impl ObjectCodec {
             schema,
             prefix,
             namespaced: resource.is_namespaced(),
+            has_other_versions: resource.storage.encoding.keeps_version(),
             fields: resource.selectable_fields.clone(),
             interned: parking_lot::Mutex::default(),
         }
@@ -126,8 +123,7 @@ impl ObjectDecoder for ObjectCodec {
         let selectable = match value.decoded() {
             Some(selectable) => selectable,
             None => {
-                // A custom resource may be stored in another version than the schema's.
-                let tree = match self.schema.is_custom() {
+                let tree = match self.has_other_versions {
                     true => json::decode_any(value),
                     false => self.decode_tree(value),
                 };

@@ -107,6 +107,9 @@ impl Store {
     }
 
     /// Prepares and validates a new object: for creates, and for updates that create.
+    ///
+    /// # Errors
+    /// The `Status` of the check that the object fails.
     pub(super) fn before_create(
         &self,
         context: &RequestContext<'_>,

@@ -31,7 +31,7 @@ pub enum StorageMediaType {
     Json,
     /// `application/yaml`
     Yaml,
-    /// `application/vnd.kubernetes.protobuf`. Custom resources have no such form and stay JSON.
+    /// `application/vnd.kubernetes.protobuf`. Objects that are stored as written stay JSON.
     Protobuf,
 }
 
@@ -74,7 +74,7 @@ pub struct StorageCodec {
     codec: Arc<ObjectCodec>,
     /// The first bytes of JSON that only this server can have written.
     own: Option<Vec<u8>>,
-    /// The versions in which a custom resource's objects may be stored, if there are several.
+    /// The versions in which objects may be stored as written, if there are several.
     versions: Option<Arc<Versions>>,
 }
 
@@ -89,9 +89,11 @@ impl StorageCodec {
         codec: Arc<ObjectCodec>,
         versions: Option<Arc<Versions>>,
     ) -> StorageCodec {
-        let media_type = match (&schema, resource.storage.encoding) {
-            (TypeSchema::Builtin(_), StorageEncoding::Configured) => media_type,
-            _ => StorageMediaType::Json,
+        let media_type = match resource.storage.encoding {
+            StorageEncoding::Configured => media_type,
+            StorageEncoding::Json | StorageEncoding::AsWritten | StorageEncoding::JsonBy(_) => {
+                StorageMediaType::Json
+            }
         };
         let kind = &resource.storage.kind;
         let api_version = resource.group_version_kind().group_version().to_string();
@@ -101,8 +103,9 @@ impl StorageCodec {
             Some(stored) if !same => TypeSchema::Builtin(stored),
             _ => schema.clone(),
         };
-        // The schema of a custom resource may have changed since an object was written.
-        let own = (exclusive && same && media_type == StorageMediaType::Json && !schema.is_custom())
+        // The schema of an object that is stored as written may have changed since.
+        let keeps_version = resource.storage.encoding.keeps_version();
+        let own = (exclusive && same && media_type == StorageMediaType::Json && !keeps_version)
             .then(|| format!("{{\"kind\":\"{}\",\"apiVersion\":\"{api_version}\",", kind.kind).into_bytes());
         StorageCodec {
             media_type,
@@ -120,14 +123,19 @@ impl StorageCodec {
     /// The stored form of an object, made from its tree, for the payload of its write. `None` when it is the value
     /// itself, or when there is none: the write then fails with the reason.
     pub(super) fn stored_form(&self, object: &Value) -> Option<Bytes> {
-        if self.stores_values_as_they_are() || self.schema.is_custom() {
+        if self.writes_values_as_they_are() {
             return None;
         }
         self.encode_tree(object).ok()
     }
 
+    /// Whether values are stored as they are. Reads may still decode them by a schema that has changed.
+    fn writes_values_as_they_are(&self) -> bool {
+        self.resource.storage.encoding.keeps_version() || self.stores_values_as_they_are()
+    }
+
     fn encode(&self, value: Bytes) -> Result<Bytes, String> {
-        if self.stores_values_as_they_are() || self.schema.is_custom() {
+        if self.writes_values_as_they_are() {
             return Ok(value);
         }
         let object = self.codec.decode_tree(&value).map_err(|error| error.to_string())?;
@@ -220,9 +228,9 @@ impl StorageCodec {
         Ok(self.shown(stored, form, object))
     }
 
-    /// As [`StorageCodec::decode`], for a custom resource: JSON, decoded by the current schema of its stored version,
-    /// and kept in that version.
-    fn decode_custom(&self, stored: &Bytes) -> Result<Transformed, String> {
+    /// As [`StorageCodec::decode`], for an object that is stored as written: JSON, decoded by the present schema of its
+    /// stored version, and kept in that version.
+    fn decode_as_written(&self, stored: &Bytes) -> Result<Transformed, String> {
         let type_meta = json::type_meta(stored)
             .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
         if type_meta.kind != self.resource.kind {
@@ -324,10 +332,13 @@ impl ValueTransformer for StorageCodec {
         _: &'a Key,
         stored: Bytes,
     ) -> BoxFuture<'a, Result<Transformed, TransformError>> {
-        if self.schema.is_custom() {
-            return Box::pin(std::future::ready(self.decode_custom(&stored).map_err(TransformError)));
-        }
-        Box::pin(std::future::ready(self.decode(&stored).map_err(TransformError)))
+        let decoded = match self.resource.storage.encoding {
+            StorageEncoding::AsWritten => self.decode_as_written(&stored),
+            StorageEncoding::Configured | StorageEncoding::Json | StorageEncoding::JsonBy(_) => {
+                self.decode(&stored)
+            }
+        };
+        Box::pin(std::future::ready(decoded.map_err(TransformError)))
     }
 
     fn read_error(&self, error: TransformError) -> ReadError {
@@ -337,8 +348,7 @@ impl ValueTransformer for StorageCodec {
     fn stores_values_as_they_are(&self) -> bool {
         self.media_type == StorageMediaType::Json
             && self.api_version == self.stored_api_version
-            && !self.schema.is_custom()
-            && !matches!(self.resource.storage.encoding, StorageEncoding::JsonBy(_))
+            && matches!(self.resource.storage.encoding, StorageEncoding::Configured | StorageEncoding::Json)
     }
 
     fn is_plain(&self, stored: &[u8]) -> bool {

@@ -26,7 +26,8 @@ use std::sync::Arc;
 pub struct StoreConfig {
     /// The declaration, in the storage version.
     pub resource: Arc<Resource>,
-    /// The declarations of all versions of a custom resource, this one among them; empty for other resources.
+    /// The declarations of all versions that objects may be stored in as written, this one among them; empty for a
+    /// resource whose objects are stored in one version.
     pub versions: Vec<Arc<Resource>>,
     /// The storage configuration.
     pub storage: Arc<StorageFactory>,
@@ -47,7 +48,7 @@ pub struct Store {
     pub(super) cacher: Arc<Cacher>,
     prefix: Arc<str>,
     type_meta: Bytes,
-    /// The versions of a custom resource with several, and the stored one.
+    /// The versions between which objects are converted on reads and writes, and the stored one.
     versions: Option<Arc<Versions>>,
     stored: Arc<Resource>,
     stored_schema: TypeSchema,
@@ -92,8 +93,8 @@ impl Store {
         let mut cacher = CacherConfig::new(group_resource.to_string(), prefix.clone(), codec.clone());
         cacher.read_source = read_source;
         cacher.log_budget = log_budget;
-        // Watches cannot resume at a revision from before a custom resource was served in its present form.
-        cacher.resume_from_storage = !schema.is_custom();
+        // The present declaration shows objects in another form than the events before it did.
+        cacher.resume_from_storage = !resource.storage.encoding.keeps_version();
         cacher.triggers = resource
             .selectable_fields
             .iter()
@@ -103,7 +104,7 @@ impl Store {
             .collect();
         let cacher = Cacher::start(storage.clone(), cacher, supervisor);
         let kind = resource.group_version_kind();
-        let type_meta = match schema.is_custom() {
+        let type_meta = match resource.model.lists_are_maps() {
             true => "{".to_owned(),
             false => {
                 format!("{{\"kind\":\"{}\",\"apiVersion\":\"{}\",", kind.kind, kind.group_version())
@@ -128,7 +129,7 @@ impl Store {
         }))
     }
 
-    /// The same store in another version of a custom resource, with the rules and schema of that version. Objects are
+    /// The same store in another version of the resource, with the rules and schema of that version. Objects are
     /// converted on reads and writes. `None` when there is no converter or schema.
     pub fn in_version(&self, resource: Arc<Resource>) -> Option<Arc<Store>> {
         Some(Arc::new(Store {
@@ -199,7 +200,7 @@ impl Store {
     }
 
     /// The first bytes of every object's JSON that list items omit: up to and including the comma after the apiVersion.
-    /// Items of custom resources omit only the brace, which the list writes for every item.
+    /// Items with type metadata omit only the brace, which the list writes for every item.
     pub fn type_meta(&self) -> &Bytes {
         &self.type_meta
     }
@@ -238,8 +239,7 @@ impl Store {
 
     /// Sets defaults that a client or an older server left out.
     pub fn set_defaults(&self, object: &mut Value) {
-        // A custom resource's strategy applies the defaults of its schema.
-        if !self.schema.is_custom() {
+        if self.resource.own_schema.is_none() {
             default_by_schema(object, self.schema.get());
         }
         self.resource.strategy.set_defaults(object);
@@ -289,6 +289,9 @@ impl Store {
     }
 
     /// The defaulted tree of a cached or stored object, in the version of this store.
+    ///
+    /// # Errors
+    /// 500 when the object cannot be decoded, and the errors of its conversion.
     pub(super) async fn tree(&self, json: &[u8]) -> Result<Value, Status> {
         match &self.versions {
             Some(versions) => versions.read(json, &self.resource, &self.schema).await,
@@ -308,9 +311,12 @@ impl Store {
     }
 
     /// The defaulted tree of a cached object, in its cached version.
+    ///
+    /// # Errors
+    /// 500 when the object cannot be decoded.
     pub(super) fn stored_tree(&self, json: &[u8]) -> Result<Value, Status> {
-        if self.schema.is_custom() {
-            // Defaults were set when the object was read from storage.
+        if self.resource.storage.encoding.keeps_version() {
+            // The object may be of another version; defaults were set when it was read from storage.
             return json::decode_any(json).map_err(errors::internal);
         }
         let mut tree = self.codec.decode_tree(json).map_err(errors::internal)?;
@@ -322,13 +328,17 @@ impl Store {
     /// be stored as protobuf keep no empty lists. This holds for every storage media type, so that clients see no
     /// difference.
     pub(super) fn drop_unkept(&self, object: &mut Value) {
-        if matches!(self.resource.storage.encoding, StorageEncoding::Configured) && !self.schema.is_custom() {
+        if matches!(self.resource.storage.encoding, StorageEncoding::Configured) {
             protobuf::drop_empty(object, self.schema.get());
         }
     }
 
-    /// Encodes a tree for storage. Reads of a custom resource have the defaults of the storage version also where they
-    /// are not stored: in objects written through another version, and in a status that was never written.
+    /// Encodes a tree for storage. Reads of objects that are stored as written have the defaults of the storage version
+    /// also where they are not stored: in objects written through another version, and in a status that was never
+    /// written.
+    ///
+    /// # Errors
+    /// 400 when the object has become too deep, and the errors of its conversion.
     pub(super) async fn encode(&self, object: &mut Value) -> Result<Encoded, Status> {
         if let Some(metadata) = object.at_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("resourceVersion");
@@ -336,7 +346,7 @@ impl Store {
         let Some(versions) = self.versions.as_ref().filter(|_| !Arc::ptr_eq(&self.resource, &self.stored))
         else {
             let stored = self.encode_readable(object)?;
-            if self.schema.is_custom() && self.schema.get().has_defaults() {
+            if self.resource.storage.encoding.keeps_version() && self.schema.get().has_defaults() {
                 let mut shown = object.clone();
                 self.stored.strategy.set_defaults(&mut shown);
                 if shown != *object {
@@ -373,6 +383,9 @@ impl Store {
     }
 
     /// The result of a write.
+    ///
+    /// # Errors
+    /// The errors of the conversion to the version of this store.
     pub(super) async fn written(
         &self,
         mut object: Value,
@@ -403,10 +416,9 @@ impl Store {
         Ok(Written { object, json })
     }
 
-    /// The kind of an object in error messages: a custom resource's body may claim another kind, for which it is
-    /// rejected.
+    /// The kind of an object in error messages: a body may claim another kind, for which validation rejects it.
     pub(super) fn kind_of(&self, object: &Value) -> GroupKind {
-        match self.schema.is_custom() {
+        match self.resource.model.keeps_claimed_kind() {
             true => GroupKind::new(self.group_kind.group.as_str(), object.str_at("kind")),
             false => self.group_kind.clone(),
         }

@@ -313,6 +313,9 @@ impl Store {
 
     /// Checks preconditions. `resource` names the object in the refusal: by its resource on update, by its kind on
     /// delete.
+    ///
+    /// # Errors
+    /// 409 when the object has another UID or resource version.
     pub(super) fn check_preconditions(
         &self,
         wanted: &Preconditions,
@@ -349,6 +352,9 @@ impl Store {
     }
 
     /// The cached object as a guess of the stored one; without a cached object, the stored one.
+    ///
+    /// # Errors
+    /// 400 for an invalid name, 500 when the object cannot be decoded, and the errors of cache, store and conversion.
     pub(super) async fn guess(&self, namespace: &str, name: &str) -> Result<Option<Current>, Status> {
         let key = self.object_key(namespace, name)?;
         let (cached, _) =
@@ -372,12 +378,18 @@ impl Store {
     }
 
     /// Reads the stored object.
+    ///
+    /// # Errors
+    /// As [`Store::current_of`], and the errors of the store.
     pub(super) async fn read_current(&self, namespace: &str, name: &str) -> Result<Option<Current>, Status> {
         let answer = self.storage.get(&self.key(namespace, name)).await.map_err(errors::storage)?;
         self.current_of(answer.kv).await
     }
 
     /// Decodes the store's value of a key; `None` when there is none.
+    ///
+    /// # Errors
+    /// 500 when the object cannot be decoded, and the errors of its conversion.
     pub(super) async fn current_of(&self, kv: Option<KeyValue>) -> Result<Option<Current>, Status> {
         let Some(kv) = kv else { return Ok(None) };
         weigh(kv.value.len()).await;

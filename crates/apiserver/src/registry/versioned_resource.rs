@@ -23,8 +23,7 @@ impl VersionedResource {
         self.resource.conversion.is_none()
     }
 
-    /// Whether the cache holds all objects in this version. Objects of a custom resource with several versions may be
-    /// in any.
+    /// Whether the cache holds all objects in this version. Objects that are stored as written may be in any.
     pub fn is_cached_version(&self) -> bool {
         self.resource.converter.is_none() && self.resource.conversion.is_none()
     }

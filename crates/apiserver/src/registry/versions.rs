@@ -1,8 +1,8 @@
-//! Converts between the versions of a custom resource.
+//! Converts between the versions of a resource whose objects are stored as written.
 //!
-//! Built-in kinds are converted by functions in the endpoints, and the registry uses the storage version alone. A
-//! version of a custom resource has its own schema, defaults and rules, and a conversion may call a webhook: there the
-//! registry uses the version of the request, and the store converts.
+//! The endpoints convert built-in kinds by functions, and the registry uses their storage version alone. A version of a
+//! custom resource has its own schema, defaults and rules, and a conversion may call a webhook: there the registry uses
+//! the version of the request, and the store converts.
 //!
 //! An object is cached as it is stored: in the version that was the storage version when it was written. A conversion
 //! to the present storage version on the way would lose the fields that only its own version has.
@@ -61,6 +61,9 @@ impl Versions {
     }
 
     /// Decodes JSON and converts the object to the version of a declaration.
+    ///
+    /// # Errors
+    /// 500 when the bytes are not an object, and the errors of the converter.
     pub(super) async fn read(
         &self,
         json: &[u8],
@@ -75,6 +78,9 @@ impl Versions {
     }
 
     /// Converts an object to the version of another declaration.
+    ///
+    /// # Errors
+    /// Those of the converter.
     pub(super) async fn convert(
         &self,
         object: Value,
@@ -103,6 +109,9 @@ pub(super) fn encode(object: &Value, schema: &TypeSchema) -> Bytes {
 }
 
 /// As [`convert`], for one object.
+///
+/// # Errors
+/// Those of the converter.
 pub(super) async fn convert_one(
     converter: &dyn Converter,
     object: Value,

@@ -144,13 +144,13 @@ impl FieldManager<'_> {
         }
     }
 
-    /// The version of an entry that makes all entries unreadable: a malformed version, or for custom resources a
-    /// version that no longer exists. For other kinds an entry of a missing version is dropped alone.
+    /// The version of an entry that makes all entries unreadable: a malformed version, or with a structural schema a
+    /// version that no longer exists. With other schemas an entry of a missing version is dropped alone.
     pub(super) fn unreadable_version<'e>(&self, entries: &'e [Entry]) -> Option<&'e str> {
-        let is_custom = self.schema.is_structural();
+        let is_structural = self.schema.is_structural();
         let mut versions = entries.iter().map(|entry| entry.api_version.as_str());
         versions.find(|version| {
-            version.matches('/').count() > 1 || (is_custom && self.schema_of(version).is_none())
+            version.matches('/').count() > 1 || (is_structural && self.schema_of(version).is_none())
         })
     }
 

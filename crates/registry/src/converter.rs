@@ -1,14 +1,9 @@
-//! Parts of a declaration that only custom resources have: a schema built at run time, and conversion between versions.
+//! Converts objects that are stored as written between the versions of their resource.
 
 use crate::BoxFuture;
 use pintle_machinery::{GroupVersion, Status, Value};
-use pintle_schema::Schema;
-use std::sync::{Arc, LazyLock};
 
-/// A schema that is built on first use. Most definitions of a cluster are idle, and a schema is large.
-pub type LazySchema = LazyLock<Arc<Schema>, Box<dyn FnOnce() -> Arc<Schema> + Send>>;
-
-/// Converts objects of a custom resource to another of its versions
+/// Converts objects of a resource to another of its versions
 /// (<https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/>).
 ///
 /// The objects may be of any mixture of versions. The result has the same number of objects in the same order, all of

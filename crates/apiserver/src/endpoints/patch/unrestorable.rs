@@ -112,7 +112,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_does_not_fit_is_told_in_go_s_words() {
+    fn values_of_a_wrong_type_have_the_messages_of_go() {
         let schema = Schema::builtin().by_kind("", "v1", "ConfigMap").unwrap();
         let check = |patch: Value, expected: Option<&str>| {
             assert_eq!(problem(&patch, schema).as_deref(), expected, "{patch}");

@@ -123,7 +123,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_a_patch_went_through_is_sorted_and_the_rest_is_as_it_was() {
+    fn objects_on_the_path_of_a_patch_are_sorted_and_others_unchanged() {
         let schema = Schema::builtin().by_kind("", "v1", "Pod").unwrap();
         let object = json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"uid": "u", "name": "p"}, "spec": {
             "nodeName": 5, "containers": [{"name": "c", "image": "i"}, {"name": "d", "image": "j"}]}, "status": {}});

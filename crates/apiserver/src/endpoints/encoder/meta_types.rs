@@ -1,0 +1,53 @@
+//! The types of `meta.k8s.io` that responses are made of: partial metadata and the metadata of lists.
+
+use pintle_machinery::{Value, ValueExt};
+use pintle_schema::{Schema, SchemaRef};
+use serde_json::json;
+use std::sync::LazyLock;
+
+/// The types of `meta.k8s.io` that responses contain.
+pub(super) static META_V1: LazyLock<MetaTypes> = LazyLock::new(MetaTypes::new);
+
+pub(super) struct MetaTypes {
+    pub(super) partial: SchemaRef<'static>,
+    pub(super) list_meta: SchemaRef<'static>,
+}
+
+impl MetaTypes {
+    fn new() -> MetaTypes {
+        let find = |name: &str| {
+            let name = format!("k8s.io/apimachinery/pkg/apis/meta/v1.{name}");
+            Schema::builtin().by_type_name(&name).expect("the built-in schema has the types of meta.k8s.io")
+        };
+        MetaTypes { partial: find("PartialObjectMetadata"), list_meta: find("ListMeta") }
+    }
+}
+
+/// The metadata of an object, as `PartialObjectMetadata`.
+pub(in super::super) fn partial(tree: &Value, version: &str) -> Value {
+    json!({
+        "kind": "PartialObjectMetadata",
+        "apiVersion": format!("meta.k8s.io/{version}"),
+        "metadata": tree.field("metadata").cloned().unwrap_or_default(),
+    })
+}
+
+/// The schema of `PartialObjectMetadata`.
+pub(in super::super) fn partial_schema() -> SchemaRef<'static> {
+    META_V1.partial
+}
+
+/// The `metadata` of a list, in Go's field order.
+pub(in super::super) fn list_metadata(metadata: &Value) -> String {
+    let mut out = String::from("{");
+    for name in ["resourceVersion", "continue", "remainingItemCount"] {
+        if let Some(value) = metadata.get(name) {
+            if out.len() > 1 {
+                out.push(',');
+            }
+            out.push_str(&format!("\"{name}\":{value}"));
+        }
+    }
+    out.push('}');
+    out
+}

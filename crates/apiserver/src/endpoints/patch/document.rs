@@ -1,0 +1,157 @@
+//! A patch document and its format.
+
+use super::{super::request_scope::RequestScope, patched_text::Touched, unrestorable};
+use crate::base::negotiation::{body_media_type, unsupported_media_type};
+use bytes::Bytes;
+use pintle_machinery::{
+    Status, StatusReason, Value,
+    codec::json,
+    options::FieldValidation,
+    patch::{Scope, json_patch, merge_patch, strategic},
+};
+use pintle_registry::{ObjectForm, ObjectModel, PatchType, Routing};
+use pintle_schema::{Schema, SchemaBuilder, SchemaRef, Structural, Type};
+use std::sync::LazyLock;
+
+/// A patch and its format.
+#[derive(Debug, Clone)]
+pub(in super::super) struct Patch {
+    format: Format,
+    patch: Value,
+    /// Problems of the patch itself that only strict validation rejects.
+    problems: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Format {
+    Json,
+    Merge,
+    Strategic,
+}
+
+impl Patch {
+    /// Parses a patch in the format of its content type.
+    ///
+    /// # Errors
+    /// 415 for an unsupported format, 400 for a body that is not JSON.
+    pub(in super::super) fn parse(scope: &RequestScope<'_>, body: &Bytes) -> Result<Patch, Status> {
+        let format = format_of(scope)?;
+        let decoded = json::decode_body(body, ANYTHING.root())
+            .map_err(|error| Status::bad_request(format!("error decoding patch: {error}")))?;
+        let patch = decoded.value;
+        let twice = decoded.problems.iter().map(ToString::to_string);
+        let problems = match format {
+            Format::Json => {
+                let unknown = unknown_members(&patch).into_iter();
+                twice.chain(unknown).map(|problem| format!("json patch {problem}")).collect()
+            }
+            Format::Merge => twice.collect(),
+            Format::Strategic => Vec::new(),
+        };
+        Ok(Patch { format, patch, problems })
+    }
+
+    /// Problems of the patch itself that only strict validation rejects.
+    pub(in super::super) fn problems(&self) -> &[String] {
+        &self.problems
+    }
+
+    /// The part of the object that the patch applies to.
+    pub(in super::super) fn scope(&self) -> Scope {
+        match self.format {
+            Format::Json => Scope::of_json_patch(&self.patch),
+            Format::Merge => Scope::of_merge_patch(&self.patch),
+            Format::Strategic => Scope::of_strategic_merge_patch(&self.patch),
+        }
+    }
+
+    /// The patched object, not yet decoded by its schema.
+    ///
+    /// # Errors
+    /// 422 when the patch cannot be applied to the object, 400 when it is malformed.
+    pub(in super::super) fn apply(
+        &self,
+        object: Value,
+        schema: SchemaRef<'_>,
+        validation: FieldValidation,
+    ) -> Result<Value, Status> {
+        let patched = match self.format {
+            // These two apply to the object's JSON, with the empty members that the tree omits.
+            Format::Json => json_patch::apply(json::to_value(&object, schema), &self.patch, validation),
+            Format::Merge => {
+                merge_patch::apply(json::to_value(&object, schema), self.patch.clone(), validation)
+            }
+            Format::Strategic => strategic::apply(object, self.patch.clone(), schema),
+        };
+        patched.map_err(Status::from)
+    }
+
+    /// The text of a patched object that does not decode, and the reason, for the error message. `why` is the reason of
+    /// the decoder.
+    pub(super) fn refused(
+        &self,
+        patched: &Value,
+        schema: SchemaRef<'_>,
+        model: &ObjectModel,
+        why: &str,
+    ) -> (String, String) {
+        let why = why.to_owned();
+        match (model.form, self.format) {
+            (ObjectForm::Map, _) => (String::from_utf8(json::encode_any(patched)).unwrap_or_default(), why),
+            (ObjectForm::Struct, Format::Json) => {
+                (Touched::by_json_patch(&self.patch).text(patched, schema), why)
+            }
+            (ObjectForm::Struct, Format::Merge) => {
+                (Touched::by_merge_patch(&self.patch).text(patched, schema), why)
+            }
+            (ObjectForm::Struct, Format::Strategic) => {
+                (unrestorable::go_text(&self.patch), unrestorable::problem(patched, schema).unwrap_or(why))
+            }
+        }
+    }
+}
+
+/// The format that the content type of a request names.
+fn format_of(scope: &RequestScope<'_>) -> Result<Format, Status> {
+    let model = &scope.resource.resource.model;
+    let name = body_media_type(scope.headers);
+    let accepted = model.patch_types.iter().find(|patch_type| patch_type.media_type() == name);
+    match accepted {
+        Some(PatchType::Json) => return Ok(Format::Json),
+        Some(PatchType::Merge) => return Ok(Format::Merge),
+        Some(PatchType::StrategicMerge) => return Ok(Format::Strategic),
+        // An applied configuration is not a patch document.
+        Some(PatchType::Apply) | None => {}
+    }
+    match model.routing {
+        Routing::Verbs => {
+            let accepted: Vec<&str> = model.patch_types.iter().map(|own| own.media_type()).collect();
+            Err(unsupported_media_type(&accepted))
+        }
+        Routing::Routes => {
+            let mut status =
+                Status::failure(415, StatusReason::UnsupportedMediaType, "415: Unsupported Media Type");
+            status.details = Some(Default::default());
+            Err(status)
+        }
+    }
+}
+
+/// A schema that keeps all fields and reports duplicate keys.
+static ANYTHING: LazyLock<Schema> = LazyLock::new(|| {
+    let mut builder = SchemaBuilder::new();
+    let root = builder.scalar(Type::Any);
+    builder.set_structural(root, Structural { preserve_unknown_fields: true, ..Structural::default() });
+    builder.finish(root)
+});
+
+/// Errors for unknown members in the operations of a JSON patch.
+fn unknown_members(patch: &Value) -> Vec<String> {
+    let operations = patch.as_array().into_iter().flatten().enumerate();
+    let members = operations.flat_map(|(index, operation)| {
+        let names = operation.as_object().into_iter().flat_map(|members| members.keys());
+        names.map(move |name| (index, name))
+    });
+    let unknown = members.filter(|(_, name)| !matches!(name.as_str(), "op" | "path" | "from" | "value"));
+    unknown.map(|(index, name)| format!("unknown field \"[{index}].{name}\"")).collect()
+}

@@ -1,0 +1,174 @@
+//! Writes changed scales to their objects.
+
+use super::{
+    super::{
+        apply::Configuration,
+        body_kind::BodyKind,
+        patch::{Patch, read_patched},
+        request_scope::RequestScope,
+        write::check_name,
+    },
+    view::{scale_kind, scale_of, scale_schema},
+};
+use crate::registry::{ManagedWrite, Preconditions, Transform, Upsert, Written};
+use pintle_admission::Operation;
+use pintle_go_forms::quote;
+use pintle_machinery::{
+    FieldError, FieldPath, GroupVersionKind, Status, Value, ValueExt,
+    managed_fields::{FieldManager, OneVersion, Replicas},
+    options::{FieldValidation, WriteOptions},
+};
+use pintle_registry::{BoxFuture, RequestContext, ScalePaths, ScaleValues};
+
+/// The `spec.replicas` of an object without replicas.
+const MISSING: i64 = i32::MIN as i64;
+
+/// A change of a scale.
+pub(super) enum Change {
+    /// The scale of a PUT.
+    Put(Value),
+    /// A patch of the scale.
+    Patch(Patch),
+    /// An applied configuration of the scale.
+    Apply(Configuration),
+}
+
+/// Writes the replicas of a changed scale to its object, at `paths`.
+///
+/// # Errors
+/// The `Status` for the client.
+pub(super) async fn write(
+    scope: &RequestScope<'_>,
+    paths: &ScalePaths,
+    options: &WriteOptions,
+    change: Change,
+) -> Result<Written, Status> {
+    let store = scope.store()?;
+    let context = scope.context(options.dry_run);
+    let kind = scale_kind();
+    let uid = match &change {
+        Change::Put(scale) => scale.str_at("metadata.uid"),
+        Change::Patch(_) | Change::Apply(_) => "",
+    };
+    let preconditions =
+        Preconditions { uid: Some(uid.to_owned()).filter(|uid| !uid.is_empty()), resource_version: None };
+    let mut transform = ScaleTransform {
+        scope,
+        kind: &kind,
+        context: &context,
+        change,
+        validation: options.field_validation,
+        paths,
+        options,
+    };
+    let updated = store
+        .update(&context, store.strategy("")?, &preconditions, Upsert::Never, &mut transform, &scope.warnings)
+        .await?;
+    Ok(updated.written)
+}
+
+struct ScaleTransform<'a> {
+    scope: &'a RequestScope<'a>,
+    kind: &'a GroupVersionKind,
+    context: &'a RequestContext<'a>,
+    change: Change,
+    validation: FieldValidation,
+    paths: &'a ScalePaths,
+    options: &'a WriteOptions,
+}
+
+impl Transform for ScaleTransform<'_> {
+    fn apply<'a>(&'a mut self, old: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>> {
+        Box::pin(async move {
+            let old = old.ok_or_else(|| Status::internal_error("a scale without its object"))?;
+            let (mut before, is_found) = scale_of(old, self.paths).map_err(Status::unknown)?;
+            if !is_found {
+                // A value that no client sends.
+                before.set("spec.replicas", MISSING);
+            }
+            let resource = self.scope.resource;
+            let group_version = resource.resource.group_version_kind().group_version().to_string();
+            let write = self.scope.managed_write(&self.options.field_manager);
+            let replicas = Replicas {
+                path: &self.paths.spec_replicas,
+                api_version: &group_version,
+                is_served: &|version| write.is_served(version),
+            };
+            replicas.entries_to_scale(old, &mut before);
+            let scale = match &self.change {
+                Change::Put(scale) => {
+                    let mut scale = scale.clone();
+                    self.manager(&write, |manager| manager.update(Some(&before), &mut scale))?;
+                    scale
+                }
+                Change::Patch(patch) => {
+                    let schema = scale_schema()?;
+                    let patched = patch.apply(before.clone(), schema, self.validation)?;
+                    let mut patched = read_patched(
+                        self.scope,
+                        patched,
+                        patch.problems(),
+                        BodyKind::built_in(self.kind, schema),
+                        self.validation,
+                    )?;
+                    check_name(&patched, &self.scope.info.name)?;
+                    self.manager(&write, |manager| manager.update(Some(&before), &mut patched))?;
+                    patched
+                }
+                Change::Apply(config) => {
+                    let force = self.options.force;
+                    let applied =
+                        self.manager(&write, |manager| manager.apply(Some(&before), &config.object, force))??;
+                    config.check_strictly(self.scope, self.options)?;
+                    check_name(&applied, &self.scope.info.name)?;
+                    applied
+                }
+            };
+            let scale =
+                self.scope.admit(Operation::Update, self.kind, self.context, scale, Some(&before)).await?;
+            let wanted = scale.i64_at("spec.replicas").unwrap_or_default();
+            if wanted == MISSING && self.paths.values == ScaleValues::Any {
+                let path = quote(&format!(".{}", self.paths.spec_replicas));
+                return Err(Status::bad_request(format!("the spec replicas field {path} cannot be empty")));
+            }
+            if wanted < 0 && self.paths.values == ScaleValues::Typed {
+                let path = FieldPath::new("spec").child("replicas");
+                let error = FieldError::invalid(&path, wanted, "must be greater than or equal to 0");
+                return Err(Status::invalid(
+                    &self.kind.group_kind(),
+                    scale.str_at("metadata.name"),
+                    &vec![error],
+                ));
+            }
+            let mut new = old.clone();
+            new.set(&self.paths.spec_replicas, wanted);
+            replicas.entries_to_object(&scale, &mut new);
+            match scale.str_at("metadata.resourceVersion") {
+                "" => {}
+                version => new.set("metadata.resourceVersion", version),
+            }
+            Ok(new)
+        })
+    }
+}
+
+impl ScaleTransform<'_> {
+    /// Runs the field manager on a scale.
+    fn manager<R>(
+        &self,
+        write: &ManagedWrite<'_>,
+        run: impl FnOnce(&FieldManager<'_>) -> R,
+    ) -> Result<R, Status> {
+        let version = self.kind.group_version().to_string();
+        Ok(run(&FieldManager {
+            manager: &self.options.field_manager,
+            kind: &self.kind.kind,
+            api_version: &version,
+            subresource: "scale",
+            now: write.now,
+            schema: scale_schema()?,
+            reset_fields: &[],
+            versions: &OneVersion,
+        }))
+    }
+}
