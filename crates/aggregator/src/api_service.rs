@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn validation_says_what_the_reference_says() {
+    fn validation_has_the_messages_of_the_reference() {
         let check = |name: &str, spec: Value, expected: &[&str]| {
             let object = json!({"metadata": {"name": name}, "spec": spec});
             let errors: Vec<String> = validate(&object).iter().map(ToString::to_string).collect();

@@ -398,6 +398,11 @@ impl Registration<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pintle_apiserver::registry::{Engine, StorageFactory};
+    use pintle_registry::{Resource, Scope};
+    use pintle_storage::MemoryStorage;
+    use pintle_supervisor::Supervisor;
+    use std::future::{pending, ready};
 
     fn current(managed: &str, priority: i64) -> Value {
         let mut object = json!({"metadata": {"name": "v1.a"}, "spec": {"group": "a", "version": "v1",
@@ -409,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn an_api_service_is_made_kept_or_left_alone_as_its_label_says() {
+    fn the_label_decides_whether_an_api_service_is_reconciled() {
         let wanted = |managed| Wanted { spec: spec(&GroupVersion::new("a", "v1"), (1000, 100)), managed };
         let (start, always) = (Some(wanted(ON_START)), Some(wanted(CONTINUOUSLY)));
         let set = || Action::SetSpec(wanted("").spec);
@@ -455,5 +460,134 @@ mod tests {
         assert_eq!(name_of(&GroupVersion::new("apps", "v1")), "v1.apps");
         let core = spec(&GroupVersion::new("", "v1"), (18000, 1));
         assert_eq!(core, json!({"version": "v1", "groupPriorityMinimum": 18000, "versionPriority": 1}));
+    }
+
+    /// Groups and versions of definitions that a test sets.
+    #[derive(Default)]
+    struct Definitions(Mutex<HashSet<GroupVersion>>);
+
+    impl CustomGroupVersions for Definitions {
+        fn is_served(&self, group_version: &GroupVersion) -> bool {
+            self.0.lock().contains(group_version)
+        }
+
+        fn wait_synced(&self) -> BoxFuture<'_, ()> {
+            Box::pin(ready(()))
+        }
+
+        fn changed(&self) -> BoxFuture<'_, Vec<GroupVersion>> {
+            Box::pin(pending())
+        }
+    }
+
+    /// A controller of the group `apps`, on the memory engine.
+    struct Fixture {
+        stores: Arc<Stores>,
+        definitions: Arc<Definitions>,
+        registration: Arc<AutoRegistration>,
+    }
+
+    impl Fixture {
+        async fn start() -> Fixture {
+            let engine = Engine { storage: Arc::new(MemoryStorage::new()), exclusive: true };
+            let storage = Arc::new(StorageFactory::new(engine, "/registry"));
+            let services = Resource::new(
+                "",
+                "v1",
+                "services",
+                "service",
+                "Service",
+                Scope::Namespaced,
+                "k8s.io/api/core/v1.Service",
+            );
+            let mut resources = crate::resources();
+            resources.push(services);
+            let stores = Stores::start(resources, Vec::new(), &storage, &Supervisor::current()).unwrap();
+            stores.wait_ready().await.unwrap();
+            let definitions = Arc::new(Definitions::default());
+            let served = [GroupVersion::new("apps", "v1"), GroupVersion::new("unknown.group", "v1")];
+            let registration = AutoRegistration::new(&stores, &stores, served, definitions.clone()).unwrap();
+            registration.note_start().await;
+            Fixture { stores, definitions, registration }
+        }
+
+        /// The API service of this name; the cache is then as new as the store.
+        async fn get(&self, name: &str) -> Option<Value> {
+            self.stores.get(&resource_name(), "", name).await.ok()
+        }
+
+        /// Reconciles an API service.
+        async fn sync(&self, name: &str) {
+            drop(self.get(name).await);
+            self.registration.sync(name).await.unwrap();
+        }
+
+        async fn create(&self, name: &str, spec: Value) {
+            let object = json!({
+                "kind": "APIService",
+                "apiVersion": "apiregistration.k8s.io/v1",
+                "metadata": {"name": name},
+                "spec": spec,
+            });
+            self.stores.create(&resource_name(), "", object, options("")).await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_built_in_api_service_is_pending_until_it_was_seen_as_available() {
+        let fixture = Fixture::start().await;
+        assert_eq!(fixture.registration.pending(), ["v1.apps"]);
+        fixture.sync("v1.apps").await;
+        assert_eq!(fixture.registration.pending(), ["v1.apps"], "created, and not read yet");
+        let object = fixture.get("v1.apps").await.unwrap();
+        assert_eq!(object.label(MANAGED), Some(ON_START));
+        assert_eq!(object["spec"]["groupPriorityMinimum"], 17800);
+        fixture.sync("v1.apps").await;
+        assert!(fixture.registration.pending().is_empty());
+        // An administrator may delete it until the next start.
+        fixture.stores.delete(&resource_name(), "", "v1.apps", DeleteOptions::default()).await.unwrap();
+        fixture.sync("v1.apps").await;
+        assert_eq!(fixture.get("v1.apps").await, None);
+    }
+
+    #[tokio::test]
+    async fn the_api_service_of_a_definition_follows_it() {
+        let fixture = Fixture::start().await;
+        fixture.sync("v1.example.com").await;
+        assert_eq!(fixture.get("v1.example.com").await, None);
+        fixture.definitions.0.lock().insert(GroupVersion::new("example.com", "v1"));
+        fixture.sync("v1.example.com").await;
+        let created = fixture.get("v1.example.com").await.unwrap();
+        assert_eq!(
+            (created.label(MANAGED), &created["spec"]["versionPriority"]),
+            (Some("true"), &json!(100))
+        );
+        let change = Box::new(|mut object: Value| {
+            object.set("spec.versionPriority", 5);
+            Ok(object)
+        });
+        fixture.stores.update(&resource_name(), "", "v1.example.com", change, options("")).await.unwrap();
+        fixture.sync("v1.example.com").await;
+        let object = fixture.get("v1.example.com").await.unwrap();
+        assert_eq!(object["spec"], created["spec"], "the priority is reset");
+        fixture.definitions.0.lock().clear();
+        fixture.sync("v1.example.com").await;
+        assert_eq!(fixture.get("v1.example.com").await, None);
+    }
+
+    #[tokio::test]
+    async fn an_api_service_with_a_service_is_unavailable_for_a_reason_that_is_written_once() {
+        let fixture = Fixture::start().await;
+        let service = json!({"namespace": "n", "name": "s", "port": 443});
+        let spec = json!({"group": "example.com", "version": "v1", "groupPriorityMinimum": 1,
+            "versionPriority": 1, "service": service});
+        fixture.create("v1.example.com", spec).await;
+        fixture.sync("v1.example.com").await;
+        let object = fixture.get("v1.example.com").await.unwrap();
+        let condition = &object["status"]["conditions"][0];
+        assert_eq!((condition.str_at("status"), condition.str_at("reason")), ("False", "ServiceNotFound"));
+        fixture.sync("v1.example.com").await;
+        let again = fixture.get("v1.example.com").await.unwrap();
+        assert_eq!(again.resource_version(), object.resource_version());
     }
 }

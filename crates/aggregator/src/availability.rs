@@ -13,6 +13,9 @@ pub(crate) struct Unavailable {
 
 /// Determines the reason why an API service is unavailable. Requests are not forwarded yet, so every API service with a
 /// service is unavailable.
+///
+/// # Errors
+/// The `Status` of a read that fails for another reason than that the object is missing.
 pub(crate) async fn unavailable(services: &dyn Registry, object: &Value) -> Result<Unavailable, Status> {
     let (namespace, name) = (object.str_at("spec.service.namespace"), object.str_at("spec.service.name"));
     let core = |resource: &str| GroupResource::new("", resource);
@@ -72,7 +75,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_missing_behind_an_api_service_is_told() {
+    fn the_first_missing_part_behind_an_api_service_is_the_reason() {
         let registry = MemoryRegistry::default();
         let object = json!({"spec": {"service": {"namespace": "n", "name": "s", "port": 443}}});
         let check = |reason: &str, message: &str| {
