@@ -4,7 +4,6 @@
 //! `served_discovery.txt` is the discovery of such a server, with a line for each resource: name, singular name, kind
 //! (with group and version if they differ from the resource's), scope, verbs, short names, categories, storage version
 //! hash.
-//! version where they are not the resource's own), scope, verbs, short names, categories, storage version hash.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use pintle_machinery::{GroupVersion, GroupVersionKind};

@@ -1,7 +1,7 @@
 //! Encodes definitions for storage: JSON of `apiextensions.k8s.io/v1beta1`, a version that is no longer served.
 //!
 //! kube-apiserver stores only this version, because it holds values common to all versions of a custom resource once. A
-//! large schema repeated for each version would not fit into an etcd value
+//! large schema repeated for each version would not fit into an etcd value.
 
 use pintle_machinery::{GroupVersionKind, Value, ValueExt, codec::json};
 use pintle_registry::{Resource, StorageEncoding, StoredVersion};
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_all_versions_have_in_common_is_said_once() {
+    fn values_that_all_versions_share_are_stored_once() {
         check(
             r#"{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1",
                 "metadata":{"name":"things.example.com","uid":"u","generation":1,"creationTimestamp":"2024-01-01T00:00:00Z"},
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_an_older_server_left_out_is_filled_in() {
+    fn values_that_an_older_server_omitted_are_added() {
         let old = json!({"spec": {"group": "g", "version": "v1", "subresources": {"status": {}}}});
         assert_eq!(
             to_v1(old),

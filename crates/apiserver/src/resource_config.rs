@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_in_the_reference_s_words() {
+    fn mistakes_have_the_messages_of_the_reference() {
         let check = |text: &str, expected: &str| {
             assert_eq!(merged(text).err().as_deref(), Some(expected), "{text}");
         };

@@ -53,6 +53,9 @@ pub(crate) struct Definitions<'a> {
 
 impl Definitions<'_> {
     /// Visits the named definitions and all that they refer to, each once.
+    ///
+    /// # Errors
+    /// The first error of `visit`, which ends the visits.
     pub(crate) fn visit<'n, E>(
         &self,
         names: impl Iterator<Item = &'n str>,

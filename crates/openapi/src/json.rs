@@ -11,6 +11,9 @@ pub(crate) struct Members<'w, W: Write> {
 
 impl<'w, W: Write> Members<'w, W> {
     /// Starts an object.
+    ///
+    /// # Errors
+    /// Those of the writer.
     pub(crate) fn start(out: &'w mut W) -> io::Result<Members<'w, W>> {
         out.write_all(b"{")?;
         Ok(Members { out, is_empty: true })
@@ -22,6 +25,9 @@ impl<'w, W: Write> Members<'w, W> {
     }
 
     /// Writes a member.
+    ///
+    /// # Errors
+    /// Those of the writer.
     pub(crate) fn member(&mut self, name: &str, value: &Value) -> io::Result<()> {
         let out = self.name(name)?;
         serde_json::to_writer(out, value)?;
@@ -29,11 +35,17 @@ impl<'w, W: Write> Members<'w, W> {
     }
 
     /// Starts a member that is an object.
+    ///
+    /// # Errors
+    /// Those of the writer.
     pub(crate) fn object(&mut self, name: &str) -> io::Result<Members<'_, W>> {
         Members::start(self.name(name)?)
     }
 
     /// Ends the object.
+    ///
+    /// # Errors
+    /// Those of the writer.
     pub(crate) fn end(self) -> io::Result<()> {
         self.out.write_all(b"}")
     }

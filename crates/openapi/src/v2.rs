@@ -41,6 +41,9 @@ impl Source<'_> {
     }
 
     /// Visits the definitions that the operations refer to.
+    ///
+    /// # Errors
+    /// The first error of `visit`, which ends the visits.
     pub(crate) fn visit_definitions<E>(
         &self,
         visit: impl FnMut(&str, &Value) -> Result<(), E>,
@@ -52,6 +55,9 @@ impl Source<'_> {
     }
 
     /// Writes the JSON of the document up to the last path; more paths may follow.
+    ///
+    /// # Errors
+    /// Those of the writer.
     pub(crate) fn write_paths(&self, out: &mut impl Write) -> io::Result<()> {
         let mut document = Members::start(out)?;
         for (name, value) in self.head() {
@@ -65,6 +71,9 @@ impl Source<'_> {
     }
 
     /// Writes the JSON from the end of the paths up to the last definition; more definitions may follow.
+    ///
+    /// # Errors
+    /// Those of the writer.
     pub(crate) fn write_definitions(&self, out: &mut impl Write) -> io::Result<()> {
         out.write_all(b"}")?;
         let mut document = Members::resume(out);

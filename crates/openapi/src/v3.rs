@@ -38,6 +38,9 @@ impl Source<'_> {
     }
 
     /// Visits the definitions that the operations refer to.
+    ///
+    /// # Errors
+    /// The first error of `visit`, which ends the visits.
     pub(crate) fn visit_definitions<E>(
         &self,
         visit: impl FnMut(&str, &Value) -> Result<(), E>,
@@ -57,6 +60,9 @@ impl Source<'_> {
     }
 
     /// Writes the document as JSON.
+    ///
+    /// # Errors
+    /// Those of the writer.
     pub(crate) fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let mut document = Members::start(out)?;
         document.member("openapi", &json!(VERSION))?;

@@ -18,6 +18,9 @@ pub(super) struct Question<'q> {
 }
 
 /// Returns the converted objects of a response, in the order of the request.
+///
+/// # Errors
+/// When the webhook failed, or its response is malformed, answers another request or changes more than it may.
 pub(super) fn converted(mut answer: Value, question: Question<'_>) -> Result<Vec<Value>, Refused> {
     let about = question.objects.first().map(kind_of).unwrap_or_default();
     let malformed = |why: String| {

@@ -68,7 +68,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn reviews_have_what_webhooks_expect() {
+    fn reviews_have_the_fields_that_webhooks_expect() {
         let objects = [object(&json!({"a": 1})), object(&json!({"b": "<"}))];
         let review = review(ReviewVersion::V1, "u", "g/v2", &objects);
         let expected = concat!(

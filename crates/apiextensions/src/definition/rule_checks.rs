@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn excess_is_told_as_precisely_as_it_helps() {
+    fn excessive_cost_is_reported_with_a_useful_precision() {
         let check = |cost: u64, expected: &str| {
             let text = too_expensive("cost", cost, 10);
             assert!(text.starts_with(&format!("cost exceeds budget by factor of {expected} (try")), "{text}");

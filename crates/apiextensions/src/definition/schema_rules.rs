@@ -492,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_say_how_items_are_told_apart() {
+    fn lists_declare_the_keys_of_their_items() {
         let map = |more: Value, items: Value| {
             let mut schema = json!({"type": "array", "x-kubernetes-list-type": "map", "items": items});
             schema.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());

@@ -139,7 +139,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_versions_have_alike_is_common() {
+    fn values_that_all_versions_share_are_common() {
         let definition = json!({"spec": {"versions": [
             {"name": "v1", "schema": {"openAPIV3Schema": {"type": "object"}}, "subresources": {}},
             {"name": "v2", "schema": {"openAPIV3Schema": {"type": "object"}}},

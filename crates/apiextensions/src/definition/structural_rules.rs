@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn alternatives_of_the_root_speak_of_what_is_there() {
+    fn errors_name_the_alternative_that_defines_a_missing_part() {
         check(
             json!({"type": "object", "allOf": [{"properties": {"a": {"minLength": 1}}, "items": {}}]}),
             &[
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_named() {
+    fn unreadable_parts_are_named() {
         let check = |schema: Value, expected: Option<&str>| {
             assert_eq!(unreadable(&JsonSchemaProps::read(&schema)).as_deref(), expected);
         };

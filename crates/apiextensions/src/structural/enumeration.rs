@@ -86,7 +86,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_index_knows_what_comparing_finds() {
+    fn the_index_finds_the_same_values_as_comparisons() {
         let values = json!([1, -7, 104, 0, -0.0, 2.5, 1e300, u64::MAX, "h", "a", "\u{fffd}", true, null, [1], {"a": 1.5}]);
         let values = values.as_array().unwrap();
         let index = Index::new(values);

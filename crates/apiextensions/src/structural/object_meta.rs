@@ -35,6 +35,9 @@ pub(super) fn schema() -> SchemaRef<'static> {
 }
 
 /// Coerces the metadata of all embedded resources, and returns the paths of fields that `ObjectMeta` does not have.
+///
+/// # Errors
+/// With [`InvalidMetadata::Refuse`], the first value in metadata that has the wrong type.
 pub(super) fn coerce(
     schema: &Arena,
     object: &mut Value,
@@ -44,6 +47,9 @@ pub(super) fn coerce(
 }
 
 /// As [`coerce`], for a value of a given node.
+///
+/// # Errors
+/// As [`coerce`].
 pub(super) fn coerce_below(
     schema: &Arena,
     node: &Node,
@@ -57,6 +63,9 @@ pub(super) fn coerce_below(
 }
 
 /// Coerces the metadata of all resources in a value, including the value itself if it is one.
+///
+/// # Errors
+/// The first value in metadata that has the wrong type.
 pub(super) fn coerce_resources(
     schema: &Arena,
     node: &Node,

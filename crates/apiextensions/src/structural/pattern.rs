@@ -35,7 +35,10 @@ impl Pattern {
         usize::try_from(effort).unwrap_or(usize::MAX)
     }
 
-    /// Whether the text contains a match. The error states why the pattern is unusable.
+    /// Whether the text contains a match.
+    ///
+    /// # Errors
+    /// The reason why the pattern is unusable.
     pub fn is_match(&self, text: &str) -> Result<bool, &str> {
         self.compiled().as_ref().map(|pattern| pattern.is_match(text)).map_err(String::as_str)
     }

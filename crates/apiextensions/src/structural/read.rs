@@ -24,6 +24,10 @@ pub(crate) const MAX_DEPTH: usize = 256;
 const UNSUPPORTED: [&str; 7] =
     ["id", "$schema", "$ref", "patternProperties", "dependencies", "additionalItems", "definitions"];
 
+/// Parses a schema.
+///
+/// # Errors
+/// The reason why the schema is not structural.
 pub(super) fn read(tree: &Value) -> Result<Arena, String> {
     let mut reader = Reader::default();
     let root = reader.node(tree, Place::Structure, 0)?;

@@ -37,25 +37,25 @@ impl Body {
         }))
     }
 
-    /// The same body, which runs `end(what)` after its last frame was taken. If the body is dropped before that, `what`
-    /// is dropped and `end` does not run.
-    pub fn with_end<T, F>(self, what: T, end: fn(T) -> F) -> Body
+    /// The same body, which runs `end(value)` after its last frame was taken. If the body is dropped before that,
+    /// `value` is dropped and `end` does not run.
+    pub fn with_end<T, F>(self, value: T, end: fn(T) -> F) -> Body
     where
         T: Send + 'static,
         F: Future<Output = ()> + Send + 'static,
     {
-        let state = (self, Some(what));
-        Body::stream(futures_util::stream::unfold(state, move |(mut body, mut what)| async move {
+        let state = (self, Some(value));
+        Body::stream(futures_util::stream::unfold(state, move |(mut body, mut value)| async move {
             let frame = match &mut body {
                 Body::Full(bytes) => bytes.take(),
                 Body::Stream(frames) => frames.next().await,
             };
             if frame.is_none()
-                && let Some(what) = what.take()
+                && let Some(value) = value.take()
             {
-                end(what).await;
+                end(value).await;
             }
-            frame.map(|frame| (frame, (body, what)))
+            frame.map(|frame| (frame, (body, value)))
         }))
     }
 

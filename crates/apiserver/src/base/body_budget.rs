@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_small_and_manifold_counts_for_what_it_becomes() {
+    fn many_small_values_count_as_the_tree_they_become() {
         let rows: [(&[u8], usize); 4] = [
             (b"{\"a\":\"some text\"}", 3_000),
             (b"[{\"a\":0},{\"a\":0}]", 5_000),

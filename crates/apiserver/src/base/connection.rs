@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_gives_up_one_request_after_the_other_is_cut_off() {
+    async fn a_client_that_abandons_one_request_after_the_other_is_cut_off() {
         let connection = ConnectionHandle::new(10);
         for _ in 0..10 {
             drop(connection.begin());
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_connection_goes_away_when_it_is_told_to() {
+    async fn a_connection_goes_away_on_request() {
         let connection = ConnectionHandle::new(10);
         let _request = connection.begin();
         let other = connection.clone();

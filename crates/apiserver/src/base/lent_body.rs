@@ -74,6 +74,9 @@ impl LentBody {
     }
 
     /// The next frame; `None` at the end.
+    ///
+    /// # Errors
+    /// When the connection breaks, the deadline passes, or the server stops.
     pub(crate) async fn frame(&mut self) -> Result<Option<Frame<Bytes>>, Unfinished> {
         self.is_wanted = true;
         let Some(incoming) = self.incoming.as_mut() else { return Ok(None) };

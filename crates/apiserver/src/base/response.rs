@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_only_form_there_is_answers_whoever_names_it() {
+    fn the_only_form_is_the_response_to_every_clause_that_names_it() {
         let check = |accept: &str, expected: Option<&str>| {
             let mut headers = HeaderMap::new();
             headers.insert(header::ACCEPT, accept.parse().unwrap());

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn too_many_warnings_are_cut_and_what_is_no_header_is_left_out() {
+    fn warnings_beyond_the_limit_or_without_a_header_form_are_left_out() {
         let check = |texts: &[String], want: &[String]| {
             let warnings = Warnings::default();
             warnings.extend(texts.iter().cloned());

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_may_patch_may_not_create_by_it() {
+    async fn the_permission_to_patch_does_not_include_creates() {
         let user = UserInfo { name: "jane".to_owned(), ..UserInfo::default() };
         let info = RequestInfo {
             is_resource_request: true,
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_are_told_in_the_words_of_kubernetes() {
+    fn refusals_have_the_messages_of_kubernetes() {
         let user = UserInfo { name: "we\"i<rd".to_owned(), ..UserInfo::default() };
         let resource = Attributes { group: "apps", resource: "deployments", ..Attributes::of(&user, "get") };
         let check = |attributes: Attributes<'_>, reason: &str, message: &str| {

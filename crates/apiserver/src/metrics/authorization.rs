@@ -20,6 +20,10 @@ struct Series {
 }
 
 impl AuthorizationMetrics {
+    /// Registers the metrics.
+    ///
+    /// # Errors
+    /// When a metric of the same name is registered already.
     pub(super) fn register(registry: &Registry) -> Result<AuthorizationMetrics, prometheus::Error> {
         let total =
             Opts::new("authorization_attempts_total", "Requests that were authorized or not, by result.");

@@ -15,6 +15,10 @@ struct Counted {
 }
 
 impl ImpersonationMetrics {
+    /// Registers the metrics.
+    ///
+    /// # Errors
+    /// When a metric of the same name is registered already.
     pub(super) fn register(registry: &Registry) -> Result<ImpersonationMetrics, prometheus::Error> {
         Ok(ImpersonationMetrics {
             attempts: Counted::register(

@@ -42,6 +42,10 @@ pub(super) struct StoreMetrics {
 const BY_RESOURCE: &[&str] = &["group", "resource"];
 
 impl StoreMetrics {
+    /// Registers the metrics.
+    ///
+    /// # Errors
+    /// When a metric of the same name is registered already.
     pub(super) fn register(registry: &Registry) -> Result<StoreMetrics, prometheus::Error> {
         let counter = |name: &str, help: &str, labels: &[&str]| {
             let counter = IntCounterVec::new(Opts::new(name, help), labels)?;

@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_reads_the_slowest_is_cut_off_when_there_is_no_room() {
+    async fn the_slowest_reader_is_cut_off_when_there_is_no_room() {
         let budget = ResponseBudget::new(1000);
         let [first, second, third] = [(); 3].map(|()| Cutoff::for_tests());
         let body = |size: usize| Bytes::from(vec![b'x'; size]);

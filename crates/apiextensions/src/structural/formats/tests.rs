@@ -12,7 +12,7 @@ fn check(format: &str, good: &[&str], bad: &[&str]) {
 }
 
 #[test]
-fn formats_take_what_the_reference_takes() {
+fn formats_accept_the_values_that_the_reference_accepts() {
     check(
         "bsonobjectid",
         &["507f1f77bcf86cd799439011"],

@@ -24,7 +24,7 @@ fn check(object: Value, expected: &[&str]) {
 }
 
 #[test]
-fn duplicates_are_told_once_each() {
+fn each_duplicate_is_reported_once() {
     check(json!({"set": ["a", "b"], "one": [{"a": 1}, {"a": 2}]}), &[]);
     check(
         json!({"set": ["a", "b", "a", "a", 1, 1.0, 1]}),

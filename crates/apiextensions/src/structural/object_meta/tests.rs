@@ -11,7 +11,7 @@ fn schema() -> StructuralSchema {
 }
 
 #[test]
-fn embedded_metadata_is_what_object_meta_can_hold() {
+fn embedded_metadata_has_the_fields_of_object_meta() {
     let mut object = json!({
         "one": {"apiVersion": "v1", "kind": "K", "metadata": {"name": "n", "x": 1, "creationTimestamp": null}, "y": 1},
         "map": {"k": {"metadata": {"z": {}, "labels": {"a": "b"}}}}});

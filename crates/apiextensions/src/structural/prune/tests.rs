@@ -26,7 +26,7 @@ fn unknown_fields_go_and_are_reported_sorted() {
 }
 
 #[test]
-fn what_has_no_structure_keeps_no_members() {
+fn an_object_without_structure_keeps_no_members() {
     check(
         json!({"type": "object", "properties": {
             "text": {"type": "string"},
@@ -40,7 +40,7 @@ fn what_has_no_structure_keeps_no_members() {
 }
 
 #[test]
-fn preserved_fields_stay_and_what_is_specified_below_is_pruned_again() {
+fn preserved_fields_stay_and_specified_ones_below_them_are_pruned() {
     check(
         json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {
             "known": {"type": "object", "properties": {"a": {"type": "string"}}},

@@ -117,7 +117,7 @@ fn failures_of_unchanged_parts_are_warnings_unless_they_are_about_change() {
 }
 
 #[test]
-fn evaluation_that_fails_is_told() {
+fn a_failed_evaluation_is_reported() {
     check(
         integer(json!({"rule": "10 / self > 1"})),
         json!(0),
@@ -248,7 +248,7 @@ fn costs_are_estimated_from_limits() {
 }
 
 #[test]
-fn what_a_call_makes_may_be_of_any_size() {
+fn the_result_of_a_call_may_have_any_size() {
     let root = json!({"type": "object", "properties": {"n": {"type": "integer"}, "s": {"type": "string", "maxLength": 10}}});
     let root = StructuralSchema::new(&root).unwrap();
     let rows = [

@@ -175,7 +175,7 @@ fn numbers_have_limits() {
 }
 
 #[test]
-fn texts_have_lengths_and_patterns_of_which_one_is_told() {
+fn a_text_with_a_wrong_length_and_pattern_has_one_error() {
     check(
         json!({"type": "string", "minLength": 2, "maxLength": 4, "pattern": "^[a-z]+$"}),
         &[
@@ -263,7 +263,7 @@ fn lists_and_objects_are_counted_and_walked() {
 }
 
 #[test]
-fn of_alternatives_the_best_is_told_about() {
+fn the_errors_of_alternatives_are_those_of_the_best_match() {
     check(
         json!({"type": "integer", "anyOf": [{"maximum": 3}, {"minimum": 10}]}),
         &[

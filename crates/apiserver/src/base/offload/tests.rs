@@ -59,7 +59,7 @@ fn large_requests_take_turns_and_all_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_free_is_returned_when_nothing_is_left_to_do() {
+async fn free_memory_is_returned_when_a_thread_is_idle() {
     static IDLE: AtomicUsize = AtomicUsize::new(0);
     when_idle(|| {
         IDLE.fetch_add(1, Ordering::SeqCst);
@@ -86,7 +86,7 @@ async fn the_work_of_a_large_request_that_nobody_waits_for_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_panic_reaches_who_waits_and_no_other() {
+async fn a_panic_reaches_its_own_request_only() {
     for _ in 0..10 {
         let panics = tokio::spawn(scope(async {
             weigh(LIGHT + 1).await;

@@ -12,6 +12,9 @@ const GROUP: &str = "impersonate-group";
 const EXTRA_PREFIX: &str = "impersonate-extra-";
 
 /// Removes the impersonation headers and returns the user that they name.
+///
+/// # Errors
+/// 400 for headers that name groups or other attributes and no user.
 pub(super) fn take(headers: &mut HeaderMap) -> Result<Option<UserInfo>, Status> {
     let is_ours = |name: &str| matches!(name, USER | UID | GROUP) || name.starts_with(EXTRA_PREFIX);
     let names: Vec<_> = headers.keys().filter(|name| is_ours(name.as_str())).cloned().collect();

@@ -72,7 +72,7 @@ async fn run(allowed: &[&'static str], requests: &[&[(&'static str, &str)]]) -> 
 const ROBOT: &str = "User \"system:serviceaccount:shop:robot\" cannot";
 
 #[tokio::test]
-async fn constrained_modes_ask_for_what_is_done_and_for_who_is_named() {
+async fn constrained_modes_authorize_the_request_and_each_named_user() {
     let on = "impersonate-on:user-info:list /pods/ /";
     let (outcome, asked) = run(
         &[on, "impersonate:user-info authentication.k8s.io/users/ /jane"],
@@ -105,7 +105,7 @@ async fn constrained_modes_ask_for_what_is_done_and_for_who_is_named() {
 }
 
 #[tokio::test]
-async fn the_mode_of_old_asks_only_for_who_is_named() {
+async fn the_legacy_mode_authorizes_the_named_users_only() {
     let allowed = [
         "impersonate /users/ /bob",
         "impersonate /groups/ /devs",
@@ -150,7 +150,7 @@ async fn the_mode_of_old_asks_only_for_who_is_named() {
 }
 
 #[tokio::test]
-async fn the_first_mode_that_was_tried_says_why() {
+async fn the_refusal_is_that_of_the_first_mode_that_was_tried() {
     let jane: &[(&str, &str)] = &[("impersonate-user", "jane")];
     let (outcome, _) = run(
         &["impersonate /users/ /jane"],

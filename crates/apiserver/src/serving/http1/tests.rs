@@ -72,7 +72,7 @@ async fn requests_that_hyper_reads_go_on_as_they_are() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_hyper_reads_otherwise_than_go_is_rewritten() {
+async fn heads_that_hyper_reads_otherwise_than_go_are_rewritten() {
     for (input, expected) in [
         ("GET /a HTTP/1.2\r\nHost: x\r\n\r\nrest", "GET /a HTTP/1.1\r\nHost: x\r\n\r\n"),
         ("GET /a#b HTTP/1.1\r\nHost: x\r\n\r\n", "GET /a%23b HTTP/1.1\r\nHost: x\r\n\r\n"),
@@ -103,7 +103,7 @@ async fn what_hyper_reads_otherwise_than_go_is_rewritten() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_go_refuses_is_refused_behind_what_came_before() {
+async fn heads_that_go_refuses_are_refused_after_the_requests_before_them() {
     use Refusal::*;
     let bad = BadRequest;
     for (input, refusal) in [
@@ -291,7 +291,7 @@ async fn a_head_has_its_time_from_its_first_byte_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_broken_body_is_told_in_go_s_words() {
+async fn a_broken_body_has_the_message_of_go() {
     let head = "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
     let (passed, refused, error) = read(format!("{head}1\r\na\r\nzz\r\n\r\n").as_bytes(), 1000).await;
     assert!(passed.starts_with(head), "{passed}");
