@@ -2,12 +2,12 @@
 
 use crate::{
     CacherConfig, CacherError, CacherMetrics, Freshness, WatchOptions, WatchStart, Watcher,
+    bucket::{Bucket, Requirement},
     event_log::Position,
     reflector,
     shared::{Phase, Shared, State},
     ticker,
     watch_target::{WatchFilter, WatchTarget},
-    watcher_index::{Bucket, Requirement},
 };
 use pintle_storage::{Revision, Storage};
 use pintle_supervisor::Supervisor;

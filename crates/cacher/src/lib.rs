@@ -46,6 +46,7 @@ mod watch_options;
 mod watcher;
 
 mod bookmarks;
+mod bucket;
 mod event_log;
 mod history;
 mod lazy_map;

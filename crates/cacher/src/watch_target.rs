@@ -7,9 +7,9 @@
 use crate::{
     CachedObject, Predicate, WatchItem, WatchScope,
     batch::Batch,
+    bucket::{Bucket, Requirement},
     event::{Change, EventType, WatchEvent},
     event_log::Position,
-    watcher_index::{Bucket, Requirement},
 };
 use parking_lot::Mutex;
 use pintle_storage::Revision;

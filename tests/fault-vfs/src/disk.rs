@@ -1,13 +1,10 @@
-//! Holds the faults to inject and the record of operations.
+//! Holds the faults to inject and the record of operations, for the layers that ask for them.
 
-use crate::{
-    image::{Image, Operation, Trace},
-    vfs,
-};
+use crate::image::{Operation, Trace};
 use parking_lot::Mutex;
 use std::{
     collections::BTreeMap,
-    fs, io,
+    fs,
     path::{Path, PathBuf},
     sync::{
         Arc, Weak,
@@ -59,91 +56,42 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// A fault of every call of this kind to any file, until [`FaultDisk::heal`].
+    /// A fault of every call of this kind to any file, until [`crate::FaultDisk::heal`].
     pub fn every(call: Call, effect: Effect) -> Fault {
         Fault { call, file: "", after: 0, times: u64::MAX, effect }
     }
 }
 
-/// The simulated disk of one directory. Dropping it removes the faults.
-pub struct FaultDisk {
-    disk: Arc<Disk>,
-}
-
-/// The state that [`FaultDisk`] and the open files share.
+/// The state that [`crate::FaultDisk`] and the open files share.
 pub(crate) struct Disk {
-    directory: PathBuf,
-    state: Mutex<State>,
-    failed: AtomicU64,
+    pub(crate) directory: PathBuf,
+    pub(crate) state: Mutex<State>,
+    /// The number of calls that a fault made fail.
+    pub(crate) failed: AtomicU64,
 }
 
 #[derive(Default)]
-struct State {
-    faults: Vec<Fault>,
-    trace: Option<Trace>,
+pub(crate) struct State {
+    pub(crate) faults: Vec<Fault>,
+    pub(crate) trace: Option<Trace>,
     /// The length of each file after the recorded operations, in bytes.
-    lengths: BTreeMap<String, u64>,
+    pub(crate) lengths: BTreeMap<String, u64>,
 }
 
 /// All disks of this process.
 static DISKS: Mutex<Vec<Weak<Disk>>> = Mutex::new(Vec::new());
 
-impl FaultDisk {
-    /// A disk for the databases that are opened in `directory` from now on.
-    ///
-    /// # Panics
-    /// When SQLite refuses the layer.
-    pub fn new(directory: &Path) -> FaultDisk {
-        vfs::register();
+impl Disk {
+    /// A disk without faults, for the files that are opened in `directory` from now on.
+    pub(crate) fn new(directory: &Path) -> Arc<Disk> {
         let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
         let disk = Arc::new(Disk { directory, state: Mutex::default(), failed: AtomicU64::new(0) });
         let mut disks = DISKS.lock();
         disks.retain(|disk| disk.strong_count() > 0);
         disks.push(Arc::downgrade(&disk));
-        FaultDisk { disk }
+        disk
     }
 
-    /// Adds a fault.
-    pub fn fail(&self, fault: Fault) {
-        self.disk.state.lock().faults.push(fault);
-    }
-
-    /// Ends all faults.
-    pub fn heal(&self) {
-        self.disk.state.lock().faults.clear();
-    }
-
-    /// The number of calls that a fault made fail.
-    pub fn failed(&self) -> u64 {
-        self.disk.failed.load(Ordering::Acquire)
-    }
-
-    /// Begins a record. The current contents of the directory count as durable.
-    ///
-    /// # Errors
-    /// When the files cannot be read.
-    pub fn record(&self) -> io::Result<()> {
-        let mut state = self.disk.state.lock();
-        let base = Image::read(&self.disk.directory)?;
-        state.lengths = base.files.iter().map(|(name, bytes)| (name.clone(), bytes.len() as u64)).collect();
-        state.trace = Some(Trace { base, operations: Vec::new() });
-        Ok(())
-    }
-
-    /// Adds a mark to the record, after the operations so far.
-    pub fn mark(&self, mark: u64) {
-        if let Some(trace) = &mut self.disk.state.lock().trace {
-            trace.operations.push(Operation::Mark(mark));
-        }
-    }
-
-    /// Ends the record and returns it.
-    pub fn recorded(&self) -> Option<Trace> {
-        self.disk.state.lock().trace.take()
-    }
-}
-
-impl Disk {
     /// The disk of a path, and the name of its file.
     pub(crate) fn of(path: &Path) -> Option<(Arc<Disk>, String)> {
         let name = path.file_name()?.to_str()?.to_owned();

@@ -14,8 +14,10 @@
 
 pub mod beside;
 mod disk;
+mod fault_disk;
 mod image;
 mod vfs;
 
-pub use disk::{Call, Effect, Fault, FaultDisk};
+pub use disk::{Call, Effect, Fault};
+pub use fault_disk::FaultDisk;
 pub use image::{Image, Operation, Random, Trace};

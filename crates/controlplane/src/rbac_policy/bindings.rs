@@ -1,6 +1,6 @@
 //! The default role bindings.
 
-use super::{Binding, Subject};
+use super::binding::{Binding, Subject};
 
 /// Cluster role bindings. The roles of controllers are bound to the service accounts of their names.
 pub(super) const CLUSTER_ROLE_BINDINGS: &[Binding] = &[

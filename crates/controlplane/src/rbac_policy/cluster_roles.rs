@@ -1,7 +1,7 @@
 //! The cluster roles of users, nodes and control plane components
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/rbac/#default-roles-and-role-bindings>).
 
-use super::{Role, at, on};
+use super::role::{Role, at, on};
 
 /// Sorted by name.
 pub(super) const CLUSTER_ROLES: &[Role] = &[

@@ -1,7 +1,7 @@
 //! The cluster roles of the controllers of kube-controller-manager, each of which runs as a service account of its own
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/rbac/#controller-roles>).
 
-use super::{Role, on};
+use super::role::{Role, on};
 
 /// Sorted by name.
 pub(super) const CONTROLLER_ROLES: &[Role] = &[

@@ -1,6 +1,9 @@
 //! Reconciles stored roles and bindings with the desired ones.
 
-use super::resource_of;
+use super::{
+    binding,
+    object::{AUTO_UPDATE, resource_of},
+};
 use crate::objects::{create_if_missing, create_or_change};
 use pintle_machinery::{
     GroupResource, Status, StatusReason, Value, ValueExt, meta::ObjectMeta, validation::semantically_equal,
@@ -8,9 +11,6 @@ use pintle_machinery::{
 use pintle_rbac::{GROUP_NAME, PolicyRule, covers};
 use pintle_registry::{DeleteOptions, Registry};
 use serde_json::json;
-
-/// The annotation that excludes an object from reconciliation with the value "false".
-pub(super) const AUTO_UPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 
 /// The number of attempts to replace a binding that changes concurrently.
 const ATTEMPTS: usize = 4;
@@ -134,7 +134,7 @@ pub(super) async fn carry_over(registry: &dyn Registry) -> Result<(), Status> {
     if find(registry, &bindings, new).await?.is_some() {
         return Ok(());
     }
-    let mut split = super::binding("", new, new);
+    let mut split = binding::without_subjects("", new, new);
     for path in ["metadata.labels", "metadata.annotations", "subjects"] {
         match discovery.at(path) {
             Some(value) => split.set(path, value.clone()),

@@ -1,6 +1,6 @@
 //! The default roles in system namespaces.
 
-use super::{Role, on};
+use super::role::{Role, on};
 
 /// Sorted by namespace and name.
 pub(super) const ROLES: &[Role] = &[

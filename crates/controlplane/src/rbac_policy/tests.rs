@@ -1,9 +1,15 @@
-use super::*;
-use pintle_machinery::meta::ObjectMeta;
+use super::{
+    binding::Subject,
+    object::{AUTO_UPDATE, object},
+    *,
+};
+use pintle_machinery::{GroupResource, Value, ValueExt, meta::ObjectMeta};
+use pintle_rbac::GROUP_NAME;
 use pintle_registry::{
     DeleteOptions, WriteOptions,
     testing::{MemoryRegistry, now},
 };
+use serde_json::json;
 
 fn cluster(resource: &str) -> GroupResource {
     GroupResource::new(GROUP_NAME, resource)
@@ -62,7 +68,7 @@ fn what_is_missing_is_added_and_what_was_added_stays() {
     let mut kept = Value::Null;
     for (resource, name) in [("clusterroles", "edit"), ("clusterrolebindings", "system:basic-user")] {
         change(&registry, resource, name, |object| {
-            object.set("metadata.annotations", json!({(reconcile::AUTO_UPDATE): "false"}));
+            object.set("metadata.annotations", json!({(AUTO_UPDATE): "false"}));
             object.remove_at("aggregationRule");
             object.remove_at("subjects");
         });
@@ -92,14 +98,14 @@ fn what_is_missing_is_added_and_what_was_added_stays() {
 fn a_binding_to_another_role_is_made_anew() {
     let registry = MemoryRegistry::default();
     let resource = cluster("clusterrolebindings");
-    let mut other = binding("", "system:monitoring", "cluster-admin");
+    let mut other = binding::without_subjects("", "system:monitoring", "cluster-admin");
     now(registry.create(&resource, "", other.clone(), WriteOptions::default())).unwrap();
     now(reconcile(&registry)).unwrap();
     let made = registry.stored(&resource, "", "system:monitoring").unwrap();
     assert_eq!(made["roleRef"]["name"], "system:monitoring");
     assert_eq!(made["subjects"], json!([Subject::Group("system:monitoring").object()]));
 
-    other.set("metadata.annotations", json!({(reconcile::AUTO_UPDATE): "false"}));
+    other.set("metadata.annotations", json!({(AUTO_UPDATE): "false"}));
     now(registry.delete(&resource, "", other.name(), DeleteOptions::default())).unwrap();
     now(registry.create(&resource, "", other, WriteOptions::default())).unwrap();
     now(reconcile(&registry)).unwrap();
@@ -117,7 +123,7 @@ fn old_clusters_keep_what_they_had() {
     let own = json!({"apiGroups": ["shop"], "resources": ["carts"], "verbs": ["get"]});
     edit.set("rules", json!([own]));
     create("clusterroles", edit);
-    let mut discovery = binding("", "system:discovery", "system:discovery");
+    let mut discovery = binding::without_subjects("", "system:discovery", "system:discovery");
     discovery.set("subjects", json!([Subject::Group("a").object()]));
     create("clusterrolebindings", discovery);
     now(reconcile(&registry)).unwrap();
