@@ -8,14 +8,17 @@
 //! but further writes are refused until it fits. Compacting the database can make that room.
 
 use super::{
-    EmbeddedOptions, Shared,
-    batch::Failure,
     checkpointer::Checkpointer,
+    damage::storage_error,
+    failures::Failure,
     handover::{Order, Turn},
     inbox::Reply,
     meta::Meta,
+    options::EmbeddedOptions,
     paths,
     row::{self, Inserts},
+    schema::PAGE_SIZE,
+    shared::{Shared, ended},
 };
 use crate::{Revision, StorageError};
 use rusqlite::Connection;
@@ -65,7 +68,7 @@ impl Applier {
             meta,
             garbage: descending(garbage),
             compactions: Vec::new(),
-            spare_pages: options.spare_bytes / u64::from(row::PAGE_SIZE),
+            spare_pages: options.spare_bytes / u64::from(PAGE_SIZE),
             vacuuming: true,
             checkpointer: Checkpointer::new(options.wal_bytes),
         }
@@ -86,7 +89,7 @@ impl Applier {
             }
             self.collect_garbage();
             self.vacuum();
-            self.copy_log();
+            self.checkpoint();
             if closing {
                 let closed = self.close();
                 drop(ending);
@@ -153,13 +156,13 @@ impl Applier {
             // Dropped outside the lock.
             drop(batches);
             self.written(bytes);
-            self.copy_log();
+            self.checkpoint();
         }
     }
 
     /// Accounts for the bytes that a transaction wrote, approximately.
     fn written(&mut self, bytes: u64) {
-        self.checkpointer.written(bytes + PAGES_BESIDE * u64::from(row::PAGE_SIZE));
+        self.checkpointer.written(bytes + PAGES_BESIDE * u64::from(PAGE_SIZE));
     }
 
     /// Records a failed transaction, and returns the error for the callers.
@@ -290,7 +293,7 @@ impl Applier {
         })?;
         self.meta = meta;
         self.vacuuming = true;
-        self.written(descending.len() as u64 * u64::from(row::PAGE_SIZE) / 2);
+        self.written(descending.len() as u64 * u64::from(PAGE_SIZE) / 2);
         Ok(())
     }
 
@@ -311,7 +314,7 @@ impl Applier {
                     self.failed(error);
                 }
                 // Freeing a page moves another one and changes the page that refers to it.
-                self.written(VACUUM_PAGES * 3 * u64::from(row::PAGE_SIZE));
+                self.written(VACUUM_PAGES * 3 * u64::from(PAGE_SIZE));
             }
             Ok(_) => self.vacuuming = false,
             Err(error) => {
@@ -335,7 +338,7 @@ impl Applier {
     }
 
     /// Syncs and checkpoints the WAL when it is due.
-    fn copy_log(&mut self) {
+    fn checkpoint(&mut self) {
         if self.poisoned().is_err() {
             return;
         }
@@ -357,7 +360,7 @@ impl Applier {
         };
         // The remaining rows are deleted after the next start.
         self.answer_compactions(&Ok(()));
-        let closed = self.connection.close().map_err(|(_, error)| row::storage_error(error));
+        let closed = self.connection.close().map_err(|(_, error)| storage_error(error));
         result.and(closed)
     }
 
@@ -366,7 +369,7 @@ impl Applier {
         self.apply_all()?;
         let synced = paths::sync_wal(&self.shared.directory).map_err(Failure::Sync);
         // An open read transaction may prevent the checkpoint.
-        synced.and_then(|()| Ok(truncate_log(&self.connection)?)).map_err(|error| self.failed(error))
+        synced.and_then(|()| Ok(truncate_wal(&self.connection)?)).map_err(|error| self.failed(error))
     }
 }
 
@@ -377,7 +380,7 @@ impl Drop for Ending {
     fn drop(&mut self) {
         let mut error = StorageError::Closed;
         if std::thread::panicking() {
-            error = self.0.poison(&super::ended());
+            error = self.0.poison(&ended());
             self.0.hub.close(Some(&error));
         }
         for order in self.0.handover.end() {
@@ -423,6 +426,6 @@ fn give_back(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 /// Checkpoints the whole WAL, and truncates it if there are no readers.
-fn truncate_log(connection: &Connection) -> rusqlite::Result<()> {
+fn truncate_wal(connection: &Connection) -> rusqlite::Result<()> {
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |_| Ok(()))
 }

@@ -8,7 +8,7 @@
 //! After any failure here the WAL is still complete: SQLite treats no frame as checkpointed before the database is
 //! synced. As with commits, only a full disk is retried.
 
-use super::{batch::Failure, paths};
+use super::{failures::Failure, paths};
 use rusqlite::Connection;
 use std::path::Path;
 

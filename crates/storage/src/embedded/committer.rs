@@ -9,16 +9,18 @@
 //! may have dropped the pages it could not write.
 
 use super::{
-    Shared,
-    batch::{Deciding, Failure, Outcome, Write, WriteKind, answer, milliseconds},
+    deciding::Deciding,
+    expirations::{Expirations, milliseconds},
+    failures::Failure,
     handover::Order,
     inbox::{Command, Gathering, Reply, Taken},
     journal::Journal,
+    shared::{Shared, ended},
     value::StoredValue,
+    write::{Outcome, Write, WriteKind, answer},
 };
-use crate::{Key, Revision, StorageError};
+use crate::{Revision, StorageError};
 use std::{
-    collections::BTreeSet,
     fs::File,
     sync::{Arc, atomic::Ordering},
     thread::JoinHandle,
@@ -40,8 +42,6 @@ const GATHERING_SHARE: u32 = 4;
 const GATHERING_TIME: Duration = Duration::from_micros(500);
 /// The delay before the deletion of an expired key is retried.
 const EXPIRY_RETRY: Duration = Duration::from_secs(10);
-
-pub(super) type Expirations = BTreeSet<(u64, Key, Revision)>;
 
 pub(super) struct Committer {
     shared: Arc<Shared>,
@@ -267,7 +267,7 @@ impl Committer {
     fn close(mut self, ending: Ending) {
         self.shared.readers.close();
         self.shared.handover.close();
-        let mut result = self.applier.join().unwrap_or_else(|_| Err(super::ended()));
+        let mut result = self.applier.join().unwrap_or_else(|_| Err(ended()));
         if result.is_ok() && self.shared.poisoned().is_none() {
             result = self.journal.remove().map_err(|error| StorageError::from(Failure::Journal(error)));
         }
@@ -291,10 +291,10 @@ impl Ending {
 impl Drop for Ending {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.poison(&super::ended());
+            self.0.poison(&ended());
             self.0.handover.close();
-            self.0.hub.close(Some(&super::ended()));
-            self.end(&Err(super::ended()));
+            self.0.hub.close(Some(&ended()));
+            self.end(&Err(ended()));
         }
     }
 }

@@ -7,7 +7,7 @@
 //! other. If the thread took the first write alone, the others would wait for a second sync; so it waits for them,
 //! see [`Gathering`]. When there are many, it begins with half of them, and takes the rest when it has encoded those.
 
-use super::batch::Write;
+use super::write::Write;
 use crate::StorageError;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};

@@ -4,7 +4,10 @@
 //! [tree](https://www.sqlite.org/fileformat.html#b_tree_pages) to the page that should have a row. For a page that is
 //! in the WAL, the database has only an older copy.
 
-use super::{row::integer, wal};
+use super::{
+    schema::{PAGE_SIZE, integer},
+    wal,
+};
 use crate::Revision;
 use rusqlite::{Connection, OptionalExtension};
 use std::{
@@ -15,7 +18,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-const PAGE: usize = super::row::PAGE_SIZE as usize;
+const PAGE: usize = PAGE_SIZE as usize;
 /// SQLite's trees are never deeper.
 const MAX_DEPTH: usize = 20;
 

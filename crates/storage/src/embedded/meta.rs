@@ -3,7 +3,7 @@
 //! Rows after the compaction are contiguous, so a lost one is detected. Some of the rows up to the compaction are
 //! deleted; [`Kept`] is the count and a sum of the remaining ones, updated in every transaction that changes them.
 
-use super::row::{integer, revision};
+use super::schema::{integer, revision};
 use crate::Revision;
 use rusqlite::Connection;
 
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn numbers_that_were_changed_are_not_read() {
         let connection = Connection::open_in_memory().unwrap();
-        connection.execute_batch(crate::embedded::row::SCHEMA).unwrap();
+        connection.execute_batch(crate::embedded::schema::SCHEMA).unwrap();
         assert_eq!(Meta::read(&connection), Ok(None));
         let meta = Meta { revision: Revision(1), ..Meta::default() }.compacted_at(Revision(5), Revision(9));
         meta.write(&connection).unwrap();

@@ -4,65 +4,92 @@
 //! `docs/storage.md` describes the format and the failures that it survives; `docs/decisions/0001-embedded-store.md`
 //! gives the reasons for SQLite.
 //!
-//! - [`inbox`]: the queue of writes. One thread, the [`committer`], takes all waiting writes, decides them
-//!   ([`batch`]), appends them to the [`journal`], syncs it once, publishes and answers. So sixteen writers share a
-//!   sync (group commit).
-//! - [`backlog`]: the writes that are not in the database yet. Another thread, the [`applier`], applies them, many
-//!   writes per transaction ([`handover`]), checkpoints SQLite's WAL ([`checkpointer`]) and compacts.
-//! - The [`KeyIndex`] and the backlog are in memory: conflicts are detected without a read, values are read back only
-//!   for lists, gets, conflicts and deletes ([`read`]).
-//! - [`watch`]: history from the table and the backlog, then live events from the hub.
-//! - [`mod@file`]: opening, creating, the lock and the format version; [`wal`]: detection of damage to the WAL that
-//!   SQLite overlooks. [`row`]: the rows and their checksums; [`meta`] and [`scan`]: detection of missing rows;
-//!   [`locate`]: the place of damage.
-//! - [`mod@snapshot`]: saving a store beside a running server, and restoring one from a snapshot.
+//! The modules, each of which uses those before it only:
 //!
-//! Lock order: `Shared::state`, then the hub; the other locks are held alone. The committer holds the state's lock
-//! while it publishes, so a revision is visible to reads and queued to watches at the same moment.
+//! - The format: [`schema`] has the tables and the format versions, [`row`] the rows and their checksums, [`mod@value`]
+//!   the stored form of values. [`meta`] and [`scan`] detect missing rows, [`wal`] damage to the WAL that SQLite
+//!   overlooks; [`locate`] finds the place of damage, [`damage`] makes it an error.
+//! - [`journal`]: the writes that the database may lose at a power cut.
+//! - The files: [`mod@create`], [`mod@open`] (with [`lock`], [`header`] and [`load`]), [`connection`]; the
+//!   [`checkpointer`] of SQLite's WAL.
+//! - The shared state: [`state`] has the [`KeyIndex`](crate::key_index::KeyIndex) and the [`backlog`], the writes that
+//!   are not in the database yet. Both are in memory: conflicts are detected without a read, values are read back only
+//!   for lists, gets, conflicts and deletes. [`inbox`] is the queue of [`mod@write`]s, [`handover`] that of orders for
+//!   the applier; [`shared`] holds them together.
+//! - [`read`]: gets, lists and history. [`watch`]: history from the table and the backlog, then live events from the
+//!   hub. [`deciding`]: the writes of a [`batch`] against the index.
+//! - The threads: the [`committer`] takes all waiting writes, decides them, appends them to the journal, syncs it once,
+//!   publishes and answers. So sixteen writers share a sync (group commit). The [`applier`] applies the backlog to the
+//!   database, many writes per transaction, checkpoints SQLite's WAL and compacts.
+//! - [`EmbeddedStorage`] assembles them. [`mod@snapshot`] saves a store beside a running server, and restores one from
+//!   a snapshot.
 
-mod applier;
-mod backlog;
-mod batch;
-mod checkpointer;
-mod committer;
-mod disk;
-mod failures;
-mod file;
-mod handover;
-mod inbox;
-mod journal;
-mod locate;
-mod meta;
 mod open_error;
+mod options;
+mod schema;
+
+mod disk;
 mod paths;
-mod read;
-mod row;
-mod scan;
-mod snapshot;
 mod value;
 mod wal;
+
+mod damage;
+mod locate;
+mod meta;
+mod row;
+mod scan;
+
+mod journal;
+
+mod checkpointer;
+mod connection;
+mod create;
+mod expirations;
+mod failures;
+mod header;
+mod load;
+mod lock;
+mod open;
+
+mod backlog;
+mod batch;
+mod handover;
+mod inbox;
+mod readers;
+mod shared;
+mod state;
+mod write;
+
+mod deciding;
+mod read;
 mod watch;
+
+mod applier;
+mod committer;
+
+mod snapshot;
 
 #[cfg(test)]
 mod tests;
 
 pub use open_error::OpenError;
+pub use options::EmbeddedOptions;
 pub use snapshot::{EmbeddedSnapshot, restore_embedded};
 
 use crate::{
     BoxFuture, CompactionRound, GetResponse, Key, ListRequest, ListResponse, Payload, Revision, Storage,
-    StorageError, WatchRequest, WatchStream, WriteError, hub::WatchHub, key_index::KeyIndex,
+    StorageError, WatchRequest, WatchStream, WriteError, hub::WatchHub,
 };
 use applier::Applier;
 use backlog::Backlog;
-use batch::{Write, WriteKind};
 use committer::{Committer, Owned};
-use failures::Failures;
-use file::Opened;
 use handover::{Handover, Order};
 use inbox::{Command, Inbox};
+use open::Opened;
 use parking_lot::{Mutex, RwLock};
-use read::Readers;
+use readers::Readers;
+use shared::{Shared, ended};
+use state::State;
 use std::{
     path::{Path, PathBuf},
     sync::{
@@ -75,36 +102,13 @@ use std::{
 use tokio::sync::{Semaphore, oneshot};
 use value::{MAX_VALUE_BYTES, StoredValue};
 use watch::EmbeddedWatch;
+use write::{Write, WriteKind};
 
 /// The number of writes that may wait in the inbox; further writers wait for a permit.
 const MAX_WAITING_WRITES: usize = 4096;
 
 /// A transaction of the database is worthwhile from this fraction of the WAL's usual length.
 const TRANSACTION_SHARE: u64 = 32;
-
-/// The memory and disk limits of an [`EmbeddedStorage`].
-#[derive(Debug, Clone)]
-pub struct EmbeddedOptions {
-    /// The length of the WAL, in bytes, at about which it is checkpointed and restarted.
-    pub wal_bytes: u64,
-    /// The page cache of each connection, in bytes (one connection writes, a few read).
-    pub cache_bytes: u64,
-    /// The size in bytes beyond which the database refuses to grow, as if the disk were full; `None` is no limit.
-    pub quota_bytes: Option<u64>,
-    /// Free pages beyond this number of bytes, and beyond half of the database, are returned to the file system.
-    pub spare_bytes: u64,
-}
-
-impl Default for EmbeddedOptions {
-    fn default() -> EmbeddedOptions {
-        EmbeddedOptions {
-            wal_bytes: 16 << 20,
-            cache_bytes: 2 << 20,
-            quota_bytes: None,
-            spare_bytes: 16 << 20,
-        }
-    }
-}
 
 /// The durable engine: a directory on the local disk, which one process at a time has open.
 ///
@@ -115,74 +119,6 @@ pub struct EmbeddedStorage {
     committer: Option<JoinHandle<()>>,
 }
 
-/// The state that the callers and the threads share.
-struct Shared {
-    directory: PathBuf,
-    state: RwLock<State>,
-    hub: Arc<WatchHub>,
-    inbox: Inbox,
-    handover: Handover,
-    /// The bytes of keys and stored values that are worth a transaction of the database.
-    transaction_bytes: u64,
-    /// The revision up to which the database is durable without the journal.
-    durable: AtomicU64,
-    readers: Readers,
-    waiting: Arc<Semaphore>,
-    closed: AtomicBool,
-    failures: Mutex<Failures>,
-}
-
-/// The durable state, in the journal or in the database.
-struct State {
-    index: KeyIndex,
-    revision: Revision,
-    compacted: Revision,
-    /// The writes that the database does not have yet.
-    backlog: Backlog,
-}
-
-impl Shared {
-    fn open(&self) -> Result<(), StorageError> {
-        if self.closed.load(Ordering::Acquire) { Err(StorageError::Closed) } else { Ok(()) }
-    }
-
-    /// Applies the writes up to a revision to the database. Blocks the thread.
-    fn apply(&self, until: Revision) -> Result<(), StorageError> {
-        let (reply, answer) = oneshot::channel();
-        self.handover.order(Order::Apply { until, reply });
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "the thread of the committer waits, and threads for what blocks"
-        )]
-        answer.blocking_recv().unwrap_or_else(|_| Err(ended()))
-    }
-
-    /// The reason why the store refuses all writes, if it does.
-    fn poisoned(&self) -> Option<StorageError> {
-        self.failures.lock().poison.clone()
-    }
-
-    /// Refuses all writes from now on. Returns the error for the writers, which names this reason or an earlier one.
-    fn poison(&self, error: &StorageError) -> StorageError {
-        let poison = StorageError::Poisoned(match error {
-            StorageError::Poisoned(why) => why.clone(),
-            error => format!("{}: {error}", self.directory.display()),
-        });
-        let poison = self.failures.lock().poison.get_or_insert(poison).clone();
-        tracing::error!("{poison}");
-        for command in self.inbox.poison(&poison) {
-            match command {
-                Command::Write(write) => write.answer(Err(poison.clone().into())),
-                Command::Probe { reply } => {
-                    // The caller may have been dropped.
-                    let _ = reply.send(Err(poison.clone()));
-                }
-            }
-        }
-        poison
-    }
-}
-
 impl EmbeddedStorage {
     /// Opens the store in `directory`. Creates the directory, and an empty store, if there is none yet.
     ///
@@ -191,7 +127,7 @@ impl EmbeddedStorage {
     /// fails. An existing store is never replaced by an empty one.
     pub fn open(directory: impl AsRef<Path>, options: EmbeddedOptions) -> Result<EmbeddedStorage, OpenError> {
         let failed = |source| OpenError::Io { path: directory.as_ref().to_owned(), source };
-        let (opened, index) = file::open(directory.as_ref(), &options)?;
+        let (opened, index) = open::open(directory.as_ref(), &options)?;
         let Opened { lock, connection, journal, meta, expirations, garbage } = opened;
         let (revision, compacted) = (meta.revision, meta.compacted);
         let shared = Arc::new(Shared {
@@ -228,7 +164,7 @@ impl EmbeddedStorage {
                 return Err(StorageError::Engine(error).into());
             }
             let stored = StoredValue::new(kind.value());
-            let write = Write { key, kind, stored, reply, runtime: batch::current_runtime() };
+            let write = Write { key, kind, stored, reply, runtime: write::current_runtime() };
             self.shared.inbox.push(Command::Write(write))?;
             answer.await.unwrap_or_else(|_| Err(ended().into()))
         })
@@ -246,11 +182,6 @@ impl EmbeddedStorage {
             Err(error) => Err(StorageError::Engine(error.to_string())),
         }
     }
-}
-
-/// The error when the commit thread ended without an answer.
-fn ended() -> StorageError {
-    StorageError::Poisoned("the commit thread ended".to_owned())
 }
 
 impl Drop for EmbeddedStorage {

@@ -1,13 +1,7 @@
-//! The error of opening a store, and the format versions that can be opened.
+//! The error of opening a store.
 
+use super::schema::{FORMAT_VERSION, OLDEST_FORMAT_VERSION};
 use std::{io, path::PathBuf};
-
-/// The version of tables and rows. A program opens only the versions it knows.
-pub(super) const FORMAT_VERSION: i64 = 5;
-/// The oldest version that can be read. Opening a store upgrades it to the latest version.
-pub(super) const OLDEST_FORMAT_VERSION: i64 = 1;
-/// The first version with a journal. Earlier versions synced the WAL for each write.
-pub(super) const JOURNAL_FORMAT_VERSION: i64 = 4;
 
 /// The error of opening a store.
 #[derive(Debug, thiserror::Error)]

@@ -1,10 +1,15 @@
-//! The paths of SQLite's files in a store's directory.
+//! The paths of a store's files, except the journal's.
 
 use super::disk;
 use std::{
     io,
     path::{Path, PathBuf},
 };
+
+/// The file whose lock the process has that has the store open.
+pub(super) fn lock(directory: &Path) -> PathBuf {
+    directory.join("LOCK")
+}
 
 /// The database.
 pub(super) fn database(directory: &Path) -> PathBuf {

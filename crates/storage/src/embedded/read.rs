@@ -5,73 +5,24 @@
 //! lock: rows are committed before the backlog drops them, and deleted after the index has dropped them, hence every
 //! version in the index is in the backlog or in the database.
 
-use super::{EmbeddedOptions, Shared, State, file, row};
+use super::{
+    damage::{corrupt, missing_value, storage_error},
+    row,
+    schema::integer,
+    shared::Shared,
+    state::State,
+};
 use crate::{
     EventKind, GetResponse, Key, KeyValue, ListRequest, ListResponse, Revision, StorageError, StorageEvent,
     ValueState, key_index::Version,
 };
 use bytes::Bytes;
-use parking_lot::Mutex;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
-use std::path::{Path, PathBuf};
 
-/// The number of idle connections that are kept for later reads.
-const MAX_IDLE: usize = 4;
 /// The bounds of one piece of history: events, bytes of values, or rows examined.
 const MAX_HISTORY_EVENTS: usize = 1024;
 const MAX_HISTORY_BYTES: usize = 4 << 20;
 const MAX_HISTORY_ROWS: usize = 64 * 1024;
-
-pub(super) struct Readers {
-    directory: PathBuf,
-    cache_bytes: u64,
-    idle: Mutex<Idle>,
-}
-
-#[derive(Default)]
-struct Idle {
-    connections: Vec<Connection>,
-    closed: bool,
-}
-
-impl Readers {
-    pub(super) fn new(directory: &Path, options: &EmbeddedOptions) -> Readers {
-        Readers { directory: directory.to_owned(), cache_bytes: options.cache_bytes, idle: Mutex::default() }
-    }
-
-    /// Runs a read on its own connection.
-    fn with<T>(&self, read: impl FnOnce(&Connection) -> Result<T, StorageError>) -> Result<T, StorageError> {
-        let idle = {
-            let mut idle = self.idle.lock();
-            if idle.closed {
-                return Err(StorageError::Closed);
-            }
-            idle.connections.pop()
-        };
-        let connection = match idle {
-            Some(connection) => connection,
-            None => file::reader(&self.directory, self.cache_bytes).map_err(row::storage_error)?,
-        };
-        let result = read(&connection);
-        let mut idle = self.idle.lock();
-        if result.is_ok() && !idle.closed && idle.connections.len() < MAX_IDLE {
-            idle.connections.push(connection);
-        }
-        result
-    }
-
-    /// Closes the idle connections.
-    #[cfg(test)]
-    pub(super) fn forget(&self) {
-        self.idle.lock().connections.clear();
-    }
-
-    pub(super) fn close(&self) {
-        let mut idle = self.idle.lock();
-        idle.closed = true;
-        idle.connections.clear();
-    }
-}
 
 /// Begins a transaction that sees every version in the index while its lock is held.
 fn snapshot<'connection>(
@@ -84,11 +35,11 @@ fn snapshot<'connection>(
         connection.prepare_cached("SELECT number FROM meta WHERE name = 'compacted'")?.exists(())?;
         Ok(transaction)
     };
-    begin().map_err(row::storage_error)
+    begin().map_err(storage_error)
 }
 
 fn value(connection: &Connection, revision: Revision) -> Result<Bytes, StorageError> {
-    row::value(connection, revision)?.ok_or_else(|| row::missing_value(connection, revision))
+    row::value(connection, revision)?.ok_or_else(|| missing_value(connection, revision))
 }
 
 /// A version from the index, and its value if that is in the backlog.
@@ -172,16 +123,15 @@ pub(super) fn history(
         drop(state);
         // The rest is in the backlog.
         let in_database = until.min(applied);
-        let mut entries =
-            transaction.prepare_cached(row::SELECT_ENTRIES_BETWEEN).map_err(row::storage_error)?;
-        let between = (row::integer(after), row::integer(in_database));
-        let entries = entries.query_map(between, row::Entry::from_row).map_err(row::storage_error)?;
+        let mut entries = transaction.prepare_cached(row::SELECT_ENTRIES_BETWEEN).map_err(storage_error)?;
+        let between = (integer(after), integer(in_database));
+        let entries = entries.query_map(between, row::Entry::from_row).map_err(storage_error)?;
         let mut events = Vec::new();
         let mut bytes = 0;
         // Revisions after the compaction are contiguous, and revision 1 is the empty store.
         let mut expected = after.0.max(1) + 1;
         for (looked_at, entry) in entries.enumerate() {
-            let entry = entry.map_err(row::storage_error)?;
+            let entry = entry.map_err(storage_error)?;
             let entry = entry.map_err(|at| corrupt_entry(&transaction, at, "fails its checksum"))?;
             if entry.revision.0 != expected {
                 return Err(corrupt_entry(&transaction, Revision(expected), "is missing"));
@@ -219,5 +169,5 @@ pub(super) fn history(
 
 /// The error for a damaged or missing row of history.
 fn corrupt_entry(connection: &Connection, revision: Revision, how: &str) -> StorageError {
-    row::corrupt(connection, "writes", revision, "the row of revision", how)
+    corrupt(connection, "writes", revision, "the row of revision", how)
 }

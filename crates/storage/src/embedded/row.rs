@@ -4,7 +4,8 @@
 //! included: a flipped bit on the disk is an error and never another value.
 
 use super::{
-    locate,
+    damage::{corrupt, storage_error},
+    schema::{self, integer, kind, kind_number},
     value::{self, StoredValue},
 };
 use crate::{EventKind, Key, Revision, StorageError};
@@ -24,17 +25,6 @@ pub(super) struct Entry {
     /// The expiry of the key, in milliseconds since 1970; zero is never.
     pub(super) expires: u64,
 }
-
-/// In bytes. Two values of a typical object fit into a page; measured against 4 and 16 KB.
-pub(super) const PAGE_SIZE: u32 = 8192;
-
-pub(super) const SCHEMA: &str = "
-    CREATE TABLE meta (name TEXT PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID;
-    CREATE TABLE writes (
-        revision INTEGER PRIMARY KEY, kind INTEGER NOT NULL, create_revision INTEGER NOT NULL,
-        previous INTEGER NOT NULL, expires INTEGER NOT NULL, checksum INTEGER NOT NULL, key TEXT NOT NULL);
-    CREATE TABLE vals (revision INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, value BLOB NOT NULL);
-";
 
 /// Selects the columns in the order in which [`Entry::from_row`] reads them.
 macro_rules! select_entries {
@@ -95,7 +85,9 @@ impl Inserts<'_> {
 /// The latest revision that has a value row; zero when there is none.
 pub(super) fn newest_value(connection: &Connection) -> rusqlite::Result<Revision> {
     let newest = "SELECT max(revision) FROM vals";
-    connection.query_row(newest, (), |row| row.get::<_, Option<i64>>(0)).map(|at| revision(at.unwrap_or(0)))
+    connection
+        .query_row(newest, (), |row| row.get::<_, Option<i64>>(0))
+        .map(|at| schema::revision(at.unwrap_or(0)))
 }
 
 /// Deletes the rows of the revisions from `first` to `last`, inclusive.
@@ -125,28 +117,10 @@ pub(super) fn value(connection: &Connection, revision: Revision) -> Result<Optio
     }
 }
 
-/// The error for a required value that is missing.
-pub(super) fn missing_value(connection: &Connection, revision: Revision) -> StorageError {
-    corrupt(connection, "vals", revision, "the value of revision", "is missing")
-}
-
-/// The error for damage to a revision's row in a table, with its place in the files.
-pub(super) fn corrupt(
-    connection: &Connection,
-    table: &str,
-    revision: Revision,
-    what: &str,
-    how: &str,
-) -> StorageError {
-    let place =
-        locate::row(connection, table, revision).map_or_else(String::new, |place| format!("{place}: "));
-    StorageError::Corrupt(format!("{place}{what} {revision} {how}"))
-}
-
 impl Entry {
     /// Reads a row of the `select_entries` statements; `Err` has the revision of a damaged row.
     pub(super) fn from_row(row: &Row<'_>) -> rusqlite::Result<Result<Entry, Revision>> {
-        let revision = revision(row.get(0)?);
+        let revision = schema::revision(row.get(0)?);
         Ok(Entry::intact(revision, row).ok_or(revision))
     }
 
@@ -157,8 +131,8 @@ impl Entry {
             revision,
             kind: kind(number(1)?)?,
             key: Key::new(row.get_ref(6).ok()?.as_str().ok()?),
-            create_revision: self::revision(number(2)?),
-            previous: self::revision(number(3)?),
+            create_revision: schema::revision(number(2)?),
+            previous: schema::revision(number(3)?),
             expires: number(4)?.cast_unsigned(),
         };
         (number(5)? == entry.checksum()).then_some(entry)
@@ -172,40 +146,5 @@ impl Entry {
         hasher.update(&kind_number(self.kind).to_be_bytes());
         hasher.update(self.key.as_str().as_bytes());
         i64::from(hasher.finalize())
-    }
-}
-
-/// SQLite has signed integers only. Revisions fit into 63 bits.
-pub(super) fn integer(revision: Revision) -> i64 {
-    revision.0.cast_signed()
-}
-
-pub(super) fn revision(integer: i64) -> Revision {
-    Revision(integer.cast_unsigned())
-}
-
-pub(super) fn kind_number(kind: EventKind) -> u8 {
-    match kind {
-        EventKind::Create => 1,
-        EventKind::Update => 2,
-        EventKind::Delete => 3,
-    }
-}
-
-pub(super) fn kind(number: i64) -> Option<EventKind> {
-    match number {
-        1 => Some(EventKind::Create),
-        2 => Some(EventKind::Update),
-        3 => Some(EventKind::Delete),
-        _ => None,
-    }
-}
-
-/// Converts an error of SQLite.
-pub(super) fn storage_error(error: rusqlite::Error) -> StorageError {
-    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
-    match error.sqlite_error_code() {
-        Some(DatabaseCorrupt | NotADatabase) => StorageError::Corrupt(error.to_string()),
-        _ => StorageError::Engine(error.to_string()),
     }
 }

@@ -9,7 +9,7 @@
 //!   does not remove the same end from both.
 
 use super::{
-    file::{connection_error, damaged},
+    damage::{connection_error, damaged},
     locate,
     meta::{Kept, Meta},
     open_error::OpenError,

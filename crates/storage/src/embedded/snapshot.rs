@@ -9,9 +9,14 @@
 //! revision, so a client that resumes from that revision continues, and one that resumes from before gets an error.
 
 use super::{
-    EmbeddedOptions, file, journal,
+    connection, create,
+    damage::database_error,
+    header::check_format,
+    journal,
     meta::{Kept, Meta},
+    open,
     open_error::OpenError,
+    options::EmbeddedOptions,
     paths,
     row::{self, Entry, Inserts},
     scan::scan,
@@ -63,12 +68,12 @@ impl EmbeddedSnapshot {
         let directory = directory.as_ref();
         let path = paths::database(directory);
         let options = EmbeddedOptions::default();
-        file::check_unused(directory, &options)?;
-        let failed = |source| file::database_error(&path, source);
+        open::check_unused(directory, &options)?;
+        let failed = |source| database_error(&path, source);
         let acknowledged = journal::newest(directory)?;
-        let connection = file::reader(directory, options.cache_bytes).map_err(failed)?;
+        let connection = connection::reader(directory, options.cache_bytes).map_err(failed)?;
         wait_for(&connection, acknowledged).map_err(failed)?;
-        let version = file::check_format(&path, &connection)?;
+        let version = check_format(&path, &connection)?;
         let (revision, live) = index(&path, &connection, version)?;
         if revision < acknowledged {
             let behind = format!(
@@ -195,8 +200,8 @@ pub fn restore_embedded(
     };
     let total = restored.summary.keys;
     let now = now_milliseconds();
-    file::create_filled(directory, |new, connection| {
-        let failed = |source| RestoreError::from(file::database_error(new, source));
+    create::filled(directory, |new, connection| {
+        let failed = |source| RestoreError::from(database_error(new, source));
         // The file is synced as a whole before it gets its name.
         let pragmas = format!("PRAGMA synchronous = OFF; PRAGMA cache_size = -{};", FILL_CACHE_BYTES / 1024);
         connection.execute_batch(&format!("{pragmas} BEGIN;")).map_err(failed)?;

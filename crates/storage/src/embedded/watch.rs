@@ -1,6 +1,6 @@
 //! Watches: history up to the revision at which the hub takes over, then the hub.
 
-use super::{Shared, read};
+use super::{read, shared::Shared};
 use crate::{BoxFuture, Revision, StorageError, StorageEvent, WatchReceiver, WatchRequest, hub::HubReceiver};
 use std::sync::{Arc, atomic::AtomicU64};
 

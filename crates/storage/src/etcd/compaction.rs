@@ -7,18 +7,15 @@
 
 use super::{
     client::{CallError, CallKind, Client},
+    compaction_key::{KEY, compacted_revision},
     feed::Feed,
     kv::read_pair,
     proto::{
-        self, CompactionRequest, Compare, CompareTarget, KeyValue, PutRequest, RangeRequest, Request,
-        RequestOp, TargetUnion, TxnRequest, TxnResponse, path,
+        self, CompactionRequest, Compare, CompareTarget, PutRequest, RangeRequest, Request, RequestOp,
+        TargetUnion, TxnRequest, TxnResponse, path,
     },
 };
 use crate::{CompactionRound, Revision, StorageError};
-use bytes::Bytes;
-
-/// The key, which has no prefix.
-const KEY: Bytes = Bytes::from_static(b"compact_rev_key");
 
 pub(super) async fn compact(client: &Client, feed: &Feed, revision: Revision) -> Result<(), StorageError> {
     let request = CompactionRequest { revision: proto::signed(revision) };
@@ -68,34 +65,4 @@ pub(super) async fn round(
         tracing::debug!(revision = %last.revision, "compacted etcd");
     }
     Ok(CompactionRound { revision, number: last.number + 1 })
-}
-
-/// The revision that another server has compacted, if this is the compaction key's pair.
-pub(super) fn compacted_revision(kv: &KeyValue) -> Option<Revision> {
-    let text = std::str::from_utf8(&kv.value).ok().filter(|_| kv.key == KEY)?;
-    let compacted = Revision(text.parse().ok()?);
-    // A revision after the write cannot have been compacted.
-    (compacted.0 < proto::unsigned(kv.mod_revision)).then_some(compacted)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_others_compacted_is_believed_if_it_can_be() {
-        let rows: &[(&[u8], &[u8], Option<u64>)] = &[
-            (b"compact_rev_key", b"5", Some(5)),
-            (b"compact_rev_key", b"0", Some(0)),
-            (b"compact_rev_key", b"10", None),
-            (b"compact_rev_key", b"many", None),
-            (b"compact_rev_key", b"\xff", None),
-            (b"other", b"5", None),
-        ];
-        for (key, value, expected) in rows {
-            let [key, value] = [key, value].map(|bytes| Bytes::copy_from_slice(bytes));
-            let kv = KeyValue { key, value, mod_revision: 10, ..KeyValue::default() };
-            assert_eq!(compacted_revision(&kv), expected.map(Revision), "{kv:?}");
-        }
-    }
 }

@@ -20,7 +20,7 @@
 
 use super::{
     client::Client,
-    compaction,
+    compaction_key::compacted_revision,
     follow::{self, Ended, Follow, Step},
     own_writes::OwnWrites,
 };
@@ -240,8 +240,7 @@ impl Feed {
             match step {
                 Ok(Step::Events(events)) => {
                     let reached = follow::last_revision(&events);
-                    for compacted in
-                        events.iter().filter_map(|event| compaction::compacted_revision(event.kv.as_ref()?))
+                    for compacted in events.iter().filter_map(|event| compacted_revision(event.kv.as_ref()?))
                     {
                         self.note_compacted(compacted);
                     }

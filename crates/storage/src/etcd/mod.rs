@@ -12,6 +12,7 @@
 
 mod client;
 mod compaction;
+mod compaction_key;
 mod connection;
 mod feed;
 mod follow;

@@ -12,7 +12,10 @@
 //! durable in the database when the segment was begun. The salt is random: the remains of an earlier segment in the
 //! same file, or a client's own bytes, never pass for a batch of this segment.
 
-use super::super::row::{self, Entry};
+use super::super::{
+    row::Entry,
+    schema::{kind, kind_number},
+};
 use crate::{Key, Revision};
 
 /// The alignment of headers and batches, in bytes: a disk writes a sector as a whole or not at all.
@@ -125,7 +128,7 @@ pub(in super::super) struct JournaledWrite {
 pub(in super::super) fn encode_write(to: &mut Vec<u8>, entry: &Entry, checksum: i64, stored: &[u8]) {
     let length = |bytes: &[u8]| u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_le_bytes();
     let key = entry.key.as_str().as_bytes();
-    to.push(row::kind_number(entry.kind));
+    to.push(kind_number(entry.kind));
     for number in [entry.create_revision.0, entry.previous.0, entry.expires, checksum.cast_unsigned()] {
         to.extend_from_slice(&number.to_le_bytes());
     }
@@ -144,7 +147,7 @@ pub(in super::super) fn decode_writes(header: &BatchHeader, writes: &[u8]) -> Op
     let mut decoded = Vec::new();
     for number in 0..u64::from(header.count) {
         let revision = Revision(header.first.0.checked_add(number)?);
-        let kind = row::kind(i64::from(*bytes.take(1)?.first()?))?;
+        let kind = kind(i64::from(*bytes.take(1)?.first()?))?;
         let (create_revision, previous) = (Revision(bytes.u64()?), Revision(bytes.u64()?));
         let (expires, checksum) = (bytes.u64()?, bytes.u64()?.cast_signed());
         let (key, stored) = (usize::try_from(bytes.u32()?).ok()?, usize::try_from(bytes.u32()?).ok()?);

@@ -35,7 +35,7 @@ async fn an_unknown_format_is_refused_with_its_path() {
     let factory = store().await;
     let path = paths::database(factory.0.path());
     let connection = rusqlite::Connection::open(&path).unwrap();
-    let unknown = open_error::FORMAT_VERSION + 1;
+    let unknown = schema::FORMAT_VERSION + 1;
     connection.execute_batch(&format!("PRAGMA user_version = {unknown}")).unwrap();
     drop(connection);
     let error = refused(factory.0.path());

@@ -73,7 +73,7 @@ async fn content(storage: &EmbeddedStorage) -> String {
 #[tokio::test]
 async fn stores_of_every_format_open_with_what_was_in_them() {
     let mut checked = 0;
-    for format in 1..=open_error::FORMAT_VERSION {
+    for format in 1..=schema::FORMAT_VERSION {
         let version = fixtures().join(format!("format-v{format}"));
         for fixture in fs::read_dir(version).unwrap().map(|entry| entry.unwrap().path()) {
             let copy = unpack(&fixture);
@@ -94,7 +94,7 @@ async fn stores_of_every_format_open_with_what_was_in_them() {
             checked += 1;
         }
     }
-    assert!(checked >= 7 * open_error::FORMAT_VERSION, "only {checked} fixtures");
+    assert!(checked >= 7 * schema::FORMAT_VERSION, "only {checked} fixtures");
 }
 
 async fn expired(storage: &EmbeddedStorage, name: &str) {
@@ -125,7 +125,7 @@ async fn fill(storage: &EmbeddedStorage) -> Revision {
 
 /// Packs the files of a store, with the contents read from them.
 async fn pack(directory: &Path, name: &str) {
-    let version = fixtures().join(format!("format-v{}", open_error::FORMAT_VERSION));
+    let version = fixtures().join(format!("format-v{}", schema::FORMAT_VERSION));
     let fixture = version.join(name);
     if fixture.exists() {
         return;
