@@ -93,19 +93,9 @@ impl Authorization {
         Authorization { authority, service_account: None, part: Part::Authorizer }
     }
 
-    /// The variable `authorizer.requestResource`: the resource of the request.
-    pub fn request_resource(authority: Arc<dyn Authority>, resource: ResourceCheck) -> Authorization {
-        Authorization { authority, service_account: None, part: Part::Resource(resource) }
-    }
-
     /// The type of the variable `authorizer`.
     pub fn authorizer_type() -> Type {
         Type::object(AUTHORIZER)
-    }
-
-    /// The type of the variable `authorizer.requestResource`.
-    pub fn resource_check_type() -> Type {
-        Type::object(RESOURCE_CHECK)
     }
 
     pub(crate) fn type_name(&self) -> &'static str {
@@ -168,7 +158,7 @@ mod tests {
     fn evaluate(oracle: &Arc<Oracle>, expression: &str) -> Result<String, EvaluationError> {
         let environment = Environment::new()
             .with_variable("authorizer", Authorization::authorizer_type())
-            .with_variable("authorizer.requestResource", Authorization::resource_check_type());
+            .with_variable("authorizer.requestResource", Type::object(RESOURCE_CHECK));
         let program =
             environment.compile(expression).unwrap_or_else(|errors| panic!("{expression}: {errors}"));
         let resource =
@@ -176,7 +166,7 @@ mod tests {
         let activation =
             Activation::new().with("authorizer", Authorization::authorizer(oracle.clone()).into()).with(
                 "authorizer.requestResource",
-                Authorization::request_resource(oracle.clone(), resource).into(),
+                Authorization::authorizer(oracle.clone()).with(Part::Resource(resource)).into(),
             );
         program.evaluate(&activation, &mut 1_000_000).map(|value| value.display())
     }

@@ -15,8 +15,6 @@ pub enum EvaluationError {
     Failed(Cow<'static, str>),
     /// The evaluation exceeded its cost budget. No operator absorbs this.
     CostLimitExceeded,
-    /// The caller interrupted the evaluation. No operator absorbs this.
-    Interrupted,
     /// The evaluation stopped because the decision of an [`Authority`](crate::Authority) is pending. No operator
     /// absorbs this; the evaluation must be repeated.
     Undecided,
@@ -61,7 +59,6 @@ impl fmt::Display for EvaluationError {
         f.write_str(match self {
             EvaluationError::Failed(text) => text,
             EvaluationError::CostLimitExceeded => "operation cancelled: actual cost limit exceeded",
-            EvaluationError::Interrupted => "operation interrupted",
             EvaluationError::Undecided => "operation interrupted: an authorization check is not decided yet",
         })
     }

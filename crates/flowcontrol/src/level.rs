@@ -64,19 +64,9 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// The name of the flow schema.
-    pub fn schema_name(&self) -> &str {
-        &self.schema.schema.name
-    }
-
     /// The uid of the flow schema.
     pub fn schema_uid(&self) -> &str {
         &self.schema.schema.uid
-    }
-
-    /// The name of the priority level.
-    pub fn level_name(&self) -> &str {
-        &self.level.name
     }
 
     /// The uid of the priority level.

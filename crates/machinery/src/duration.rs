@@ -28,31 +28,10 @@ pub fn human_duration(seconds: i64) -> String {
     }
 }
 
-/// Formats a duration in its largest unit only: `45s`, `3m`, `5h`, `2d`, `4y`.
-pub fn short_human_duration(seconds: i64) -> String {
-    match seconds {
-        ..-1 => "<invalid>".to_owned(),
-        -1 => "0s".to_owned(),
-        0..60 => format!("{seconds}s"),
-        60..3_600 => format!("{}m", seconds / 60),
-        3_600..86_400 => format!("{}h", seconds / 3_600),
-        86_400..31_536_000 => format!("{}d", seconds / 86_400),
-        _ => format!("{}y", seconds / 31_536_000),
-    }
-}
-
 /// Formats the time since an RFC 3339 timestamp; `<unknown>` when the timestamp is missing or malformed.
 pub fn translate_timestamp_since(timestamp: &str, now: Timestamp) -> String {
     match timestamp.parse::<Timestamp>() {
         Ok(time) => human_duration(now.duration_since(time).as_secs()),
-        Err(_) => "<unknown>".to_owned(),
-    }
-}
-
-/// Formats the time until an RFC 3339 timestamp; `<unknown>` when the timestamp is missing or malformed.
-pub fn translate_timestamp_until(timestamp: &str, now: Timestamp) -> String {
-    match timestamp.parse::<Timestamp>() {
-        Ok(time) => human_duration(time.duration_since(now).as_secs()),
         Err(_) => "<unknown>".to_owned(),
     }
 }
@@ -87,14 +66,12 @@ mod tests {
         for (seconds, text) in rows {
             assert_eq!(human_duration(seconds), text, "{seconds}");
         }
-        assert_eq!(short_human_duration(86_399), "23h");
     }
 
     #[test]
     fn ages_count_from_the_timestamp() {
         let now: Timestamp = "2024-01-01T00:10:00Z".parse().unwrap();
         assert_eq!(translate_timestamp_since("2024-01-01T00:00:00Z", now), "10m");
-        assert_eq!(translate_timestamp_until("2024-01-01T00:10:30Z", now), "30s");
         assert_eq!(translate_timestamp_since("", now), "<unknown>");
     }
 }

@@ -141,11 +141,6 @@ impl FieldError {
         Self::build(ErrorType::Invalid, field, Some(value.into()), detail.into())
     }
 
-    /// A value is of another type than the schema's.
-    pub fn type_invalid(field: &FieldPath, value: impl Into<Value>, detail: impl Into<String>) -> FieldError {
-        Self::build(ErrorType::TypeInvalid, field, Some(value.into()), detail.into())
-    }
-
     /// A value is none of the supported ones; the message lists these in the given order.
     pub fn not_supported(field: &FieldPath, value: impl Into<Value>, supported: &[&str]) -> FieldError {
         let detail = match supported {
@@ -166,12 +161,6 @@ impl FieldError {
     /// A value has more than `max` bytes.
     pub fn too_long(field: &FieldPath, max: usize) -> FieldError {
         let unit = if max == 1 { "byte" } else { "bytes" };
-        Self::build(ErrorType::TooLong, field, None, format!("may not be more than {max} {unit}"))
-    }
-
-    /// A value has more than `max` characters.
-    pub fn too_long_characters(field: &FieldPath, max: usize) -> FieldError {
-        let unit = if max == 1 { "character" } else { "characters" };
         Self::build(ErrorType::TooLong, field, None, format!("may not be more than {max} {unit}"))
     }
 

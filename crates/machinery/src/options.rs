@@ -24,9 +24,7 @@ pub use field_validation::FieldValidation;
 pub use get::GetOptions;
 pub use list::{ListOptions, ListStart, ResourceVersionMatch};
 pub use query::QueryValues;
-pub use resource_version::{
-    parse_list_resource_version, parse_object_resource_version, parse_resource_version,
-};
+pub use resource_version::{parse_list_resource_version, parse_resource_version};
 pub use table::IncludeObject;
 pub use write::WriteOptions;
 

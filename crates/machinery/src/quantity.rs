@@ -36,11 +36,6 @@ impl Quantity {
         Quantity { amount: Amount::small(value, 0), format, text: None }
     }
 
-    /// Creates a number of thousandths.
-    pub fn from_milli(value: i64, format: Format) -> Quantity {
-        Quantity { amount: Amount::small(value, -3), format, text: None }
-    }
-
     /// Parses a quantity.
     ///
     /// # Errors
@@ -88,11 +83,6 @@ impl Quantity {
         self.amount.scaled_i64(-3)
     }
 
-    /// The number in units of `10^scale`, with the same caveat as [`Quantity::value`].
-    pub fn scaled_value(&self, scale: i32) -> i64 {
-        self.amount.scaled_i64(scale)
-    }
-
     /// The number, if it is whole and within `i64`.
     pub fn as_i64(&self) -> Option<i64> {
         self.amount.as_i64()
@@ -128,18 +118,6 @@ impl Quantity {
         }
         self.text = None;
         self.amount = self.amount.plus(&other.amount.negated());
-    }
-
-    /// Multiplies by a whole factor.
-    pub fn mul(&mut self, factor: i64) {
-        self.text = None;
-        self.amount = self.amount.times(factor);
-    }
-
-    /// Changes the sign.
-    pub fn neg(&mut self) {
-        self.text = None;
-        self.amount = self.amount.negated();
     }
 
     /// Number and suffix in canonical form: the largest suffix that keeps the number whole, and no superfluous digits.

@@ -290,16 +290,6 @@ impl Status {
             .retry_after(retry_after_seconds)
     }
 
-    /// 500: the server cannot answer in time; the client may retry.
-    pub fn server_timeout(resource: &GroupResource, operation: &str, retry_after_seconds: u32) -> Status {
-        let message = format!(
-            "The {operation} operation against {resource} could not be completed at this time, please try again."
-        );
-        Self::failure(500, StatusReason::ServerTimeout, message)
-            .about(resource, operation)
-            .retry_after(retry_after_seconds)
-    }
-
     /// Adds a cause.
     #[must_use]
     pub fn with_cause(mut self, reason: &str, message: impl Into<String>, field: &str) -> Status {

@@ -97,11 +97,6 @@ impl Supervisor {
         })
     }
 
-    /// Declares a part dead that is not a task, such as a thread.
-    pub fn mark_dead(&self, part: impl Into<Arc<str>>) {
-        self.mark(&part.into(), true);
-    }
-
     /// The dead parts, sorted.
     pub fn dead(&self) -> Vec<Arc<str>> {
         self.dead.lock().keys().cloned().collect()

@@ -15,21 +15,16 @@ use std::borrow::Cow;
 
 type Outcome<'a> = Result<Value<'a>, EvaluationError>;
 
-/// The number of iterations between checks for interruption.
-const INTERRUPT_CHECK_FREQUENCY: u32 = 100;
-
 impl Plan {
     /// Evaluates the expression. The cost is deducted from the budget, which is 0 afterwards if it was exceeded.
     pub(crate) fn evaluate<'a>(&'a self, activation: &Activation<'a>, budget: &mut u64) -> Outcome<'a> {
         let variables = self.variables.iter().map(|name| activation.get(name).cloned()).collect();
         let mut evaluator = Evaluator {
             plan: self,
-            activation,
             variables,
             locals: vec![Slot::Empty; self.slots],
             limit: *budget,
             cost: 0,
-            iterations: 0,
         };
         let _counted = work::begin();
         let result = evaluator.evaluate(&self.root);
@@ -38,14 +33,12 @@ impl Plan {
     }
 }
 
-struct Evaluator<'e, 'a> {
+struct Evaluator<'a> {
     plan: &'a Plan,
-    activation: &'e Activation<'a>,
     variables: Vec<Option<Value<'a>>>,
     locals: Vec<Slot<'a>>,
     limit: u64,
     cost: u64,
-    iterations: u32,
 }
 
 /// A variable of a macro.
@@ -69,7 +62,7 @@ impl<'a> From<Outcome<'a>> for Slot<'a> {
     }
 }
 
-impl<'a> Evaluator<'_, 'a> {
+impl<'a> Evaluator<'a> {
     fn charge(&mut self, cost: u64) -> Result<(), EvaluationError> {
         self.cost = self.cost.saturating_add(cost);
         match self.cost > self.limit || work::is_spent() {
@@ -468,10 +461,6 @@ impl<'a> Evaluator<'_, 'a> {
         match step {
             Err(error) if error.ends_evaluation() => return Err(error),
             step => self.set(fold.accumulator, Slot::from(step)),
-        }
-        self.iterations = self.iterations.wrapping_add(1);
-        if self.iterations.is_multiple_of(INTERRUPT_CHECK_FREQUENCY) && self.activation.is_interrupted() {
-            return Err(EvaluationError::Interrupted);
         }
         Ok(true)
     }

@@ -190,12 +190,3 @@ fn what_would_take_too_much_ends_before_it_is_made() {
         assert_eq!(error, EvaluationError::CostLimitExceeded, "{expression}");
     }
 }
-
-#[test]
-fn evaluation_is_interrupted() {
-    let program = Environment::new().compile("lists.range(1000).all(x, x >= 0)").expect("it compiles");
-    let interrupted = || true;
-    let activation = Activation::new().interrupted_by(&interrupted);
-    let error = program.evaluate(&activation, &mut { 1_000_000 }).expect_err("nobody wants it");
-    assert_eq!(error.to_string(), "operation interrupted");
-}

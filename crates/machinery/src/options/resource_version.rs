@@ -22,17 +22,6 @@ pub fn parse_list_resource_version(text: &str) -> Result<u64, Status> {
     parse(text).map_err(|error| Status::bad_request(format!("invalid resource version: {error}")))
 }
 
-/// `metadata.resourceVersion` of a client's object; 0 when it is absent.
-///
-/// # Errors
-/// 500 when it is not a number.
-pub fn parse_object_resource_version(text: &str) -> Result<u64, Status> {
-    match text {
-        "" => Ok(0),
-        text => parse_unsigned::<u64>(text).map_err(Status::unknown),
-    }
-}
-
 fn parse(text: &str) -> Result<u64, String> {
     if text.is_empty() {
         return Ok(0);

@@ -132,13 +132,6 @@ impl Amount {
         Amount::big(high.mantissa_at(low.scale) + low.to_big(), low.scale)
     }
 
-    pub(super) fn times(&self, factor: i64) -> Amount {
-        match &self.mantissa {
-            Mantissa::Small(value) => Amount::wide(i128::from(*value) * i128::from(factor), self.scale),
-            Mantissa::Big(value) => Amount::big(value * factor, self.scale),
-        }
-    }
-
     /// Rounds away from zero to a multiple of `10^scale`; returns whether the number was unchanged.
     pub(super) fn round_up(&mut self, scale: i64) -> bool {
         if self.scale >= scale {

@@ -1,7 +1,6 @@
 //! Field selectors (<https://kubernetes.io/docs/concepts/overview/working-with-objects/field-selectors/>).
 
 use super::SelectorError;
-use pintle_go_forms::quote;
 use std::fmt;
 
 /// The operator of a term.
@@ -76,25 +75,6 @@ impl FieldSelector {
             }
         }
         Ok(FieldSelector { terms })
-    }
-
-    /// Checks that every field is supported; the list must include the two of the metadata where they are.
-    ///
-    /// # Errors
-    /// [`SelectorError`], when a field is not in the list.
-    pub fn check_fields(&self, supported: &[&str]) -> Result<(), SelectorError> {
-        let unknown = self.terms.iter().find(|term| !supported.contains(&term.field.as_str()));
-        match unknown {
-            None => Ok(()),
-            Some(term) => {
-                let names: Vec<String> = supported.iter().map(|name| quote(name)).collect();
-                Err(SelectorError(format!(
-                    "{} is not a known field selector: only {}",
-                    quote(&term.field),
-                    names.join(", ")
-                )))
-            }
-        }
     }
 
     /// Whether every object is selected.
@@ -252,16 +232,6 @@ mod tests {
             assert_eq!(FieldSelector::parse(text).unwrap().matches(field), matches, "{text}");
         }
         assert_eq!(FieldSelector::parse("b=2,a!=1").unwrap().requires_exact_match("b"), Some("2"));
-    }
-
-    #[test]
-    fn unknown_fields_say_which_are_known() {
-        let known = ["metadata.name", "metadata.namespace"];
-        assert_eq!(FieldSelector::parse("metadata.name=a").unwrap().check_fields(&known), Ok(()));
-        assert_eq!(
-            FieldSelector::parse("data.k=v").unwrap().check_fields(&known).unwrap_err().to_string(),
-            "\"data.k\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
-        );
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! Validates small formats: ports, keys, environment variables, percentages, domain names. A function that takes only a
 //! text returns error messages; one that takes a path returns field errors. Both are empty for a valid value.
 
-use super::labels::is_qualified_name;
 use super::names::{
     DNS1123_SUBDOMAIN_MAX_LENGTH, empty_error, inclusive_range_error, is_dns1123_label, is_dns1123_subdomain,
     max_length_error, regex_error,
@@ -11,8 +10,6 @@ use crate::{ErrorList, FieldError, FieldPath};
 const C_IDENTIFIER_MESSAGE: &str = "a valid C identifier must start with alphabetic character or '_', followed by a \
                                     string of alphanumeric characters or '_'";
 const HTTP_HEADER_MESSAGE: &str = "a valid HTTP header must consist of alphanumeric characters or '-'";
-const ENV_VAR_MESSAGE: &str = "a valid environment variable name must consist of alphabetic characters, digits, '_', \
-                               '-', or '.', and must not start with a digit";
 const RELAXED_ENV_VAR_MESSAGE: &str = "a valid environment variable name must consist only of printable ASCII \
                                        characters other than '='";
 const CONFIG_MAP_KEY_MESSAGE: &str =
@@ -104,21 +101,6 @@ pub fn is_http_header_name(value: &str) -> Vec<String> {
     vec![regex_error(HTTP_HEADER_MESSAGE, "[-A-Za-z0-9]+", &["X-Header-Name"])]
 }
 
-/// Validates an environment variable's name by the stricter rule, for `envFrom` prefixes and older fields; `env` itself
-/// follows [`is_relaxed_env_var_name`].
-pub fn is_env_var_name(value: &str) -> Vec<String> {
-    let mut errors = Vec::new();
-    if !is_key_like(value) || value.starts_with(|c: char| c.is_ascii_digit()) {
-        errors.push(regex_error(
-            ENV_VAR_MESSAGE,
-            "[-._a-zA-Z][-._a-zA-Z0-9]*",
-            &["my.env-name", "MY_ENV.NAME", "MyEnvName1"],
-        ));
-    }
-    errors.extend(has_parent_directory_prefix(value));
-    errors
-}
-
 /// Validates an environment variable's name: printable ASCII without `=`.
 pub fn is_relaxed_env_var_name(value: &str) -> Vec<String> {
     if value.is_empty() {
@@ -145,22 +127,6 @@ pub fn is_config_map_key(value: &str) -> Vec<String> {
     }
     errors.extend(has_parent_directory_prefix(value));
     errors
-}
-
-/// Validates a domain name of at least three segments, without a trailing dot.
-pub fn is_fully_qualified_name(path: &FieldPath, name: &str) -> ErrorList {
-    if name.is_empty() {
-        return vec![FieldError::required(path, "")];
-    }
-    let errors = is_dns1123_subdomain(name);
-    if !errors.is_empty() {
-        return vec![FieldError::invalid(path, name, errors.join(","))];
-    }
-    if name.split('.').count() < 3 {
-        let detail = "should be a domain with at least three segments separated by dots";
-        return vec![FieldError::invalid(path, name, detail)];
-    }
-    Vec::new()
 }
 
 /// Validates a domain name of at least two segments, each a DNS label; a trailing dot is allowed.
@@ -203,20 +169,6 @@ pub fn is_domain_prefixed_path(path: &FieldPath, value: &str) -> ErrorList {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&byte);
     if !rest.bytes().all(allowed) {
         errors.push(FieldError::invalid(path, rest, regex_error("Invalid path", HTTP_PATH_PATTERN, &[])));
-    }
-    errors
-}
-
-/// Validates a key under a domain: `acme.io/foo`; the part after the slash is a qualified name.
-pub fn is_domain_prefixed_key(path: &FieldPath, key: &str) -> ErrorList {
-    if key.is_empty() {
-        return vec![FieldError::required(path, "")];
-    }
-    let errors: ErrorList =
-        is_qualified_name(key).into_iter().map(|message| FieldError::invalid(path, key, message)).collect();
-    if errors.is_empty() && !key.contains('/') {
-        let detail = "must be a domain-prefixed key (such as \"acme.io/foo\")";
-        return vec![FieldError::invalid(path, key, detail)];
     }
     errors
 }

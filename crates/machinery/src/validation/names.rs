@@ -15,8 +15,6 @@ const SUBDOMAIN_MESSAGE: &str = "a lowercase RFC 1123 subdomain must consist of 
                                  '-' or '.', and must start and end with an alphanumeric character";
 const SUBDOMAIN_PATTERN: &str = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
 
-const CASELESS_SUBDOMAIN_MESSAGE: &str = "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', \
-                                          and must start and end with an alphanumeric character";
 const UNDERSCORE_SUBDOMAIN_MESSAGE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must \
      start and end with an alphanumeric character";
 const UNDERSCORE_SUBDOMAIN_PATTERN: &str =
@@ -53,18 +51,6 @@ pub fn is_dns1123_subdomain(value: &str) -> Vec<String> {
     }
     if !matches_subdomain(value) {
         errors.push(regex_error(SUBDOMAIN_MESSAGE, SUBDOMAIN_PATTERN, &["example.com"]));
-    }
-    errors
-}
-
-/// Validates an RFC 1123 subdomain in upper or lower case.
-pub fn is_dns1123_subdomain_caseless(value: &str) -> Vec<String> {
-    let mut errors = Vec::new();
-    if value.len() > DNS1123_SUBDOMAIN_MAX_LENGTH {
-        errors.push(max_bytes_error(DNS1123_SUBDOMAIN_MAX_LENGTH));
-    }
-    if !matches_subdomain(&value.to_ascii_lowercase()) {
-        errors.push(regex_error(CASELESS_SUBDOMAIN_MESSAGE, SUBDOMAIN_PATTERN, &["Example.com"]));
     }
     errors
 }
@@ -227,7 +213,6 @@ mod tests {
             (is_dns1123_subdomain, "a.b-c.1", &[]),
             (is_dns1123_subdomain, &long, &["must be no more than 253 characters"]),
             (is_dns1123_subdomain_with_underscore, "_a.b_c", &[]),
-            (is_dns1123_subdomain_caseless, "A.b", &[]),
             (is_dns1035_label, "a-1", &[]),
             (
                 is_dns1035_label,

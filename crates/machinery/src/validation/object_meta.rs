@@ -12,9 +12,6 @@ use crate::options::validate_field_manager;
 use crate::{ErrorList, FieldError, FieldPath, GroupVersion, Map, Value, ValueExt};
 use std::collections::HashSet;
 
-/// Validates a name by the rule of a kind; the flag is set for a prefix to which a generated suffix will be added.
-pub type ValidateNameFn = fn(&str, bool) -> Vec<String>;
-
 /// The error for a change of an immutable field.
 pub const FIELD_IMMUTABLE_ERROR: &str = "field is immutable";
 /// The finalizer that makes the garbage collector orphan an object's dependents.
