@@ -69,7 +69,7 @@ pub use error::CacherError;
 pub use event::{EventType, WatchEvent, WatchItem};
 pub use freshness::Freshness;
 pub use log_budget::LogBudget;
-pub use metrics::{CacherMetrics, Histogram};
+pub use metrics::CacherMetrics;
 pub use object::{
     CachedObject, DecodeError, DecodedObject, Labels, ObjectDecoder, RepresentationId, Selectable,
     UnreadableObject,

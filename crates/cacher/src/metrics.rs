@@ -1,12 +1,13 @@
 //! Counters and histograms of one cacher, to be exported under Kubernetes' metric names.
 
-use std::{
-    sync::atomic::{AtomicU64, AtomicUsize, Ordering},
-    time::Duration,
-};
+use prometheus::{Histogram, HistogramOpts};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// The upper bounds of the buckets of `apiserver_watch_cache_read_wait_seconds`, in seconds.
+const READ_WAIT_BUCKETS: [f64; 13] = [0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0];
 
 /// One cacher's metrics. The exporter adds the `group` and `resource` labels.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct CacherMetrics {
     /// `apiserver_watch_cache_events_received_total`
     pub events_received: AtomicU64,
@@ -16,7 +17,7 @@ pub struct CacherMetrics {
     pub initializations: AtomicU64,
     /// `apiserver_watch_cache_resource_version`
     pub resource_version: AtomicU64,
-    /// `apiserver_watch_cache_read_wait_seconds`
+    /// `apiserver_watch_cache_read_wait_seconds`: the time that reads of a certain freshness waited for the cache.
     pub read_wait: Histogram,
     /// `apiserver_watch_cache_consistent_read_total{success="true",fallback="false"}`
     pub consistent_reads: AtomicU64,
@@ -39,56 +40,36 @@ pub struct CacherMetrics {
     pub wake_ups: AtomicU64,
 }
 
-/// A histogram with the buckets of `apiserver_watch_cache_read_wait_seconds`.
-#[derive(Debug, Default)]
-pub struct Histogram {
-    counts: [AtomicU64; Self::BOUNDS.len() + 1],
-    sum_nanoseconds: AtomicU64,
+impl Default for CacherMetrics {
+    fn default() -> CacherMetrics {
+        CacherMetrics {
+            events_received: AtomicU64::default(),
+            events_dispatched: AtomicU64::default(),
+            initializations: AtomicU64::default(),
+            resource_version: AtomicU64::default(),
+            read_wait: read_wait(),
+            consistent_reads: AtomicU64::default(),
+            consistent_reads_fallback: AtomicU64::default(),
+            consistent_reads_failed: AtomicU64::default(),
+            init_events: AtomicU64::default(),
+            terminated_watchers: AtomicU64::default(),
+            capacity: AtomicUsize::default(),
+            decode_errors: AtomicU64::default(),
+            watchers: AtomicUsize::default(),
+            wake_ups: AtomicU64::default(),
+        }
+    }
 }
 
-impl Histogram {
-    /// The upper bounds of the buckets, in seconds; one more bucket holds longer durations.
-    pub const BOUNDS: [f64; 13] = [0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0];
-
-    /// Records one duration.
-    pub fn observe(&self, duration: Duration) {
-        let seconds = duration.as_secs_f64();
-        let at = Self::BOUNDS.iter().position(|bound| seconds <= *bound).unwrap_or(Self::BOUNDS.len());
-        if let Some(count) = self.counts.get(at) {
-            count.fetch_add(1, Ordering::Relaxed);
-        }
-        let nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-        self.sum_nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
-    }
-
-    /// The number of recorded durations in each bucket (not cumulative).
-    pub fn counts(&self) -> [u64; Self::BOUNDS.len() + 1] {
-        std::array::from_fn(|at| self.counts.get(at).map_or(0, |count| count.load(Ordering::Relaxed)))
-    }
-
-    /// The sum of all recorded durations, in seconds.
-    pub fn sum_seconds(&self) -> f64 {
-        Duration::from_nanos(self.sum_nanoseconds.load(Ordering::Relaxed)).as_secs_f64()
-    }
+fn read_wait() -> Histogram {
+    let options = HistogramOpts::new(
+        "apiserver_watch_cache_read_wait_seconds",
+        "How long reads waited until the watch cache was fresh, in seconds.",
+    );
+    Histogram::with_opts(options.buckets(READ_WAIT_BUCKETS.to_vec()))
+        .expect("a valid name, and ascending bounds")
 }
 
 pub(crate) fn add(counter: &AtomicU64, n: usize) {
     counter.fetch_add(n as u64, Ordering::Relaxed);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_duration_on_a_bound_belongs_to_the_bucket_below() {
-        let histogram = Histogram::default();
-        for milliseconds in [0, 5, 6, 3000, 3001] {
-            histogram.observe(Duration::from_millis(milliseconds));
-        }
-        let counts = histogram.counts();
-        assert_eq!((counts[0], counts[1], counts[12], counts[13]), (2, 1, 1, 1));
-        assert_eq!(counts.iter().sum::<u64>(), 5);
-        assert!((histogram.sum_seconds() - 6.012).abs() < 1e-9);
-    }
 }

@@ -243,7 +243,7 @@ impl Shared {
                 current = self.storage.current_revision().await?;
             }
         };
-        self.metrics.read_wait.observe(waiting.map_or(Duration::ZERO, |(since, _)| since.elapsed()));
+        self.metrics.read_wait.observe(waiting.map_or(0.0, |(since, _)| since.elapsed().as_secs_f64()));
         result
     }
 

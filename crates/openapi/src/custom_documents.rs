@@ -14,6 +14,7 @@ use crate::{
     operation::Paths,
     v3, v3_protobuf,
 };
+use hashlink::LruCache;
 use parking_lot::Mutex;
 use pintle_machinery::{GroupVersion, Value};
 use std::{
@@ -26,7 +27,7 @@ use std::{
 const KEPT: usize = 8 << 20;
 
 /// The encoding of a document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Form {
     Json,
     Protobuf,
@@ -56,12 +57,7 @@ struct Common {
     end: Arc<Part>,
 }
 
-#[derive(Default)]
-struct Kept {
-    documents: BTreeMap<(String, Form), (Arc<Document>, u64)>,
-    /// Counts uses, for the eviction of the least recently used document.
-    uses: u64,
-}
+struct Kept(LruCache<(String, Form), Arc<Document>>);
 
 impl CustomDocuments {
     pub(crate) fn new(
@@ -74,7 +70,7 @@ impl CustomDocuments {
             server_version: server_version.to_owned(),
             versions,
             common: [OnceLock::new(), OnceLock::new()],
-            kept: Mutex::default(),
+            kept: Mutex::new(Kept(LruCache::new_unbounded())),
             making: Mutex::default(),
         }
     }
@@ -257,23 +253,16 @@ fn write_definitions<W: Write>(
 
 impl Kept {
     fn get(&mut self, key: &(String, Form), hash: &str) -> Option<Arc<Document>> {
-        self.uses += 1;
-        let (document, used) = self.documents.get_mut(key).filter(|(document, _)| document.hash() == hash)?;
-        *used = self.uses;
-        Some(document.clone())
+        self.0.get(key).filter(|document| document.hash() == hash).cloned()
     }
 
     /// Inserts a document, and evicts the least recently used ones above the size bound.
     fn insert(&mut self, key: (String, Form), document: Arc<Document>) {
-        self.uses += 1;
-        self.documents.insert(key, (document, self.uses));
-        let mut size: usize = self.documents.values().map(|(document, _)| document.own_size()).sum();
-        while size > KEPT && self.documents.len() > 1 {
-            let Some(oldest) = self.documents.iter().min_by_key(|(_, (_, used))| *used) else { return };
-            let key = oldest.0.clone();
-            if let Some((document, _)) = self.documents.remove(&key) {
-                size -= document.own_size().min(size);
-            }
+        self.0.insert(key, document);
+        let mut size: usize = self.0.iter().map(|(_, document)| document.own_size()).sum();
+        while size > KEPT && self.0.len() > 1 {
+            let Some((_, document)) = self.0.remove_lru() else { return };
+            size -= document.own_size().min(size);
         }
     }
 }

@@ -2,9 +2,13 @@
 
 use crate::registry::Stores;
 use pintle_cacher::CacherMetrics;
-use prometheus::{IntCounterVec, IntGaugeVec, Opts, Registry};
+use prometheus::{
+    Histogram, IntCounterVec, IntGaugeVec, Opts, Registry,
+    core::{Collector, Desc},
+    proto::{LabelPair, MetricFamily},
+};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -33,6 +37,7 @@ struct CacheCounter {
 /// The exported metrics; they are updated at each scrape.
 pub(super) struct StoreMetrics {
     counters: Vec<CacheCounter>,
+    read_wait: ReadWait,
     resource_version: IntGaugeVec,
     capacity: IntGaugeVec,
     objects: IntGaugeVec,
@@ -105,6 +110,7 @@ impl StoreMetrics {
                 consistent_reads(|metrics| &metrics.consistent_reads_fallback, &["true", "true"]),
                 consistent_reads(|metrics| &metrics.consistent_reads_failed, &["true", "false"]),
             ],
+            read_wait: ReadWait::register(registry)?,
             resource_version: gauge(
                 "apiserver_watch_cache_resource_version",
                 "The resource version that the watch cache has reached.",
@@ -125,6 +131,7 @@ impl StoreMetrics {
         for (at, bytes) in sizes.0.lock().iter() {
             self.size.with_label_values(&[format!("etcd-{at}").as_str()]).set(signed(*bytes));
         }
+        let mut read_wait = Vec::new();
         for store in stores.iter().flat_map(|stores| stores.all()) {
             let resource = store.group_resource();
             let labels = [resource.group.as_str(), resource.resource.as_str()];
@@ -136,6 +143,7 @@ impl StoreMetrics {
                 let now = (counter.read)(metrics).load(Ordering::Relaxed);
                 exported.inc_by(now.saturating_sub(exported.get()));
             }
+            read_wait.extend(with_labels(&metrics.read_wait, labels));
             self.resource_version
                 .with_label_values(&labels)
                 .set(signed(metrics.resource_version.load(Ordering::Relaxed)));
@@ -147,9 +155,99 @@ impl StoreMetrics {
                 self.objects.with_label_values(&labels).set(signed(objects as u64));
             }
         }
+        self.read_wait.set(read_wait);
     }
+}
+
+/// The histograms of the watch caches, as of the last scrape.
+#[derive(Clone)]
+struct ReadWait(Arc<ReadWaitState>);
+
+struct ReadWaitState {
+    description: Desc,
+    families: parking_lot::Mutex<Vec<MetricFamily>>,
+}
+
+impl ReadWait {
+    fn register(registry: &Registry) -> Result<ReadWait, prometheus::Error> {
+        let description = Desc::new(
+            "apiserver_watch_cache_read_wait_seconds".to_owned(),
+            "How long reads waited until the watch cache was fresh, in seconds.".to_owned(),
+            BY_RESOURCE.iter().map(|&label| label.to_owned()).collect(),
+            HashMap::new(),
+        )?;
+        let read_wait = ReadWait(Arc::new(ReadWaitState { description, families: Default::default() }));
+        registry.register(Box::new(read_wait.clone()))?;
+        Ok(read_wait)
+    }
+
+    fn set(&self, families: Vec<MetricFamily>) {
+        *self.0.families.lock() = families;
+    }
+}
+
+impl Collector for ReadWait {
+    fn desc(&self) -> Vec<&Desc> {
+        vec![&self.0.description]
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        self.0.families.lock().clone()
+    }
+}
+
+/// The metrics of a resource's histogram; none if it has no observation, as in the reference, whose metrics exist from
+/// their first observation on.
+fn with_labels(histogram: &Histogram, values: [&str; 2]) -> Vec<MetricFamily> {
+    if histogram.get_sample_count() == 0 {
+        return Vec::new();
+    }
+    let mut families = histogram.collect();
+    for metric in families.iter_mut().flat_map(MetricFamily::mut_metric) {
+        let label = |(name, value): (&&str, &str)| {
+            let mut label = LabelPair::default();
+            label.set_name((*name).to_owned());
+            label.set_value(value.to_owned());
+            label
+        };
+        metric.set_label(BY_RESOURCE.iter().zip(values).map(label).collect());
+    }
+    families
 }
 
 fn signed(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use prometheus::TextEncoder;
+
+    #[test]
+    fn waits_are_exported_for_the_resources_that_have_some() {
+        let registry = Registry::new();
+        let read_wait = ReadWait::register(&registry).unwrap();
+        let scrape = || TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
+        assert_eq!(scrape(), "");
+        let (pods, deployments) = (CacherMetrics::default(), CacherMetrics::default());
+        for seconds in [0.0, 0.005, 0.006, 4.0] {
+            deployments.read_wait.observe(seconds);
+        }
+        let resources = [(&pods, ["", "pods"]), (&deployments, ["apps", "deployments"])];
+        let families = resources.map(|(metrics, labels)| with_labels(&metrics.read_wait, labels));
+        read_wait.set(families.into_iter().flatten().collect());
+        let text = scrape();
+        assert!(!text.contains("pods"), "{text}");
+        for (sample, value) in [
+            ("bucket{group=\"apps\",resource=\"deployments\",le=\"0.005\"}", "2"),
+            ("bucket{group=\"apps\",resource=\"deployments\",le=\"0.025\"}", "3"),
+            ("bucket{group=\"apps\",resource=\"deployments\",le=\"3\"}", "3"),
+            ("bucket{group=\"apps\",resource=\"deployments\",le=\"+Inf\"}", "4"),
+            ("count{group=\"apps\",resource=\"deployments\"}", "4"),
+        ] {
+            let line = format!("apiserver_watch_cache_read_wait_seconds_{sample} {value}\n");
+            assert!(text.contains(&line), "{line}{text}");
+        }
+    }
 }

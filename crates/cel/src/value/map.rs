@@ -83,8 +83,10 @@ impl<'a> Map<'a> {
         self.len() == 0
     }
 
-    /// The value of a key; a number also finds an equal key of another number type. An error if the value cannot be a
-    /// key, or if the data does not fit its schema.
+    /// The value of a key; a number also finds an equal key of another number type.
+    ///
+    /// # Errors
+    /// When the value cannot be a key, or when the data does not fit its schema.
     pub fn find(&self, key: &Value<'_>) -> Result<Option<Value<'a>>, EvaluationError> {
         work::count(1)?;
         match &self.0 {
