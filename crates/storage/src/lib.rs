@@ -4,8 +4,8 @@
 //! (<https://etcd.io/docs/v3.6/learning/data_model/>): a flat, ordered key space, one revision counter over all keys,
 //! a new revision for every write, and history that is kept until it is compacted.
 //!
-//! The crate does not depend on Kubernetes kinds or on HTTP. Values are bytes; a write may carry what its writer knows
-//! of them to its event ([`Payload`]).
+//! The crate does not depend on Kubernetes kinds or on HTTP. Values are bytes; a write may carry their decoded form to
+//! its event ([`Payload`]).
 //!
 //! Every engine passes the same contract suite, [`contract`].
 
@@ -22,6 +22,7 @@ mod memory;
 #[cfg(test)]
 mod model;
 mod payload;
+mod replay;
 pub mod snapshot;
 mod storage;
 mod transform;

@@ -1,4 +1,4 @@
-//! Events: reports of what happened to an object.
+//! Events: reports about the life of an object.
 
 pub(crate) mod strategy;
 pub(crate) mod table;

@@ -27,7 +27,7 @@ const ALLOWANCE: usize = 16 << 20;
 /// The allowance per byte of the body, in bytes.
 const FACTOR: usize = 16;
 
-/// What is left for the rest of a tree, in bytes.
+/// The budget that remains for the rest of a tree, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Weight(usize);
 

@@ -16,8 +16,8 @@
 //!   are not in the database yet. Both are in memory: conflicts are detected without a read, values are read back only
 //!   for lists, gets, conflicts and deletes. [`inbox`] is the queue of [`mod@write`]s, [`handover`] that of orders for
 //!   the applier; [`shared`] holds them together.
-//! - [`read`]: gets, lists and history. [`watch`]: history from the table and the backlog, then live events from the
-//!   hub. [`deciding`]: the writes of a [`batch`] against the index.
+//! - [`read`]: gets, lists and history. [`watch`]: the history of watches, which [`replay`](crate::replay) puts before
+//!   the live events from the hub. [`deciding`]: the writes of a [`batch`] against the index.
 //! - The threads: the [`committer`] takes all waiting writes, decides them, appends them to the journal, syncs it once,
 //!   publishes and answers. So sixteen writers share a sync (group commit). The [`applier`] applies the backlog to the
 //!   database, many writes per transaction, checkpoints SQLite's WAL and compacts.
@@ -78,7 +78,7 @@ pub use snapshot::{EmbeddedSnapshot, restore_embedded};
 
 use crate::{
     BoxFuture, CompactionRound, GetResponse, Key, ListRequest, ListResponse, Payload, Revision, Storage,
-    StorageError, WatchRequest, WatchStream, WriteError, hub::WatchHub,
+    StorageError, WatchRequest, WatchStream, WriteError, hub::WatchHub, replay::ReplayWatch,
 };
 use applier::Applier;
 use backlog::Backlog;
@@ -101,7 +101,7 @@ use std::{
 };
 use tokio::sync::{Semaphore, oneshot};
 use value::{MAX_VALUE_BYTES, StoredValue};
-use watch::EmbeddedWatch;
+use watch::EmbeddedHistory;
 use write::{Write, WriteKind};
 
 /// The number of writes that may wait in the inbox; further writers wait for a permit.
@@ -237,7 +237,7 @@ impl Storage for EmbeddedStorage {
             }
             let (live, published) = self.shared.hub.watch(request.prefix.clone(), request.after)?;
             let history = (request.after < published).then_some(published);
-            let watch = EmbeddedWatch::new(Arc::clone(&self.shared), live, request, history);
+            let watch = ReplayWatch::new(EmbeddedHistory(Arc::clone(&self.shared)), live, request, history);
             Ok(Box::new(watch) as WatchStream)
         })
     }

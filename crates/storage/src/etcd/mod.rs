@@ -32,7 +32,7 @@ pub use snapshot::EtcdSnapshotStore;
 
 use crate::{
     BoxFuture, CompactionRound, GetResponse, Key, ListRequest, ListResponse, Payload, Revision, Storage,
-    StorageError, WatchRequest, WatchStream, WriteError,
+    StorageError, WatchRequest, WatchStream, WriteError, replay::ReplayWatch,
 };
 use bytes::Bytes;
 use client::{CallError, CallKind, Client};
@@ -49,7 +49,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::{task::JoinHandle, time::timeout};
-use watch::EtcdWatch;
+use watch::EtcdHistory;
 
 /// The time for which a write that etcd has acknowledged waits for its event, so that the event reaches the watches
 /// first.
@@ -310,7 +310,7 @@ impl EtcdStorage {
                 Err(error) => return Err(error.into_storage()),
             }
         }
-        Ok(Box::new(EtcdWatch::new(Arc::clone(&self.client), live, request, history)))
+        Ok(Box::new(ReplayWatch::new(EtcdHistory::new(Arc::clone(&self.client)), live, request, history)))
     }
 }
 

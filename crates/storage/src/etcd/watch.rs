@@ -1,14 +1,11 @@
-//! Watches: history from etcd up to the revision at which the hub takes over, then the hub.
+//! The history of watches, from etcd.
 
 use super::{
     client::Client,
     follow::{self, Ended, Follow, Step},
 };
-use crate::{BoxFuture, Revision, StorageError, StorageEvent, WatchReceiver, WatchRequest, hub::HubReceiver};
-use std::{
-    sync::{Arc, atomic::AtomicU64},
-    time::Duration,
-};
+use crate::{BoxFuture, Revision, StorageError, StorageEvent, replay::History};
+use std::{sync::Arc, time::Duration};
 use tokio::time::{sleep, timeout};
 
 /// The delay before history is requested again.
@@ -16,23 +13,9 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// The interval of progress requests.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
 
-pub(super) struct EtcdWatch {
+pub(super) struct EtcdHistory {
     client: Arc<Client>,
-    live: HubReceiver,
-    request: WatchRequest,
-    state: WatchState,
-}
-
-enum WatchState {
-    /// Everything up to `after` was delivered; the events up to `until` are in history, later ones come from the hub.
-    History {
-        after: Revision,
-        until: Revision,
-        source: Option<Source>,
-    },
-    Live,
-    /// An error was delivered.
-    Ended,
+    source: Option<Source>,
 }
 
 /// The source of history. A dropped call of `next_batch` leaves it as it is, even while it opens: otherwise a caller
@@ -42,60 +25,34 @@ enum Source {
     Open(Box<Follow>),
 }
 
-impl EtcdWatch {
-    /// A watch that reads history up to `until`, if any, before `live`.
-    pub(super) fn new(
-        client: Arc<Client>,
-        live: HubReceiver,
-        request: WatchRequest,
-        until: Option<Revision>,
-    ) -> EtcdWatch {
-        let state = match until {
-            Some(until) => WatchState::History { after: request.after, until, source: None },
-            None => WatchState::Live,
-        };
-        EtcdWatch { client, live, request, state }
+impl EtcdHistory {
+    pub(super) fn new(client: Arc<Client>) -> EtcdHistory {
+        EtcdHistory { client, source: None }
     }
 }
 
-impl WatchReceiver for EtcdWatch {
-    fn next_batch(&mut self) -> BoxFuture<'_, Option<Vec<StorageEvent>>> {
+impl History for EtcdHistory {
+    fn read<'a>(
+        &'a mut self,
+        prefix: &'a str,
+        after: Revision,
+        until: Revision,
+    ) -> BoxFuture<'a, Result<(Vec<StorageEvent>, Revision), StorageError>> {
         Box::pin(async move {
             loop {
-                let WatchState::History { after, until, source } = &mut self.state else {
-                    return match self.state {
-                        WatchState::Ended => None,
-                        _ => self.live.next_batch().await,
-                    };
-                };
-                let prefix = &self.request.prefix;
-                match history(&self.client, prefix, *after, *until, source).await {
-                    Ok((events, reached)) => {
-                        if reached >= *until {
-                            self.state = WatchState::Live;
-                        } else {
-                            *after = reached;
-                        }
-                        if !events.is_empty() {
-                            return Some(events);
-                        }
-                    }
+                match history(&self.client, prefix, after, until, &mut self.source).await {
+                    Ok(piece) => return Ok(piece),
                     Err(Ended::Compacted(compacted) | Ended::Reverted(compacted)) => {
-                        self.state = WatchState::Ended;
-                        return Some(vec![StorageEvent::Error(StorageError::Compacted { compacted })]);
+                        return Err(StorageError::Compacted { compacted });
                     }
                     Err(Ended::Broken(error)) => {
                         tracing::debug!(%error, prefix, "reading history from etcd again");
-                        *source = None;
+                        self.source = None;
                         sleep(PAUSE).await;
                     }
                 }
             }
         })
-    }
-
-    fn queued_revision(&self) -> Option<Arc<AtomicU64>> {
-        self.live.queued_revision()
     }
 }
 
