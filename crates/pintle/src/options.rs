@@ -1,12 +1,33 @@
 //! The server's options, under kube-apiserver's names
 //! (<https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/>).
+//!
+//! A group of options is a file: its type, its flags (`args`), their values (`read`), and their validation. The options
+//! of no group have their flags in `flags.rs`.
 
+mod admission;
+mod arguments;
+mod audit;
+mod authentication;
+mod authorization;
+mod feature_gates;
 mod flags;
+mod oidc;
+mod priority_and_fairness;
+mod service_account;
+mod serving;
+pub(crate) mod storage;
 
-use crate::{
-    AdmissionOptions, AuditOptions, AuthenticationOptions, AuthorizationOptions, EtcdServersOverrides,
-    FeatureGates, PriorityAndFairnessOptions, ServiceAccountOptions, ServingOptions, WatchCache,
-};
+pub use admission::AdmissionOptions;
+pub use audit::{AuditDeliveryOptions, AuditLogOptions, AuditOptions, AuditWebhookOptions};
+pub use authentication::{AuthenticationOptions, RequestHeaderOptions, TokenWebhookOptions};
+pub use authorization::AuthorizationOptions;
+pub use feature_gates::FeatureGates;
+pub use oidc::OidcOptions;
+pub use priority_and_fairness::PriorityAndFairnessOptions;
+pub use service_account::ServiceAccountOptions;
+pub use serving::{ServingOptions, SniCertKey};
+pub use storage::{EtcdServersOverride, EtcdServersOverrides, WatchCache};
+
 use pintle_api::core::service::{PortRange, ServiceNetwork};
 use pintle_apiserver::{
     base::body_budget::DEFAULT_BODY_MEMORY, registry::StorageMediaType, resource_config::RuntimeConfig,

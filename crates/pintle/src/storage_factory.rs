@@ -3,7 +3,7 @@
 use crate::{
     Options,
     engines::Engines,
-    storage_options::{EtcdServersOverride, sorted},
+    options::storage::{EtcdServersOverride, sorted},
 };
 use pintle_apiserver::registry::{StorageFactory, Stores};
 use std::sync::Arc;

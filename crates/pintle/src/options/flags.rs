@@ -1,10 +1,10 @@
 //! The flags of [`Options`], except those of the option groups, which define their own.
 
-use super::{EndpointReconcilerType, Options, StorageBackend};
-use crate::{
-    AdmissionOptions, AuditOptions, AuthenticationOptions, AuthorizationOptions, EtcdServersOverrides,
-    FeatureGates, PriorityAndFairnessOptions, ServiceAccountOptions, ServingOptions, WatchCache,
-    option_flags::{duration, flag, set, switch},
+use super::{
+    AdmissionOptions, AuditOptions, AuthenticationOptions, AuthorizationOptions, EndpointReconcilerType,
+    EtcdServersOverrides, FeatureGates, Options, PriorityAndFairnessOptions, ServiceAccountOptions,
+    ServingOptions, StorageBackend, WatchCache,
+    arguments::{duration, flag, set, switch},
 };
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use pintle_apiserver::registry::StorageMediaType;

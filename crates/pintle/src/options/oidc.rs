@@ -1,7 +1,7 @@
 //! The flags of an OpenID Connect issuer
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/authentication/#using-flags>).
 
-use crate::option_flags::{flag, list, set_list};
+use super::arguments::{flag, list, set_list};
 use clap::{Arg, ArgAction, ArgMatches};
 use pintle_authentication::{
     config::{

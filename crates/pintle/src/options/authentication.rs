@@ -1,8 +1,8 @@
 //! The flags of authentication (<https://kubernetes.io/docs/reference/access-authn-authz/authentication/>).
 
-use crate::{
-    oidc_options::OidcOptions,
-    option_flags::{duration, flag, list, set, set_list, switch},
+use super::{
+    arguments::{duration, flag, list, set, set_list, switch},
+    oidc::OidcOptions,
 };
 use clap::{Arg, ArgMatches, value_parser};
 use http::HeaderName;

@@ -1,7 +1,7 @@
 //! The flags of authorization: reads and validates them. Names and messages are kube-apiserver's
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/authorization/#choice-of-authz-config>).
 
-use crate::option_flags::duration;
+use super::arguments::duration;
 use clap::{Arg, ArgAction, ArgMatches, parser::ValueSource, value_parser};
 use pintle_authorization::{
     AuthorizationConfiguration, AuthorizerConfiguration, AuthorizerKind, AuthorizerType, ConfigurationSource,

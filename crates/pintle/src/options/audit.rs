@@ -1,7 +1,7 @@
 //! The flags of audit logging: reads and validates them and builds the auditor. Names, defaults and messages are
 //! kube-apiserver's (<https://kubernetes.io/docs/tasks/debug/debug-cluster/audit/>).
 
-use crate::option_flags::{self, duration, flag, set};
+use super::arguments::{self, duration, flag, set};
 use clap::{Arg, ArgMatches, value_parser};
 use pintle_audit::{
     AuditMetrics, Auditor, Backend, BatchConfig, Log, LogConfig, LogFormat, Mode, Policy, RotationConfig,
@@ -377,7 +377,7 @@ fn time(name: &'static str, help: &'static str) -> Arg {
 
 /// A boolean flag that only accepts `true` and `false`.
 fn switch(name: &'static str, help: &'static str) -> Arg {
-    option_flags::switch(name, help).value_parser(value_parser!(bool))
+    arguments::switch(name, help).value_parser(value_parser!(bool))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! kube-apiserver's (<https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/>), except that
 //! a server without any of these flags has an issuer and a key of its own.
 
-use crate::option_flags::{duration, flag, list, set, set_list, switch};
+use super::arguments::{duration, flag, list, set, set_list, switch};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use std::{collections::HashSet, path::PathBuf, time::Duration};
 

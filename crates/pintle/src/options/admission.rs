@@ -1,7 +1,7 @@
 //! The flags of admission: plugins to enable and disable. Names and messages are kube-apiserver's
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/>).
 
-use crate::option_flags::{list, set_list};
+use super::arguments::{list, set_list};
 use clap::{Arg, ArgMatches};
 
 /// Changes to the default set of admission plugins, by plugin name.

@@ -1,7 +1,7 @@
 //! The flags of priority and fairness: reads and validates them. Names, defaults and messages are kube-apiserver's
 //! (<https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/>).
 
-use crate::option_flags::switch;
+use super::arguments::switch;
 use clap::{Arg, ArgMatches};
 use pintle_apiserver::resource_config::RuntimeConfig;
 

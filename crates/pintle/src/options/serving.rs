@@ -1,7 +1,7 @@
 //! The flags of the secure port: TLS, server names, HTTP/2, headers for browsers
 //! (<https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/>).
 
-use crate::option_flags::{flag, list, set, set_list, switch};
+use super::arguments::{flag, list, set, set_list, switch};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use http::HeaderValue;
 use pintle_apiserver::{

@@ -1,7 +1,7 @@
 //! Feature gates (`--feature-gates`): those for which this server supports both values.
 //! <https://kubernetes.io/docs/reference/command-line-tools-reference/feature-gates/>
 
-use crate::option_flags::boolean;
+use super::arguments::boolean;
 use std::str::FromStr;
 
 /// The enabled features.
