@@ -1,10 +1,15 @@
 //! Encodes events: as JSON, or as one line of the legacy format.
 
-use crate::{Event, Level, ObjectReference, ResponseStatus};
+mod document;
+
+use crate::{Event, Level};
 use bytes::{BufMut, Bytes, BytesMut};
+use document::{Head, Tail};
 use jiff::Timestamp;
 use pintle_go_forms::quote;
-use pintle_machinery::{StatusDetails, UserInfo, codec, codec::json::write_string};
+use pintle_machinery::codec::{self, json::serialize_to};
+use serde::Serialize;
+use std::borrow::Cow;
 
 /// The start of an event's JSON, which an item of an event list does not have.
 const TYPE_META: &[u8] = br#"{"kind":"Event","apiVersion":"audit.k8s.io/v1","#;
@@ -56,186 +61,53 @@ enum Objects {
     Truncated,
 }
 
+/// Encodes an event. The objects are JSON already and are copied between the fields before and after them.
 fn encode(event: &Event, objects: Objects) -> Vec<u8> {
-    let bytes = |object: &Option<Bytes>| object.as_ref().map_or(0, Bytes::len);
-    let size = match objects {
-        Objects::With => bytes(&event.request_object) + bytes(&event.response_object),
-        Objects::Truncated => 0,
+    let of_event: [(&str, &Option<Bytes>); 2] =
+        [("requestObject", &event.request_object), ("responseObject", &event.response_object)];
+    let of_event = match objects {
+        Objects::With => &of_event[..],
+        Objects::Truncated => &[],
     };
+    let size: usize = of_event.iter().map(|(_, json)| json.as_ref().map_or(0, Bytes::len)).sum();
     let mut out = Vec::with_capacity(size + 1024);
-    out.extend_from_slice(TYPE_META);
-    let mut fields = Fields { out: &mut out, is_first: true };
-    fields.text("level", event.level.as_str());
-    fields.text("auditID", &event.audit_id);
-    fields.text("stage", event.stage.as_str());
-    fields.text("requestURI", &event.request_uri);
-    fields.text("verb", &event.verb);
-    write_user(fields.key("user"), event.user.as_deref());
-    if let Some(user) = &event.impersonated_user {
-        write_user(fields.key("impersonatedUser"), Some(user));
-    }
-    if !event.impersonation_constraint.is_empty() {
-        let out = fields.key("authenticationMetadata");
-        object(out, |fields| fields.text("impersonationConstraint", &event.impersonation_constraint));
-    }
-    if !event.source_ips.is_empty() {
-        let out = fields.key("sourceIPs");
-        list(out, &event.source_ips, |out, ip| write_string(out, &ip.to_canonical().to_string()));
-    }
-    fields.text_unless_empty("userAgent", &event.user_agent);
-    if let Some(reference) = &event.object_ref {
-        write_reference(fields.key("objectRef"), reference);
-    }
-    if let Some(status) = &event.response_status {
-        write_status(fields.key("responseStatus"), status);
-    }
-    if objects == Objects::With {
-        for (name, json) in
-            [("requestObject", &event.request_object), ("responseObject", &event.response_object)]
-        {
-            if let Some(json) = json {
-                fields.key(name).extend_from_slice(json);
-            }
+    write(&mut out, &Head::of(event));
+    // The end of the head's object.
+    out.pop();
+    for (name, json) in of_event {
+        if let Some(json) = json {
+            out.extend_from_slice(b",\"");
+            out.extend_from_slice(name.as_bytes());
+            out.extend_from_slice(b"\":");
+            out.extend_from_slice(json);
         }
     }
-    fields.text("requestReceivedTimestamp", &micro_time(event.request_received));
-    fields.text("stageTimestamp", &micro_time(event.stage_time));
-    const TRUNCATED: (&str, &str) = ("audit.k8s.io/truncated", "true");
-    if !event.annotations.is_empty() || objects == Objects::Truncated {
-        let own = event.annotations.iter().map(|(key, value)| (key.as_ref(), value.as_ref()));
-        let added = (objects == Objects::Truncated).then_some(TRUNCATED);
-        let mut all: Vec<(&str, &str)> = own.chain(added).collect();
-        if objects == Objects::Truncated {
-            all.sort_by_key(|(key, _)| *key);
-        }
-        object(fields.key("annotations"), |fields| {
-            for (key, value) in all {
-                fields.text(key, value);
-            }
-        });
+    let mut annotations = Cow::Borrowed(&event.annotations);
+    if objects == Objects::Truncated {
+        annotations.to_mut().insert("audit.k8s.io/truncated".into(), "true".into());
     }
-    out.extend_from_slice(b"}\n");
+    let tail = out.len();
+    write(
+        &mut out,
+        &Tail {
+            request_received_timestamp: micro_time(event.request_received),
+            stage_timestamp: micro_time(event.stage_time),
+            annotations,
+        },
+    );
+    // The tail's object continues that of the event.
+    if let Some(open) = out.get_mut(tail) {
+        *open = b',';
+    }
+    out.push(b'\n');
     out
 }
 
-/// The members of an object that is being written.
-struct Fields<'a> {
-    out: &'a mut Vec<u8>,
-    is_first: bool,
-}
-
-impl Fields<'_> {
-    /// Begins a member; its value has to follow.
-    fn key(&mut self, name: &str) -> &mut Vec<u8> {
-        if !self.is_first {
-            self.out.push(b',');
-        }
-        self.is_first = false;
-        write_string(self.out, name);
-        self.out.push(b':');
-        self.out
+fn write(out: &mut Vec<u8>, value: &impl Serialize) {
+    if let Err(error) = serialize_to(out, value) {
+        // Writing to a vector never fails, and all keys are strings.
+        tracing::error!(%error, "an audit event cannot be encoded");
     }
-
-    fn text(&mut self, name: &str, value: &str) {
-        write_string(self.key(name), value);
-    }
-
-    fn text_unless_empty(&mut self, name: &str, value: &str) {
-        if !value.is_empty() {
-            self.text(name, value);
-        }
-    }
-
-    fn number_unless_zero(&mut self, name: &str, value: u32) {
-        if value != 0 {
-            let mut digits = itoa::Buffer::new();
-            self.key(name).extend_from_slice(digits.format(value).as_bytes());
-        }
-    }
-}
-
-fn object(out: &mut Vec<u8>, write: impl FnOnce(&mut Fields<'_>)) {
-    out.push(b'{');
-    write(&mut Fields { out, is_first: true });
-    out.push(b'}');
-}
-
-fn list<T>(out: &mut Vec<u8>, items: &[T], write: impl Fn(&mut Vec<u8>, &T)) {
-    out.push(b'[');
-    for (index, item) in items.iter().enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        write(out, item);
-    }
-    out.push(b']');
-}
-
-fn texts(out: &mut Vec<u8>, items: &[String]) {
-    list(out, items, |out, item| write_string(out, item));
-}
-
-fn write_user(out: &mut Vec<u8>, user: Option<&UserInfo>) {
-    object(out, |fields| {
-        let Some(user) = user else { return };
-        fields.text_unless_empty("username", &user.name);
-        fields.text_unless_empty("uid", &user.uid);
-        if !user.groups.is_empty() {
-            texts(fields.key("groups"), &user.groups);
-        }
-        if !user.extra.is_empty() {
-            object(fields.key("extra"), |fields| {
-                for (key, values) in &user.extra {
-                    texts(fields.key(key), values);
-                }
-            });
-        }
-    });
-}
-
-fn write_reference(out: &mut Vec<u8>, reference: &ObjectReference) {
-    object(out, |fields| {
-        fields.text_unless_empty("resource", &reference.resource);
-        fields.text_unless_empty("namespace", &reference.namespace);
-        fields.text_unless_empty("name", &reference.name);
-        fields.text_unless_empty("uid", &reference.uid);
-        fields.text_unless_empty("apiGroup", &reference.api_group);
-        fields.text_unless_empty("apiVersion", &reference.api_version);
-        fields.text_unless_empty("resourceVersion", &reference.resource_version);
-        fields.text_unless_empty("subresource", &reference.subresource);
-    });
-}
-
-fn write_status(out: &mut Vec<u8>, status: &ResponseStatus) {
-    object(out, |fields| {
-        object(fields.key("metadata"), |_| {});
-        fields.text_unless_empty("status", status.status);
-        fields.text_unless_empty("message", &status.message);
-        fields.text_unless_empty("reason", status.reason);
-        if let Some(details) = &status.details {
-            write_details(fields.key("details"), details);
-        }
-        fields.number_unless_zero("code", status.code.into());
-    });
-}
-
-fn write_details(out: &mut Vec<u8>, details: &StatusDetails) {
-    object(out, |fields| {
-        fields.text_unless_empty("name", &details.name);
-        fields.text_unless_empty("group", &details.group);
-        fields.text_unless_empty("kind", &details.kind);
-        fields.text_unless_empty("uid", &details.uid);
-        if !details.causes.is_empty() {
-            list(fields.key("causes"), &details.causes, |out, cause| {
-                object(out, |fields| {
-                    fields.text_unless_empty("reason", &cause.reason);
-                    fields.text_unless_empty("message", &cause.message);
-                    fields.text_unless_empty("field", &cause.field);
-                });
-            });
-        }
-        fields.number_unless_zero("retryAfterSeconds", details.retry_after_seconds);
-    });
 }
 
 fn micro_time(time: Timestamp) -> String {

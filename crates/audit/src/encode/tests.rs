@@ -1,5 +1,6 @@
 use super::*;
-use crate::Stage;
+use crate::{ObjectReference, ResponseStatus, Stage};
+use pintle_machinery::{StatusCause, StatusDetails, UserInfo};
 use std::{collections::BTreeMap, sync::Arc};
 
 fn event() -> Event {
@@ -93,6 +94,35 @@ fn events_are_written_as_the_reference_writes_them() {
     );
     event.user = None;
     assert!(json(&event).contains(r#""user":{},"#));
+}
+
+#[test]
+fn texts_have_gos_escapes_and_addresses_their_own_form() {
+    let mut event = event();
+    event.verb = "<&>\u{2028}\u{8}\u{1}é".to_owned();
+    event.source_ips = vec!["::ffff:10.0.0.1".parse().unwrap(), "fd00::1".parse().unwrap()];
+    let cause = StatusCause {
+        reason: "FieldValueInvalid".to_owned(),
+        field: "spec.a".to_owned(),
+        ..StatusCause::default()
+    };
+    event.response_status = Some(ResponseStatus {
+        details: Some(StatusDetails {
+            causes: vec![cause],
+            retry_after_seconds: 1,
+            ..StatusDetails::default()
+        }),
+        ..ResponseStatus::default()
+    });
+    let text = json(&event);
+    for expected in [
+        "\"verb\":\"\\u003c\\u0026\\u003e\\u2028\\b\\u0001é\",",
+        "\"sourceIPs\":[\"10.0.0.1\",\"fd00::1\"],",
+        "\"responseStatus\":{\"metadata\":{},\"details\":{\"causes\":[{\"reason\":\"FieldValueInvalid\",\"field\":\"spec.a\"}],\
+         \"retryAfterSeconds\":1}},",
+    ] {
+        assert!(text.contains(expected), "{expected} is not in {text}");
+    }
 }
 
 #[test]

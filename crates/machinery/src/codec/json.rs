@@ -8,6 +8,7 @@ mod any;
 mod convert;
 mod decode;
 mod encode;
+mod go_formatter;
 mod parser;
 mod write;
 
@@ -15,6 +16,7 @@ pub use any::{decode_any, decode_any_answer, decode_any_body};
 pub use convert::{from_value, pretty, to_value};
 pub use decode::{TypeMeta, decode, decode_body, type_meta};
 pub use encode::{encode, encode_to};
+pub use go_formatter::serialize_to;
 pub use write::{encode_any, write_string};
 
 pub(crate) use any::{decode_plain, decode_raw, decode_within};
