@@ -38,3 +38,26 @@ impl Anonymous {
         is_let_in.then(|| Authenticated { user: USER.clone(), ..Authenticated::default() })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Anonymous;
+
+    #[test]
+    fn requests_are_anonymous_at_the_accepted_paths() {
+        let check = |enabled: bool, paths: &[&str], path: &str, expected: bool| {
+            let paths = paths.iter().map(|path| (*path).to_owned()).collect();
+            let found = Anonymous { enabled, paths }.authenticate(path);
+            assert_eq!(found.is_some(), expected, "{path}");
+            if let Some(found) = found {
+                assert_eq!(found.user.name, "system:anonymous");
+                assert_eq!(found.user.groups, ["system:unauthenticated"]);
+            }
+        };
+        check(true, &[], "/api", true);
+        check(false, &[], "/api", false);
+        check(true, &["/livez"], "/livez", true);
+        check(true, &["/livez"], "/livez/ping", false);
+        check(false, &["/livez"], "/livez", false);
+    }
+}

@@ -42,3 +42,40 @@ impl TokenAuthenticator for AudienceAgnostic {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt;
+    use pintle_auth::authn::Authenticated;
+    use std::future::ready;
+
+    /// Accepts every token for which no audience is requested.
+    struct Any;
+
+    impl TokenAuthenticator for Any {
+        fn authenticate_token<'a>(
+            &'a self,
+            _: &'a str,
+            audiences: &'a [String],
+        ) -> BoxFuture<'a, Authentication> {
+            Box::pin(ready(Ok(audiences.is_empty().then(Authenticated::default))))
+        }
+    }
+
+    #[test]
+    fn tokens_are_valid_for_the_servers_own_audiences() {
+        let own = Arc::from(["api".to_owned(), "vault".to_owned()]);
+        let authenticator = AudienceAgnostic::new(Arc::new(Any), own);
+        let check = |audiences: &[&str], expected: Option<&[&str]>| {
+            let audiences: Vec<String> = audiences.iter().map(|audience| (*audience).to_owned()).collect();
+            let found = authenticator.authenticate_token("t", &audiences).now_or_never().unwrap().unwrap();
+            let expected: Option<Vec<String>> =
+                expected.map(|texts| texts.iter().map(|text| (*text).to_owned()).collect());
+            assert_eq!(found.map(|found| found.audiences), expected, "{audiences:?}");
+        };
+        check(&[], Some(&[]));
+        check(&["vault", "other"], Some(&["vault"]));
+        check(&["other"], None);
+    }
+}

@@ -107,7 +107,41 @@ fn csv_columns(line: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::csv_columns;
+    use super::*;
+    use futures_util::FutureExt;
+
+    #[test]
+    fn users_are_read_by_token() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("tokens.csv");
+        let read = |text: &str| {
+            fs::write(&path, text).unwrap();
+            TokenFile::read(&path)
+        };
+        let file = read("# users\n\nt1,jane,7,\"devs, ops\"\nt2,joe,8\n").unwrap();
+        let user = |token: &str| {
+            let found = file.authenticate_token(token, &[]).now_or_never().unwrap().unwrap();
+            found.map(|found| (found.user.name.clone(), found.user.uid.clone(), found.user.groups.clone()))
+        };
+        let groups = |groups: &[&str]| groups.iter().map(|group| (*group).to_owned()).collect::<Vec<_>>();
+        let jane = ("jane".to_owned(), "7".to_owned(), groups(&["devs", "ops", "system:authenticated"]));
+        assert_eq!(user("t1"), Some(jane));
+        let joe = ("joe".to_owned(), "8".to_owned(), groups(&["system:authenticated"]));
+        assert_eq!(user("t2"), Some(joe));
+        assert_eq!(user("t3"), None);
+        assert_eq!(user(""), None);
+
+        let shown = path.display();
+        for (text, line) in [("t1,jane,7\nsecret,joe", 2), (",jane,7", 1)] {
+            let error = read(text).err().unwrap().to_string();
+            assert_eq!(
+                error,
+                format!("token file {shown}, line {line}: expected token,user,uid[,\"groups\"]")
+            );
+        }
+        let missing = TokenFile::read(&dir.path().join("none")).err().unwrap().to_string();
+        assert!(missing.ends_with("none cannot be read"), "{missing}");
+    }
 
     #[test]
     fn quotes_hold_groups_together() {

@@ -135,3 +135,76 @@ impl TokenAuthenticator for TokenReviewWebhook {
         Box::pin(self.review(token, audiences))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pintle_webhook::{Credentials, Kubeconfig};
+
+    fn webhook() -> TokenReviewWebhook {
+        let config = Kubeconfig {
+            server: "http://127.0.0.1".to_owned(),
+            ca: Vec::new(),
+            insecure_skip_tls_verify: false,
+            tls_server_name: None,
+            client_certificate: None,
+            credentials: Credentials::None,
+        };
+        let own = Arc::from(["api".to_owned()]);
+        TokenReviewWebhook::new(WebhookClient::of_kubeconfig(&config).unwrap(), TokenReviewVersion::V1, own)
+    }
+
+    #[test]
+    fn versions_are_named_as_in_the_flag() {
+        assert_eq!("v1".parse(), Ok(TokenReviewVersion::V1));
+        assert_eq!("v1beta1".parse(), Ok(TokenReviewVersion::V1beta1));
+        assert_eq!(
+            "v2".parse::<TokenReviewVersion>().unwrap_err(),
+            "unsupported authentication webhook version \"v2\", supported versions are \"v1\", \"v1beta1\""
+        );
+    }
+
+    #[test]
+    fn an_approved_token_has_the_user_of_the_review() {
+        let review = json!({"kind": "TokenReview", "status": {
+            "authenticated": true,
+            "user": {"username": "jane", "uid": "7", "groups": ["devs"], "extra": {"scope": ["a", "b"]}},
+        }});
+        let found = webhook().judge(&review, &["api".to_owned()]).unwrap().unwrap();
+        let expected = UserInfo {
+            name: "jane".to_owned(),
+            uid: "7".to_owned(),
+            groups: vec!["devs".to_owned()],
+            extra: [("scope".to_owned(), vec!["a".to_owned(), "b".to_owned()])].into(),
+        };
+        assert_eq!(*found.user, expected);
+        assert_eq!(found.audiences, ["api"]);
+    }
+
+    #[test]
+    fn a_token_is_valid_for_the_audiences_of_its_review_only() {
+        let audiences = |given: &[&str], wanted: &[&str]| {
+            let wanted: Vec<String> = wanted.iter().map(|audience| (*audience).to_owned()).collect();
+            let review = json!({"status": {"authenticated": true, "audiences": given}});
+            webhook().judge(&review, &wanted).unwrap().map(|found| found.audiences)
+        };
+        assert_eq!(audiences(&["a", "b"], &["b", "c"]), Some(vec!["b".to_owned()]));
+        assert_eq!(audiences(&["a"], &["c"]), None);
+        // A review without audiences is for the server's own.
+        assert_eq!(audiences(&[], &["api", "c"]), Some(vec!["api".to_owned()]));
+        assert_eq!(audiences(&[], &["c"]), None);
+        assert_eq!(audiences(&["a"], &[]), Some(Vec::new()));
+    }
+
+    #[test]
+    fn a_token_that_is_not_approved_has_no_user() {
+        let judge = |review: Value| webhook().judge(&review, &[]).map_err(|error| error.0);
+        assert_eq!(judge(json!({"status": {}})), Ok(None));
+        assert_eq!(judge(json!({})), Ok(None));
+        assert_eq!(judge(json!({"status": {"error": "expired"}})), Err("expired".to_owned()));
+        assert_eq!(
+            judge(json!({"kind": "Status", "status": {"authenticated": true}})),
+            Err("the webhook answered with a \"Status\", not a TokenReview".to_owned())
+        );
+    }
+}

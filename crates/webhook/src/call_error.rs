@@ -127,3 +127,44 @@ fn tls_text(error: &io::Error) -> String {
         Some(other) => format!("tls: {other}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustls::CertificateError;
+
+    #[test]
+    fn causes_have_gos_texts() {
+        let check = |cause: Cause, is_transient: bool, expected: &str| {
+            let error = CallError::new("https://a/x", cause);
+            assert_eq!(error.to_string(), format!("Post \"https://a/x\": {expected}"));
+            assert_eq!(error.is_transient(), is_transient, "{expected}");
+        };
+        let certificate = |error| io::Error::other(rustls::Error::InvalidCertificate(error));
+        check(Cause::Lookup("a".to_owned()), false, "dial tcp: lookup a: no such host");
+        check(Cause::Reset, true, "read: connection reset by peer");
+        check(Cause::Closed, false, "EOF");
+        check(Cause::Tls(io::ErrorKind::UnexpectedEof.into()), false, "EOF");
+        check(Cause::Tls(io::ErrorKind::ConnectionReset.into()), true, "connection reset");
+        check(
+            Cause::Tls(certificate(CertificateError::UnknownIssuer)),
+            false,
+            "tls: failed to verify certificate: x509: certificate signed by unknown authority",
+        );
+        check(
+            Cause::Tls(certificate(CertificateError::Expired)),
+            false,
+            "tls: failed to verify certificate: x509: certificate has expired or is not yet valid",
+        );
+        check(
+            Cause::Tls(io::Error::other(rustls::Error::InvalidMessage(
+                rustls::InvalidMessage::InvalidContentType,
+            ))),
+            false,
+            "tls: first record does not look like a TLS handshake",
+        );
+        let address = "127.0.0.1:1".to_owned();
+        let error = io::Error::from_raw_os_error(111);
+        check(Cause::Dial { address, error }, false, "dial tcp 127.0.0.1:1: connect: connection refused");
+    }
+}

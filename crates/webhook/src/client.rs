@@ -1,5 +1,8 @@
 //! A client of one webhook.
 
+#[cfg(test)]
+mod tests;
+
 use crate::call_error::{CallError, Cause, ConfigError};
 use crate::connector::{Connector, Destination};
 use crate::{

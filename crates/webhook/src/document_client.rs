@@ -122,3 +122,32 @@ fn elsewhere(from: &Uri, location: &str) -> Result<Uri, Cause> {
     };
     text.parse().map_err(|error: http::uri::InvalidUri| Cause::Other(error.to_string()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn redirects_are_relative_to_the_previous_url() {
+        let check = |location: &str, expected: &str| {
+            let from = Uri::from_static("https://a.example.com:8443/keys/list?x=1");
+            assert_eq!(elsewhere(&from, location).unwrap().to_string(), expected);
+        };
+        check("https://b.example.com/x", "https://b.example.com/x");
+        check("http://b.example.com/x", "http://b.example.com/x");
+        check("/other", "https://a.example.com:8443/other");
+        check("other?y", "https://a.example.com:8443/keys/other?y");
+        assert!(elsewhere(&Uri::from_static("https://a/"), "a b").is_err());
+    }
+
+    #[tokio::test]
+    async fn documents_are_fetched_over_tls_only() {
+        let authority = rcgen::generate_simple_self_signed(["a".to_owned()]).unwrap().cert.pem();
+        let client = DocumentClient::new(authority.as_bytes()).unwrap();
+        for url in ["http://127.0.0.1/x", "/x"] {
+            let error = client.get(url, Some("secret"), Duration::from_secs(20)).await.unwrap_err();
+            assert_eq!(error, format!("Get {url:?}: the URL must begin with https:// and a host"));
+        }
+        assert!(DocumentClient::new(b"no certificate").is_err());
+    }
+}
