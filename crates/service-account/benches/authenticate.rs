@@ -73,7 +73,7 @@ fn benches(criterion: &mut Criterion) {
             service_account: &account,
             binding: &binding,
             audiences: &audiences,
-            expiration: Expiration { told: 3600, valid: 3600, warn_after: None },
+            expiration: Expiration { reported: 3600, valid: 3600, warn_after: None },
             now: Timestamp::now(),
         };
         let judge = || {

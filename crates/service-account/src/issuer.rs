@@ -53,7 +53,7 @@ pub struct TokenIssuer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expiration {
     /// The lifetime reported to the client, in seconds.
-    pub told: i64,
+    pub reported: i64,
     /// The real lifetime, in seconds.
     pub valid: i64,
     /// The age, in seconds, after which uses are counted as those of a stale token.
@@ -88,14 +88,14 @@ pub struct IssuedToken {
 impl TokenIssuer {
     /// The lifetime of a token for which `requested` seconds were requested.
     pub fn expiration(&self, requested: i64, binding: &Binding, audiences: &[String]) -> Expiration {
-        let told = self.max_expiration_seconds.map_or(requested, |max| requested.min(max));
+        let reported = self.max_expiration_seconds.map_or(requested, |max| requested.min(max));
         let is_transition = self.extend_expiration
-            && told == TRANSITION_SECONDS
+            && reported == TRANSITION_SECONDS
             && matches!(binding, Binding::Pod(..))
             && audiences.iter().all(|audience| self.audiences.contains(audience));
         match is_transition {
-            true => Expiration { told, valid: EXTENDED_SECONDS, warn_after: Some(told) },
-            false => Expiration { told, valid: told, warn_after: None },
+            true => Expiration { reported, valid: EXTENDED_SECONDS, warn_after: Some(reported) },
+            false => Expiration { reported, valid: reported, warn_after: None },
         }
     }
 
@@ -157,8 +157,8 @@ mod tests {
             extend_expiration,
         };
         let pod = Binding::Pod(Reference::default(), None);
-        let plain = |told| Expiration { told, valid: told, warn_after: None };
-        let extended = Expiration { told: 3607, valid: EXTENDED_SECONDS, warn_after: Some(3607) };
+        let plain = |reported| Expiration { reported, valid: reported, warn_after: None };
+        let extended = Expiration { reported: 3607, valid: EXTENDED_SECONDS, warn_after: Some(3607) };
         let check = |issuer: TokenIssuer, requested, binding: &Binding, audiences: &[String], expected| {
             assert_eq!(issuer.expiration(requested, binding, audiences), expected);
         };

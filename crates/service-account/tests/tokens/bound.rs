@@ -78,7 +78,7 @@ async fn who_a_token_is_for_and_where_they_are_is_told() {
                 service_account: &reference("bot", "bot-1"),
                 binding: &binding,
                 audiences: &["x".to_owned(), "also own".to_owned()],
-                expiration: Expiration { told: 600, valid: 600, warn_after: None },
+                expiration: Expiration { reported: 600, valid: 600, warn_after: None },
                 now: Timestamp::now(),
             })
             .await

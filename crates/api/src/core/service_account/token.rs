@@ -99,10 +99,10 @@ impl TokenCreater {
         let issued = issuer.issue(&spec).await;
         let issued =
             issued.map_err(|error| Status::internal_error(format!("failed to generate token: {error}")))?;
-        request.set("spec.expirationSeconds", expiration.told);
+        request.set("spec.expirationSeconds", expiration.reported);
         request.set("status.token", issued.token);
         let expires: Timestamp =
-            context.now.saturating_add(expiration.told.seconds()).unwrap_or(Timestamp::MAX);
+            context.now.saturating_add(expiration.reported.seconds()).unwrap_or(Timestamp::MAX);
         request.set("status.expirationTimestamp", meta::format_time(expires));
         Ok(request)
     }
