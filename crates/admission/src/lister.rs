@@ -12,6 +12,16 @@ pub trait Lister: Send + Sync {
 
     /// Lists the objects of a namespace ("" for all); `None` when the resource is not cached.
     fn list(&self, resource: &GroupResource, namespace: &str) -> Option<Vec<Arc<Value>>>;
+
+    /// Lists the next objects of a namespace by name, at most `limit`, after the one named `after` ("" to begin); `None`
+    /// when the resource is not cached. For lists that are too long to decode at once: the objects are not kept.
+    fn page(
+        &self,
+        resource: &GroupResource,
+        namespace: &str,
+        after: &str,
+        limit: usize,
+    ) -> Option<Vec<Value>>;
 }
 
 /// A lister without a cache: every object is read from the store.
@@ -24,6 +34,10 @@ impl Lister for NoLister {
     }
 
     fn list(&self, _: &GroupResource, _: &str) -> Option<Vec<Arc<Value>>> {
+        None
+    }
+
+    fn page(&self, _: &GroupResource, _: &str, _: &str, _: usize) -> Option<Vec<Value>> {
         None
     }
 }

@@ -10,6 +10,7 @@ mod namespace_lifecycle;
 mod node_declared_feature_validator;
 mod persistent_volume_claim_resize;
 mod pod_resize_validator;
+mod pod_security;
 mod pods;
 mod priority;
 mod quantities;
@@ -30,6 +31,7 @@ pub use namespace_lifecycle::NamespaceLifecycle;
 pub use node_declared_feature_validator::NodeDeclaredFeatureValidator;
 pub use persistent_volume_claim_resize::PersistentVolumeClaimResize;
 pub use pod_resize_validator::PodResizeValidator;
+pub use pod_security::PodSecurity;
 pub use priority::Priority;
 pub use resource_quota::ResourceQuota;
 pub use runtime_class::RuntimeClass;
@@ -93,6 +95,7 @@ pub fn default_plugins() -> Vec<Arc<dyn AdmissionPlugin>> {
         Arc::new(LimitRanger::default()),
         Arc::new(ServiceAccount::default()),
         Arc::new(TaintNodesByCondition),
+        Arc::new(PodSecurity::default()),
         Arc::new(Priority::default()),
         Arc::new(DefaultTolerationSeconds::default()),
         Arc::new(DefaultClass::storage()),

@@ -59,6 +59,8 @@ pub struct AdmissionRequest<'a> {
     pub lister: &'a dyn Lister,
     /// Warnings for the client, sent as `Warning` headers.
     pub warnings: Vec<String>,
+    /// Annotations of the audit event; a key names the plugin that adds it.
+    pub audit_annotations: Vec<(Cow<'static, str>, String)>,
 }
 
 impl AdmissionRequest<'_> {

@@ -157,6 +157,7 @@ pub(crate) fn admit_with(
         context: &context,
         lister: &NoLister,
         warnings: Vec::new(),
+        audit_annotations: Vec::new(),
     };
     if !plugin.handles(&request) {
         return Ok(request.object.into_owned());

@@ -187,6 +187,17 @@ impl RequestScope<'_> {
             context,
             lister: &*self.server.stores,
             warnings: Vec::new(),
+            audit_annotations: Vec::new(),
+        }
+    }
+
+    /// Adds the warnings and audit annotations of admission to the response and the audit event.
+    fn note_admission(&self, request: &mut AdmissionRequest<'_>) {
+        self.warnings.extend(std::mem::take(&mut request.warnings));
+        if let Some(audit) = &self.audit {
+            for (key, value) in std::mem::take(&mut request.audit_annotations) {
+                audit.annotate(key, value);
+            }
         }
     }
 
@@ -203,9 +214,9 @@ impl RequestScope<'_> {
         old_object: Option<&Value>,
     ) -> Result<Value, Status> {
         let mut request = self.admission(operation, kind, context, Cow::Owned(object), old_object);
-        self.server.admission.admit(&mut request).await?;
-        self.warnings.extend(std::mem::take(&mut request.warnings));
-        Ok(request.object.into_owned())
+        let admitted = self.server.admission.admit(&mut request).await;
+        self.note_admission(&mut request);
+        admitted.map(|()| request.object.into_owned())
     }
 
     /// Runs validating admission.
@@ -221,9 +232,9 @@ impl RequestScope<'_> {
         old_object: Option<&Value>,
     ) -> Result<(), Status> {
         let mut request = self.admission(operation, kind, context, Cow::Borrowed(object), old_object);
-        self.server.admission.validate(&mut request).await?;
-        self.warnings.extend(std::mem::take(&mut request.warnings));
-        Ok(())
+        let admitted = self.server.admission.validate(&mut request).await;
+        self.note_admission(&mut request);
+        admitted
     }
 }
 

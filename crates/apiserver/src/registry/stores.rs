@@ -260,4 +260,19 @@ impl Lister for Stores {
         let prefix = store.key_prefix(namespace);
         snapshot.range(&prefix, None).map(|object| self.decoded.get(&store, object)).collect()
     }
+
+    fn page(
+        &self,
+        resource: &GroupResource,
+        namespace: &str,
+        after: &str,
+        limit: usize,
+    ) -> Option<Vec<Value>> {
+        let store = self.find_store(resource)?;
+        let snapshot = store.cacher().current()?;
+        let prefix = store.key_prefix(namespace);
+        let after = (!after.is_empty()).then(|| store.key(namespace, after));
+        let next = snapshot.range(&prefix, after.as_ref()).take(limit);
+        next.map(|object| store.stored_tree(object.json()).ok()).collect()
+    }
 }

@@ -1,0 +1,72 @@
+use super::*;
+use crate::testing::{Objects, admit};
+use serde_json::json;
+
+fn labels(enforce: &str) -> Value {
+    json!({"pod-security.kubernetes.io/enforce": enforce})
+}
+
+fn namespace(name: &str, labels: Value) -> Value {
+    json!({"kind": "Namespace", "metadata": {"name": name, "labels": labels}})
+}
+
+fn privileged_pod(name: &str) -> Value {
+    let container = json!({"name": "c", "image": "i", "securityContext": {"privileged": true}});
+    json!({"metadata": {"name": name, "namespace": "n"}, "spec": {"containers": [container]}})
+}
+
+fn update(plugin: &PodSecurity, objects: &Objects, now: Value, old: &Value) -> Result<Value, String> {
+    admit(plugin, objects, Operation::Update, "pods", "", now, Some(old))
+}
+
+#[test]
+fn pods_that_violate_the_enforced_level_are_refused() {
+    let plugin = PodSecurity::default();
+    let objects = Objects::new([("namespaces", namespace("n", labels("baseline")))]);
+    let create = |pod: Value| admit(&plugin, &objects, Operation::Create, "pods", "", pod, None);
+    assert_eq!(
+        create(privileged_pod("p")).unwrap_err(),
+        "pods \"p\" is forbidden: violates PodSecurity \"baseline:latest\": privileged (container \"c\" must not set \
+         securityContext.privileged=true)"
+    );
+    let plain = json!({"metadata": {"name": "p", "namespace": "n"}, "spec": {"containers": [{"name": "c"}]}});
+    assert!(create(plain).is_ok());
+}
+
+#[test]
+fn updates_are_judged_when_they_change_images() {
+    let plugin = PodSecurity::default();
+    let objects = Objects::new([("namespaces", namespace("n", labels("restricted")))]);
+    let old = privileged_pod("p");
+    let mut labelled = old.clone();
+    labelled.set("metadata.labels", json!({"a": "b"}));
+    assert!(update(&plugin, &objects, labelled, &old).is_ok());
+    let mut other = old.clone();
+    other.items_at_mut("spec.containers")[0].set("image", "j");
+    assert!(update(&plugin, &objects, other, &old).is_err());
+}
+
+#[test]
+fn exempt_namespaces_are_not_judged() {
+    let exemptions = Exemptions { namespaces: ["n".to_owned()].into(), ..Exemptions::default() };
+    let plugin = PodSecurity { exemptions, ..PodSecurity::default() };
+    let objects = Objects::new([("namespaces", namespace("n", labels("restricted")))]);
+    assert!(admit(&plugin, &objects, Operation::Create, "pods", "", privileged_pod("p"), None).is_ok());
+}
+
+#[test]
+fn namespaces_need_valid_labels_unless_they_had_invalid_ones() {
+    let plugin = PodSecurity::default();
+    let objects = Objects::default();
+    let invalid = namespace("n", labels("strict"));
+    let create = admit(&plugin, &objects, Operation::Create, "namespaces", "", invalid.clone(), None);
+    assert_eq!(
+        create.unwrap_err(),
+        " \"n\" is invalid: metadata.labels[pod-security.kubernetes.io/enforce]: Invalid value: \"strict\": must be one \
+         of privileged, baseline, restricted"
+            .replacen(' ', "Namespace ", 1)
+    );
+    let relabelled =
+        admit(&plugin, &objects, Operation::Update, "namespaces", "", invalid.clone(), Some(&invalid));
+    assert!(relabelled.is_ok());
+}
