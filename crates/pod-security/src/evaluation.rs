@@ -60,3 +60,6 @@ impl fmt::Display for Violations {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

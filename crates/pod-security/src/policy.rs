@@ -135,3 +135,58 @@ fn set<T>(own: &mut T, label: Option<Option<T>>, if_invalid: T) {
         *own = value.unwrap_or(if_invalid);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn policy(labels: &Value) -> (String, Vec<String>) {
+        let (policy, errors) = Policy::of_labels(labels, Policy::PRIVILEGED);
+        let text = format!("{} {} {}", policy.enforce, policy.audit, policy.warn);
+        (text, errors.iter().map(FieldError::to_string).collect())
+    }
+
+    #[test]
+    fn labels_select_levels_and_warnings_follow_enforcement() {
+        let check =
+            |labels: Value, expected: &str| assert_eq!(policy(&labels), (expected.to_owned(), vec![]));
+        check(json!({}), "privileged:latest privileged:latest privileged:latest");
+        check(json!({ENFORCE: "baseline"}), "baseline:latest privileged:latest baseline:latest");
+        check(
+            json!({ENFORCE: "restricted", ENFORCE_VERSION: "v1.20", WARN: "baseline"}),
+            "restricted:v1.20 privileged:latest baseline:latest",
+        );
+        check(
+            json!({ENFORCE: "baseline", ENFORCE_VERSION: "v1.20", WARN_VERSION: "v1.30", AUDIT: "restricted"}),
+            "baseline:v1.20 restricted:latest baseline:v1.30",
+        );
+    }
+
+    #[test]
+    fn invalid_labels_are_reported_and_fail_safe() {
+        let (text, errors) = policy(&json!({ENFORCE: "x", AUDIT: "y", WARN: "z", ENFORCE_VERSION: "1.2"}));
+        assert_eq!(text, "restricted:latest privileged:latest privileged:latest");
+        assert_eq!(errors.len(), 4);
+        assert_eq!(
+            errors[0],
+            "metadata.labels[pod-security.kubernetes.io/enforce]: Invalid value: \"x\": must be one of privileged, \
+             baseline, restricted"
+        );
+        assert!(
+            errors[1].ends_with("Invalid value: \"1.2\": must be \"latest\" or \"v1.x\""),
+            "{}",
+            errors[1]
+        );
+    }
+
+    #[test]
+    fn only_explicit_modes_that_forbid_something_are_told() {
+        let labels = json!({ENFORCE: "baseline", AUDIT: "privileged", WARN_VERSION: "v1.30"});
+        let (policy, _) = Policy::of_labels(&labels, Policy::PRIVILEGED);
+        assert_eq!(policy.explicit_modes(&labels), "enforce=baseline:latest, warn=baseline:v1.30");
+        assert!(!policy.is_privileged());
+        let other = LevelVersion { level: Level::Privileged, version: Version::Minor(3) };
+        assert!(Policy { enforce: other, ..Policy::PRIVILEGED }.is_privileged());
+    }
+}
