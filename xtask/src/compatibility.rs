@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
-use pintle_admission::{AdmissionChain, plugins};
+use pintle_admission::plugins::{Declaration, PLUGINS};
 use serde_json::Value;
 
 use crate::{shared, task};
@@ -64,17 +64,18 @@ fn flags_of(help: &str) -> Names {
 fn admission_plugins(root: &Path, page: &str) -> Result<Vec<String>, String> {
     let reference = reference(root, "admission-plugins.json")?;
     let order = strings(&reference, "order")?;
-    if order != plugins::NAMES {
+    if !order.iter().eq(PLUGINS.iter().map(|plugin| plugin.name)) {
         return Err("the names of admission plugins differ from those of the reference".to_owned());
     }
-    let is_absent = |name: &&String| AdmissionChain::configured(&[(*name).clone()], &[]).is_err();
-    let absent: Names = order.iter().filter(is_absent).cloned().collect();
+    let names_of = |chosen: fn(&Declaration) -> bool| -> Names {
+        PLUGINS.iter().filter(|plugin| chosen(plugin)).map(|plugin| plugin.name.to_owned()).collect()
+    };
+    let absent = names_of(|plugin| plugin.create.is_none());
     let mut differences =
         compare(ABSENT_PLUGINS, &first_cells(page, ABSENT_PLUGINS)?.into_keys().collect(), &absent);
     let by_default: Names = strings(&reference, "enabledByDefault")?.into_iter().collect();
     let by_default: Names = by_default.difference(&absent).cloned().collect();
-    let enabled: Names = AdmissionChain::default_plugins().names().map(str::to_owned).collect();
-    for name in by_default.symmetric_difference(&enabled) {
+    for name in by_default.symmetric_difference(&names_of(|plugin| plugin.is_default)) {
         differences.push(format!("  {name} is on by default in one of the two servers only"));
     }
     Ok(differences)

@@ -1,6 +1,9 @@
 //! The admission chain: calls all plugins in their order.
 
-use crate::{AdmissionPlugin, AdmissionRequest, plugins};
+use crate::{
+    AdmissionPlugin, AdmissionRequest,
+    plugins::{Declaration, PLUGINS},
+};
 use pintle_go_forms::quote;
 use pintle_machinery::Status;
 use std::{collections::BTreeSet, sync::Arc};
@@ -17,20 +20,23 @@ impl AdmissionChain {
         AdmissionChain { plugins }
     }
 
-    /// The plugins of a default server.
-    pub fn default_plugins() -> AdmissionChain {
-        AdmissionChain::new(plugins::default_plugins())
-    }
-
-    /// The plugins of a default server, without those that are disabled by name.
+    /// The chain of these flags: the default plugins and those to be enabled, without those to be disabled.
     ///
     /// # Errors
     /// When a name is unknown, is in both lists, or is to be enabled but not implemented by this server.
     pub fn configured(enable: &[String], disable: &[String]) -> Result<AdmissionChain, String> {
-        let mut chain = AdmissionChain::default_plugins();
+        let find = |name: &String| PLUGINS.iter().find(|plugin| plugin.name == name.as_str());
         for (flag, names) in [("enable-admission-plugins", enable), ("disable-admission-plugins", disable)] {
-            if let Some(name) = names.iter().find(|name| !plugins::NAMES.contains(&name.as_str())) {
-                return Err(format!("{flag} plugin {} is unknown", quote(name)));
+            let unknown: Vec<String> =
+                names.iter().filter(|name| find(name).is_none()).map(|name| quote(name)).collect();
+            match unknown.as_slice() {
+                [] => {}
+                [only] => return Err(format!("{flag} plugin {only} is unknown")),
+                all => {
+                    let all: Vec<String> =
+                        all.iter().map(|name| format!("{flag} plugin {name} is unknown")).collect();
+                    return Err(format!("[{}]", all.join(", ")));
+                }
             }
         }
         let both: BTreeSet<&str> =
@@ -42,11 +48,15 @@ impl AdmissionChain {
                 both.join(" ")
             ));
         }
-        if let Some(name) = enable.iter().find(|name| !chain.names().any(|own| own == name.as_str())) {
+        let absent = |name: &&String| find(name).is_some_and(|plugin| plugin.create.is_none());
+        if let Some(name) = enable.iter().find(absent) {
             return Err(format!("--enable-admission-plugins: this server does not have {name}"));
         }
-        chain.plugins.retain(|plugin| !disable.iter().any(|name| name == plugin.name()));
-        Ok(chain)
+        let is_named = |names: &[String], plugin: &Declaration| names.iter().any(|name| name == plugin.name);
+        let called = PLUGINS
+            .iter()
+            .filter(|plugin| (plugin.is_default || is_named(enable, plugin)) && !is_named(disable, plugin));
+        Ok(AdmissionChain::new(called.filter_map(|plugin| plugin.create.map(|create| create())).collect()))
     }
 
     /// The names of the plugins, in call order.
@@ -94,12 +104,22 @@ mod tests {
     #[test]
     fn plugins_are_called_in_the_order_of_kubernetes() {
         let own = names(&[], &[]).unwrap();
-        let expected: Vec<_> = plugins::NAMES.iter().copied().filter(|name| own.contains(name)).collect();
+        let expected: Vec<_> =
+            PLUGINS.iter().map(|plugin| plugin.name).filter(|name| own.contains(name)).collect();
         assert_eq!(own, expected);
     }
 
     #[test]
-    fn plugins_are_switched_off_by_name() {
+    fn plugins_have_the_names_of_their_declarations() {
+        for plugin in &PLUGINS {
+            assert!(plugin.create.is_none_or(|create| create().name() == plugin.name), "{}", plugin.name);
+        }
+    }
+
+    #[test]
+    fn plugins_are_switched_on_and_off_by_name() {
+        let with = names(&["AlwaysPullImages", "NamespaceExists"], &[]).unwrap();
+        assert!(with.contains(&"AlwaysPullImages") && with.contains(&"NamespaceExists"));
         let without = names(&["LimitRanger"], &["ServiceAccount", "MutatingAdmissionWebhook"]).unwrap();
         let expected: Vec<_> =
             names(&[], &[]).unwrap().into_iter().filter(|name| *name != "ServiceAccount").collect();
@@ -116,7 +136,11 @@ mod tests {
                 &["LimitRanger", "Priority"],
                 "[LimitRanger Priority] in enable-admission-plugins and disable-admission-plugins overlapped",
             ),
-            (&["AlwaysDeny"], &[], "--enable-admission-plugins: this server does not have AlwaysDeny"),
+            (
+                &["NodeRestriction"],
+                &[],
+                "--enable-admission-plugins: this server does not have NodeRestriction",
+            ),
         ] {
             assert_eq!(names(enable, disable).unwrap_err(), expected);
         }
