@@ -18,6 +18,7 @@ mod node_declared_feature_validator;
 mod persistent_volume_claim_resize;
 mod pod_resize_validator;
 mod pod_security;
+mod pod_topology_labels;
 mod pods;
 mod priority;
 mod quantities;
@@ -46,6 +47,7 @@ pub use node_declared_feature_validator::NodeDeclaredFeatureValidator;
 pub use persistent_volume_claim_resize::PersistentVolumeClaimResize;
 pub use pod_resize_validator::PodResizeValidator;
 pub use pod_security::PodSecurity;
+pub use pod_topology_labels::PodTopologyLabels;
 pub use priority::Priority;
 pub use resource_quota::ResourceQuota;
 pub use runtime_class::RuntimeClass;
@@ -111,7 +113,7 @@ pub static PLUGINS: [Declaration; 41] = [
     by_default("CertificateSubjectRestriction", || Arc::new(CertificateSubjectRestriction)),
     by_default("DefaultIngressClass", || Arc::new(DefaultClass::ingress())),
     opt_in("DenyServiceExternalIPs", || Arc::new(DenyServiceExternalIps)),
-    absent("PodTopologyLabels"),
+    by_default("PodTopologyLabels", || Arc::new(PodTopologyLabels::default())),
     absent("PodGroupWorkloadExists"),
     by_default("NodeDeclaredFeatureValidator", || Arc::new(NodeDeclaredFeatureValidator)),
     absent("JobValidation"),

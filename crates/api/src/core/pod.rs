@@ -20,7 +20,6 @@ mod strategy;
 mod table;
 #[cfg(test)]
 mod tests;
-mod topology_labels;
 mod update;
 mod validation;
 

@@ -1,6 +1,6 @@
 //! `pods/binding` and `bindings`: assign a node to a pod, as the scheduler does.
 
-use super::{conditions, topology_labels};
+use super::conditions;
 use jiff::Timestamp;
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, GroupResource, Map, Status, Value, ValueExt, meta::ObjectMeta, status,
@@ -27,7 +27,7 @@ impl NamedCreater for BindingCreater {
     }
 }
 
-async fn bind(context: &RequestContext<'_>, mut binding: Value) -> Result<Value, Status> {
+async fn bind(context: &RequestContext<'_>, binding: Value) -> Result<Value, Status> {
     let name = binding.name().to_owned();
     // Through `bindings` only the body has the name.
     if !context.name.is_empty() && context.name != name {
@@ -36,13 +36,6 @@ async fn bind(context: &RequestContext<'_>, mut binding: Value) -> Result<Value,
     let errors = validate(&binding);
     if !errors.is_empty() {
         return Err(Status::unknown(status::aggregate(errors.iter().map(ToString::to_string))));
-    }
-    // Only requests on pods copy labels, not those on the collection of bindings.
-    if !context.name.is_empty() && binding.str_at("target.kind") == "Node" {
-        let labels = topology_labels::of_node(context.registry, binding.str_at("target.name")).await?;
-        if !labels.is_empty() {
-            binding.object_at_mut("metadata.labels").extend(labels);
-        }
     }
     let now = context.now;
     let pods = GroupResource::new("", "pods");

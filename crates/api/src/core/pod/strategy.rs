@@ -1,12 +1,12 @@
 //! The strategy of the pod itself.
 
-use super::{conditions, defaults, disabled_status, label_keys, qos, topology_labels, update, validation};
+use super::{conditions, defaults, disabled_status, label_keys, qos, update, validation};
 use crate::core::pod_spec::{self, app_armor};
 use crate::rules;
 use pintle_machinery::{
     ErrorList, FieldPath, Status, Value, ValueExt, meta::ObjectMeta, validation as names,
 };
-use pintle_registry::{BoxFuture, FinishFn, RequestContext, Strategy};
+use pintle_registry::{RequestContext, Strategy};
 use serde_json::json;
 
 /// The strategy of pods.
@@ -20,24 +20,6 @@ impl Strategy for PodStrategy {
 
     fn set_defaults(&self, object: &mut Value) {
         defaults::set_defaults(object);
-    }
-
-    /// A pod created with a node gets the topology labels of the node, as in a binding.
-    fn begin_create<'a>(
-        &'a self,
-        context: &'a RequestContext<'a>,
-        object: &'a mut Value,
-    ) -> BoxFuture<'a, Result<Option<FinishFn>, Status>> {
-        Box::pin(async move {
-            let node = object.str_at("spec.nodeName").to_owned();
-            if !node.is_empty() {
-                let labels = topology_labels::of_node(context.registry, &node).await?;
-                if !labels.is_empty() {
-                    object.object_at_mut("metadata.labels").extend(labels);
-                }
-            }
-            Ok(None)
-        })
     }
 
     fn prepare_for_create(&self, context: &RequestContext<'_>, object: &mut Value) {

@@ -47,8 +47,6 @@ fn message(result: Result<Value, Status>) -> String {
 
 #[test]
 fn a_binding_puts_a_pod_on_a_node() {
-    let zone =
-        json!({"metadata": {"name": "n", "labels": {"topology.kubernetes.io/zone": "z", "other": "o"}}});
     let gated = json!({"schedulingGates": [{"name": "g"}]});
     let binding = |rest: Value| {
         let mut binding = json!({"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}});
@@ -96,17 +94,21 @@ fn a_binding_puts_a_pod_on_a_node() {
     ];
     for (spec, rest, body, wanted) in rows {
         let pod = stored(spec, rest);
-        let registry =
-            registry_with(&[(pods(), "ns", pod), (GroupResource::new("", "nodes"), "", zone.clone())]);
+        let registry = registry_with(&[(pods(), "ns", pod)]);
         assert_eq!(message(post(&registry, "binding", body.clone())), wanted, "{body}");
     }
     let nominated = stored(json!({}), json!({"status": {"nominatedNodeName": "x"}}));
-    let registry = registry_with(&[(pods(), "ns", nominated), (GroupResource::new("", "nodes"), "", zone)]);
-    post(&registry, "binding", binding(json!({"metadata": {"annotations": {"a": "b"}}}))).unwrap();
+    let registry = registry_with(&[(pods(), "ns", nominated)]);
+    post(
+        &registry,
+        "binding",
+        binding(json!({"metadata": {"annotations": {"a": "b"}, "labels": {"c": "d"}}})),
+    )
+    .unwrap();
     let bound = registry.stored(&pods(), "ns", "p").unwrap();
     assert_eq!(bound.str_at("spec.nodeName"), "n");
     assert_eq!(bound.at("status.nominatedNodeName"), None);
-    assert_eq!(bound.at("metadata.labels"), Some(&json!({"topology.kubernetes.io/zone": "z"})));
+    assert_eq!(bound.at("metadata.labels"), Some(&json!({"c": "d"})));
     assert_eq!(bound.at("metadata.annotations"), Some(&json!({"a": "b"})));
     assert_eq!(bound["status"]["conditions"][0]["type"], "PodScheduled");
     assert_eq!(bound.i64_at("metadata.generation"), Some(1));
