@@ -15,6 +15,7 @@ mod namespace_auto_provision;
 mod namespace_exists;
 mod namespace_lifecycle;
 mod node_declared_feature_validator;
+mod node_restriction;
 mod persistent_volume_claim_resize;
 mod pod_resize_validator;
 mod pod_security;
@@ -44,6 +45,7 @@ pub use namespace_auto_provision::NamespaceAutoProvision;
 pub use namespace_exists::NamespaceExists;
 pub use namespace_lifecycle::NamespaceLifecycle;
 pub use node_declared_feature_validator::NodeDeclaredFeatureValidator;
+pub use node_restriction::NodeRestriction;
 pub use persistent_volume_claim_resize::PersistentVolumeClaimResize;
 pub use pod_resize_validator::PodResizeValidator;
 pub use pod_security::PodSecurity;
@@ -90,7 +92,7 @@ pub static PLUGINS: [Declaration; 41] = [
     opt_in("LimitPodHardAntiAffinityTopology", || Arc::new(LimitPodHardAntiAffinityTopology)),
     by_default("LimitRanger", || Arc::new(LimitRanger::default())),
     by_default("ServiceAccount", || Arc::new(ServiceAccount::default())),
-    absent("NodeRestriction"),
+    opt_in("NodeRestriction", || Arc::new(NodeRestriction)),
     by_default("TaintNodesByCondition", || Arc::new(TaintNodesByCondition)),
     opt_in("AlwaysPullImages", || Arc::new(AlwaysPullImages)),
     absent("ImagePolicyWebhook"),

@@ -3,7 +3,7 @@
 
 use super::pods::ContainerKind;
 use crate::{AdmissionPlugin, AdmissionRequest, Operation};
-use pintle_machinery::{FieldError, FieldPath, Status, Value, ValueExt};
+use pintle_machinery::{FieldError, FieldPath, Status, Value, ValueExt, status::aggregate};
 use pintle_registry::BoxFuture;
 use std::{collections::HashSet, future::ready};
 
@@ -41,12 +41,10 @@ impl AdmissionPlugin for AlwaysPullImages {
 
     fn validate<'a>(&'a self, request: &'a mut AdmissionRequest<'_>) -> BoxFuture<'a, Result<(), Status>> {
         let others = if has_new_images(request) { other_policies(&request.object) } else { Vec::new() };
-        let refused: Vec<String> =
-            others.iter().map(|error| request.forbidden(error.to_string()).message).collect();
-        Box::pin(ready(match refused.as_slice() {
-            [] => Ok(()),
-            [only] => Err(Status::unknown(only)),
-            all => Err(Status::unknown(format!("[{}]", all.join(", ")))),
+        let refused = others.iter().map(|error| request.forbidden(error.to_string()).message);
+        Box::pin(ready(match others.is_empty() {
+            true => Ok(()),
+            false => Err(Status::unknown(aggregate(refused))),
         }))
     }
 }
@@ -98,13 +96,13 @@ mod tests {
 
     #[test]
     fn new_images_are_always_pulled() {
-        let call = |operation, pod, old| {
+        let call = |operation, pod, old: Option<&Value>| {
             admit(&AlwaysPullImages, &Objects::default(), operation, "pods", "", pod, old)
         };
         let (never, always) = (pod("i", "Never"), pod("i", ALWAYS));
         assert_eq!(call(Operation::Create, never.clone(), None), Ok(always.clone()));
         assert_eq!(call(Operation::Update, never.clone(), Some(&never)), Ok(never.clone()));
-        assert_eq!(call(Operation::Update, never, Some(&pod("j", ALWAYS))), Ok(always));
+        assert_eq!(call(Operation::Update, never.clone(), Some(&pod("j", ALWAYS))), Ok(always));
     }
 
     #[test]

@@ -7,7 +7,11 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use pintle_machinery::{Status, ValueExt, user::SYSTEM_MASTERS};
 use pintle_registry::BoxFuture;
 use std::future::ready;
-use x509_parser::{certification_request::X509CertificationRequest, pem::Pem, prelude::FromDer};
+use x509_parser::{
+    certification_request::{X509CertificationRequest, X509CertificationRequestInfo},
+    pem::Pem,
+    prelude::FromDer,
+};
 
 const CLIENT_SIGNER: &str = "kubernetes.io/kube-apiserver-client";
 
@@ -45,16 +49,27 @@ fn check(request: &AdmissionRequest<'_>) -> Result<(), Status> {
 
 /// Whether one of the organizations is `system:masters`; `None` when the request cannot be parsed.
 fn asks_for_masters(text: &str) -> Option<bool> {
+    // Other readers may decode a name in an encoding that is unsupported here.
+    let is_masters = |name: &[u8]| name == SYSTEM_MASTERS.as_bytes();
+    parse_request(text, |info| {
+        info.subject.iter_organization().any(|name| match name.as_str() {
+            Ok(name) => name == SYSTEM_MASTERS,
+            Err(_) => {
+                is_masters(&name.as_slice().iter().copied().filter(|byte| *byte != 0).collect::<Vec<_>>())
+            }
+        })
+    })
+}
+
+/// Reads the content of a certificate signing request, from base64 and PEM; `None` when it cannot be parsed.
+pub(super) fn parse_request<T>(
+    text: &str,
+    read: impl FnOnce(&X509CertificationRequestInfo<'_>) -> T,
+) -> Option<T> {
     let pem = STANDARD.decode(text).ok()?;
     let block = Pem::iter_from_buffer(&pem).find_map(Result::ok)?;
     let (_, request) = X509CertificationRequest::from_der(&block.contents).ok()?;
-    let mut organizations = request.certification_request_info.subject.iter_organization();
-    // Other readers may decode a name in an encoding that is unsupported here.
-    let is_masters = |name: &[u8]| name == SYSTEM_MASTERS.as_bytes();
-    Some(organizations.any(|name| match name.as_str() {
-        Ok(name) => name == SYSTEM_MASTERS,
-        Err(_) => is_masters(&name.as_slice().iter().copied().filter(|byte| *byte != 0).collect::<Vec<_>>()),
-    }))
+    Some(read(&request.certification_request_info))
 }
 
 #[cfg(test)]

@@ -7,7 +7,9 @@ mod significant_update;
 
 use crate::{AdmissionPlugin, AdmissionRequest, Operation};
 use exemptions::Exemptions;
-use pintle_machinery::{FieldError, GroupResource, Status, Value, ValueExt, meta::ObjectMeta};
+use pintle_machinery::{
+    FieldError, GroupResource, Status, Value, ValueExt, meta::ObjectMeta, status::aggregate,
+};
 use pintle_pod_security::{Level, LevelVersion, Pod, Policy, Violations, evaluate};
 use pintle_registry::BoxFuture;
 use significant_update::is_significant;
@@ -197,7 +199,10 @@ impl PodSecurity {
             return judgement;
         }
         if !errors.is_empty() {
-            judgement.annotations.push(("error", format!("Failed to parse policy: {}", aggregate(errors))));
+            judgement.annotations.push((
+                "error",
+                format!("Failed to parse policy: {}", aggregate(errors.iter().map(FieldError::to_string))),
+            ));
         }
         // Two modes often have the same level.
         let mut known: Vec<(LevelVersion, Violations)> = Vec::new();
@@ -234,15 +239,6 @@ fn is_stricter(now: LevelVersion, before: LevelVersion) -> bool {
     now != before
         && now.level != Level::Privileged
         && (now.version != before.version || now.level > before.level)
-}
-
-/// The text of several errors, as Go's aggregates have it.
-fn aggregate(errors: &[FieldError]) -> String {
-    let texts: Vec<String> = errors.iter().map(FieldError::to_string).collect();
-    match texts.as_slice() {
-        [only] => only.clone(),
-        all => format!("[{}]", all.join(", ")),
-    }
 }
 
 /// What follows from the evaluation of a pod.
