@@ -137,9 +137,9 @@ mod tests {
                 "[LimitRanger Priority] in enable-admission-plugins and disable-admission-plugins overlapped",
             ),
             (
-                &["NodeRestriction"],
+                &["EventRateLimit"],
                 &[],
-                "--enable-admission-plugins: this server does not have NodeRestriction",
+                "--enable-admission-plugins: this server does not have EventRateLimit",
             ),
         ] {
             assert_eq!(names(enable, disable).unwrap_err(), expected);

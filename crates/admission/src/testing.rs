@@ -122,6 +122,38 @@ pub(crate) fn admit_with(
     object: Value,
     old_object: Option<&Value>,
 ) -> Result<Value, String> {
+    let user = UserInfo::default();
+    call(&user, authorizer, plugin, objects, operation, resource, subresource, object, old_object)
+}
+
+/// As [`admit`], for a user who is authorized to nothing.
+#[expect(clippy::too_many_arguments, reason = "a request has many parts")]
+pub(crate) fn admit_as(
+    user: UserInfo,
+    plugin: &dyn AdmissionPlugin,
+    objects: &Objects,
+    operation: Operation,
+    resource: &str,
+    subresource: &str,
+    object: Value,
+    old_object: Option<&Value>,
+) -> Result<Value, String> {
+    let nothing = Signers { verb: "", names: &[] };
+    call(&user, &nothing, plugin, objects, operation, resource, subresource, object, old_object)
+}
+
+#[expect(clippy::too_many_arguments, reason = "a request has many parts")]
+fn call(
+    user: &UserInfo,
+    authorizer: &dyn Authorizer,
+    plugin: &dyn AdmissionPlugin,
+    objects: &Objects,
+    operation: Operation,
+    resource: &str,
+    subresource: &str,
+    object: Value,
+    old_object: Option<&Value>,
+) -> Result<Value, String> {
     let group = match resource {
         "priorityclasses" => "scheduling.k8s.io",
         "ingresses" => "networking.k8s.io",
@@ -130,11 +162,11 @@ pub(crate) fn admit_with(
     };
     let resource = GroupVersionResource::new(group, "v1", resource);
     let kind = GroupVersionKind::new(group, "v1", object.str_at("kind"));
-    let (user, group_version) = (UserInfo::default(), GroupVersion::new(group, "v1"));
+    let group_version = GroupVersion::new(group, "v1");
     let name = old_object.map_or(object.name(), ObjectMeta::name).to_owned();
     let namespace = object.namespace().to_owned();
     let context = RequestContext {
-        user: &user,
+        user,
         namespace: &namespace,
         name: &name,
         subresource,

@@ -89,3 +89,6 @@ async fn find(
         _ => request.forbidden(status.message),
     })
 }
+
+#[cfg(test)]
+mod tests;

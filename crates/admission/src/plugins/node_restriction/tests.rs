@@ -1,0 +1,167 @@
+use super::*;
+use crate::testing::{Objects, admit_as};
+use pintle_machinery::ValueExt;
+use serde_json::json;
+
+const NODE: &str = "system:node:one";
+
+/// Calls the plugin with a request of the node `one`, in namespace `n`.
+fn call(
+    operation: Operation,
+    resource: &str,
+    subresource: &str,
+    object: Value,
+    old: Option<&Value>,
+) -> Result<(), String> {
+    let pod = |name: &str, node: &str| {
+        let metadata = json!({"name": name, "namespace": "n", "uid": format!("uid-{name}")});
+        let tokens = json!({"sources": [{"serviceAccountToken": {"audience": "vault"}}]});
+        json!({"metadata": metadata, "spec": {"nodeName": node, "volumes": [{"name": "t", "projected": tokens}]}})
+    };
+    let objects = Objects::new([
+        ("nodes", json!({"metadata": {"name": "one", "uid": "uid-one"}})),
+        ("pods", pod("mine", "one")),
+        ("pods", pod("theirs", "two")),
+    ]);
+    let user =
+        UserInfo { name: NODE.to_owned(), groups: vec!["system:nodes".to_owned()], ..UserInfo::default() };
+    admit_as(user, &NodeRestriction, &objects, operation, resource, subresource, object, old).map(drop)
+}
+
+fn mirror_pod(change: impl FnOnce(&mut Value)) -> Value {
+    let owner =
+        json!({"apiVersion": "v1", "kind": "Node", "name": "one", "uid": "uid-one", "controller": true});
+    let mut pod = json!({
+        "metadata": {
+            "name": "p", "namespace": "n", "annotations": {"kubernetes.io/config.mirror": "x"},
+            "ownerReferences": [owner],
+        },
+        "spec": {"nodeName": "one"},
+    });
+    change(&mut pod);
+    pod
+}
+
+#[test]
+fn a_node_creates_only_its_mirror_pods() {
+    let create = |change: fn(&mut Value)| {
+        let refused = call(Operation::Create, "pods", "", mirror_pod(change), None);
+        refused.map_err(|why| why.trim_start_matches("pods \"p\" is forbidden: ").to_owned())
+    };
+    assert_eq!(create(|_| ()), Ok(()));
+    let check = |change: fn(&mut Value), why: &str| assert_eq!(create(change).unwrap_err(), why);
+    check(
+        |pod| drop(pod.remove_at("metadata.annotations")),
+        "pod does not have \"kubernetes.io/config.mirror\" annotation, node \"one\" can only create mirror pods",
+    );
+    check(
+        |pod| pod.set("spec.nodeName", "two"),
+        "node \"one\" can only create pods with spec.nodeName set to itself",
+    );
+    check(
+        |pod| drop(pod.remove_at("metadata.ownerReferences")),
+        "node \"one\" can only create pods with an owner reference set to itself",
+    );
+    check(
+        |pod| pod.items_at_mut("metadata.ownerReferences")[0].set("uid", "old"),
+        "node one UID mismatch: expected old got uid-one",
+    );
+    check(
+        |pod| pod.set("spec.volumes", json!([{"name": "v", "configMap": {}}])),
+        "node \"one\" can not create pods that reference configmaps",
+    );
+    check(
+        |pod| pod.set("spec.volumes", json!([{"name": "v", "csi": {"driver": "d"}}])),
+        "node \"one\" can not create pods that reference csidrivers (via CSI volumes)",
+    );
+}
+
+#[test]
+fn a_node_changes_only_its_own_node_and_not_what_steers_pods() {
+    let node = |labels: Value| json!({"metadata": {"name": "one", "labels": labels}});
+    let old = node(json!({"kubernetes.io/arch": "x", "a": "b"}));
+    let update = |now: Value| call(Operation::Update, "nodes", "", now, Some(&old));
+    assert_eq!(
+        update(node(json!({"kubernetes.io/arch": "y", "c": "d", "x.node.kubernetes.io/y": ""}))),
+        Ok(())
+    );
+    assert_eq!(
+        update(node(json!({"kubernetes.io/role": "", "a.node-restriction.kubernetes.io/x": ""})))
+            .unwrap_err(),
+        "nodes \"one\" is forbidden: is not allowed to modify labels: a.node-restriction.kubernetes.io/x, \
+         kubernetes.io/role"
+    );
+    let mut tainted = old.clone();
+    tainted.set("spec.taints", json!([{"key": "k"}]));
+    assert_eq!(
+        update(tainted).unwrap_err(),
+        "nodes \"one\" is forbidden: node \"one\" is not allowed to modify taints"
+    );
+    let other = json!({"metadata": {"name": "two"}});
+    assert_eq!(
+        call(Operation::Update, "nodes", "", other.clone(), Some(&other)).unwrap_err(),
+        "nodes \"two\" is forbidden: node \"one\" is not allowed to modify node \"two\""
+    );
+}
+
+#[test]
+fn a_node_updates_the_status_of_its_pods_only() {
+    let pod = |node: &str, labels: Value| json!({"metadata": {"name": "p", "labels": labels}, "spec": {"nodeName": node}});
+    let update = |now: Value, old: Value| call(Operation::Update, "pods", "status", now, Some(&old));
+    let mine = || pod("one", json!({"a": "b"}));
+    assert_eq!(update(mine(), mine()), Ok(()));
+    let message = |result: Result<(), String>| {
+        result.unwrap_err().trim_start_matches("pods \"p\" is forbidden: ").to_owned()
+    };
+    assert_eq!(
+        message(update(pod("two", json!({})), pod("two", json!({})))),
+        "node \"one\" can only update pod status for pods with spec.nodeName set to itself"
+    );
+    assert_eq!(
+        message(update(pod("one", json!({})), mine())),
+        "node \"one\" cannot update labels through pod status"
+    );
+}
+
+#[test]
+fn a_node_gets_tokens_for_its_pods_and_their_audiences() {
+    let request = |pod: &str, audiences: &[&str]| {
+        let bound = json!({"apiVersion": "v1", "kind": "Pod", "name": pod, "uid": format!("uid-{pod}")});
+        let body = json!({
+            "metadata": {"name": "sa", "namespace": "n"},
+            "spec": {"boundObjectRef": bound, "audiences": audiences},
+        });
+        let refused = call(Operation::Create, "serviceaccounts", "token", body, None);
+        refused.map_err(|why| why.trim_start_matches("serviceaccounts \"sa\" is forbidden: ").to_owned())
+    };
+    assert_eq!(request("mine", &["vault"]), Ok(()));
+    assert_eq!(
+        request("theirs", &["vault"]).unwrap_err(),
+        "node requested token bound to a pod scheduled on a different node"
+    );
+    assert_eq!(request("none", &["vault"]).unwrap_err(), "pod \"none\" not found");
+    assert_eq!(request("mine", &["a", "b"]).unwrap_err(), "node may only request 0 or 1 audiences");
+    assert_eq!(
+        request("mine", &["elsewhere"]).unwrap_err(),
+        "audience \"elsewhere\" not found in pod spec volume, system:node:one is not authorized to request tokens for \
+         this audience"
+    );
+}
+
+#[test]
+fn other_users_are_not_restricted() {
+    let plugin = NodeRestriction;
+    let pod = json!({"metadata": {"name": "p", "namespace": "n"}});
+    let objects = Objects::default();
+    let user = UserInfo { name: NODE.to_owned(), ..UserInfo::default() };
+    assert!(admit_as(user, &plugin, &objects, Operation::Create, "pods", "", pod.clone(), None).is_ok());
+    let nobody = UserInfo {
+        name: "system:node:".to_owned(),
+        groups: vec!["system:nodes".to_owned()],
+        ..UserInfo::default()
+    };
+    assert_eq!(
+        admit_as(nobody, &plugin, &objects, Operation::Create, "pods", "", pod, None).unwrap_err(),
+        "pods \"p\" is forbidden: could not determine node from user \"system:node:\""
+    );
+}
