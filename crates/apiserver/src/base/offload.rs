@@ -11,7 +11,7 @@
 
 mod threads;
 
-use std::{cell::Cell, future::poll_fn, task::Poll};
+use std::{cell::Cell, future::poll_fn, pin::Pin, task::Poll};
 use tokio::{
     runtime::{Handle, RuntimeFlavor},
     task_local,
@@ -31,18 +31,17 @@ task_local! {
 ///
 /// # Panics
 /// When the work panics.
-pub async fn scope<F>(work: F) -> F::Output
+pub fn scope<F>(work: F) -> impl Future<Output = F::Output> + Send
 where
     F: Future<Output: Send + 'static> + Send + 'static,
 {
-    HEAVY.scope(Cell::new(false), run(work)).await
+    HEAVY.scope(Cell::new(false), run(Box::pin(work)))
 }
 
-async fn run<F>(work: F) -> F::Output
+async fn run<F>(mut work: Pin<Box<F>>) -> F::Output
 where
     F: Future<Output: Send + 'static> + Send + 'static,
 {
-    let mut work = Box::pin(work);
     let light = poll_fn(|context| match HEAVY.with(Cell::get) {
         false => work.as_mut().poll(context).map(Some),
         true => Poll::Ready(None),
@@ -51,7 +50,7 @@ where
         return output;
     }
     match has_workers() {
-        true => threads::run(work).await,
+        true => Box::pin(threads::run(work)).await,
         false => work.await,
     }
 }

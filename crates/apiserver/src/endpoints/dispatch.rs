@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     base::{
+        body::RequestBody,
         query::Query,
         request::Request,
         request_info::RequestInfo,
@@ -21,7 +22,7 @@ use http::Method;
 use jiff::Timestamp;
 use pintle_audit::AuditContext;
 use pintle_machinery::{GroupVersion, GroupVersionResource, Status, UserInfo};
-use pintle_registry::{Backing, Resource};
+use pintle_registry::{Backing, BoxFuture, Resource};
 use std::sync::Arc;
 
 impl ApiEndpoints {
@@ -80,30 +81,27 @@ impl ApiEndpoints {
                     "the export parameter, deprecated since v1.14, is no longer supported",
                 ))
             }
-            Ok(action) => match action {
-                Action::Get => get::get(&scope).await,
-                Action::List => list::list(&scope).await,
-                Action::Watch => watch::watch(&scope).await,
-                Action::Create => match &resource.resource.backing {
-                    Backing::Creater(creater) => {
-                        let kind = resource.resource.group_version_kind();
-                        create_named::serve(&scope, body, &kind, &[], &**creater).await
-                    }
-                    Backing::Stored | Backing::Unserved => create::create(&scope, body).await,
-                },
-                Action::Update => update::update(&scope, body, "").await,
-                Action::Patch => patch::patch(&scope, body, "").await,
-                Action::Delete => delete::delete(&scope, body).await,
-                Action::DeleteCollection => delete_collection::delete_collection(&scope, body).await,
-                Action::GetSubresource => get::get(&scope).await,
-                Action::UpdateSubresource => update::update(&scope, body, &info.subresource).await,
-                Action::PatchSubresource => patch::patch(&scope, body, &info.subresource).await,
-                Action::GetScale => scale::get(&scope).await,
-                Action::UpdateScale => scale::update(&scope, body).await,
-                Action::PatchScale => scale::patch(&scope, body).await,
-                Action::CreateNamed => create_named::create(&scope, body).await,
-                Action::Connect => connect::connect(&scope).await,
-            },
+            Ok(action) => {
+                // Boxed, as the verbs' futures differ much in size.
+                let answer: BoxFuture<'_, Result<Response, Status>> = match action {
+                    Action::Get | Action::GetSubresource => Box::pin(get::get(&scope)),
+                    Action::List => Box::pin(list::list(&scope)),
+                    Action::Watch => Box::pin(watch::watch(&scope)),
+                    Action::Create => Box::pin(create_or_review(&scope, body)),
+                    Action::Update => Box::pin(update::update(&scope, body, "")),
+                    Action::Patch => Box::pin(patch::patch(&scope, body, "")),
+                    Action::Delete => Box::pin(delete::delete(&scope, body)),
+                    Action::DeleteCollection => Box::pin(delete_collection::delete_collection(&scope, body)),
+                    Action::UpdateSubresource => Box::pin(update::update(&scope, body, &info.subresource)),
+                    Action::PatchSubresource => Box::pin(patch::patch(&scope, body, &info.subresource)),
+                    Action::GetScale => Box::pin(scale::get(&scope)),
+                    Action::UpdateScale => Box::pin(scale::update(&scope, body)),
+                    Action::PatchScale => Box::pin(scale::patch(&scope, body)),
+                    Action::CreateNamed => Box::pin(create_named::create(&scope, body)),
+                    Action::Connect => Box::pin(connect::connect(&scope)),
+                };
+                answer.await
+            }
         };
         let mut response = match result {
             Ok(response) => response,
@@ -114,6 +112,17 @@ impl ApiEndpoints {
             response.extensions_mut().insert(Served);
         }
         response
+    }
+}
+
+/// Creates an object, or answers for a resource without storage, such as a review.
+async fn create_or_review(scope: &RequestScope<'_>, body: RequestBody) -> Result<Response, Status> {
+    match &scope.resource.resource.backing {
+        Backing::Creater(creater) => {
+            let kind = scope.resource.resource.group_version_kind();
+            create_named::serve(scope, body, &kind, &[], &**creater).await
+        }
+        Backing::Stored | Backing::Unserved => create::create(scope, body).await,
     }
 }
 

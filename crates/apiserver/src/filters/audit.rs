@@ -41,16 +41,30 @@ pub(super) struct Audit {
 }
 
 impl Filter for Audit {
-    async fn handle(&self, mut request: Request, next: &Rest) -> Response {
+    async fn handle(&self, request: Request, next: &Rest) -> Response {
         let info = info_of(&request);
         let Some(context) = begin(&self.auditor, &request, &info, Some(user_of(&request))) else {
             return next.call(request).await;
         };
+        // Most requests have no event, and a smaller future without it.
+        Box::pin(self.audited(context, &info, request, next)).await
+    }
+}
+
+impl Audit {
+    /// Passes a request on, and writes its events.
+    async fn audited(
+        &self,
+        context: Arc<AuditContext>,
+        info: &RequestInfo,
+        mut request: Request,
+        next: &Rest,
+    ) -> Response {
         if !context.process(Stage::RequestReceived).await {
             self.auditor.note_rejected();
             return internal_error(&request, "failed to store audit event");
         }
-        let is_api = is_api(&request, &info);
+        let is_api = is_api(&request, info);
         let is_long_running = info.is_long_running();
         request.extensions_mut().insert(context.clone());
         let deadline = request.extensions().get::<RequestDeadline>().map(|deadline| deadline.at());
@@ -131,9 +145,14 @@ pub(super) async fn refused(
     let Some(auditor) = auditor else { return refuse() };
     let info = info_of(request);
     let Some(context) = begin(auditor, request, &info, None) else { return refuse() };
-    let response = note_response(&context, refuse(), is_api(request, &info), false).await;
-    context.process_to_end(Stage::ResponseStarted).await;
-    response
+    let (response, is_api) = (refuse(), is_api(request, &info));
+    let audited = async move {
+        let response = note_response(&context, response, is_api, false).await;
+        context.process_to_end(Stage::ResponseStarted).await;
+        response
+    };
+    // The futures of filters hold this one, for few requests.
+    Box::pin(audited).await
 }
 
 /// Adds the authorizer's decision and reason to a request's audit event.

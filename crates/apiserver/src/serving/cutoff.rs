@@ -233,8 +233,9 @@ where
     fn execute(&self, stream: F) {
         let cutoff = Cutoff::new(self.connection.clone());
         let over = Over(cutoff.clone());
+        // In the futures around it the stream would be moved several times.
+        let mut stream = Box::pin(stream);
         tokio::spawn(STREAM.scope(cutoff, async move {
-            let mut stream = pin!(stream);
             // Dropping the stream's future resets the stream.
             drop(guard(&over.0, stream.as_mut()).await);
         }));

@@ -184,13 +184,14 @@ impl Server {
             let (budget, stopping) = (config.body_budget.clone(), stopping.clone());
             let response_budget = config.response_budget.clone();
             let answer = check(&request, &refused).map(|()| {
-                unread::answer(handler.clone(), request, budget, stopping, move |request| {
+                // The future of the stream would hold it twice.
+                Box::pin(unread::answer(handler.clone(), request, budget, stopping, move |request| {
                     request.extensions_mut().insert(remote);
                     if let Some(certificates) = certificates {
                         request.extensions_mut().insert(certificates);
                     }
                     request.extensions_mut().insert(tracked);
-                })
+                }))
             });
             async move {
                 let mut response = match answer {

@@ -46,7 +46,7 @@ pub(super) async fn answer(
         // A client that waits for `100 Continue` does not get it.
         && (rest.is_wanted || !expects)
     {
-        discard(rest.incoming).await;
+        Box::pin(discard(rest.incoming)).await;
     }
     response
 }

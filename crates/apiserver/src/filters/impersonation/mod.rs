@@ -75,7 +75,7 @@ impl Filter for Impersonation {
             Err(status) => return refuse(&request, &status),
         };
         let start = Instant::now();
-        let outcome = self.user(&request, &wanted).await;
+        let outcome = Box::pin(self.user(&request, &wanted)).await;
         let mode = outcome.as_ref().map_or("", |(_, mode)| mode.as_str());
         self.metrics.impersonation().attempted(mode, outcome.is_ok(), start.elapsed());
         match outcome {
