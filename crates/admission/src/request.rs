@@ -44,7 +44,7 @@ pub struct AdmissionRequest<'a> {
     pub kind: &'a GroupVersionKind,
     /// The namespace of the path; "" for cluster-scoped resources. For a namespace itself it is its name.
     pub namespace: &'a str,
-    /// The name; "" on a create whose name is not generated yet.
+    /// The name, on a create that of the object; "" when it is not generated yet.
     pub name: &'a str,
     /// The object in the form to be stored, or the body of a subresource; null on delete. Owned if plugins may change
     /// it, otherwise borrowed.

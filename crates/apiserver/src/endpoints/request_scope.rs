@@ -19,6 +19,7 @@ use pintle_audit::AuditContext;
 use pintle_machinery::{
     GroupVersion, GroupVersionKind, Status, StatusReason, UserInfo, Value,
     codec::{json, yaml},
+    meta::ObjectMeta,
 };
 use pintle_registry::{RequestContext, Routing};
 use pintle_schema::{SchemaRef, default_by_schema};
@@ -171,6 +172,7 @@ impl RequestScope<'_> {
         operation: Operation,
         kind: &'b GroupVersionKind,
         context: &'b RequestContext<'b>,
+        name: &'b str,
         object: Cow<'b, Value>,
         old_object: Option<&'b Value>,
     ) -> AdmissionRequest<'b> {
@@ -180,7 +182,7 @@ impl RequestScope<'_> {
             subresource: &self.info.subresource,
             kind,
             namespace: &self.info.namespace,
-            name: &self.info.name,
+            name,
             object,
             old_object,
             options: Value::Null,
@@ -188,6 +190,14 @@ impl RequestScope<'_> {
             lister: &*self.server.stores,
             warnings: Vec::new(),
             audit_annotations: Vec::new(),
+        }
+    }
+
+    /// The name of the path, or else that of the object, which a create has.
+    fn name_of<'b>(&'b self, object: &'b Value) -> &'b str {
+        match self.info.name.is_empty() {
+            true => object.name(),
+            false => &self.info.name,
         }
     }
 
@@ -213,7 +223,8 @@ impl RequestScope<'_> {
         object: Value,
         old_object: Option<&Value>,
     ) -> Result<Value, Status> {
-        let mut request = self.admission(operation, kind, context, Cow::Owned(object), old_object);
+        let name = self.name_of(&object).to_owned();
+        let mut request = self.admission(operation, kind, context, &name, Cow::Owned(object), old_object);
         let admitted = self.server.admission.admit(&mut request).await;
         self.note_admission(&mut request);
         admitted.map(|()| request.object.into_owned())
@@ -231,7 +242,8 @@ impl RequestScope<'_> {
         object: &Value,
         old_object: Option<&Value>,
     ) -> Result<(), Status> {
-        let mut request = self.admission(operation, kind, context, Cow::Borrowed(object), old_object);
+        let name = self.name_of(object);
+        let mut request = self.admission(operation, kind, context, name, Cow::Borrowed(object), old_object);
         let admitted = self.server.admission.validate(&mut request).await;
         self.note_admission(&mut request);
         admitted
