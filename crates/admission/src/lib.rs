@@ -18,6 +18,6 @@ mod request;
 mod testing;
 
 pub use chain::AdmissionChain;
-pub use lister::{Lister, NoLister};
+pub use lister::Lister;
 pub use plugin::AdmissionPlugin;
 pub use request::{AdmissionRequest, Operation};

@@ -23,21 +23,3 @@ pub trait Lister: Send + Sync {
         limit: usize,
     ) -> Option<Vec<Value>>;
 }
-
-/// A lister without a cache: every object is read from the store.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct NoLister;
-
-impl Lister for NoLister {
-    fn get(&self, _: &GroupResource, _: &str, _: &str) -> Option<Arc<Value>> {
-        None
-    }
-
-    fn list(&self, _: &GroupResource, _: &str) -> Option<Vec<Arc<Value>>> {
-        None
-    }
-
-    fn page(&self, _: &GroupResource, _: &str, _: &str, _: usize) -> Option<Vec<Value>> {
-        None
-    }
-}

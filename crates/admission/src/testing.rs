@@ -1,6 +1,6 @@
 //! Test support for plugins: stored objects, and calls of one plugin with one request.
 
-use crate::{AdmissionPlugin, AdmissionRequest, NoLister, Operation};
+use crate::{AdmissionPlugin, AdmissionRequest, Lister, Operation};
 use jiff::Timestamp;
 use pintle_auth::authz::{AlwaysAllow, Attributes, Authorizer, Decision, Verdict};
 use pintle_machinery::{
@@ -8,7 +8,7 @@ use pintle_machinery::{
     meta::ObjectMeta,
 };
 use pintle_registry::{BoxFuture, DeleteOptions, Registry, RequestContext, WriteOptions};
-use std::{borrow::Cow, future::ready};
+use std::{borrow::Cow, future::ready, sync::Arc};
 
 /// Stored objects, with the names of their resources.
 #[derive(Debug, Default)]
@@ -26,6 +26,31 @@ impl Objects {
                 *own == resource.resource && (namespace.is_empty() || object.namespace() == namespace)
             })
             .map(|(_, object)| object)
+    }
+}
+
+/// Pages only: other reads go to the registry.
+impl Lister for Objects {
+    fn get(&self, _: &GroupResource, _: &str, _: &str) -> Option<Arc<Value>> {
+        None
+    }
+
+    fn list(&self, _: &GroupResource, _: &str) -> Option<Vec<Arc<Value>>> {
+        None
+    }
+
+    fn page(
+        &self,
+        resource: &GroupResource,
+        namespace: &str,
+        after: &str,
+        limit: usize,
+    ) -> Option<Vec<Value>> {
+        let mut next: Vec<Value> =
+            self.of(resource, namespace).filter(|object| object.name() > after).cloned().collect();
+        next.sort_by(|one, other| one.name().cmp(other.name()));
+        next.truncate(limit);
+        Some(next)
     }
 }
 
@@ -67,7 +92,7 @@ impl Registry for Objects {
         mut change: Box<dyn FnMut(Value) -> Result<Value, Status> + Send + 'a>,
         _: WriteOptions,
     ) -> BoxFuture<'a, Result<Value, Status>> {
-        Box::pin(async move { change(self.get(resource, namespace, name).await?) })
+        Box::pin(async move { change(Registry::get(self, resource, namespace, name).await?) })
     }
 
     fn delete<'a>(
@@ -123,7 +148,8 @@ pub(crate) fn admit_with(
     old_object: Option<&Value>,
 ) -> Result<Value, String> {
     let user = UserInfo::default();
-    call(&user, authorizer, plugin, objects, operation, resource, subresource, object, old_object)
+    let call = call(&user, authorizer, plugin, objects, operation, resource, subresource, object, old_object);
+    call.map(|(object, _)| object)
 }
 
 /// As [`admit`], for a user who is authorized to nothing.
@@ -139,7 +165,22 @@ pub(crate) fn admit_as(
     old_object: Option<&Value>,
 ) -> Result<Value, String> {
     let nothing = Signers { verb: "", names: &[] };
-    call(&user, &nothing, plugin, objects, operation, resource, subresource, object, old_object)
+    let call = call(&user, &nothing, plugin, objects, operation, resource, subresource, object, old_object);
+    call.map(|(object, _)| object)
+}
+
+/// The warnings of a plugin about an update.
+pub(crate) fn warnings_on_update(
+    plugin: &dyn AdmissionPlugin,
+    objects: &Objects,
+    resource: &str,
+    object: Value,
+    old: &Value,
+) -> Vec<String> {
+    let user = UserInfo::default();
+    let operation = Operation::Update;
+    let call = call(&user, &AlwaysAllow, plugin, objects, operation, resource, "", object, Some(old));
+    call.map(|(_, warnings)| warnings).unwrap()
 }
 
 #[expect(clippy::too_many_arguments, reason = "a request has many parts")]
@@ -153,7 +194,7 @@ fn call(
     subresource: &str,
     object: Value,
     old_object: Option<&Value>,
-) -> Result<Value, String> {
+) -> Result<(Value, Vec<String>), String> {
     let group = match resource {
         "priorityclasses" => "scheduling.k8s.io",
         "ingresses" => "networking.k8s.io",
@@ -187,17 +228,17 @@ fn call(
         old_object,
         options: Value::Null,
         context: &context,
-        lister: &NoLister,
+        lister: objects,
         warnings: Vec::new(),
         audit_annotations: Vec::new(),
     };
     if !plugin.handles(&request) {
-        return Ok(request.object.into_owned());
+        return Ok((request.object.into_owned(), request.warnings));
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(async {
         plugin.admit(&mut request).await.map_err(|status| status.message)?;
         plugin.validate(&mut request).await.map_err(|status| status.message)?;
-        Ok(request.object.into_owned())
+        Ok((request.object.into_owned(), request.warnings))
     })
 }

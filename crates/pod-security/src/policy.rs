@@ -123,7 +123,7 @@ impl Labels<'_> {
             Ok(value) => Some(value),
             Err(error) => {
                 let path = FieldPath::new("metadata").child("labels").key(label);
-                self.errors.push(FieldError::invalid(&path, text, &error.to_string()));
+                self.errors.push(FieldError::invalid(&path, text, error.to_string()));
                 None
             }
         })

@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::{Objects, admit};
+use crate::testing::{Objects, admit, warnings_on_update};
 use serde_json::json;
 
 fn labels(enforce: &str) -> Value {
@@ -69,4 +69,51 @@ fn namespaces_need_valid_labels_unless_they_had_invalid_ones() {
     let relabelled =
         admit(&plugin, &objects, Operation::Update, "namespaces", "", invalid.clone(), Some(&invalid));
     assert!(relabelled.is_ok());
+}
+
+/// The warnings when the namespace `n`, which has these pods, begins to enforce the baseline level.
+fn warnings(pods: impl IntoIterator<Item = Value>) -> Vec<String> {
+    let objects = Objects::new(pods.into_iter().map(|pod| ("pods", pod)));
+    let old = namespace("n", json!({}));
+    warnings_on_update(
+        &PodSecurity::default(),
+        &objects,
+        "namespaces",
+        namespace("n", labels("baseline")),
+        &old,
+    )
+}
+
+#[test]
+fn existing_pods_are_grouped_by_their_violations() {
+    let mut ported = privileged_pod("b");
+    ported.items_at_mut("spec.containers")[0].set("ports", json!([{"hostPort": 80}]));
+    assert_eq!(
+        warnings([privileged_pod("z"), privileged_pod("a"), ported]),
+        [
+            "existing pods in namespace \"n\" violate the new PodSecurity enforce level \"baseline:latest\"",
+            "a (and 1 other pod): privileged",
+            "b: hostPort, privileged",
+        ]
+    );
+    assert!(warnings([]).is_empty());
+}
+
+#[test]
+fn many_pods_are_read_page_by_page() {
+    let pods = (0..3100).map(|number| {
+        let mut pod = privileged_pod(&format!("p{number:04}"));
+        // The pods of one controller come last, but for the first of them.
+        if number < 200 {
+            pod.set("metadata.ownerReferences", json!([{"controller": true, "uid": "u"}]));
+        }
+        pod
+    });
+    let warnings = warnings(pods);
+    let limited = "new PodSecurity enforce level only checked against the first ";
+    let checked = warnings[0].strip_prefix(limited).and_then(|rest| rest.split(' ').next()).unwrap();
+    // A slow machine evaluates fewer within the time limit.
+    assert!(checked.parse::<usize>().unwrap() <= 3000, "{warnings:?}");
+    assert!(warnings[0].ends_with(" of 3100 existing pods"), "{warnings:?}");
+    assert!(warnings[2].starts_with("p0000 (and "), "{warnings:?}");
 }
