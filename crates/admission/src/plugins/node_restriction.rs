@@ -4,6 +4,7 @@
 //! The node authorizer decides by the path of a request; this plugin decides by its object.
 
 mod api_references;
+mod lookup;
 mod nodes;
 mod objects;
 mod pods;
@@ -11,9 +12,8 @@ mod service_accounts;
 
 use crate::{AdmissionPlugin, AdmissionRequest, Operation};
 use pintle_go_forms::quote;
-use pintle_machinery::{GroupResource, Status, StatusReason, UserInfo, Value};
+use pintle_machinery::{GroupResource, Status, UserInfo};
 use pintle_registry::BoxFuture;
-use std::sync::Arc;
 
 /// The plugin.
 #[derive(Debug, Clone, Copy)]
@@ -69,25 +69,6 @@ fn is_restricted(resource: &GroupResource) -> bool {
 fn node_of(user: &UserInfo) -> Option<&str> {
     let name = user.name.strip_prefix("system:node:")?;
     user.groups.iter().any(|group| group == "system:nodes").then_some(name)
-}
-
-/// Returns an object that a node refers to.
-///
-/// # Errors
-/// 404 under the singular of the resource when it does not exist; 403 when it cannot be read.
-async fn find(
-    request: &AdmissionRequest<'_>,
-    resource: &'static str,
-    namespace: &str,
-    name: &str,
-) -> Result<Arc<Value>, Status> {
-    let resources = GroupResource::new("", resource);
-    request.get(&resources, namespace, name).await.map_err(|status| match status.reason {
-        StatusReason::NotFound => {
-            Status::not_found(&GroupResource::new("", resource.trim_end_matches('s')), name)
-        }
-        _ => request.forbidden(status.message),
-    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The pods of a node: it creates and deletes mirror pods, and updates the status of its pods and evicts them.
 
-use super::{api_references::api_reference, find};
+use super::{api_references::api_reference, lookup::find};
 use crate::{AdmissionRequest, Operation, plugins::pods::is_mirror};
 use pintle_go_forms::quote;
 use pintle_machinery::{Status, Value, ValueExt, meta::ObjectMeta};

@@ -1,7 +1,7 @@
 //! The tokens that a node requests: each is for a service account of one of its pods, and for an audience that the pod
 //! uses.
 
-use super::find;
+use super::lookup::find;
 use crate::{AdmissionRequest, Operation};
 use pintle_auth::authz::{Attributes, Decision};
 use pintle_go_forms::quote;

@@ -134,6 +134,10 @@ async fn long_history_is_replayed_in_pieces_and_then_goes_live() {
     for writer in writers {
         writer.await.unwrap();
     }
+    // Now the history is in the database, and not in part in the backlog, which is a piece of its own.
+    storage.close().await.unwrap();
+    drop(storage);
+    let storage = open(factory.0.path());
     for (prefix, expected) in [("", 3_001), ("/r/0/", 1_500), ("/r/1/", 1_500)] {
         let request = WatchRequest { prefix: prefix.to_owned(), after: Revision(1) };
         let mut stream = storage.watch(request).await.unwrap();
