@@ -152,7 +152,7 @@ pub(crate) fn admit_with(
     call.map(|(object, _)| object)
 }
 
-/// As [`admit`], for a user who is authorized to nothing.
+/// As [`admit`], for a user without any authorization.
 #[expect(clippy::too_many_arguments, reason = "a request has many parts")]
 pub(crate) fn admit_as(
     user: UserInfo,

@@ -40,7 +40,7 @@ impl Check {
     }
 }
 
-/// What a pod does against a check.
+/// A pod's violation of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
     /// The violated rule, such as `host namespaces`.

@@ -1,4 +1,4 @@
-//! The texts of violations: who sets a forbidden value, and which values.
+//! The texts of violations: the parts of the pod that set a forbidden value, and the values.
 
 use crate::pod::{Pod, name};
 use pintle_machinery::{Value, ValueExt};

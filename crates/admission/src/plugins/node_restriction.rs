@@ -1,4 +1,4 @@
-//! `NodeRestriction`: limits a node to its own pods, its own node object and what belongs to them
+//! `NodeRestriction`: limits a node to its own node object, its own pods, and the objects that belong to them
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#noderestriction>).
 //!
 //! The node authorizer decides by the path of a request; this plugin decides by its object.

@@ -34,7 +34,7 @@ impl Default for PodSecurity {
     }
 }
 
-/// The subresources of pods that cannot change what a pod may do.
+/// The subresources of pods that cannot change a pod's privileges.
 const IGNORED_SUBRESOURCES: [&str; 8] =
     ["exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"];
 
@@ -241,7 +241,7 @@ fn is_stricter(now: LevelVersion, before: LevelVersion) -> bool {
         && (now.version != before.version || now.level > before.level)
 }
 
-/// What follows from the evaluation of a pod.
+/// The consequences of a pod's evaluation.
 #[derive(Debug, Default)]
 struct Judgement {
     refusal: Option<String>,

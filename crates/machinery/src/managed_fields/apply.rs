@@ -282,7 +282,7 @@ fn without(tree: &Value, fields: &FieldSet, shape: Shape<'_>) -> Value {
     tree
 }
 
-/// Removes the fields that nobody owns from a set.
+/// Removes the fields without an owner from a set.
 fn strip(set: &mut FieldSet) {
     let fields = set.map_mut();
     fields.remove("f:apiVersion");

@@ -30,7 +30,7 @@ const PLAIN: [&str; 22] = [
     "vsphereVolume",
 ];
 
-/// Other volumes, with what they refer to.
+/// Other volumes, with the objects that they refer to.
 const REFERRING: [(&str, &str); 7] = [
     ("configMap", "configmaps (via configmap volumes)"),
     ("secret", "secrets (via secret volumes)"),
@@ -41,7 +41,7 @@ const REFERRING: [(&str, &str); 7] = [
     ("azureFile", "secrets (via azureFile volumes)"),
 ];
 
-/// The sources of projected volumes, with what they refer to.
+/// The sources of projected volumes, with the objects that they refer to.
 const PROJECTED: [(&str, &str); 5] = [
     ("configMap", "configmaps (via projected volumes)"),
     ("secret", "secrets (via projected volumes)"),

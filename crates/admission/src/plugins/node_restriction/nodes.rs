@@ -1,4 +1,4 @@
-//! The node object of a node: it may not change what steers pods to it.
+//! The node object of a node: the node cannot change the fields that steer pods to it.
 
 use crate::{AdmissionRequest, Operation};
 use pintle_go_forms::quote;

@@ -4,7 +4,7 @@ use crate::{AdmissionRequest, Operation, plugins::certificate_subject_restrictio
 use pintle_go_forms::quote;
 use pintle_machinery::{Status, Value, ValueExt, meta::ObjectMeta, validation::semantically_equal};
 
-/// A node updates the status of claims, where only what it measures itself may change.
+/// Admits updates of a claim's status that change the node's own measurements only.
 pub(super) fn admit_claim(request: &AdmissionRequest<'_>, node: &str) -> Result<(), Status> {
     const OWN: [&str; 6] = [
         "metadata.managedFields",
@@ -63,7 +63,8 @@ pub(super) fn admit_csi_node(request: &AdmissionRequest<'_>, node: &str) -> Resu
     }
 }
 
-/// Creates and deletes: other requests are decided by the node authorizer, which does not see the object.
+/// Admits creates and deletes of the node's own slices. The node authorizer, which does not see the object, decides
+/// about other requests.
 pub(super) async fn admit_resource_slice(request: &AdmissionRequest<'_>, node: &str) -> Result<(), Status> {
     let (is_own, verb) = match request.operation {
         Operation::Create => (request.object.str_at("spec.nodeName") == node, "create"),
@@ -81,7 +82,7 @@ pub(super) async fn admit_resource_slice(request: &AdmissionRequest<'_>, node: &
     }
 }
 
-/// A node asks for certificates with its own name only.
+/// Admits requests for certificates with the node's own name only.
 pub(super) fn admit_certificate_signing_request(
     request: &AdmissionRequest<'_>,
     node: &str,

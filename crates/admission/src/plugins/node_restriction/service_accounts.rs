@@ -118,7 +118,7 @@ async fn driver_of(
     Ok(volume.field("spec").and_then(driver_of_source).map(str::to_owned))
 }
 
-/// The CSI driver of a volume source: its own, or that which replaces a source of Kubernetes' former drivers.
+/// The CSI driver of a volume source: its own, or the replacement of one of Kubernetes' former drivers.
 fn driver_of_source(source: &Value) -> Option<&str> {
     const MIGRATED: [(&str, &str); 7] = [
         ("awsElasticBlockStore", "ebs.csi.aws.com"),

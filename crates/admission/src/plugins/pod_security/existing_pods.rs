@@ -17,7 +17,7 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 /// The number of pods that are read and evaluated at once.
 const PAGE: usize = 50;
 
-/// The warnings for the client: which pods violate the level, grouped by what they violate.
+/// The warnings for the client: the pods that violate the level, grouped by their violations.
 pub(super) async fn warnings(
     request: &AdmissionRequest<'_>,
     enforce: LevelVersion,
@@ -74,7 +74,7 @@ struct JudgedPods {
 
 struct JudgedPod {
     name: String,
-    /// What the pod violates.
+    /// The rules that the pod violates, if any.
     reasons: Option<String>,
 }
 
