@@ -69,7 +69,7 @@ fn table(facts: &BTreeMap<String, Value>) -> Result<String, String> {
         }
     }
 
-    let mut out = String::from("# Made by `cargo xtask codegen`; see mod.rs beside it for the format.\n");
+    let mut out = String::from("# Made by `cargo xtask codegen`; see builtin.rs for the format.\n");
     for (package, types) in packages {
         let (group, version) = group_version(package);
         line(&mut out, &["p", package, group, version]);
