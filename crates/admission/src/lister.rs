@@ -14,7 +14,8 @@ pub trait Lister: Send + Sync {
     fn list(&self, resource: &GroupResource, namespace: &str) -> Option<Vec<Arc<Value>>>;
 
     /// Lists the next objects of a namespace by name, at most `limit`, after the one named `after` ("" to begin); `None`
-    /// when the resource is not cached. For lists that are too long to decode at once: the objects are not kept.
+    /// when the resource is not cached. For lists that are too long to decode at once: the objects are not kept. Fewer
+    /// objects than `limit` are the last ones.
     fn page(
         &self,
         resource: &GroupResource,
@@ -22,4 +23,8 @@ pub trait Lister: Send + Sync {
         after: &str,
         limit: usize,
     ) -> Option<Vec<Value>>;
+
+    /// Counts the objects of a namespace after the one named `after`, without decoding them; `None` when the resource is
+    /// not cached.
+    fn count(&self, resource: &GroupResource, namespace: &str, after: &str) -> Option<usize>;
 }

@@ -52,6 +52,10 @@ impl Lister for Objects {
         next.truncate(limit);
         Some(next)
     }
+
+    fn count(&self, resource: &GroupResource, namespace: &str, after: &str) -> Option<usize> {
+        Some(self.of(resource, namespace).filter(|object| object.name() > after).count())
+    }
 }
 
 impl Registry for Objects {

@@ -13,7 +13,7 @@ use pintle_machinery::{
 use pintle_pod_security::{Level, LevelVersion, Pod, Policy, Violations, evaluate};
 use pintle_registry::BoxFuture;
 use significant_update::is_significant;
-use std::borrow::Cow;
+use std::{borrow::Cow, time::Duration};
 
 /// The plugin.
 #[derive(Debug)]
@@ -21,6 +21,8 @@ pub struct PodSecurity {
     /// The policy of namespaces without labels.
     defaults: Policy,
     exemptions: Exemptions,
+    /// The time limit for the evaluation of existing pods.
+    existing_pods_timeout: Duration,
     namespaces: GroupResource,
 }
 
@@ -29,6 +31,7 @@ impl Default for PodSecurity {
         PodSecurity {
             defaults: Policy::PRIVILEGED,
             exemptions: Exemptions::default(),
+            existing_pods_timeout: Duration::from_secs(1),
             namespaces: GroupResource::new("", "namespaces"),
         }
     }
@@ -119,7 +122,13 @@ impl PodSecurity {
             return Ok(());
         }
         if before.is_some() {
-            let warnings = existing_pods::warnings(request, policy.enforce, &self.exemptions).await;
+            let warnings = existing_pods::warnings(
+                request,
+                policy.enforce,
+                &self.exemptions,
+                self.existing_pods_timeout,
+            )
+            .await;
             request.warnings.extend(warnings);
         }
         Ok(())

@@ -272,7 +272,13 @@ impl Lister for Stores {
         let snapshot = store.cacher().current()?;
         let prefix = store.key_prefix(namespace);
         let after = (!after.is_empty()).then(|| store.key(namespace, after));
-        let next = snapshot.range(&prefix, after.as_ref()).take(limit);
-        next.map(|object| store.stored_tree(object.json()).ok()).collect()
+        let next = snapshot.range(&prefix, after.as_ref());
+        Some(next.filter_map(|object| store.stored_tree(object.json()).ok()).take(limit).collect())
+    }
+
+    fn count(&self, resource: &GroupResource, namespace: &str, after: &str) -> Option<usize> {
+        let store = self.find_store(resource)?;
+        let snapshot = store.cacher().current()?;
+        Some(snapshot.count(&store.key_prefix(namespace), Some(&store.key(namespace, after))))
     }
 }

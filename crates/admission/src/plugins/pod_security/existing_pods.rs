@@ -2,7 +2,7 @@
 
 use super::exemptions::Exemptions;
 use crate::AdmissionRequest;
-use pintle_machinery::{GroupResource, Status, Value, ValueExt, meta::ObjectMeta};
+use pintle_machinery::{GroupResource, Value, ValueExt, meta::ObjectMeta};
 use pintle_pod_security::{LevelVersion, Pod, evaluate};
 use std::{
     collections::{BTreeMap, HashSet},
@@ -12,8 +12,6 @@ use tokio::time::Instant;
 
 /// The maximum of pods that warnings take into account.
 const MAX_PODS: usize = 3000;
-/// The time limit for the evaluation.
-const TIMEOUT: Duration = Duration::from_secs(1);
 /// The number of pods that are read and evaluated at once.
 const PAGE: usize = 50;
 
@@ -22,12 +20,14 @@ pub(super) async fn warnings(
     request: &AdmissionRequest<'_>,
     enforce: LevelVersion,
     exemptions: &Exemptions,
+    timeout: Duration,
 ) -> Vec<String> {
-    let Ok(judged) = judge(request, enforce, exemptions).await else {
+    let Some(judged) = judge(request, enforce, exemptions, timeout).await else {
         return vec!["failed to list pods while checking new PodSecurity enforce level".to_owned()];
     };
-    let total = judged.first.len() + judged.replicas.len();
-    let limit = MAX_PODS.min(judged.evaluated);
+    let evaluated = judged.first.len() + judged.replicas.len();
+    let total = evaluated + judged.others;
+    let limit = MAX_PODS.min(evaluated);
     let mut groups: BTreeMap<&str, (&str, usize)> = BTreeMap::new();
     for pod in judged.first.iter().chain(&judged.replicas).take(limit) {
         if let Some(reasons) = &pod.reasons {
@@ -68,8 +68,8 @@ struct JudgedPods {
     first: Vec<JudgedPod>,
     /// The other pods of controllers, which mostly repeat the first.
     replicas: Vec<JudgedPod>,
-    /// The number of pods that were evaluated in time.
-    evaluated: usize,
+    /// The number of pods that were not evaluated in time.
+    others: usize,
 }
 
 struct JudgedPod {
@@ -78,45 +78,38 @@ struct JudgedPod {
     reasons: Option<String>,
 }
 
+/// Evaluates the pods of the namespace within the time limit; `None` when they are not cached.
 async fn judge(
     request: &AdmissionRequest<'_>,
     enforce: LevelVersion,
     exemptions: &Exemptions,
-) -> Result<JudgedPods, Status> {
-    let deadline = Instant::now() + TIMEOUT;
+    timeout: Duration,
+) -> Option<JudgedPods> {
+    let deadline = Instant::now() + timeout;
     let pods = GroupResource::new("", "pods");
     let namespace = request.object.name();
     let mut judged = JudgedPods::default();
     let mut controllers = HashSet::new();
     let mut after = String::new();
     loop {
-        let (page, is_last) = match request.lister.page(&pods, namespace, &after, PAGE) {
-            Some(page) => {
-                let is_last = page.len() < PAGE;
-                (page, is_last)
-            }
-            None => (request.context.registry.list(&pods, namespace).await?, true),
-        };
+        let page = request.lister.page(&pods, namespace, &after, PAGE)?;
         for pod in &page {
             let Some(spec) = Pod::new(pod) else { continue };
             if exemptions.runtime_classes.contains(spec.runtime_class()) {
                 continue;
             }
-            let mut reasons = None;
-            if Instant::now() < deadline {
-                judged.evaluated += 1;
-                reasons = Some(evaluate(enforce, &spec))
-                    .filter(|found| !found.is_empty())
-                    .map(|found| found.reasons());
-            }
+            let violations = evaluate(enforce, &spec);
+            let reasons = (!violations.is_empty()).then(|| violations.reasons());
             let own = JudgedPod { name: pod.name().to_owned(), reasons };
             let is_first = controller_of(pod).is_none_or(|uid| controllers.insert(uid.to_owned()));
             if is_first { judged.first.push(own) } else { judged.replicas.push(own) }
         }
-        if is_last {
-            return Ok(judged);
+        let Some(last) = page.last().filter(|_| page.len() == PAGE) else { return Some(judged) };
+        after = last.name().to_owned();
+        if Instant::now() >= deadline {
+            judged.others = request.lister.count(&pods, namespace, &after)?;
+            return Some(judged);
         }
-        after = page.last().map(|pod| pod.name().to_owned()).unwrap_or_default();
         tokio::task::yield_now().await;
     }
 }

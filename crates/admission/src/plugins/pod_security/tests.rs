@@ -73,15 +73,13 @@ fn namespaces_need_valid_labels_unless_they_had_invalid_ones() {
 
 /// The warnings when the namespace `n`, which has these pods, begins to enforce the baseline level.
 fn warnings(pods: impl IntoIterator<Item = Value>) -> Vec<String> {
+    warnings_of(&PodSecurity::default(), pods)
+}
+
+fn warnings_of(plugin: &PodSecurity, pods: impl IntoIterator<Item = Value>) -> Vec<String> {
     let objects = Objects::new(pods.into_iter().map(|pod| ("pods", pod)));
     let old = namespace("n", json!({}));
-    warnings_on_update(
-        &PodSecurity::default(),
-        &objects,
-        "namespaces",
-        namespace("n", labels("baseline")),
-        &old,
-    )
+    warnings_on_update(plugin, &objects, "namespaces", namespace("n", labels("baseline")), &old)
 }
 
 #[test]
@@ -116,4 +114,19 @@ fn many_pods_are_read_page_by_page() {
     assert!(checked.parse::<usize>().unwrap() <= 3000, "{warnings:?}");
     assert!(warnings[0].ends_with(" of 3100 existing pods"), "{warnings:?}");
     assert!(warnings[2].starts_with("p0000 (and "), "{warnings:?}");
+}
+
+/// One page is evaluated at least; the rest is counted and not decoded.
+#[test]
+fn pods_beyond_the_time_limit_are_counted_only() {
+    let plugin = PodSecurity { existing_pods_timeout: Duration::ZERO, ..PodSecurity::default() };
+    let warnings = warnings_of(&plugin, (0..120).map(|number| privileged_pod(&format!("p{number:04}"))));
+    assert_eq!(
+        warnings,
+        [
+            "new PodSecurity enforce level only checked against the first 50 of 120 existing pods",
+            "existing pods in namespace \"n\" violate the new PodSecurity enforce level \"baseline:latest\"",
+            "p0000 (and 49 other pods): privileged",
+        ]
+    );
 }
