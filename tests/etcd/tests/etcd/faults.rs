@@ -3,7 +3,7 @@
 
 use pintle_cacher::{CacherError, Freshness};
 use pintle_etcd_tests::{Load, Network, PREFIX, Proxy, options, put, read, start_cacher};
-use pintle_harness::{Error, Etcd, wait_for};
+use pintle_harness::{Error, Etcd, EtcdConfig, wait_for};
 use pintle_storage::{
     EtcdOptions, EtcdStorage, Key, Storage, StorageError, StorageEvent, WatchRequest, WriteError,
 };
@@ -16,9 +16,11 @@ async fn open(options: EtcdOptions) -> Result<Arc<dyn Storage>, Error> {
     Ok(Arc::new(EtcdStorage::open(options).await?))
 }
 
+/// The members are of etcd 3.4: a member of 3.5.0 to 3.5.2 that is killed under load may lose what it had applied
+/// (<https://github.com/etcd-io/etcd/issues/13766>).
 #[tokio::test(flavor = "multi_thread")]
-async fn members_die_and_leaders_change_under_load() -> Result<(), Error> {
-    let mut etcd = Etcd::start(3)?;
+async fn old_etcd_members_die_and_leaders_change_under_load() -> Result<(), Error> {
+    let mut etcd = Etcd::launch(EtcdConfig::old()?.with_members(3))?;
     let load = Load::start(vec![
         open(options(&etcd, "/registry/")).await?,
         open(options(&etcd, "/registry/")).await?,
@@ -43,12 +45,17 @@ async fn members_die_and_leaders_change_under_load() -> Result<(), Error> {
     etcd.member_mut(leader)?.restart()?;
     etcd.wait_ready()?;
 
-    // A member that keeps its connections and sends no responses.
-    let leader = etcd.leader()?;
-    etcd.member(leader)?.pause()?;
-    load.progress(50).await?;
-    etcd.member(leader)?.resume()?;
-    load.progress(50).await?;
+    // Each member in turn keeps its connections and sends no responses. It is no leader then, since a leader that was
+    // paused may answer with an older state (https://github.com/etcd-io/etcd/issues/20418).
+    for member in 0..3 {
+        if etcd.leader()? == member {
+            etcd.move_leader((member + 1) % 3)?;
+        }
+        etcd.member(member)?.pause()?;
+        load.progress(50).await?;
+        etcd.member(member)?.resume()?;
+        load.progress(50).await?;
+    }
 
     // There is no majority for a while.
     let leader = etcd.leader()?;
@@ -97,7 +104,7 @@ async fn the_network_is_cut_reset_and_silent_under_load() -> Result<(), Error> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn old_etcd_restarts_under_load() -> Result<(), Error> {
-    let mut etcd = Etcd::launch(pintle_harness::EtcdConfig::old()?)?;
+    let mut etcd = Etcd::launch(EtcdConfig::old()?)?;
     let load = Load::start(vec![open(options(&etcd, "/registry/")).await?]).await?;
     for _ in 0..3 {
         load.progress(100).await?;
