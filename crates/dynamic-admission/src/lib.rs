@@ -1,0 +1,9 @@
+//! Admission that objects of the API configure: webhooks and policies
+//! (<https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/>).
+//!
+//! A configuration names the requests that it applies to by rules and selectors: [`matching`]. This crate knows no
+//! HTTP server and no storage; it reads configurations through the request's cached reads.
+
+pub mod matching;
+#[cfg(test)]
+mod testing;
