@@ -51,10 +51,14 @@ pub enum Library {
     Semver,
     /// List functions (version 3 of the library).
     Lists,
+    /// `cel.bind`, a macro without a function; only device selectors have it.
+    Bindings,
+    /// `jsonpatch.escapeKey`; only mutations have it.
+    JsonPatch,
 }
 
 impl Library {
-    /// All libraries, in the order in which Kubernetes v1.36 enables them;
+    /// The libraries of every environment, in the order in which Kubernetes v1.36 enables them;
     /// <https://kubernetes.io/docs/reference/using-api/cel/> lists the minor version that introduced each. All of them
     /// are older than the oldest version to which a v1.36 server can be rolled back, so new and stored expressions have
     /// the same libraries.
@@ -95,6 +99,8 @@ impl Library {
             Library::Cidr => kubernetes::CIDR,
             Library::Format => kubernetes::FORMAT,
             Library::Semver => kubernetes::SEMVER,
+            Library::JsonPatch => kubernetes::JSON_PATCH,
+            Library::Bindings => &[],
         }
     }
 }
@@ -144,7 +150,7 @@ fn collect_parameters(argument: &Type, into: &mut Vec<Arc<str>>) {
 }
 
 /// Functions by name.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Declarations {
     functions: HashMap<&'static str, Vec<Overload>>,
 }
@@ -152,16 +158,20 @@ pub struct Declarations {
 impl Declarations {
     /// The functions of some libraries. If several libraries have a function, its overloads have the libraries' order.
     pub fn new(libraries: &[Library]) -> Declarations {
-        let mut functions: HashMap<&'static str, Vec<Overload>> = HashMap::new();
-        for (name, overloads) in libraries.iter().flat_map(|library| library.table()) {
-            let known = functions.entry(name).or_default();
+        let mut declarations = Declarations::default();
+        libraries.iter().for_each(|library| declarations.add(*library));
+        declarations
+    }
+
+    pub(crate) fn add(&mut self, library: Library) {
+        for (name, overloads) in library.table() {
+            let known = self.functions.entry(name).or_default();
             for (id, signature) in *overloads {
                 known.push(
                     Overload::parse(id, signature).expect("a test reads every signature of the tables"),
                 );
             }
         }
-        Declarations { functions }
     }
 
     /// The functions of all of Kubernetes' libraries, built once.
@@ -196,7 +206,7 @@ mod tests {
                 assert!(ids.insert(overload.id), "{name}: {} is there twice", overload.id);
             }
         }
-        for table in Library::ALL.iter().map(|library| library.table()) {
+        for table in Library::ALL.iter().chain(&[Library::JsonPatch]).map(|library| library.table()) {
             for (id, signature) in table.iter().flat_map(|(_, overloads)| *overloads) {
                 assert!(Overload::parse(id, signature).is_some(), "{id}: {signature}");
             }

@@ -1,6 +1,6 @@
 //! Declares the names that expressions may use.
 
-use crate::declarations::{Declarations, Overload};
+use crate::declarations::{Declarations, Library, Overload};
 use crate::types::{ObjectTypes, Type, TypeProvider};
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -11,6 +11,9 @@ use std::sync::{Arc, LazyLock};
 #[derive(Clone, Debug)]
 pub struct Environment {
     declarations: Arc<Declarations>,
+    /// The functions of libraries that few environments have.
+    additional: Option<Arc<Declarations>>,
+    has_bindings: bool,
     variables: HashMap<Box<str>, Type>,
     provider: Arc<dyn TypeProvider>,
 }
@@ -27,6 +30,8 @@ impl Environment {
         static NO_TYPES: LazyLock<Arc<ObjectTypes>> = LazyLock::new(Arc::default);
         Environment {
             declarations: Arc::clone(Declarations::kubernetes()),
+            additional: None,
+            has_bindings: false,
             variables: HashMap::new(),
             provider: Arc::<ObjectTypes>::clone(&NO_TYPES),
         }
@@ -36,6 +41,16 @@ impl Environment {
     #[must_use]
     pub fn with_variable(mut self, name: &str, of_variable: Type) -> Environment {
         self.variables.insert(name.into(), of_variable);
+        self
+    }
+
+    /// Adds a library to those of [`Library::ALL`].
+    #[must_use]
+    pub fn with_library(mut self, library: Library) -> Environment {
+        self.has_bindings |= library == Library::Bindings;
+        let mut additional = self.additional.map(Arc::unwrap_or_clone).unwrap_or_default();
+        additional.add(library);
+        self.additional = Some(Arc::new(additional));
         self
     }
 
@@ -51,7 +66,15 @@ impl Environment {
     }
 
     pub(crate) fn function(&self, name: &str) -> Option<(&'static str, &[Overload])> {
-        self.declarations.function(name.strip_prefix('.').unwrap_or(name))
+        let name = name.strip_prefix('.').unwrap_or(name);
+        self.declarations
+            .function(name)
+            .or_else(|| self.additional.as_deref().and_then(|additional| additional.function(name)))
+    }
+
+    /// Whether `cel.bind` is a macro.
+    pub(crate) fn has_bindings(&self) -> bool {
+        self.has_bindings
     }
 
     pub(crate) fn provider(&self) -> &dyn TypeProvider {
@@ -79,5 +102,27 @@ impl Environment {
             _ if self.provider.has_type(name) => Type::object(name),
             _ => return None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cel_bind_is_a_macro_only_with_its_library() {
+        let environment = Environment::new().with_variable("a", Type::map(Type::String, Type::Int));
+        let expression = "cel.bind(x, a['b'], x + x > 1)";
+        let errors = environment.compile(expression).expect_err("there is no such function");
+        assert_eq!(errors.messages()[0], "undeclared reference to 'cel' (in container '')");
+        let environment = environment.with_library(Library::Bindings);
+        assert_eq!(*environment.compile(expression).expect("it compiles").result_type(), Type::Bool);
+        for (expression, expected) in [
+            ("cel.bind(x.y, 1, true)", "cel.bind() variable names must be simple identifiers"),
+            ("a.bind(x, 1, true)", "undeclared reference to 'bind' (in container '')"),
+        ] {
+            let errors = environment.compile(expression).expect_err(expression);
+            assert_eq!(errors.messages()[0], expected, "{expression}");
+        }
     }
 }

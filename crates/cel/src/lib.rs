@@ -25,6 +25,7 @@
 pub mod ast;
 pub mod declarations;
 pub mod estimate;
+pub mod mutation;
 pub mod pattern;
 pub mod types;
 
@@ -57,5 +58,5 @@ pub use functions::{NamedFormat, Semver};
 pub use interpreter::Activation;
 pub use program::Program;
 pub use schema::{ListType, Schema, SchemaKind};
-pub use value::{List, Map, Opaque, Text, Timestamp, Value};
+pub use value::{List, Map, Object, Opaque, Text, Timestamp, Value};
 pub use work::WorkLimit;

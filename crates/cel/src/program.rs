@@ -4,7 +4,7 @@ use crate::ast::CheckedAst;
 use crate::evaluation_error::EvaluationError;
 use crate::interpreter::{Activation, Plan};
 use crate::stack::with_room;
-use crate::types::Type;
+use crate::types::{Type, TypeProvider};
 use crate::value::Value;
 
 /// An expression that is parsed, checked and planned once, and can be evaluated any number of times, concurrently on
@@ -18,8 +18,12 @@ pub struct Program {
 }
 
 impl Program {
-    pub(crate) fn new(checked: CheckedAst, deep: bool) -> Result<Program, String> {
-        let plan = Plan::new(&checked)?;
+    pub(crate) fn new(
+        checked: CheckedAst,
+        provider: &dyn TypeProvider,
+        deep: bool,
+    ) -> Result<Program, String> {
+        let plan = Plan::new(&checked, provider)?;
         Ok(Program { checked, plan, deep })
     }
 

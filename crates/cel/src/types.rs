@@ -196,6 +196,11 @@ pub trait TypeProvider: fmt::Debug + Send + Sync {
 
     /// The type of a field by its escaped name; `None` if the type has no such field.
     fn field(&self, type_name: &str, field: &str) -> Option<Type>;
+
+    /// Whether expressions may construct values of the type: `Name{field: value}`.
+    fn is_constructible(&self, _type_name: &str) -> bool {
+        false
+    }
 }
 
 /// Explicitly listed types.

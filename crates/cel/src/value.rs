@@ -7,15 +7,18 @@ mod compare;
 mod display;
 mod equality;
 mod join;
+mod json;
 mod list;
 mod map;
 mod number;
+mod object;
 mod opaque;
 mod text;
 mod time;
 
 pub use list::List;
 pub use map::Map;
+pub use object::Object;
 pub use opaque::Opaque;
 pub use text::Text;
 pub use time::Timestamp;
@@ -61,6 +64,8 @@ pub enum Value<'a> {
     List(List<'a>),
     /// A map or an object.
     Map(Map<'a>),
+    /// An object that the expression constructs: `Object{}`.
+    Object(Object<'a>),
     /// A value or none.
     Optional(Option<Arc<Value<'a>>>),
     /// A type, by its name.
@@ -112,7 +117,7 @@ impl<'a> Value<'a> {
     }
 
     /// The name of the value's type, as `type()` returns it.
-    pub fn type_name(&self) -> &'static str {
+    pub fn type_name(&self) -> &str {
         match self {
             Value::Null => "null_type",
             Value::Bool(_) => "bool",
@@ -125,6 +130,7 @@ impl<'a> Value<'a> {
             Value::Duration(_) => "google.protobuf.Duration",
             Value::List(_) => "list",
             Value::Map(_) => "map",
+            Value::Object(object) => object.type_name(),
             Value::Optional(_) => "optional_type",
             Value::Type(_) => "type",
             Value::Opaque(opaque) => opaque.type_name(),
@@ -146,6 +152,7 @@ impl<'a> Value<'a> {
             Value::Duration(_) => "types.Duration",
             Value::List(_) => "*types.baseList",
             Value::Map(_) => "*types.baseMap",
+            Value::Object(object) => object.implementation_name(),
             Value::Optional(_) => "*types.Optional",
             Value::Type(_) => "*types.Type",
             Value::Opaque(opaque) => opaque.implementation_name(),
@@ -191,6 +198,7 @@ impl<'a> Value<'a> {
             // Lists and maps of objects never count as zero.
             Value::List(list) => !list.has_schema() && list.is_empty(),
             Value::Map(map) => !map.has_schema() && map.is_empty(),
+            Value::Object(object) => object.is_zero(),
             Value::Optional(_) | Value::Type(_) | Value::Opaque(_) | Value::Unknown(_) => false,
         }
     }

@@ -272,3 +272,7 @@ pub(super) const SEMVER: Table = &[
     ("minor", &[("semver_minor", "kubernetes.Semver.() -> int")]),
     ("patch", &[("semver_patch", "kubernetes.Semver.() -> int")]),
 ];
+
+/// The functions for paths of JSON patches (<https://kubernetes.io/docs/reference/access-authn-authz/mutating-admission-policy/>).
+pub(super) const JSON_PATCH: Table =
+    &[("jsonpatch.escapeKey", &[("string_jsonpatch_escapeKey_string", "(string) -> string")])];

@@ -25,7 +25,7 @@ pub(super) fn lookup(name: &str) -> Option<Function> {
         },
         "timestamp" => to_timestamp,
         "type" => |args| match args {
-            [value] => Ok(Value::Type(Text::Borrowed(value.type_name()))),
+            [value] => Ok(Value::Type(Text::from(value.type_name().to_owned()))),
             args => Err(no_such_overload("type", args)),
         },
         "uint" => to_uint,

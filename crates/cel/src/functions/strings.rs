@@ -24,6 +24,9 @@ pub(super) fn lookup(name: &str) -> Option<Function> {
         "split" => split,
         "substring" => substring,
         "join" => join,
+        "jsonpatch.escapeKey" => {
+            |args| map("jsonpatch.escapeKey", args, |key| key.replace('~', "~0").replace('/', "~1"))
+        }
         "strings.quote" => |args| map("strings.quote", args, quote),
         "format" => |args| match args {
             [Value::String(pattern), Value::List(args)] => format::format(pattern, args).map(Value::from),

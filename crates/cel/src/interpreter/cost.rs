@@ -12,6 +12,9 @@ pub(super) const CREATE_LIST: u64 = 10;
 /// The cost of creating a map.
 pub(super) const CREATE_MAP: u64 = 30;
 
+/// The cost of creating an object.
+pub(super) const CREATE_OBJECT: u64 = 40;
+
 /// The rule for the cost of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallCost {

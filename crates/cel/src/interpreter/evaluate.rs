@@ -4,11 +4,11 @@
 //! budget: a call whose cost is known from its arguments is charged before it is made.
 
 use super::Activation;
-use super::cost::{self, CREATE_LIST, CREATE_MAP, SELECT};
-use super::plan::{Attribute, Call, Fold, Implementation, Node, Plan, Root};
+use super::cost::{self, CREATE_LIST, CREATE_MAP, CREATE_OBJECT, SELECT};
+use super::plan::{Attribute, Call, Construction, Fold, Implementation, Node, Plan, Root};
 use crate::EvaluationError;
 use crate::functions::{find, find_all, matches};
-use crate::value::{Key, Map, Value, exact_int};
+use crate::value::{Key, Map, Object, Text, Value, exact_int};
 use crate::work;
 use indexmap::IndexMap;
 use std::borrow::Cow;
@@ -139,6 +139,11 @@ impl<'a> Evaluator<'a> {
                 let map = self.map(entries);
                 self.charge(CREATE_MAP)?;
                 map
+            }
+            Node::Object(object) => {
+                let object = self.object(object);
+                self.charge(CREATE_OBJECT)?;
+                object
             }
             Node::Fold(fold) => self.fold(fold),
         }
@@ -275,8 +280,10 @@ impl<'a> Evaluator<'a> {
                 None => return Ok(Value::Bool(false)),
             }
         }
-        let found =
-            self.index(&last.index).and_then(|index| lookup(&value, &index)).map(|found| found.is_some());
+        let found = self.index(&last.index).and_then(|index| match &value {
+            Value::Object(object) => object.has(&index),
+            value => lookup(value, &index).map(|found| found.is_some()),
+        });
         if !optional || found == Ok(true) {
             self.charge(SELECT)?;
         }
@@ -291,6 +298,8 @@ impl<'a> Evaluator<'a> {
         optional: bool,
     ) -> Result<Option<Value<'a>>, EvaluationError> {
         let found = self.index(index).and_then(|index| match lookup(value, &index)? {
+            // Every field of a constructed object exists; an unset one is null.
+            None if !optional && matches!(value, Value::Object(_)) => Ok(Some(Value::Null)),
             None if !optional => Err(missing(value, &index)),
             found => Ok(found),
         });
@@ -394,6 +403,28 @@ impl<'a> Evaluator<'a> {
         Ok(Value::Map(Map::from(map)))
     }
 
+    fn object(&mut self, construction: &'a Construction) -> Outcome<'a> {
+        let mut fields = IndexMap::with_capacity(construction.fields.len());
+        for (name, value, optional) in &construction.fields {
+            let value = match (self.evaluate(value)?, optional) {
+                (Value::Optional(None), true) => {
+                    fields.shift_remove(&Text::Borrowed(name));
+                    continue;
+                }
+                (Value::Optional(Some(value)), true) => (*value).clone(),
+                (value, true) => {
+                    let value = value.display();
+                    return Err(EvaluationError::failed(format!(
+                        "cannot initialize optional entry '{name}' from non-optional value {value}"
+                    )));
+                }
+                (value, false) => value,
+            };
+            fields.insert(Text::Borrowed(name), value);
+        }
+        Object::new(&construction.type_name, fields).map(Value::Object)
+    }
+
     fn set(&mut self, slot: usize, value: Slot<'a>) {
         if let Some(place) = self.locals.get_mut(slot) {
             *place = value;
@@ -471,6 +502,7 @@ fn lookup<'a>(value: &Value<'a>, index: &Value<'_>) -> Result<Option<Value<'a>>,
     let list = match value {
         Value::Map(map) => return map.find(index),
         Value::List(list) => list,
+        Value::Object(object) => return object.find(index),
         _ => return Ok(None),
     };
     let position = match index {

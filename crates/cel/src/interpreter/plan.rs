@@ -5,6 +5,7 @@ use crate::functions::Function;
 use crate::pattern::Pattern;
 use crate::value::{Key, Value};
 use std::collections::HashSet;
+use std::sync::Arc;
 
 /// An expression ready to be evaluated.
 #[derive(Debug)]
@@ -52,6 +53,8 @@ pub(super) enum Node {
     List(Box<[(Node, bool)]>),
     /// Keys and values, and whether each value is an optional to unwrap.
     Map(Box<[(Node, Node, bool)]>),
+    /// An object with a type.
+    Object(Box<Construction>),
     Fold(Box<Fold>),
 }
 
@@ -101,6 +104,14 @@ pub(super) enum Implementation {
     Matches(Pattern),
     Find(Pattern),
     FindAll(Pattern),
+}
+
+/// The construction of an object: `Name{field: value}`.
+#[derive(Debug)]
+pub(super) struct Construction {
+    pub(super) type_name: Arc<str>,
+    /// Names and values, and whether each value is an optional to unwrap.
+    pub(super) fields: Box<[(Arc<str>, Node, bool)]>,
 }
 
 /// A macro: for each item of a range, a step computes the next accumulator.

@@ -1,10 +1,11 @@
 //! Converts checked trees to plans.
 
 use super::cost::CallCost;
-use super::plan::{Attribute, Call, Fold, Implementation, Node, Plan, Qualifier, Root};
+use super::plan::{Attribute, Call, Construction, Fold, Implementation, Node, Plan, Qualifier, Root};
 use crate::ast::{self, ACCUMULATOR, CheckedAst, Expr, ExprKind, Literal, Reference, operators};
 use crate::functions::{Function, lookup};
 use crate::pattern::{self, Pattern};
+use crate::types::TypeProvider;
 use crate::value::{Key, List, Map, Text, Value};
 use indexmap::IndexMap;
 use std::collections::HashSet;
@@ -13,9 +14,9 @@ use std::sync::Arc;
 impl Plan {
     /// Plans an expression. Constant parts are evaluated, and their errors (a malformed timestamp) are errors of the
     /// plan.
-    pub(crate) fn new(ast: &CheckedAst) -> Result<Plan, String> {
+    pub(crate) fn new(ast: &CheckedAst, provider: &dyn TypeProvider) -> Result<Plan, String> {
         let mut planner =
-            Planner { ast, variables: Vec::new(), scope: Vec::new(), slots: 0, pattern_weight: 0 };
+            Planner { ast, provider, variables: Vec::new(), scope: Vec::new(), slots: 0, pattern_weight: 0 };
         let root = planner.plan(ast.expr())?;
         let Planner { variables, slots, pattern_weight, .. } = planner;
         Ok(Plan { root, variables: variables.into(), slots, pattern_weight })
@@ -24,6 +25,7 @@ impl Plan {
 
 struct Planner<'s> {
     ast: &'s CheckedAst,
+    provider: &'s dyn TypeProvider,
     variables: Vec<Box<str>>,
     /// The variables of the enclosing macros, innermost last, with their slots.
     scope: Vec<(&'s str, usize)>,
@@ -41,7 +43,7 @@ impl<'s> Planner<'s> {
             ExprKind::Call(call) => self.call(expr, call),
             ExprKind::List(list) => self.list(list),
             ExprKind::Map(entries) => self.map(entries),
-            ExprKind::Struct(message) => Err(format!("unknown type: {}", message.type_name)),
+            ExprKind::Struct(message) => self.object(message),
             ExprKind::Comprehension(fold) => self.fold(fold),
         }
     }
@@ -156,6 +158,20 @@ impl<'s> Planner<'s> {
             Some(constants) => Node::Constant(Value::Map(Map::from(constants))),
             None => Node::Map(planned.into()),
         })
+    }
+
+    fn object(&mut self, message: &'s ast::Struct) -> Result<Node, String> {
+        if !self.provider.is_constructible(&message.type_name) {
+            return Err(format!("unknown type: {}", message.type_name));
+        }
+        let mut fields = Vec::with_capacity(message.fields.len());
+        for field in &message.fields {
+            fields.push((Arc::from(&*field.name), self.plan(&field.value)?, field.optional));
+        }
+        Ok(Node::Object(Box::new(Construction {
+            type_name: Arc::from(&*message.type_name),
+            fields: fields.into(),
+        })))
     }
 
     fn fold(&mut self, fold: &'s ast::Comprehension) -> Result<Node, String> {

@@ -52,12 +52,16 @@ pub(super) fn expand(
             | ("transformList" | "transformMap" | "transformMapEntry", true, 4)
             | ("optMap" | "optFlatMap" | "sortBy", true, 2)
     );
-    if !is_macro {
+    let is_bind = nodes.has_bindings
+        && name_and_arity == ("bind", true, 3)
+        && matches!(&target, Some(Expr { kind: ExprKind::Ident(name), .. }) if &**name == "cel");
+    if !is_macro && !is_bind {
         return Expansion::None(target, args);
     }
     let mut factory = Factory { nodes, position };
     let expanded = match target {
         None => factory.has(args),
+        Some(_) if is_bind => factory.cel_bind(args),
         Some(target) => factory.receiver(function, target, args),
     };
     Expansion::Expr(expanded.unwrap_or_else(|(position, message)| nodes.error(position, message)))
@@ -286,6 +290,19 @@ impl Factory<'_, '_> {
             result,
         };
         self.fold(fold)
+    }
+
+    /// `cel.bind(variable, value, result)`: <https://pkg.go.dev/github.com/google/cel-go/ext#Bindings>.
+    fn cel_bind(&mut self, args: Vec<Expr>) -> Expanded {
+        let mut args = args.into_iter();
+        let variable = self.next(&mut args)?;
+        let ExprKind::Ident(name) = variable.kind else {
+            let message = "cel.bind() variable names must be simple identifiers".to_owned();
+            return Err((self.nodes.position(variable.id), message));
+        };
+        let value = self.next(&mut args)?;
+        let result = self.next(&mut args)?;
+        Ok(self.bind(name, value, result))
     }
 
     fn optional(&mut self, function: &str, target: Expr, variable: Box<str>, body: Expr) -> Expr {

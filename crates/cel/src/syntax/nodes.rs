@@ -10,6 +10,8 @@ pub(super) const MAX_NODES: usize = 250_000;
 /// Assigns ids to nodes, and collects errors after which parsing continues.
 pub(super) struct Nodes<'s> {
     pub(super) source: &'s Source<'s>,
+    /// Whether `cel.bind` is a macro.
+    pub(super) has_bindings: bool,
     pub(super) positions: Vec<u32>,
     pub(super) issues: Vec<Issue>,
 }

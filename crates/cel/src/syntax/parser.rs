@@ -20,8 +20,8 @@ const MAX_CODE_POINTS: usize = 100_000;
 /// The maximum recursion of a grammar rule, and the maximum depth of the operator tree.
 const MAX_DEPTH: usize = 250;
 
-/// Parses an expression and expands its macros.
-pub(crate) fn parse(source: &Source<'_>) -> Result<Ast, Vec<Issue>> {
+/// Parses an expression and expands its macros, `cel.bind` among them if `has_bindings` is set.
+pub(crate) fn parse(source: &Source<'_>, has_bindings: bool) -> Result<Ast, Vec<Issue>> {
     if source.length > MAX_CODE_POINTS {
         return Err(vec![Issue {
             location: Location::NONE,
@@ -36,7 +36,7 @@ pub(crate) fn parse(source: &Source<'_>) -> Result<Ast, Vec<Issue>> {
         source,
         tokens: &tokens,
         next: 0,
-        nodes: Nodes { source, positions: vec![0], issues },
+        nodes: Nodes { source, has_bindings, positions: vec![0], issues },
         depth: Depth::default(),
         recovering: false,
     };

@@ -36,6 +36,7 @@ impl Value<'_> {
                     .collect();
                 format!("{{{}}}", entries.join(", "))
             }
+            Value::Object(object) => object.display(),
             Value::Optional(None) => "optional.none()".to_owned(),
             Value::Optional(Some(value)) => format!("optional({})", value.display()),
             Value::Type(name) => name.to_string(),

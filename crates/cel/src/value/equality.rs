@@ -40,6 +40,7 @@ impl<'a> Value<'a> {
             (Value::Type(one), Value::Type(other)) => one == other,
             (Value::List(one), other) => return one.equal(other),
             (Value::Map(one), other) => return one.equal(other),
+            (Value::Object(one), Value::Object(other)) => return one.equal(other),
             (Value::Optional(one), Value::Optional(other)) => match (one, other) {
                 (Some(one), Some(other)) => return one.equal(other),
                 (one, other) => one.is_none() && other.is_none(),

@@ -105,6 +105,11 @@ impl<'a> List<'a> {
         self.schema().is_some()
     }
 
+    /// Whether the expression computed the list, or a part of it.
+    pub(crate) fn is_computed(&self) -> bool {
+        !matches!(self.0, Repr::Json(..))
+    }
+
     /// The JSON of an item, for lists of objects.
     pub(super) fn raw(&self, index: usize) -> Option<&'a Json> {
         match &self.0 {

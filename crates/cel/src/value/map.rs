@@ -138,6 +138,11 @@ impl<'a> Map<'a> {
         self.schema().is_some()
     }
 
+    /// Whether the expression computed the map.
+    pub(crate) fn is_computed(&self) -> bool {
+        matches!(self.0, Repr::Entries(_))
+    }
+
     /// The JSON members, for objects.
     pub(super) fn raw(&self) -> Option<&'a JsonMap> {
         match &self.0 {
