@@ -263,6 +263,13 @@ impl CheckedAst {
         self.types.len() > MANY_NODES
     }
 
+    /// An upper bound of the tree's depth.
+    pub(crate) fn nesting(&self) -> usize {
+        const MAX_DEPTH: usize = 250;
+        const OF_AN_EVALUATION: usize = 4;
+        self.types.len().min(MAX_DEPTH) + OF_AN_EVALUATION
+    }
+
     /// The type of the result.
     pub fn result_type(&self) -> &Type {
         self.type_of(self.expr.id)
@@ -285,6 +292,15 @@ impl CheckedAst {
         self.references.iter().flatten().any(is_used)
     }
 
+    /// The names of the fields that are read of a variable (`variable.field`), each once.
+    pub fn fields_of(&self, variable: &str) -> Vec<&str> {
+        let mut fields = Vec::new();
+        collect_fields(&self.expr, variable, &mut fields);
+        fields.sort_unstable();
+        fields.dedup();
+        fields
+    }
+
     /// The overload of a call, if there is only one candidate.
     pub fn overload(&self, id: ExprId) -> Option<&'static str> {
         match self.reference(id)? {
@@ -293,6 +309,40 @@ impl CheckedAst {
                 _ => None,
             },
             _ => None,
+        }
+    }
+}
+
+fn collect_fields<'e>(expr: &'e Expr, variable: &str, fields: &mut Vec<&'e str>) {
+    let is_variable = |expr: &Expr| matches!(&expr.kind, ExprKind::Ident(name) if **name == *variable);
+    match &expr.kind {
+        ExprKind::Select(select) if is_variable(&select.operand) => fields.push(&select.field),
+        ExprKind::Call(call) if *call.function == *operators::OPTIONAL_SELECT => match call.args.as_slice() {
+            [operand, Expr { kind: ExprKind::Literal(Literal::String(field)), .. }]
+                if is_variable(operand) =>
+            {
+                fields.push(field);
+            }
+            _ => {}
+        },
+        _ => {}
+    }
+    let mut children = |child: &'e Expr| collect_fields(child, variable, fields);
+    match &expr.kind {
+        ExprKind::Unspecified | ExprKind::Literal(_) | ExprKind::Ident(_) => {}
+        ExprKind::Select(select) => children(&select.operand),
+        ExprKind::Call(call) => {
+            call.target.iter().map(|target| &**target).chain(&call.args).for_each(children)
+        }
+        ExprKind::List(list) => list.elements.iter().for_each(children),
+        ExprKind::Map(entries) => {
+            entries.iter().flat_map(|entry| [&entry.key, &entry.value]).for_each(children)
+        }
+        ExprKind::Struct(message) => message.fields.iter().map(|field| &field.value).for_each(children),
+        ExprKind::Comprehension(fold) => {
+            [&fold.range, &fold.initial, &fold.condition, &fold.step, &fold.result]
+                .into_iter()
+                .for_each(children);
         }
     }
 }

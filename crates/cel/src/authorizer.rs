@@ -98,6 +98,16 @@ impl Authorization {
         Type::object(AUTHORIZER)
     }
 
+    /// The variable `authorizer.requestResource`: a check of the resource of the request.
+    pub fn request_resource(authority: Arc<dyn Authority>, resource: ResourceCheck) -> Authorization {
+        Authorization { authority, service_account: None, part: Part::Resource(resource) }
+    }
+
+    /// The type of the variable `authorizer.requestResource`.
+    pub fn request_resource_type() -> Type {
+        Type::object(RESOURCE_CHECK)
+    }
+
     pub(crate) fn type_name(&self) -> &'static str {
         match self.part {
             Part::Authorizer => AUTHORIZER,

@@ -58,5 +58,6 @@ pub use functions::{NamedFormat, Semver};
 pub use interpreter::Activation;
 pub use program::Program;
 pub use schema::{ListType, Schema, SchemaKind};
-pub use value::{List, Map, Object, Opaque, Text, Timestamp, Value};
+pub use stack::with_room_for;
+pub use value::{LazyFields, List, Map, Object, Opaque, Text, Timestamp, Value};
 pub use work::WorkLimit;

@@ -42,6 +42,11 @@ impl Program {
         self.plan.pattern_weight()
     }
 
+    /// An upper bound of the recursion of an evaluation ([`with_room_for`](crate::with_room_for)).
+    pub fn nesting(&self) -> usize {
+        self.checked.nesting()
+    }
+
     /// Evaluates the expression with these variables. The cost is deducted from the budget.
     ///
     /// # Errors

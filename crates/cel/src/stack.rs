@@ -17,6 +17,23 @@ pub(crate) fn is_deep(source: &str) -> bool {
     source.bytes().filter(|byte| matches!(byte, b'(' | b'[' | b'{' | b'?')).nth(MANY).is_some()
 }
 
+/// The nesting up to which evaluations that begin others need no larger stack.
+const LITTLE_NESTING: usize = 250;
+/// The largest nesting of evaluations that is possible.
+const MAX_NESTING: usize = 2_000;
+
+/// Runs evaluations that begin others, with a larger stack if necessary. `nesting` is the sum of
+/// [`Program::nesting`](crate::Program::nesting) over the longest chain of them.
+///
+/// # Errors
+/// When the nesting is too large, or when no thread can be started.
+pub fn with_room_for<T: Send>(nesting: usize, run: impl FnOnce() -> T + Send) -> io::Result<T> {
+    if nesting > MAX_NESTING {
+        return Err(io::Error::other("expressions are nested too deeply"));
+    }
+    with_room(nesting > LITTLE_NESTING, run)
+}
+
 /// Runs a function that recurses over an expression; fails if no thread can be started.
 pub(crate) fn with_room<T: Send>(deep: bool, run: impl FnOnce() -> T + Send) -> io::Result<T> {
     if !deep {

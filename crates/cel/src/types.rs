@@ -105,6 +105,22 @@ impl Type {
         }
     }
 
+    /// The form in messages about the result of an expression, which name types as `type()` does (`null_type`).
+    pub fn declared(&self) -> impl fmt::Display {
+        struct Declared<'a>(&'a Type);
+        impl fmt::Display for Declared<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.0.name())?;
+                let parameters = self.0.parameters();
+                for (index, parameter) in parameters.iter().enumerate() {
+                    write!(f, "{}{}", if index == 0 { "(" } else { ", " }, Declared(parameter))?;
+                }
+                if parameters.is_empty() { Ok(()) } else { f.write_str(")") }
+            }
+        }
+        Declared(self)
+    }
+
     /// The type parameters, in order.
     pub(crate) fn parameters(&self) -> Vec<&Type> {
         match self {

@@ -17,7 +17,7 @@ mod text;
 mod time;
 
 pub use list::List;
-pub use map::Map;
+pub use map::{LazyFields, Map};
 pub use object::Object;
 pub use opaque::Opaque;
 pub use text::Text;

@@ -9,6 +9,7 @@ use crate::schema::{Schema, SchemaKind};
 use crate::work;
 use indexmap::IndexMap;
 use std::borrow::Cow;
+use std::fmt;
 use std::sync::Arc;
 
 /// A map from keys to values, or an object, whose keys are its fields.
@@ -21,6 +22,17 @@ enum Repr<'a> {
     Json(&'a JsonMap, Option<&'a dyn Schema>),
     /// A computed map.
     Entries(Arc<IndexMap<Key<'a>, Value<'a>>>),
+    /// An object whose fields are computed when they are read.
+    Lazy(&'a dyn LazyFields),
+}
+
+/// An object whose fields are computed when an expression reads them.
+pub trait LazyFields: fmt::Debug + Send + Sync {
+    /// The value of a field by its name; `None` if the object has no such field.
+    ///
+    /// # Errors
+    /// When the computation of the field fails; the expression that reads the field fails with this error.
+    fn field<'a>(&'a self, name: &str) -> Option<Result<Value<'a>, EvaluationError>>;
 }
 
 type JsonMap = serde_json::Map<String, Json>;
@@ -70,11 +82,17 @@ impl<'a> Map<'a> {
         Map(Repr::Json(members, schema))
     }
 
+    /// An object whose fields are computed when they are read. It has no keys to iterate over.
+    pub fn lazy(fields: &'a dyn LazyFields) -> Map<'a> {
+        Map(Repr::Lazy(fields))
+    }
+
     /// The number of entries; for objects, of members.
     pub fn len(&self) -> usize {
         match &self.0 {
             Repr::Json(members, _) => members.len(),
             Repr::Entries(entries) => entries.len(),
+            Repr::Lazy(_) => 0,
         }
     }
 
@@ -96,6 +114,10 @@ impl<'a> Map<'a> {
                 (_, Some(_)) => Err(EvaluationError::NO_SUCH_OVERLOAD),
             },
             Repr::Entries(entries) => Ok(find_entry(entries, key).cloned()),
+            Repr::Lazy(fields) => match key {
+                Value::String(name) => lazy_field(*fields, name),
+                _ => Err(EvaluationError::NO_SUCH_OVERLOAD),
+            },
         }
     }
 
@@ -104,6 +126,7 @@ impl<'a> Map<'a> {
         match &self.0 {
             Repr::Json(members, schema) => member(members, *schema, key),
             Repr::Entries(entries) => Ok(find_entry(entries, &Value::from(key)).cloned()),
+            Repr::Lazy(fields) => lazy_field(*fields, key),
         }
     }
 
@@ -122,6 +145,7 @@ impl<'a> Map<'a> {
                     .collect()
             }
             Repr::Entries(entries) => entries.keys().map(Key::value).collect(),
+            Repr::Lazy(_) => Vec::new(),
         }
     }
 
@@ -129,7 +153,7 @@ impl<'a> Map<'a> {
     pub(super) fn schema(&self) -> Option<&'a dyn Schema> {
         match &self.0 {
             Repr::Json(_, schema) => *schema,
-            Repr::Entries(_) => None,
+            Repr::Entries(_) | Repr::Lazy(_) => None,
         }
     }
 
@@ -147,7 +171,7 @@ impl<'a> Map<'a> {
     pub(super) fn raw(&self) -> Option<&'a JsonMap> {
         match &self.0 {
             Repr::Json(members, _) => Some(members),
-            Repr::Entries(_) => None,
+            Repr::Entries(_) | Repr::Lazy(_) => None,
         }
     }
 
@@ -200,6 +224,12 @@ fn member<'a>(
         Some(Json::Null) if object => Ok(None),
         Some(value) => schema.property(&key).map(|schema| adapt(value, schema)).transpose(),
     }
+}
+
+/// The field with this escaped name.
+fn lazy_field<'a>(fields: &'a dyn LazyFields, name: &str) -> Result<Option<Value<'a>>, EvaluationError> {
+    let Some(name) = unescape(name) else { return Ok(None) };
+    fields.field(&name).transpose()
 }
 
 fn find_entry<'m, 'a>(entries: &'m IndexMap<Key<'a>, Value<'a>>, key: &Value<'_>) -> Option<&'m Value<'a>> {

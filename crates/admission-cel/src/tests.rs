@@ -1,0 +1,265 @@
+//! Tests of compilation and evaluation together.
+
+use super::*;
+use pintle_cel::{Authority, AuthorizationCheck, AuthorizationDecision, ResourceCheck};
+use pintle_machinery::{GroupVersionKind, GroupVersionResource, UserInfo, Value};
+use serde_json::json;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+const ALL: OptionalVariables = OptionalVariables { params: true, authorizer: true };
+
+/// Allows what it is asked the second time; the first time the decision is pending.
+#[derive(Default)]
+struct Late(AtomicUsize);
+
+impl Authority for Late {
+    fn check(&self, _check: &AuthorizationCheck) -> Option<AuthorizationDecision> {
+        let decision = AuthorizationDecision { allowed: true, ..AuthorizationDecision::default() };
+        (self.0.fetch_add(1, Ordering::Relaxed) > 0).then_some(decision)
+    }
+}
+
+/// Evaluates an expression with variables and an input in a budget; the result as text, and the rest of the budget.
+fn evaluate_in(
+    budget: u64,
+    variables: &[(&str, &str)],
+    expression: &str,
+    input: &Input<'_>,
+) -> (Result<String, String>, u64) {
+    let mut compiler = Compiler::with_variables();
+    let set = compiler.compile_variables(variables.iter().copied(), ALL);
+    let expression = compiler.compile(expression, ALL, Returns::Anything);
+    let values = Variables::new(&set);
+    let mut evaluation = Evaluation::new(input, &values, budget);
+    let value = evaluation.evaluate(&expression);
+    let value = value.map(|value| match value.as_str() {
+        Some(text) => text.to_owned(),
+        None => format!("{value:?}"),
+    });
+    (value.map_err(|failure| failure.to_string()), evaluation.budget())
+}
+
+fn evaluate(variables: &[(&str, &str)], expression: &str, input: &Input<'_>) -> Result<String, String> {
+    evaluate_in(POLICY_BUDGET, variables, expression, input).0
+}
+
+fn error(expression: &str, optional: OptionalVariables, returns: Returns<'_>) -> String {
+    let expression = Compiler::with_variables().compile(expression, optional, returns);
+    expression.error().expect("it does not compile").to_string()
+}
+
+#[test]
+fn errors_of_compilation_have_the_texts_of_the_reference() {
+    let none = OptionalVariables::default();
+    for (expression, optional, returns, expected) in [
+        ("1", none, Returns::BOOL, "must evaluate to bool but got int"),
+        ("null", none, Returns::BOOL, "must evaluate to bool but got null_type"),
+        ("object.x", none, Returns::BOOL, "must evaluate to bool but got dyn"),
+        ("[true]", none, Returns::BOOL, "must evaluate to bool but got list(bool)"),
+        ("1", none, Returns::STRING_OR_NULL, "must evaluate to one of [string null_type] but got int"),
+        (
+            "authorizer.path('/x')",
+            ALL,
+            Returns::BOOL,
+            "must evaluate to bool but got kubernetes.authorization.PathCheck",
+        ),
+        (
+            "params == null",
+            none,
+            Returns::BOOL,
+            "compilation failed: ERROR: <input>:1:1: undeclared reference to 'params' (in container '')\n \
+             | params == null\n | ^",
+        ),
+        (
+            "request.nope == 1",
+            none,
+            Returns::BOOL,
+            "compilation failed: ERROR: <input>:1:8: undefined field 'nope'\n | request.nope == 1\n | .......^",
+        ),
+        (
+            "variables.x",
+            none,
+            Returns::BOOL,
+            "compilation failed: ERROR: <input>:1:10: undefined field 'x'\n | variables.x\n | .........^",
+        ),
+    ] {
+        assert_eq!(error(expression, optional, returns), expected, "{expression}");
+    }
+    let without = Compiler::new().compile("variables.x", none, Returns::BOOL);
+    assert!(
+        without
+            .error()
+            .is_some_and(|error| error.to_string().contains("undeclared reference to 'variables'"))
+    );
+}
+
+#[test]
+fn variables_have_the_types_of_their_results() {
+    let mut compiler = Compiler::with_variables();
+    let variables = [("n", "size(object.x)"), ("l", "[{'a': 1}]"), ("q", "quantity('1')"), ("bad", "nope")];
+    compiler.compile_variables(variables, ALL);
+    let check = |source: &str, expected: &str| {
+        let expression = compiler.compile(source, ALL, Returns::Anything);
+        assert_eq!(expression.result_type().map(ToString::to_string).as_deref(), Some(expected), "{source}");
+    };
+    check("variables.n", "int");
+    check("variables.l", "list(map(string, int))");
+    check("variables.q", "dyn");
+    check("variables.bad", "dyn");
+}
+
+#[test]
+fn variables_are_lazy_and_shared() {
+    let object = json!({"items": (0..1000).collect::<Vec<_>>()});
+    let input = Input { object: Some(&object), ..Input::default() };
+    let variables = [("sum", "object.items.map(x, x + 1).size()"), ("bad", "object.none")];
+    assert_eq!(evaluate(&variables, "string(variables.sum)", &input), Ok("1000".to_owned()));
+    let cost = |expression: &str| {
+        let (value, rest) = evaluate_in(POLICY_BUDGET, &variables, expression, &input);
+        assert!(value.is_ok(), "{value:?}");
+        POLICY_BUDGET - rest
+    };
+    let once = cost("variables.sum > 0");
+    assert!(once > 1000);
+    // The second read costs its selection only; a variable that is not read costs nothing.
+    assert!(cost("variables.sum > 0 && variables.sum > 1") < once + 10);
+    assert!(cost("true || variables.sum > 0") < 10);
+    assert_eq!(
+        evaluate(&variables, "variables.bad == 1", &input),
+        Err("expression 'variables.bad == 1' resulted in error: composited variable \"bad\" fails to evaluate: no such key: \
+             none"
+            .to_owned())
+    );
+    assert_eq!(evaluate(&variables, "string(variables.bad == 1 || true)", &input), Ok("true".to_owned()));
+    assert_eq!(evaluate(&variables, "string(has(variables.sum))", &input), Ok("true".to_owned()));
+}
+
+#[test]
+fn variables_of_one_name_may_depend_on_each_other() {
+    let variables = [("a", "1"), ("b", "variables.a"), ("a", "variables.b")];
+    let found = evaluate(&variables, "variables.a == 1", &Input::default()).unwrap_err();
+    assert!(found.ends_with("composited variable \"a\" depends on itself"), "{found}");
+}
+
+#[test]
+fn chains_of_variables_end_before_the_stack_does() {
+    let names: Vec<String> = (0..3000).map(|index| format!("v{index}")).collect();
+    let deep = format!("{}0{}", "(1 + ".repeat(40), ")".repeat(40));
+    let expressions: Vec<String> = (0..3000usize)
+        .map(|index| match index.checked_sub(1) {
+            Some(before) => format!("variables.v{before} + {deep}"),
+            None => deep.clone(),
+        })
+        .collect();
+    let variables: Vec<(&str, &str)> =
+        names.iter().map(String::as_str).zip(expressions.iter().map(String::as_str)).collect();
+    assert_eq!(evaluate(&variables, "string(variables.v5)", &Input::default()), Ok("240".to_owned()));
+    assert_eq!(evaluate(&variables, "string(variables.v14)", &Input::default()), Ok("600".to_owned()));
+    let found = evaluate(&variables, "string(variables.v2999)", &Input::default()).unwrap_err();
+    assert!(found.ends_with("expressions are nested too deeply"), "{found}");
+}
+
+#[test]
+fn budgets_end_expressions_and_policies() {
+    let object = json!({"items": (0..1000).collect::<Vec<_>>()});
+    let input = Input { object: Some(&object), ..Input::default() };
+    let squared = "object.items.all(x, object.items.all(y, x != y || true))";
+    let found = evaluate(&[], squared, &input).unwrap_err();
+    assert_eq!(
+        found,
+        format!("expression '{squared}' resulted in error: operation cancelled: actual cost limit exceeded")
+    );
+    let (found, rest) = evaluate_in(100, &[], "object.items.all(x, x >= 0)", &input);
+    assert_eq!((found, rest), (Err(Failure::OutOfBudget.to_string()), 0));
+    // The cost of variables counts too.
+    let variables = [("all", "object.items.all(x, x >= 0)")];
+    assert_eq!(
+        evaluate_in(100, &variables, "variables.all", &input).0,
+        Err(Failure::OutOfBudget.to_string())
+    );
+}
+
+#[test]
+fn expressions_read_the_request() {
+    let kind = GroupVersionKind::new("apps", "v1", "Deployment");
+    let resource = GroupVersionResource::new("apps", "v1", "deployments");
+    let user = UserInfo { name: "jane".to_owned(), groups: vec!["devs".to_owned()], ..UserInfo::default() };
+    let attributes = RequestAttributes {
+        operation: "CREATE",
+        kind: &kind,
+        resource: &resource,
+        request_kind: &kind,
+        request_resource: &resource,
+        subresource: "",
+        namespace: "shop",
+        name: "",
+        user: &user,
+        dry_run: false,
+        options: &Value::Null,
+    };
+    let request = attributes.to_value();
+    let namespace = json!({"metadata": {"name": "shop", "labels": {"a": "b"}}});
+    let authority: Arc<dyn Authority> = Arc::new(Late(AtomicUsize::new(1)));
+    let input = Input {
+        request: Some(&request),
+        namespace: Some(&namespace),
+        authorizer: Some((authority, request_resource(&attributes))),
+        ..Input::default()
+    };
+    for expression in [
+        "object == null && oldObject == null && params == null",
+        "request.kind.kind == 'Deployment' && request.resource.group == 'apps'",
+        "!has(request.name) && !has(request.subResource) && request.namespace == 'shop'",
+        "request.userInfo.username == 'jane' && 'devs' in request.userInfo.groups && !request.dryRun",
+        "request.options == null && request.operation == 'CREATE'",
+        "namespaceObject.metadata.labels['a'] == 'b'",
+        "authorizer.requestResource.check('get').allowed()",
+    ] {
+        assert_eq!(
+            evaluate(&[], &format!("string({expression})"), &input),
+            Ok("true".to_owned()),
+            "{expression}"
+        );
+    }
+}
+
+#[test]
+fn a_pending_decision_ends_the_evaluation_and_is_asked_again() {
+    let mut compiler = Compiler::with_variables();
+    let check = "authorizer.requestResource.check('get').allowed()";
+    let set = compiler.compile_variables([("may", check)], ALL);
+    let expression = compiler.compile("variables.may || true", ALL, Returns::BOOL);
+    let authority: Arc<dyn Authority> = Arc::new(Late::default());
+    let input = Input { authorizer: Some((authority, ResourceCheck::default())), ..Input::default() };
+    let values = Variables::new(&set);
+    let mut evaluation = Evaluation::new(&input, &values, POLICY_BUDGET);
+    assert_eq!(evaluation.evaluate(&expression).unwrap_err(), Failure::Undecided);
+    assert_eq!(evaluation.evaluate(&expression).unwrap().as_bool(), Some(true));
+}
+
+#[test]
+fn match_conditions_hold_fail_or_err() {
+    let object = json!({"a": 1});
+    let input = Input { object: Some(&object), namespace: Some(&object), ..Input::default() };
+    let check = |expressions: &[&str], expected: MatchOutcome| {
+        let conditions: Vec<Value> = expressions
+            .iter()
+            .enumerate()
+            .map(|(index, expression)| json!({"name": format!("c{index}"), "expression": expression}))
+            .collect();
+        let conditions = MatchConditions::compile(&Compiler::new(), &conditions, ALL);
+        let set = VariableSet::default();
+        let variables = Variables::new(&set);
+        assert_eq!(conditions.evaluate(&input, &variables), expected, "{expressions:?}");
+    };
+    let error = |message: &str, failed| MatchOutcome::Error { message: message.to_owned(), failed };
+    check(&[], MatchOutcome::Holds);
+    check(&["true", "object.a == 1", "namespaceObject == null"], MatchOutcome::Holds);
+    check(&["object.b == 1", "false"], MatchOutcome::Fails { condition: "c1".into() });
+    let missing = "expression 'object.b == 1' resulted in error: no such key: b";
+    check(&["true", "object.b == 1"], error(missing, 1));
+    check(&["1"], error("compilation error: must evaluate to bool but got int", 1));
+}
