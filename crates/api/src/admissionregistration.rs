@@ -7,9 +7,11 @@ pub mod mutating_admission_policy_binding;
 pub mod mutating_webhook_configuration;
 mod parameters;
 mod policy_binding_table;
+mod rule_validation;
 pub mod validating_admission_policy;
 pub mod validating_admission_policy_binding;
 pub mod validating_webhook_configuration;
+mod webhook_validation;
 
 use crate::declare::{Declare, same_shape};
 use group::{V1ALPHA1, V1BETA1};

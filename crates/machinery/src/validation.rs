@@ -6,6 +6,7 @@ mod ip;
 mod labels;
 mod names;
 mod object_meta;
+mod webhook_client;
 
 pub use conditions::*;
 pub use formats::*;
@@ -13,3 +14,4 @@ pub use ip::*;
 pub use labels::*;
 pub use names::*;
 pub use object_meta::*;
+pub use webhook_client::*;

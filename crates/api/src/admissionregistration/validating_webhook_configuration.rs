@@ -4,6 +4,7 @@ mod table;
 
 use super::defaults::set_webhook_defaults;
 use super::group::GROUP;
+use super::webhook_validation::{validate_configuration, validate_configuration_update};
 use crate::declare::Declare;
 use crate::plain::{Generation, PlainStrategy};
 use pintle_registry::Resource;
@@ -20,4 +21,5 @@ pub fn resource() -> Resource {
 const RULES: PlainStrategy = PlainStrategy::NEW
     .defaults(set_webhook_defaults)
     .generation(Generation::Counted)
-    .needs_resource_version();
+    .needs_resource_version()
+    .checked(validate_configuration, validate_configuration_update);

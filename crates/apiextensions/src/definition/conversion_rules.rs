@@ -5,11 +5,10 @@ use super::options::ValidationOptions;
 use super::path::Path;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use pintle_go_forms::Url;
 use pintle_machinery::{
     ErrorList, FieldError, Value, ValueExt,
     error_list::is_enough,
-    validation::{is_dns1035_label, is_dns1123_subdomain, is_valid_port_num},
+    validation::{is_dns1035_label, validate_webhook_service, validate_webhook_url},
 };
 use rustls_pki_types::{CertificateDer, pem::PemObject};
 use std::collections::HashSet;
@@ -58,8 +57,10 @@ pub(super) fn validate_conversion(
 
 fn validate_client(client: &Value, path: &Path<'_>, options: &ValidationOptions, errors: &mut ErrorList) {
     match (client.at("url").and_then(Value::as_str), client.at("service")) {
-        (Some(url), None) => validate_url(url, &path.child("url"), errors),
-        (None, Some(service)) => validate_service(service, &path.child("service"), errors),
+        (Some(url), None) => errors.extend(validate_webhook_url(url, &path.child("url").field())),
+        (None, Some(service)) => {
+            errors.extend(validate_webhook_service(service, &path.child("service").field()));
+        }
         _ => errors.push(FieldError::required(&path.field(), "exactly one of url or service is required")),
     }
     let bundle = client.str_at("caBundle");
@@ -69,77 +70,6 @@ fn validate_client(client: &Value, path: &Path<'_>, options: &ValidationOptions,
     {
         let detail = format!("unable to load root certificates: {error}");
         errors.push(FieldError::invalid(&path.child("caBundle").field(), bundle, detail));
-    }
-}
-
-fn validate_url(url: &str, path: &Path<'_>, errors: &mut ErrorList) {
-    const FORM: &str = "; desired format: https://host[/path]";
-    let url = match Url::parse(url) {
-        Ok(url) => url,
-        Err(error) => {
-            let detail = format!("url must be a valid URL: {error}{FORM}");
-            errors.push(FieldError::required(&path.field(), detail));
-            return;
-        }
-    };
-    let mut wrong = |value: &str, detail: String| {
-        errors.push(FieldError::invalid(&path.field(), value, detail));
-    };
-    if url.scheme() != "https" {
-        wrong(url.scheme(), format!("'https' is the only allowed URL scheme{FORM}"));
-    }
-    if url.host().is_empty() {
-        wrong("", format!("host must be specified{FORM}"));
-    }
-    if let Some(user) = url.user() {
-        wrong(user, "user information is not permitted in the URL".to_owned());
-    }
-    if !url.fragment().is_empty() {
-        wrong(&url.fragment(), "fragments are not permitted in the URL".to_owned());
-    }
-    if !url.raw_query().is_empty() {
-        wrong(url.raw_query(), "query parameters are not permitted in the URL".to_owned());
-    }
-}
-
-fn validate_service(service: &Value, path: &Path<'_>, errors: &mut ErrorList) {
-    // The reference swaps the two paths.
-    for (name, shown) in [("namespace", "name"), ("name", "namespace")] {
-        if service.str_at(name).is_empty() {
-            errors.push(FieldError::required(&path.child(shown).field(), ""));
-        }
-    }
-    let port = service.i64_at("port").unwrap_or_default();
-    let wrong = is_valid_port_num(port);
-    if !wrong.is_empty() {
-        let detail = format!("port is not valid: {}", wrong.join(", "));
-        errors.push(FieldError::invalid(&path.child("port").field(), port, detail));
-    }
-    validate_service_path(service.str_at("path"), &path.child("path"), errors);
-}
-
-fn validate_service_path(url_path: &str, path: &Path<'_>, errors: &mut ErrorList) {
-    if matches!(url_path, "" | "/") {
-        return;
-    }
-    let mut wrong = |detail: String| errors.push(FieldError::invalid(&path.field(), url_path, detail));
-    if url_path == "//" {
-        return wrong("segment[0] may not be empty".to_owned());
-    }
-    if !url_path.starts_with('/') {
-        wrong("must start with a '/'".to_owned());
-    }
-    let mut rest = url_path.chars();
-    rest.next();
-    let rest = rest.as_str();
-    for (index, segment) in rest.strip_suffix('/').unwrap_or(rest).split('/').enumerate() {
-        if segment.is_empty() {
-            wrong(format!("segment[{index}] may not be empty"));
-            continue;
-        }
-        for failure in is_dns1123_subdomain(segment) {
-            wrong(format!("segment[{index}]: {failure}"));
-        }
     }
 }
 

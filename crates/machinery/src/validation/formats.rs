@@ -152,6 +152,22 @@ pub fn is_fully_qualified_domain_name(path: &FieldPath, name: &str) -> ErrorList
     Vec::new()
 }
 
+/// Validates a domain name of at least three segments, such as the name of a webhook.
+pub fn is_fully_qualified_name(path: &FieldPath, name: &str) -> ErrorList {
+    if name.is_empty() {
+        return vec![FieldError::required(path, "")];
+    }
+    let errors = is_dns1123_subdomain(name);
+    if !errors.is_empty() {
+        return vec![FieldError::invalid(path, name, errors.join(","))];
+    }
+    if name.split('.').count() < 3 {
+        let detail = "should be a domain with at least three segments separated by dots";
+        return vec![FieldError::invalid(path, name, detail)];
+    }
+    Vec::new()
+}
+
 /// Validates a path under a domain: `acme.io/foo`.
 pub fn is_domain_prefixed_path(path: &FieldPath, value: &str) -> ErrorList {
     if value.is_empty() {
