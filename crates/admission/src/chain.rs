@@ -64,17 +64,22 @@ impl AdmissionChain {
         self.plugins.iter().map(|plugin| plugin.name())
     }
 
-    /// Calls [`AdmissionPlugin::admit`] of every plugin that handles the request; plugins may change the object.
+    /// Calls [`AdmissionPlugin::admit`] of every plugin that handles the request; plugins may change the object. All are
+    /// called once more if one of them asks for it with [`crate::Reinvocation::request`].
     ///
     /// # Errors
     /// The `Status` of the first refusal.
     pub async fn admit(&self, request: &mut AdmissionRequest<'_>) -> Result<(), Status> {
-        for plugin in &self.plugins {
-            if plugin.handles(request) {
-                plugin.admit(request).await?;
+        loop {
+            for plugin in &self.plugins {
+                if plugin.handles(request) {
+                    plugin.admit(request).await?;
+                }
+            }
+            if !request.reinvocation.begin_second_round() {
+                return Ok(());
             }
         }
-        Ok(())
     }
 
     /// Calls [`AdmissionPlugin::validate`] of every plugin that handles the request. Plugins may add warnings but not

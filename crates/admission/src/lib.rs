@@ -11,13 +11,21 @@
 
 mod chain;
 mod lister;
+mod operation;
 mod plugin;
 pub mod plugins;
+mod reinvocation;
 mod request;
+mod request_options;
 #[cfg(test)]
 mod testing;
+mod versions;
 
 pub use chain::AdmissionChain;
 pub use lister::Lister;
+pub use operation::Operation;
 pub use plugin::AdmissionPlugin;
-pub use request::{AdmissionRequest, Operation};
+pub use reinvocation::Reinvocation;
+pub use request::AdmissionRequest;
+pub use request_options::RequestOptions;
+pub use versions::{Endpoint, RequestVersions};

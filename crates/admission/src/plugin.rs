@@ -14,8 +14,8 @@ pub trait AdmissionPlugin: Send + Sync {
     /// must not read the object.
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool;
 
-    /// Changes the object, or refuses it. Called before the object is validated, and again when an update is retried on
-    /// a newer state.
+    /// Changes the object, or refuses it. Called before the object is validated, and again in the second round of
+    /// admission or when an update is retried on a newer state, so that it must find its own changes in order.
     fn admit<'a>(&'a self, _request: &'a mut AdmissionRequest<'_>) -> BoxFuture<'a, Result<(), Status>> {
         Box::pin(ready(Ok(())))
     }

@@ -1,36 +1,11 @@
 //! The admission attributes of a request.
 
-use crate::Lister;
+use crate::{Lister, Operation, Reinvocation, RequestOptions, RequestVersions};
 use pintle_machinery::{
     GroupResource, GroupVersionKind, GroupVersionResource, Status, StatusReason, Value, ValueExt,
 };
 use pintle_registry::RequestContext;
 use std::{borrow::Cow, sync::Arc};
-
-/// The operation of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operation {
-    /// The object is created.
-    Create,
-    /// The object is updated; this includes patches.
-    Update,
-    /// The object is deleted.
-    Delete,
-    /// A stream or a proxied request.
-    Connect,
-}
-
-impl Operation {
-    /// The operation in the spelling of webhooks and policies.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Operation::Create => "CREATE",
-            Operation::Update => "UPDATE",
-            Operation::Delete => "DELETE",
-            Operation::Connect => "CONNECT",
-        }
-    }
-}
 
 /// The admission attributes of one request.
 pub struct AdmissionRequest<'a> {
@@ -51,8 +26,12 @@ pub struct AdmissionRequest<'a> {
     pub object: Cow<'a, Value>,
     /// The stored object; `None` on create.
     pub old_object: Option<&'a Value>,
-    /// The options of the write (`CreateOptions`, `UpdateOptions`, `DeleteOptions`); null when there are none.
-    pub options: Value,
+    /// The options of the request.
+    pub options: RequestOptions<'a>,
+    /// The objects in the other versions of the resource.
+    pub versions: &'a dyn RequestVersions,
+    /// The rounds of mutating admission.
+    pub reinvocation: Reinvocation,
     /// The request scope.
     pub context: &'a RequestContext<'a>,
     /// Cached reads.

@@ -1,6 +1,9 @@
 //! Test support for plugins: stored objects, and calls of one plugin with one request.
 
-use crate::{AdmissionPlugin, AdmissionRequest, Lister, Operation};
+use crate::{
+    AdmissionPlugin, AdmissionRequest, Endpoint, Lister, Operation, Reinvocation, RequestOptions,
+    RequestVersions,
+};
 use jiff::Timestamp;
 use pintle_auth::authz::{AlwaysAllow, Attributes, Authorizer, Decision, Verdict};
 use pintle_machinery::{
@@ -8,6 +11,7 @@ use pintle_machinery::{
     meta::ObjectMeta,
 };
 use pintle_registry::{BoxFuture, DeleteOptions, Registry, RequestContext, WriteOptions};
+use pintle_schema::SchemaRef;
 use std::{borrow::Cow, future::ready, sync::Arc};
 
 /// Stored objects, with the names of their resources.
@@ -107,6 +111,39 @@ impl Registry for Objects {
         _: DeleteOptions,
     ) -> BoxFuture<'a, Result<Value, Status>> {
         unreachable!("plugins neither create nor delete")
+    }
+}
+
+/// Versions that are not asked for.
+struct OneVersion;
+
+impl RequestVersions for OneVersion {
+    fn equivalents(&self) -> Vec<Endpoint> {
+        Vec::new()
+    }
+
+    fn schema(&self, _: &GroupVersionKind) -> Option<SchemaRef<'_>> {
+        None
+    }
+
+    fn to_version<'a>(
+        &'a self,
+        object: &'a Value,
+        _: &'a GroupVersionKind,
+    ) -> BoxFuture<'a, Result<Value, Status>> {
+        Box::pin(ready(Ok(object.clone())))
+    }
+
+    fn encode(&self, _: &Value, _: &GroupVersionKind) -> Result<Vec<u8>, Status> {
+        Err(Status::no_such_resource())
+    }
+
+    fn read_version<'a>(
+        &'a self,
+        _: &'a [u8],
+        _: &'a GroupVersionKind,
+    ) -> BoxFuture<'a, Result<Value, Status>> {
+        Box::pin(ready(Err(Status::no_such_resource())))
     }
 }
 
@@ -230,7 +267,9 @@ fn call(
         name: &name,
         object: Cow::Owned(object),
         old_object,
-        options: Value::Null,
+        options: RequestOptions::None,
+        versions: &OneVersion,
+        reinvocation: Reinvocation::default(),
         context: &context,
         lister: objects,
         warnings: Vec::new(),

@@ -3,6 +3,7 @@
 //! [`ApiEndpoints::serve`] makes the request scope, selects the action and calls its verb.
 
 mod action;
+mod admission;
 mod api_endpoints;
 mod apply;
 mod body_kind;
@@ -18,6 +19,7 @@ mod get;
 mod go_names;
 mod list;
 mod list_body;
+mod object_versions;
 mod page;
 mod patch;
 mod request_scope;

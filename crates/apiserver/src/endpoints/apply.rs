@@ -2,6 +2,7 @@
 //! (<https://kubernetes.io/docs/reference/using-api/server-side-apply/>).
 
 use super::{
+    admission::Admission,
     request_scope::RequestScope,
     write::{check_name, dedup_owner_references, encoder, respond, set_namespace},
 };
@@ -9,14 +10,14 @@ use crate::{
     base::{body::RequestBody, response::Response},
     registry::{Preconditions, Transform, Upsert},
 };
-use pintle_admission::Operation;
+use pintle_admission::{Operation, RequestOptions};
 use pintle_machinery::{
-    GroupVersionKind, Status, Value,
+    Status, Value,
     codec::{StrictProblem, json, yaml},
     meta::ObjectMeta,
     options::{FieldValidation, WriteOptions},
 };
-use pintle_registry::{BoxFuture, RequestContext};
+use pintle_registry::BoxFuture;
 
 /// Serves an apply to an object, or to a subresource of it.
 ///
@@ -35,8 +36,14 @@ pub(super) async fn apply(
     let kind = scope.resource.resource.group_version_kind();
     let store = scope.store()?;
     let context = scope.context(options.dry_run);
-    let mut transform =
-        ApplyTransform { scope, kind: &kind, context: &context, config: &config, options: &options };
+    let admission = Admission {
+        scope,
+        operation: Operation::Update,
+        kind: &kind,
+        context: &context,
+        options: RequestOptions::Write(&options),
+    };
+    let mut transform = ApplyTransform { admission, config: &config, options: &options };
     let upsert = if subresource.is_empty() { Upsert::Always } else { Upsert::Never };
     let updated = store
         .update(
@@ -94,7 +101,7 @@ impl Configuration {
         options: &WriteOptions,
     ) -> Result<(), Status> {
         let Some(problem) = self.problems.first() else { return Ok(()) };
-        match options.field_validation {
+        match options.field_validation.unwrap_or_default() {
             FieldValidation::Ignore => {}
             FieldValidation::Warn => {
                 let lines = problem.to_string();
@@ -112,9 +119,7 @@ impl Configuration {
 }
 
 struct ApplyTransform<'a> {
-    scope: &'a RequestScope<'a>,
-    kind: &'a GroupVersionKind,
-    context: &'a RequestContext<'a>,
+    admission: Admission<'a>,
     config: &'a Configuration,
     options: &'a WriteOptions,
 }
@@ -122,7 +127,7 @@ struct ApplyTransform<'a> {
 impl ApplyTransform<'_> {
     /// The object with the configuration applied, in the storage version.
     async fn applied(&self, old: Option<&Value>) -> Result<Value, Status> {
-        let scope = self.scope;
+        let scope = self.admission.scope;
         let write = scope.managed_write(&self.options.field_manager);
         let config = &self.config.object;
         let force = self.options.force;
@@ -156,8 +161,7 @@ impl Transform for ApplyTransform<'_> {
     fn apply<'a>(&'a mut self, old: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>> {
         Box::pin(async move {
             let new = self.applied(old).await?;
-            let operation = if old.is_some() { Operation::Update } else { Operation::Create };
-            self.scope.admit(operation, self.kind, self.context, new, old).await
+            self.admission.of_update(old).admit(new, old).await
         })
     }
 
@@ -166,12 +170,11 @@ impl Transform for ApplyTransform<'_> {
         new: &'a Value,
         old: Option<&'a Value>,
     ) -> BoxFuture<'a, Result<(), Status>> {
-        let operation = if old.is_some() { Operation::Update } else { Operation::Create };
         Box::pin(async move {
             if old.is_none() {
-                self.scope.check_create().await?;
+                self.admission.scope.check_create().await?;
             }
-            self.scope.validate(operation, self.kind, self.context, new, old).await
+            self.admission.of_update(old).validate(new, old).await
         })
     }
 }

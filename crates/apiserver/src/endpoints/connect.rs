@@ -1,9 +1,10 @@
 //! Serves connects: streams and proxied requests to a node, a pod or a service.
 
-use super::{action::method_not_allowed, request_scope::RequestScope};
+use super::{action::method_not_allowed, admission::Admission, request_scope::RequestScope};
 use crate::base::response::Response;
+use pintle_admission::{Operation, RequestOptions};
 use pintle_cacher::Freshness;
-use pintle_machinery::{Status, StatusReason, options::connect_options};
+use pintle_machinery::{Status, StatusReason, ValueExt, options::connect_options};
 use pintle_registry::SubresourceKind;
 use pintle_schema::Schema;
 
@@ -13,7 +14,7 @@ use pintle_schema::Schema;
 /// # Errors
 /// 400 or 422 for invalid options, 404 for a missing object, a not-implemented `Status` otherwise.
 pub(super) async fn connect(scope: &RequestScope<'_>) -> Result<Response, Status> {
-    check_options(scope)?;
+    admit(scope).await?;
     let store = scope.store()?;
     let namespace = if store.resource().is_namespaced() { scope.info.namespace.as_str() } else { "" };
     let key = store.object_key(namespace, &scope.info.name)?;
@@ -24,11 +25,11 @@ pub(super) async fn connect(scope: &RequestScope<'_>) -> Result<Response, Status
     Err(Status::failure(501, StatusReason::Unknown, format!("{} is not served yet", scope.info.subresource)))
 }
 
-/// Decodes and validates the options, before the object is read.
+/// Decodes and validates the options and runs the admission chain on them, before the object is read.
 ///
 /// # Errors
-/// 400 or 422 for invalid options.
-fn check_options(scope: &RequestScope<'_>) -> Result<(), Status> {
+/// 400 or 422 for invalid options, and the `Status` of a plugin that rejects the request.
+async fn admit(scope: &RequestScope<'_>) -> Result<(), Status> {
     let subresource = scope.resource.resource.subresource(&scope.info.subresource);
     let Some(SubresourceKind::Connect { options, .. }) = subresource.map(|subresource| &subresource.kind)
     else {
@@ -38,11 +39,23 @@ fn check_options(scope: &RequestScope<'_>) -> Result<(), Status> {
     let schema = Schema::builtin()
         .by_kind(&kind.group, &kind.version, &kind.kind)
         .ok_or_else(Status::no_such_resource)?;
-    let errors = (options.validate)(&connect_options(scope.query.pairs(), schema)?);
-    match errors.is_empty() {
-        true => Ok(()),
-        false => Err(Status::invalid(&kind.group_kind(), &scope.info.name, &errors)),
+    let mut given = connect_options(scope.query.pairs(), schema)?;
+    let errors = (options.validate)(&given);
+    if !errors.is_empty() {
+        return Err(Status::invalid(&kind.group_kind(), &scope.info.name, &errors));
     }
+    given.set("kind", kind.kind.as_str());
+    given.set("apiVersion", kind.group_version().to_string());
+    let context = scope.context(false);
+    let admission = Admission {
+        scope,
+        operation: Operation::Connect,
+        kind,
+        context: &context,
+        options: RequestOptions::None,
+    };
+    let given = admission.admit(given, None).await?;
+    admission.validate(&given, None).await
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
 //! Serves creates.
 
 use super::{
+    admission::Admission,
     body_kind::BodyKind,
     decode::decode,
     request_scope::RequestScope,
-    write::{AdmissionValidation, dedup_owner_references, encoder, respond, set_namespace},
+    write::{dedup_owner_references, encoder, respond, set_namespace},
 };
 use crate::base::{body::RequestBody, response::Response};
-use pintle_admission::Operation;
+use pintle_admission::{Operation, RequestOptions};
 use pintle_machinery::{Status, ValueExt, options::WriteOptions};
 
 /// Serves a POST to a collection.
@@ -20,7 +21,12 @@ pub(super) async fn create(scope: &RequestScope<'_>, body: RequestBody) -> Resul
     let body = body.read().await?;
     let resource = &scope.resource.resource;
     let kind = resource.group_version_kind();
-    let object = decode(scope, &body, BodyKind::of(scope.resource, &kind), options.field_validation)?;
+    let object = decode(
+        scope,
+        &body,
+        BodyKind::of(scope.resource, &kind),
+        options.field_validation.unwrap_or_default(),
+    )?;
     scope.note_object(&object);
     let mut object = scope.resource.to_storage(object);
     set_namespace(scope, &mut object)?;
@@ -32,15 +38,15 @@ pub(super) async fn create(scope: &RequestScope<'_>, body: RequestBody) -> Resul
     object.remove_at("metadata.deletionGracePeriodSeconds");
     scope.managed_write(&options.field_manager).update(None, &mut object).await;
     let context = scope.context(options.dry_run);
-    let object = scope.admit(Operation::Create, &kind, &context, object, None).await?;
-    let written = store
-        .create(
-            &context,
-            object,
-            &AdmissionValidation { scope, operation: Operation::Create, kind: &kind, context: &context },
-            &scope.warnings,
-        )
-        .await?;
+    let admission = Admission {
+        scope,
+        operation: Operation::Create,
+        kind: &kind,
+        context: &context,
+        options: RequestOptions::Write(&options),
+    };
+    let object = admission.admit(object, None).await?;
+    let written = store.create(&context, object, &admission, &scope.warnings).await?;
     respond(&encoder, 201, written)
 }
 

@@ -2,6 +2,7 @@
 
 use super::{
     action::method_not_allowed,
+    admission::Admission,
     body_kind::BodyKind,
     decode::decode_with_versions,
     request_scope::RequestScope,
@@ -13,7 +14,7 @@ use crate::base::{
     negotiation::Offers,
     response::{Answered, Response, with_content_type},
 };
-use pintle_admission::Operation;
+use pintle_admission::{Operation, RequestOptions};
 use pintle_machinery::{
     GroupVersion, GroupVersionKind, Status, Value, ValueExt,
     managed_fields::{FieldManager, OneVersion},
@@ -58,7 +59,7 @@ pub(super) async fn serve(
         &body,
         BodyKind::built_in(kind, schema),
         other_versions,
-        options.field_validation,
+        options.field_validation.unwrap_or_default(),
     )?;
     scope.note_body(&object, schema);
     set_namespace(scope, &mut object)?;
@@ -72,8 +73,15 @@ pub(super) async fn serve(
     creater.set_defaults(&mut object);
     manage(scope, &options.field_manager, kind, schema, &mut object);
     let context = scope.context(options.dry_run);
-    let object = scope.admit(Operation::Create, kind, &context, object, None).await?;
-    scope.validate(Operation::Create, kind, &context, &object, None).await?;
+    let admission = Admission {
+        scope,
+        operation: Operation::Create,
+        kind,
+        context: &context,
+        options: RequestOptions::Write(&options),
+    };
+    let object = admission.admit(object, None).await?;
+    admission.validate(&object, None).await?;
     let warnings = creater.warnings(&context, &object);
     let answer = creater.create(&context, object).await?;
     scope.warnings.extend(warnings);

@@ -1,10 +1,11 @@
 //! Serves deletes.
 
 use super::{
+    admission::Admission,
     body_kind::BodyKind,
     decode::decode_meta_kind,
     request_scope::RequestScope,
-    write::{AdmissionValidation, encoder, respond_with},
+    write::{encoder, respond_with},
 };
 use crate::base::{
     body::RequestBody,
@@ -12,7 +13,7 @@ use crate::base::{
     negotiation::Accepted,
     response::{Answered, Response, with_content_type},
 };
-use pintle_admission::Operation;
+use pintle_admission::{Operation, RequestOptions};
 use pintle_auth::authz::Attributes;
 use pintle_machinery::{
     GroupVersionKind, Status, StatusDetails, Value, ValueExt,
@@ -35,10 +36,14 @@ pub(super) async fn delete(scope: &RequestScope<'_>, body: RequestBody) -> Resul
     scope.warnings.extend(scope.resource.resource.strategy.warnings_on_delete(&options));
     let kind = scope.resource.resource.group_version_kind();
     let context = scope.context(options.dry_run);
-    scope.admit(Operation::Delete, &kind, &context, Value::Null, None).await?;
-    let validation =
-        AdmissionValidation { scope, operation: Operation::Delete, kind: &kind, context: &context };
-    let deleted = store.delete(&context, &options, &validation).await?;
+    let admission = Admission {
+        scope,
+        operation: Operation::Delete,
+        kind: &kind,
+        context: &context,
+        options: RequestOptions::Delete(&options),
+    };
+    let deleted = store.delete(&context, &options, &admission).await?;
     let code = match !deleted.gone && options.orphan_dependents == Some(false) {
         true => 202,
         false => 200,

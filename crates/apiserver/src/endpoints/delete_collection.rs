@@ -1,13 +1,13 @@
 //! Serves deletes of collections: a list, and a delete of each listed object.
 
 use super::{
+    admission::Admission,
     delete,
     encoder::IncludeObject,
     list_body::{ListForm, Objects},
     page::Page,
     request_scope::RequestScope,
     selection::Selection,
-    write::AdmissionValidation,
 };
 use crate::base::{
     body::RequestBody,
@@ -16,9 +16,9 @@ use crate::base::{
     offload::weigh,
     response::{Response, with_content_type},
 };
-use pintle_admission::Operation;
+use pintle_admission::{Operation, RequestOptions};
 use pintle_machinery::{
-    FieldError, FieldPath, GroupKind, Status, Value,
+    FieldError, FieldPath, GroupKind, Status,
     options::{IGNORE_STORE_READ_ERROR, ListOptions},
 };
 use pintle_registry::RequestContext;
@@ -64,10 +64,14 @@ pub(super) async fn delete_collection(
             namespace: object.namespace(),
             ..scope.context(options.dry_run)
         };
-        scope.admit(Operation::Delete, &kind, &context, Value::Null, None).await?;
-        let validation =
-            AdmissionValidation { scope, operation: Operation::Delete, kind: &kind, context: &context };
-        match store.delete(&context, &options, &validation).await {
+        let admission = Admission {
+            scope,
+            operation: Operation::Delete,
+            kind: &kind,
+            context: &context,
+            options: RequestOptions::Delete(&options),
+        };
+        match store.delete(&context, &options, &admission).await {
             Ok(_) => {}
             Err(status) if status.code == 404 => {}
             Err(status) => return Err(status),

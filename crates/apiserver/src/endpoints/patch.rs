@@ -10,6 +10,7 @@ pub(super) use document::Patch;
 pub(super) use read::read_patched;
 
 use super::{
+    admission::Admission,
     apply::apply,
     body_kind::BodyKind,
     request_scope::RequestScope,
@@ -23,13 +24,13 @@ use crate::{
     },
     registry::{Preconditions, Transform, Upsert},
 };
-use pintle_admission::Operation;
+use pintle_admission::{Operation, RequestOptions};
 use pintle_machinery::{
-    FieldError, FieldPath, GroupKind, GroupVersionKind, Status, Value, ValueExt,
+    FieldError, FieldPath, GroupKind, Status, Value, ValueExt,
     options::{FieldValidation, WriteOptions},
     patch::PatchError,
 };
-use pintle_registry::{BoxFuture, RequestContext};
+use pintle_registry::BoxFuture;
 
 /// The 422 for a patch that cannot be applied to the object.
 fn rejected() -> Status {
@@ -57,11 +58,15 @@ pub(super) async fn patch(
     let store = scope.store()?;
     let context = scope.context(options.dry_run);
     let mut transform = PatchTransform {
-        scope,
-        kind: &kind,
-        context: &context,
+        admission: Admission {
+            scope,
+            operation: Operation::Update,
+            kind: &kind,
+            context: &context,
+            options: RequestOptions::Write(&options),
+        },
         patch,
-        validation: options.field_validation,
+        validation: options.field_validation.unwrap_or_default(),
         field_manager: &options.field_manager,
     };
     let updated = store
@@ -78,9 +83,7 @@ pub(super) async fn patch(
 }
 
 struct PatchTransform<'a> {
-    scope: &'a RequestScope<'a>,
-    kind: &'a GroupVersionKind,
-    context: &'a RequestContext<'a>,
+    admission: Admission<'a>,
     patch: Patch,
     validation: FieldValidation,
     field_manager: &'a str,
@@ -92,10 +95,10 @@ impl PatchTransform<'_> {
         let causes = status.details.as_ref().map(|details| details.causes.as_slice()).unwrap_or_default();
         let message = causes.first().map(|cause| cause.message.as_str()).unwrap_or_default();
         let why = message.strip_prefix("Invalid value: null: ").unwrap_or(message);
-        let schema = self.scope.resource.schema.get();
-        let old = self.scope.resource.from_storage(old.clone());
+        let schema = self.admission.scope.resource.schema.get();
+        let old = self.admission.scope.resource.from_storage(old.clone());
         let Ok(patched) = self.patch.apply(old, schema, self.validation) else { return rejected() };
-        let model = &self.scope.resource.resource.model;
+        let model = &self.admission.scope.resource.resource.model;
         let (text, why) = self.patch.refused(&patched, schema, model, why);
         let error = FieldError::invalid(&FieldPath::new("patch"), text, why);
         Status::invalid(&GroupKind::default(), "", &vec![error])
@@ -103,7 +106,7 @@ impl PatchTransform<'_> {
 
     /// The patched object in the storage version.
     fn patched(&self, old: &Value) -> Result<Value, Status> {
-        let resource = self.scope.resource;
+        let resource = self.admission.scope.resource;
         let schema = resource.schema.get();
         let mut rest = resource.from_storage(old.clone());
         let patch_scope = self.patch.scope();
@@ -116,18 +119,18 @@ impl PatchTransform<'_> {
             patched.set("metadata.managedFields", serde_json::json!([{}]));
         }
         let problems = self.patch.problems();
-        let wanted = BodyKind::of(resource, self.kind);
-        let read = read_patched(self.scope, patched, problems, wanted, self.validation);
+        let wanted = BodyKind::of(resource, self.admission.kind);
+        let read = read_patched(self.admission.scope, patched, problems, wanted, self.validation);
         let patched = read.map_err(|status| match status.code {
             422 => self.invalid(old, &status),
             _ => status,
         })?;
         let patched = patch_scope.put_back(rest, patched);
-        check_name(&patched, &self.scope.info.name)?;
+        check_name(&patched, &self.admission.scope.info.name)?;
         let mut patched = resource.to_storage(patched);
-        set_namespace(self.scope, &mut patched)?;
-        dedup_owner_references(self.scope, &mut patched);
-        self.scope.store()?.set_defaults(&mut patched);
+        set_namespace(self.admission.scope, &mut patched)?;
+        dedup_owner_references(self.admission.scope, &mut patched);
+        self.admission.scope.store()?.set_defaults(&mut patched);
         Ok(patched)
     }
 }
@@ -137,8 +140,8 @@ impl Transform for PatchTransform<'_> {
         Box::pin(async move {
             let old = old.ok_or_else(|| Status::internal_error("a patch without its object"))?;
             let mut patched = self.patched(old)?;
-            self.scope.managed_write(self.field_manager).update(Some(old), &mut patched).await;
-            self.scope.admit(Operation::Update, self.kind, self.context, patched, Some(old)).await
+            self.admission.scope.managed_write(self.field_manager).update(Some(old), &mut patched).await;
+            self.admission.admit(patched, Some(old)).await
         })
     }
 
@@ -147,7 +150,7 @@ impl Transform for PatchTransform<'_> {
         new: &'a Value,
         old: Option<&'a Value>,
     ) -> BoxFuture<'a, Result<(), Status>> {
-        Box::pin(self.scope.validate(Operation::Update, self.kind, self.context, new, old))
+        Box::pin(self.admission.validate(new, old))
     }
 }
 

@@ -14,19 +14,14 @@ use crate::{
 };
 use http::{HeaderMap, header};
 use jiff::Timestamp;
-use pintle_admission::{AdmissionRequest, Operation};
 use pintle_audit::AuditContext;
 use pintle_machinery::{
-    GroupVersion, GroupVersionKind, Status, StatusReason, UserInfo, Value,
+    GroupVersion, Status, StatusReason, UserInfo, Value,
     codec::{json, yaml},
-    meta::ObjectMeta,
 };
 use pintle_registry::{RequestContext, Routing};
 use pintle_schema::{SchemaRef, default_by_schema};
-use std::{
-    borrow::Cow,
-    sync::{Arc, OnceLock},
-};
+use std::sync::{Arc, OnceLock};
 
 /// The length limit of a field manager's name, in bytes.
 const MAX_FIELD_MANAGER: usize = 128;
@@ -164,89 +159,6 @@ impl RequestScope<'_> {
         let agent = self.headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok());
         let name = agent.unwrap_or_default().split('/').next().unwrap_or_default();
         name.get(..MAX_FIELD_MANAGER).unwrap_or(name)
-    }
-
-    /// The admission attributes of the request.
-    fn admission<'b>(
-        &'b self,
-        operation: Operation,
-        kind: &'b GroupVersionKind,
-        context: &'b RequestContext<'b>,
-        name: &'b str,
-        object: Cow<'b, Value>,
-        old_object: Option<&'b Value>,
-    ) -> AdmissionRequest<'b> {
-        AdmissionRequest {
-            operation,
-            resource: &self.resource.resource.resource,
-            subresource: &self.info.subresource,
-            kind,
-            namespace: &self.info.namespace,
-            name,
-            object,
-            old_object,
-            options: Value::Null,
-            context,
-            lister: &*self.server.stores,
-            warnings: Vec::new(),
-            audit_annotations: Vec::new(),
-        }
-    }
-
-    /// The name of the path, or else that of the object, which a create has.
-    fn name_of<'b>(&'b self, object: &'b Value) -> &'b str {
-        match self.info.name.is_empty() {
-            true => object.name(),
-            false => &self.info.name,
-        }
-    }
-
-    /// Adds the warnings and audit annotations of admission to the response and the audit event.
-    fn note_admission(&self, request: &mut AdmissionRequest<'_>) {
-        self.warnings.extend(std::mem::take(&mut request.warnings));
-        if let Some(audit) = &self.audit {
-            for (key, value) in std::mem::take(&mut request.audit_annotations) {
-                audit.annotate(key, value);
-            }
-        }
-    }
-
-    /// Runs mutating admission and returns the admitted object.
-    ///
-    /// # Errors
-    /// The `Status` of the plugin that rejects the request.
-    pub(super) async fn admit(
-        &self,
-        operation: Operation,
-        kind: &GroupVersionKind,
-        context: &RequestContext<'_>,
-        object: Value,
-        old_object: Option<&Value>,
-    ) -> Result<Value, Status> {
-        let name = self.name_of(&object).to_owned();
-        let mut request = self.admission(operation, kind, context, &name, Cow::Owned(object), old_object);
-        let admitted = self.server.admission.admit(&mut request).await;
-        self.note_admission(&mut request);
-        admitted.map(|()| request.object.into_owned())
-    }
-
-    /// Runs validating admission.
-    ///
-    /// # Errors
-    /// The `Status` of the plugin that rejects the request.
-    pub(super) async fn validate(
-        &self,
-        operation: Operation,
-        kind: &GroupVersionKind,
-        context: &RequestContext<'_>,
-        object: &Value,
-        old_object: Option<&Value>,
-    ) -> Result<(), Status> {
-        let name = self.name_of(object);
-        let mut request = self.admission(operation, kind, context, name, Cow::Borrowed(object), old_object);
-        let admitted = self.server.admission.validate(&mut request).await;
-        self.note_admission(&mut request);
-        admitted
     }
 }
 

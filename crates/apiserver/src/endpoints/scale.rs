@@ -52,8 +52,12 @@ pub(super) async fn update(scope: &RequestScope<'_>, body: RequestBody) -> Resul
     let options = WriteOptions::parse(scope.query.pairs(), "UpdateOptions")?;
     let answer = Answer::new(scope)?;
     let body = body.read().await?;
-    let scale =
-        decode(scope, &body, BodyKind::built_in(&scale_kind(), scale_schema()?), options.field_validation)?;
+    let scale = decode(
+        scope,
+        &body,
+        BodyKind::built_in(&scale_kind(), scale_schema()?),
+        options.field_validation.unwrap_or_default(),
+    )?;
     scope.note_body(&scale, scale_schema()?);
     check_name(&scale, &scope.info.name)?;
     let change = Change::Put(scale);

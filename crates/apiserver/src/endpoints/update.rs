@@ -1,6 +1,7 @@
 //! Serves updates by PUT.
 
 use super::{
+    admission::Admission,
     body_kind::BodyKind,
     decode::decode,
     request_scope::RequestScope,
@@ -15,14 +16,14 @@ use crate::{
     registry::{Preconditions, Transform, Upsert},
 };
 use bytes::Bytes;
-use pintle_admission::Operation;
+use pintle_admission::{Operation, RequestOptions};
 use pintle_machinery::{
     GroupVersionKind, Status, Value, ValueExt,
     codec::yaml,
     meta::ObjectMeta,
     options::{FieldValidation, WriteOptions},
 };
-use pintle_registry::{BoxFuture, RequestContext};
+use pintle_registry::BoxFuture;
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::json;
 
@@ -39,7 +40,7 @@ pub(super) async fn update(
     let options = WriteOptions::parse(scope.query.pairs(), "UpdateOptions")?;
     let body = body.read().await?;
     let kind = scope.resource.resource.group_version_kind();
-    let object = read(scope, &body, &kind, options.field_validation)?;
+    let object = read(scope, &body, &kind, options.field_validation.unwrap_or_default())?;
     let store = scope.store()?;
     let context = scope.context(options.dry_run);
     // An object with another UID is another object: 409, whatever other errors there are.
@@ -49,12 +50,16 @@ pub(super) async fn update(
     };
     let upsert = if subresource.is_empty() { Upsert::Strategy } else { Upsert::Never };
     let mut transform = Put {
-        scope,
-        kind: &kind,
-        context: &context,
+        admission: Admission {
+            scope,
+            operation: Operation::Update,
+            kind: &kind,
+            context: &context,
+            options: RequestOptions::Write(&options),
+        },
         body: &body,
         object: Some(object),
-        field_validation: options.field_validation,
+        field_validation: options.field_validation.unwrap_or_default(),
         field_manager: &options.field_manager,
     };
     let updated = store
@@ -121,9 +126,7 @@ fn note_reset(scope: &RequestScope<'_>, body: &[u8], object: &mut Value) {
 }
 
 struct Put<'a> {
-    scope: &'a RequestScope<'a>,
-    kind: &'a GroupVersionKind,
-    context: &'a RequestContext<'a>,
+    admission: Admission<'a>,
     body: &'a Bytes,
     /// The decoded body, for the first attempt; later attempts decode it again, which is cheaper than a copy each time.
     object: Option<Value>,
@@ -133,14 +136,14 @@ struct Put<'a> {
 
 impl Transform for Put<'_> {
     fn apply<'a>(&'a mut self, old: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>> {
-        let operation = if old.is_some() { Operation::Update } else { Operation::Create };
+        let Admission { scope, kind, .. } = self.admission;
         Box::pin(async move {
             let mut new = match self.object.take() {
                 Some(object) => object,
-                None => read(self.scope, self.body, self.kind, self.field_validation)?,
+                None => read(scope, self.body, kind, self.field_validation)?,
             };
-            self.scope.managed_write(self.field_manager).update(old, &mut new).await;
-            self.scope.admit(operation, self.kind, self.context, new, old).await
+            scope.managed_write(self.field_manager).update(old, &mut new).await;
+            self.admission.of_update(old).admit(new, old).await
         })
     }
 
@@ -149,12 +152,11 @@ impl Transform for Put<'_> {
         new: &'a Value,
         old: Option<&'a Value>,
     ) -> BoxFuture<'a, Result<(), Status>> {
-        let operation = if old.is_some() { Operation::Update } else { Operation::Create };
         Box::pin(async move {
             if old.is_none() {
-                self.scope.check_create().await?;
+                self.admission.scope.check_create().await?;
             }
-            self.scope.validate(operation, self.kind, self.context, new, old).await
+            self.admission.of_update(old).validate(new, old).await
         })
     }
 }

@@ -11,12 +11,10 @@ use crate::{
         negotiation::{MediaType, Offers},
         response::{Response, with_content_type},
     },
-    registry::{Validation, Written},
+    registry::Written,
 };
 use bytes::Bytes;
-use pintle_admission::Operation;
-use pintle_machinery::{GroupVersionKind, Status, Value, ValueExt};
-use pintle_registry::{BoxFuture, RequestContext};
+use pintle_machinery::{Status, Value, ValueExt};
 use std::collections::HashSet;
 
 /// The encoder of the response. It is made before the write, so that a failed negotiation leaves no change behind.
@@ -116,22 +114,4 @@ pub(super) fn respond_with(
         None => encoder.tree_answer(encoder.resource.from_storage(object))?,
     };
     Ok(with_content_type(code, encoder.accepted.media_type.as_str(), Body::from(bytes)))
-}
-
-/// Runs validating admission for the store.
-pub(super) struct AdmissionValidation<'a> {
-    pub(super) scope: &'a RequestScope<'a>,
-    pub(super) operation: Operation,
-    pub(super) kind: &'a GroupVersionKind,
-    pub(super) context: &'a RequestContext<'a>,
-}
-
-impl Validation for AdmissionValidation<'_> {
-    fn validate<'a>(
-        &'a self,
-        object: &'a Value,
-        old: Option<&'a Value>,
-    ) -> BoxFuture<'a, Result<(), Status>> {
-        Box::pin(self.scope.validate(self.operation, self.kind, self.context, object, old))
-    }
 }

@@ -1,7 +1,7 @@
 //! A resource in one of its served versions.
 
-use super::{Store, TypeSchema};
-use pintle_machinery::Value;
+use super::{Store, TypeSchema, versions::convert_one};
+use pintle_machinery::{Status, Value, ValueExt};
 use pintle_registry::Resource;
 use std::sync::Arc;
 
@@ -33,6 +33,23 @@ impl VersionedResource {
         match self.resource.conversion {
             Some(conversion) => (conversion.from_storage)(object),
             None => object,
+        }
+    }
+
+    /// Converts an object of the store to this version, by functions or, for objects that are stored as written, by the
+    /// converter of the resource.
+    ///
+    /// # Errors
+    /// Those of the converter.
+    pub async fn converted(&self, object: &Value) -> Result<Value, Status> {
+        match &self.resource.converter {
+            Some(converter)
+                if object.str_at("apiVersion") != self.resource.resource.group_version().to_string() =>
+            {
+                convert_one(&**converter, object.clone(), &self.resource, &self.schema).await
+            }
+            Some(_) => Ok(object.clone()),
+            None => Ok(self.from_storage(object.clone())),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::{QueryValues, check, validate_dry_run};
 use crate::{ErrorList, FieldError, FieldPath, Status, Value, ValueExt};
+use serde_json::json;
 
 /// How a delete treats the dependents of an object
 /// (<https://kubernetes.io/docs/concepts/architecture/garbage-collection/#cascading-deletion>).
@@ -32,6 +33,46 @@ pub struct DeleteOptions {
     pub orphan_dependents: Option<bool>,
     /// Deletes the object even if it cannot be read (`ignoreStoreReadErrorWithClusterBreakingPotential`).
     pub ignore_store_read_error: bool,
+}
+
+impl PropagationPolicy {
+    /// The option's value.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            PropagationPolicy::Orphan => "Orphan",
+            PropagationPolicy::Background => "Background",
+            PropagationPolicy::Foreground => "Foreground",
+        }
+    }
+}
+
+impl DeleteOptions {
+    /// The fields of `DeleteOptions`, without those that the request does not set.
+    pub fn to_object(&self) -> Value {
+        let mut object = Value::default();
+        if let Some(seconds) = self.grace_period_seconds {
+            object.set("gracePeriodSeconds", seconds);
+        }
+        if let Some(uid) = &self.precondition_uid {
+            object.set("preconditions.uid", uid.as_str());
+        }
+        if let Some(version) = &self.precondition_resource_version {
+            object.set("preconditions.resourceVersion", version.as_str());
+        }
+        if let Some(orphan) = self.orphan_dependents {
+            object.set("orphanDependents", orphan);
+        }
+        if let Some(policy) = self.propagation_policy {
+            object.set("propagationPolicy", policy.as_str());
+        }
+        if self.dry_run {
+            object.set("dryRun", json!(["All"]));
+        }
+        if self.ignore_store_read_error {
+            object.set(IGNORE_STORE_READ_ERROR, true);
+        }
+        object
+    }
 }
 
 /// The name of [`DeleteOptions::ignore_store_read_error`].

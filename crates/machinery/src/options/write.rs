@@ -3,7 +3,8 @@
 use super::{
     FieldValidation, QueryValues, check, validate_dry_run, validate_field_manager, validate_field_validation,
 };
-use crate::{ErrorList, FieldError, FieldPath, Status};
+use crate::{ErrorList, FieldError, FieldPath, Status, Value, ValueExt};
+use serde_json::json;
 
 /// The options of a create, update or patch.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -12,8 +13,8 @@ pub struct WriteOptions {
     pub dry_run: bool,
     /// The field manager; "" derives it from the user agent.
     pub field_manager: String,
-    /// The treatment of unknown and duplicate fields.
-    pub field_validation: FieldValidation,
+    /// The treatment of unknown and duplicate fields; `None` when the request does not say.
+    pub field_validation: Option<FieldValidation>,
     /// Whether an apply takes conflicting fields from other managers.
     pub force: bool,
 }
@@ -53,6 +54,21 @@ impl WriteOptions {
         Self::finish(&query, "PatchOptions", errors)
     }
 
+    /// The fields that `CreateOptions` and `UpdateOptions` have, without those that the request does not set.
+    pub fn to_object(&self) -> Value {
+        let mut object = Value::default();
+        if self.dry_run {
+            object.set("dryRun", json!(["All"]));
+        }
+        if !self.field_manager.is_empty() {
+            object.set("fieldManager", self.field_manager.as_str());
+        }
+        if let Some(validation) = self.field_validation {
+            object.set("fieldValidation", validation.as_str());
+        }
+        object
+    }
+
     fn finish(query: &QueryValues<'_>, kind: &str, mut errors: ErrorList) -> Result<WriteOptions, Status> {
         let field_manager = query.text("fieldManager");
         let dry_run = query.all("dryRun");
@@ -64,7 +80,9 @@ impl WriteOptions {
         Ok(WriteOptions {
             dry_run: !dry_run.is_empty(),
             field_manager: field_manager.to_owned(),
-            field_validation: FieldValidation::parse(field_validation).unwrap_or_default(),
+            field_validation: Some(field_validation)
+                .filter(|text| !text.is_empty())
+                .and_then(FieldValidation::parse),
             force: query.boolean("force").unwrap_or_default(),
         })
     }

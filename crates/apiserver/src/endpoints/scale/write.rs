@@ -2,6 +2,7 @@
 
 use super::{
     super::{
+        admission::Admission,
         apply::Configuration,
         body_kind::BodyKind,
         patch::{Patch, read_patched},
@@ -11,14 +12,14 @@ use super::{
     view::{scale_kind, scale_of, scale_schema},
 };
 use crate::registry::{ManagedWrite, Preconditions, Transform, Upsert, Written};
-use pintle_admission::Operation;
+use pintle_admission::{Operation, RequestOptions};
 use pintle_go_forms::quote;
 use pintle_machinery::{
-    FieldError, FieldPath, GroupVersionKind, Status, Value, ValueExt,
+    FieldError, FieldPath, Status, Value, ValueExt,
     managed_fields::{FieldManager, OneVersion, Replicas},
     options::{FieldValidation, WriteOptions},
 };
-use pintle_registry::{BoxFuture, RequestContext, ScalePaths, ScaleValues};
+use pintle_registry::{BoxFuture, ScalePaths, ScaleValues};
 
 /// The `spec.replicas` of an object without replicas.
 const MISSING: i64 = i32::MIN as i64;
@@ -53,11 +54,15 @@ pub(super) async fn write(
     let preconditions =
         Preconditions { uid: Some(uid.to_owned()).filter(|uid| !uid.is_empty()), resource_version: None };
     let mut transform = ScaleTransform {
-        scope,
-        kind: &kind,
-        context: &context,
+        admission: Admission {
+            scope,
+            operation: Operation::Update,
+            kind: &kind,
+            context: &context,
+            options: RequestOptions::Write(options),
+        },
         change,
-        validation: options.field_validation,
+        validation: options.field_validation.unwrap_or_default(),
         paths,
         options,
     };
@@ -68,9 +73,7 @@ pub(super) async fn write(
 }
 
 struct ScaleTransform<'a> {
-    scope: &'a RequestScope<'a>,
-    kind: &'a GroupVersionKind,
-    context: &'a RequestContext<'a>,
+    admission: Admission<'a>,
     change: Change,
     validation: FieldValidation,
     paths: &'a ScalePaths,
@@ -86,9 +89,9 @@ impl Transform for ScaleTransform<'_> {
                 // A value that no client sends.
                 before.set("spec.replicas", MISSING);
             }
-            let resource = self.scope.resource;
+            let resource = self.admission.scope.resource;
             let group_version = resource.resource.group_version_kind().group_version().to_string();
-            let write = self.scope.managed_write(&self.options.field_manager);
+            let write = self.admission.scope.managed_write(&self.options.field_manager);
             let replicas = Replicas {
                 path: &self.paths.spec_replicas,
                 api_version: &group_version,
@@ -105,13 +108,13 @@ impl Transform for ScaleTransform<'_> {
                     let schema = scale_schema()?;
                     let patched = patch.apply(before.clone(), schema, self.validation)?;
                     let mut patched = read_patched(
-                        self.scope,
+                        self.admission.scope,
                         patched,
                         patch.problems(),
-                        BodyKind::built_in(self.kind, schema),
+                        BodyKind::built_in(self.admission.kind, schema),
                         self.validation,
                     )?;
-                    check_name(&patched, &self.scope.info.name)?;
+                    check_name(&patched, &self.admission.scope.info.name)?;
                     self.manager(&write, |manager| manager.update(Some(&before), &mut patched))?;
                     patched
                 }
@@ -119,13 +122,12 @@ impl Transform for ScaleTransform<'_> {
                     let force = self.options.force;
                     let applied =
                         self.manager(&write, |manager| manager.apply(Some(&before), &config.object, force))??;
-                    config.check_strictly(self.scope, self.options)?;
-                    check_name(&applied, &self.scope.info.name)?;
+                    config.check_strictly(self.admission.scope, self.options)?;
+                    check_name(&applied, &self.admission.scope.info.name)?;
                     applied
                 }
             };
-            let scale =
-                self.scope.admit(Operation::Update, self.kind, self.context, scale, Some(&before)).await?;
+            let scale = self.admission.admit(scale, Some(&before)).await?;
             let wanted = scale.i64_at("spec.replicas").unwrap_or_default();
             if wanted == MISSING && self.paths.values == ScaleValues::Any {
                 let path = quote(&format!(".{}", self.paths.spec_replicas));
@@ -135,7 +137,7 @@ impl Transform for ScaleTransform<'_> {
                 let path = FieldPath::new("spec").child("replicas");
                 let error = FieldError::invalid(&path, wanted, "must be greater than or equal to 0");
                 return Err(Status::invalid(
-                    &self.kind.group_kind(),
+                    &self.admission.kind.group_kind(),
                     scale.str_at("metadata.name"),
                     &vec![error],
                 ));
@@ -150,6 +152,18 @@ impl Transform for ScaleTransform<'_> {
             Ok(new)
         })
     }
+
+    fn validate<'a>(
+        &'a mut self,
+        new: &'a Value,
+        old: Option<&'a Value>,
+    ) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(async move {
+            let scale = |object| scale_of(object, self.paths).map_err(Status::unknown);
+            let (scale, before) = (scale(new)?.0, old.map(scale).transpose()?);
+            self.admission.validate(&scale, before.as_ref().map(|(before, _)| before)).await
+        })
+    }
 }
 
 impl ScaleTransform<'_> {
@@ -159,10 +173,10 @@ impl ScaleTransform<'_> {
         write: &ManagedWrite<'_>,
         run: impl FnOnce(&FieldManager<'_>) -> R,
     ) -> Result<R, Status> {
-        let version = self.kind.group_version().to_string();
+        let version = self.admission.kind.group_version().to_string();
         Ok(run(&FieldManager {
             manager: &self.options.field_manager,
-            kind: &self.kind.kind,
+            kind: &self.admission.kind.kind,
             api_version: &version,
             subresource: "scale",
             now: write.now,

@@ -1,0 +1,118 @@
+//! Runs the admission chain for a verb.
+
+use super::request_scope::RequestScope;
+use crate::registry::Validation;
+use pintle_admission::{AdmissionRequest, Operation, Reinvocation, RequestOptions};
+use pintle_machinery::{GroupVersionKind, Status, Value, meta::ObjectMeta};
+use pintle_registry::{BoxFuture, RequestContext};
+use std::borrow::Cow;
+
+use super::object_versions::ObjectVersions;
+
+/// The admission of one request: what its plugins need beside the objects.
+#[derive(Clone, Copy)]
+pub(super) struct Admission<'a> {
+    pub(super) scope: &'a RequestScope<'a>,
+    pub(super) operation: Operation,
+    /// The kind of the object: that of the resource, or that of the subresource's body.
+    pub(super) kind: &'a GroupVersionKind,
+    pub(super) context: &'a RequestContext<'a>,
+    pub(super) options: RequestOptions<'a>,
+}
+
+impl<'a> Admission<'a> {
+    /// The admission of an update: of a create, if there is no old object.
+    pub(super) fn of_update(self, old: Option<&Value>) -> Admission<'a> {
+        let operation = if old.is_some() { Operation::Update } else { Operation::Create };
+        Admission { operation, ..self }
+    }
+
+    /// The name of the request, or else that of the object, which a create has. A delete of a collection has the names
+    /// of its objects.
+    fn name_of<'b>(&'b self, object: &'b Value, old_object: Option<&'b Value>) -> &'b str {
+        match (self.context.name, self.operation) {
+            ("", Operation::Delete) => old_object.map_or("", ObjectMeta::name),
+            ("", _) => object.name(),
+            (name, _) => name,
+        }
+    }
+
+    /// Runs mutating admission and returns the admitted object.
+    ///
+    /// # Errors
+    /// The `Status` of the plugin that rejects the request.
+    pub(super) async fn admit(&self, object: Value, old_object: Option<&Value>) -> Result<Value, Status> {
+        let name = self.name_of(&object, old_object).to_owned();
+        let versions = ObjectVersions::new(self.scope, self.kind);
+        let mut request = self.request(&versions, &name, Cow::Owned(object), old_object);
+        let admitted = self.scope.server.admission.admit(&mut request).await;
+        self.note(&mut request);
+        admitted.map(|()| request.object.into_owned())
+    }
+
+    /// Runs validating admission.
+    ///
+    /// # Errors
+    /// The `Status` of the plugin that rejects the request.
+    pub(super) async fn validate(&self, object: &Value, old_object: Option<&Value>) -> Result<(), Status> {
+        let name = self.name_of(object, old_object);
+        let versions = ObjectVersions::new(self.scope, self.kind);
+        let mut request = self.request(&versions, name, Cow::Borrowed(object), old_object);
+        let admitted = self.scope.server.admission.validate(&mut request).await;
+        self.note(&mut request);
+        admitted
+    }
+
+    fn request<'b>(
+        &'b self,
+        versions: &'b ObjectVersions<'b>,
+        name: &'b str,
+        object: Cow<'b, Value>,
+        old_object: Option<&'b Value>,
+    ) -> AdmissionRequest<'b> {
+        AdmissionRequest {
+            operation: self.operation,
+            resource: &self.scope.resource.resource.resource,
+            subresource: &self.scope.info.subresource,
+            kind: self.kind,
+            namespace: &self.scope.info.namespace,
+            name,
+            object,
+            old_object,
+            options: self.options,
+            versions,
+            reinvocation: Reinvocation::default(),
+            context: self.context,
+            lister: &*self.scope.server.stores,
+            warnings: Vec::new(),
+            audit_annotations: Vec::new(),
+        }
+    }
+
+    /// Adds the warnings and audit annotations of the plugins to the response and the audit event.
+    fn note(&self, request: &mut AdmissionRequest<'_>) {
+        self.scope.warnings.extend(std::mem::take(&mut request.warnings));
+        if let Some(audit) = &self.scope.audit {
+            for (key, value) in std::mem::take(&mut request.audit_annotations) {
+                audit.annotate(key, value);
+            }
+        }
+    }
+}
+
+/// Validating admission for the store. A delete has no object that plugins could change, but those that change objects
+/// are asked too.
+impl Validation for Admission<'_> {
+    fn validate<'a>(
+        &'a self,
+        object: &'a Value,
+        old: Option<&'a Value>,
+    ) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(async move {
+            if self.operation == Operation::Delete {
+                self.admit(Value::Null, old).await?;
+            }
+            Admission::validate(self, object, old).await
+        })
+    }
+}
