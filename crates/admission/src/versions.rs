@@ -4,12 +4,14 @@ use pintle_machinery::{GroupVersionKind, GroupVersionResource, Status, Value};
 use pintle_registry::BoxFuture;
 use pintle_schema::SchemaRef;
 
-/// A resource in one version, and the kind of the objects that the request's subresource of it has there.
+/// A served resource or subresource, and the kind of its objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
     /// The resource.
     pub resource: GroupVersionResource,
-    /// The kind of the request's object.
+    /// The subresource, or "".
+    pub subresource: String,
+    /// The kind of the objects.
     pub kind: GroupVersionKind,
 }
 

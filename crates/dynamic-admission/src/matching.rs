@@ -11,4 +11,4 @@ pub use exempt::is_exempt;
 pub use matcher::Matcher;
 pub use rule::Rule;
 pub use selectors::Selectors;
-pub use targets::{Endpoint, Targets};
+pub use targets::Targets;

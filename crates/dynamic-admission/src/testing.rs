@@ -1,13 +1,15 @@
 //! Test support: requests with the objects that admission reads beside them.
 
-use crate::matching::Endpoint;
 use jiff::Timestamp;
-use pintle_admission::{AdmissionRequest, Lister, Operation};
+use pintle_admission::{
+    AdmissionRequest, Endpoint, Lister, Operation, Reinvocation, RequestOptions, RequestVersions,
+};
 use pintle_auth::authz::AlwaysAllow;
 use pintle_machinery::{
     GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource, Status, UserInfo, Value,
 };
 use pintle_registry::{BoxFuture, DeleteOptions, Registry, RequestContext, WriteOptions};
+use pintle_schema::SchemaRef;
 use std::{borrow::Cow, future::ready, sync::Arc};
 
 /// An endpoint of a group, version and resource. Its kind is the name of the resource.
@@ -77,7 +79,9 @@ impl Request {
             name: &self.name,
             object: Cow::Borrowed(&self.object),
             old_object: self.old_object.as_ref(),
-            options: Value::Null,
+            options: RequestOptions::None,
+            versions: &OneVersion,
+            reinvocation: Reinvocation::default(),
             context: &context,
             lister: &objects,
             warnings: Vec::new(),
@@ -85,6 +89,39 @@ impl Request {
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(call(&mut request))
+    }
+}
+
+/// Versions that are not asked for.
+struct OneVersion;
+
+impl RequestVersions for OneVersion {
+    fn equivalents(&self) -> Vec<Endpoint> {
+        Vec::new()
+    }
+
+    fn schema(&self, _: &GroupVersionKind) -> Option<SchemaRef<'_>> {
+        None
+    }
+
+    fn to_version<'a>(
+        &'a self,
+        object: &'a Value,
+        _: &'a GroupVersionKind,
+    ) -> BoxFuture<'a, Result<Value, Status>> {
+        Box::pin(ready(Ok(object.clone())))
+    }
+
+    fn encode(&self, _: &Value, _: &GroupVersionKind) -> Result<Vec<u8>, Status> {
+        Err(Status::no_such_resource())
+    }
+
+    fn read_version<'a>(
+        &'a self,
+        _: &'a [u8],
+        _: &'a GroupVersionKind,
+    ) -> BoxFuture<'a, Result<Value, Status>> {
+        Box::pin(ready(Err(Status::no_such_resource())))
     }
 }
 

@@ -95,6 +95,7 @@ impl RequestVersions for ObjectVersions<'_> {
     fn equivalents(&self) -> Vec<Endpoint> {
         let endpoint = |version: &Arc<VersionedResource>| Endpoint {
             resource: version.resource.resource.clone(),
+            subresource: self.scope.info.subresource.clone(),
             kind: match self.has_own_kind {
                 true => version.resource.group_version_kind(),
                 false => self.kind.clone(),

@@ -1,7 +1,7 @@
 //! Matches requests with the rules and selectors of one webhook or policy.
 
-use super::{Endpoint, Rule, Selectors, Targets};
-use pintle_admission::AdmissionRequest;
+use super::{Rule, Selectors, Targets};
+use pintle_admission::{AdmissionRequest, Endpoint};
 use pintle_machinery::{Status, Value, ValueExt};
 
 /// The rules and selectors of one webhook, policy or binding.

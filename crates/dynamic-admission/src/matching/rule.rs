@@ -1,7 +1,6 @@
 //! Rules: operations, groups, versions, resources, scope and names.
 
-use super::Endpoint;
-use pintle_admission::{AdmissionRequest, Operation};
+use pintle_admission::{AdmissionRequest, Endpoint, Operation};
 use pintle_machinery::{Value, ValueExt};
 
 /// A rule of a webhook (`RuleWithOperations`) or of a policy (`NamedRuleWithOperations`), in a form that is compared

@@ -1,18 +1,7 @@
 //! The resource of a request, and the resources that are equivalent to it.
 
-use pintle_machinery::{GroupVersionKind, GroupVersionResource};
+use pintle_admission::Endpoint;
 use std::{fmt, sync::OnceLock};
-
-/// A served resource or subresource, and the kind of its objects.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Endpoint {
-    /// The resource.
-    pub resource: GroupVersionResource,
-    /// The subresource, or "".
-    pub subresource: String,
-    /// The kind of the objects.
-    pub kind: GroupVersionKind,
-}
 
 /// The endpoint of one request, and its equivalents: the endpoints that serve the same objects in another group or
 /// version. Those are only looked up when a rule needs them, and then once.
