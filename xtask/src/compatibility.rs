@@ -70,7 +70,7 @@ fn admission_plugins(root: &Path, page: &str) -> Result<Vec<String>, String> {
     let names_of = |chosen: fn(&Declaration) -> bool| -> Names {
         PLUGINS.iter().filter(|plugin| chosen(plugin)).map(|plugin| plugin.name.to_owned()).collect()
     };
-    let absent = names_of(|plugin| plugin.create.is_none());
+    let absent = names_of(|plugin| plugin.is_absent);
     let mut differences =
         compare(ABSENT_PLUGINS, &first_cells(page, ABSENT_PLUGINS)?.into_keys().collect(), &absent);
     let by_default: Names = strings(&reference, "enabledByDefault")?.into_iter().collect();

@@ -9,10 +9,14 @@
 //! Only the plugin for a kind names that kind. This crate knows no HTTP and no storage: plugins read other objects
 //! through a [`Lister`], or through the registry when the lister does not have them.
 
+mod admission_configuration;
+mod admission_error;
 mod chain;
+mod chain_config;
 mod lister;
 mod operation;
 mod plugin;
+mod plugin_settings;
 pub mod plugins;
 mod reinvocation;
 mod request;
@@ -21,10 +25,14 @@ mod request_options;
 mod testing;
 mod versions;
 
+pub use admission_configuration::AdmissionConfiguration;
+pub use admission_error::AdmissionError;
 pub use chain::AdmissionChain;
+pub use chain_config::{ChainConfig, PluginFactories};
 pub use lister::Lister;
 pub use operation::Operation;
 pub use plugin::AdmissionPlugin;
+pub use plugin_settings::{PluginError, PluginFactory, PluginFlags, PluginSettings};
 pub use reinvocation::Reinvocation;
 pub use request::AdmissionRequest;
 pub use request_options::RequestOptions;

@@ -57,7 +57,7 @@ pub use service_account::ServiceAccount;
 pub use storage_object_in_use_protection::StorageObjectInUseProtection;
 pub use taint_nodes_by_condition::TaintNodesByCondition;
 
-use crate::AdmissionPlugin;
+use crate::{AdmissionPlugin, PluginError, PluginSettings};
 use std::sync::Arc;
 
 /// A plugin of kube-apiserver v1.36.
@@ -66,64 +66,84 @@ pub struct Declaration {
     pub name: &'static str,
     /// Whether a server without flags calls the plugin.
     pub is_default: bool,
-    /// Creates the plugin; `None` when this server does not have it.
-    pub create: Option<fn() -> Arc<dyn AdmissionPlugin>>,
+    /// Creates the plugin; `None` when another crate has it ([`PluginFactories`](crate::PluginFactories)).
+    pub create: Option<Create>,
+    /// Whether no crate has the plugin.
+    pub is_absent: bool,
 }
 
-const fn by_default(name: &'static str, create: fn() -> Arc<dyn AdmissionPlugin>) -> Declaration {
-    Declaration { name, is_default: true, create: Some(create) }
+type Create = fn(&PluginSettings<'_>) -> Created;
+type Created = Result<Arc<dyn AdmissionPlugin>, PluginError>;
+
+const fn by_default(name: &'static str, create: Create) -> Declaration {
+    Declaration { name, is_default: true, create: Some(create), is_absent: false }
 }
 
-const fn opt_in(name: &'static str, create: fn() -> Arc<dyn AdmissionPlugin>) -> Declaration {
-    Declaration { name, is_default: false, create: Some(create) }
+const fn opt_in(name: &'static str, create: Create) -> Declaration {
+    Declaration { name, is_default: false, create: Some(create), is_absent: false }
+}
+
+/// A plugin on by default that another crate has.
+const fn by_default_outside(name: &'static str) -> Declaration {
+    Declaration { name, is_default: true, create: None, is_absent: false }
+}
+
+/// A plugin that another crate has.
+const fn opt_in_outside(name: &'static str) -> Declaration {
+    Declaration { name, is_default: false, create: None, is_absent: false }
 }
 
 const fn absent(name: &'static str) -> Declaration {
-    Declaration { name, is_default: false, create: None }
+    Declaration { name, is_default: false, create: None, is_absent: true }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "others fail")]
+fn plugin(plugin: impl AdmissionPlugin + 'static) -> Created {
+    Ok(Arc::new(plugin))
 }
 
 /// The plugins, in call order
 /// (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/>).
 pub static PLUGINS: [Declaration; 41] = [
-    opt_in("AlwaysAdmit", || Arc::new(AlwaysAdmit)),
-    opt_in("NamespaceAutoProvision", || Arc::new(NamespaceAutoProvision::default())),
-    by_default("NamespaceLifecycle", || Arc::new(NamespaceLifecycle::default())),
-    opt_in("NamespaceExists", || Arc::new(NamespaceExists::default())),
-    opt_in("LimitPodHardAntiAffinityTopology", || Arc::new(LimitPodHardAntiAffinityTopology)),
-    by_default("LimitRanger", || Arc::new(LimitRanger::default())),
-    by_default("ServiceAccount", || Arc::new(ServiceAccount::default())),
-    opt_in("NodeRestriction", || Arc::new(NodeRestriction)),
-    by_default("TaintNodesByCondition", || Arc::new(TaintNodesByCondition)),
-    opt_in("AlwaysPullImages", || Arc::new(AlwaysPullImages)),
-    absent("ImagePolicyWebhook"),
-    by_default("PodSecurity", || Arc::new(PodSecurity::default())),
+    opt_in("AlwaysAdmit", |_| plugin(AlwaysAdmit)),
+    opt_in("NamespaceAutoProvision", |_| plugin(NamespaceAutoProvision::default())),
+    by_default("NamespaceLifecycle", |_| plugin(NamespaceLifecycle::default())),
+    opt_in("NamespaceExists", |_| plugin(NamespaceExists::default())),
+    opt_in("LimitPodHardAntiAffinityTopology", |_| plugin(LimitPodHardAntiAffinityTopology)),
+    by_default("LimitRanger", |_| plugin(LimitRanger::default())),
+    by_default("ServiceAccount", |_| plugin(ServiceAccount::default())),
+    opt_in("NodeRestriction", |_| plugin(NodeRestriction)),
+    by_default("TaintNodesByCondition", |_| plugin(TaintNodesByCondition)),
+    opt_in("AlwaysPullImages", |_| plugin(AlwaysPullImages)),
+    opt_in_outside("ImagePolicyWebhook"),
+    by_default("PodSecurity", |_| plugin(PodSecurity::default())),
     absent("PodNodeSelector"),
-    by_default("Priority", || Arc::new(Priority::default())),
-    by_default("DefaultTolerationSeconds", || Arc::new(DefaultTolerationSeconds::default())),
+    by_default("Priority", |_| plugin(Priority::default())),
+    by_default("DefaultTolerationSeconds", |settings| plugin(DefaultTolerationSeconds::new(settings.flags))),
     absent("PodTolerationRestriction"),
     absent("EventRateLimit"),
     absent("ExtendedResourceToleration"),
-    by_default("DefaultStorageClass", || Arc::new(DefaultClass::storage())),
-    by_default("StorageObjectInUseProtection", || Arc::new(StorageObjectInUseProtection)),
+    by_default("DefaultStorageClass", |_| plugin(DefaultClass::storage())),
+    by_default("StorageObjectInUseProtection", |_| plugin(StorageObjectInUseProtection)),
     absent("PodGroupProtection"),
     absent("OwnerReferencesPermissionEnforcement"),
-    by_default("PersistentVolumeClaimResize", || Arc::new(PersistentVolumeClaimResize::default())),
-    by_default("RuntimeClass", || Arc::new(RuntimeClass::default())),
-    by_default("CertificateApproval", || Arc::new(CertificateApproval)),
-    by_default("CertificateSigning", || Arc::new(CertificateSigning)),
+    by_default("PersistentVolumeClaimResize", |_| plugin(PersistentVolumeClaimResize::default())),
+    by_default("RuntimeClass", |_| plugin(RuntimeClass::default())),
+    by_default("CertificateApproval", |_| plugin(CertificateApproval)),
+    by_default("CertificateSigning", |_| plugin(CertificateSigning)),
     absent("ClusterTrustBundleAttest"),
-    by_default("CertificateSubjectRestriction", || Arc::new(CertificateSubjectRestriction)),
-    by_default("DefaultIngressClass", || Arc::new(DefaultClass::ingress())),
-    opt_in("DenyServiceExternalIPs", || Arc::new(DenyServiceExternalIps)),
-    by_default("PodTopologyLabels", || Arc::new(PodTopologyLabels::default())),
+    by_default("CertificateSubjectRestriction", |_| plugin(CertificateSubjectRestriction)),
+    by_default("DefaultIngressClass", |_| plugin(DefaultClass::ingress())),
+    opt_in("DenyServiceExternalIPs", |_| plugin(DenyServiceExternalIps)),
+    by_default("PodTopologyLabels", |_| plugin(PodTopologyLabels::default())),
     absent("PodGroupWorkloadExists"),
-    by_default("NodeDeclaredFeatureValidator", || Arc::new(NodeDeclaredFeatureValidator)),
+    by_default("NodeDeclaredFeatureValidator", |_| plugin(NodeDeclaredFeatureValidator)),
     absent("JobValidation"),
-    by_default("PodResizeValidator", || Arc::new(PodResizeValidator)),
-    absent("MutatingAdmissionPolicy"),
-    absent("MutatingAdmissionWebhook"),
-    absent("ValidatingAdmissionPolicy"),
-    absent("ValidatingAdmissionWebhook"),
-    by_default("ResourceQuota", || Arc::new(ResourceQuota::default())),
-    opt_in("AlwaysDeny", || Arc::new(AlwaysDeny)),
+    by_default("PodResizeValidator", |_| plugin(PodResizeValidator)),
+    by_default_outside("MutatingAdmissionPolicy"),
+    by_default_outside("MutatingAdmissionWebhook"),
+    by_default_outside("ValidatingAdmissionPolicy"),
+    by_default_outside("ValidatingAdmissionWebhook"),
+    by_default("ResourceQuota", |_| plugin(ResourceQuota::default())),
+    opt_in("AlwaysDeny", |_| plugin(AlwaysDeny)),
 ];

@@ -21,6 +21,8 @@ use zeroize::Zeroizing;
 pub struct ConfigFile {
     kind: ConfigKind,
     schema: Schema,
+    /// See [`ConfigFile::of_scheme`].
+    scheme: Option<&'static str>,
 }
 
 /// The kind and versions that a configuration file must declare.
@@ -44,7 +46,13 @@ impl ConfigFile {
     pub fn new(kind: ConfigKind, root: impl FnOnce(&mut ConfigTypes) -> NodeId) -> ConfigFile {
         let mut types = ConfigTypes(SchemaBuilder::new());
         let root = root(&mut types);
-        ConfigFile { kind, schema: types.0.finish(root) }
+        ConfigFile { kind, schema: types.0.finish(root), scheme: None }
+    }
+
+    /// Gives errors about kind and version the exact texts of Kubernetes, which name a scheme and repeat the file: for
+    /// kinds without secrets only.
+    pub fn of_scheme(self, scheme: &'static str) -> ConfigFile {
+        ConfigFile { scheme: Some(scheme), ..self }
     }
 
     /// Decodes a file. Unknown and duplicate fields are errors.
@@ -75,8 +83,9 @@ impl ConfigFile {
         // JSON is a subset of YAML: this reads both.
         let converted = yaml::to_json(text).map_err(|error| error.to_string())?;
         let json = Zeroizing::new(converted.json);
-        // For another kind of file, the reference prints the whole file, with the secrets in it; this does not.
-        self.kind.check(&json)?;
+        // For another kind of file, the reference prints the whole file; this does not if there may be secrets in it.
+        let shown = self.scheme.map(|scheme| Shown { scheme, text });
+        self.kind.check(&json, shown)?;
         let decoded = json::decode(&json, self.schema.root()).map_err(|error| error.to_string())?;
         check_fields(&decoded.value, self.schema.root(), "")?;
         let mut problems = converted.problems;
@@ -85,22 +94,41 @@ impl ConfigFile {
     }
 }
 
+/// The parts of error messages about kind and version that Kubernetes adds.
+struct Shown<'a> {
+    scheme: &'static str,
+    /// The file.
+    text: &'a [u8],
+}
+
 impl ConfigKind {
     /// Checks kind and version of a file that was converted to JSON.
-    fn check(&self, json: &[u8]) -> Result<(), String> {
+    fn check(&self, json: &[u8], shown: Option<Shown<'_>>) -> Result<(), String> {
         let meta = json::type_meta(json);
         let meta = meta.map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
+        let missing = |field: &str| match &shown {
+            Some(shown) => {
+                format!("Object '{field}' is missing in '{}'", String::from_utf8_lossy(shown.text))
+            }
+            None => format!("Object '{field}' is missing"),
+        };
         if meta.kind.is_empty() {
-            return Err("Object 'Kind' is missing".to_owned());
+            return Err(missing("Kind"));
         }
         if meta.api_version.is_empty() {
-            return Err("Object 'apiVersion' is missing".to_owned());
+            return Err(missing("apiVersion"));
         }
         let (group, version) = meta.api_version.split_once('/').unwrap_or_default();
         if group == self.group && self.versions.contains(&version) && meta.kind == self.kind {
             return Ok(());
         }
         let (kind, version) = (quote(&meta.kind), quote(&meta.api_version));
+        if let Some(Shown { scheme, .. }) = shown {
+            return Err(format!(
+                "no kind {kind} is registered for version {version} in scheme {}",
+                quote(scheme)
+            ));
+        }
         let wanted = format!("{} of {}/{}", self.kind, self.group, self.versions.first().unwrap_or(&"v1"));
         Err(format!("no kind {kind} is registered for version {version}; {wanted} is wanted"))
     }
@@ -254,6 +282,13 @@ mod tests {
         check("apiVersion: v1", "Object 'Kind' is missing");
         check("", "Object 'Kind' is missing");
         check("kind: Policy", "Object 'apiVersion' is missing");
+        let shown =
+            |text: &str| file().of_scheme("pkg/x.go:1").decode(text.as_bytes()).unwrap_err().to_string();
+        assert_eq!(
+            shown("{kind: Pod, apiVersion: v1}"),
+            "no kind \"Pod\" is registered for version \"v1\" in scheme \"pkg/x.go:1\""
+        );
+        assert_eq!(shown("a: b"), "Object 'Kind' is missing in 'a: b'");
         let error = file().decode(b"[]").unwrap_err().to_string();
         assert!(error.starts_with("couldn't get version/kind; json parse error: "), "{error}");
     }

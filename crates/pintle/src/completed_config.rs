@@ -4,7 +4,6 @@ use crate::{
     Options, config::Config, enablement, engine::EngineMetrics, engines::Engines, run_error::RunError,
     storage_factory::storage_factory, version::version,
 };
-use pintle_admission::AdmissionChain;
 use pintle_apiserver::{
     health::{CheckScope, Health},
     metrics::{Metrics, StorageSizes},
@@ -24,7 +23,6 @@ pub(crate) struct CompletedConfig {
     pub(crate) storage: Arc<StorageFactory>,
     /// The enabled groups, versions and resources.
     pub(crate) resource_config: ResourceConfig,
-    pub(crate) admission: AdmissionChain,
     pub(crate) metrics: Arc<Metrics>,
     /// The size of the stored data in bytes, for the metrics.
     pub(crate) storage_sizes: Arc<StorageSizes>,
@@ -52,14 +50,10 @@ impl Config {
         let metrics = self.metrics(engine_metrics)?;
         let resource_config =
             enablement::resource_config(&options.runtime_config).map_err(RunError::Options)?;
-        let plugins = &options.admission;
-        let admission = AdmissionChain::configured(&plugins.enable_plugins, &plugins.disable_plugins);
-        let admission = admission.map_err(RunError::Options)?;
         Ok(CompletedConfig {
             engines: engines.clone(),
             storage: Arc::new(storage),
             resource_config,
-            admission,
             metrics,
             storage_sizes: Arc::default(),
             health,

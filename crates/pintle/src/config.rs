@@ -1,8 +1,8 @@
 //! The configuration of a server: its options are validated, and the files that they name are loaded.
 
 use crate::{
-    Options, authorization::Authorization, certificates::Certificates, encryption::EncryptionAtRest,
-    run_error::RunError, secure_serving::SecureServing, tokens::Tokens,
+    Options, admission::Admission, authorization::Authorization, certificates::Certificates,
+    encryption::EncryptionAtRest, run_error::RunError, secure_serving::SecureServing, tokens::Tokens,
 };
 use pintle_api::core::service::ServiceNetwork;
 use pintle_apiserver::filters::TransportFilters;
@@ -23,6 +23,7 @@ pub(crate) struct Config {
     pub(crate) secure_serving: Arc<SecureServing>,
     pub(crate) transport: TransportFilters,
     pub(crate) authorization: Authorization,
+    pub(crate) admission: Admission,
     pub(crate) encryption: EncryptionAtRest,
     /// The address that the server listens on.
     pub(crate) address: SocketAddr,
@@ -39,6 +40,7 @@ impl Config {
         let secure_serving = Arc::new(SecureServing::load(&options, &certificates)?);
         let transport = options.serving.transport_filters().map_err(RunError::Options)?;
         let authorization = Authorization::load(&options)?;
+        let admission = Admission::load(&options)?;
         let encryption = EncryptionAtRest::load(&options).await?;
         let address = SocketAddr::new(options.bind_address, options.secure_port);
         let listen = |source| RunError::Listen { address, source };
@@ -54,6 +56,7 @@ impl Config {
             secure_serving,
             transport,
             authorization,
+            admission,
             encryption,
             address,
         };

@@ -3,6 +3,7 @@
 //!
 //! The chain is aggregator → kube API server → API extensions → not found, as in Kubernetes.
 
+mod admission;
 mod authentication;
 mod authentication_config;
 mod authorization;

@@ -37,6 +37,9 @@ pub enum RunError {
     /// The authorization configuration cannot be used.
     #[error(transparent)]
     Authorization(#[from] pintle_authorization::AuthorizationError),
+    /// The admission plugins cannot be created.
+    #[error(transparent)]
+    Admission(#[from] pintle_admission::AdmissionError),
     /// Listening on the port failed.
     #[error("listening on {address}: {source}")]
     Listen {
@@ -72,4 +75,14 @@ pub enum RunError {
     /// The store failed.
     #[error(transparent)]
     Storage(#[from] StorageError),
+}
+
+impl RunError {
+    /// The exit code of the process: that of kube-apiserver.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            RunError::Admission(pintle_admission::AdmissionError::PluginFile { .. }) => 255,
+            _ => 1,
+        }
+    }
 }

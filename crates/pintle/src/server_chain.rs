@@ -171,7 +171,7 @@ fn server(
     Arc::new(GenericApiServer {
         endpoints: ApiEndpoints {
             stores: stores.clone(),
-            admission: config.admission.clone(),
+            admission: config.loaded.admission.chain.clone(),
             authorizer: config.loaded.authorization.authorizer(),
             unsafe_deletes: config.options().feature_gates.allow_unsafe_malformed_object_deletion,
             shutdown: config.stopping.clone(),

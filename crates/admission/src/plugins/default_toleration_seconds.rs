@@ -2,7 +2,7 @@
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#defaulttolerationseconds>).
 
 use super::pods::push;
-use crate::{AdmissionPlugin, AdmissionRequest, Operation};
+use crate::{AdmissionPlugin, AdmissionRequest, Operation, PluginFlags};
 use pintle_machinery::{Status, ValueExt};
 use pintle_registry::BoxFuture;
 use serde_json::json;
@@ -18,15 +18,14 @@ pub struct DefaultTolerationSeconds {
 }
 
 impl DefaultTolerationSeconds {
-    /// Creates the plugin with other toleration times.
-    pub fn new(not_ready_seconds: i64, unreachable_seconds: i64) -> DefaultTolerationSeconds {
-        DefaultTolerationSeconds { seconds: [not_ready_seconds, unreachable_seconds] }
-    }
-}
-
-impl Default for DefaultTolerationSeconds {
-    fn default() -> DefaultTolerationSeconds {
-        DefaultTolerationSeconds::new(300, 300)
+    /// Creates the plugin.
+    pub fn new(flags: &PluginFlags) -> DefaultTolerationSeconds {
+        DefaultTolerationSeconds {
+            seconds: [
+                flags.default_not_ready_toleration_seconds,
+                flags.default_unreachable_toleration_seconds,
+            ],
+        }
     }
 }
 
@@ -69,12 +68,14 @@ mod tests {
     fn taints_that_are_not_tolerated_yet_are() {
         let check = |tolerations: Value, added: [bool; 2]| {
             let pod = json!({"metadata": {"name": "p"}, "spec": {"tolerations": tolerations}});
-            let plugin = DefaultTolerationSeconds::default();
+            let flags = PluginFlags { default_not_ready_toleration_seconds: 60, ..PluginFlags::default() };
+            let plugin = DefaultTolerationSeconds::new(&flags);
             let pod = admit(&plugin, &Objects::default(), Operation::Create, "pods", "", pod, None).unwrap();
             let tolerations = pod.items_at("spec.tolerations");
-            let found = TAINTS.map(|taint| {
+            let found = [(TAINTS[0], 60), (TAINTS[1], 300)].map(|(taint, seconds)| {
                 tolerations.iter().any(|toleration| {
-                    toleration.str_at("key") == taint && toleration.i64_at("tolerationSeconds") == Some(300)
+                    toleration.str_at("key") == taint
+                        && toleration.i64_at("tolerationSeconds") == Some(seconds)
                 })
             });
             assert_eq!(found, added);

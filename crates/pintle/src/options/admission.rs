@@ -1,35 +1,92 @@
-//! The flags of admission: plugins to enable and disable. Names and messages are kube-apiserver's
+//! The flags of admission: plugins to enable and disable, and their configuration. Names and messages are kube-apiserver's
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/>).
 
-use super::arguments::{list, set_list};
-use clap::{Arg, ArgMatches};
+use super::arguments::{flag, list, set};
+use clap::{Arg, ArgMatches, value_parser};
+use pintle_admission::PluginFlags;
+use std::path::PathBuf;
 
-/// Changes to the default set of admission plugins, by plugin name.
+/// The selection of admission plugins, by name, and their configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AdmissionOptions {
-    /// Plugins to enable besides the default ones.
-    pub enable_plugins: Vec<String>,
-    /// Plugins to disable.
-    pub disable_plugins: Vec<String>,
+    /// Plugins to enable besides the default ones; `None` when the flag is absent.
+    pub enable_plugins: Option<Vec<String>>,
+    /// Plugins to disable; `None` when the flag is absent.
+    pub disable_plugins: Option<Vec<String>>,
+    /// The only plugins to enable (deprecated); `None` when the flag is absent.
+    pub only_plugins: Option<Vec<String>>,
+    /// The file with the configurations of plugins.
+    pub config_file: Option<PathBuf>,
+    /// The flags of single plugins.
+    pub plugin_flags: PluginFlags,
 }
 
 const ENABLE: &str = "enable-admission-plugins";
 const DISABLE: &str = "disable-admission-plugins";
+const ONLY: &str = "admission-control";
+const CONFIG: &str = "admission-control-config-file";
+const NOT_READY: &str = "default-not-ready-toleration-seconds";
+const UNREACHABLE: &str = "default-unreachable-toleration-seconds";
 
 impl AdmissionOptions {
     /// The flags.
-    pub fn args() -> [Arg; 2] {
+    pub fn args() -> [Arg; 6] {
+        let seconds = |name, help| flag(name, "SECONDS", help).value_parser(value_parser!(i64));
         [
             list(ENABLE, "NAME,…", "admission plugins to switch on beside the default ones"),
             list(DISABLE, "NAME,…", "admission plugins to switch off"),
+            list(ONLY, "NAME,…", "deprecated: the only admission plugins"),
+            flag(CONFIG, "FILE", "the configurations of admission plugins")
+                .value_parser(value_parser!(PathBuf)),
+            seconds(NOT_READY, "for how long pods tolerate a node that is not ready, by default")
+                .allow_negative_numbers(true),
+            seconds(UNREACHABLE, "for how long pods tolerate an unreachable node, by default")
+                .allow_negative_numbers(true),
         ]
     }
 
     /// Reads the flags.
     pub fn read(matches: &ArgMatches) -> AdmissionOptions {
-        let mut options = AdmissionOptions::default();
-        set_list(matches, ENABLE, &mut options.enable_plugins);
-        set_list(matches, DISABLE, &mut options.disable_plugins);
+        let names = |flag| {
+            let names = matches.get_many::<String>(flag)?;
+            Some(names.filter(|name| !name.is_empty()).cloned().collect())
+        };
+        let mut options = AdmissionOptions {
+            enable_plugins: names(ENABLE),
+            disable_plugins: names(DISABLE),
+            only_plugins: names(ONLY),
+            config_file: matches.get_one(CONFIG).cloned(),
+            plugin_flags: PluginFlags::default(),
+        };
+        let flags = &mut options.plugin_flags;
+        set(matches, NOT_READY, &mut flags.default_not_ready_toleration_seconds);
+        set(matches, UNREACHABLE, &mut flags.default_unreachable_toleration_seconds);
         options
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Command;
+
+    fn read(flags: &[&str]) -> AdmissionOptions {
+        let command = Command::new("pintle").args(AdmissionOptions::args());
+        AdmissionOptions::read(&command.get_matches_from([&["pintle"], flags].concat()))
+    }
+
+    #[test]
+    fn an_empty_list_differs_from_an_absent_one() {
+        assert_eq!(read(&[]), AdmissionOptions::default());
+        assert_eq!(read(&["--enable-admission-plugins="]).enable_plugins, Some(Vec::new()));
+        let options = read(&["--admission-control=A,B", "--admission-control", "C"]);
+        assert_eq!(options.only_plugins.unwrap(), ["A", "B", "C"]);
+    }
+
+    #[test]
+    fn plugins_have_flags_of_their_own() {
+        let options = read(&["--default-not-ready-toleration-seconds=-1"]);
+        assert_eq!(options.plugin_flags.default_not_ready_toleration_seconds, -1);
+        assert_eq!(options.plugin_flags.default_unreachable_toleration_seconds, 300);
     }
 }
