@@ -1,15 +1,19 @@
 //! Replays the recorded conversations with the reference server against Pintle.
 //!
-//! Each area gets a fresh server, since scenarios use fixed names. `conformance-floors.json` has the percentage of an
+//! Each area gets a fresh server, since scenarios use fixed names. A folder with the flags of its server is an area of its
+//! own, and those are replayed one after the other: they share the port of the webhook that their flags name, and some
+//! count seconds. `conformance-floors.json` has the percentage of an
 //! area's steps that must pass: `--bless` raises it when more pass, and it is never lowered without a reason in the
 //! commit.
 //!
 //! `--compare` replays on several engines and requires the same steps to pass on all of them: the engine behind the
 //! [`Storage`](../../crates/storage/src/lib.rs) trait must not be observable.
 
+mod server_flags;
+
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use pintle_harness::{Config, Etcd, EtcdConfig, MASTER_TOKEN, Server};
@@ -181,15 +185,27 @@ fn parse<'a>(args: &[&'a str]) -> Result<Request<'a>, String> {
     Ok(request)
 }
 
+/// The folders of scenarios: those in the given folder, and those with flags of their own in them.
 fn areas(scenarios: &Path) -> Result<Vec<String>, String> {
-    let entries = fs::read_dir(scenarios).map_err(|error| format!("{}: {error}", scenarios.display()))?;
-    let mut areas: Vec<String> = entries
+    let mut areas = Vec::new();
+    for area in folders(scenarios)? {
+        let inner = folders(&scenarios.join(&area))?.into_iter();
+        let inner = inner.map(|inner| format!("{area}/{inner}"));
+        areas.extend(inner.filter(|inner| scenarios.join(inner).join(server_flags::FILE).is_file()));
+        areas.push(area);
+    }
+    Ok(areas)
+}
+
+fn folders(directory: &Path) -> Result<Vec<String>, String> {
+    let entries = fs::read_dir(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+    let mut folders: Vec<String> = entries
         .filter_map(Result::ok)
         .filter(|entry| entry.path().is_dir())
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
         .collect();
-    areas.sort();
-    Ok(areas)
+    folders.sort();
+    Ok(folders)
 }
 
 /// The inputs of the replays.
@@ -203,13 +219,19 @@ struct Replay<'a> {
 }
 
 impl Replay<'_> {
-    /// Replays the areas concurrently (most of a replay waits for the end of watches) and prints their counts.
+    /// Replays the areas concurrently (most of a replay waits for the end of watches), those with flags of their own one
+    /// after the other, and prints their counts.
     fn areas<'a>(&self, areas: &[&'a str]) -> Result<BTreeMap<&'a str, Outcome>, String> {
+        let (in_order, concurrent): (Vec<&str>, Vec<&str>) =
+            areas.iter().partition(|area| self.folder(area).join(server_flags::FILE).is_file());
+        let batches = concurrent.into_iter().map(|area| vec![area]).chain([in_order]);
+        let replay = |batch: Vec<&'a str>| -> Vec<(&'a str, Result<Outcome, String>)> {
+            batch.into_iter().map(|area| (area, self.area(area))).collect()
+        };
         let replayed: Vec<(&str, Result<Outcome, String>)> = std::thread::scope(|scope| {
-            let replays: Vec<_> =
-                areas.iter().map(|area| (*area, scope.spawn(move || self.area(area)))).collect();
-            let panicked = |_| Err("the replay panicked".to_owned());
-            replays.into_iter().map(|(area, replay)| (area, replay.join().unwrap_or_else(panicked))).collect()
+            let replays: Vec<_> = batches.map(|batch| scope.spawn(move || replay(batch))).collect();
+            let panicked = |_| vec![("an area", Err("the replay panicked".to_owned()))];
+            replays.into_iter().flat_map(|replay| replay.join().unwrap_or_else(panicked)).collect()
         });
         let mut outcomes = BTreeMap::new();
         for (area, outcome) in replayed {
@@ -230,10 +252,20 @@ impl Replay<'_> {
         Ok(outcomes)
     }
 
+    /// The folder with the scenarios of an area.
+    fn folder(&self, area: &str) -> PathBuf {
+        shared::directory(self.root).join("conformance/scenarios").join(area)
+    }
+
     fn area(&self, area: &str) -> Result<Outcome, String> {
+        let details = task::target_directory(self.root).join("conformance");
+        let copies = details.join(self.engine.name());
         let mut config = Config::new(self.binary)
             .flag("--service-cluster-ip-range=10.0.0.0/24")
             .flag("--advertise-address=10.20.30.40");
+        for flag in server_flags::of(area, &self.folder(area), &copies)? {
+            config = config.flag(flag);
+        }
         // Dropped, and so killed, at the end of the replay.
         let etcd = match self.etcd {
             Some(etcd) if self.engine == Engine::Etcd => {
@@ -247,9 +279,9 @@ impl Replay<'_> {
         };
         let mut server = Server::start(config).map_err(|error| error.to_string())?;
         let conformance = shared::directory(self.root).join("conformance");
-        let details = task::target_directory(self.root).join("conformance");
         fs::create_dir_all(&details).map_err(|error| error.to_string())?;
-        let file = |end: &str| details.join(format!("{area}-{}.{end}", self.engine.name()));
+        let name = area.replace('/', "-");
+        let file = |end: &str| details.join(format!("{name}-{}.{end}", self.engine.name()));
         let result = file("json");
         // Without this, the result of an earlier run could be mistaken for that of this run.
         let _ = fs::remove_file(&result);
@@ -259,7 +291,7 @@ impl Replay<'_> {
             .args(["check", "--without", "managedFields", "--token", MASTER_TOKEN, "--server", &server.url()])
             .arg("--json")
             .arg(&result)
-            .arg(conformance.join("scenarios").join(area))
+            .arg(self.folder(area))
             .output()
             .map_err(|error| format!("python3: {error}"))?;
         fs::write(file("log"), &output.stdout).map_err(|error| error.to_string())?;
