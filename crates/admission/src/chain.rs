@@ -1,19 +1,37 @@
 //! The admission chain: calls all plugins in their order.
 
-use crate::{AdmissionPlugin, AdmissionRequest};
+use crate::{
+    AdmissionMetrics, AdmissionPlugin, AdmissionRequest,
+    metrics::{Durations, Step},
+};
 use pintle_machinery::Status;
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 /// The plugins that every write passes. The first refusal ends the request.
 #[derive(Clone, Default)]
 pub struct AdmissionChain {
     plugins: Vec<Arc<dyn AdmissionPlugin>>,
+    durations: Option<Arc<ChainDurations>>,
+}
+
+/// The durations of the plugins, in their order, and of all together.
+struct ChainDurations {
+    plugins: Vec<Durations>,
+    steps: Durations,
 }
 
 impl AdmissionChain {
     /// A chain of these plugins, called in this order.
     pub fn new(plugins: Vec<Arc<dyn AdmissionPlugin>>) -> AdmissionChain {
-        AdmissionChain { plugins }
+        AdmissionChain { plugins, durations: None }
+    }
+
+    /// The same chain, whose calls are measured.
+    #[must_use]
+    pub fn measured(mut self, metrics: &AdmissionMetrics) -> AdmissionChain {
+        let plugins = self.plugins.iter().map(|plugin| metrics.of_plugin(plugin.name())).collect();
+        self.durations = Some(Arc::new(ChainDurations { plugins, steps: metrics.of_steps() }));
+        self
     }
 
     /// The names of the plugins, in call order.
@@ -27,16 +45,13 @@ impl AdmissionChain {
     /// # Errors
     /// The `Status` of the first refusal.
     pub async fn admit(&self, request: &mut AdmissionRequest<'_>) -> Result<(), Status> {
-        loop {
-            for plugin in &self.plugins {
-                if plugin.handles(request) {
-                    plugin.admit(request).await?;
-                }
-            }
-            if !request.reinvocation.begin_second_round() {
-                return Ok(());
-            }
+        let started = Instant::now();
+        let mut result = self.call(Step::Admit, started, request).await;
+        if result.is_ok() && request.reinvocation.begin_second_round() {
+            result = self.call(Step::Admit, Instant::now(), request).await;
         }
+        self.observe_step(Step::Admit, started, request, result.is_err());
+        result
     }
 
     /// Calls [`AdmissionPlugin::validate`] of every plugin that handles the request. Plugins may add warnings but not
@@ -45,11 +60,64 @@ impl AdmissionChain {
     /// # Errors
     /// The `Status` of the first refusal.
     pub async fn validate(&self, request: &mut AdmissionRequest<'_>) -> Result<(), Status> {
-        for plugin in &self.plugins {
-            if plugin.handles(request) {
-                plugin.validate(request).await?;
+        let started = Instant::now();
+        let result = self.call(Step::Validate, started, request).await;
+        self.observe_step(Step::Validate, started, request, result.is_err());
+        result
+    }
+
+    async fn call(
+        &self,
+        step: Step,
+        mut started: Instant,
+        request: &mut AdmissionRequest<'_>,
+    ) -> Result<(), Status> {
+        for (place, plugin) in self.plugins.iter().enumerate() {
+            if !plugin.handles(request) {
+                continue;
             }
+            let result = match step {
+                Step::Admit => plugin.admit(request).await,
+                Step::Validate => plugin.validate(request).await,
+            };
+            let durations = self.durations.as_ref().and_then(|durations| durations.plugins.get(place));
+            if let Some(durations) = durations {
+                let ended = Instant::now();
+                durations.observe(step, request.operation, result.is_err(), ended - started);
+                started = ended;
+            }
+            result?;
         }
         Ok(())
+    }
+
+    fn observe_step(&self, step: Step, started: Instant, request: &AdmissionRequest<'_>, rejected: bool) {
+        if let Some(durations) = &self.durations {
+            durations.steps.observe(step, request.operation, rejected, started.elapsed());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Operation, plugins::AlwaysDeny};
+    use std::time::Duration;
+
+    #[test]
+    fn calls_are_measured_by_plugin_and_step() {
+        let metrics = AdmissionMetrics::new().unwrap();
+        let chain = AdmissionChain::new(vec![Arc::new(AlwaysDeny)]).measured(&metrics);
+        let durations = chain.durations.as_ref().unwrap();
+        durations.plugins[0].observe(Step::Validate, Operation::Create, true, Duration::from_millis(1));
+        durations.steps.observe(Step::Admit, Operation::Connect, false, Duration::from_millis(1));
+        let families: Vec<_> =
+            metrics.collectors().iter().flat_map(|collector| collector.collect()).collect();
+        let labels = |place: usize| -> Vec<String> {
+            let metrics = families[place].get_metric();
+            metrics[0].get_label().iter().map(|label| label.value().to_owned()).collect()
+        };
+        assert_eq!(labels(0), ["AlwaysDeny", "CREATE", "true", "validate"]);
+        assert_eq!(labels(1), ["CONNECT", "false", "admit"]);
     }
 }

@@ -1,11 +1,15 @@
 //! Assembles the admission chain: the plugins of the admission crate, and those of other crates.
 
 use crate::{Options, run_error::RunError};
-use pintle_admission::{AdmissionChain, AdmissionConfiguration, ChainConfig, PluginFactories};
+use pintle_admission::{
+    AdmissionChain, AdmissionConfiguration, AdmissionMetrics, ChainConfig, PluginFactories,
+};
+use prometheus::core::Collector;
 
 /// The admission chain, and the parts of its plugins that are started after it is created.
 pub(crate) struct Admission {
     pub(crate) chain: AdmissionChain,
+    metrics: AdmissionMetrics,
 }
 
 impl Admission {
@@ -26,6 +30,12 @@ impl Admission {
             further_defaults: Vec::new(),
             factories,
         };
-        Ok(Admission { chain: config.chain()? })
+        let metrics = AdmissionMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?;
+        Ok(Admission { chain: config.chain()?.measured(&metrics), metrics })
+    }
+
+    /// The metrics of the chain, for registration.
+    pub(crate) fn collectors(&self) -> Vec<Box<dyn Collector>> {
+        self.metrics.collectors()
     }
 }

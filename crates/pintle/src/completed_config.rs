@@ -72,6 +72,7 @@ impl Config {
         metrics.register(self.encryption.metrics()).map_err(assemble)?;
         metrics.register(engine_metrics.collectors()).map_err(assemble)?;
         metrics.register(self.audit_metrics.collectors()).map_err(assemble)?;
+        metrics.register(self.admission.collectors()).map_err(assemble)?;
         Ok(Arc::new(metrics))
     }
 }
