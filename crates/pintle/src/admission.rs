@@ -1,41 +1,54 @@
 //! Assembles the admission chain: the plugins of the admission crate, and those of other crates.
 
-use crate::{Options, run_error::RunError};
+use crate::{Options, authorization::Authorization, rest_mapper::ChainRestMapper, run_error::RunError};
 use pintle_admission::{
     AdmissionChain, AdmissionConfiguration, AdmissionMetrics, ChainConfig, PluginFactories,
+    plugins::OwnerReferencesPermissionEnforcement,
 };
 use prometheus::core::Collector;
+use std::sync::Arc;
 
 /// The admission chain, and the parts of its plugins that are started after it is created.
 pub(crate) struct Admission {
     pub(crate) chain: AdmissionChain,
+    /// The resources of kinds, which the servers provide.
+    pub(crate) rest_mapper: Arc<ChainRestMapper>,
     metrics: AdmissionMetrics,
 }
 
 impl Admission {
     /// Loads the configuration that the options name, and creates the plugins.
-    pub(crate) fn load(options: &Options) -> Result<Admission, RunError> {
+    pub(crate) fn load(options: &Options, authorization: &Authorization) -> Result<Admission, RunError> {
         let options = &options.admission;
         let configuration = match &options.config_file {
             Some(path) => AdmissionConfiguration::read(path)?,
             None => AdmissionConfiguration::default(),
         };
-        let factories = PluginFactories::default();
+        let rest_mapper = Arc::new(ChainRestMapper::default());
+        let mut factories = PluginFactories::default();
+        let mapper = rest_mapper.clone();
+        factories.add("OwnerReferencesPermissionEnforcement", move |_| {
+            Ok(Arc::new(OwnerReferencesPermissionEnforcement::new(mapper.clone())))
+        });
+        // The node authorizer decides by the paths of requests; without the plugin, a node could create any pod.
+        let further_defaults = if authorization.has_nodes() { vec!["NodeRestriction"] } else { Vec::new() };
         let config = ChainConfig {
             enable: options.enable_plugins.clone(),
             disable: options.disable_plugins.clone(),
             only: options.only_plugins.clone(),
+            further_defaults,
             configuration,
             flags: options.plugin_flags,
-            further_defaults: Vec::new(),
             factories,
         };
         let metrics = AdmissionMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?;
-        Ok(Admission { chain: config.chain()?.measured(&metrics), metrics })
+        Ok(Admission { chain: config.chain()?.measured(&metrics), rest_mapper, metrics })
     }
 
-    /// The metrics of the chain, for registration.
+    /// The metrics of the chain and of its plugins, for registration.
     pub(crate) fn collectors(&self) -> Vec<Box<dyn Collector>> {
-        self.metrics.collectors()
+        let mut collectors = self.metrics.collectors();
+        collectors.extend(self.chain.collectors());
+        collectors
     }
 }

@@ -40,7 +40,7 @@ impl Config {
         let secure_serving = Arc::new(SecureServing::load(&options, &certificates)?);
         let transport = options.serving.transport_filters().map_err(RunError::Options)?;
         let authorization = Authorization::load(&options)?;
-        let admission = Admission::load(&options)?;
+        let admission = Admission::load(&options, &authorization)?;
         let encryption = EncryptionAtRest::load(&options).await?;
         let address = SocketAddr::new(options.bind_address, options.secure_port);
         let listen = |source| RunError::Listen { address, source };
