@@ -6,6 +6,8 @@ use crate::{
 };
 use pintle_cel::{
     Authorization, Environment, Program, Stage,
+    declarations::Library,
+    mutation::{self, MutationTypes},
     types::{Type, TypeProvider},
 };
 use std::{
@@ -38,6 +40,19 @@ impl Returns<'static> {
     pub const STRING: Returns<'static> = Returns::OneOf(&[Type::String]);
     /// `string` or `null`
     pub const STRING_OR_NULL: Returns<'static> = Returns::OneOf(&[Type::String, Type::Null]);
+
+    /// `Object`, the type of configurations in mutations.
+    pub fn configuration() -> Returns<'static> {
+        static OBJECT: LazyLock<[Type; 1]> = LazyLock::new(|| [Type::object(mutation::OBJECT)]);
+        Returns::OneOf(&*OBJECT)
+    }
+
+    /// `list(JSONPatch)`
+    pub fn json_patch() -> Returns<'static> {
+        static OPERATIONS: LazyLock<[Type; 1]> =
+            LazyLock::new(|| [Type::list(Type::object(mutation::JSON_PATCH))]);
+        Returns::OneOf(&*OPERATIONS)
+    }
 }
 
 /// Compiles the expressions of one policy or webhook.
@@ -69,7 +84,26 @@ impl Compiler {
 
     /// Compiles an expression.
     pub fn compile(&self, source: &str, optional: OptionalVariables, returns: Returns<'_>) -> Expression {
-        let compiled = self.program(source, optional, returns);
+        self.compile_in(&self.environment(optional), source, returns)
+    }
+
+    /// As [`Compiler::compile`], for the expression of a mutation, which may construct objects and operations of JSON
+    /// patches.
+    pub fn compile_mutation(
+        &self,
+        source: &str,
+        optional: OptionalVariables,
+        returns: Returns<'_>,
+    ) -> Expression {
+        let environment = self
+            .environment(optional)
+            .with_types(Arc::new(MutationTypes::new(Arc::new(self.types.clone()))))
+            .with_library(Library::JsonPatch);
+        self.compile_in(&environment, source, returns)
+    }
+
+    fn compile_in(&self, environment: &Environment, source: &str, returns: Returns<'_>) -> Expression {
+        let compiled = program(environment, source, returns);
         let nesting = compiled.as_ref().map_or(0, |program| self.nesting_of(program));
         Expression::new(source, compiled, nesting)
     }
@@ -96,33 +130,6 @@ impl Compiler {
             expression: self.compile_variable(name, source, optional),
         });
         VariableSet::new(compiled.collect())
-    }
-
-    fn program(
-        &self,
-        source: &str,
-        optional: OptionalVariables,
-        returns: Returns<'_>,
-    ) -> Result<Program, CompileError> {
-        let program = self.environment(optional).compile(source).map_err(|errors| match errors.stage() {
-            Stage::Compilation => CompileError::Invalid(format!("compilation failed: {errors}").into()),
-            Stage::Instantiation => {
-                CompileError::Internal(format!("program instantiation failed: {errors}").into())
-            }
-        })?;
-        let Returns::OneOf(allowed) = returns else { return Ok(program) };
-        let found = program.result_type();
-        if allowed.contains(found) {
-            return Ok(program);
-        }
-        let detail = match allowed {
-            [only] => format!("must evaluate to {} but got {}", only.declared(), found.declared()),
-            all => {
-                let all: Vec<String> = all.iter().map(|one| one.declared().to_string()).collect();
-                format!("must evaluate to one of [{}] but got {}", all.join(" "), found.declared())
-            }
-        };
-        Err(CompileError::Invalid(detail.into()))
     }
 
     fn environment(&self, optional: OptionalVariables) -> Environment {
@@ -160,6 +167,28 @@ impl Default for Compiler {
     fn default() -> Compiler {
         Compiler::new()
     }
+}
+
+fn program(environment: &Environment, source: &str, returns: Returns<'_>) -> Result<Program, CompileError> {
+    let program = environment.compile(source).map_err(|errors| match errors.stage() {
+        Stage::Compilation => CompileError::Invalid(format!("compilation failed: {errors}").into()),
+        Stage::Instantiation => {
+            CompileError::Internal(format!("program instantiation failed: {errors}").into())
+        }
+    })?;
+    let Returns::OneOf(allowed) = returns else { return Ok(program) };
+    let found = program.result_type();
+    if allowed.contains(found) {
+        return Ok(program);
+    }
+    let detail = match allowed {
+        [only] => format!("must evaluate to {} but got {}", only.declared(), found.declared()),
+        all => {
+            let all: Vec<String> = all.iter().map(|one| one.declared().to_string()).collect();
+            format!("must evaluate to one of [{}] but got {}", all.join(" "), found.declared())
+        }
+    };
+    Err(CompileError::Invalid(detail.into()))
 }
 
 /// The type of a variable with a result of this type: types with fields, and those of libraries, become `dyn`.

@@ -97,6 +97,36 @@ fn errors_of_compilation_have_the_texts_of_the_reference() {
 }
 
 #[test]
+fn mutations_construct_objects_and_patches() {
+    let none = OptionalVariables::default();
+    let error = |source: &str, returns: Returns<'_>| {
+        let expression = Compiler::with_variables().compile_mutation(source, none, returns);
+        expression.error().map(ToString::to_string).unwrap_or_default()
+    };
+    for (source, expected) in [
+        ("Object{spec: Object.spec{nope: 'x'}}", ""),
+        ("has(object.data) ? Object{data: {'a': 'b'}} : Object{}", ""),
+        ("Object.spec{}", "must evaluate to Object but got Object.spec"),
+        ("{'data': {'a': 'b'}}", "must evaluate to Object but got map(string, map(string, string))"),
+        ("null", "must evaluate to Object but got null_type"),
+    ] {
+        assert_eq!(error(source, Returns::configuration()), expected, "{source}");
+    }
+    for (source, expected) in [
+        ("[JSONPatch{op: 'add', path: '/' + jsonpatch.escapeKey('a/b'), value: request.name}]", ""),
+        ("object.a.map(a, JSONPatch{op: 'remove', path: a})", ""),
+        ("[]", "must evaluate to list(JSONPatch) but got list(dyn)"),
+        ("JSONPatch{}", "must evaluate to list(JSONPatch) but got JSONPatch"),
+    ] {
+        assert_eq!(error(source, Returns::json_patch()), expected, "{source}");
+    }
+    let other = Compiler::new().compile("Object{} == Object{}", none, Returns::BOOL);
+    assert!(
+        other.error().is_some_and(|error| error.to_string().contains("undeclared reference to 'Object'"))
+    );
+}
+
+#[test]
 fn variables_have_the_types_of_their_results() {
     let mut compiler = Compiler::with_variables();
     let variables = [("n", "size(object.x)"), ("l", "[{'a': 1}]"), ("q", "quantity('1')"), ("bad", "nope")];

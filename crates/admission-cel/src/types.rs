@@ -35,6 +35,10 @@ impl TypeProvider for AdmissionTypes {
         let other = || self.others.as_ref()?.field(type_name, field);
         COMMON.field(type_name, field).or_else(other)
     }
+
+    fn is_constructible(&self, type_name: &str) -> bool {
+        self.others.as_ref().is_some_and(|others| others.is_constructible(type_name))
+    }
 }
 
 /// The types of `request` and `namespaceObject`.

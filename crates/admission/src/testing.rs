@@ -251,6 +251,7 @@ fn call(
     let namespace = object.namespace().to_owned();
     let context = RequestContext {
         user,
+        verb: "update",
         namespace: &namespace,
         name: &name,
         subresource,

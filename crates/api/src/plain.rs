@@ -8,7 +8,7 @@ use pintle_machinery::{
         name_is_dns_subdomain, semantically_equal, validate_object_meta, validate_path_segment_name,
     },
 };
-use pintle_registry::{RequestContext, Strategy};
+use pintle_registry::{BoxFuture, RequestContext, Strategy};
 
 /// Whether a kind has generations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +30,16 @@ pub(crate) struct PlainStrategy {
     answers_deleted_object: bool,
     takes_any_name: bool,
     checks: Option<Checks>,
+    review: Option<Review>,
 }
+
+/// The checks of a kind that need the authorizer or other objects, as [`Strategy::review`].
+pub(crate) type Review = for<'a> fn(
+    &'a RequestContext<'a>,
+    &'a Value,
+    Option<&'a Value>,
+    &'a mut ErrorList,
+) -> Option<BoxFuture<'a, ()>>;
 
 /// The validation functions of a kind, for objects with their metadata.
 #[derive(Clone, Copy)]
@@ -50,6 +59,7 @@ impl PlainStrategy {
         answers_deleted_object: false,
         takes_any_name: false,
         checks: None,
+        review: None,
     };
 
     /// Sets the defaulting function.
@@ -93,6 +103,11 @@ impl PlainStrategy {
         update: fn(&Value, &Value) -> ErrorList,
     ) -> PlainStrategy {
         PlainStrategy { checks: Some(Checks { create, update }), ..self }
+    }
+
+    /// Sets the checks that need the authorizer or other objects.
+    pub(crate) const fn reviewed(self, review: Review) -> PlainStrategy {
+        PlainStrategy { review: Some(review), ..self }
     }
 }
 
@@ -140,6 +155,16 @@ impl Strategy for PlainStrategy {
             Some(checks) => (checks.update)(object, old),
             None => metadata_update(object, old),
         }
+    }
+
+    fn review<'a>(
+        &'a self,
+        context: &'a RequestContext<'a>,
+        object: &'a Value,
+        old: Option<&'a Value>,
+        errors: &'a mut ErrorList,
+    ) -> Option<BoxFuture<'a, ()>> {
+        (self.review?)(context, object, old, errors)
     }
 
     fn allow_create_on_update(&self) -> bool {

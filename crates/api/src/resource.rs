@@ -1,9 +1,11 @@
 //! `resource.k8s.io`: dynamic resource allocation.
 
+mod admin_access;
 mod binding_conditions;
 mod claim_spec;
 mod configuration;
 pub mod device_class;
+mod device_selector;
 mod group;
 mod lists;
 mod names;

@@ -1,5 +1,6 @@
 //! The traits and types of authorization.
 
+mod forbidden;
 mod resolved_rules;
 mod selectors;
 
@@ -7,6 +8,7 @@ use crate::BoxFuture;
 use pintle_machinery::UserInfo;
 use std::{borrow::Cow, future::ready};
 
+pub use forbidden::without_markup;
 pub use resolved_rules::{NonResourceRule, ResolvedRules, ResourceRule};
 pub use selectors::Selectors;
 

@@ -35,6 +35,10 @@ impl<'a> Source<'a> {
 
     /// The position of an offset in code points. Offsets beyond the end are on the last line.
     pub(crate) fn location(&self, offset: u32) -> Location {
+        // The reference has no first column in an empty text.
+        if self.text.is_empty() {
+            return Location { line: 1, column: -1 };
+        }
         let line = self.line_offsets.partition_point(|start| *start <= offset);
         let start =
             line.checked_sub(1).and_then(|before| self.line_offsets.get(before)).copied().unwrap_or(0);

@@ -61,6 +61,7 @@ impl Request {
         let objects = Namespaces(self.namespaces.clone());
         let context = RequestContext {
             user: &user,
+            verb: "update",
             namespace: &self.namespace,
             name: &self.name,
             subresource: &self.subresource,

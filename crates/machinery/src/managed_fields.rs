@@ -8,6 +8,7 @@
 mod apply;
 mod atom;
 mod compare;
+mod configuration;
 mod conflict;
 mod encode;
 mod entry;
@@ -26,6 +27,7 @@ mod validate;
 
 pub use apply::LAST_APPLIED;
 pub use compare::{Comparison, compare};
+pub use configuration::merge_configuration;
 pub(crate) use encode::write_fields_v1;
 pub use entry::{Entry, Operation, keep_times};
 pub use field_set::FieldSet;

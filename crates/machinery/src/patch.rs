@@ -22,6 +22,9 @@ pub enum PatchError {
     /// The patch does not fit the object: 422, without a reason in the message.
     #[error("{0}")]
     Unprocessable(String),
+    /// A test of a JSON patch failed; as [`PatchError::Unprocessable`].
+    #[error("{0}")]
+    TestFailed(String),
     /// The patch has too many operations: 413.
     #[error("{0}")]
     TooLarge(String),
@@ -34,7 +37,7 @@ impl From<PatchError> for Status {
     fn from(error: PatchError) -> Status {
         match error {
             PatchError::BadRequest(message) => Status::bad_request(message),
-            PatchError::Unprocessable(_) => {
+            PatchError::Unprocessable(_) | PatchError::TestFailed(_) => {
                 let message = "the server rejected our request due to an error in our request";
                 let mut status = Status::failure(422, StatusReason::Invalid, message);
                 status.details = Some(StatusDetails::default());

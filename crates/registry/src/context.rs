@@ -9,6 +9,8 @@ use pintle_machinery::{GroupVersion, UserInfo};
 pub struct RequestContext<'a> {
     /// The authenticated user.
     pub user: &'a UserInfo,
+    /// The verb of the request, as authorization sees it: `update` for a PUT, `patch` for a PATCH.
+    pub verb: &'a str,
     /// The namespace of the request; "" for cluster-scoped resources.
     pub namespace: &'a str,
     /// The name in the path; "" on create.

@@ -80,6 +80,20 @@ pub trait Strategy: Send + Sync {
         validate_object_meta(object, !context.namespace.is_empty(), name, &FieldPath::new("metadata"))
     }
 
+    /// Checks fields that need the authorizer or other objects. `errors` are those of validation, without those that the
+    /// store finds in the metadata; the check may add its own before or after them. Called after validation, whether it
+    /// found errors or not, on create (`old` is `None`) and on update. `None` as result means that there is nothing to
+    /// check.
+    fn review<'a>(
+        &'a self,
+        _context: &'a RequestContext<'a>,
+        _object: &'a Value,
+        _old: Option<&'a Value>,
+        _errors: &'a mut ErrorList,
+    ) -> Option<BoxFuture<'a, ()>> {
+        None
+    }
+
     /// Warnings for a new object that is accepted.
     fn warnings_on_create(&self, _context: &RequestContext<'_>, _object: &Value) -> Vec<String> {
         Vec::new()

@@ -157,6 +157,7 @@ pub fn with_context<T>(
 ) -> T {
     test(&RequestContext {
         user: &UserInfo::default(),
+        verb: "update",
         namespace,
         name: "",
         subresource: "",

@@ -12,7 +12,8 @@ pub const ALL_SERVICE_ACCOUNTS: &str = "system:serviceaccounts";
 pub const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 pub(crate) const POD_NAME: &str = "authentication.kubernetes.io/pod-name";
 pub(crate) const POD_UID: &str = "authentication.kubernetes.io/pod-uid";
-pub(crate) const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
+/// The key of the name of the node that a token is bound to, in a user's extra fields.
+pub const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
 pub(crate) const NODE_UID: &str = "authentication.kubernetes.io/node-uid";
 
 /// The user name of a service account.

@@ -2,6 +2,7 @@
 
 use super::{
     configuration::{CONFIG_MAX, validate_configuration, validate_selectors},
+    device_selector::SelectorEffort,
     lists::{each, each_unique},
     names::{validate_class_name, validate_fully_qualified_name, validate_label},
 };
@@ -47,9 +48,10 @@ pub(super) fn validate(spec: &Value, path: &FieldPath) -> ErrorList {
     let path = path.child("devices");
     let names = RequestNames::of(spec);
     let requests = spec.items_at("devices.requests");
+    let effort = SelectorEffort::new();
     let mut errors =
         each_unique(requests, REQUESTS_MAX, &path.child("requests"), name_of, |request, path| {
-            validate_request(request, path)
+            validate_request(request, path, &effort)
         });
     let constraints = spec.items_at("devices.constraints");
     errors.extend(each(constraints, CONSTRAINTS_MAX, &path.child("constraints"), |constraint, path| {
@@ -117,7 +119,7 @@ impl<'a> RequestNames<'a> {
     }
 }
 
-fn validate_request(request: &Value, path: &FieldPath) -> ErrorList {
+fn validate_request(request: &Value, path: &FieldPath, effort: &SelectorEffort) -> ErrorList {
     const ONE_OF: &str = "exactly one of `exactly` or `firstAvailable` is required";
     let mut errors = validate_label(request.str_at("name"), &path.child("name"));
     let alternatives = request.items_at("firstAvailable");
@@ -127,12 +129,12 @@ fn validate_request(request: &Value, path: &FieldPath) -> ErrorList {
             let detail = format!("{ONE_OF}, but multiple fields are set");
             errors.push(FieldError::invalid(path, Value::Null, detail));
         }
-        (Some(exactly), true) => errors.extend(validate_wanted(exactly, &path.child("exactly"))),
+        (Some(exactly), true) => errors.extend(validate_wanted(exactly, &path.child("exactly"), effort)),
         (None, false) => {
             let path = path.child("firstAvailable");
             errors.extend(each_unique(alternatives, FIRST_AVAILABLE_MAX, &path, name_of, |request, path| {
                 let mut errors = validate_label(request.str_at("name"), &path.child("name"));
-                errors.extend(validate_wanted(request, path));
+                errors.extend(validate_wanted(request, path, effort));
                 errors
             }));
         }
@@ -141,10 +143,10 @@ fn validate_request(request: &Value, path: &FieldPath) -> ErrorList {
 }
 
 /// Validates the selection and the number of requested devices.
-fn validate_wanted(request: &Value, path: &FieldPath) -> ErrorList {
+fn validate_wanted(request: &Value, path: &FieldPath, effort: &SelectorEffort) -> ErrorList {
     let class = request.str_at("deviceClassName");
     let mut errors = validate_class_name(class, &path.child("deviceClassName"));
-    errors.extend(validate_selectors(request.items_at("selectors"), &path.child("selectors")));
+    errors.extend(validate_selectors(request.items_at("selectors"), &path.child("selectors"), effort));
     let (count, count_path) = (count(request), path.child("count"));
     match request.str_at("allocationMode") {
         "All" if count != 0 => {

@@ -1,28 +1,30 @@
 //! Validates selectors of devices and parameters of drivers, in device classes and claims.
-//!
-//! The expressions of selectors are not compiled; only their length is limited.
 
-use super::{lists::each, names::validate_driver_name};
+use super::{
+    device_selector::{self, SelectorEffort},
+    lists::each,
+    names::validate_driver_name,
+};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 
 /// The maximum number of configurations in a list.
 pub(super) const CONFIG_MAX: usize = 32;
 const SELECTORS_MAX: usize = 32;
-const EXPRESSION_MAX_LENGTH: usize = 10 * 1024;
 /// The maximum size of opaque parameters, in bytes.
 pub(super) const PARAMETERS_MAX_LENGTH: usize = 10 * 1024;
 
-/// Validates a list of selectors.
-pub(super) fn validate_selectors(selectors: &[Value], path: &FieldPath) -> ErrorList {
+/// Validates a list of selectors, within the effort for all selectors of the object.
+pub(super) fn validate_selectors(
+    selectors: &[Value],
+    path: &FieldPath,
+    effort: &SelectorEffort,
+) -> ErrorList {
     each(selectors, SELECTORS_MAX, path, |selector, path| {
         let path = path.child("cel");
         if selector.at("cel").is_none() {
             return vec![FieldError::required(&path, "")];
         }
-        if selector.str_at("cel.expression").len() > EXPRESSION_MAX_LENGTH {
-            return vec![FieldError::too_long(&path.child("expression"), EXPRESSION_MAX_LENGTH)];
-        }
-        ErrorList::new()
+        device_selector::validate(selector.str_at("cel.expression"), &path.child("expression"), effort)
     })
 }
 

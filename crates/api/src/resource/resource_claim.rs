@@ -1,9 +1,11 @@
 //! Resource claims: requests for devices.
 
 mod status;
+mod status_permissions;
 mod table;
 mod validation;
 
+use super::admin_access;
 use super::claim_spec;
 use super::group::GROUP;
 use crate::declare::Declare;
@@ -24,4 +26,5 @@ const RULES: PlainStrategy = PlainStrategy::NEW
     .defaults(|claim| claim_spec::set_defaults(claim.at_mut("spec.devices")))
     .with_status()
     .answers_deleted_object()
+    .reviewed(admin_access::review_claim)
     .checked(validation::validate, validation::validate_update);

@@ -3,6 +3,7 @@
 mod table;
 mod validation;
 
+use super::admin_access;
 use super::claim_spec;
 use super::group::GROUP;
 use crate::declare::Declare;
@@ -21,4 +22,5 @@ pub fn resource() -> Resource {
 const RULES: PlainStrategy = PlainStrategy::NEW
     .defaults(|template| claim_spec::set_defaults(template.at_mut("spec.spec.devices")))
     .answers_deleted_object()
+    .reviewed(admin_access::review_template)
     .checked(validation::validate, validation::validate_update);

@@ -78,6 +78,7 @@ impl RequestScope<'_> {
     pub(super) fn context(&self, dry_run: bool) -> RequestContext<'_> {
         RequestContext {
             user: self.user,
+            verb: &self.info.verb,
             namespace: if self.resource.resource.is_namespaced() { &self.info.namespace } else { "" },
             name: &self.info.name,
             subresource: &self.info.subresource,

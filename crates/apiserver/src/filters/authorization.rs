@@ -14,10 +14,10 @@ use crate::{
     metrics::Metrics,
 };
 use http::{HeaderValue, header};
-use pintle_auth::authz::{Attributes, Authorizer, Selectors, Verdict};
+use pintle_auth::authz::{Attributes, Authorizer, Selectors, Verdict, without_markup};
 use pintle_go_forms::quote;
-use pintle_machinery::{GroupResource, Status, UserInfo};
-use std::{borrow::Cow, sync::Arc, time::Instant};
+use pintle_machinery::{Status, UserInfo};
+use std::{sync::Arc, time::Instant};
 
 pub(super) struct Authorization {
     pub(super) authorizer: Arc<dyn Authorizer>,
@@ -41,7 +41,7 @@ impl Filter for Authorization {
         }
         let mut response = match verdict.error.is_empty() {
             true => {
-                let status = forbidden(&attributes, &verdict.reason);
+                let status = attributes.forbidden(&verdict.reason);
                 negotiated_failure(&status, request.headers(), query.first("pretty"))
             }
             false => {
@@ -95,44 +95,7 @@ pub(crate) async fn authorize(
     match authorizer.authorize(&attributes).await {
         verdict if verdict.is_allowed() => Ok(()),
         Verdict { error, .. } if !error.is_empty() => Err(Status::internal_error(error)),
-        Verdict { reason, .. } => Err(forbidden(&attributes, &reason)),
-    }
-}
-
-/// The 403 of a denied request, with the authorizers' reasons if there are any.
-pub(super) fn forbidden(attributes: &Attributes<'_>, reason: &str) -> Status {
-    let (user, verb) = (quote(&attributes.user.name), attributes.verb);
-    if !attributes.is_resource_request {
-        let why = format!("User {user} cannot {verb} path {}", quote(attributes.path));
-        return Status::forbidden(&GroupResource::default(), attributes.name, &with_reason(&why, reason));
-    }
-    let resource = match attributes.subresource {
-        "" => quote(attributes.resource),
-        subresource => quote(&format!("{}/{subresource}", attributes.resource)),
-    };
-    let place = match attributes.namespace {
-        "" => "at the cluster scope".to_owned(),
-        namespace => format!("in the namespace {}", quote(namespace)),
-    };
-    let group = quote(attributes.group);
-    let why = format!("User {user} cannot {verb} resource {resource} in API group {group} {place}");
-    let resource = GroupResource::new(attributes.group, attributes.resource);
-    Status::forbidden(&resource, attributes.name, &with_reason(&why, reason))
-}
-
-fn with_reason(why: &str, reason: &str) -> String {
-    let why = without_markup(why);
-    match reason {
-        "" => why.into_owned(),
-        reason => format!("{why}: {reason}"),
-    }
-}
-
-/// Escapes HTML markup: names come from the client.
-fn without_markup(text: &str) -> Cow<'_, str> {
-    match text.contains(['&', '<', '>']) {
-        true => text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").into(),
-        false => text.into(),
+        Verdict { reason, .. } => Err(attributes.forbidden(&reason)),
     }
 }
 
@@ -171,31 +134,5 @@ mod tests {
         let text = "configmaps \"a\" is forbidden: User \"jane\" cannot create resource \"configmaps\" in API group \"\" in the \
                     namespace \"default\"";
         assert_eq!((refusal.code, refusal.message.as_str()), (403, text));
-    }
-
-    #[test]
-    fn refusals_have_the_messages_of_kubernetes() {
-        let user = UserInfo { name: "we\"i<rd".to_owned(), ..UserInfo::default() };
-        let resource = Attributes { group: "apps", resource: "deployments", ..Attributes::of(&user, "get") };
-        let check = |attributes: Attributes<'_>, reason: &str, message: &str| {
-            assert_eq!(forbidden(&attributes, reason).message, message);
-        };
-        check(
-            Attributes { namespace: "shop", name: "web", subresource: "scale", ..resource },
-            "",
-            "deployments.apps \"web\" is forbidden: User \"we\\\"i&lt;rd\" cannot get resource \"deployments/scale\" in API group \
-             \"apps\" in the namespace \"shop\"",
-        );
-        check(
-            resource,
-            "RBAC: a <b>",
-            "deployments.apps is forbidden: User \"we\\\"i&lt;rd\" cannot get resource \"deployments\" in API group \"apps\" at \
-             the cluster scope: RBAC: a <b>",
-        );
-        check(
-            Attributes { path: "/metrics", is_resource_request: false, ..Attributes::of(&user, "get") },
-            "",
-            "forbidden: User \"we\\\"i&lt;rd\" cannot get path \"/metrics\"",
-        );
     }
 }

@@ -70,7 +70,7 @@ impl Store {
         validate: &dyn Validation,
         warnings: &Warnings,
     ) -> Result<Written, Status> {
-        self.before_create(context, &mut object, warnings)?;
+        self.before_create(context, &mut object, warnings).await?;
         validate.validate(&object, None).await?;
         let name = object.name().to_owned();
         let key = self.key(object.namespace(), &name);
@@ -110,7 +110,7 @@ impl Store {
     ///
     /// # Errors
     /// The `Status` of the check that the object fails.
-    pub(super) fn before_create(
+    pub(super) async fn before_create(
         &self,
         context: &RequestContext<'_>,
         object: &mut Value,
@@ -123,6 +123,9 @@ impl Store {
         strategy.prepare_for_create(context, object);
         object.remove_at("metadata.selfLink");
         let mut errors = strategy.validate(context, object);
+        if let Some(review) = strategy.review(context, object, None, &mut errors) {
+            review.await;
+        }
         if errors.is_empty() {
             // These rules hold for every kind, whatever the strategy's name rules.
             let namespaced = self.resource.is_namespaced();

@@ -32,6 +32,7 @@ impl Inner<'_> {
     fn context<'b>(&'b self, registry: &'b dyn Registry) -> RequestContext<'b> {
         RequestContext {
             user: self.options.user.as_ref().unwrap_or(&SERVER_USER),
+            verb: "update",
             namespace: self.namespace,
             name: self.name,
             subresource: self.options.subresource,

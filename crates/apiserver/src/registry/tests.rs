@@ -38,6 +38,7 @@ impl Fixture {
     fn context<'a>(&'a self, name: &'a str, dry_run: bool) -> RequestContext<'a> {
         RequestContext {
             user: &self.user,
+            verb: "update",
             namespace: "n",
             name,
             subresource: "",

@@ -168,7 +168,7 @@ impl Store {
         mut new: Value,
     ) -> Result<Updated, Failure> {
         let old = &current.object;
-        self.before_update(context, strategy, &mut new, old, warnings)?;
+        self.before_update(context, strategy, &mut new, old, warnings).await?;
         keep_times(old, &mut new);
         transform.validate(&new, Some(old)).await?;
         let ends = should_delete_during_update(strategy, &new, old);
@@ -249,7 +249,7 @@ impl Store {
         fill_system_metadata(&mut new, context.now);
         let finish = strategy.begin_create(context, &mut new).await?;
         let result = async {
-            self.before_create(context, &mut new, warnings)?;
+            self.before_create(context, &mut new, warnings).await?;
             transform.validate(&new, None).await?;
             let stored = self.encode(&mut new).await?;
             if context.dry_run {
@@ -272,7 +272,7 @@ impl Store {
         result
     }
 
-    fn before_update(
+    async fn before_update(
         &self,
         context: &RequestContext<'_>,
         strategy: &dyn Strategy,
@@ -301,7 +301,11 @@ impl Store {
             validate_object_meta_accessor(new, namespaced, validate_path_segment_name, &metadata());
         errors.extend(validate_object_meta_accessor_update(new, old, &metadata()));
         let mut findings = Vec::new();
-        errors.extend(strategy.check_update(context, new, old, &mut findings));
+        let mut found = strategy.check_update(context, new, old, &mut findings);
+        if let Some(review) = strategy.review(context, new, Some(old), &mut found) {
+            review.await;
+        }
+        errors.extend(found);
         warnings.extend(findings);
         if !errors.is_empty() {
             return Err(Status::invalid(&self.kind_of(new), new.name(), &errors));

@@ -14,6 +14,7 @@ use crate::options::FieldValidation;
 use crate::text::go_json_type;
 use crate::tree::{depth, size};
 use crate::{Map, Value};
+use pintle_go_forms::quote;
 
 /// The maximum number of operations of a patch.
 const MAX_OPERATIONS: usize = 10_000;
@@ -23,6 +24,9 @@ const MAX_COPY_BYTES: usize = 3 * 1024 * 1024;
 /// The maximum number of list items and members that a patch's operations visit together, in addition to the patch
 /// itself: to shift the items behind an inserted or removed one, and to measure the depth of a moved value.
 const MAX_STEPS: usize = 50_000_000;
+
+/// The end of the message of a test that fails.
+const TEST_FAILED: &str = ": test failed";
 
 /// Applies all operations, or none. The result is no deeper than [`MAX_DEPTH`] if document and patch are not.
 ///
@@ -38,7 +42,11 @@ pub fn apply(document: Value, patch: &Value, validation: FieldValidation) -> Res
     }
     let mut applier = Applier { depth: depth(&document), document, copied_bytes: 0, steps: Steps(0) };
     for operation in operations {
-        applier.apply(operation).map_err(PatchError::Unprocessable)?;
+        let tests = operation.is_some_and(|operation| operation.get("op").is_some_and(|kind| kind == "test"));
+        applier.apply(operation).map_err(|why| match tests && why.ends_with(TEST_FAILED) {
+            true => PatchError::TestFailed(why),
+            false => PatchError::Unprocessable(why),
+        })?;
     }
     Ok(applier.document)
 }
@@ -88,6 +96,22 @@ fn decode(patch: &Value, validation: FieldValidation) -> Result<Vec<Option<&Map>
     Ok(operations)
 }
 
+/// The reason why a path cannot be followed to its end.
+enum Fault {
+    /// The container of the path's last part does not exist.
+    NoContainer,
+    /// The container has no such position.
+    Key(String),
+    /// The work exceeds a bound.
+    Limit(String),
+}
+
+impl From<String> for Fault {
+    fn from(why: String) -> Fault {
+        Fault::Key(why)
+    }
+}
+
 struct Applier {
     document: Value,
     /// An upper bound of the document's depth.
@@ -113,38 +137,84 @@ impl Applier {
     fn apply(&mut self, operation: Option<&Map>) -> Result<(), String> {
         let text = |name: &str| operation.and_then(|operation| operation.get(name)).and_then(Value::as_str);
         let kind = text("op").unwrap_or("unknown");
-        let path = text("path").ok_or_else(|| format!("{kind} operation missing path field: missing value"));
-        let from = text("from").ok_or_else(|| format!("{kind} operation, missing from field: missing value"));
+        let path = || {
+            text("path").ok_or_else(|| match kind {
+                "add" | "remove" | "copy" => format!("{kind} operation failed to decode path: missing value"),
+                _ => format!(
+                    "{kind} operation failed to decode path: operation missing path field: missing value"
+                ),
+            })
+        };
+        let from = || {
+            text("from").ok_or_else(|| {
+                format!(
+                    "{kind} operation failed to decode from: operation, missing from field: missing value"
+                )
+            })
+        };
         let value = operation.and_then(|operation| operation.get("value"));
+        let not_there = |what: String| format!("{kind} operation does not apply: {what}: missing value");
         match kind {
             "add" => {
-                let path = path?;
+                let path = path()?;
                 self.deepen(path, value.map(depth).unwrap_or_default())?;
-                self.add(path, value.cloned().unwrap_or_default())
+                self.add(path, value.cloned().unwrap_or_default()).map_err(|error| match error {
+                    Fault::Limit(why) => why,
+                    Fault::NoContainer => not_there(format!("doc is missing path: \"{path}\"")),
+                    Fault::Key(why) => format!("error in add for path: '{path}': {why}"),
+                })
             }
-            "remove" => self.remove(path?).map(|_| ()),
+            "remove" => {
+                let path = path()?;
+                self.remove(path).map(drop).map_err(|error| match error {
+                    Fault::Limit(why) => why,
+                    Fault::NoContainer => not_there(format!("doc is missing path: \"{path}\"")),
+                    Fault::Key(why) => format!("error in remove for path: '{path}': {why}"),
+                })
+            }
             "replace" => {
-                let path = path?;
+                let path = path()?;
                 self.deepen(path, value.map(depth).unwrap_or_default())?;
-                self.replace(path, value.cloned().unwrap_or_default())
+                self.replace(path, value.cloned().unwrap_or_default()).map_err(|error| match error {
+                    Fault::Limit(why) => why,
+                    Fault::NoContainer => not_there(format!("doc is missing path: {path}")),
+                    Fault::Key(_) => not_there(format!("doc is missing key: {path}")),
+                })
             }
             "move" => {
-                let from = from?;
-                let value = self.remove(from)?;
+                let from = from()?;
+                let value = self.remove(from).map_err(|error| match error {
+                    Fault::Limit(why) => why,
+                    Fault::NoContainer => not_there(format!("doc is missing from path: {from}")),
+                    Fault::Key(why) => {
+                        let key = decode_key(from.rsplit_once('/').map_or(from, |(_, key)| key));
+                        format!("error in move for path: '{key}': {why}")
+                    }
+                })?;
                 // A value below `from` is no deeper than the whole document was. It is measured only if this bound
                 // exceeds the maximum.
                 let bound = self.depth.saturating_sub(steps_to(from));
-                let path = path?;
+                let path = path()?;
                 if self.deepen(path, bound).is_err() {
                     self.steps.add(size(&self.document).saturating_add(size(&value)))?;
                     self.depth = depth(&self.document);
                     self.deepen(path, depth(&value))?;
                 }
-                self.add(path, value)
+                self.add(path, value).map_err(|error| match error {
+                    Fault::Limit(why) => why,
+                    Fault::NoContainer => not_there(format!("doc is missing destination path: {path}")),
+                    Fault::Key(why) => format!("error in move for path: '{path}': {why}"),
+                })
             }
             "copy" => {
-                let (from, path) = (from?, path?);
-                let value = self.get(from)?.cloned().unwrap_or_default();
+                let from = from()?;
+                let value = self.get(from).map_err(|error| match error {
+                    Fault::Limit(why) => why,
+                    Fault::NoContainer => not_there(format!("doc is missing from path: {from}")),
+                    Fault::Key(why) => format!("error in copy for from: '{from}': {why}"),
+                })?;
+                let value = value.cloned().unwrap_or_default();
+                let path = path()?;
                 self.deepen(path, depth(&value))?;
                 self.copied_bytes += value.to_string().len();
                 if self.copied_bytes > MAX_COPY_BYTES {
@@ -154,9 +224,13 @@ impl Applier {
                         self.copied_bytes
                     ));
                 }
-                self.add(path, value)
+                self.add(path, value).map_err(|error| match error {
+                    Fault::Limit(why) => why,
+                    Fault::NoContainer => not_there(format!("doc is missing destination path: {path}")),
+                    Fault::Key(why) => format!("error while adding value during copy: {why}"),
+                })
             }
-            "test" => self.test(path?, value),
+            "test" => self.test(path()?, value),
             kind => Err(format!("Unexpected kind: {kind}")),
         }
     }
@@ -171,7 +245,7 @@ impl Applier {
         Ok(())
     }
 
-    fn get(&mut self, path: &str) -> Result<Option<&Value>, String> {
+    fn get(&mut self, path: &str) -> Result<Option<&Value>, Fault> {
         let (container, key) = parent(&mut self.document, path)?;
         match container {
             Value::Array(items) => {
@@ -182,14 +256,18 @@ impl Applier {
         }
     }
 
-    fn add(&mut self, path: &str, value: Value) -> Result<(), String> {
+    fn add(&mut self, path: &str, value: Value) -> Result<(), Fault> {
         let (container, key) = parent(&mut self.document, path)?;
         match container {
             Value::Array(items) if key == "-" => items.push(value),
             Value::Array(items) => {
                 // A new item may be appended, and -1 is that position.
-                let index = existing_index(&key, items.len() + 1)?;
-                self.steps.add(items.len() - index)?;
+                let index =
+                    existing_index(&key, items.len() + 1).map_err(|why| match key.parse::<i64>() {
+                        Ok(_) => why,
+                        Err(_) => format!("value was not a proper array index: '{key}': {why}"),
+                    })?;
+                self.steps.add(items.len() - index).map_err(Fault::Limit)?;
                 items.insert(index, value);
             }
             container => {
@@ -199,25 +277,25 @@ impl Applier {
         Ok(())
     }
 
-    fn remove(&mut self, path: &str) -> Result<Value, String> {
+    fn remove(&mut self, path: &str) -> Result<Value, Fault> {
         let (container, key) = parent(&mut self.document, path)?;
         match container {
             Value::Array(items) => {
                 let index = existing_index(&key, items.len())?;
-                self.steps.add(items.len() - index)?;
+                self.steps.add(items.len() - index).map_err(Fault::Limit)?;
                 Ok(items.remove(index))
             }
             container => container
                 .as_object_mut()
                 .and_then(|members| members.remove(&key))
-                .ok_or_else(|| format!("Unable to remove nonexistent key: {key}: missing value")),
+                .ok_or_else(|| Fault::Key(format!("Unable to remove nonexistent key: {key}: missing value"))),
         }
     }
 
-    fn replace(&mut self, path: &str, value: Value) -> Result<(), String> {
+    fn replace(&mut self, path: &str, value: Value) -> Result<(), Fault> {
         if path.is_empty() {
             if !value.is_object() && !value.is_array() {
-                return Err("replace operation value must be object or array".to_owned());
+                return Err(Fault::Key("replace operation value must be object or array".to_owned()));
             }
             self.document = value;
             return Ok(());
@@ -238,12 +316,21 @@ impl Applier {
     }
 
     fn test(&mut self, path: &str, expected: Option<&Value>) -> Result<(), String> {
-        let found = if path.is_empty() { Some(&self.document) } else { self.get(path)? };
+        let found = match path {
+            "" => Some(&self.document),
+            path => self.get(path).map_err(|error| match error {
+                Fault::Limit(why) => why,
+                Fault::NoContainer => {
+                    format!("test operation does not apply: is missing path: {path}: missing value")
+                }
+                Fault::Key(why) => format!("error in test for path: '{path}': {why}"),
+            })?,
+        };
         let null = Value::Null;
         if found.unwrap_or(&null) == expected.unwrap_or(&null) {
             return Ok(());
         }
-        Err(format!("testing value {path} failed: test failed"))
+        Err(format!("testing value {path} failed{TEST_FAILED}"))
     }
 }
 
@@ -253,9 +340,8 @@ fn steps_to(path: &str) -> usize {
 }
 
 /// The container of a path's last part.
-fn parent<'d>(document: &'d mut Value, path: &str) -> Result<(&'d mut Value, String), String> {
-    let missing = || format!("doc is missing path: {path}: missing value");
-    let (_, rest) = path.split_once('/').ok_or_else(missing)?;
+fn parent<'d>(document: &'d mut Value, path: &str) -> Result<(&'d mut Value, String), Fault> {
+    let (_, rest) = path.split_once('/').ok_or(Fault::NoContainer)?;
     let (parents, key) = match rest.rsplit_once('/') {
         Some((parents, key)) => (Some(parents), key),
         None => (None, rest),
@@ -271,16 +357,17 @@ fn parent<'d>(document: &'d mut Value, path: &str) -> Result<(&'d mut Value, Str
             }
             _ => None,
         }
-        .ok_or_else(missing)?;
+        .ok_or(Fault::NoContainer)?;
     }
     match container {
         Value::Object(_) | Value::Array(_) => Ok((container, decode_key(key))),
-        _ => Err(missing()),
+        _ => Err(Fault::NoContainer),
     }
 }
 
 fn existing_index(key: &str, length: usize) -> Result<usize, String> {
-    let index: i64 = key.parse().map_err(|_| format!("value was not a proper array index: '{key}'"))?;
+    let index: i64 =
+        key.parse().map_err(|_| format!("strconv.Atoi: parsing {}: invalid syntax", quote(key)))?;
     let from_start = if index < 0 { index.checked_add_unsigned(length as u64) } else { Some(index) };
     from_start
         .and_then(|index| usize::try_from(index).ok())
@@ -382,7 +469,7 @@ mod tests {
             let text = format!("{document} {patch}");
             match (apply(document, &patch, FieldValidation::Warn), expected) {
                 (Ok(result), Some(expected)) => assert_eq!(result, expected, "{text}"),
-                (Err(PatchError::Unprocessable(_)), None) => {}
+                (Err(PatchError::Unprocessable(_) | PatchError::TestFailed(_)), None) => {}
                 (result, expected) => panic!("{text}: {result:?}, not {expected:?}"),
             }
         }

@@ -39,6 +39,7 @@ fn check(guard: Guard, rules: &Value, namespace: &str, object: &Value, old: Opti
     let name = old.map(|old| old.name()).unwrap_or_default();
     let context = RequestContext {
         user: &user,
+        verb: "update",
         namespace,
         name,
         subresource: "",

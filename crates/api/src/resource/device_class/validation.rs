@@ -4,6 +4,7 @@ use crate::{
     core::pod_spec::is_extended,
     resource::{
         configuration::{CONFIG_MAX, validate_configuration, validate_selectors},
+        device_selector::SelectorEffort,
         lists::each,
     },
     rules,
@@ -27,7 +28,11 @@ pub(super) fn validate_update(class: &Value, old: &Value) -> ErrorList {
 
 fn validate_spec(class: &Value, old: Option<&Value>) -> ErrorList {
     let path = FieldPath::new("spec");
-    let mut errors = validate_selectors(class.items_at("spec.selectors"), &path.child("selectors"));
+    let mut errors = validate_selectors(
+        class.items_at("spec.selectors"),
+        &path.child("selectors"),
+        &SelectorEffort::new(),
+    );
     let stored = old.is_some_and(|old| !rules::differs(class, old, "spec.config"));
     let config = class.items_at("spec.config");
     errors.extend(each(config, CONFIG_MAX, &path.child("config"), |config, path| {

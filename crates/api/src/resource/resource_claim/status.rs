@@ -1,5 +1,6 @@
 //! The strategy of a claim's status: allocated devices, their consumers, and the drivers' data about them.
 
+use super::status_permissions;
 use crate::{
     core::pod_spec::validate_node_selector,
     field_checks::required,
@@ -17,7 +18,7 @@ use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     validation::{is_valid_interface_address, validate_conditions, validate_immutable_field},
 };
-use pintle_registry::{RequestContext, Strategy};
+use pintle_registry::{BoxFuture, RequestContext, Strategy};
 use std::collections::HashSet;
 
 const RESERVED_FOR_MAX: usize = 256;
@@ -43,6 +44,16 @@ impl Strategy for StatusStrategy {
         let mut errors = rules::metadata_update(object, old);
         errors.extend(validate(object, old));
         errors
+    }
+
+    fn review<'a>(
+        &'a self,
+        context: &'a RequestContext<'a>,
+        object: &'a Value,
+        old: Option<&'a Value>,
+        errors: &'a mut ErrorList,
+    ) -> Option<BoxFuture<'a, ()>> {
+        status_permissions::review(context, object, old?, errors)
     }
 }
 

@@ -5,7 +5,7 @@
 //! then whether the user may impersonate each named user, group, UID and extra field (`impersonate:MODE`). The legacy
 //! mode makes only the second check (`impersonate`), and allows every request afterwards.
 
-use crate::{filters::authorization::forbidden, metrics::Metrics};
+use crate::metrics::Metrics;
 use pintle_auth::authz::{Attributes, Authorizer};
 use pintle_machinery::{
     FieldPath, Status, UserInfo,
@@ -177,11 +177,11 @@ impl Attempt<'_> {
         let attributes = Attributes { resource: "groups", ..Attempt::named(mode, about) };
         if mode != Mode::Legacy && !groups.is_empty() {
             if groups.iter().any(String::is_empty) {
-                return Err(forbidden(&attributes, "impersonating the empty string group is not allowed"));
+                return Err(attributes.forbidden("impersonating the empty string group is not allowed"));
             }
             if groups.iter().any(|group| group == SYSTEM_MASTERS) {
                 let attributes = Attributes { name: SYSTEM_MASTERS, ..attributes };
-                return Err(forbidden(&attributes, "impersonating the system:masters group is not allowed"));
+                return Err(attributes.forbidden("impersonating the system:masters group is not allowed"));
             }
             if groups.len() >= MANY && self.check(mode, &Attributes { name: "*", ..attributes }).await.is_ok()
             {
@@ -199,7 +199,7 @@ impl Attempt<'_> {
         let attributes = Attributes { resource: "userextras", ..*about };
         if mode != Mode::Legacy && !extra.is_empty() {
             if let Some(wrong) = wrong_extra(extra) {
-                return Err(forbidden(&attributes, &wrong));
+                return Err(attributes.forbidden(&wrong));
             }
             let all = Attributes { subresource: "*", name: "*", ..attributes };
             let is_many = extra.len() >= MANY || extra.values().map(Vec::len).sum::<usize>() >= MANY;
@@ -229,7 +229,7 @@ impl Attempt<'_> {
             (false, true) => verdict.error.into_owned(),
             (false, false) => format!("{}: {}", verdict.error, verdict.reason),
         };
-        Err(forbidden(attributes, &why))
+        Err(attributes.forbidden(&why))
     }
 }
 
