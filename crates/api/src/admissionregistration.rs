@@ -1,12 +1,16 @@
 //! `admissionregistration.k8s.io`: admission webhooks and admission policies.
 
 mod defaults;
+mod expressions;
 mod group;
+mod match_resources;
 pub mod mutating_admission_policy;
 pub mod mutating_admission_policy_binding;
 pub mod mutating_webhook_configuration;
+mod parameter_access;
 mod parameters;
 mod policy_binding_table;
+mod policy_validation;
 mod rule_validation;
 pub mod validating_admission_policy;
 pub mod validating_admission_policy_binding;

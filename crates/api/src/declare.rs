@@ -32,6 +32,11 @@ impl Group {
         Group { name, version, package }
     }
 
+    /// The name of the group.
+    pub(crate) const fn name(self) -> &'static str {
+        self.name
+    }
+
     /// A namespaced, stored resource.
     pub(crate) fn namespaced(self, kind: &str, plural: &str) -> Resource {
         self.declare(kind, plural, Scope::Namespaced)

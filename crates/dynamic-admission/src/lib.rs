@@ -5,5 +5,6 @@
 //! HTTP server and no storage; it reads configurations through the request's cached reads.
 
 pub mod matching;
+pub mod policies;
 #[cfg(test)]
 mod testing;

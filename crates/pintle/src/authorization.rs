@@ -41,11 +41,6 @@ impl Authorization {
         self.configured.clone()
     }
 
-    /// Whether nodes are authorized by the objects that belong to them.
-    pub(crate) fn has_nodes(&self) -> bool {
-        self.configured.has(AuthorizerType::Node)
-    }
-
     /// The metrics.
     pub(crate) fn metrics(&self) -> Vec<Box<dyn Collector>> {
         self.metrics.collectors()
@@ -65,7 +60,7 @@ impl Authorization {
             cluster_role_bindings: cacher(GROUP_NAME, "clusterrolebindings"),
         };
         hook.join(self.rbac.follow(sources, supervisor, stopping));
-        if self.has_nodes() {
+        if self.configured.has(AuthorizerType::Node) {
             let sources = NodeSources {
                 pods: cacher("", "pods"),
                 persistent_volumes: cacher("", "persistentvolumes"),

@@ -58,6 +58,8 @@ impl ChainStores {
         // Admission of custom resources reads namespaces.
         let beside = Some(kube.clone());
         let extensions = start_stores(config, pintle_apiextensions::resources(), Vec::new(), beside)?;
+        // Policies of built-in kinds have custom resources as parameters.
+        kube.look_up_in(&extensions);
         let aggregator = start_stores(config, pintle_aggregator::resources(), Vec::new(), None)?;
         Ok(ChainStores { aggregator, kube, extensions })
     }
@@ -102,7 +104,6 @@ impl ServerChain {
     ) -> Result<ServerChain, RunError> {
         let stores = ChainStores::start(&config)?;
         let all_stores = stores.all();
-        config.loaded.admission.rest_mapper.set_stores(all_stores.clone());
         let api_extensions = ApiExtensions::new(&stores.extensions, &config.storage, &config.supervisor)
             .map_err(|status| RunError::Assemble(status.message))?;
         let registered = config.metrics.register(api_extensions.metrics());

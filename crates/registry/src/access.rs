@@ -1,7 +1,7 @@
 //! Defines [`Registry`], through which code that serves a request reads and writes the server's other objects.
 
 use crate::BoxFuture;
-use pintle_machinery::{GroupResource, Status, UserInfo, Value};
+use pintle_machinery::{GroupResource, GroupVersionKind, GroupVersionResource, Status, UserInfo, Value};
 
 pub use pintle_machinery::options::{DeleteOptions, PropagationPolicy};
 
@@ -17,6 +17,15 @@ pub struct WriteOptions {
     /// The subresource that is written, or "". An update applies the rules of that subresource; a create (`binding`)
     /// applies only the rules for metadata.
     pub subresource: &'static str,
+}
+
+/// A kind that this server serves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServedKind {
+    /// The resource of its objects.
+    pub resource: GroupVersionResource,
+    /// Whether its objects are namespaced.
+    pub namespaced: bool,
 }
 
 /// Reads and writes other objects of this server, through the same stores and strategies as requests (without
@@ -46,6 +55,23 @@ pub trait Registry: Send + Sync {
         resource: &'a GroupResource,
         namespace: &'a str,
     ) -> BoxFuture<'a, Result<Vec<Value>, Status>>;
+
+    /// The resource of a kind, built in or custom; `None` when no stored resource of this server has the kind.
+    fn served(&self, _kind: &GroupVersionKind) -> Option<ServedKind> {
+        None
+    }
+
+    /// Converts an object of this server, as [`Registry::get`] returns it, to another version of its kind.
+    ///
+    /// # Errors
+    /// 404 when the kind is not served, and the error of a conversion that fails.
+    fn convert<'a>(
+        &'a self,
+        object: &'a Value,
+        _kind: &'a GroupVersionKind,
+    ) -> BoxFuture<'a, Result<Value, Status>> {
+        Box::pin(std::future::ready(Ok(object.clone())))
+    }
 
     /// Creates an object.
     fn create<'a>(

@@ -19,7 +19,7 @@ mod table;
 pub mod testing;
 mod verb;
 
-pub use access::{DeleteOptions, PropagationPolicy, Registry, WriteOptions};
+pub use access::{DeleteOptions, PropagationPolicy, Registry, ServedKind, WriteOptions};
 pub use context::RequestContext;
 pub use converter::{Converter, SameContent};
 pub use keep::keep;

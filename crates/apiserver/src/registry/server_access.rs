@@ -8,10 +8,10 @@ use jiff::Timestamp;
 use pintle_auth::authz::AlwaysAllow;
 use pintle_cacher::Freshness;
 use pintle_machinery::{
-    GroupResource, GroupVersion, Status, UserInfo, Value,
+    GroupResource, GroupVersion, GroupVersionKind, Status, UserInfo, Value,
     user::{APISERVER_USER, SYSTEM_MASTERS},
 };
-use pintle_registry::{BoxFuture, DeleteOptions, Registry, RequestContext, WriteOptions};
+use pintle_registry::{BoxFuture, DeleteOptions, Registry, RequestContext, Scope, ServedKind, WriteOptions};
 use std::sync::{LazyLock, OnceLock};
 
 static SERVER_USER: LazyLock<UserInfo> = LazyLock::new(|| UserInfo {
@@ -114,6 +114,24 @@ impl Registry for Stores {
                 objects.push(store.tree(object.json()).await?);
             }
             Ok(objects)
+        })
+    }
+
+    fn served(&self, kind: &GroupVersionKind) -> Option<ServedKind> {
+        let found = self.find_kind(kind)?;
+        let resource = &found.resource;
+        let namespaced = resource.scope == Scope::Namespaced;
+        Some(ServedKind { resource: resource.resource.clone(), namespaced })
+    }
+
+    fn convert<'a>(
+        &'a self,
+        object: &'a Value,
+        kind: &'a GroupVersionKind,
+    ) -> BoxFuture<'a, Result<Value, Status>> {
+        Box::pin(async move {
+            let version = self.find_kind(kind).ok_or_else(Status::no_such_resource)?;
+            version.converted(object).await
         })
     }
 

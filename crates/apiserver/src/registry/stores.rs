@@ -7,13 +7,13 @@ use super::{
 use crate::errors;
 use arc_swap::ArcSwap;
 use pintle_admission::Lister;
-use pintle_machinery::{GroupResource, GroupVersionResource, Status, Value};
+use pintle_machinery::{GroupResource, GroupVersionKind, GroupVersionResource, Status, Value};
 use pintle_registry::Resource;
 use pintle_supervisor::Supervisor;
 use std::{
     collections::HashMap,
     sync::{
-        Arc,
+        Arc, OnceLock, Weak,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -31,6 +31,8 @@ pub struct Stores {
     custom_changes: AtomicU64,
     /// The stores of the server beside this one, for lookups by admission.
     beside: Option<Arc<Stores>>,
+    /// The stores of a server that was started beside this one.
+    other: OnceLock<Weak<Stores>>,
     decoded: DecodedObjects,
 }
 
@@ -87,6 +89,7 @@ impl Stores {
             changing: parking_lot::Mutex::default(),
             custom_changes: AtomicU64::new(0),
             beside,
+            other: OnceLock::new(),
             decoded: DecodedObjects::default(),
         };
         for resource in internal {
@@ -152,14 +155,40 @@ impl Stores {
         self.find_store(resource).ok_or_else(Status::no_such_resource)
     }
 
+    /// Lets code inside this server find the stores of a server that was started beside this one, too.
+    pub fn look_up_in(&self, other: &Arc<Stores>) {
+        // Set once: the servers of a chain never change.
+        let _ = self.other.set(Arc::downgrade(other));
+    }
+
     fn find_store(&self, resource: &GroupResource) -> Option<Arc<Store>> {
-        if let Some(store) = self.by_resource.get(resource) {
-            return Some(store.clone());
-        }
-        if let Some(custom) = self.custom.load().get(resource) {
-            return Some(custom.store().clone());
-        }
-        self.beside.as_ref()?.find_store(resource)
+        self.find_among(|stores| {
+            let custom = || stores.custom.load().get(resource).map(|custom| custom.store().clone());
+            stores.by_resource.get(resource).cloned().or_else(custom)
+        })
+    }
+
+    /// The served, stored resource of a kind.
+    pub(super) fn find_kind(&self, kind: &GroupVersionKind) -> Option<Arc<VersionedResource>> {
+        let has_kind = |served: &&Arc<VersionedResource>| {
+            served.resource.is_stored() && served.resource.group_version_kind() == *kind
+        };
+        self.find_among(|stores| {
+            let custom = || {
+                let custom = stores.custom.load();
+                custom
+                    .of_group(&kind.group)
+                    .find_map(|custom| custom.versions().iter().find(has_kind).cloned())
+            };
+            stores.resources.iter().find(has_kind).cloned().or_else(custom)
+        })
+    }
+
+    /// Searches these stores, and then those of the servers beside this one.
+    fn find_among<T>(&self, find: impl Fn(&Stores) -> Option<T>) -> Option<T> {
+        let beside = || find(self.beside.as_ref()?);
+        let other = || find(&*self.other.get()?.upgrade()?);
+        find(self).or_else(beside).or_else(other)
     }
 
     /// All stores, each once.

@@ -1,7 +1,7 @@
 //! Decodes the options of deletes.
 
 use super::{QueryValues, check, validate_dry_run};
-use crate::{ErrorList, FieldError, FieldPath, Status, Value, ValueExt};
+use crate::{ErrorList, FieldError, FieldPath, Map, Status, Value, ValueExt};
 use serde_json::json;
 
 /// How a delete treats the dependents of an object
@@ -49,7 +49,7 @@ impl PropagationPolicy {
 impl DeleteOptions {
     /// The fields of `DeleteOptions`, without those that the request does not set.
     pub fn to_object(&self) -> Value {
-        let mut object = Value::default();
+        let mut object = Value::Object(Map::new());
         if let Some(seconds) = self.grace_period_seconds {
             object.set("gracePeriodSeconds", seconds);
         }

@@ -3,7 +3,7 @@
 use super::{
     FieldValidation, QueryValues, check, validate_dry_run, validate_field_manager, validate_field_validation,
 };
-use crate::{ErrorList, FieldError, FieldPath, Status, Value, ValueExt};
+use crate::{ErrorList, FieldError, FieldPath, Map, Status, Value, ValueExt};
 use serde_json::json;
 
 /// The options of a create, update or patch.
@@ -56,7 +56,7 @@ impl WriteOptions {
 
     /// The fields that `CreateOptions` and `UpdateOptions` have, without those that the request does not set.
     pub fn to_object(&self) -> Value {
-        let mut object = Value::default();
+        let mut object = Value::Object(Map::new());
         if self.dry_run {
             object.set("dryRun", json!(["All"]));
         }

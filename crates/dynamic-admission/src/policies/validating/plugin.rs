@@ -1,0 +1,296 @@
+//! The plugin ValidatingAdmissionPolicy.
+
+use super::{
+    annotations::{Annotations, FAILURE_KEY, failure_value},
+    decision::{Annotation, Decision, Results, Verdict},
+    evaluator::{Undecided, ValidatingEvaluator},
+    metrics::PolicyMetrics,
+};
+use crate::{
+    matching::Targets,
+    policies::{
+        binding::Binding,
+        excluded::is_excluded,
+        hooks::{Hook, Hooks},
+        params::collect_params,
+        view::{View, namespace_object},
+    },
+};
+use pintle_admission::{AdmissionPlugin, AdmissionRequest, Endpoint};
+use pintle_auth::authz::Authorizer;
+use pintle_authorization::ExpressionAuthorizer;
+use pintle_cel::Authority;
+use pintle_machinery::{Status, StatusCause, StatusReason, Value};
+use pintle_registry::BoxFuture;
+use std::{borrow::Cow, sync::Arc, time::Duration};
+
+/// Evaluates validating admission policies.
+pub struct ValidatingPolicies {
+    hooks: Hooks<ValidatingEvaluator>,
+    authorizer: Arc<dyn Authorizer>,
+    metrics: PolicyMetrics,
+}
+
+impl ValidatingPolicies {
+    /// The plugin; expressions check permissions with the authorizer.
+    pub fn new(authorizer: Arc<dyn Authorizer>, metrics: PolicyMetrics) -> ValidatingPolicies {
+        let hooks = Hooks::new("validatingadmissionpolicies", "validatingadmissionpolicybindings");
+        ValidatingPolicies { hooks, authorizer, metrics }
+    }
+}
+
+impl AdmissionPlugin for ValidatingPolicies {
+    fn name(&self) -> &'static str {
+        "ValidatingAdmissionPolicy"
+    }
+
+    fn handles(&self, request: &AdmissionRequest<'_>) -> bool {
+        !is_excluded(request.resource)
+    }
+
+    fn validate<'a>(&'a self, request: &'a mut AdmissionRequest<'_>) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(async move {
+            let mut outcome = Outcome::default();
+            let judged = self.judge(request, &mut outcome).await;
+            request.warnings.append(&mut outcome.warnings);
+            request.audit_annotations.append(&mut outcome.annotations);
+            judged?;
+            outcome.denial.map_or(Ok(()), |denial| Err(denial.status(request)))
+        })
+    }
+}
+
+/// The effects of all policies on a request.
+#[derive(Default)]
+struct Outcome {
+    /// The first denial.
+    denial: Option<Denial>,
+    warnings: Vec<String>,
+    annotations: Vec<(Cow<'static, str>, String)>,
+}
+
+struct Denial {
+    message: String,
+    reason: StatusReason,
+}
+
+impl Outcome {
+    fn deny(&mut self, policy: &str, binding: Option<&Binding>, decision: &Decision) {
+        if self.denial.is_some() {
+            return;
+        }
+        let binding = binding.map(|binding| format!(" with binding '{}'", binding.name)).unwrap_or_default();
+        let message = &decision.message;
+        let reason = match decision.verdict {
+            Verdict::Fails(reason) => reason,
+            Verdict::Holds | Verdict::Error | Verdict::IgnoredError => StatusReason::Invalid,
+        };
+        let message = format!("ValidatingAdmissionPolicy '{policy}'{binding} denied request: {message}");
+        self.denial = Some(Denial { message, reason });
+    }
+
+    /// Denies a request because a policy or binding cannot be applied, unless its failures are ignored.
+    fn misconfigured(&mut self, hook: &Hook<ValidatingEvaluator>, binding: Option<&Binding>, error: &str) {
+        let what = if binding.is_some() { "binding" } else { "policy" };
+        let message = format!("failed to configure {what}: {error}");
+        let decision = Decision::error(message, hook.policy.ignores_failures, Duration::ZERO);
+        if decision.denies() {
+            self.deny(&hook.policy.name, binding, &decision);
+        }
+    }
+}
+
+impl Denial {
+    fn status(self, request: &AdmissionRequest<'_>) -> Status {
+        let mut status = request.forbidden(&self.message);
+        status.reason = self.reason;
+        status.code = match self.reason {
+            StatusReason::Unauthorized => 401,
+            StatusReason::Forbidden => 403,
+            StatusReason::RequestEntityTooLarge => 413,
+            _ => 422,
+        };
+        if let Some(details) = &mut status.details {
+            details.causes.push(StatusCause { message: self.message, ..StatusCause::default() });
+        }
+        status
+    }
+}
+
+/// The data of a request that policies share.
+struct Shared<'a> {
+    view: Option<View<'a>>,
+    /// `namespaceObject`, once a policy has matched.
+    namespace: Option<Option<Value>>,
+    authority: Option<Arc<ExpressionAuthorizer>>,
+}
+
+impl ValidatingPolicies {
+    /// Evaluates all policies that match the request.
+    ///
+    /// # Errors
+    /// When the policies or the namespace of the request cannot be read. Denials are in the outcome.
+    async fn judge(&self, request: &AdmissionRequest<'_>, outcome: &mut Outcome) -> Result<(), Status> {
+        let compiled = self.hooks.current(request).await?;
+        if compiled.hooks().is_empty() {
+            return Ok(());
+        }
+        let requested = Endpoint {
+            resource: request.resource.clone(),
+            subresource: request.subresource.to_owned(),
+            kind: request.kind.clone(),
+        };
+        let find_equivalents = || request.versions.equivalents();
+        let targets = Targets::new(&requested, &find_equivalents);
+        let mut shared = Shared { view: None, namespace: None, authority: None };
+        for hook in compiled.hooks() {
+            let Some(matched) = hook.policy.matcher.endpoint(request, &targets) else { continue };
+            match hook.policy.matcher.selects(request).await {
+                Ok(true) => {}
+                Ok(false) => continue,
+                Err(status) => {
+                    outcome.misconfigured(hook, None, &status.message);
+                    continue;
+                }
+            }
+            self.apply(hook, request, &targets, matched, &mut shared, outcome).await?;
+        }
+        Ok(())
+    }
+
+    /// Evaluates a policy that matches the request, for all bindings that do.
+    async fn apply<'a>(
+        &self,
+        hook: &Hook<ValidatingEvaluator>,
+        request: &'a AdmissionRequest<'_>,
+        targets: &'a Targets<'_>,
+        matched: &'a Endpoint,
+        shared: &mut Shared<'a>,
+        outcome: &mut Outcome,
+    ) -> Result<(), Status> {
+        let policy = &hook.policy;
+        let served = match policy.param_kind.as_ref().map(|kind| kind.resolve(request)).transpose() {
+            Ok(served) => served,
+            Err(error) => {
+                outcome.misconfigured(hook, None, &error);
+                return Ok(());
+            }
+        };
+        let mut annotations = Annotations::default();
+        for binding in &hook.bindings {
+            if let Some(matcher) = &binding.matcher {
+                match matcher.matches(request, targets).await {
+                    Ok(Some(_)) => {}
+                    Ok(None) => continue,
+                    Err(status) => {
+                        outcome.misconfigured(hook, Some(binding), &status.message);
+                        continue;
+                    }
+                }
+            }
+            let kind = policy.param_kind.as_ref().zip(served.as_ref());
+            let params = match collect_params(kind, binding.param_ref.as_ref(), request).await {
+                Ok(params) => params,
+                Err(error) => {
+                    outcome.misconfigured(hook, Some(binding), &error);
+                    continue;
+                }
+            };
+            if params.is_empty() {
+                continue;
+            }
+            if !shared.view.as_ref().is_some_and(|view| view.is_of(matched)) {
+                match View::new(request, targets.requested(), matched).await {
+                    Ok(view) => shared.view = Some(view),
+                    Err(status) => {
+                        let error = format!("failed to convert object version: {}", status.message);
+                        outcome.misconfigured(hook, Some(binding), &error);
+                        continue;
+                    }
+                }
+            }
+            if shared.namespace.is_none() {
+                shared.namespace = Some(namespace_object(request).await?);
+            }
+            for param in params {
+                let results = self.evaluate(hook, request, param.as_deref(), shared).await;
+                self.enforce(&policy.name, binding, results, &mut annotations, outcome);
+            }
+        }
+        for (key, value) in annotations.of_policy(&policy.name) {
+            outcome.annotations.push((Cow::Owned(key), value));
+        }
+        Ok(())
+    }
+
+    async fn evaluate(
+        &self,
+        hook: &Hook<ValidatingEvaluator>,
+        request: &AdmissionRequest<'_>,
+        param: Option<&Value>,
+        shared: &mut Shared<'_>,
+    ) -> Results {
+        let Shared { view: Some(view), namespace, authority } = shared else { return Results::default() };
+        let namespace = namespace.as_ref().and_then(Option::as_ref);
+        let authority = authority.get_or_insert_with(|| {
+            ExpressionAuthorizer::new(Arc::new(request.context.user.clone()), self.authorizer.clone())
+        });
+        loop {
+            let input = view.input(param, namespace, Some(authority.clone() as Arc<dyn Authority>));
+            match hook.policy.evaluator().evaluate(&input) {
+                Ok(results) => return results,
+                Err(Undecided) => authority.settle().await,
+            }
+        }
+    }
+
+    /// Does with the results as the binding says.
+    fn enforce(
+        &self,
+        policy: &str,
+        binding: &Binding,
+        results: Results,
+        annotations: &mut Annotations,
+        outcome: &mut Outcome,
+    ) {
+        for (index, decision) in results.decisions.iter().enumerate() {
+            if decision.verdict == Verdict::IgnoredError {
+                self.metrics.observe(policy, &binding.name, decision, "allow");
+            }
+            if !decision.denies() {
+                continue;
+            }
+            for action in &binding.actions {
+                match &**action {
+                    "Deny" => {
+                        outcome.deny(policy, Some(binding), decision);
+                        self.metrics.observe(policy, &binding.name, decision, "deny");
+                    }
+                    "Audit" => {
+                        let value = failure_value(policy, binding, index, decision);
+                        outcome.annotations.push((Cow::Borrowed(FAILURE_KEY), value));
+                        self.metrics.observe(policy, &binding.name, decision, "audit");
+                    }
+                    "Warn" => {
+                        outcome.warnings.push(format!(
+                            "Validation failed for ValidatingAdmissionPolicy '{policy}' with binding '{}': {}",
+                            binding.name, decision.message
+                        ));
+                        self.metrics.observe(policy, &binding.name, decision, "warn");
+                    }
+                    _ => {}
+                }
+            }
+        }
+        for annotation in results.annotations {
+            match annotation {
+                Annotation::Publish { key, value } => annotations.add(key, value),
+                Annotation::Error { message, elapsed } => {
+                    let decision = Decision::error(message, false, elapsed);
+                    outcome.deny(policy, Some(binding), &decision);
+                    self.metrics.observe(policy, &binding.name, &decision, "deny");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! A request as the expressions of policies see it.
+
+use pintle_admission::{AdmissionRequest, Endpoint};
+use pintle_admission_cel::{Input, RequestAttributes, request_resource};
+use pintle_cel::{Authority, ResourceCheck};
+use pintle_machinery::{GroupResource, GroupVersionKind, Status, Value, ValueExt};
+use std::{borrow::Cow, sync::Arc};
+
+/// The objects of a request in the version that a policy matches, and the variables beside them.
+pub(super) struct View<'a> {
+    kind: GroupVersionKind,
+    resource: &'a Endpoint,
+    object: Option<Cow<'a, Value>>,
+    old_object: Option<Cow<'a, Value>>,
+    request: Value,
+    check: ResourceCheck,
+}
+
+impl<'a> View<'a> {
+    /// Converts the objects to the kind of the matched endpoint.
+    ///
+    /// # Errors
+    /// The error of a conversion that fails.
+    pub(super) async fn new(
+        request: &'a AdmissionRequest<'_>,
+        requested: &Endpoint,
+        matched: &'a Endpoint,
+    ) -> Result<View<'a>, Status> {
+        let options = request.options.to_object(request.operation);
+        let attributes = RequestAttributes {
+            operation: request.operation.as_str(),
+            kind: &matched.kind,
+            resource: &matched.resource,
+            request_kind: &requested.kind,
+            request_resource: &requested.resource,
+            subresource: request.subresource,
+            namespace: request.namespace,
+            name: request.name,
+            user: request.context.user,
+            dry_run: request.context.dry_run,
+            options: &options,
+        };
+        Ok(View {
+            kind: matched.kind.clone(),
+            resource: matched,
+            object: convert(Some(&*request.object), request, &matched.kind).await?,
+            old_object: convert(request.old_object, request, &matched.kind).await?,
+            request: attributes.to_value(),
+            check: request_resource(&attributes),
+        })
+    }
+
+    /// Whether this is the view for this endpoint.
+    pub(super) fn is_of(&self, matched: &Endpoint) -> bool {
+        self.kind == matched.kind && self.resource.resource == matched.resource
+    }
+
+    /// The input of expressions.
+    pub(super) fn input<'p>(
+        &'p self,
+        params: Option<&'p Value>,
+        namespace: Option<&'p Value>,
+        authority: Option<Arc<dyn Authority>>,
+    ) -> Input<'p> {
+        Input {
+            object: self.object.as_deref(),
+            old_object: self.old_object.as_deref(),
+            request: Some(&self.request),
+            params,
+            namespace,
+            authorizer: authority.map(|authority| (authority, self.check.clone())),
+        }
+    }
+}
+
+async fn convert<'a>(
+    object: Option<&'a Value>,
+    request: &AdmissionRequest<'_>,
+    kind: &GroupVersionKind,
+) -> Result<Option<Cow<'a, Value>>, Status> {
+    let Some(object) = object.filter(|object| !object.is_null()) else { return Ok(None) };
+    // The server works with most objects in the version of the request.
+    let is_of_kind =
+        object.str_at("kind") == kind.kind && object.str_at("apiVersion") == kind.group_version().to_string();
+    Ok(Some(match is_of_kind {
+        true => Cow::Borrowed(object),
+        false => Cow::Owned(request.versions.to_version(object, kind).await?),
+    }))
+}
+
+/// The namespace of a request as expressions see it; `None` for cluster-scoped objects and for namespaces.
+///
+/// # Errors
+/// When the namespace does not exist or cannot be read.
+pub(super) async fn namespace_object(request: &AdmissionRequest<'_>) -> Result<Option<Value>, Status> {
+    let kind = request.kind;
+    let is_namespace = kind.group.is_empty() && kind.version == "v1" && kind.kind == "Namespace";
+    if is_namespace || request.namespace.is_empty() {
+        return Ok(None);
+    }
+    let namespace = request.get(&GroupResource::new("", "namespaces"), "", request.namespace).await?;
+    let mut namespace = Value::clone(&namespace);
+    for field in ["managedFields", "ownerReferences", "selfLink"] {
+        namespace.remove_at(&format!("metadata.{field}"));
+    }
+    Ok(Some(namespace))
+}
