@@ -15,7 +15,6 @@ use crate::{shared, task};
 const PAGE: &str = "COMPATIBILITY.md";
 const ABSENT_FLAGS: &str = "Flags that are absent";
 const OWN_FLAGS: &str = "Flags that kube-apiserver does not list";
-const ABSENT_PLUGINS: &str = "Admission plugins that are absent";
 const GATES: &str = "Feature gates that can be set";
 
 type Names = BTreeSet<String>;
@@ -25,7 +24,7 @@ pub(crate) fn run(root: &Path) -> Result<(), String> {
     let page = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let server = task::build_server(root, false)?;
     let mut differences = flags(root, &page, &server)?;
-    differences.extend(admission_plugins(root, &page)?);
+    differences.extend(admission_plugins(root)?);
     differences.extend(feature_gates(root, &page, &server)?);
     if !differences.is_empty() {
         return Err(format!("{PAGE} and the server differ:\n{}", differences.join("\n")));
@@ -61,7 +60,7 @@ fn flags_of(help: &str) -> Names {
     help.lines().filter_map(flag).collect()
 }
 
-fn admission_plugins(root: &Path, page: &str) -> Result<Vec<String>, String> {
+fn admission_plugins(root: &Path) -> Result<Vec<String>, String> {
     let reference = reference(root, "admission-plugins.json")?;
     let order = strings(&reference, "order")?;
     if !order.iter().eq(PLUGINS.iter().map(|plugin| plugin.name)) {
@@ -70,11 +69,8 @@ fn admission_plugins(root: &Path, page: &str) -> Result<Vec<String>, String> {
     let names_of = |chosen: fn(&Declaration) -> bool| -> Names {
         PLUGINS.iter().filter(|plugin| chosen(plugin)).map(|plugin| plugin.name.to_owned()).collect()
     };
-    let absent = names_of(|plugin| plugin.is_absent);
-    let mut differences =
-        compare(ABSENT_PLUGINS, &first_cells(page, ABSENT_PLUGINS)?.into_keys().collect(), &absent);
     let by_default: Names = strings(&reference, "enabledByDefault")?.into_iter().collect();
-    let by_default: Names = by_default.difference(&absent).cloned().collect();
+    let mut differences = Vec::new();
     for name in by_default.symmetric_difference(&names_of(|plugin| plugin.is_default)) {
         differences.push(format!("  {name} is on by default in one of the two servers only"));
     }

@@ -66,7 +66,7 @@ impl AdmissionConfiguration {
         })?;
         match FILE.decode_strict(&text) {
             Ok(tree) => Ok(AdmissionConfiguration::of(&tree, path)),
-            Err(_) if is_legacy(&text) => Ok(AdmissionConfiguration {
+            Err(error) if error.is_other_kind() && is_legacy(&text) => Ok(AdmissionConfiguration {
                 plugins: LEGACY
                     .iter()
                     .map(|(name, _)| PluginConfiguration {
@@ -114,12 +114,11 @@ impl AdmissionConfiguration {
     }
 }
 
-/// Whether the text has no kind and version, and one of the fields of a legacy file.
+/// Whether the text, which is of another kind, has one of the fields of a legacy file.
 fn is_legacy(text: &[u8]) -> bool {
     let Ok(converted) = yaml::to_json(text) else { return false };
     let Ok(tree) = json::decode_any(&converted.json) else { return false };
-    let is_of_another_kind = tree.str_at("kind") != KIND.kind || tree.str_at("apiVersion").is_empty();
-    is_of_another_kind && LEGACY.iter().any(|(_, field)| tree.field(field).is_some())
+    LEGACY.iter().any(|(_, field)| tree.field(field).is_some())
 }
 
 /// The error of opening a file, in Go's words: `open F: no such file or directory`.

@@ -5,6 +5,7 @@ use crate::{
     metrics::{Durations, Step},
 };
 use pintle_machinery::Status;
+use prometheus::core::Collector;
 use std::{sync::Arc, time::Instant};
 
 /// The plugins that every write passes. The first refusal ends the request.
@@ -37,6 +38,11 @@ impl AdmissionChain {
     /// The names of the plugins, in call order.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.plugins.iter().map(|plugin| plugin.name())
+    }
+
+    /// The plugins' own metrics.
+    pub fn collectors(&self) -> Vec<Box<dyn Collector>> {
+        self.plugins.iter().flat_map(|plugin| plugin.collectors()).collect()
     }
 
     /// Calls [`AdmissionPlugin::admit`] of every plugin that handles the request; plugins may change the object. All are

@@ -22,6 +22,7 @@ pub mod plugins;
 mod reinvocation;
 mod request;
 mod request_options;
+mod rest_mapper;
 #[cfg(test)]
 mod testing;
 mod versions;
@@ -38,4 +39,5 @@ pub use plugin_settings::{PluginError, PluginFactory, PluginFlags, PluginSetting
 pub use reinvocation::Reinvocation;
 pub use request::AdmissionRequest;
 pub use request_options::RequestOptions;
+pub use rest_mapper::{KindMapping, RestMapper};
 pub use versions::{Endpoint, RequestVersions};

@@ -3,6 +3,7 @@
 use crate::AdmissionRequest;
 use pintle_machinery::Status;
 use pintle_registry::BoxFuture;
+use prometheus::core::Collector;
 use std::future::ready;
 
 /// Admits or refuses writes, and may change their objects.
@@ -13,6 +14,11 @@ pub trait AdmissionPlugin: Send + Sync {
     /// Whether the plugin applies to the request; if not, neither of the methods below is called. Must be cheap, and
     /// must not read the object.
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool;
+
+    /// The plugin's own metrics, for registration.
+    fn collectors(&self) -> Vec<Box<dyn Collector>> {
+        Vec::new()
+    }
 
     /// Changes the object, or refuses it. Called before the object is validated, and again in the second round of
     /// admission or when an update is retried on a newer state, so that it must find its own changes in order.

@@ -239,7 +239,9 @@ fn call(
     let group = match resource {
         "priorityclasses" => "scheduling.k8s.io",
         "ingresses" => "networking.k8s.io",
-        "certificatesigningrequests" => "certificates.k8s.io",
+        "podgroups" => "scheduling.k8s.io",
+        "jobs" => "batch",
+        "certificatesigningrequests" | "clustertrustbundles" => "certificates.k8s.io",
         _ => "",
     };
     let resource = GroupVersionResource::new(group, "v1", resource);

@@ -38,8 +38,22 @@ pub struct ConfigKind {
 
 /// The reason why a text is not a configuration of the expected kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ConfigFileError(String);
+#[error("{reason}")]
+pub struct ConfigFileError {
+    reason: String,
+    is_other_kind: bool,
+}
+
+impl ConfigFileError {
+    fn new(reason: String) -> ConfigFileError {
+        ConfigFileError { reason, is_other_kind: false }
+    }
+
+    /// Whether the file is of another kind or version.
+    pub fn is_other_kind(&self) -> bool {
+        self.is_other_kind
+    }
+}
 
 impl ConfigFile {
     /// Declares a kind of file; `root` builds its type with [`ConfigTypes::root`].
@@ -66,7 +80,7 @@ impl ConfigFile {
             true => Ok(value),
             false => {
                 let texts: Vec<_> = problems.iter().map(StrictProblem::to_string).collect();
-                Err(ConfigFileError(format!("strict decoding error: {}", texts.join(", "))))
+                Err(ConfigFileError::new(format!("strict decoding error: {}", texts.join(", "))))
             }
         }
     }
@@ -76,18 +90,16 @@ impl ConfigFile {
     /// # Errors
     /// When the text is neither YAML nor JSON, is of another kind or version, or has a value of a wrong type.
     pub fn decode(&self, text: &[u8]) -> Result<Decoded, ConfigFileError> {
-        self.decode_tree(text).map_err(ConfigFileError)
-    }
-
-    fn decode_tree(&self, text: &[u8]) -> Result<Decoded, String> {
         // JSON is a subset of YAML: this reads both.
-        let converted = yaml::to_json(text).map_err(|error| error.to_string())?;
+        let failed = |error: &dyn ToString| ConfigFileError::new(error.to_string());
+        let converted = yaml::to_json(text).map_err(|error| failed(&error))?;
         let json = Zeroizing::new(converted.json);
         // For another kind of file, the reference prints the whole file; this does not if there may be secrets in it.
         let shown = self.scheme.map(|scheme| Shown { scheme, text });
-        self.kind.check(&json, shown)?;
-        let decoded = json::decode(&json, self.schema.root()).map_err(|error| error.to_string())?;
-        check_fields(&decoded.value, self.schema.root(), "")?;
+        let is_other_kind = |reason| ConfigFileError { reason, is_other_kind: true };
+        self.kind.check(&json, shown).map_err(is_other_kind)?;
+        let decoded = json::decode(&json, self.schema.root()).map_err(|error| failed(&error))?;
+        check_fields(&decoded.value, self.schema.root(), "").map_err(ConfigFileError::new)?;
         let mut problems = converted.problems;
         problems.extend(decoded.problems);
         Ok(Decoded { value: decoded.value, problems })
@@ -166,6 +178,7 @@ fn has_type(value: &Value, ty: SchemaRef<'_>) -> bool {
         Type::String | Type::Duration => value.is_string(),
         Type::Bool => value.is_boolean(),
         Type::Int32 => value.as_i64().is_some_and(|number| i32::try_from(number).is_ok()),
+        Type::Int64 => value.as_i64().is_some(),
         Type::Struct => value.is_object(),
         Type::List => {
             value.as_array().is_some_and(|items| items.iter().all(|item| has_type(item, ty.item())))
@@ -180,6 +193,7 @@ fn type_name(ty: SchemaRef<'_>) -> String {
         Type::String | Type::Duration => "string".to_owned(),
         Type::Bool => "bool".to_owned(),
         Type::Int32 => "int32".to_owned(),
+        Type::Int64 => "int64".to_owned(),
         Type::Struct => "object".to_owned(),
         Type::List => format!("list of {}s", type_name(ty.item())),
         _ => "value".to_owned(),
@@ -206,6 +220,11 @@ impl ConfigTypes {
     /// A 32-bit integer.
     pub fn integer(&mut self) -> NodeId {
         self.0.scalar(Type::Int32)
+    }
+
+    /// A 64-bit integer.
+    pub fn long_integer(&mut self) -> NodeId {
+        self.0.scalar(Type::Int64)
     }
 
     /// A duration in Go's form, such as `1m30s`.

@@ -1,8 +1,9 @@
 //! Assembles the admission chain: the plugins of the admission crate, and those of other crates.
 
-use crate::{Options, authorization::Authorization, run_error::RunError};
+use crate::{Options, authorization::Authorization, rest_mapper::ChainRestMapper, run_error::RunError};
 use pintle_admission::{
     AdmissionChain, AdmissionConfiguration, AdmissionMetrics, ChainConfig, PluginFactories,
+    plugins::OwnerReferencesPermissionEnforcement,
 };
 use pintle_dynamic_admission::policies::validating::{PolicyMetrics, ValidatingPolicies};
 use prometheus::core::Collector;
@@ -11,6 +12,8 @@ use std::sync::Arc;
 /// The admission chain, and the parts of its plugins that are started after it is created.
 pub(crate) struct Admission {
     pub(crate) chain: AdmissionChain,
+    /// The resources of kinds, which the servers provide.
+    pub(crate) rest_mapper: Arc<ChainRestMapper>,
     metrics: AdmissionMetrics,
     policy_metrics: PolicyMetrics,
 }
@@ -24,25 +27,33 @@ impl Admission {
             None => AdmissionConfiguration::default(),
         };
         let policy_metrics = PolicyMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?;
+        let rest_mapper = Arc::new(ChainRestMapper::default());
         let mut factories = PluginFactories::default();
         add_policies(&mut factories, authorization, &policy_metrics);
+        let mapper = rest_mapper.clone();
+        factories.add("OwnerReferencesPermissionEnforcement", move |_| {
+            Ok(Arc::new(OwnerReferencesPermissionEnforcement::new(mapper.clone())))
+        });
+        // The node authorizer decides by the paths of requests; without the plugin, a node could create any pod.
+        let further_defaults = if authorization.has_nodes() { vec!["NodeRestriction"] } else { Vec::new() };
         let config = ChainConfig {
             enable: options.enable_plugins.clone(),
             disable: options.disable_plugins.clone(),
             only: options.only_plugins.clone(),
+            further_defaults,
             configuration,
             flags: options.plugin_flags,
-            further_defaults: Vec::new(),
             factories,
         };
         let metrics = AdmissionMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?;
-        Ok(Admission { chain: config.chain()?.measured(&metrics), metrics, policy_metrics })
+        Ok(Admission { chain: config.chain()?.measured(&metrics), rest_mapper, metrics, policy_metrics })
     }
 
-    /// The metrics of the chain, for registration.
+    /// The metrics of the chain and of its plugins, for registration.
     pub(crate) fn collectors(&self) -> Vec<Box<dyn Collector>> {
         let mut collectors = self.metrics.collectors();
         collectors.push(Box::new(self.policy_metrics.clone()));
+        collectors.extend(self.chain.collectors());
         collectors
     }
 }

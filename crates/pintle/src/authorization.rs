@@ -41,6 +41,11 @@ impl Authorization {
         self.configured.clone()
     }
 
+    /// Whether nodes are authorized by the objects that belong to them.
+    pub(crate) fn has_nodes(&self) -> bool {
+        self.configured.has(AuthorizerType::Node)
+    }
+
     /// The metrics.
     pub(crate) fn metrics(&self) -> Vec<Box<dyn Collector>> {
         self.metrics.collectors()
@@ -60,7 +65,7 @@ impl Authorization {
             cluster_role_bindings: cacher(GROUP_NAME, "clusterrolebindings"),
         };
         hook.join(self.rbac.follow(sources, supervisor, stopping));
-        if self.configured.has(AuthorizerType::Node) {
+        if self.has_nodes() {
             let sources = NodeSources {
                 pods: cacher("", "pods"),
                 persistent_volumes: cacher("", "persistentvolumes"),

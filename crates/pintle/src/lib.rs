@@ -24,6 +24,7 @@ mod openapi_endpoints;
 mod openid_endpoints;
 mod options;
 mod process_limits;
+mod rest_mapper;
 mod run;
 mod run_error;
 mod secure_serving;

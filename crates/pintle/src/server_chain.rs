@@ -104,6 +104,7 @@ impl ServerChain {
     ) -> Result<ServerChain, RunError> {
         let stores = ChainStores::start(&config)?;
         let all_stores = stores.all();
+        config.loaded.admission.rest_mapper.set_stores(all_stores.clone());
         let api_extensions = ApiExtensions::new(&stores.extensions, &config.storage, &config.supervisor)
             .map_err(|status| RunError::Assemble(status.message))?;
         let registered = config.metrics.register(api_extensions.metrics());

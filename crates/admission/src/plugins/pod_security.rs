@@ -1,17 +1,21 @@
 //! `PodSecurity`: holds pods to the Pod Security Standards that the labels of their namespace select
 //! (<https://kubernetes.io/docs/concepts/security/pod-security-admission/>).
 
+mod configuration;
 mod exemptions;
 mod existing_pods;
+mod metrics;
 mod significant_update;
 
-use crate::{AdmissionPlugin, AdmissionRequest, Operation};
+use crate::{AdmissionPlugin, AdmissionRequest, Operation, PluginError, PluginSettings};
 use exemptions::Exemptions;
+use metrics::PodSecurityMetrics;
 use pintle_machinery::{
     FieldError, GroupResource, Status, Value, ValueExt, meta::ObjectMeta, status::aggregate,
 };
 use pintle_pod_security::{Level, LevelVersion, Pod, Policy, Violations, evaluate};
 use pintle_registry::BoxFuture;
+use prometheus::core::Collector;
 use significant_update::is_significant;
 use std::{borrow::Cow, time::Duration};
 
@@ -24,6 +28,7 @@ pub struct PodSecurity {
     /// The time limit for the evaluation of existing pods.
     existing_pods_timeout: Duration,
     namespaces: GroupResource,
+    metrics: PodSecurityMetrics,
 }
 
 impl Default for PodSecurity {
@@ -33,7 +38,19 @@ impl Default for PodSecurity {
             exemptions: Exemptions::default(),
             existing_pods_timeout: Duration::from_secs(1),
             namespaces: GroupResource::new("", "namespaces"),
+            metrics: PodSecurityMetrics::default(),
         }
+    }
+}
+
+impl PodSecurity {
+    /// Creates the plugin.
+    ///
+    /// # Errors
+    /// When the configuration is malformed or has invalid values.
+    pub fn new(settings: &PluginSettings<'_>) -> Result<PodSecurity, PluginError> {
+        let (defaults, exemptions) = configuration::read(settings.configuration)?;
+        Ok(PodSecurity { defaults, exemptions, ..PodSecurity::default() })
     }
 }
 
@@ -73,6 +90,10 @@ impl Judged {
 impl AdmissionPlugin for PodSecurity {
     fn name(&self) -> &'static str {
         "PodSecurity"
+    }
+
+    fn collectors(&self) -> Vec<Box<dyn Collector>> {
+        self.metrics.collectors()
     }
 
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool {
@@ -150,18 +171,21 @@ impl PodSecurity {
     /// Refuses pods that violate the enforced level.
     async fn validate_pod(&self, request: &mut AdmissionRequest<'_>) -> Result<(), Status> {
         if let Some(exempt) = self.exemptions.of_request(request) {
+            self.metrics.exempted(request);
             annotate(request, "exempt", exempt);
             return Ok(());
         }
         let namespace = match request.get(&self.namespaces, "", request.namespace).await {
             Ok(namespace) => namespace,
             Err(_) => {
+                self.metrics.failed(request, true);
                 let why = format!("failed to lookup namespace \"{}\"", request.namespace);
                 return Err(Status::internal_error(why));
             }
         };
         let (policy, errors) = self.policy_of(&namespace);
         if errors.is_empty() && policy.is_privileged() {
+            self.metrics.evaluated(request, true, LevelVersion::PRIVILEGED, "enforce");
             annotate(request, "enforce-policy", LevelVersion::PRIVILEGED.to_string());
             return Ok(());
         }
@@ -170,7 +194,7 @@ impl PodSecurity {
         }
         let Some(pod) = Pod::new(&request.object) else { return Ok(()) };
         let judgement = self.judge(&pod, policy, &errors, true);
-        judgement.conclude(request)
+        judgement.conclude(request, &self.metrics)
     }
 
     /// Warns of objects whose pods would violate a level; the pods themselves are refused.
@@ -180,12 +204,14 @@ impl PodSecurity {
         template: &str,
     ) -> Result<(), Status> {
         if let Some(exempt) = self.exemptions.of_request(request) {
+            self.metrics.exempted(request);
             annotate(request, "exempt", exempt);
             return Ok(());
         }
         let namespace = match request.get(&self.namespaces, "", request.namespace).await {
             Ok(namespace) => namespace,
             Err(status) => {
+                self.metrics.failed(request, true);
                 let why = format!("failed to lookup namespace \"{}\": {}", request.namespace, status.message);
                 annotate(request, "error", why);
                 return Ok(());
@@ -198,16 +224,18 @@ impl PodSecurity {
         }
         let Some(pod) = request.object.at(template).and_then(Pod::new) else { return Ok(()) };
         let judgement = self.judge(&pod, policy, &errors, false);
-        judgement.conclude(request)
+        judgement.conclude(request, &self.metrics)
     }
 
     fn judge(&self, pod: &Pod<'_>, policy: Policy, errors: &[FieldError], enforce: bool) -> Judgement {
         let mut judgement = Judgement::default();
         if self.exemptions.runtime_classes.contains(pod.runtime_class()) {
             judgement.annotations.push(("exempt", "runtimeClass".to_owned()));
+            judgement.is_exempt = true;
             return judgement;
         }
         if !errors.is_empty() {
+            judgement.has_errors = true;
             judgement.annotations.push((
                 "error",
                 format!("Failed to parse policy: {}", aggregate(errors.iter().map(FieldError::to_string))),
@@ -226,6 +254,7 @@ impl PodSecurity {
         if enforce {
             judgement.annotations.push(("enforce-policy", policy.enforce.to_string()));
             let found = violations(policy.enforce);
+            judgement.evaluations.push((found.is_empty(), policy.enforce, "enforce"));
             if !found.is_empty() {
                 judgement.refusal = Some(format!("violates PodSecurity \"{}\": {found}", policy.enforce));
             }
@@ -235,9 +264,13 @@ impl PodSecurity {
         };
         if let Some(text) = would_violate(policy.audit, violations(policy.audit)) {
             judgement.annotations.push(("audit-violations", text));
+            judgement.evaluations.push((false, policy.audit, "audit"));
         }
         if judgement.refusal.is_none() {
             judgement.warning = would_violate(policy.warn, violations(policy.warn));
+            if judgement.warning.is_some() {
+                judgement.evaluations.push((false, policy.warn, "warn"));
+            }
         }
         judgement
     }
@@ -256,10 +289,28 @@ struct Judgement {
     refusal: Option<String>,
     warning: Option<String>,
     annotations: Vec<(&'static str, String)>,
+    is_exempt: bool,
+    /// Whether the labels of the namespace are invalid.
+    has_errors: bool,
+    /// Whether the mode allows the pod, its policy and its name: for the metrics.
+    evaluations: Vec<(bool, LevelVersion, &'static str)>,
 }
 
 impl Judgement {
-    fn conclude(self, request: &mut AdmissionRequest<'_>) -> Result<(), Status> {
+    fn conclude(
+        self,
+        request: &mut AdmissionRequest<'_>,
+        metrics: &PodSecurityMetrics,
+    ) -> Result<(), Status> {
+        if self.is_exempt {
+            metrics.exempted(request);
+        }
+        if self.has_errors {
+            metrics.failed(request, false);
+        }
+        for (is_allowed, policy, mode) in self.evaluations {
+            metrics.evaluated(request, is_allowed, policy, mode);
+        }
         for (key, value) in self.annotations {
             annotate(request, key, value);
         }

@@ -10,13 +10,15 @@
 mod claim;
 mod device_claim;
 mod evaluator;
+mod limited_resources;
 mod pod;
 mod scopes;
 mod service;
 
 use super::quantities::{Quantities, add, quantities};
-use crate::{AdmissionPlugin, AdmissionRequest, Operation};
+use crate::{AdmissionPlugin, AdmissionRequest, Operation, PluginError, PluginSettings};
 use evaluator::Evaluator;
+use limited_resources::LimitedResources;
 use pintle_machinery::{GroupResource, Map, Status, StatusReason, Value, ValueExt, meta::ObjectMeta};
 use pintle_registry::{BoxFuture, WriteOptions};
 
@@ -26,11 +28,26 @@ const FIELD_MANAGER: &str = "kube-apiserver";
 #[derive(Debug)]
 pub struct ResourceQuota {
     quotas: GroupResource,
+    limited: LimitedResources,
 }
 
 impl Default for ResourceQuota {
     fn default() -> ResourceQuota {
-        ResourceQuota { quotas: GroupResource::new("", "resourcequotas") }
+        ResourceQuota {
+            quotas: GroupResource::new("", "resourcequotas"),
+            limited: LimitedResources::default(),
+        }
+    }
+}
+
+impl ResourceQuota {
+    /// Creates the plugin.
+    ///
+    /// # Errors
+    /// When the configuration is malformed, or limits no resource.
+    pub fn new(settings: &PluginSettings<'_>) -> Result<ResourceQuota, PluginError> {
+        let limited = LimitedResources::read(settings.configuration)?;
+        Ok(ResourceQuota { limited, ..ResourceQuota::default() })
     }
 }
 
@@ -65,7 +82,8 @@ impl AdmissionPlugin for ResourceQuota {
                 return Ok(());
             }
             // Few namespaces have quotas; those quotas are read from the store.
-            if request.list(&self.quotas, request.namespace).await?.is_empty() {
+            let has_quotas = !request.list(&self.quotas, request.namespace).await?.is_empty();
+            if !has_quotas && self.limited.is_empty() {
                 return Ok(());
             }
             let quotas = request.context.registry.list(&self.quotas, request.namespace).await?;
@@ -96,22 +114,43 @@ impl ResourceQuota {
         quotas: &'a [Value],
     ) -> Result<Vec<Charge<'a>>, Status> {
         let object = &request.object;
+        let usage = evaluator.usage(object, request.context.now);
+        let mut limits = self.limited.of(request, evaluator, &usage);
+        for quota in quotas {
+            limits.cover_scopes(quota, evaluator, object);
+        }
         let counting: Vec<&Value> = quotas.iter().filter(|quota| evaluator.matches(quota, object)).collect();
         for quota in &counting {
             check_is_ready(evaluator, request, quota)?;
+            limits.cover_names(quota.map_at("status.hard").keys().filter(|name| evaluator.counts(name)));
         }
-        let usage = evaluator.usage(object, request.context.now);
         let negative = names(usage.iter().filter(|(_, quantity)| quantity.sign() < 0).map(|(name, _)| name));
         if !negative.is_empty() {
             return Err(request.forbidden(format!("quota usage is negative for resource(s): {negative}")));
         }
         let old = request.old_object.filter(|_| request.operation == Operation::Update);
-        let mut charges = Vec::new();
+        let increase_of_usage = || match old {
+            Some(old) => increase(&usage, &evaluator.usage(old, request.context.now)),
+            None => usage.clone(),
+        };
+        let uses_more = |requested: &Quantities| requested.values().any(|quantity| !quantity.is_zero());
+        let mut requests = Vec::new();
         for quota in counting {
-            let mut requested = match old.filter(|old| evaluator.matches(quota, old)) {
-                Some(old) => increase(&usage, &evaluator.usage(old, request.context.now)),
-                None => usage.clone(),
+            let requested = match old.is_some_and(|old| evaluator.matches(quota, old)) {
+                true => increase_of_usage(),
+                false => usage.clone(),
             };
+            requests.push((quota, requested));
+        }
+        let is_charged = match requests.as_slice() {
+            [] => !self.limited.is_empty() && uses_more(&increase_of_usage()),
+            requests => requests.iter().any(|(_, requested)| uses_more(requested)),
+        };
+        if is_charged {
+            limits.check(request)?;
+        }
+        let mut charges = Vec::new();
+        for (quota, mut requested) in requests {
             let hard = quota.map_at("status.hard");
             requested.retain(|name, quantity| !quantity.is_zero() && hard.contains_key(name));
             if !requested.is_empty() {

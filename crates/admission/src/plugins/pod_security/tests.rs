@@ -130,3 +130,41 @@ fn pods_beyond_the_time_limit_are_counted_only() {
         ]
     );
 }
+
+#[test]
+fn evaluations_and_exemptions_are_counted() {
+    let exemptions = Exemptions { namespaces: ["exempt".to_owned()].into(), ..Exemptions::default() };
+    let plugin = PodSecurity { exemptions, ..PodSecurity::default() };
+    let objects = Objects::new([
+        ("namespaces", namespace("n", labels("baseline"))),
+        ("namespaces", namespace("m", json!({}))),
+    ]);
+    for (name, is_allowed) in [("n", false), ("n", false), ("m", true), ("exempt", true), ("gone", false)] {
+        let mut pod = privileged_pod("p");
+        pod["metadata"]["namespace"] = json!(name);
+        let result = admit(&plugin, &objects, Operation::Create, "pods", "", pod, None);
+        assert_eq!(result.is_ok(), is_allowed, "{name}");
+    }
+    let mut counted: Vec<String> = Vec::new();
+    for family in plugin.collectors().iter().flat_map(|collector| collector.collect()) {
+        for metric in family.get_metric() {
+            let labels: Vec<&str> = metric.get_label().iter().map(|label| label.value()).collect();
+            counted.push(format!(
+                "{} {} {}",
+                family.name(),
+                labels.join(","),
+                metric.get_counter().get_value()
+            ));
+        }
+    }
+    counted.sort();
+    assert_eq!(
+        counted,
+        [
+            "pod_security_errors_total true,create,pod, 1",
+            "pod_security_evaluations_total allow,enforce,privileged,latest,create,pod, 1",
+            "pod_security_evaluations_total deny,enforce,baseline,latest,create,pod, 2",
+            "pod_security_exemptions_total create,pod, 1",
+        ]
+    );
+}

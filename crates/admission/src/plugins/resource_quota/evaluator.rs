@@ -72,11 +72,8 @@ impl Evaluator {
     /// Whether the quota counts the object: it limits one of the object's resources, and the object is in all its
     /// scopes.
     pub(super) fn matches(&self, quota: &Value, object: &Value) -> bool {
-        let is_in_scope = |scope: &str, operator: &str, values: &[Value]| match self {
-            Evaluator::Pods => scopes::holds_pod(scope, operator, values, object),
-            Evaluator::PersistentVolumeClaims => scopes::holds_claim(scope, operator, values, object),
-            Evaluator::Services | Evaluator::ResourceClaims | Evaluator::Objects(_) => false,
-        };
+        let is_in_scope =
+            |scope: &str, operator: &str, values: &[Value]| self.is_in_scope(scope, operator, values, object);
         quota.map_at("status.hard").keys().any(|name| self.counts(name))
             && quota
                 .items_at("spec.scopes")
@@ -86,6 +83,15 @@ impl Evaluator {
                 let (scope, operator) = (expression.str_at("scopeName"), expression.str_at("operator"));
                 is_in_scope(scope, operator, expression.items_at("values"))
             })
+    }
+
+    /// Whether the object is in a scope.
+    pub(super) fn is_in_scope(&self, scope: &str, operator: &str, values: &[Value], object: &Value) -> bool {
+        match self {
+            Evaluator::Pods => scopes::holds_pod(scope, operator, values, object),
+            Evaluator::PersistentVolumeClaims => scopes::holds_claim(scope, operator, values, object),
+            Evaluator::Services | Evaluator::ResourceClaims | Evaluator::Objects(_) => false,
+        }
     }
 
     /// The message for fields that the object lacks and that the quota requires.
