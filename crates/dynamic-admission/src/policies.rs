@@ -7,6 +7,7 @@
 mod binding;
 mod excluded;
 mod hooks;
+pub mod mutating;
 mod params;
 pub mod validating;
 mod view;

@@ -5,7 +5,10 @@ use pintle_admission::{
     AdmissionChain, AdmissionConfiguration, AdmissionMetrics, ChainConfig, PluginFactories,
     plugins::OwnerReferencesPermissionEnforcement,
 };
-use pintle_dynamic_admission::policies::validating::{PolicyMetrics, ValidatingPolicies};
+use pintle_dynamic_admission::policies::{
+    mutating::MutatingPolicies,
+    validating::{PolicyMetrics, ValidatingPolicies},
+};
 use prometheus::core::Collector;
 use std::sync::Arc;
 
@@ -60,6 +63,9 @@ impl Admission {
 
 /// Adds the plugins that evaluate policies.
 fn add_policies(factories: &mut PluginFactories, authorization: &Authorization, metrics: &PolicyMetrics) {
+    let authorizer = authorization.authorizer();
+    factories
+        .add("MutatingAdmissionPolicy", move |_| Ok(Arc::new(MutatingPolicies::new(authorizer.clone()))));
     let (authorizer, metrics) = (authorization.authorizer(), metrics.clone());
     factories.add("ValidatingAdmissionPolicy", move |_| {
         Ok(Arc::new(ValidatingPolicies::new(authorizer.clone(), metrics.clone())))

@@ -29,6 +29,17 @@ pub(super) fn validate_expression(
     compile_error(&compiler.compile(source, optional, returns), path)
 }
 
+/// As [`validate_expression`], for the expression of a mutation.
+pub(super) fn validate_mutation_expression(
+    compiler: &Compiler,
+    source: &str,
+    optional: OptionalVariables,
+    returns: Returns<'_>,
+    path: &FieldPath,
+) -> Option<FieldError> {
+    compile_error(&compiler.compile_mutation(source, optional, returns), path)
+}
+
 /// Validates the match conditions of a webhook or policy; `params` is whether they may use parameters.
 pub(super) fn validate_match_conditions(conditions: &[Value], params: bool, path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();

@@ -1,23 +1,19 @@
 //! Bindings of mutating admission policies.
 
-use super::defaults::set_binding_defaults;
-use super::group::GROUP;
-use super::policy_binding_table;
+mod strategy;
+mod validation;
+
+use super::{group::GROUP, policy_binding_table};
 use crate::declare::Declare;
-use crate::plain::{Generation, PlainStrategy};
 use pintle_registry::Resource;
+use strategy::BindingStrategy;
 
 /// The declaration of the resource.
 pub fn resource() -> Resource {
     GROUP
         .cluster("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings")
         .prints(policy_binding_table::columns, policy_binding_table::cells)
-        .ruled(RULES)
+        .ruled(BindingStrategy)
         .categories(["api-extensions"])
         .stored_as("v1beta1")
 }
-
-const RULES: PlainStrategy = PlainStrategy::NEW
-    .defaults(set_binding_defaults)
-    .generation(Generation::Counted)
-    .needs_resource_version();

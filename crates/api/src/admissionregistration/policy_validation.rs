@@ -1,9 +1,17 @@
 //! Validation that validating and mutating policies, and their bindings, share.
 
-use super::{expressions::validate_match_conditions, match_resources::validate_match_resources};
-use crate::{field_checks::required_supported, rules::differs};
+use super::{
+    expressions::validate_match_conditions,
+    match_resources::validate_match_resources,
+    rule_validation::{MUTATING_OPERATIONS, OPERATIONS},
+};
+use crate::{
+    field_checks::{required_supported, supported, texts},
+    rules::differs,
+};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, GroupVersion, Value, ValueExt,
+    error_list::is_enough,
     validation::{
         LabelSelectorOptions, is_dns1035_label, is_dns1123_subdomain, name_is_dns_subdomain,
         validate_label_selector, validate_path_segment_name,
@@ -13,12 +21,37 @@ use pintle_machinery::{
 const FAILURE_POLICIES: [&str; 2] = ["Fail", "Ignore"];
 const NOT_FOUND_ACTIONS: [&str; 2] = ["Deny", "Allow"];
 
+/// The policies that change objects and those that only judge them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum PolicyClass {
+    Validating,
+    Mutating,
+}
+
+/// Validates that rules of a mutating policy or binding name no other operation than those that can change an object.
+fn validate_operations(resources: &Value, class: PolicyClass, path: &FieldPath) -> ErrorList {
+    let path = path.child("resourceRules").child("operations");
+    let rules = match class {
+        PolicyClass::Validating => &[],
+        PolicyClass::Mutating => resources.items_at("resourceRules"),
+    };
+    let operations = rules.iter().flat_map(|rule| texts(rule.items_at("operations")));
+    let mut errors = ErrorList::new();
+    for operation in operations {
+        if is_enough(&errors) {
+            break;
+        }
+        errors.extend(supported(operation, MUTATING_OPERATIONS, &path));
+    }
+    errors
+}
+
 /// Validates the failure policy, the kind of parameters, the match constraints and the match conditions of a policy.
 /// The match conditions of an update are validated only if they, or the kind of parameters, change.
 pub(super) fn validate_common_spec(
     policy: &Value,
     old: Option<&Value>,
-    operations: &[&str],
+    class: PolicyClass,
     path: &FieldPath,
 ) -> ErrorList {
     let spec = policy.at("spec").unwrap_or(&Value::Null);
@@ -32,11 +65,12 @@ pub(super) fn validate_common_spec(
     match spec.at("matchConstraints") {
         None => errors.push(FieldError::required(&constraints_path, "")),
         Some(constraints) => {
-            errors.extend(validate_match_resources(Some(constraints), operations, &constraints_path));
+            errors.extend(validate_match_resources(Some(constraints), OPERATIONS, &constraints_path));
             // The rules tell the types of the objects.
             if constraints.items_at("resourceRules").is_empty() {
                 errors.push(FieldError::required(&constraints_path.child("resourceRules"), ""));
             }
+            errors.extend(validate_operations(constraints, class, &constraints_path));
         }
     }
     let is_changed =
@@ -88,7 +122,7 @@ fn validate_param_kind(kind: &Value, path: &FieldPath) -> ErrorList {
 }
 
 /// Validates the policy's name, the parameters and the match resources of a binding.
-pub(super) fn validate_common_binding_spec(spec: &Value, operations: &[&str], path: &FieldPath) -> ErrorList {
+pub(super) fn validate_common_binding_spec(spec: &Value, class: PolicyClass, path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     let (policy, policy_path) = (spec.str_at("policyName"), path.child("policyName"));
     if policy.is_empty() {
@@ -101,7 +135,9 @@ pub(super) fn validate_common_binding_spec(spec: &Value, operations: &[&str], pa
         errors.extend(validate_param_ref(reference, &path.child("paramRef")));
     }
     let resources_path = path.child("matchResources");
-    errors.extend(validate_match_resources(spec.at("matchResources"), operations, &resources_path));
+    let resources = spec.at("matchResources");
+    errors.extend(validate_match_resources(resources, OPERATIONS, &resources_path));
+    errors.extend(validate_operations(resources.unwrap_or(&Value::Null), class, &resources_path));
     errors
 }
 

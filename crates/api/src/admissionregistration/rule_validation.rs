@@ -7,6 +7,9 @@ use std::collections::HashSet;
 /// The operations that a webhook or a validating policy can name.
 pub(super) const OPERATIONS: &[&str] = &["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 
+/// The operations that a mutating policy can name.
+pub(super) const MUTATING_OPERATIONS: &[&str] = &["*", "CONNECT", "CREATE", "UPDATE"];
+
 const SCOPES: [&str; 3] = ["*", "Cluster", "Namespaced"];
 
 /// Validates a `RuleWithOperations` whose operations are among `operations`.

@@ -55,6 +55,11 @@ impl<'a> View<'a> {
         self.kind == matched.kind && self.resource.resource == matched.resource
     }
 
+    /// The object; `None` if the request has none.
+    pub(super) fn object(&self) -> Option<&Value> {
+        self.object.as_deref()
+    }
+
     /// The input of expressions.
     pub(super) fn input<'p>(
         &'p self,

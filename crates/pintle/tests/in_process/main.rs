@@ -29,6 +29,7 @@ mod history;
 mod http2_floods;
 mod layout;
 mod lists;
+mod mutating_policies;
 mod objects;
 mod openapi;
 mod overload;

@@ -3,8 +3,7 @@
 use crate::{
     admissionregistration::{
         expressions::{validate_expression, validate_variables},
-        policy_validation::validate_common_spec,
-        rule_validation::OPERATIONS,
+        policy_validation::{PolicyClass, validate_common_spec},
     },
     field_checks::supported,
     rules,
@@ -36,7 +35,7 @@ pub(super) fn validate_update(policy: &Value, old: &Value) -> ErrorList {
 fn validate_policy(policy: &Value, old: Option<&Value>) -> ErrorList {
     let mut errors = rules::metadata(policy, false);
     let path = FieldPath::new("spec");
-    errors.extend(validate_common_spec(policy, old, OPERATIONS, &path));
+    errors.extend(validate_common_spec(policy, old, PolicyClass::Validating, &path));
     let spec = policy.at("spec").unwrap_or(&Value::Null);
     let params = spec.at("paramKind").is_some();
     let optional = OptionalVariables { params, authorizer: true };

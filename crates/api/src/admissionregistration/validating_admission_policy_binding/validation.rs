@@ -1,7 +1,7 @@
 //! Validates the bindings of validating admission policies.
 
 use crate::{
-    admissionregistration::{policy_validation::validate_common_binding_spec, rule_validation::OPERATIONS},
+    admissionregistration::policy_validation::{PolicyClass, validate_common_binding_spec},
     field_checks::texts,
     rules,
 };
@@ -15,7 +15,7 @@ pub(super) fn validate(binding: &Value) -> ErrorList {
     let mut errors = rules::metadata(binding, false);
     let spec = binding.at("spec").unwrap_or(&Value::Null);
     let path = FieldPath::new("spec");
-    errors.extend(validate_common_binding_spec(spec, OPERATIONS, &path));
+    errors.extend(validate_common_binding_spec(spec, PolicyClass::Validating, &path));
     let actions = spec.items_at("validationActions");
     errors.extend(validate_actions(actions, &path.child("validationActions")));
     errors

@@ -1,0 +1,83 @@
+//! The policies that apply to a request, with their bindings and parameters.
+
+use super::{evaluator::MutatingEvaluator, failures::Failures, reinvocation::InvocationKey};
+use crate::{
+    matching::Targets,
+    policies::{
+        hooks::{Hook, Policy},
+        params::collect_params,
+    },
+};
+use pintle_admission::{AdmissionRequest, Endpoint};
+use pintle_machinery::{StatusReason, Value, ValueExt};
+use std::sync::Arc;
+
+/// A policy that applies to a request by a binding and with parameters.
+pub(super) struct Invocation {
+    pub(super) policy: Arc<Policy<MutatingEvaluator>>,
+    pub(super) binding: Box<str>,
+    pub(super) param: Option<Arc<Value>>,
+    /// The endpoint by which the policy matches; its kind is the kind of the object in expressions.
+    pub(super) matched: Endpoint,
+}
+
+impl Invocation {
+    /// The identity of the invocation in both rounds.
+    pub(super) fn key(&self) -> InvocationKey {
+        let param = self
+            .param
+            .as_ref()
+            .map(|param| (param.str_at("metadata.namespace").into(), param.str_at("metadata.name").into()));
+        InvocationKey { policy: self.policy.name.clone(), binding: self.binding.clone(), param }
+    }
+}
+
+/// Adds the invocations of a policy for a request. All are found before the first one changes the object.
+pub(super) async fn find(
+    hook: &Hook<MutatingEvaluator>,
+    request: &AdmissionRequest<'_>,
+    targets: &Targets<'_>,
+    failures: &mut Failures,
+    invocations: &mut Vec<Invocation>,
+) {
+    let policy = &hook.policy;
+    let mut misconfigured = |binding: Option<&str>, error: &str| {
+        if !policy.ignores_failures {
+            let what = if binding.is_some() { "binding" } else { "policy" };
+            let error = format!("failed to configure {what}: {error}");
+            failures.add(&policy.name, binding, &error, StatusReason::Forbidden);
+        }
+    };
+    let Some(matched) = policy.matcher.endpoint(request, targets) else { return };
+    match policy.matcher.selects(request).await {
+        Ok(true) => {}
+        Ok(false) => return,
+        Err(status) => return misconfigured(None, &status.message),
+    }
+    let served = match policy.param_kind.as_ref().map(|kind| kind.resolve(request)).transpose() {
+        Ok(served) => served,
+        Err(error) => return misconfigured(None, &error),
+    };
+    for binding in &hook.bindings {
+        if let Some(matcher) = &binding.matcher {
+            match matcher.matches(request, targets).await {
+                Ok(Some(_)) => {}
+                Ok(None) => continue,
+                Err(status) => {
+                    misconfigured(Some(&binding.name), &status.message);
+                    continue;
+                }
+            }
+        }
+        let kind = policy.param_kind.as_ref().zip(served.as_ref());
+        match collect_params(kind, binding.param_ref.as_ref(), request).await {
+            Ok(params) => invocations.extend(params.into_iter().map(|param| Invocation {
+                policy: policy.clone(),
+                binding: binding.name.clone(),
+                param,
+                matched: matched.clone(),
+            })),
+            Err(error) => misconfigured(Some(&binding.name), &error),
+        }
+    }
+}

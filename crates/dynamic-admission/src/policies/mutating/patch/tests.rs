@@ -1,0 +1,202 @@
+use super::*;
+use pintle_admission_cel::{Compiler, Input, OptionalVariables, POLICY_BUDGET, Returns, Variables};
+use pintle_schema::Schema;
+use serde_json::json;
+
+/// The object after a mutation of a kind of the core group, or the reason why there is none.
+fn mutate_kind(kind: &str, mutation: &Mutation, object: &Value) -> Result<Value, MutationError> {
+    let set = Compiler::with_variables().compile_variables([], OptionalVariables::default());
+    let values = Variables::new(&set);
+    let input = Input { object: Some(object), ..Input::default() };
+    let patch = mutation.evaluate(&mut Evaluation::new(&input, &values, POLICY_BUDGET))?;
+    let schema = Schema::builtin().by_kind("", "v1", kind).expect("a built-in kind");
+    let kind = GroupVersionKind::new("", "v1", kind);
+    patch.apply(object, PatchedKind { kind: &kind, schema, is_published: true })
+}
+
+fn configuration(expression: &str) -> Mutation {
+    let compiler = Compiler::with_variables();
+    let optional = OptionalVariables::default();
+    Mutation::ApplyConfiguration(compiler.compile_mutation(expression, optional, Returns::configuration()))
+}
+
+fn json_patch_of(expression: &str) -> Mutation {
+    let compiler = Compiler::with_variables();
+    let optional = OptionalVariables::default();
+    Mutation::JsonPatch(compiler.compile_mutation(expression, optional, Returns::json_patch()))
+}
+
+fn config_map() -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "b"}})
+}
+
+fn mutate(mutation: &Mutation) -> Result<Value, MutationError> {
+    mutate_kind("ConfigMap", mutation, &config_map())
+}
+
+/// The texts of failures, for which the failure policy decides.
+fn failure(mutation: &Mutation) -> String {
+    match mutate(mutation) {
+        Err(MutationError::Failed(why)) => why,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The texts of refusals.
+fn refusal(mutation: &Mutation) -> String {
+    match mutate(mutation) {
+        Err(MutationError::Refused(status)) => status.message,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn configurations_are_merged() {
+    for (expression, path, expected) in [
+        ("Object{data: {'x': object.data.a + 'c'}}", "data", json!({"a": "b", "x": "bc"})),
+        ("Object{?data: object.?none}", "data", json!({"a": "b"})),
+        ("Object{metadata: Object.metadata{labels: {'a/b': 'c'}}}", "metadata.labels", json!({"a/b": "c"})),
+        ("Object{kind: 'Secret', apiVersion: 'v2'}", "kind", json!("ConfigMap")),
+    ] {
+        let object = mutate(&configuration(expression)).expect(expression);
+        assert_eq!(object.at(path), Some(&expected), "{expression}");
+    }
+}
+
+#[test]
+fn failures_of_configurations_are_told() {
+    for (expression, expected) in [
+        (
+            "Object{bogus: 'x'}",
+            "error applying patch: failed to convert patch object to typed object: .bogus: field not declared in schema",
+        ),
+        (
+            "Object{data: null}",
+            "error applying patch: failed to convert patch object to typed object: .data: expected map, got \
+             &{NULL_VALUE}",
+        ),
+        (
+            "Object{metadata: Object.spec{}}",
+            "type mismatch: unexpected type name \"Object.spec\", expected \"Object.metadata\", which matches field name \
+             path from root Object type",
+        ),
+        (
+            "Object{data: {'x': object.data.none}}",
+            "expression 'Object{data: {'x': object.data.none}}' resulted in error: no such key: none",
+        ),
+        (
+            "Object{metadata: Object.metadata{managedFields: []}}",
+            "error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: \
+             .metadata.managedFields",
+        ),
+    ] {
+        assert_eq!(failure(&configuration(expression)), expected, "{expression}");
+    }
+}
+
+#[test]
+fn a_kind_of_another_group_has_no_types() {
+    let set = Compiler::with_variables().compile_variables([], OptionalVariables::default());
+    let values = Variables::new(&set);
+    let mutation = configuration("Object{spec: Object.spec{replicas: 7}}");
+    let input = Input::default();
+    let patch = mutation.evaluate(&mut Evaluation::new(&input, &values, POLICY_BUDGET)).expect("a patch");
+    let schema = Schema::builtin().by_kind("autoscaling", "v1", "Scale").expect("a built-in kind");
+    let kind = GroupVersionKind::new("autoscaling", "v1", "Scale");
+    let patched = PatchedKind { kind: &kind, schema, is_published: false };
+    let expected = "error applying patch: failed to convert patch object to typed object: no corresponding type for \
+                    autoscaling/v1, Kind=Scale";
+    assert_eq!(patch.apply(&json!({}), patched), Err(MutationError::Failed(expected.to_owned())));
+}
+
+#[test]
+fn patches_are_applied_in_order() {
+    for (expression, path, expected) in [
+        ("[JSONPatch{op: 'add', path: '/data/x', value: 'y'}]", "data", json!({"a": "b", "x": "y"})),
+        (
+            "[JSONPatch{op: 'copy', from: '/data/a', path: '/data/b'}, JSONPatch{op: 'remove', path: '/data/a'}]",
+            "data",
+            json!({"b": "b"}),
+        ),
+        (
+            "[JSONPatch{op: 'add', path: '/metadata/labels', value: {'a': 'b'}}]",
+            "metadata.labels",
+            json!({"a": "b"}),
+        ),
+        (
+            "[JSONPatch{op: 'replace', path: '/metadata', value: Object.metadata{name: 'n', labels: {'a': 'b'}}}]",
+            "metadata",
+            json!({"name": "n", "labels": {"a": "b"}}),
+        ),
+        // A test that fails drops the whole patch.
+        (
+            "[JSONPatch{op: 'remove', path: '/data/a'}, JSONPatch{op: 'test', path: '/data', value: 'nope'}]",
+            "data",
+            json!({"a": "b"}),
+        ),
+    ] {
+        let object = mutate(&json_patch_of(expression)).expect(expression);
+        assert_eq!(object.at(path), Some(&expected), "{expression}");
+    }
+}
+
+#[test]
+fn failures_of_patches_are_told() {
+    for (expression, expected) in [
+        (
+            "[JSONPatch{op: 'add', path: '/metadata/annotations/x', value: 'y'}]",
+            "JSON Patch: add operation does not apply: doc is missing path: \"/metadata/annotations/x\": missing value",
+        ),
+        ("[JSONPatch{op: 'frob', path: '/data/x'}]", "JSON Patch: Unexpected kind: frob"),
+        (
+            "[JSONPatch{op: 'add', path: '/data', value: {1: 'x'}}]",
+            "JSONPath valueExpression evaluated to a type that could not marshal to JSON: unsupported type conversion \
+             from 'int' to string",
+        ),
+        (
+            "[JSONPatch{op: 'add', path: '/x', value: Object.spec{selector: Object.spec.wrong{}}}]",
+            "type mismatch: unexpected type name \"Object.spec.wrong\", expected \"Object.spec.selector\", which matches \
+             field name path from root Object type",
+        ),
+    ] {
+        assert_eq!(failure(&json_patch_of(expression)), expected, "{expression}");
+    }
+    for (expression, expected) in [
+        (
+            "[JSONPatch{op: 'add', path: '/data/x', value: 5}]",
+            "Internal error occurred: json: cannot unmarshal number into Go struct field ConfigMap.data of type string",
+        ),
+        (
+            "[JSONPatch{op: 'add', path: '/bogus', value: 'y'}]",
+            "Internal error occurred: strict decoding error: unknown field \"bogus\"",
+        ),
+    ] {
+        assert_eq!(refusal(&json_patch_of(expression)), expected, "{expression}");
+    }
+}
+
+#[test]
+fn patches_are_no_larger_than_requests() {
+    // Each step doubles the value, which is shared.
+    let doubled = "[['0123456789012345678901234567890123456789']]".to_owned()
+        + &(0..20).map(|step| format!(".map(v{step}, [v{step}, v{step}])")).collect::<String>();
+    let limit = "operation cancelled: actual cost limit exceeded";
+    let why =
+        failure(&json_patch_of(&format!("[JSONPatch{{op: 'add', path: '/data/x', value: {doubled}}}]")));
+    assert!(why.ends_with(limit), "{why}");
+    let why = failure(&configuration(&format!("Object{{data: {doubled}}}")));
+    assert!(why.ends_with(limit), "{why}");
+    // So many copies of a value grow beyond the limit of copies.
+    let copies = "[JSONPatch{op: 'add', path: '/data/x', value: '0123456789'}] + lists.range(18).map(i, \
+                  JSONPatch{op: 'copy', from: '/data', path: '/data/c' + string(i)})";
+    let why = failure(&json_patch_of(copies));
+    assert!(why.starts_with("JSON Patch: "), "{why}");
+}
+
+#[test]
+fn too_expensive_expressions_end() {
+    let expression =
+        "Object{data: {'n': string(lists.range(100000).all(i, lists.range(100000).all(j, i + j >= 0)))}}";
+    let why = failure(&configuration(expression));
+    assert!(why.ends_with("operation cancelled: actual cost limit exceeded"), "{why}");
+}

@@ -1,0 +1,227 @@
+//! The plugin MutatingAdmissionPolicy.
+
+use super::{
+    evaluator::MutatingEvaluator,
+    failures::Failures,
+    invocation::{Invocation, find},
+    patch::{MutationError, PatchedKind},
+    reinvocation::Calls,
+};
+use crate::{
+    matching::Targets,
+    policies::{
+        excluded::is_excluded,
+        hooks::Hooks,
+        view::{View, namespace_object},
+    },
+};
+use pintle_admission::{AdmissionPlugin, AdmissionRequest, Endpoint, Operation};
+use pintle_admission_cel::MatchOutcome;
+use pintle_auth::authz::Authorizer;
+use pintle_authorization::ExpressionAuthorizer;
+use pintle_cel::Authority;
+use pintle_machinery::{Status, StatusReason, Value, validation::semantically_equal};
+use pintle_registry::BoxFuture;
+use std::{borrow::Cow, sync::Arc};
+
+/// Evaluates mutating admission policies, and changes objects as they say.
+pub struct MutatingPolicies {
+    hooks: Hooks<MutatingEvaluator>,
+    authorizer: Arc<dyn Authorizer>,
+}
+
+impl MutatingPolicies {
+    /// The plugin; expressions check permissions with the authorizer.
+    pub fn new(authorizer: Arc<dyn Authorizer>) -> MutatingPolicies {
+        let hooks = Hooks::new("mutatingadmissionpolicies", "mutatingadmissionpolicybindings");
+        MutatingPolicies { hooks, authorizer }
+    }
+}
+
+impl AdmissionPlugin for MutatingPolicies {
+    fn name(&self) -> &'static str {
+        "MutatingAdmissionPolicy"
+    }
+
+    fn handles(&self, request: &AdmissionRequest<'_>) -> bool {
+        request.operation != Operation::Delete && !is_excluded(request.resource)
+    }
+
+    fn admit<'a>(&'a self, request: &'a mut AdmissionRequest<'_>) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(async move {
+            let requested = Endpoint {
+                resource: request.resource.clone(),
+                subresource: request.subresource.to_owned(),
+                kind: request.kind.clone(),
+            };
+            let mut failures = Failures::default();
+            let invocations = self.invocations(request, &requested, &mut failures).await?;
+            if !invocations.is_empty() {
+                self.mutate(request, &requested, &invocations, &mut failures).await?;
+            }
+            failures.refusal(request).map_or(Ok(()), Err)
+        })
+    }
+}
+
+/// The data of a request that policies share.
+struct Shared {
+    /// `namespaceObject`
+    namespace: Option<Value>,
+    authority: Arc<ExpressionAuthorizer>,
+}
+
+impl MutatingPolicies {
+    /// The policies that apply to the request, by name.
+    ///
+    /// # Errors
+    /// When the policies cannot be read.
+    async fn invocations(
+        &self,
+        request: &AdmissionRequest<'_>,
+        requested: &Endpoint,
+        failures: &mut Failures,
+    ) -> Result<Vec<Invocation>, Status> {
+        let mut invocations = Vec::new();
+        let compiled = self.hooks.current(request).await?;
+        if !compiled.hooks().is_empty() {
+            let find_equivalents = || request.versions.equivalents();
+            let targets = Targets::new(requested, &find_equivalents);
+            for hook in compiled.hooks() {
+                find(hook, request, &targets, failures, &mut invocations).await;
+            }
+        }
+        Ok(invocations)
+    }
+
+    /// Changes the object by one policy after the other.
+    ///
+    /// # Errors
+    /// When the namespace of the request cannot be read, and for an object that a patch has broken.
+    async fn mutate(
+        &self,
+        request: &mut AdmissionRequest<'_>,
+        requested: &Endpoint,
+        invocations: &[Invocation],
+        failures: &mut Failures,
+    ) -> Result<(), Status> {
+        let user = Arc::new(request.context.user.clone());
+        let shared = Shared {
+            namespace: namespace_object(request).await?,
+            authority: ExpressionAuthorizer::new(user, self.authorizer.clone()),
+        };
+        let mut calls: Calls = request.reinvocation.take();
+        let is_second_round = request.reinvocation.is_second_round();
+        if is_second_round {
+            calls.begin_second_round(&request.object);
+        }
+        let mut is_patched = false;
+        for invocation in invocations {
+            let mut fail = |error: &str| {
+                if !invocation.policy.ignores_failures {
+                    let binding = Some(&*invocation.binding);
+                    failures.add(&invocation.policy.name, binding, error, StatusReason::Invalid);
+                }
+            };
+            match conditions(request, requested, invocation, &shared).await? {
+                MatchOutcome::Holds => {}
+                MatchOutcome::Error { message, .. } => {
+                    fail(&message);
+                    continue;
+                }
+                MatchOutcome::Fails { .. } | MatchOutcome::Undecided => continue,
+            }
+            let key = invocation.key();
+            if is_second_round && !calls.repeats(&key) {
+                continue;
+            }
+            let mut is_changed = false;
+            for index in 0..invocation.policy.evaluator().len() {
+                match patched(request, requested, invocation, &shared, index).await {
+                    Ok(None) => {}
+                    Ok(Some(object)) => {
+                        is_patched = true;
+                        is_changed |= !semantically_equal(&object, &request.object);
+                        request.object = Cow::Owned(object);
+                    }
+                    Err(MutationError::Failed(error)) => fail(&error),
+                    Err(MutationError::Refused(status)) => return Err(*status),
+                    Err(MutationError::Undecided) => {}
+                }
+            }
+            if is_changed {
+                calls.note_change();
+                request.reinvocation.request();
+            }
+            if invocation.policy.evaluator().is_reinvocable() {
+                calls.note_reinvocable(key);
+            }
+        }
+        if is_patched {
+            calls.note_change();
+            request.reinvocation.request();
+        }
+        calls.end_round(&request.object);
+        request.reinvocation.keep(calls);
+        Ok(())
+    }
+}
+
+/// Evaluates the match conditions of a policy on the object as the policies before it have left it.
+///
+/// # Errors
+/// When the object cannot be converted.
+async fn conditions(
+    request: &AdmissionRequest<'_>,
+    requested: &Endpoint,
+    invocation: &Invocation,
+    shared: &Shared,
+) -> Result<MatchOutcome, Status> {
+    let view = View::new(request, requested, &invocation.matched).await?;
+    loop {
+        let authority = shared.authority.clone() as Arc<dyn Authority>;
+        let input = view.input(invocation.param.as_deref(), shared.namespace.as_ref(), Some(authority));
+        match invocation.policy.evaluator().conditions(&input) {
+            MatchOutcome::Undecided => shared.authority.settle().await,
+            outcome => return Ok(outcome),
+        }
+    }
+}
+
+/// The object after a mutation, in the form of the request's object; `None` if there is no object to change.
+///
+/// # Errors
+/// When the mutation fails, or its result is no object of the kind.
+async fn patched(
+    request: &AdmissionRequest<'_>,
+    requested: &Endpoint,
+    invocation: &Invocation,
+    shared: &Shared,
+    index: usize,
+) -> Result<Option<Value>, MutationError> {
+    let refused = |status: Status| MutationError::Refused(Box::new(status));
+    let matched = &invocation.matched;
+    let view = View::new(request, requested, matched).await.map_err(refused)?;
+    let Some(object) = view.object() else { return Ok(None) };
+    let Some(schema) = request.versions.schema(&matched.kind) else {
+        return Err(refused(Status::service_unavailable(format!(
+            "Resource kind {} not found. There can be a delay between when CustomResourceDefinitions are created and \
+             when they are available.",
+            matched.kind
+        ))));
+    };
+    let patch = loop {
+        let authority = shared.authority.clone() as Arc<dyn Authority>;
+        let input = view.input(invocation.param.as_deref(), shared.namespace.as_ref(), Some(authority));
+        match invocation.policy.evaluator().patch(index, &input) {
+            Err(MutationError::Undecided) => shared.authority.settle().await,
+            patch => break patch?,
+        }
+    };
+    let Some(patch) = patch else { return Ok(None) };
+    let (kind, resource) = (&matched.kind, &matched.resource);
+    let is_published = kind.group == resource.group && kind.version == resource.version;
+    let patched = patch.apply(object, PatchedKind { kind, schema, is_published })?;
+    let json = request.versions.encode(&patched, kind).map_err(refused)?;
+    request.versions.read_version(&json, kind).await.map(Some).map_err(refused)
+}
