@@ -14,7 +14,8 @@ pub struct Expression {
 
 impl Expression {
     pub(crate) fn new(source: &str, compiled: Result<Program, CompileError>, nesting: usize) -> Expression {
-        Expression { source: source.into(), compiled, nesting }
+        // A server keeps thousands of expressions.
+        Expression { source: source.into(), compiled: compiled.map(Program::without_ast), nesting }
     }
 
     /// The source text.

@@ -252,6 +252,12 @@ impl CheckedAst {
         CheckedAst { expr, types, references }
     }
 
+    /// An empty tree of the same type.
+    pub(crate) fn only_result_type(&self) -> CheckedAst {
+        let expr = Expr { id: 0, kind: ExprKind::Unspecified };
+        CheckedAst { types: Box::new([self.result_type().clone()]), expr, references: Box::default() }
+    }
+
     /// The tree.
     pub fn expr(&self) -> &Expr {
         &self.expr

@@ -32,7 +32,14 @@ impl Program {
         self.checked.result_type()
     }
 
-    /// The checked tree.
+    /// The program without its checked tree, which only the analysis of an expression needs and which takes more memory
+    /// than the plan.
+    #[must_use]
+    pub fn without_ast(self) -> Program {
+        Program { checked: self.checked.only_result_type(), ..self }
+    }
+
+    /// The checked tree; empty after [`Program::without_ast`].
     pub fn ast(&self) -> &CheckedAst {
         &self.checked
     }
