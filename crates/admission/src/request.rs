@@ -40,6 +40,8 @@ pub struct AdmissionRequest<'a> {
     pub warnings: Vec<String>,
     /// Annotations of the audit event; a key names the plugin that adds it.
     pub audit_annotations: Vec<(Cow<'static, str>, String)>,
+    /// As `audit_annotations`, with parts of the object: only events that have the object get them.
+    pub detailed_audit_annotations: Vec<(Cow<'static, str>, String)>,
 }
 
 impl AdmissionRequest<'_> {

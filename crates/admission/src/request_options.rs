@@ -2,7 +2,7 @@
 
 use crate::Operation;
 use pintle_machinery::{
-    Value,
+    Map, Value,
     options::{DeleteOptions, WriteOptions},
 };
 
@@ -26,6 +26,9 @@ impl RequestOptions<'_> {
             RequestOptions::Write(options) => options.to_object(),
             RequestOptions::Delete(options) => options.to_object(),
         };
+        if object.is_null() {
+            object = Value::Object(Map::new());
+        }
         if let Some(members) = object.as_object_mut() {
             let kind = match operation {
                 Operation::Create => "CreateOptions",

@@ -277,6 +277,7 @@ fn call(
         lister: objects,
         warnings: Vec::new(),
         audit_annotations: Vec::new(),
+        detailed_audit_annotations: Vec::new(),
     };
     if !plugin.handles(&request) {
         return Ok((request.object.into_owned(), request.warnings));

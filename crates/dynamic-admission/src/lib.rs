@@ -8,3 +8,4 @@ pub mod matching;
 pub mod policies;
 #[cfg(test)]
 mod testing;
+pub mod webhooks;

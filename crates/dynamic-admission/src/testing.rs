@@ -87,6 +87,7 @@ impl Request {
             lister: &objects,
             warnings: Vec::new(),
             audit_annotations: Vec::new(),
+            detailed_audit_annotations: Vec::new(),
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(call(&mut request))

@@ -98,12 +98,30 @@ pub struct Status {
     pub details: Option<StatusDetails>,
     /// A continue token with which the client can resume an expired list (`metadata.continue`).
     pub continue_token: Option<String>,
+    /// The texts of a failure that another server has reported; they replace [`Status::reason`].
+    pub answered: Option<Box<AnsweredStatus>>,
+}
+
+/// The texts of a `Status` that another server chose, such as a webhook that refuses a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnsweredStatus {
+    /// The reason, or "".
+    pub reason: String,
+    /// `status`, which is `Failure` in statuses of this server.
+    pub status: String,
 }
 
 impl Status {
     /// A failure without details.
     pub fn failure(code: u16, reason: StatusReason, message: impl Into<String>) -> Status {
-        Status { code, reason, message: message.into(), details: None, continue_token: None }
+        Status { code, reason, message: message.into(), details: None, continue_token: None, answered: None }
+    }
+
+    /// A failure with reason and status of another server.
+    pub fn answered(code: u16, answered: AnsweredStatus, message: impl Into<String>) -> Status {
+        let mut status = Self::failure(code, StatusReason::Unknown, message);
+        status.answered = Some(Box::new(answered));
+        status
     }
 
     /// A success, with the details of the object.
@@ -114,6 +132,7 @@ impl Status {
             message: String::new(),
             details,
             continue_token: None,
+            answered: None,
         }
     }
 
@@ -316,8 +335,15 @@ impl Status {
             if !self.message.is_empty() {
                 map.insert("message".into(), self.message.clone().into());
             }
-            if self.reason != StatusReason::Unknown {
-                map.insert("reason".into(), self.reason.as_str().into());
+            let reason = match &self.answered {
+                None => self.reason.as_str(),
+                Some(answered) => {
+                    map.insert("status".into(), answered.status.as_str().into());
+                    &answered.reason
+                }
+            };
+            if !reason.is_empty() {
+                map.insert("reason".into(), reason.into());
             }
             if let Some(details) = &self.details {
                 map.insert("details".into(), details.to_value());

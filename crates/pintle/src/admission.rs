@@ -5,10 +5,17 @@ use pintle_admission::{
     AdmissionChain, AdmissionConfiguration, AdmissionMetrics, ChainConfig, PluginFactories,
     plugins::OwnerReferencesPermissionEnforcement,
 };
-use pintle_dynamic_admission::policies::{
-    mutating::MutatingPolicies,
-    validating::{PolicyMetrics, ValidatingPolicies},
+use pintle_apiserver::registry::Stores;
+use pintle_dynamic_admission::{
+    policies::{
+        mutating::MutatingPolicies,
+        validating::{PolicyMetrics, ValidatingPolicies},
+    },
+    webhooks::{
+        ConfiguredUsers, MutatingAdmissionWebhook, ValidatingAdmissionWebhook, WebhookClients, WebhookMetrics,
+    },
 };
+use pintle_webhook::{ClusterIpResolver, LateServiceResolver};
 use prometheus::core::Collector;
 use std::sync::Arc;
 
@@ -19,6 +26,9 @@ pub(crate) struct Admission {
     pub(crate) rest_mapper: Arc<ChainRestMapper>,
     metrics: AdmissionMetrics,
     policy_metrics: PolicyMetrics,
+    /// The services by which webhooks are reached.
+    services: Arc<LateServiceResolver>,
+    webhook_metrics: WebhookMetrics,
 }
 
 impl Admission {
@@ -31,7 +41,10 @@ impl Admission {
         };
         let policy_metrics = PolicyMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?;
         let rest_mapper = Arc::new(ChainRestMapper::default());
+        let webhook_metrics = WebhookMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?;
+        let services = Arc::new(LateServiceResolver::default());
         let mut factories = PluginFactories::default();
+        add_webhooks(&mut factories, &services, authorization, &webhook_metrics);
         add_policies(&mut factories, authorization, &policy_metrics);
         let mapper = rest_mapper.clone();
         factories.add("OwnerReferencesPermissionEnforcement", move |_| {
@@ -49,16 +62,49 @@ impl Admission {
             factories,
         };
         let metrics = AdmissionMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?;
-        Ok(Admission { chain: config.chain()?.measured(&metrics), rest_mapper, metrics, policy_metrics })
+        let chain = config.chain()?.measured(&metrics);
+        Ok(Admission { chain, rest_mapper, metrics, policy_metrics, services, webhook_metrics })
     }
 
     /// The metrics of the chain and of its plugins, for registration.
     pub(crate) fn collectors(&self) -> Vec<Box<dyn Collector>> {
         let mut collectors = self.metrics.collectors();
         collectors.push(Box::new(self.policy_metrics.clone()));
+        collectors.push(Box::new(self.webhook_metrics.clone()));
         collectors.extend(self.chain.collectors());
         collectors
     }
+
+    /// Sets the stores of the built-in kinds, which plugins outside of a request read.
+    pub(crate) fn set_stores(&self, stores: &Arc<Stores>) {
+        self.services.set(Arc::new(ClusterIpResolver::new(stores.clone())));
+    }
+}
+
+/// Adds the plugins that call webhooks.
+fn add_webhooks(
+    factories: &mut PluginFactories,
+    services: &Arc<LateServiceResolver>,
+    authorization: &Authorization,
+    metrics: &WebhookMetrics,
+) {
+    let clients = {
+        let services = services.clone();
+        move |configuration: Option<&[u8]>| {
+            let users = ConfiguredUsers::of_configuration(configuration)?;
+            Ok(Arc::new(WebhookClients::new(services.clone(), users)))
+        }
+    };
+    let (of_mutating, authorizer, counted) = (clients.clone(), authorization.authorizer(), metrics.clone());
+    factories.add("MutatingAdmissionWebhook", move |settings| {
+        let clients = of_mutating(settings.configuration)?;
+        Ok(Arc::new(MutatingAdmissionWebhook::new(clients, authorizer.clone(), counted.clone())))
+    });
+    let (authorizer, counted) = (authorization.authorizer(), metrics.clone());
+    factories.add("ValidatingAdmissionWebhook", move |settings| {
+        let clients = clients(settings.configuration)?;
+        Ok(Arc::new(ValidatingAdmissionWebhook::new(clients, authorizer.clone(), counted.clone())))
+    });
 }
 
 /// Adds the plugins that evaluate policies.

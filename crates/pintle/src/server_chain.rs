@@ -103,6 +103,7 @@ impl ServerChain {
         engine_metrics: &EngineMetrics,
     ) -> Result<ServerChain, RunError> {
         let stores = ChainStores::start(&config)?;
+        config.loaded.admission.set_stores(&stores.kube);
         let all_stores = stores.all();
         config.loaded.admission.rest_mapper.set_stores(all_stores.clone());
         let api_extensions = ApiExtensions::new(&stores.extensions, &config.storage, &config.supervisor)

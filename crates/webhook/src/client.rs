@@ -6,8 +6,8 @@ mod tests;
 use crate::call_error::{CallError, Cause, ConfigError};
 use crate::connector::{Connector, Destination};
 use crate::{
-    Kubeconfig, Response, authorization_header::AuthorizationHeader, service_resolver::ServiceResolver,
-    tls::TlsSettings,
+    ClientUser, Kubeconfig, Response, authorization_header::AuthorizationHeader,
+    service_resolver::ServiceResolver, tls::TlsSettings,
 };
 use bytes::Bytes;
 use http::{Method, Request, Uri, header, uri::PathAndQuery};
@@ -26,7 +26,7 @@ use std::{
 };
 
 /// The address of a webhook, and its trust anchors.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ClientConfig {
     /// The address of the webhook.
     pub endpoint: Endpoint,
@@ -35,7 +35,7 @@ pub struct ClientConfig {
 }
 
 /// The address of a webhook.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Endpoint {
     /// A URL with the scheme `https`.
     Url(String),
@@ -44,7 +44,7 @@ pub enum Endpoint {
 }
 
 /// A port of a service and a path. The webhook's certificate must be valid for `<name>.<namespace>.svc`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ServiceReference {
     /// The service's namespace.
     pub namespace: String,
@@ -88,6 +88,18 @@ impl WebhookClient {
         config: &ClientConfig,
         resolver: &Arc<dyn ServiceResolver>,
     ) -> Result<WebhookClient, ConfigError> {
+        WebhookClient::of_user(config, resolver, &ClientUser::default())
+    }
+
+    /// As [`WebhookClient::new`]; the client identifies itself as this user.
+    ///
+    /// # Errors
+    /// As [`WebhookClient::new`], and when the credentials of the user are unusable.
+    pub fn of_user(
+        config: &ClientConfig,
+        resolver: &Arc<dyn ServiceResolver>,
+        user: &ClientUser,
+    ) -> Result<WebhookClient, ConfigError> {
         let (url, destination, host, both_protocols) = match &config.endpoint {
             Endpoint::Url(url) => {
                 let uri: Uri = url.parse().map_err(|error| ConfigError::Url(format!("{error}")))?;
@@ -111,14 +123,19 @@ impl WebhookClient {
             }
         };
         let server_name = ServerName::try_from(host).map_err(|error| ConfigError::Url(error.to_string()))?;
-        let settings =
-            TlsSettings { ca: &config.ca_bundle, insecure: false, client_certificate: None, both_protocols };
+        let client_certificate = user.client_certificate.as_ref();
+        let settings = TlsSettings {
+            ca: &config.ca_bundle,
+            insecure: false,
+            client_certificate: client_certificate.map(|(certificate, key)| (&**certificate, &**key)),
+            both_protocols,
+        };
         let connector = Connector { destination, server_name, tls: Some(settings.connector()?) };
         Ok(WebhookClient {
             client: client(connector),
             url,
             user_agent: "kube-apiserver-admission",
-            authorization: AuthorizationHeader::None,
+            authorization: AuthorizationHeader::new(&user.credentials).map_err(ConfigError::Credentials)?,
         })
     }
 
@@ -236,10 +253,13 @@ pub(crate) fn cause_of(error: hyper_util::client::legacy::Error) -> Cause {
                 cause => Cause::Other(cause.to_string()),
             };
         }
-        if let Some(error) = error.downcast_ref::<io::Error>()
-            && error.kind() == ErrorKind::ConnectionReset
-        {
-            return Cause::Reset;
+        if let Some(error) = error.downcast_ref::<io::Error>() {
+            match error.kind() {
+                ErrorKind::ConnectionReset => return Cause::Reset,
+                // TLS reports a connection that is closed without a farewell.
+                ErrorKind::UnexpectedEof => return Cause::Closed,
+                _ => {}
+            }
         }
         if let Some(error) = error.downcast_ref::<hyper::Error>()
             && (error.is_incomplete_message() || error.is_canceled() || error.is_closed())

@@ -10,6 +10,7 @@ use pintle_machinery::{
     codec::{json, yaml},
 };
 use std::{
+    collections::BTreeMap,
     fmt,
     path::{Path, PathBuf},
 };
@@ -32,9 +33,10 @@ pub struct Kubeconfig {
 }
 
 /// The credentials of a request.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub enum Credentials {
     /// No credentials.
+    #[default]
     None,
     /// A bearer token.
     Token(String),
@@ -42,6 +44,79 @@ pub enum Credentials {
     TokenFile(PathBuf),
     /// User name and password.
     Basic(String, String),
+}
+
+/// The client's side of a connection.
+#[derive(Clone, Default)]
+pub struct ClientUser {
+    /// The client certificate and its key, in PEM.
+    pub client_certificate: Option<(Vec<u8>, Vec<u8>)>,
+    /// The credentials for the `Authorization` header.
+    pub credentials: Credentials,
+}
+
+impl fmt::Debug for ClientUser {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientUser").finish_non_exhaustive()
+    }
+}
+
+/// The users of a kubeconfig file whose entries are named for webhooks
+/// (<https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#authenticate-apiservers>).
+#[derive(Debug, Clone, Default)]
+pub struct WebhookUsers {
+    by_name: BTreeMap<String, ClientUser>,
+    nobody: ClientUser,
+    /// The user of the current context.
+    current: Option<String>,
+}
+
+impl WebhookUsers {
+    /// Reads the users of the file, and the files that they name.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or a user has unsupported settings.
+    pub fn read(path: &Path) -> Result<WebhookUsers, KubeconfigError> {
+        read_users(path).map_err(|reason| KubeconfigError { path: path.to_owned(), reason })
+    }
+
+    /// The user for a host and port: the entry of this name, else of the name with its first labels replaced by `*`;
+    /// for port 443 also without the port; else `*`, else that of the current context, else nobody.
+    pub fn of_host(&self, host: &str, port: u16) -> &ClientUser {
+        /// The port that names need not have.
+        const HTTPS: u16 = 443;
+        let with_port =
+            if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+        let found = self.named(&with_port).or_else(|| self.named(host).filter(|_| port == HTTPS));
+        let found = found.or_else(|| self.by_name.get("*"));
+        found.or_else(|| self.by_name.get(self.current.as_ref()?)).unwrap_or(&self.nobody)
+    }
+
+    fn named(&self, name: &str) -> Option<&ClientUser> {
+        let mut rest = name;
+        let mut found = self.by_name.get(name);
+        while let (None, Some((_, parent))) = (found, rest.split_once('.')) {
+            found = self.by_name.get(&format!("*.{parent}"));
+            rest = parent;
+        }
+        found
+    }
+}
+
+fn read_users(path: &Path) -> Result<WebhookUsers, String> {
+    let config = read_config(path)?;
+    let dir = path.parent().unwrap_or(Path::new(""));
+    let mut users = WebhookUsers::default();
+    for entry in config.items_at("users") {
+        let name = text(entry, "name").map_err(|error| format!("users: {error}"))?;
+        let user = client_user(entry.field("user").unwrap_or(&Value::Null), name, dir)?;
+        users.by_name.insert(name.to_owned(), user);
+    }
+    let current = text(&config, "current-context")?;
+    if let Ok(context) = named(&config, "contexts", "context", current) {
+        users.current = Some(text(context, "user")?.to_owned());
+    }
+    Ok(users)
 }
 
 impl fmt::Debug for Kubeconfig {
@@ -72,12 +147,7 @@ impl Kubeconfig {
 const MAX_SIZE: u64 = 4 << 20;
 
 fn read(path: &Path) -> Result<Kubeconfig, String> {
-    let bytes = read_file(path)?;
-    let converted = yaml::to_json(&bytes).map_err(|error| error.to_string())?;
-    let config = json::decode_any(&converted.json).map_err(|error| error.to_string())?;
-    if !config.is_object() {
-        return Err("it is no kubeconfig".to_owned());
-    }
+    let config = read_config(path)?;
     let current = text(&config, "current-context")?;
     if current.is_empty() {
         return Err("current-context: it names no context".to_owned());
@@ -91,48 +161,52 @@ fn read(path: &Path) -> Result<Kubeconfig, String> {
         "" => &nobody,
         name => named(&config, "users", "user", name)?,
     };
-    for (fields, of, name, unsupported) in [
-        (cluster, "clusters", cluster_name, &["proxy-url"][..]),
-        (
-            user,
-            "users",
-            user_name,
-            &["exec", "auth-provider", "as", "as-uid", "as-groups", "as-user-extra"][..],
-        ),
-    ] {
-        if let Some(field) = unsupported.iter().find(|field| is_set(fields, field)) {
-            return Err(format!("{of}[{name}].{field}: not supported for a webhook"));
-        }
-    }
+    refuse(cluster, "clusters", cluster_name, &["proxy-url"])?;
     let dir = path.parent().unwrap_or(Path::new(""));
-    let data = |fields: &Value, of: &str, field: &str| {
-        let named = |error: String| format!("{of}.{field}: {error}");
-        let inline = text(fields, &format!("{field}-data")).map_err(|error| format!("{of}.{error}"))?;
-        if !inline.is_empty() {
-            let decoded = base64::engine::general_purpose::STANDARD.decode(inline);
-            return decoded.map_err(|error| format!("{of}.{field}-data: {error}"));
-        }
-        match text(fields, field).map_err(|error| format!("{of}.{error}"))? {
-            "" => Ok(Vec::new()),
-            file => read_file(&dir.join(file)).map_err(named),
-        }
-    };
     let server =
         text(cluster, "server").map_err(|error| format!("clusters[{cluster_name}].{error}"))?.to_owned();
     if server.is_empty() {
         return Err(format!("clusters[{cluster_name}].server: it is missing"));
     }
     let of = format!("clusters[{cluster_name}]");
-    let ca = data(cluster, &of, "certificate-authority")?;
+    let ca = data(cluster, &of, "certificate-authority", dir)?;
     let insecure_skip_tls_verify = cluster.bool_at("insecure-skip-tls-verify");
     if insecure_skip_tls_verify && !ca.is_empty() {
         return Err(format!(
             "{of}.certificate-authority: specifying a root certificates file with the insecure flag is not allowed"
         ));
     }
-    let of = format!("users[{user_name}]");
-    let certificate = data(user, &of, "client-certificate")?;
-    let key = data(user, &of, "client-key")?;
+    let ClientUser { client_certificate, credentials } = client_user(user, user_name, dir)?;
+    let tls_server_name = text(cluster, "tls-server-name")?;
+    let tls_server_name = (!tls_server_name.is_empty()).then(|| tls_server_name.to_owned());
+    Ok(Kubeconfig { server, ca, insecure_skip_tls_verify, tls_server_name, client_certificate, credentials })
+}
+
+fn read_config(path: &Path) -> Result<Value, String> {
+    let bytes = read_file(path)?;
+    let converted = yaml::to_json(&bytes).map_err(|error| error.to_string())?;
+    let config = json::decode_any(&converted.json).map_err(|error| error.to_string())?;
+    match config.is_object() {
+        true => Ok(config),
+        false => Err("it is no kubeconfig".to_owned()),
+    }
+}
+
+/// Refuses settings that would be ignored.
+fn refuse(fields: &Value, of: &str, name: &str, unsupported: &[&str]) -> Result<(), String> {
+    match unsupported.iter().find(|field| is_set(fields, field)) {
+        Some(field) => Err(format!("{of}[{name}].{field}: not supported for a webhook")),
+        None => Ok(()),
+    }
+}
+
+/// Reads the entry of a user. Files are relative to `dir`.
+fn client_user(user: &Value, name: &str, dir: &Path) -> Result<ClientUser, String> {
+    let unsupported = ["exec", "auth-provider", "as", "as-uid", "as-groups", "as-user-extra"];
+    refuse(user, "users", name, &unsupported)?;
+    let of = format!("users[{name}]");
+    let certificate = data(user, &of, "client-certificate", dir)?;
+    let key = data(user, &of, "client-key", dir)?;
     let client_certificate = match (certificate.is_empty(), key.is_empty()) {
         (true, true) => None,
         (false, false) => Some((certificate, key)),
@@ -147,9 +221,20 @@ fn read(path: &Path) -> Result<Kubeconfig, String> {
         }
         _ => Credentials::None,
     };
-    let tls_server_name = text(cluster, "tls-server-name")?;
-    let tls_server_name = (!tls_server_name.is_empty()).then(|| tls_server_name.to_owned());
-    Ok(Kubeconfig { server, ca, insecure_skip_tls_verify, tls_server_name, client_certificate, credentials })
+    Ok(ClientUser { client_certificate, credentials })
+}
+
+/// Reads data that are inline or in a file.
+fn data(fields: &Value, of: &str, field: &str, dir: &Path) -> Result<Vec<u8>, String> {
+    let inline = text(fields, &format!("{field}-data")).map_err(|error| format!("{of}.{error}"))?;
+    if !inline.is_empty() {
+        let decoded = base64::engine::general_purpose::STANDARD.decode(inline);
+        return decoded.map_err(|error| format!("{of}.{field}-data: {error}"));
+    }
+    match text(fields, field).map_err(|error| format!("{of}.{error}"))? {
+        "" => Ok(Vec::new()),
+        file => read_file(&dir.join(file)).map_err(|error| format!("{of}.{field}: {error}")),
+    }
 }
 
 /// A string field; "" if it is absent. A YAML number or boolean is an error: an ignored token would only be noticed
@@ -229,6 +314,33 @@ mod tests {
         let cluster =
             "clusters: [{name: k, cluster: {server: 'https://h', certificate-authority-data: YQ==}}]\n";
         check(&format!("{HEAD}{cluster}users: [{{name: u, user: {{}}}}]"), Ok("https://h a nobody"));
+    }
+
+    #[test]
+    fn users_are_found_by_the_names_of_webhooks() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("config");
+        let names = ["a.ns.svc", "b.ns.svc:8443", "*.ns.svc", "*.other.svc:443", "127.0.0.1:1"];
+        let check = |last: &str, host: &str, port: u16, expected: &str| {
+            let users = names.iter().chain([&last]).filter(|name| !name.is_empty());
+            let users: Vec<String> =
+                users.map(|name| format!("- {{name: \"{name}\", user: {{token: \"{name}\"}}}}\n")).collect();
+            std::fs::write(&path, format!("users:\n{}", users.concat())).unwrap();
+            let users = WebhookUsers::read(&path).unwrap();
+            let found = match &users.of_host(host, port).credentials {
+                Credentials::Token(token) => token.as_str(),
+                _ => "",
+            };
+            assert_eq!(found, expected, "{host}:{port}");
+        };
+        check("", "a.ns.svc", 443, "a.ns.svc");
+        check("", "a.ns.svc", 444, "");
+        check("*", "a.ns.svc", 444, "*");
+        check("", "b.ns.svc", 8443, "b.ns.svc:8443");
+        check("", "b.ns.svc", 443, "*.ns.svc");
+        check("", "x.other.svc", 443, "*.other.svc:443");
+        check("", "127.0.0.1", 1, "127.0.0.1:1");
+        check("*", "127.0.0.1", 2, "*");
     }
 
     #[test]

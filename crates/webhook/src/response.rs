@@ -1,6 +1,7 @@
 //! The response of a webhook.
 
 use bytes::Bytes;
+use pintle_go_forms::quote;
 use pintle_machinery::{
     Value, ValueExt,
     codec::{DecodeError, json},
@@ -21,6 +22,9 @@ pub struct Response {
     pub question: usize,
 }
 
+/// The maximum size of the part of a body that errors show, in bytes.
+const MAX_SHOWN: usize = 2048;
+
 impl Response {
     /// The JSON object in the body; kind and apiVersion are optional.
     ///
@@ -28,17 +32,8 @@ impl Response {
     /// The error text of Kubernetes' client: for a status other than success, an empty body, or a body that is not a
     /// JSON object; and when the decoded body takes far more memory than the request.
     pub fn object(&self) -> Result<Value, String> {
-        let value = json::decode_any_answer(&self.body, self.question);
-        if !(200..300).contains(&self.status) {
-            return Err(self.failure(value.as_ref().ok()));
-        }
-        if self.body.is_empty() {
-            return Err(format!(
-                "0-length response with status code: {} and content type: {}",
-                self.status, self.content_type
-            ));
-        }
-        match value {
+        let body = self.successful_body()?;
+        match json::decode_any_answer(body, self.question) {
             Ok(value) if value.is_object() => Ok(value),
             Ok(other) => Err(no_object(go_type(&other))),
             Err(error @ DecodeError::TooHeavy) => Err(error.to_string()),
@@ -47,31 +42,67 @@ impl Response {
         }
     }
 
-    fn failure(&self, body: Option<&Value>) -> String {
+    /// The body of a response with a status of success.
+    ///
+    /// # Errors
+    /// The error text of Kubernetes' client: for another status, and for an empty body.
+    pub fn successful_body(&self) -> Result<&Bytes, String> {
+        /// The largest status of success, to Kubernetes' client.
+        const PARTIAL_CONTENT: u16 = 206;
+        if !(200..=PARTIAL_CONTENT).contains(&self.status) {
+            return Err(self.failure());
+        }
+        if self.body.is_empty() {
+            return Err(format!(
+                "0-length response with status code: {} and content type: {}",
+                self.status, self.content_type
+            ));
+        }
+        Ok(&self.body)
+    }
+
+    fn failure(&self) -> String {
+        let body = json::decode_any_answer(&self.body, self.question).ok();
         if let Some(status) =
             body.filter(|body| body.str_at("kind") == "Status" && body.str_at("apiVersion") == "v1")
             && !status.str_at("message").is_empty()
         {
             return status.str_at("message").to_owned();
         }
+        let text = match self.is_text() {
+            true => {
+                let start = self.body.get(..MAX_SHOWN).unwrap_or(&self.body);
+                String::from_utf8_lossy(start).trim().to_owned()
+            }
+            false => "unknown".to_owned(),
+        };
         match self.status {
             400 => "the server rejected our request for an unknown reason",
             401 => "the server has asked for the client to provide credentials",
-            403 => "access to the requested resource is forbidden",
+            403 | 415 => return text,
             404 => "the server could not find the requested resource",
             405 => "the server does not allow this method on the requested resource",
+            406 if !matches!(&*text, "" | "unknown") => return text,
             406 => "the server was unable to respond with a content type that the client supports",
             409 => "the server reported a conflict",
-            410 => "the server closed the request because it is not available anymore",
-            415 => "the body of the request was in an unknown format",
             422 => "the server rejected our request due to an error in our request",
             429 => "the server has received too many requests and has asked us to try again later",
             503 => "the server is currently unable to handle the request",
             504 => "the server was unable to return a response in the time allotted, but may still be processing the request",
-            500.. => "an error on the server (\"unknown\") has prevented the request from succeeding",
-            _ => "the server responded with the status code but did not return more information",
+            500.. => {
+                return format!("an error on the server ({}) has prevented the request from succeeding", quote(&text));
+            }
+            _ => {
+                return format!("the server responded with the status code {} but did not return more information", self.status);
+            }
         }
         .to_owned()
+    }
+
+    /// Whether the body is a text for people. A response without `Content-Type` is one.
+    fn is_text(&self) -> bool {
+        let media_type = self.content_type.split(';').next().unwrap_or_default().trim();
+        media_type.is_empty() || media_type.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("text/"))
     }
 }
 

@@ -2,7 +2,10 @@
 
 use pintle_machinery::{GroupResource, Value, ValueExt};
 use pintle_registry::{BoxFuture, Registry};
-use std::sync::Arc;
+use std::{
+    future::ready,
+    sync::{Arc, OnceLock},
+};
 
 /// Resolves a service to an address.
 pub trait ServiceResolver: Send + Sync {
@@ -16,6 +19,31 @@ pub trait ServiceResolver: Send + Sync {
         name: &'a str,
         port: u16,
     ) -> BoxFuture<'a, Result<String, String>>;
+}
+
+/// A resolver that is only known later: webhooks are configured before there is a registry of services.
+#[derive(Default)]
+pub struct LateServiceResolver(OnceLock<Arc<dyn ServiceResolver>>);
+
+impl LateServiceResolver {
+    /// Sets the resolver. Only the first call has an effect.
+    pub fn set(&self, resolver: Arc<dyn ServiceResolver>) {
+        let _ = self.0.set(resolver);
+    }
+}
+
+impl ServiceResolver for LateServiceResolver {
+    fn resolve<'a>(
+        &'a self,
+        namespace: &'a str,
+        name: &'a str,
+        port: u16,
+    ) -> BoxFuture<'a, Result<String, String>> {
+        match self.0.get() {
+            Some(resolver) => resolver.resolve(namespace, name, port),
+            None => Box::pin(ready(Err("services are not known yet".to_owned()))),
+        }
+    }
 }
 
 /// Resolves a service to its cluster IP or external name, from this server's own services.

@@ -1,6 +1,7 @@
 //! Validates webhook configurations
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/>).
 
+use super::expressions::validate_match_conditions;
 use super::rule_validation::{OPERATIONS, validate_rule_with_operations};
 use crate::field_checks::{supported, texts};
 use crate::rules;
@@ -32,6 +33,8 @@ struct Options {
     require_no_side_effects: bool,
     require_recognized_review_version: bool,
     require_unique_names: bool,
+    /// Validation of stored expressions is not repeated while no match condition changes.
+    ignore_match_conditions: bool,
     allow_invalid_label_value: bool,
 }
 
@@ -40,11 +43,12 @@ impl Options {
         require_no_side_effects: true,
         require_recognized_review_version: true,
         require_unique_names: true,
+        ignore_match_conditions: false,
         allow_invalid_label_value: false,
     };
 
     /// The rules that the stored configuration keeps, the update must keep, too.
-    fn of_update(old: &Value) -> Options {
+    fn of_update(configuration: &Value, old: &Value) -> Options {
         let webhooks = old.items_at("webhooks");
         let has_side_effects = |webhook: &Value| !NO_SIDE_EFFECTS.contains(&webhook.str_at("sideEffects"));
         let is_unknown = |webhook: &Value| {
@@ -57,9 +61,18 @@ impl Options {
             require_no_side_effects: !webhooks.iter().any(has_side_effects),
             require_recognized_review_version: !webhooks.iter().any(is_unknown),
             require_unique_names: !webhooks.iter().any(is_repeated),
+            ignore_match_conditions: has_same_conditions(configuration.items_at("webhooks"), webhooks),
             allow_invalid_label_value: webhooks.iter().any(has_invalid_selector),
         }
     }
+}
+
+fn has_same_conditions(new: &[Value], old: &[Value]) -> bool {
+    new.len() == old.len()
+        && new
+            .iter()
+            .zip(old)
+            .all(|(new, old)| new.items_at("matchConditions") == old.items_at("matchConditions"))
 }
 
 /// Validates a new configuration.
@@ -69,7 +82,7 @@ pub(super) fn validate_configuration(configuration: &Value) -> ErrorList {
 
 /// Validates an update of a configuration.
 pub(super) fn validate_configuration_update(configuration: &Value, old: &Value) -> ErrorList {
-    validate(configuration, Options::of_update(old))
+    validate(configuration, Options::of_update(configuration, old))
 }
 
 fn validate(configuration: &Value, options: Options) -> ErrorList {
@@ -135,6 +148,10 @@ fn validate_webhook(webhook: &Value, options: Options, path: &FieldPath, errors:
         errors.extend(supported(value, &REINVOCATION_POLICIES, &path.child("reinvocationPolicy")));
     }
     errors.extend(validate_client_config(webhook, &path.child("clientConfig")));
+    if !options.ignore_match_conditions {
+        let conditions = webhook.items_at("matchConditions");
+        errors.extend(validate_match_conditions(conditions, false, &path.child("matchConditions")));
+    }
 }
 
 const SELECTORS: [&str; 2] = ["namespaceSelector", "objectSelector"];
@@ -272,6 +289,7 @@ mod tests {
         for changes in [
             json!({"sideEffects": "Some"}),
             json!({"admissionReviewVersions": ["v2"]}),
+            json!({"matchConditions": [{"name": "a", "expression": "1"}]}),
             json!({"objectSelector": {"matchExpressions": [{"key": "a", "operator": "In", "values": ["a b"]}]}}),
         ] {
             let new = configuration(changes);

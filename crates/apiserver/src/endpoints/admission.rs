@@ -3,6 +3,7 @@
 use super::request_scope::RequestScope;
 use crate::registry::Validation;
 use pintle_admission::{AdmissionRequest, Operation, Reinvocation, RequestOptions};
+use pintle_audit::Level;
 use pintle_machinery::{GroupVersionKind, Status, Value, meta::ObjectMeta};
 use pintle_registry::{BoxFuture, RequestContext};
 use std::borrow::Cow;
@@ -96,6 +97,7 @@ impl<'a> Admission<'a> {
             lister: &*self.scope.server.stores,
             warnings: Vec::new(),
             audit_annotations: Vec::new(),
+            detailed_audit_annotations: Vec::new(),
         }
     }
 
@@ -105,6 +107,11 @@ impl<'a> Admission<'a> {
         if let Some(audit) = &self.scope.audit {
             for (key, value) in std::mem::take(&mut request.audit_annotations) {
                 audit.annotate(key, value);
+            }
+            if audit.level() >= Level::Request {
+                for (key, value) in std::mem::take(&mut request.detailed_audit_annotations) {
+                    audit.annotate(key, value);
+                }
             }
         }
     }

@@ -46,8 +46,9 @@ impl Store {
             authorized.await?;
         }
         fill_system_metadata(&mut object, context.now);
-        let generated = object.name().is_empty() && !object.str_at("metadata.generateName").is_empty();
-        if generated {
+        // As in the reference, a conflict of any name is that of a generated one if the object has a prefix for it.
+        let generated = !object.str_at("metadata.generateName").is_empty();
+        if generated && object.name().is_empty() {
             let name = generate_name(object.str_at("metadata.generateName"));
             object.set("metadata.name", name);
         }

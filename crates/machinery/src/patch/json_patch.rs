@@ -51,6 +51,14 @@ pub fn apply(document: Value, patch: &Value, validation: FieldValidation) -> Res
     Ok(applier.document)
 }
 
+/// Checks that a patch is a list of operations, whatever they are.
+///
+/// # Errors
+/// [`PatchError::BadRequest`], when it is not.
+pub fn check(patch: &Value) -> Result<(), PatchError> {
+    decode(patch, FieldValidation::Ignore).map(drop)
+}
+
 /// Decodes the operations; `None` stands for null, an operation without a kind.
 fn decode(patch: &Value, validation: FieldValidation) -> Result<Vec<Option<&Map>>, PatchError> {
     // Field validation decodes the patch a first time, into other types.

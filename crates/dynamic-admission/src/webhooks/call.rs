@@ -1,0 +1,115 @@
+//! Calls one webhook.
+
+use super::{
+    answer::{Answer, InvalidAnswer, answer, denial},
+    review::{Objects, review},
+    webhook::Webhook,
+};
+use crate::matching::Targets;
+use pintle_admission::{AdmissionRequest, Endpoint};
+use pintle_go_forms::quote;
+use pintle_machinery::Status;
+use uuid::Uuid;
+
+/// The reason why a request does not pass a webhook.
+#[derive(Debug)]
+pub(super) enum CallFailure {
+    /// The webhook could not be called, or its answer cannot be used: the failure policy decides.
+    Calling {
+        /// The reason, without the name of the webhook.
+        reason: String,
+        /// The code for metrics.
+        code: u16,
+    },
+    /// The webhook refuses the request.
+    Rejected(Status),
+    /// The request fails, whatever the failure policy is.
+    Internal(Status),
+}
+
+impl CallFailure {
+    pub(super) fn calling(reason: impl Into<String>, code: u16) -> CallFailure {
+        CallFailure::Calling { reason: reason.into(), code }
+    }
+
+    /// The `Status` for the client.
+    pub(super) fn into_status(self, webhook: &Webhook) -> Status {
+        match self {
+            CallFailure::Calling { reason, .. } => {
+                let name = quote(&webhook.name);
+                Status::internal_error(format!("failed calling webhook {name}: {reason}"))
+            }
+            CallFailure::Rejected(status) | CallFailure::Internal(status) => status,
+        }
+    }
+}
+
+/// Sends the request to a webhook and returns its answer, which is an approval.
+///
+/// # Errors
+/// [`CallFailure`]. Warnings and annotations of a refusal are in the notes.
+pub(super) async fn call(
+    webhook: &Webhook,
+    request: &AdmissionRequest<'_>,
+    targets: &Targets<'_>,
+    matched: &Endpoint,
+    objects: &Objects,
+    is_mutating: bool,
+    notes: &mut Notes,
+) -> Result<Answer, CallFailure> {
+    if request.context.dry_run && !webhook.takes_dry_run {
+        let why = format!("admission webhook {} does not support dry run", quote(&webhook.name));
+        return Err(CallFailure::Internal(Status::bad_request(why)));
+    }
+    let Some(version) = webhook.review_version else {
+        return Err(CallFailure::calling(
+            "could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)",
+            400,
+        ));
+    };
+    let uid = Uuid::new_v4().to_string();
+    let question = review(version, &uid, request, targets.requested(), matched, objects);
+    let client = webhook
+        .client()
+        .map_err(|why| CallFailure::calling(format!("could not get REST client: {why}"), 500))?;
+    let response = client
+        .post(question, webhook.timeout)
+        .await
+        .map_err(|error| CallFailure::calling(format!("failed to call webhook: {error}"), 503))?;
+    let mut answer = answer(&response, version, &uid, is_mutating).map_err(|error| match error {
+        InvalidAnswer::Unreadable(why) => {
+            let code = if (200..300).contains(&response.status) { 503 } else { response.status };
+            CallFailure::calling(format!("failed to call webhook: {why}"), code)
+        }
+        InvalidAnswer::Refused(why) => {
+            CallFailure::calling(format!("received invalid webhook response: {why}"), 503)
+        }
+    })?;
+    notes.warnings.append(&mut answer.warnings);
+    for (key, value) in answer.audit_annotations.drain(..) {
+        notes.annotations.push((format!("{}/{key}", webhook.name), value));
+    }
+    if !answer.allowed {
+        return Err(CallFailure::Rejected(denial(&webhook.name, &answer.status)));
+    }
+    Ok(answer)
+}
+
+/// The warnings and audit annotations of a call.
+#[derive(Debug, Default)]
+pub(super) struct Notes {
+    pub(super) warnings: Vec<String>,
+    pub(super) annotations: Vec<(String, String)>,
+}
+
+impl Notes {
+    /// Moves the notes to the request. Annotations whose key is not a name with a domain are dropped.
+    pub(super) fn add_to(self, request: &mut AdmissionRequest<'_>) {
+        request.warnings.extend(self.warnings);
+        let is_key = |key: &str| {
+            key.split('/').count() == 2 && pintle_machinery::validation::is_qualified_name(key).is_empty()
+        };
+        let valid = self.annotations.into_iter().filter(|(key, _)| is_key(key));
+        request.audit_annotations.extend(valid.map(|(key, value)| (key.into(), value)));
+    }
+}

@@ -1,0 +1,117 @@
+//! The match conditions of webhooks
+//! (<https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#matching-requests-matchconditions>).
+
+use super::{review::name_of, webhook::Webhook};
+use crate::matching::Targets;
+use pintle_admission::{AdmissionRequest, Endpoint};
+use pintle_admission_cel::{
+    Input, MatchOutcome, RequestAttributes, VariableSet, Variables, request_resource,
+};
+use pintle_auth::authz::Authorizer;
+use pintle_authorization::ExpressionAuthorizer;
+use pintle_machinery::{GroupVersionKind, Status, Value};
+use std::sync::{Arc, LazyLock};
+
+/// Evaluates match conditions for one request. Objects are converted once for all webhooks that see them in one version,
+/// and decisions about permissions are remembered.
+pub(super) struct WebhookConditions<'a> {
+    authorizer: &'a Arc<dyn Authorizer>,
+    authority: Option<Arc<ExpressionAuthorizer>>,
+    object: Option<(GroupVersionKind, Value)>,
+    old_object: Option<(GroupVersionKind, Value)>,
+    options: Option<Value>,
+}
+
+/// Match conditions have no variables of their own.
+static NO_VARIABLES: LazyLock<VariableSet> = LazyLock::new(VariableSet::default);
+
+impl<'a> WebhookConditions<'a> {
+    pub(super) fn new(authorizer: &'a Arc<dyn Authorizer>) -> WebhookConditions<'a> {
+        WebhookConditions { authorizer, authority: None, object: None, old_object: None, options: None }
+    }
+
+    /// A webhook has changed the object.
+    pub(super) fn forget_object(&mut self) {
+        self.object = None;
+    }
+
+    /// Whether all match conditions of a webhook hold.
+    ///
+    /// # Errors
+    /// 403 when a condition cannot be evaluated and the webhook's failure policy is `Fail`.
+    pub(super) async fn hold(
+        &mut self,
+        webhook: &Webhook,
+        request: &AdmissionRequest<'_>,
+        targets: &Targets<'_>,
+        matched: &Endpoint,
+    ) -> Result<bool, Status> {
+        if webhook.conditions.is_empty() {
+            return Ok(true);
+        }
+        convert(&mut self.object, Some(&request.object), request, &matched.kind).await?;
+        convert(&mut self.old_object, request.old_object, request, &matched.kind).await?;
+        let options = self.options.get_or_insert_with(|| request.options.to_object(request.operation));
+        let requested = targets.requested();
+        let attributes = RequestAttributes {
+            operation: request.operation.as_str(),
+            kind: &matched.kind,
+            resource: &matched.resource,
+            request_kind: &requested.kind,
+            request_resource: &requested.resource,
+            subresource: request.subresource,
+            namespace: request.namespace,
+            name: name_of(request),
+            user: request.context.user,
+            dry_run: request.context.dry_run,
+            options,
+        };
+        let value = attributes.to_value();
+        let authority = self.authority.get_or_insert_with(|| {
+            ExpressionAuthorizer::new(Arc::new(request.context.user.clone()), self.authorizer.clone())
+        });
+        let (object, old_object) = (present(&self.object), present(&self.old_object));
+        let outcome = loop {
+            let input = Input {
+                object,
+                old_object,
+                request: Some(&value),
+                authorizer: Some((authority.clone(), request_resource(&attributes))),
+                ..Input::default()
+            };
+            let outcome = {
+                let variables = Variables::new(&NO_VARIABLES);
+                webhook.conditions.evaluate(&input, &variables)
+            };
+            match outcome {
+                MatchOutcome::Undecided => authority.settle().await,
+                outcome => break outcome,
+            }
+        };
+        match outcome {
+            MatchOutcome::Holds => Ok(true),
+            MatchOutcome::Error { message, .. } if !webhook.ignores_failures => {
+                Err(Status::forbidden(&request.resource.group_resource(), request.name, &message))
+            }
+            MatchOutcome::Fails { .. } | MatchOutcome::Error { .. } | MatchOutcome::Undecided => Ok(false),
+        }
+    }
+}
+
+fn present(converted: &Option<(GroupVersionKind, Value)>) -> Option<&Value> {
+    converted.as_ref().map(|(_, object)| object)
+}
+
+async fn convert(
+    slot: &mut Option<(GroupVersionKind, Value)>,
+    object: Option<&Value>,
+    request: &AdmissionRequest<'_>,
+    kind: &GroupVersionKind,
+) -> Result<(), Status> {
+    let Some(object) = object.filter(|object| !object.is_null()) else { return Ok(()) };
+    if slot.as_ref().is_none_or(|(own, _)| own != kind) {
+        let object = request.versions.to_version(object, kind).await.map_err(Status::internal_error)?;
+        *slot = Some((kind.clone(), object));
+    }
+    Ok(())
+}

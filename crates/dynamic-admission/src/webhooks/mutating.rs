@@ -1,0 +1,237 @@
+//! The plugin `MutatingAdmissionWebhook`.
+
+use super::{
+    call::{CallFailure, Notes},
+    clients::WebhookClients,
+    conditions::WebhookConditions,
+    configurations::Configurations,
+    metrics::{Step, WebhookMetrics},
+    patch,
+    reinvocation::Reinvoked,
+    review::Objects,
+    webhook::Webhook,
+};
+use crate::matching::{Targets, is_exempt};
+use pintle_admission::{AdmissionPlugin, AdmissionRequest, Endpoint};
+use pintle_auth::authz::Authorizer;
+use pintle_machinery::{GroupVersionKind, Status, Value};
+use pintle_registry::BoxFuture;
+use serde_json::json;
+use std::{borrow::Cow, sync::Arc, time::Instant};
+
+/// Lets webhooks change objects, one after the other.
+pub struct MutatingAdmissionWebhook {
+    configurations: Configurations,
+    authorizer: Arc<dyn Authorizer>,
+    metrics: WebhookMetrics,
+}
+
+impl MutatingAdmissionWebhook {
+    /// The plugin. `authorizer` answers the match conditions that ask for permissions.
+    pub fn new(
+        clients: Arc<WebhookClients>,
+        authorizer: Arc<dyn Authorizer>,
+        metrics: WebhookMetrics,
+    ) -> MutatingAdmissionWebhook {
+        let configurations = Configurations::new("mutatingwebhookconfigurations", clients);
+        MutatingAdmissionWebhook { configurations, authorizer, metrics }
+    }
+
+    async fn call_all(
+        &self,
+        request: &mut AdmissionRequest<'_>,
+        webhooks: &[Arc<Webhook>],
+        reinvoked: &mut Reinvoked,
+    ) -> Result<(), Status> {
+        let versions = request.versions;
+        let requested = requested(request);
+        let find_equivalents = || versions.equivalents();
+        let targets = Targets::new(&requested, &find_equivalents);
+        let mut conditions = WebhookConditions::new(&self.authorizer);
+        let mut encoded: Option<(GroupVersionKind, Objects)> = None;
+        let mut is_first = !request.reinvocation.is_second_round();
+        for (place, webhook) in webhooks.iter().enumerate() {
+            let Some(matched) = webhook.matcher.matches(request, &targets).await? else { continue };
+            if !conditions.hold(webhook, request, &targets, matched).await? {
+                continue;
+            }
+            let is_second_round = request.reinvocation.is_second_round();
+            if is_second_round && !reinvoked.is_due(&webhook.id) {
+                continue;
+            }
+            let annotations = Annotations { webhook, round: u8::from(is_second_round), place };
+            let call = Call { webhook, targets: &targets, matched, annotations: &annotations, is_first };
+            let objects = match encoded.take() {
+                Some((kind, objects)) if kind == matched.kind => objects,
+                _ => objects_of(request, &matched.kind).await?,
+            };
+            let changed = self.call_one(request, call, &objects).await;
+            is_first &= !matches!(changed, Ok(Some(_)));
+            if matches!(changed, Ok(Some(true))) {
+                reinvoked.changed();
+                request.reinvocation.request();
+                conditions.forget_object();
+            }
+            if webhook.is_reinvoked {
+                reinvoked.called(&webhook.id);
+            }
+            match changed {
+                Ok(Some(_)) => {}
+                Ok(None) => encoded = Some((matched.kind.clone(), objects)),
+                Err(CallFailure::Calling { .. }) if webhook.ignores_failures => {
+                    annotations.failed_open(request);
+                    encoded = Some((matched.kind.clone(), objects));
+                }
+                Err(failure) => return Err(failure.into_status(webhook)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls a webhook and applies its patch. Returns whether the patch changed the object; `None` if there was none.
+    async fn call_one(
+        &self,
+        request: &mut AdmissionRequest<'_>,
+        call: Call<'_>,
+        objects: &Objects,
+    ) -> Result<Option<bool>, CallFailure> {
+        let Call { webhook, targets, matched, annotations, is_first } = call;
+        let started = Instant::now();
+        let mut notes = Notes::default();
+        let answer = super::call::call(webhook, request, targets, matched, objects, true, &mut notes).await;
+        let patched = match &answer {
+            Ok(answer) => {
+                patch::apply(webhook, answer, request, matched, objects.object.as_deref(), is_first).await
+            }
+            Err(_) => Ok(None),
+        };
+        let result = match (answer, patched) {
+            (Err(failure), _) | (Ok(_), Err(failure)) => Err(failure),
+            (Ok(_), Ok(patched)) => Ok(patched),
+        };
+        self.metrics.called(
+            &webhook.name,
+            Step::Mutating,
+            request.operation,
+            started.elapsed(),
+            result.as_ref().err(),
+            webhook.ignores_failures,
+        );
+        notes.add_to(request);
+        let is_changed =
+            result.as_ref().is_ok_and(|patched| patched.as_ref().is_some_and(|patched| patched.is_changed));
+        annotations.mutated(request, is_changed);
+        let Some(patched) = result? else { return Ok(None) };
+        request.warnings.extend(patched.warning);
+        annotations.patched(request, patched.patch);
+        request.object = Cow::Owned(patched.object);
+        Ok(Some(patched.is_changed))
+    }
+}
+
+/// One call of a webhook.
+#[derive(Clone, Copy)]
+struct Call<'a> {
+    webhook: &'a Webhook,
+    targets: &'a Targets<'a>,
+    /// The endpoint that the rules of the webhook name.
+    matched: &'a Endpoint,
+    annotations: &'a Annotations<'a>,
+    /// Whether no patch was applied before.
+    is_first: bool,
+}
+
+/// The endpoint of a request.
+pub(super) fn requested(request: &AdmissionRequest<'_>) -> Endpoint {
+    Endpoint {
+        resource: request.resource.clone(),
+        subresource: request.subresource.to_owned(),
+        kind: request.kind.clone(),
+    }
+}
+
+/// The objects of the request as clients get them in this kind.
+pub(super) async fn objects_of(
+    request: &AdmissionRequest<'_>,
+    kind: &GroupVersionKind,
+) -> Result<Objects, Status> {
+    let encode = async |object: Option<&Value>| match object.filter(|object| !object.is_null()) {
+        None => Ok(None),
+        Some(object) => {
+            let object = request.versions.to_version(object, kind).await.map_err(Status::internal_error)?;
+            request.versions.encode(&object, kind).map(Some)
+        }
+    };
+    Ok(Objects {
+        object: encode(Some(&request.object)).await?,
+        old_object: encode(request.old_object).await?,
+    })
+}
+
+impl AdmissionPlugin for MutatingAdmissionWebhook {
+    fn name(&self) -> &'static str {
+        "MutatingAdmissionWebhook"
+    }
+
+    fn handles(&self, request: &AdmissionRequest<'_>) -> bool {
+        !is_exempt(request.kind)
+    }
+
+    fn admit<'a>(&'a self, request: &'a mut AdmissionRequest<'_>) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(async move {
+            let compiled = self.configurations.current(request).await?;
+            if compiled.webhooks().is_empty() {
+                return Ok(());
+            }
+            let mut reinvoked: Reinvoked = request.reinvocation.take();
+            if request.reinvocation.is_second_round() {
+                reinvoked.begin_second_round(&request.object);
+            }
+            self.call_all(request, compiled.webhooks(), &mut reinvoked).await?;
+            reinvoked.end_round(&request.object);
+            request.reinvocation.keep(reinvoked);
+            Ok(())
+        })
+    }
+}
+
+/// The audit annotations about one call
+/// (<https://kubernetes.io/docs/reference/labels-annotations-taints/audit-annotations/>).
+struct Annotations<'a> {
+    webhook: &'a Webhook,
+    round: u8,
+    /// The place among all webhooks.
+    place: usize,
+}
+
+impl Annotations<'_> {
+    fn key(&self, prefix: &str) -> Cow<'static, str> {
+        format!("{prefix}/round_{}_index_{}", self.round, self.place).into()
+    }
+
+    fn mutated(&self, request: &mut AdmissionRequest<'_>, mutated: bool) {
+        let Webhook { configuration, name, .. } = self.webhook;
+        // The order of the members is the reference's.
+        let value = format!(
+            r#"{{"configuration":{},"webhook":{},"mutated":{mutated}}}"#,
+            json!(configuration),
+            json!(name)
+        );
+        request.audit_annotations.push((self.key("mutation.webhook.admission.k8s.io"), value));
+    }
+
+    fn patched(&self, request: &mut AdmissionRequest<'_>, patch: Value) {
+        let Webhook { configuration, name, .. } = self.webhook;
+        let value = format!(
+            r#"{{"configuration":{},"webhook":{},"patch":{patch},"patchType":"JSONPatch"}}"#,
+            json!(configuration),
+            json!(name)
+        );
+        request.detailed_audit_annotations.push((self.key("patch.webhook.admission.k8s.io"), value));
+    }
+
+    fn failed_open(&self, request: &mut AdmissionRequest<'_>) {
+        let key = self.key("failed-open.mutation.webhook.admission.k8s.io");
+        request.audit_annotations.push((key, self.webhook.name.clone()));
+    }
+}

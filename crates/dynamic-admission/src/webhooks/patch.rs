@@ -1,0 +1,150 @@
+//! Applies the patch of a webhook.
+
+use super::{
+    answer::{Answer, JSON_PATCH},
+    call::CallFailure,
+    webhook::Webhook,
+};
+use pintle_admission::{AdmissionRequest, Endpoint};
+use pintle_go_forms::quote;
+use pintle_machinery::{
+    GroupVersion, GroupVersionKind, Status, Value, ValueExt, codec::json, meta::format_time,
+    options::FieldValidation, patch::json_patch, validation::semantically_equal,
+};
+use pintle_schema::Schema;
+
+/// The result of a patch.
+#[derive(Debug)]
+pub(super) struct Patched {
+    /// The object in the form of the request's object.
+    pub(super) object: Value,
+    /// Whether it differs from the object before.
+    pub(super) is_changed: bool,
+    /// The operations.
+    pub(super) patch: Value,
+    /// A warning about a part of the patch that has no effect.
+    pub(super) warning: Option<String>,
+}
+
+/// Applies the patch of an answer to `json`, the object in the version that the webhook has seen; `None` if there is no
+/// operation. `is_first` tells the first patch of the request.
+///
+/// # Errors
+/// A patch that is none is a failed call. One that cannot be applied, or whose result is no object, fails the request.
+pub(super) async fn apply(
+    webhook: &Webhook,
+    answer: &Answer,
+    request: &AdmissionRequest<'_>,
+    matched: &Endpoint,
+    json: Option<&[u8]>,
+    is_first: bool,
+) -> Result<Option<Patched>, CallFailure> {
+    if answer.patch.is_empty() {
+        return Ok(None);
+    }
+    let undecodable = |why: String| {
+        CallFailure::calling(format!("received undecodable patch in webhook response: {why}"), 503)
+    };
+    let patch = json::decode_any_body(&answer.patch).map_err(|error| undecodable(error.to_string()))?;
+    match &patch {
+        Value::Null => return Ok(None),
+        Value::Array(operations) if operations.is_empty() => return Ok(None),
+        _ => {}
+    }
+    // What is no list of operations is told before anything else.
+    json_patch::check(&patch).map_err(|error| undecodable(error.to_string()))?;
+    let internal = |why: &dyn std::fmt::Display| CallFailure::Internal(Status::internal_error(why));
+    let Some(json) = json else {
+        let name = quote(&webhook.name);
+        let why = "attempted to modify the object, which is not supported for this operation";
+        return Err(internal(&format!("admission webhook {name} {why}")));
+    };
+    if answer.patch_type != JSON_PATCH {
+        let why = format!("unsupported patch type {}", quote(&answer.patch_type));
+        return Err(CallFailure::calling(why, 400));
+    }
+    let object = json::decode_any(json).map_err(|error| internal(&error))?;
+    let patched = json_patch::apply(object, &patch, FieldValidation::Ignore);
+    let patched = patched.map_err(|error| internal(&error))?;
+    let text = json::encode_any(&patched);
+    check_kind(&patched, &text, &matched.kind).map_err(CallFailure::Internal)?;
+    let mut object =
+        request.versions.read_version(&text, &matched.kind).await.map_err(CallFailure::Internal)?;
+    let warning = keep_managed_fields(&mut object, &request.object);
+    let is_changed =
+        !semantically_equal(&object, &request.object) || is_first && loses_precision(request, matched);
+    Ok(Some(Patched { object, is_changed, patch, warning }))
+}
+
+/// Checks the kind and version of a patched object of a built-in kind. The reference believes them, and can convert no
+/// other kind.
+fn check_kind(patched: &Value, text: &[u8], expected: &GroupVersionKind) -> Result<(), Status> {
+    let schema = Schema::builtin();
+    let find = |kind: &GroupVersionKind| schema.by_kind(&kind.group, &kind.version, &kind.kind);
+    if find(expected).is_none() {
+        return Ok(());
+    }
+    let (api_version, kind) = (patched.str_at("apiVersion"), patched.str_at("kind"));
+    let group_version = match api_version {
+        "" => GroupVersion::new(&expected.group, &expected.version),
+        text => GroupVersion::parse(text)
+            .ok_or_else(|| Status::internal_error(format!("unexpected GroupVersion string: {text}")))?,
+    };
+    let kind = if kind.is_empty() { &expected.kind } else { kind };
+    let found = GroupVersionKind::new(&group_version.group, &group_version.version, kind);
+    if found == *expected {
+        return Ok(());
+    }
+    let Some(schema) = find(&found) else {
+        let (kind, version) = (quote(kind), quote(&group_version.to_string()));
+        return Err(Status::internal_error(format!(
+            "no kind {kind} is registered for version {version} in scheme \"pkg/api/legacyscheme/scheme.go:30\""
+        )));
+    };
+    json::decode_body(text, schema).map_err(Status::internal_error)?;
+    let go_name = |kind: &GroupVersionKind| format!("{}.{}", kind.version, kind.kind);
+    let (from, to) = (go_name(&found), go_name(expected));
+    Err(Status::internal_error(format!("converting ({from}) to ({to}): unknown conversion")))
+}
+
+/// Restores managed fields that a patch has made invalid, and returns a warning about them
+/// (<https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management>).
+fn keep_managed_fields(object: &mut Value, before: &Value) -> Option<String> {
+    const PATH: &str = "metadata.managedFields";
+    if object.at(PATH) == before.at(PATH) {
+        return None;
+    }
+    let mut entries = object.items_at(PATH).iter().enumerate();
+    let why = entries.find_map(|(index, entry)| {
+        if !matches!(entry.str_at("operation"), "Apply" | "Update") {
+            return Some("operation must be `Apply` or `Update`".to_owned());
+        }
+        if entry.str_at("apiVersion").is_empty() {
+            return Some("apiVersion must not be empty".to_owned());
+        }
+        match entry.str_at("fieldsType") {
+            "FieldsV1" => None,
+            "" => Some(format!("missing fieldsType in managed fields entry {index}")),
+            other => Some(format!("invalid fieldsType {} in managed fields entry {index}", quote(other))),
+        }
+    })?;
+    match before.at(PATH) {
+        Some(fields) => object.set(PATH, fields.clone()),
+        None => _ = object.remove_at(PATH),
+    }
+    Some(format!(
+        ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating \
+         admission controller; please fix your requests: {why}"
+    ))
+}
+
+/// Whether the first patch of a request changes the object in any case. The reference compares objects whose times have
+/// nanoseconds with patched ones, whose times have seconds; managed fields that this request sets have its time.
+fn loses_precision(request: &AdmissionRequest<'_>, matched: &Endpoint) -> bool {
+    let kind = &matched.kind;
+    if Schema::builtin().by_kind(&kind.group, &kind.version, &kind.kind).is_none() {
+        return false;
+    }
+    let now = format_time(request.context.now);
+    request.object.items_at("metadata.managedFields").iter().any(|entry| entry.str_at("time") == now)
+}

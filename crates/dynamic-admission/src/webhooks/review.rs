@@ -1,0 +1,140 @@
+//! Builds the request to a webhook: an `AdmissionReview`
+//! (<https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#request>).
+
+use bytes::Bytes;
+use pintle_admission::{AdmissionRequest, Endpoint, Operation};
+use pintle_machinery::{
+    GroupVersionKind, GroupVersionResource, UserInfo,
+    codec::json::{encode_any, write_string},
+};
+use serde_json::json;
+
+/// A version of `AdmissionReview`. Both have the same fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ReviewVersion {
+    V1,
+    V1beta1,
+}
+
+impl ReviewVersion {
+    /// The first of the webhook's review versions that this server supports.
+    pub(super) fn choose<'v>(mut versions: impl Iterator<Item = &'v str>) -> Option<ReviewVersion> {
+        versions.find_map(|version| match version {
+            "v1" => Some(ReviewVersion::V1),
+            "v1beta1" => Some(ReviewVersion::V1beta1),
+            _ => None,
+        })
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            ReviewVersion::V1 => "v1",
+            ReviewVersion::V1beta1 => "v1beta1",
+        }
+    }
+}
+
+/// The JSON of a request's objects in the version that a webhook asks for; `None` for an absent one.
+#[derive(Debug, Default)]
+pub(super) struct Objects {
+    pub(super) object: Option<Vec<u8>>,
+    pub(super) old_object: Option<Vec<u8>>,
+}
+
+/// Builds the JSON of a review. `requested` is the endpoint of the request, `matched` the one that the webhook's rules
+/// name.
+pub(super) fn review(
+    version: ReviewVersion,
+    uid: &str,
+    request: &AdmissionRequest<'_>,
+    requested: &Endpoint,
+    matched: &Endpoint,
+    objects: &Objects,
+) -> Bytes {
+    let size = |object: &Option<Vec<u8>>| object.as_ref().map_or(4, Vec::len);
+    let mut out = Vec::with_capacity(1024 + size(&objects.object) + size(&objects.old_object));
+    out.extend_from_slice(br#"{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/"#);
+    out.extend_from_slice(version.name().as_bytes());
+    out.extend_from_slice(br#"","request":{"uid":"#);
+    write_string(&mut out, uid);
+    write_kind(&mut out, "kind", &matched.kind);
+    write_resource(&mut out, "resource", &matched.resource);
+    write_text(&mut out, "subResource", request.subresource);
+    write_kind(&mut out, "requestKind", &requested.kind);
+    write_resource(&mut out, "requestResource", &requested.resource);
+    write_text(&mut out, "requestSubResource", request.subresource);
+    write_text(&mut out, "name", name_of(request));
+    write_text(&mut out, "namespace", request.namespace);
+    write_text(&mut out, "operation", request.operation.as_str());
+    out.extend_from_slice(br#","userInfo":"#);
+    out.extend_from_slice(&encode_any(&user_info(request.context.user)));
+    for (name, object) in [("object", &objects.object), ("oldObject", &objects.old_object)] {
+        write_name(&mut out, name);
+        out.extend_from_slice(object.as_deref().unwrap_or(b"null"));
+    }
+    write_name(&mut out, "dryRun");
+    out.extend_from_slice(if request.context.dry_run { b"true" } else { b"false" });
+    write_name(&mut out, "options");
+    out.extend_from_slice(&encode_any(&request.options.to_object(request.operation)));
+    out.extend_from_slice(b"}}\n");
+    out.into()
+}
+
+/// The name that webhooks get: objects of a deleted collection are known by their old object only.
+pub(super) fn name_of<'a>(request: &'a AdmissionRequest<'_>) -> &'a str {
+    match request.operation {
+        Operation::Delete => request.context.name,
+        _ => request.name,
+    }
+}
+
+fn user_info(user: &UserInfo) -> pintle_machinery::Value {
+    let mut info = json!({});
+    if let Some(members) = info.as_object_mut() {
+        for (name, text) in [("username", &user.name), ("uid", &user.uid)] {
+            if !text.is_empty() {
+                members.insert(name.to_owned(), text.as_str().into());
+            }
+        }
+        if !user.groups.is_empty() {
+            members.insert("groups".to_owned(), user.groups.as_slice().into());
+        }
+        if !user.extra.is_empty() {
+            members.insert("extra".to_owned(), json!(user.extra));
+        }
+    }
+    info
+}
+
+fn write_name(out: &mut Vec<u8>, name: &str) {
+    out.extend_from_slice(b",\"");
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\":");
+}
+
+/// Writes a text, if there is one.
+fn write_text(out: &mut Vec<u8>, name: &str, text: &str) {
+    if !text.is_empty() {
+        write_name(out, name);
+        write_string(out, text);
+    }
+}
+
+fn write_kind(out: &mut Vec<u8>, name: &str, kind: &GroupVersionKind) {
+    write_triple(out, name, &kind.group, &kind.version, "kind", &kind.kind);
+}
+
+fn write_resource(out: &mut Vec<u8>, name: &str, resource: &GroupVersionResource) {
+    write_triple(out, name, &resource.group, &resource.version, "resource", &resource.resource);
+}
+
+fn write_triple(out: &mut Vec<u8>, name: &str, group: &str, version: &str, last: &str, value: &str) {
+    write_name(out, name);
+    out.extend_from_slice(b"{\"group\":");
+    write_string(out, group);
+    write_name(out, "version");
+    write_string(out, version);
+    write_name(out, last);
+    write_string(out, value);
+    out.push(b'}');
+}

@@ -1,0 +1,141 @@
+//! The plugin `ValidatingAdmissionWebhook`.
+
+use super::{
+    call::{CallFailure, Notes, call},
+    clients::WebhookClients,
+    conditions::WebhookConditions,
+    configurations::Configurations,
+    metrics::{Step, WebhookMetrics},
+    mutating::{objects_of, requested},
+    review::Objects,
+    webhook::Webhook,
+};
+use crate::matching::{Targets, is_exempt};
+use futures_util::{StreamExt, stream::FuturesUnordered};
+use pintle_admission::{AdmissionPlugin, AdmissionRequest, Endpoint};
+use pintle_auth::authz::Authorizer;
+use pintle_machinery::{GroupVersionKind, Status};
+use pintle_registry::BoxFuture;
+use std::{sync::Arc, time::Instant};
+
+/// Lets webhooks refuse objects, side by side.
+pub struct ValidatingAdmissionWebhook {
+    configurations: Configurations,
+    authorizer: Arc<dyn Authorizer>,
+    metrics: WebhookMetrics,
+}
+
+impl ValidatingAdmissionWebhook {
+    /// The plugin. `authorizer` answers the match conditions that ask for permissions.
+    pub fn new(
+        clients: Arc<WebhookClients>,
+        authorizer: Arc<dyn Authorizer>,
+        metrics: WebhookMetrics,
+    ) -> ValidatingAdmissionWebhook {
+        let configurations = Configurations::new("validatingwebhookconfigurations", clients);
+        ValidatingAdmissionWebhook { configurations, authorizer, metrics }
+    }
+
+    async fn call_all(
+        &self,
+        request: &mut AdmissionRequest<'_>,
+        webhooks: &[Arc<Webhook>],
+    ) -> Result<(), Status> {
+        let versions = request.versions;
+        let requested = requested(request);
+        let find_equivalents = || versions.equivalents();
+        let targets = Targets::new(&requested, &find_equivalents);
+        let mut conditions = WebhookConditions::new(&self.authorizer);
+        let mut due: Vec<(&Webhook, &Endpoint)> = Vec::new();
+        for webhook in webhooks {
+            let Some(matched) = webhook.matcher.matches(request, &targets).await? else { continue };
+            if conditions.hold(webhook, request, &targets, matched).await? {
+                due.push((webhook, matched));
+            }
+        }
+        let mut encoded: Vec<(&GroupVersionKind, Objects)> = Vec::new();
+        for (_, matched) in &due {
+            if encoded.iter().all(|(kind, _)| **kind != matched.kind) {
+                encoded.push((&matched.kind, objects_of(request, &matched.kind).await?));
+            }
+        }
+        let shared: &AdmissionRequest<'_> = request;
+        let calls: FuturesUnordered<_> = due
+            .iter()
+            .enumerate()
+            .filter_map(|(place, (webhook, matched))| {
+                let (_, objects) = encoded.iter().find(|(kind, _)| **kind == matched.kind)?;
+                Some(self.call_one(shared, webhook, place, &targets, matched, objects))
+            })
+            .collect();
+        // All answers are awaited: each may have warnings. The refusal that came first is the client's.
+        let answers: Vec<Called<'_>> = calls.collect().await;
+        let mut refusal = None;
+        for Called { webhook, place, failure, notes } in answers {
+            notes.add_to(request);
+            match failure {
+                Some(CallFailure::Calling { .. }) if webhook.ignores_failures => {
+                    let key =
+                        format!("failed-open.validating.webhook.admission.k8s.io/round_0_index_{place}");
+                    request.audit_annotations.push((key.into(), webhook.name.clone()));
+                }
+                Some(failure) if refusal.is_none() => refusal = Some(failure.into_status(webhook)),
+                _ => {}
+            }
+        }
+        refusal.map_or(Ok(()), Err)
+    }
+
+    async fn call_one<'w>(
+        &self,
+        request: &AdmissionRequest<'_>,
+        webhook: &'w Webhook,
+        place: usize,
+        targets: &Targets<'_>,
+        matched: &Endpoint,
+        objects: &Objects,
+    ) -> Called<'w> {
+        let started = Instant::now();
+        let mut notes = Notes::default();
+        let answer = call(webhook, request, targets, matched, objects, false, &mut notes).await;
+        let failure = answer.err();
+        self.metrics.called(
+            &webhook.name,
+            Step::Validating,
+            request.operation,
+            started.elapsed(),
+            failure.as_ref(),
+            webhook.ignores_failures,
+        );
+        Called { webhook, place, failure, notes }
+    }
+}
+
+/// A finished call.
+struct Called<'w> {
+    webhook: &'w Webhook,
+    /// The place among the called webhooks.
+    place: usize,
+    failure: Option<CallFailure>,
+    notes: Notes,
+}
+
+impl AdmissionPlugin for ValidatingAdmissionWebhook {
+    fn name(&self) -> &'static str {
+        "ValidatingAdmissionWebhook"
+    }
+
+    fn handles(&self, request: &AdmissionRequest<'_>) -> bool {
+        !is_exempt(request.kind)
+    }
+
+    fn validate<'a>(&'a self, request: &'a mut AdmissionRequest<'_>) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(async move {
+            let compiled = self.configurations.current(request).await?;
+            if compiled.webhooks().is_empty() {
+                return Ok(());
+            }
+            self.call_all(request, compiled.webhooks()).await
+        })
+    }
+}
