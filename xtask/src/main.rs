@@ -31,6 +31,8 @@ Tasks:
                       the first is compared with the floors, the others with the first
   bench [--objects=N] [--seconds=N] [--watchers=N] [--storage=embedded|memory] [--run=a,b,...]
                       measure a release build with ../shared/loadgen
+  bench admission [--creates=N] [--policies=N]
+      measure what policies and a webhook add to the cost of creating a pod
   bench definitions [--count=N]
                       memory and CPU of custom resource definitions, from the first to the last
   bench writers [--objects=N] [--of=engines|servers]
@@ -59,6 +61,7 @@ fn main() -> ExitCode {
         ["test", args @ ..] => test::run(root, args),
         ["sweep"] => test::sweep(root),
         ["conformance", args @ ..] => conformance::run(root, args),
+        ["bench", "admission", args @ ..] => bench::admission::run(root, args),
         ["bench", "definitions", args @ ..] => bench::definitions::run(root, args),
         ["bench", "writers", args @ ..] => bench::writers::run(root, args),
         ["bench", args @ ..] => bench::run(root, args),

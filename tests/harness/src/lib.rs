@@ -3,7 +3,8 @@
 //! The server is the `pintle` binary as a child process with a fresh data directory, a free port and a static token
 //! file. The client is blocking and independent of Kubernetes, so that a test controls every byte that it sends.
 //!
-//! [`Etcd`] is a cluster of real etcd servers, for the tests of the etcd engine.
+//! [`Etcd`] is a cluster of real etcd servers, for the tests of the etcd engine. [`AdmittingWebhook`] is an admission
+//! webhook, for measurements.
 //!
 //! The harness never sleeps for a fixed time: [`wait_for`] polls until a condition holds or the timeout has passed.
 
@@ -13,12 +14,14 @@ mod etcd;
 mod etcd_member;
 mod server;
 mod wait;
+mod webhook;
 
 pub use client::{Client, Connection, Lines, Response};
 pub use etcd::{Etcd, EtcdConfig, EtcdTls};
 pub use etcd_member::Member;
 pub use server::{Config, MASTER_TOKEN, OTHER_TOKEN, Server};
 pub use wait::wait_for;
+pub use webhook::AdmittingWebhook;
 
 /// An error of the harness, a text for the test's output.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;
