@@ -40,7 +40,7 @@ def check(body, warnings, **_):
 
 @kopf.on.validate('configmaps', labels={'managed': 'yes'}, operation='DELETE')
 def keep(old, **_):
-    if old['data'].get('keep') == 'true':
+    if old.get('data', {}).get('keep') == 'true':
         raise kopf.AdmissionError('it is to be kept', code=409)
 
 
