@@ -28,13 +28,11 @@ impl<'a> Admission<'a> {
         Admission { operation, ..self }
     }
 
-    /// The name of the request, or else that of the object, which a create has. A delete of a collection has the names
-    /// of its objects.
-    fn name_of<'b>(&'b self, object: &'b Value, old_object: Option<&'b Value>) -> &'b str {
-        match (self.context.name, self.operation) {
-            ("", Operation::Delete) => old_object.map_or("", ObjectMeta::name),
-            ("", _) => object.name(),
-            (name, _) => name,
+    /// The name of the path, or else that of the object, which a create has. A delete of a collection has none.
+    fn name_of<'b>(&'b self, object: &'b Value) -> &'b str {
+        match self.scope.info.name.as_str() {
+            "" if self.operation != Operation::Delete => object.name(),
+            name => name,
         }
     }
 
@@ -53,7 +51,7 @@ impl<'a> Admission<'a> {
     /// # Errors
     /// The `Status` of the plugin that rejects the request.
     pub(super) async fn admit(&self, object: Value, old_object: Option<&Value>) -> Result<Value, Status> {
-        let name = self.name_of(&object, old_object).to_owned();
+        let name = self.name_of(&object).to_owned();
         let versions = ObjectVersions::new(self.scope, self.kind);
         let mut request = self.request(&versions, &name, Cow::Owned(object), old_object);
         let admitted = self.scope.server.admission.admit(&mut request).await;
@@ -66,7 +64,7 @@ impl<'a> Admission<'a> {
     /// # Errors
     /// The `Status` of the plugin that rejects the request.
     pub(super) async fn validate(&self, object: &Value, old_object: Option<&Value>) -> Result<(), Status> {
-        let name = self.name_of(object, old_object);
+        let name = self.name_of(object);
         let versions = ObjectVersions::new(self.scope, self.kind);
         let mut request = self.request(&versions, name, Cow::Borrowed(object), old_object);
         let admitted = self.scope.server.admission.validate(&mut request).await;

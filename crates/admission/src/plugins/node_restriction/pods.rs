@@ -21,10 +21,7 @@ async fn admit_pod(request: &AdmissionRequest<'_>, node: &str) -> Result<(), Sta
     match request.operation {
         Operation::Create => admit_create(request, node).await,
         Operation::Delete => {
-            // The delete itself finds out that a pod is missing.
-            let pod =
-                request.find(&request.resource.group_resource(), request.namespace, request.name).await?;
-            let is_own = pod.is_none_or(|pod| pod.str_at("spec.nodeName") == node);
+            let is_own = request.old_object.is_some_and(|pod| pod.str_at("spec.nodeName") == node);
             check(request, node, is_own, "can only delete pods with spec.nodeName set to itself")
         }
         other => Err(request.forbidden(format!(
