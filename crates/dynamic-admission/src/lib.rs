@@ -4,8 +4,11 @@
 //! A configuration names the requests that it applies to by rules and selectors: [`matching`]. This crate knows no
 //! HTTP server and no storage; it reads configurations through the request's cached reads.
 
+mod image_policy;
 pub mod matching;
 pub mod policies;
 #[cfg(test)]
 mod testing;
 pub mod webhooks;
+
+pub use image_policy::ImagePolicyWebhook;

@@ -7,6 +7,7 @@ use pintle_admission::{
 };
 use pintle_apiserver::registry::Stores;
 use pintle_dynamic_admission::{
+    ImagePolicyWebhook,
     policies::{
         mutating::MutatingPolicies,
         validating::{PolicyMetrics, ValidatingPolicies},
@@ -44,6 +45,7 @@ impl Admission {
         let webhook_metrics = WebhookMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?;
         let services = Arc::new(LateServiceResolver::default());
         let mut factories = PluginFactories::default();
+        factories.add("ImagePolicyWebhook", |settings| Ok(Arc::new(ImagePolicyWebhook::new(settings)?)));
         add_webhooks(&mut factories, &services, authorization, &webhook_metrics);
         add_policies(&mut factories, authorization, &policy_metrics);
         let mapper = rest_mapper.clone();

@@ -4,7 +4,7 @@ use crate::{
     Options, admission::Admission, authorization::Authorization, certificates::Certificates,
     encryption::EncryptionAtRest, run_error::RunError, secure_serving::SecureServing, tokens::Tokens,
 };
-use pintle_api::core::service::ServiceNetwork;
+use pintle_api::core::{pod_spec::refuse_privileged_containers, service::ServiceNetwork};
 use pintle_apiserver::filters::TransportFilters;
 use pintle_audit::{AuditMetrics, Auditor};
 use std::{net::SocketAddr, sync::Arc};
@@ -40,6 +40,9 @@ impl Config {
         let secure_serving = Arc::new(SecureServing::load(&options, &certificates)?);
         let transport = options.serving.transport_filters().map_err(RunError::Options)?;
         let authorization = Authorization::load(&options)?;
+        if !options.allow_privileged {
+            refuse_privileged_containers();
+        }
         let admission = Admission::load(&options, &authorization)?;
         let encryption = EncryptionAtRest::load(&options).await?;
         let address = SocketAddr::new(options.bind_address, options.secure_port);

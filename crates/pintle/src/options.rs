@@ -160,6 +160,8 @@ pub struct Options {
     pub priority_and_fairness: PriorityAndFairnessOptions,
     /// Admission plugins.
     pub admission: AdmissionOptions,
+    /// Whether containers may be privileged. False holds for all servers of the process.
+    pub allow_privileged: bool,
     /// The maximum of reads in flight; with priority and fairness, a summand of the total concurrency.
     pub max_requests_inflight: usize,
     /// The maximum of writes in flight; with priority and fairness, a summand of the total concurrency.
@@ -220,6 +222,7 @@ impl Default for Options {
             request_timeout: Duration::from_secs(60),
             priority_and_fairness: PriorityAndFairnessOptions::default(),
             admission: AdmissionOptions::default(),
+            allow_privileged: true,
             max_requests_inflight: 400,
             max_mutating_requests_inflight: 200,
             request_body_memory: DEFAULT_BODY_MEMORY,

@@ -165,10 +165,12 @@ impl WebhookClient {
             ServerName::try_from(server_name).map_err(|error| ConfigError::Url(error.to_string()))?;
         let scheme = uri.scheme_str().unwrap_or_default();
         let url = format!("{scheme}://{authority}{}", uri.path());
+        // Kubernetes leaves the name of this client to Go.
+        let user_agent = if tls.is_some() { "Go-http-client/2.0" } else { "Go-http-client/1.1" };
         Ok(WebhookClient {
             client: client(Connector { destination: Destination::Url, server_name, tls }),
             url,
-            user_agent: "kube-apiserver",
+            user_agent,
             authorization: AuthorizationHeader::new(&config.credentials).map_err(ConfigError::Credentials)?,
         })
     }

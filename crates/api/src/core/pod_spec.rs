@@ -20,6 +20,7 @@ mod mounts;
 mod options;
 mod overlapping_paths;
 pub(crate) mod paths;
+mod privileged;
 mod probes;
 mod projected;
 mod ratcheting;
@@ -38,6 +39,7 @@ pub use annotations::{validate_annotations, validate_annotations_match_fields};
 pub use defaults::set_defaults;
 pub use disabled_fields::drop_disabled_fields;
 pub use options::PodValidationOptions;
+pub use privileged::refuse_privileged_containers;
 pub use validation::validate;
 pub use warnings::warnings;
 

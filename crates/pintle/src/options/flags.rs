@@ -71,6 +71,7 @@ impl Options {
             )
             .action(ArgAction::Append)
             .value_parser(str::parse::<EtcdServersOverrides>),
+            switch("allow-privileged", "whether containers may be privileged; true by default"),
             switch("watch-cache", "whether reads may come from the watch cache"),
             flag(
                 "watch-cache-sizes",
@@ -152,6 +153,7 @@ impl Options {
         let overrides =
             matches.get_many::<EtcdServersOverrides>("etcd-servers-overrides").into_iter().flatten();
         options.etcd_servers_overrides.0.extend(overrides.flat_map(|overrides| overrides.0.clone()));
+        set(matches, "allow-privileged", &mut options.allow_privileged);
         set(matches, "watch-cache", &mut options.watch_cache.enabled);
         for sizes in matches.get_many::<WatchCache>("watch-cache-sizes").into_iter().flatten() {
             options.watch_cache.sizes.extend(sizes.sizes.clone());

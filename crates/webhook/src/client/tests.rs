@@ -83,7 +83,7 @@ async fn requests_have_the_headers_of_kubernetes_client() {
     for header in [
         "content-type: application/json",
         "accept: application/json, */*",
-        "user-agent: kube-apiserver",
+        "user-agent: Go-http-client/1.1",
         "authorization: Bearer secret",
     ] {
         assert!(lines.contains(&header), "{header} is not in {lines:?}");

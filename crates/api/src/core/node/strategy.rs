@@ -1,7 +1,7 @@
 //! The strategy of nodes.
 
 use crate::{field_checks, resource_list, rules};
-use pintle_go_forms::Cidr;
+use pintle_go_forms::{Cidr, quote};
 use pintle_machinery::error_list::is_enough;
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Quantity, Value, ValueExt,
@@ -106,6 +106,8 @@ fn validate(object: &Value) -> ErrorList {
     let mut errors = rules::metadata(object, false);
     errors.extend(validate_taints(object));
     errors.extend(validate_resources(object));
+    errors.extend(validate_swap(object));
+    errors.extend(validate_declared_features(object));
     errors.extend(validate_pod_cidrs(object));
     errors
 }
@@ -114,6 +116,7 @@ fn validate_update(object: &Value, old: &Value) -> ErrorList {
     const POD_CIDRS: &str = "spec.podCIDRs";
     let mut errors = rules::metadata_update(object, old);
     errors.extend(validate_resources(object));
+    errors.extend(validate_declared_features(object));
     errors.extend(validate_addresses(object));
     let path = FieldPath::new(POD_CIDRS);
     let (new, stored) = (object.items_at(POD_CIDRS), old.items_at(POD_CIDRS));
@@ -182,6 +185,63 @@ fn validate_resources(object: &Value) -> ErrorList {
         }
     }
     errors
+}
+
+/// Validates the capacity of swap; errors have a path of their own.
+fn validate_swap(object: &Value) -> ErrorList {
+    let capacity = object.i64_at("status.nodeInfo.swap.capacity").filter(|capacity| *capacity <= 0);
+    let path = FieldPath::new("metadata.nodeSwapStatus.capacity");
+    let error = |capacity| FieldError::invalid(&path, capacity, "must be greater than zero");
+    capacity.map(error).into_iter().collect()
+}
+
+/// Validates the features that a node declares: each once, sorted.
+fn validate_declared_features(object: &Value) -> ErrorList {
+    let path = FieldPath::new("status.declaredFeatures");
+    let features = object.items_at("status.declaredFeatures").iter();
+    let features: Vec<&str> = features.map(|feature| feature.as_str().unwrap_or_default()).collect();
+    let mut errors = ErrorList::new();
+    let nexts = features.iter().skip(1).map(Some).chain([None]);
+    for (index, (feature, next)) in features.iter().zip(nexts).enumerate() {
+        if is_enough(&errors) {
+            break;
+        }
+        if let Some(why) = invalid_feature_name(feature) {
+            errors.push(FieldError::invalid(&path.index(index), *feature, why));
+        }
+        let next_path = path.index(index + 1);
+        match next {
+            Some(next) if next == feature => errors.push(FieldError::duplicate(&next_path, *next)),
+            Some(next) if next < feature => {
+                errors.push(FieldError::invalid(&next_path, *next, "list must be sorted alphabetically"));
+            }
+            _ => {}
+        }
+    }
+    errors
+}
+
+/// The error of a feature's name: `MyFeature` or `MyFeature/mySubFeature`.
+fn invalid_feature_name(name: &str) -> Option<String> {
+    const MAX_LENGTH: usize = 253;
+    if name.len() > MAX_LENGTH {
+        return Some(format!(
+            "invalid feature name {}: must be no more than {MAX_LENGTH} characters",
+            quote(name)
+        ));
+    }
+    let is_valid = |(index, part): (usize, &str)| {
+        let begins = |first: u8| first.is_ascii_uppercase() || index > 0 && first.is_ascii_lowercase();
+        part.bytes().next().is_some_and(begins) && part.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    };
+    if name.split('/').enumerate().all(is_valid) {
+        return None;
+    }
+    Some(format!(
+        "invalid feature name {}: must start with an UpperCamelCase segment, with subsequent segments separated by '/' (e.g., \
+         MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes",
+        quote(name)
+    ))
 }
 
 /// Whether a resource has only whole units: pods, and extended resources.
@@ -271,6 +331,41 @@ mod tests {
             assert_eq!(node["spec"]["podCIDRs"], expected);
             assert_eq!(node["spec"]["podCIDR"], json!("10.1.0.0/24"));
         }
+    }
+
+    #[test]
+    fn declared_features_are_sorted_and_come_once() {
+        let features = |features: &[&str]| {
+            validate_declared_features(&json!({"status": {"declaredFeatures": features}}))
+        };
+        check(&features(&["A", "B/c1/D", "C"]), &[]);
+        check(&features(&["A", "A"]), &["status.declaredFeatures[1]: Duplicate value: \"A\""]);
+        check(
+            &features(&["B", "A"]),
+            &["status.declaredFeatures[1]: Invalid value: \"A\": list must be sorted alphabetically"],
+        );
+        for name in ["", "a", "A/", "A/1", "A-b", "1A"] {
+            let message = format!(
+                "status.declaredFeatures[0]: Invalid value: \"{name}\": invalid feature name \"{name}\": must start with an \
+                 UpperCamelCase segment, with subsequent segments separated by '/' (e.g., MyFeature or MyFeature/mySubFeature), and \
+                 contain only alphanumeric characters and slashes"
+            );
+            check(&features(&[name]), &[&message]);
+        }
+        let long = "A".repeat(254);
+        let message = format!(
+            "status.declaredFeatures[0]: Invalid value: \"{long}\": invalid feature name \"{long}\": must be no more than 253 \
+             characters"
+        );
+        check(&features(&[&long]), &[&message]);
+    }
+
+    #[test]
+    fn the_capacity_of_swap_is_positive() {
+        let swap =
+            |capacity: i64| validate_swap(&json!({"status": {"nodeInfo": {"swap": {"capacity": capacity}}}}));
+        check(&swap(1), &[]);
+        check(&swap(0), &["metadata.nodeSwapStatus.capacity: Invalid value: 0: must be greater than zero"]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Validates the security contexts of pods and containers
 //! (<https://kubernetes.io/docs/tasks/configure-pod-container/security-context/>).
 
-use super::{PodValidationOptions, paths, windows};
+use super::{PodValidationOptions, paths, privileged, windows};
 use crate::field_checks::supported;
 use pintle_machinery::validation::{is_valid_group_id, is_valid_user_id};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
@@ -11,7 +11,8 @@ use std::collections::HashSet;
 pub(super) fn validate_container(container: &Value, spec: &Value, path: &FieldPath) -> ErrorList {
     let Some(context) = container.at("securityContext") else { return ErrorList::new() };
     let path = path.child("securityContext");
-    let mut errors = validate_user_and_group(context, &path);
+    let mut errors = validate_privileged(context, privileged::is_allowed(), &path);
+    errors.extend(validate_user_and_group(context, &path));
     if context.at("procMount").is_some() {
         let mount = context.str_at("procMount");
         let path = path.child("procMount");
@@ -40,6 +41,12 @@ pub(super) fn validate_container(container: &Value, spec: &Value, path: &FieldPa
         errors.extend(validate_app_armor_profile(profile, &path.child("appArmorProfile")));
     }
     errors
+}
+
+fn validate_privileged(context: &Value, is_allowed: bool, path: &FieldPath) -> ErrorList {
+    let is_refused = context.bool_at("privileged") && !is_allowed;
+    let error = || FieldError::forbidden(&path.child("privileged"), "disallowed by cluster policy");
+    is_refused.then(error).into_iter().collect()
 }
 
 /// Validates the pod's `securityContext`.
@@ -236,4 +243,24 @@ fn is_sysctl_name(name: &str) -> bool {
             && bytes.iter().all(|byte| is_alphanumeric(byte) || matches!(byte, b'-' | b'_'))
     };
     name.len() <= SYSCTL_MAX_LENGTH && name.split(['.', '/']).all(is_segment)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn privileged_containers_are_refused_where_the_server_does_not_allow_them() {
+        let path = FieldPath::new("securityContext");
+        let errors = |privileged: bool, is_allowed: bool| {
+            let errors =
+                validate_privileged(&serde_json::json!({"privileged": privileged}), is_allowed, &path);
+            errors.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert!(errors(true, true).is_empty() && errors(false, false).is_empty());
+        assert_eq!(
+            errors(true, false),
+            ["securityContext.privileged: Forbidden: disallowed by cluster policy"]
+        );
+    }
 }

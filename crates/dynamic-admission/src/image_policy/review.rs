@@ -1,0 +1,121 @@
+//! `ImageReview`s (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#request-payloads>).
+
+use pintle_admission::AdmissionRequest;
+use pintle_machinery::{Map, Value, ValueExt, text::go_json_type};
+use std::collections::BTreeMap;
+
+/// The part of annotation keys that the webhook gets.
+const ANNOTATIONS: &str = ".image-policy.k8s.io/";
+
+/// The answer of the webhook.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct ReviewStatus {
+    pub(super) allowed: bool,
+    pub(super) reason: String,
+    pub(super) audit_annotations: BTreeMap<String, String>,
+}
+
+/// The `spec` of a review in JSON: the images, annotations and namespace of a pod.
+pub(super) fn spec(request: &AdmissionRequest<'_>) -> String {
+    let lists: &[&str] = match request.subresource {
+        "" => &["spec.containers", "spec.initContainers"],
+        _ => &["spec.ephemeralContainers"],
+    };
+    let containers = lists.iter().flat_map(|list| request.object.items_at(list));
+    let containers: Vec<Value> = containers
+        .map(|container| match container.str_at("image") {
+            "" => Value::Object(Map::new()),
+            image => [("image".to_owned(), Value::from(image))].into_iter().collect(),
+        })
+        .collect();
+    let annotations = request.object.map_at("metadata.annotations").iter();
+    let annotations: Map = annotations
+        .filter(|(key, _)| key.contains(ANNOTATIONS))
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
+    let mut spec = Map::new();
+    if !containers.is_empty() {
+        spec.insert("containers".to_owned(), containers.into());
+    }
+    if !annotations.is_empty() {
+        spec.insert("annotations".to_owned(), annotations.into());
+    }
+    if !request.namespace.is_empty() {
+        spec.insert("namespace".to_owned(), request.namespace.into());
+    }
+    Value::Object(spec).to_string()
+}
+
+/// The review with a `spec`, as the webhook gets it.
+pub(super) fn question(spec: &str) -> String {
+    format!(
+        "{{\"kind\":\"ImageReview\",\"apiVersion\":\"imagepolicy.k8s.io/v1alpha1\",\"metadata\":{{}},\"spec\":{spec},\
+         \"status\":{{\"allowed\":false}}}}"
+    )
+}
+
+impl ReviewStatus {
+    /// Reads the status of an answer.
+    pub(super) fn of(answer: &Value) -> Result<ReviewStatus, String> {
+        let wrong = |value: &Value, field: &str, type_name: &str| {
+            let found = go_json_type(value);
+            Err(format!(
+                "json: cannot unmarshal {found} into Go struct field ImageReviewStatus.status.{field} of type {type_name}"
+            ))
+        };
+        let field = |name: &str| answer.at("status").and_then(|status| status.field(name));
+        let mut status = ReviewStatus::default();
+        match field("allowed") {
+            None | Some(Value::Null) => {}
+            Some(Value::Bool(allowed)) => status.allowed = *allowed,
+            Some(other) => return wrong(other, "allowed", "bool"),
+        }
+        match field("reason") {
+            None | Some(Value::Null) => {}
+            Some(Value::String(reason)) => status.reason.clone_from(reason),
+            Some(other) => return wrong(other, "reason", "string"),
+        }
+        match field("auditAnnotations") {
+            None | Some(Value::Null) => {}
+            Some(Value::Object(annotations)) => {
+                for (key, value) in annotations {
+                    match value {
+                        Value::String(text) => {
+                            status.audit_annotations.insert(key.clone(), text.clone());
+                        }
+                        other => return wrong(other, "auditAnnotations", "string"),
+                    }
+                }
+            }
+            Some(other) => return wrong(other, "auditAnnotations", "map[string]string"),
+        }
+        Ok(status)
+    }
+
+    /// The size in bytes, approximately.
+    pub(super) fn size(&self) -> usize {
+        let annotations = self.audit_annotations.iter().map(|(key, value)| key.len() + value.len() + 50);
+        self.reason.len() + annotations.sum::<usize>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn answers_have_the_types_of_a_status() {
+        let status = json!({"allowed": true, "reason": "r", "auditAnnotations": {"a": "b"}, "other": 1});
+        let found = ReviewStatus::of(&json!({"status": status})).unwrap();
+        assert!(found.allowed && found.reason == "r" && found.audit_annotations["a"] == "b");
+        assert_eq!(ReviewStatus::of(&json!({})), Ok(ReviewStatus::default()));
+        let error = |status: Value| ReviewStatus::of(&json!({"status": status})).unwrap_err();
+        let wrong = "json: cannot unmarshal string into Go struct field ImageReviewStatus.status.allowed of type bool";
+        assert_eq!(error(json!({"allowed": "yes"})), wrong);
+        assert!(error(json!({"reason": 1})).ends_with("status.reason of type string"));
+        assert!(
+            error(json!({"auditAnnotations": {"a": 1}})).ends_with("status.auditAnnotations of type string")
+        );
+    }
+}
