@@ -55,12 +55,12 @@ impl ChainStores {
     fn start(config: &CompletedConfig) -> Result<ChainStores, RunError> {
         let kube_resources = kube_resources(config);
         let kube = start_stores(config, kube_resources, pintle_api::internal_resources(), None)?;
-        // Admission of custom resources reads namespaces.
+        // Admission reads namespaces, policies and webhooks, whatever the server of the object.
         let beside = Some(kube.clone());
-        let extensions = start_stores(config, pintle_apiextensions::resources(), Vec::new(), beside)?;
+        let extensions = start_stores(config, pintle_apiextensions::resources(), Vec::new(), beside.clone())?;
         // Policies of built-in kinds have custom resources as parameters.
         kube.look_up_in(&extensions);
-        let aggregator = start_stores(config, pintle_aggregator::resources(), Vec::new(), None)?;
+        let aggregator = start_stores(config, pintle_aggregator::resources(), Vec::new(), beside)?;
         Ok(ChainStores { aggregator, kube, extensions })
     }
 

@@ -27,6 +27,7 @@ const OTHER_KINDS: &[(&str, &[(&str, &str)])] = &[
 /// Literals that are in no schema and that kube-apiserver uses as well.
 const NO_FIELDS: &[(&str, &str)] = &[
     ("metadata.taints", "the path in kube-apiserver's messages about taints of nodes"),
+    ("metadata.nodeSwapStatus.capacity", "the path in kube-apiserver's message about the swap of nodes"),
     ("spec.backend", "a field of ingresses in versions before v1"),
     ("spec.host", "the old name of the field selector `spec.nodeName`"),
     ("spec.persistentvolumesource", "the path in kube-apiserver's messages about changed sources of volumes"),

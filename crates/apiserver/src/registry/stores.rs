@@ -186,9 +186,12 @@ impl Stores {
 
     /// Searches these stores, and then those of the servers beside this one.
     fn find_among<T>(&self, find: impl Fn(&Stores) -> Option<T>) -> Option<T> {
-        let beside = || find(self.beside.as_ref()?);
-        let other = || find(&*self.other.get()?.upgrade()?);
-        find(self).or_else(beside).or_else(other)
+        let other_of = |stores: &Stores| find(&*stores.other.get()?.upgrade()?);
+        let beside = || {
+            let beside = self.beside.as_ref()?;
+            find(beside).or_else(|| other_of(beside))
+        };
+        find(self).or_else(beside).or_else(|| other_of(self))
     }
 
     /// All stores, each once.

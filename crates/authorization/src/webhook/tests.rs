@@ -235,7 +235,7 @@ async fn what_may_pass_is_tried_again() {
     webhook.answers(&[fails]);
     let (decision, _, error) = ask(&authorizer, "b").await;
     assert_eq!(decision, Decision::NoOpinion);
-    assert_eq!(error, "an error on the server (\"unknown\") has prevented the request from succeeding");
+    assert_eq!(error, "an error on the server (\"boom\") has prevented the request from succeeding");
     assert_eq!(webhook.questions(), 3 + 5);
     // Failures that would repeat are not retried.
     for (code, body) in [(404, ""), (200, "nonsense"), (200, "{}")] {
