@@ -11,6 +11,7 @@ mod harness;
 mod http2;
 mod peers;
 
+mod admission_webhooks;
 mod api_services;
 mod apply;
 mod audit;
@@ -42,5 +43,6 @@ mod takeover;
 mod tokens;
 mod transport;
 mod uncached;
+mod validating_policies;
 mod watches;
 mod wide_requests;

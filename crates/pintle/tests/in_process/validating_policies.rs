@@ -1,0 +1,132 @@
+//! Tests validating admission policies: they are in force as soon as they are written, with parameters of any kind.
+
+use crate::harness::{PATIENCE, Server};
+use serde_json::{Value, json};
+use std::time::Instant;
+
+const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
+const BINDINGS: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
+const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+fn policy(name: &str, spec: Value) -> Value {
+    let rule =
+        json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["configmaps"]});
+    let mut policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": name},
+        "spec": {"matchConstraints": {"resourceRules": [rule]}},
+    });
+    for (field, value) in spec.as_object().unwrap() {
+        policy["spec"][field] = value.clone();
+    }
+    policy
+}
+
+fn binding(name: &str, spec: Value) -> Value {
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": name},
+        "spec": spec,
+    })
+}
+
+async fn create(server: &Server, path: &str, object: &Value) {
+    let answer = server.send(&format!("POST {path}\n\n{object}")).await;
+    assert_eq!(answer.status, 201, "{}", answer.text());
+}
+
+/// The status and message of the creation of a config map, which is not stored.
+async fn try_create(server: &Server, data: Value) -> (u16, String) {
+    let object = json!({"metadata": {"name": "c"}, "data": data});
+    let answer = server.send(&format!("POST {CONFIG_MAPS}?dryRun=All\n\n{object}")).await;
+    let message = if answer.status == 201 { String::new() } else { answer.str_at("/message") };
+    (answer.status, message)
+}
+
+/// Repeats the creation until it has this status: the caches follow the store.
+async fn until(server: &Server, data: Value, status: u16) -> String {
+    let start = Instant::now();
+    loop {
+        let (found, message) = try_create(server, data.clone()).await;
+        if found == status {
+            return message;
+        }
+        assert!(start.elapsed() < PATIENCE, "{found}: {message}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn policies_are_in_force_while_they_exist() {
+    let server = Server::start().await;
+    let validation = json!({"expression": "object.data.a == 'x'", "message": "a must be x"});
+    create(&server, POLICIES, &policy("p", json!({"validations": [validation]}))).await;
+    let (status, message) = try_create(&server, json!({"a": "y"})).await;
+    assert_eq!(status, 201, "a policy without bindings is not in force: {message}");
+
+    create(&server, BINDINGS, &binding("b", json!({"policyName": "p", "validationActions": ["Deny"]}))).await;
+    let message = until(&server, json!({"a": "y"}), 422).await;
+    assert_eq!(
+        message,
+        "configmaps \"c\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: a must be x"
+    );
+    assert_eq!(try_create(&server, json!({"a": "x"})).await.0, 201);
+
+    let change =
+        json!([{"op": "replace", "path": "/spec/validations/0/expression", "value": "object.data.a == 'y'"}]);
+    let patch = format!("PATCH {POLICIES}/p\nContent-Type: application/json-patch+json\n\n{change}");
+    assert_eq!(server.send(&patch).await.status, 200);
+    until(&server, json!({"a": "y"}), 201).await;
+    until(&server, json!({"a": "x"}), 422).await;
+
+    assert_eq!(server.send(&format!("DELETE {POLICIES}/p")).await.status, 200);
+    until(&server, json!({"a": "x"}), 201).await;
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn parameters_are_custom_resources() {
+    let server = Server::start().await;
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    let version = |name: &str, storage: bool| json!({"name": name, "served": true, "storage": storage, "schema": schema});
+    let definition = json!({
+        "metadata": {"name": "limits.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "limits", "kind": "Limit"},
+            "versions": [version("v1", true), version("v2", false)],
+        },
+    });
+    create(&server, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition).await;
+    let path = "/apis/example.com/v1/namespaces/default/limits";
+    let start = Instant::now();
+    while server.send(&format!("GET {path}")).await.status != 200 {
+        assert!(start.elapsed() < PATIENCE, "the resource is served");
+    }
+    let uses = json!({
+        "paramKind": {"apiVersion": "example.com/v2", "kind": "Limit"},
+        "validations": [{
+            "expression": "size(object.data) <= params.max",
+            "messageExpression": "params.apiVersion + ' ' + params.kind + ' ' + params.metadata.name",
+        }],
+    });
+    create(&server, POLICIES, &policy("p", uses)).await;
+    let reference = json!({"name": "small", "parameterNotFoundAction": "Deny"});
+    let spec = json!({"policyName": "p", "validationActions": ["Deny"], "paramRef": reference});
+    create(&server, BINDINGS, &binding("b", spec)).await;
+    let message = until(&server, json!({}), 422).await;
+    assert!(
+        message.ends_with("no params found for policy binding with `Deny` parameterNotFoundAction"),
+        "{message}"
+    );
+
+    let limit =
+        json!({"apiVersion": "example.com/v1", "kind": "Limit", "metadata": {"name": "small"}, "max": 1});
+    create(&server, path, &limit).await;
+    until(&server, json!({"a": "1"}), 201).await;
+    let message = until(&server, json!({"a": "1", "b": "2"}), 422).await;
+    assert!(message.ends_with("denied request: example.com/v2 Limit small"), "{message}");
+    server.stop().await;
+}
