@@ -31,7 +31,7 @@ pub use admission_configuration::AdmissionConfiguration;
 pub use admission_error::AdmissionError;
 pub use chain::AdmissionChain;
 pub use chain_config::{ChainConfig, PluginFactories};
-pub use lister::Lister;
+pub use lister::{ListState, Lister};
 pub use metrics::AdmissionMetrics;
 pub use operation::Operation;
 pub use plugin::AdmissionPlugin;

@@ -1,7 +1,28 @@
 //! Defines [`Lister`], the cached reads of plugins.
 
 use pintle_machinery::{GroupResource, Value};
-use std::sync::Arc;
+use std::{any::Any, fmt, sync::Arc};
+
+/// A state of a resource in a cache.
+pub struct ListState(Box<dyn Any + Send + Sync>);
+
+impl ListState {
+    /// A state, as the cache keeps it.
+    pub fn new(state: impl Any + Send + Sync) -> ListState {
+        ListState(Box::new(state))
+    }
+
+    /// The state, for the cache that it comes from.
+    pub fn get<T: Any>(&self) -> Option<&T> {
+        self.0.downcast_ref()
+    }
+}
+
+impl fmt::Debug for ListState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ListState").finish_non_exhaustive()
+    }
+}
 
 /// Reads other objects from a cache, which may be slightly behind the store. It is called on nearly every write, so it
 /// must answer from memory, and should keep the decoded form of the few objects that are read often.
@@ -27,4 +48,15 @@ pub trait Lister: Send + Sync {
     /// Counts the objects of a namespace after the one named `after`, without decoding them; `None` when the resource is
     /// not cached.
     fn count(&self, resource: &GroupResource, namespace: &str, after: &str) -> Option<usize>;
+
+    /// The present state of a resource, to be compared with a later one; `None` when the resource is not cached.
+    fn state(&self, _resource: &GroupResource) -> Option<ListState> {
+        None
+    }
+
+    /// Whether the objects of a resource are still those of a state. It is found out in constant time, and may be denied
+    /// although nothing has changed.
+    fn is_in_state(&self, _resource: &GroupResource, _state: &ListState) -> bool {
+        false
+    }
 }

@@ -90,6 +90,12 @@ impl Snapshot {
         }
     }
 
+    /// Whether another snapshot of the resource shares all objects with this one. Constant time: equal objects that do
+    /// not share their map are not recognized.
+    pub fn shares_objects_with(&self, other: &Snapshot) -> bool {
+        self.objects.ptr_eq(&other.objects)
+    }
+
     /// The number of objects.
     pub fn len(&self) -> usize {
         self.objects.len()

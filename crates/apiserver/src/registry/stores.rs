@@ -6,7 +6,8 @@ use super::{
 };
 use crate::errors;
 use arc_swap::ArcSwap;
-use pintle_admission::Lister;
+use pintle_admission::{ListState, Lister};
+use pintle_cacher::Snapshot;
 use pintle_machinery::{GroupResource, GroupVersionKind, GroupVersionResource, Status, Value};
 use pintle_registry::Resource;
 use pintle_supervisor::Supervisor;
@@ -312,5 +313,17 @@ impl Lister for Stores {
         let store = self.find_store(resource)?;
         let snapshot = store.cacher().current()?;
         Some(snapshot.count(&store.key_prefix(namespace), Some(&store.key(namespace, after))))
+    }
+
+    fn state(&self, resource: &GroupResource) -> Option<ListState> {
+        self.find_store(resource)?.cacher().current().map(ListState::new)
+    }
+
+    fn is_in_state(&self, resource: &GroupResource, state: &ListState) -> bool {
+        let current = || self.find_store(resource)?.cacher().current();
+        match (state.get::<Snapshot>(), current()) {
+            (Some(state), Some(current)) => current.shares_objects_with(state),
+            _ => false,
+        }
     }
 }

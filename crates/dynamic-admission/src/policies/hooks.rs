@@ -3,7 +3,7 @@
 use super::{binding::Binding, params::ParamKind};
 use crate::matching::Matcher;
 use parking_lot::Mutex;
-use pintle_admission::AdmissionRequest;
+use pintle_admission::{AdmissionRequest, ListState};
 use pintle_machinery::{GroupResource, Status, Value, ValueExt, meta::ObjectMeta};
 use std::{
     collections::HashMap,
@@ -56,7 +56,13 @@ pub(super) struct Hook<E> {
 pub(super) struct Hooks<E> {
     policies: GroupResource,
     bindings: GroupResource,
-    last: Mutex<Arc<Compiled<E>>>,
+    last: Mutex<Last<E>>,
+}
+
+/// The policies and bindings, and the state of their caches from which they were read.
+struct Last<E> {
+    compiled: Arc<Compiled<E>>,
+    states: Option<[ListState; 2]>,
 }
 
 /// All policies and bindings of one moment.
@@ -81,7 +87,7 @@ impl<E: Evaluator> Hooks<E> {
         Hooks {
             policies: resource(policies),
             bindings: resource(bindings),
-            last: Mutex::new(Arc::new(nothing)),
+            last: Mutex::new(Last { compiled: Arc::new(nothing), states: None }),
         }
     }
 
@@ -90,20 +96,29 @@ impl<E: Evaluator> Hooks<E> {
     /// # Errors
     /// When they are not cached and cannot be read from the store.
     pub(super) async fn current(&self, request: &AdmissionRequest<'_>) -> Result<Arc<Compiled<E>>, Status> {
+        let last = {
+            let last = self.last.lock();
+            if let Some([policies, bindings]) = &last.states
+                && request.lister.is_in_state(&self.policies, policies)
+                && request.lister.is_in_state(&self.bindings, bindings)
+            {
+                return Ok(last.compiled.clone());
+            }
+            last.compiled.clone()
+        };
+        // The states are older than the lists, if they differ at all, so that no change is missed.
+        let states = request.lister.state(&self.policies).zip(request.lister.state(&self.bindings));
+        let states = states.map(<[ListState; 2]>::from);
         let bindings = request.list(&self.bindings, "").await?;
-        if bindings.is_empty() {
-            // Without bindings no policy is in force.
-            return Ok(Arc::new(Compiled { policies: Vec::new(), bindings: Vec::new(), hooks: Vec::new() }));
-        }
         let policies = request.list(&self.policies, "").await?;
-        let last = self.last.lock().clone();
         if are_same(&last.policies, &policies) && are_same(&last.bindings, &bindings) {
+            self.last.lock().states = states;
             return Ok(last);
         }
         let policies = keep(&last.policies, policies, |object| Policy::new(object.clone()));
         let bindings = keep(&last.bindings, bindings, |object| Binding::new(object));
         let compiled = Arc::new(Compiled { hooks: hooks(&policies, &bindings), policies, bindings });
-        *self.last.lock() = compiled.clone();
+        *self.last.lock() = Last { compiled: compiled.clone(), states };
         Ok(compiled)
     }
 }

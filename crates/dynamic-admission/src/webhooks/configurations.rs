@@ -2,7 +2,7 @@
 
 use super::{clients::WebhookClients, webhook::Webhook};
 use parking_lot::Mutex;
-use pintle_admission::AdmissionRequest;
+use pintle_admission::{AdmissionRequest, ListState};
 use pintle_admission_cel::Compiler;
 use pintle_machinery::{GroupResource, Status, Value, ValueExt, meta::ObjectMeta};
 use std::sync::Arc;
@@ -13,7 +13,14 @@ pub(super) struct Configurations {
     resource: GroupResource,
     compiler: Compiler,
     clients: Arc<WebhookClients>,
-    last: Mutex<Arc<Compiled>>,
+    last: Mutex<Last>,
+}
+
+/// The webhooks, and the state of the cache from which they were read.
+#[derive(Default)]
+struct Last {
+    compiled: Arc<Compiled>,
+    state: Option<ListState>,
 }
 
 /// Webhooks, and the configurations that they were read from.
@@ -46,15 +53,26 @@ impl Configurations {
     /// # Errors
     /// When the configurations are not cached yet and cannot be read from the store.
     pub(super) async fn current(&self, request: &AdmissionRequest<'_>) -> Result<Arc<Compiled>, Status> {
+        let last = {
+            let last = self.last.lock();
+            if let Some(state) = &last.state
+                && request.lister.is_in_state(&self.resource, state)
+            {
+                return Ok(last.compiled.clone());
+            }
+            last.compiled.clone()
+        };
+        // The state is older than the list, if they differ at all, so that no change is missed.
+        let state = request.lister.state(&self.resource);
         let configurations = request.list(&self.resource, "").await?;
-        let last = self.last.lock().clone();
         let is_unchanged = last.configurations.len() == configurations.len()
             && last.configurations.iter().zip(&configurations).all(|((own, _), other)| is_same(own, other));
         if is_unchanged {
+            self.last.lock().state = state;
             return Ok(last);
         }
         let compiled = Arc::new(self.compile(configurations, &last));
-        *self.last.lock() = compiled.clone();
+        *self.last.lock() = Last { compiled: compiled.clone(), state };
         Ok(compiled)
     }
 
