@@ -31,7 +31,8 @@ pub(super) async fn connect(scope: &RequestScope<'_>) -> Result<Response, Status
 /// 400 or 422 for invalid options, and the `Status` of a plugin that rejects the request.
 async fn admit(scope: &RequestScope<'_>) -> Result<(), Status> {
     let subresource = scope.resource.resource.subresource(&scope.info.subresource);
-    let Some(SubresourceKind::Connect { options, .. }) = subresource.map(|subresource| &subresource.kind)
+    let Some(SubresourceKind::Connect { options, kind: answered, .. }) =
+        subresource.map(|subresource| &subresource.kind)
     else {
         return Err(method_not_allowed());
     };
@@ -43,6 +44,10 @@ async fn admit(scope: &RequestScope<'_>) -> Result<(), Status> {
     let errors = (options.validate)(&given);
     if !errors.is_empty() {
         return Err(Status::invalid(&kind.group_kind(), &scope.info.name, &errors));
+    }
+    // What discovery lists under another kind than that of its options is a read, such as a log.
+    if answered != kind {
+        return Ok(());
     }
     given.set("kind", kind.kind.as_str());
     given.set("apiVersion", kind.group_version().to_string());

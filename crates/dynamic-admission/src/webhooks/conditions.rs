@@ -1,7 +1,7 @@
 //! The match conditions of webhooks
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#matching-requests-matchconditions>).
 
-use super::{review::name_of, webhook::Webhook};
+use super::webhook::Webhook;
 use crate::matching::Targets;
 use pintle_admission::{AdmissionRequest, Endpoint};
 use pintle_admission_cel::{
@@ -61,7 +61,7 @@ impl<'a> WebhookConditions<'a> {
             request_resource: &requested.resource,
             subresource: request.subresource,
             namespace: request.namespace,
-            name: name_of(request),
+            name: request.name,
             user: request.context.user,
             dry_run: request.context.dry_run,
             options,

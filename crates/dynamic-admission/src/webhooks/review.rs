@@ -2,7 +2,7 @@
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#request>).
 
 use bytes::Bytes;
-use pintle_admission::{AdmissionRequest, Endpoint, Operation};
+use pintle_admission::{AdmissionRequest, Endpoint};
 use pintle_machinery::{
     GroupVersionKind, GroupVersionResource, UserInfo,
     codec::json::{encode_any, write_string},
@@ -63,7 +63,7 @@ pub(super) fn review(
     write_kind(&mut out, "requestKind", &requested.kind);
     write_resource(&mut out, "requestResource", &requested.resource);
     write_text(&mut out, "requestSubResource", request.subresource);
-    write_text(&mut out, "name", name_of(request));
+    write_text(&mut out, "name", request.name);
     write_text(&mut out, "namespace", request.namespace);
     write_text(&mut out, "operation", request.operation.as_str());
     out.extend_from_slice(br#","userInfo":"#);
@@ -78,14 +78,6 @@ pub(super) fn review(
     out.extend_from_slice(&encode_any(&request.options.to_object(request.operation)));
     out.extend_from_slice(b"}}\n");
     out.into()
-}
-
-/// The name that webhooks get: objects of a deleted collection are known by their old object only.
-pub(super) fn name_of<'a>(request: &'a AdmissionRequest<'_>) -> &'a str {
-    match request.operation {
-        Operation::Delete => request.context.name,
-        _ => request.name,
-    }
 }
 
 fn user_info(user: &UserInfo) -> pintle_machinery::Value {
