@@ -28,6 +28,15 @@ const RESERVED: [&str; 21] = [
     "while",
 ];
 
+/// Whether a text is an identifier and no reserved word
+/// (<https://github.com/google/cel-spec/blob/master/doc/langdef.md#syntax>).
+pub fn is_identifier(name: &str) -> bool {
+    let mut characters = name.chars();
+    characters.next().is_some_and(|first| first == '_' || first.is_ascii_alphabetic())
+        && characters.all(|character| character == '_' || character.is_ascii_alphanumeric())
+        && !RESERVED.contains(&name)
+}
+
 /// The identifier of a property; `None` for names that cannot be identifiers.
 pub fn escape(name: &str) -> Option<Cow<'_, str>> {
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {

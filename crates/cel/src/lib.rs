@@ -52,7 +52,7 @@ pub use authorizer::{
 };
 pub use compile_error::{CompileErrors, Stage};
 pub use environment::Environment;
-pub use escaping::{escape, unescape};
+pub use escaping::{escape, is_identifier, unescape};
 pub use evaluation_error::EvaluationError;
 pub use functions::{NamedFormat, Semver};
 pub use interpreter::Activation;

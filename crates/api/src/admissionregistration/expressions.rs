@@ -99,7 +99,7 @@ pub(super) fn validate_variables(
         let (name, expression) = (variable.str_at("name"), variable.str_at("expression"));
         if name.trim().is_empty() {
             errors.push(FieldError::required(&path.child("name"), "name is not specified"));
-        } else if !is_cel_identifier(name) {
+        } else if !pintle_cel::is_identifier(name) {
             errors.push(FieldError::invalid(&path.child("name"), name, "must be a valid CEL identifier"));
         }
         let path = path.child("expression");
@@ -111,38 +111,6 @@ pub(super) fn validate_variables(
         }
     }
     errors
-}
-
-/// Whether a text is an identifier and no reserved word
-/// (<https://github.com/google/cel-spec/blob/master/doc/langdef.md#syntax>).
-fn is_cel_identifier(name: &str) -> bool {
-    const RESERVED: [&str; 21] = [
-        "true",
-        "false",
-        "null",
-        "in",
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    ];
-    let mut characters = name.chars();
-    characters.next().is_some_and(|first| first == '_' || first.is_ascii_alphabetic())
-        && characters.all(|character| character == '_' || character.is_ascii_alphanumeric())
-        && !RESERVED.contains(&name)
 }
 
 #[cfg(test)]

@@ -7,14 +7,14 @@ mod validation;
 use super::group::GROUP;
 use crate::declare::Declare;
 use pintle_registry::Resource;
-use strategy::PolicyStrategy;
+use strategy::STRATEGY;
 
 /// The declaration of the resource.
 pub fn resource() -> Resource {
     GROUP
         .cluster("MutatingAdmissionPolicy", "mutatingadmissionpolicies")
         .prints(table::columns, table::cells)
-        .ruled(PolicyStrategy)
+        .ruled(STRATEGY)
         .categories(["api-extensions"])
         .stored_as("v1beta1")
 }

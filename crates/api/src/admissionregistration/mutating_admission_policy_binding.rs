@@ -6,14 +6,14 @@ mod validation;
 use super::{group::GROUP, policy_binding_table};
 use crate::declare::Declare;
 use pintle_registry::Resource;
-use strategy::BindingStrategy;
+use strategy::STRATEGY;
 
 /// The declaration of the resource.
 pub fn resource() -> Resource {
     GROUP
         .cluster("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings")
         .prints(policy_binding_table::columns, policy_binding_table::cells)
-        .ruled(BindingStrategy)
+        .ruled(STRATEGY)
         .categories(["api-extensions"])
         .stored_as("v1beta1")
 }

@@ -7,14 +7,14 @@ mod validation;
 use super::group::GROUP;
 use crate::declare::Declare;
 use pintle_registry::Resource;
-use strategy::{PolicyStrategy, StatusStrategy};
+use strategy::{STRATEGY, StatusStrategy};
 
 /// The declaration of the resource.
 pub fn resource() -> Resource {
     GROUP
         .cluster("ValidatingAdmissionPolicy", "validatingadmissionpolicies")
         .prints(table::columns, table::cells)
-        .ruled(PolicyStrategy)
+        .ruled(STRATEGY)
         .categories(["api-extensions"])
         .status(StatusStrategy)
 }

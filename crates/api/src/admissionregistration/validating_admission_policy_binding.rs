@@ -6,13 +6,13 @@ mod validation;
 use super::{group::GROUP, policy_binding_table};
 use crate::declare::Declare;
 use pintle_registry::Resource;
-use strategy::BindingStrategy;
+use strategy::STRATEGY;
 
 /// The declaration of the resource.
 pub fn resource() -> Resource {
     GROUP
         .cluster("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings")
         .prints(policy_binding_table::columns, policy_binding_table::cells)
-        .ruled(BindingStrategy)
+        .ruled(STRATEGY)
         .categories(["api-extensions"])
 }

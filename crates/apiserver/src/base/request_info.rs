@@ -114,6 +114,12 @@ impl RequestInfo {
         !self.namespace.is_empty() && self.resource != NAMESPACES
     }
 
+    /// The namespace of an object with this name. A namespace is in itself, also when its path does not name it.
+    pub(crate) fn namespace_of<'a>(&'a self, name: &'a str) -> &'a str {
+        let is_namespace = self.resource == NAMESPACES && self.api_group.is_empty();
+        if self.namespace.is_empty() && is_namespace { name } else { &self.namespace }
+    }
+
     /// The group and resource.
     pub fn group_resource(&self) -> GroupResource {
         GroupResource::new(self.api_group.clone(), self.resource.clone())

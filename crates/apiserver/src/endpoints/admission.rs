@@ -36,16 +36,6 @@ impl<'a> Admission<'a> {
         }
     }
 
-    /// The namespace of the path. A namespace is in itself, also when it is created.
-    fn namespace_of<'b>(&'b self, name: &'b str) -> &'b str {
-        let resource = &self.scope.resource.resource.resource;
-        let is_namespace = resource.resource == "namespaces" && resource.group.is_empty();
-        match self.scope.info.namespace.as_str() {
-            "" if is_namespace => name,
-            namespace => namespace,
-        }
-    }
-
     /// Runs mutating admission and returns the admitted object.
     ///
     /// # Errors
@@ -84,7 +74,7 @@ impl<'a> Admission<'a> {
             resource: &self.scope.resource.resource.resource,
             subresource: &self.scope.info.subresource,
             kind: self.kind,
-            namespace: self.namespace_of(name),
+            namespace: self.scope.info.namespace_of(name),
             name,
             object,
             old_object,
