@@ -79,7 +79,13 @@ pub(crate) fn set_available(object: &mut Value, status: &str, reason: &str, mess
     true
 }
 
-const AVAILABLE: &str = "Available";
+/// The type of the condition.
+pub(crate) const AVAILABLE: &str = "Available";
+
+/// The condition of a type.
+pub(crate) fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
+    object.items_at("status.conditions").iter().find(|condition| condition.str_at("type") == kind)
+}
 
 struct ApiServiceStrategy;
 
@@ -252,8 +258,7 @@ impl TableConvertor for ApiServiceTable {
 
 /// The status of the `Available` condition, with the reason unless it is `True`.
 fn availability(object: &Value) -> String {
-    let mut conditions = object.items_at("status.conditions").iter();
-    match conditions.find(|condition| condition.str_at("type") == AVAILABLE) {
+    match condition(object, AVAILABLE) {
         None => "Unknown".to_owned(),
         Some(condition) => match (condition.str_at("status"), condition.str_at("reason")) {
             (status @ "True", _) | (status, "") => status.to_owned(),

@@ -1,12 +1,18 @@
 //! The aggregator: API services, and the first server of the delegation chain.
 
 mod api_service;
+mod api_services;
 mod auto_registration;
 mod availability;
+mod backend;
 mod priority;
+mod service_directory;
 
+pub use api_services::ApiServices;
 pub use auto_registration::{AutoRegistration, CustomGroupVersions};
+pub use backend::ClientCertificate;
 pub use priority::group_priority;
+pub use service_directory::{Routing, ServiceDirectory};
 
 use pintle_registry::Resource;
 

@@ -13,11 +13,11 @@ use pintle_apiserver::{
     post_start_hooks::HookContext,
     registry::{StorageFactory, Stores},
 };
+use pintle_dialer::ServiceResolver;
 use pintle_machinery::Status;
 use pintle_openapi::CustomDefinitions;
 use pintle_registry::BoxFuture;
 use pintle_supervisor::Supervisor;
-use pintle_webhook::ClusterIpResolver;
 use prometheus::core::Collector;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -38,7 +38,7 @@ pub struct ApiExtensions {
 
 impl ApiExtensions {
     /// Creates the server of the definitions in `stores`, not yet running. When the resource of definitions is disabled,
-    /// no custom resource is served.
+    /// no custom resource is served. Conversion webhooks are reached through `services`.
     ///
     /// # Errors
     /// When the metrics cannot be created, which would be a defect.
@@ -46,11 +46,11 @@ impl ApiExtensions {
         stores: &Arc<Stores>,
         storage: &Arc<StorageFactory>,
         supervisor: &Supervisor,
+        services: Arc<dyn ServiceResolver>,
     ) -> Result<ApiExtensions, Status> {
         let definitions = Arc::new(Definitions::default());
         let context = Context { stores: stores.clone(), definitions: definitions.clone() };
         let metrics = ConversionMetrics::new().map_err(Status::internal_error)?;
-        let services = Arc::new(ClusterIpResolver::new(stores.clone()));
         let webhooks = Webhooks { services, metrics: metrics.clone() };
         let (synced, is_synced) = watch::channel(false);
         let group_versions = Arc::new(GroupVersions::default());

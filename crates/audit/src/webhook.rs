@@ -2,7 +2,8 @@
 
 use crate::encode::event_list;
 use bytes::Bytes;
-use pintle_webhook::{Backoff, ConfigError, Kubeconfig, KubeconfigError, WebhookClient};
+use pintle_dialer::ConfigError;
+use pintle_webhook::{Backoff, Kubeconfig, KubeconfigError, WebhookClient};
 use std::{
     path::{Path, PathBuf},
     time::Duration,

@@ -5,7 +5,7 @@ use pintle_admission::{
     AdmissionChain, AdmissionConfiguration, AdmissionMetrics, ChainConfig, PluginFactories,
     plugins::OwnerReferencesPermissionEnforcement,
 };
-use pintle_apiserver::registry::Stores;
+use pintle_aggregator::ServiceDirectory;
 use pintle_dynamic_admission::{
     ImagePolicyWebhook,
     policies::{
@@ -16,7 +16,6 @@ use pintle_dynamic_admission::{
         ConfiguredUsers, MutatingAdmissionWebhook, ValidatingAdmissionWebhook, WebhookClients, WebhookMetrics,
     },
 };
-use pintle_webhook::{ClusterIpResolver, LateServiceResolver};
 use prometheus::core::Collector;
 use std::sync::Arc;
 
@@ -27,14 +26,16 @@ pub(crate) struct Admission {
     pub(crate) rest_mapper: Arc<ChainRestMapper>,
     metrics: AdmissionMetrics,
     policy_metrics: PolicyMetrics,
-    /// The services by which webhooks are reached.
-    services: Arc<LateServiceResolver>,
     webhook_metrics: WebhookMetrics,
 }
 
 impl Admission {
     /// Loads the configuration that the options name, and creates the plugins.
-    pub(crate) fn load(options: &Options, authorization: &Authorization) -> Result<Admission, RunError> {
+    pub(crate) fn load(
+        options: &Options,
+        authorization: &Authorization,
+        services: &Arc<ServiceDirectory>,
+    ) -> Result<Admission, RunError> {
         let options = &options.admission;
         let configuration = match &options.config_file {
             Some(path) => AdmissionConfiguration::read(path)?,
@@ -43,10 +44,9 @@ impl Admission {
         let policy_metrics = PolicyMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?;
         let rest_mapper = Arc::new(ChainRestMapper::default());
         let webhook_metrics = WebhookMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?;
-        let services = Arc::new(LateServiceResolver::default());
         let mut factories = PluginFactories::default();
         factories.add("ImagePolicyWebhook", |settings| Ok(Arc::new(ImagePolicyWebhook::new(settings)?)));
-        add_webhooks(&mut factories, &services, authorization, &webhook_metrics);
+        add_webhooks(&mut factories, services, authorization, &webhook_metrics);
         add_policies(&mut factories, authorization, &policy_metrics);
         let mapper = rest_mapper.clone();
         factories.add("OwnerReferencesPermissionEnforcement", move |_| {
@@ -65,7 +65,7 @@ impl Admission {
         };
         let metrics = AdmissionMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?;
         let chain = config.chain()?.measured(&metrics);
-        Ok(Admission { chain, rest_mapper, metrics, policy_metrics, services, webhook_metrics })
+        Ok(Admission { chain, rest_mapper, metrics, policy_metrics, webhook_metrics })
     }
 
     /// The metrics of the chain and of its plugins, for registration.
@@ -76,17 +76,12 @@ impl Admission {
         collectors.extend(self.chain.collectors());
         collectors
     }
-
-    /// Sets the stores of the built-in kinds, which plugins outside of a request read.
-    pub(crate) fn set_stores(&self, stores: &Arc<Stores>) {
-        self.services.set(Arc::new(ClusterIpResolver::new(stores.clone())));
-    }
 }
 
 /// Adds the plugins that call webhooks.
 fn add_webhooks(
     factories: &mut PluginFactories,
-    services: &Arc<LateServiceResolver>,
+    services: &Arc<ServiceDirectory>,
     authorization: &Authorization,
     metrics: &WebhookMetrics,
 ) {

@@ -1,8 +1,9 @@
 //! The configuration of a server: its options are validated, and the files that they name are loaded.
 
 use crate::{
-    Options, admission::Admission, authorization::Authorization, certificates::Certificates,
-    encryption::EncryptionAtRest, run_error::RunError, secure_serving::SecureServing, tokens::Tokens,
+    Options, admission::Admission, aggregation::Aggregation, authorization::Authorization,
+    certificates::Certificates, encryption::EncryptionAtRest, run_error::RunError,
+    secure_serving::SecureServing, tokens::Tokens,
 };
 use pintle_api::core::{pod_spec::refuse_privileged_containers, service::ServiceNetwork};
 use pintle_apiserver::filters::TransportFilters;
@@ -23,6 +24,7 @@ pub(crate) struct Config {
     pub(crate) secure_serving: Arc<SecureServing>,
     pub(crate) transport: TransportFilters,
     pub(crate) authorization: Authorization,
+    pub(crate) aggregation: Aggregation,
     pub(crate) admission: Admission,
     pub(crate) encryption: EncryptionAtRest,
     /// The address that the server listens on.
@@ -43,12 +45,14 @@ impl Config {
         if !options.allow_privileged {
             refuse_privileged_containers();
         }
-        let admission = Admission::load(&options, &authorization)?;
+        let aggregation = Aggregation::load(&options)?;
+        let admission = Admission::load(&options, &authorization, &aggregation.directory)?;
         let encryption = EncryptionAtRest::load(&options).await?;
         let address = SocketAddr::new(options.bind_address, options.secure_port);
         let listen = |source| RunError::Listen { address, source };
         let listener = options.serving.listen(address).map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
+        aggregation.set_address(address);
         let config = Config {
             options,
             service_network,
@@ -59,6 +63,7 @@ impl Config {
             secure_serving,
             transport,
             authorization,
+            aggregation,
             admission,
             encryption,
             address,

@@ -3,7 +3,7 @@
 use crate::snapshot::{self, SnapshotCommand};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use pintle::{
-    AdmissionOptions, AuditOptions, AuthenticationOptions, AuthorizationOptions, Options,
+    AdmissionOptions, AggregationOptions, AuditOptions, AuthenticationOptions, AuthorizationOptions, Options,
     PriorityAndFairnessOptions, ServiceAccountOptions, ServingOptions,
 };
 
@@ -54,6 +54,7 @@ fn command() -> Command {
         .args(ServingOptions::args())
         .args(ServiceAccountOptions::args())
         .args(PriorityAndFairnessOptions::args())
+        .args(AggregationOptions::args())
         .args(AdmissionOptions::args())
         .args(Options::args())
         .arg(

@@ -180,6 +180,7 @@ impl Hooks {
 /// has spawned tasks would spawn them once more when it is repeated.
 async fn start_informers(server: Arc<ServerChain>, hook: HookContext) -> Result<(), Status> {
     server.config.loaded.authorization.start(&server.stores.kube, &hook);
+    server.config.loaded.aggregation.follow_services(&server.stores.kube, &hook);
     Ok(())
 }
 
@@ -247,6 +248,7 @@ async fn reload_files(server: Arc<ServerChain>, hook: HookContext) -> Result<(),
     let (supervisor, stopping) = (hook.supervisor(), hook.stopping());
     hook.join(config.encryption.watch_config(supervisor, stopping));
     let mut files: Vec<_> = config.secure_serving.dynamic_files().into_iter().collect();
+    files.extend(config.aggregation.dynamic_files());
     if let Some((config_file, task)) = server.authentication.config.follow(supervisor, stopping) {
         files.push(config_file);
         hook.join([task]);

@@ -4,6 +4,7 @@
 //! The chain is aggregator → kube API server → API extensions → not found, as in Kubernetes.
 
 mod admission;
+mod aggregation;
 mod authentication;
 mod authentication_config;
 mod authorization;
@@ -34,11 +35,11 @@ mod tokens;
 mod version;
 
 pub use options::{
-    AdmissionOptions, AuditDeliveryOptions, AuditLogOptions, AuditOptions, AuditWebhookOptions,
-    AuthenticationOptions, AuthorizationOptions, EndpointReconcilerType, EtcdServersOverride,
-    EtcdServersOverrides, FeatureGates, OidcOptions, Options, PriorityAndFairnessOptions,
-    RequestHeaderOptions, ServiceAccountOptions, ServingOptions, SniCertKey, StorageBackend,
-    TokenWebhookOptions, WatchCache,
+    AdmissionOptions, AggregationOptions, AuditDeliveryOptions, AuditLogOptions, AuditOptions,
+    AuditWebhookOptions, AuthenticationOptions, AuthorizationOptions, EndpointReconcilerType,
+    EtcdServersOverride, EtcdServersOverrides, FeatureGates, OidcOptions, Options,
+    PriorityAndFairnessOptions, RequestHeaderOptions, ServiceAccountOptions, ServingOptions, SniCertKey,
+    StorageBackend, TokenWebhookOptions, WatchCache,
 };
 pub use pintle_apiserver::{registry::StorageMediaType, resource_config::RuntimeConfig};
 pub use process_limits::raise_descriptor_limit;

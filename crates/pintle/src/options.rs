@@ -5,6 +5,7 @@
 //! of no group have their flags in `flags.rs`.
 
 mod admission;
+mod aggregation;
 mod arguments;
 mod audit;
 mod authentication;
@@ -18,6 +19,7 @@ mod serving;
 pub(crate) mod storage;
 
 pub use admission::AdmissionOptions;
+pub use aggregation::AggregationOptions;
 pub use audit::{AuditDeliveryOptions, AuditLogOptions, AuditOptions, AuditWebhookOptions};
 pub use authentication::{AuthenticationOptions, RequestHeaderOptions, TokenWebhookOptions};
 pub use authorization::AuthorizationOptions;
@@ -158,6 +160,8 @@ pub struct Options {
     pub request_timeout: Duration,
     /// Priority and fairness.
     pub priority_and_fairness: PriorityAndFairnessOptions,
+    /// Aggregation.
+    pub aggregation: AggregationOptions,
     /// Admission plugins.
     pub admission: AdmissionOptions,
     /// Whether containers may be privileged. False holds for all servers of the process.
@@ -221,6 +225,7 @@ impl Default for Options {
             service_node_port_range: "30000-32767".to_owned(),
             request_timeout: Duration::from_secs(60),
             priority_and_fairness: PriorityAndFairnessOptions::default(),
+            aggregation: AggregationOptions::default(),
             admission: AdmissionOptions::default(),
             allow_privileged: true,
             max_requests_inflight: 400,

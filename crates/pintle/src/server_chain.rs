@@ -103,11 +103,12 @@ impl ServerChain {
         engine_metrics: &EngineMetrics,
     ) -> Result<ServerChain, RunError> {
         let stores = ChainStores::start(&config)?;
-        config.loaded.admission.set_stores(&stores.kube);
         let all_stores = stores.all();
         config.loaded.admission.rest_mapper.set_stores(all_stores.clone());
-        let api_extensions = ApiExtensions::new(&stores.extensions, &config.storage, &config.supervisor)
-            .map_err(|status| RunError::Assemble(status.message))?;
+        let services = config.loaded.aggregation.directory.clone();
+        let api_extensions =
+            ApiExtensions::new(&stores.extensions, &config.storage, &config.supervisor, services)
+                .map_err(|status| RunError::Assemble(status.message))?;
         let registered = config.metrics.register(api_extensions.metrics());
         registered.map_err(|error| RunError::Assemble(error.to_string()))?;
         let flow_control = flow_control::build(

@@ -3,27 +3,17 @@
 #[cfg(test)]
 mod tests;
 
-use crate::call_error::{CallError, Cause, ConfigError};
-use crate::connector::{Connector, Destination};
-use crate::{
-    ClientUser, Kubeconfig, Response, authorization_header::AuthorizationHeader,
-    service_resolver::ServiceResolver, tls::TlsSettings,
-};
+use crate::call_error::CallError;
+use crate::{ClientUser, Kubeconfig, Response, authorization_header::AuthorizationHeader};
 use bytes::Bytes;
 use http::{Method, Request, Uri, header, uri::PathAndQuery};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use pintle_dialer::{Cause, ConfigError, Connector, Destination, ServiceResolver, TlsSettings};
 use pintle_go_forms::format_duration;
 use rustls::pki_types::ServerName;
-use std::{
-    error::Error,
-    fmt,
-    io::{self, ErrorKind},
-    net::IpAddr,
-    sync::Arc,
-    time::Duration,
-};
+use std::{fmt, net::IpAddr, sync::Arc, time::Duration};
 
 /// The address of a webhook, and its trust anchors.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -155,7 +145,7 @@ impl WebhookClient {
             return Err(ConfigError::Url("it has no host".to_owned()));
         };
         let tls = match uri.scheme_str() {
-            Some("https") => Some(TlsSettings::of(config).connector()?),
+            Some("https") => Some(config.tls_settings().connector()?),
             Some("http") => None,
             _ => return Err(ConfigError::Url("it must begin with https:// or http://".to_owned())),
         };
@@ -203,7 +193,7 @@ impl WebhookClient {
         if let Some(value) = self.authorization.value().await {
             headers.insert(header::AUTHORIZATION, value);
         }
-        let answer = self.client.request(request).await.map_err(cause_of)?;
+        let answer = self.client.request(request).await.map_err(Cause::of)?;
         let (head, body) = answer.into_parts();
         let content_type = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let content_type = content_type.unwrap_or_default().to_owned();
@@ -239,36 +229,4 @@ fn client(connector: Connector) -> Client<Connector, Full<Bytes>> {
         .pool_max_idle_per_host(MAX_IDLE)
         .pool_timer(TokioTimer::new())
         .build(connector)
-}
-
-/// Finds the connector's own error beneath those of the connection pool.
-pub(crate) fn cause_of(error: hyper_util::client::legacy::Error) -> Cause {
-    let mut at: Option<&(dyn Error + 'static)> = Some(&error);
-    while let Some(error) = at {
-        if let Some(cause) = error.downcast_ref::<Cause>() {
-            return match cause {
-                Cause::Dial { error, .. } | Cause::Tls(error)
-                    if error.kind() == ErrorKind::ConnectionReset =>
-                {
-                    Cause::Reset
-                }
-                cause => Cause::Other(cause.to_string()),
-            };
-        }
-        if let Some(error) = error.downcast_ref::<io::Error>() {
-            match error.kind() {
-                ErrorKind::ConnectionReset => return Cause::Reset,
-                // TLS reports a connection that is closed without a farewell.
-                ErrorKind::UnexpectedEof => return Cause::Closed,
-                _ => {}
-            }
-        }
-        if let Some(error) = error.downcast_ref::<hyper::Error>()
-            && (error.is_incomplete_message() || error.is_canceled() || error.is_closed())
-        {
-            return Cause::Closed;
-        }
-        at = error.source();
-    }
-    Cause::Other(error.to_string())
 }

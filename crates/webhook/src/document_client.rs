@@ -1,16 +1,10 @@
 //! A client for documents of servers that are not webhooks, such as the keys of an OpenID issuer.
 
-use crate::{
-    ConfigError,
-    call_error::Cause,
-    client::cause_of,
-    connector::{Connector, Destination},
-    tls::TlsSettings,
-};
 use bytes::Bytes;
 use http::{HeaderMap, Request, Uri, header};
 use http_body_util::{BodyExt, Empty, LengthLimitError, Limited};
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
+use pintle_dialer::{Cause, ConfigError, Connector, Destination, TlsSettings};
 use rustls::pki_types::ServerName;
 use std::time::Duration;
 use tokio_rustls::TlsConnector;
@@ -92,7 +86,7 @@ impl DocumentClient {
         }
         // The library's error text might contain the token.
         let request = request.body(Empty::new()).map_err(|_| other(&"the request cannot be made"))?;
-        let answer = client.request(request).await.map_err(cause_of)?;
+        let answer = client.request(request).await.map_err(Cause::of)?;
         let (head, body) = answer.into_parts();
         let body = Limited::new(body, MAX_SIZE).collect().await.map_err(|error| {
             match error.downcast::<LengthLimitError>() {

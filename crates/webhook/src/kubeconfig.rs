@@ -5,6 +5,7 @@
 //! never ignored. Errors name the file and the field, and contain no secret.
 
 use base64::Engine;
+use pintle_dialer::TlsSettings;
 use pintle_machinery::{
     Value, ValueExt,
     codec::{json, yaml},
@@ -140,6 +141,16 @@ impl Kubeconfig {
     /// When a file cannot be read, or the current context is incomplete or has unsupported settings.
     pub fn read(path: &Path) -> Result<Kubeconfig, KubeconfigError> {
         read(path).map_err(|reason| KubeconfigError { path: path.to_owned(), reason })
+    }
+
+    pub(crate) fn tls_settings(&self) -> TlsSettings<'_> {
+        let client_certificate = self.client_certificate.as_ref();
+        TlsSettings {
+            ca: &self.ca,
+            insecure: self.insecure_skip_tls_verify,
+            client_certificate: client_certificate.map(|(certificate, key)| (&**certificate, &**key)),
+            both_protocols: true,
+        }
     }
 }
 

@@ -11,19 +11,14 @@
 mod authorization_header;
 mod call_error;
 mod client;
-mod connector;
 mod document_client;
 mod kubeconfig;
 mod response;
 mod retry;
-mod roots;
-mod service_resolver;
-mod tls;
 
-pub use call_error::{CallError, ConfigError};
+pub use call_error::CallError;
 pub use client::{ClientConfig, Endpoint, ServiceReference, WebhookClient};
 pub use document_client::{Document, DocumentClient};
 pub use kubeconfig::{ClientUser, Credentials, Kubeconfig, KubeconfigError, WebhookUsers};
 pub use response::Response;
 pub use retry::{AttemptResult, Backoff};
-pub use service_resolver::{ClusterIpResolver, LateServiceResolver, ServiceResolver};

@@ -8,9 +8,10 @@ use super::metrics::{ConversionMetrics, FailureType};
 use super::review::{self, ReviewVersion};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use pintle_dialer::ServiceResolver;
 use pintle_machinery::{GroupVersion, Status, Value, ValueExt};
 use pintle_registry::{BoxFuture, Converter};
-use pintle_webhook::{ClientConfig, Endpoint, ServiceReference, ServiceResolver, WebhookClient};
+use pintle_webhook::{ClientConfig, Endpoint, ServiceReference, WebhookClient};
 use std::{
     sync::Arc,
     time::{Duration, Instant},

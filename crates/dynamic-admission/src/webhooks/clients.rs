@@ -2,7 +2,8 @@
 
 use super::plugin_config::ConfiguredUsers;
 use parking_lot::Mutex;
-use pintle_webhook::{ClientConfig, ServiceResolver, WebhookClient};
+use pintle_dialer::ServiceResolver;
+use pintle_webhook::{ClientConfig, WebhookClient};
 use std::{
     collections::HashMap,
     fmt,

@@ -1,9 +1,9 @@
 //! The flags of [`Options`], except those of the option groups, which define their own.
 
 use super::{
-    AdmissionOptions, AuditOptions, AuthenticationOptions, AuthorizationOptions, EndpointReconcilerType,
-    EtcdServersOverrides, FeatureGates, Options, PriorityAndFairnessOptions, ServiceAccountOptions,
-    ServingOptions, StorageBackend, WatchCache,
+    AdmissionOptions, AggregationOptions, AuditOptions, AuthenticationOptions, AuthorizationOptions,
+    EndpointReconcilerType, EtcdServersOverrides, FeatureGates, Options, PriorityAndFairnessOptions,
+    ServiceAccountOptions, ServingOptions, StorageBackend, WatchCache,
     arguments::{duration, flag, set, switch},
 };
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
@@ -187,6 +187,7 @@ impl Options {
         options.authentication = AuthenticationOptions::read(matches);
         options.serving = ServingOptions::read(matches);
         options.priority_and_fairness = PriorityAndFairnessOptions::read(matches);
+        options.aggregation = AggregationOptions::read(matches);
         options.admission = AdmissionOptions::read(matches);
         options
     }

@@ -1,7 +1,6 @@
-//! Connections to a webhook.
+//! Connections to other servers.
 
-use crate::call_error::Cause;
-use crate::service_resolver::ServiceResolver;
+use crate::{Cause, ServiceResolver};
 use http::Uri;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::client::legacy::connect::{Connected, Connection};
@@ -20,23 +19,35 @@ use tower::Service;
 
 /// The destination of connections.
 #[derive(Clone)]
-pub(crate) enum Destination {
+pub enum Destination {
     /// The host and port of the URL.
     Url,
     /// The present address of the service.
-    Service { resolver: Arc<dyn ServiceResolver>, namespace: String, name: String, port: u16 },
+    Service {
+        /// Resolves the service for each connection.
+        resolver: Arc<dyn ServiceResolver>,
+        /// The service's namespace.
+        namespace: String,
+        /// The service's name.
+        name: String,
+        /// The port of the service.
+        port: u16,
+    },
 }
 
 /// Opens connections, with TLS if configured.
 #[derive(Clone)]
-pub(crate) struct Connector {
-    pub(crate) destination: Destination,
-    pub(crate) server_name: ServerName<'static>,
-    pub(crate) tls: Option<TlsConnector>,
+pub struct Connector {
+    /// The destination of connections.
+    pub destination: Destination,
+    /// The name that the server's certificate must be valid for.
+    pub server_name: ServerName<'static>,
+    /// TLS; `None` for plain HTTP.
+    pub tls: Option<TlsConnector>,
 }
 
 impl Connector {
-    async fn connect(self, uri: Uri) -> Result<Stream, Cause> {
+    pub(crate) async fn connect(self, uri: Uri) -> Result<Stream, Cause> {
         let address = match &self.destination {
             Destination::Url => {
                 let host = uri.host().unwrap_or_default();
@@ -83,8 +94,10 @@ impl Service<Uri> for Connector {
 }
 
 /// A connection, which knows the negotiated protocol.
-pub(crate) enum Stream {
+pub enum Stream {
+    /// With TLS.
     Tls(TokioIo<Box<TlsStream<TcpStream>>>),
+    /// Without TLS.
     Plain(TokioIo<TcpStream>),
 }
 

@@ -1,6 +1,6 @@
-//! The TLS settings of connections to a webhook.
+//! The TLS settings of connections.
 
-use crate::{ConfigError, Kubeconfig, roots};
+use crate::{ConfigError, roots};
 use pintle_tls::ServerVerifier;
 use rustls::{
     ClientConfig, DigitallySignedStruct, SignatureScheme,
@@ -12,30 +12,24 @@ use std::sync::Arc;
 use tokio_rustls::TlsConnector;
 
 /// The trust anchors and the client credentials.
-pub(crate) struct TlsSettings<'a> {
+#[derive(Clone, Copy)]
+pub struct TlsSettings<'a> {
     /// The CA certificates, in PEM; blank for the system's trust anchors.
-    pub(crate) ca: &'a [u8],
+    pub ca: &'a [u8],
     /// Whether the server's certificate is not verified.
-    pub(crate) insecure: bool,
+    pub insecure: bool,
     /// The client certificate and its key, in PEM.
-    pub(crate) client_certificate: Option<(&'a [u8], &'a [u8])>,
+    pub client_certificate: Option<(&'a [u8], &'a [u8])>,
     /// Whether HTTP/2 may be negotiated.
-    pub(crate) both_protocols: bool,
+    pub both_protocols: bool,
 }
 
-impl<'a> TlsSettings<'a> {
-    /// The settings of a kubeconfig.
-    pub(crate) fn of(config: &'a Kubeconfig) -> TlsSettings<'a> {
-        let client_certificate = config.client_certificate.as_ref();
-        TlsSettings {
-            ca: &config.ca,
-            insecure: config.insecure_skip_tls_verify,
-            client_certificate: client_certificate.map(|(certificate, key)| (&**certificate, &**key)),
-            both_protocols: true,
-        }
-    }
-
-    pub(crate) fn connector(&self) -> Result<TlsConnector, ConfigError> {
+impl TlsSettings<'_> {
+    /// Configures TLS.
+    ///
+    /// # Errors
+    /// When the certificates or the key are unusable.
+    pub fn connector(&self) -> Result<TlsConnector, ConfigError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let verifier: Arc<dyn ServerCertVerifier> = match self.insecure {
             true => Arc::new(Anybody(provider.clone())),

@@ -1,0 +1,213 @@
+//! The registered API services, as requests, discovery and the controllers read them.
+
+use crate::{
+    ServiceDirectory,
+    api_service::{AVAILABLE, condition},
+    backend::{Backend, ClientCertificate},
+};
+use arc_swap::ArcSwap;
+use base64::{Engine, engine::general_purpose::STANDARD};
+use imbl::OrdMap;
+use parking_lot::Mutex;
+use pintle_cacher::Cacher;
+use pintle_controller::{Delta, Deltas, Informer};
+use pintle_machinery::{GroupVersion, Value, ValueExt, codec::json};
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// All API services by name, at one time. A clone is cheap.
+pub(crate) type Snapshot = OrdMap<Arc<str>, Arc<ApiService>>;
+
+/// One API service.
+#[derive(Debug)]
+pub(crate) struct ApiService {
+    /// The name: `VERSION.GROUP`.
+    pub(crate) name: Arc<str>,
+    pub(crate) group_version: GroupVersion,
+    pub(crate) group_priority: i64,
+    pub(crate) version_priority: i64,
+    /// Whether the `Available` condition is `True`.
+    pub(crate) is_available: bool,
+    /// The server behind the service; `None` for an API service that this server serves itself.
+    pub(crate) backend: Option<Arc<Backend>>,
+}
+
+/// The part of the specification that connections depend on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BackendSpec {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    pub(crate) port: u16,
+    pub(crate) ca_bundle: Vec<u8>,
+    pub(crate) insecure: bool,
+}
+
+impl BackendSpec {
+    /// The specification of an API service; `None` when it has no service.
+    fn of(object: &Value) -> Option<BackendSpec> {
+        let service = object.at("spec.service")?;
+        Some(BackendSpec {
+            namespace: service.str_at("namespace").to_owned(),
+            name: service.str_at("name").to_owned(),
+            port: service.i64_at("port").and_then(|port| u16::try_from(port).ok()).unwrap_or(HTTPS),
+            ca_bundle: STANDARD.decode(object.str_at("spec.caBundle")).unwrap_or_default(),
+            insecure: object.bool_at("spec.insecureSkipTLSVerify"),
+        })
+    }
+}
+
+const HTTPS: u16 = 443;
+
+/// The registered API services. Readers get an immutable [`Snapshot`].
+pub struct ApiServices {
+    current: ArcSwap<Snapshot>,
+    /// Serializes changes, which read and replace the snapshot.
+    writer: Mutex<()>,
+    /// The number of changes.
+    changes: watch::Sender<u64>,
+    is_synced: watch::Sender<bool>,
+    directory: Arc<ServiceDirectory>,
+    certificate: Arc<ClientCertificate>,
+}
+
+impl ApiServices {
+    /// No API services, until [`ApiServices::run`] has read them.
+    pub fn new(directory: Arc<ServiceDirectory>, certificate: Arc<ClientCertificate>) -> ApiServices {
+        ApiServices {
+            current: ArcSwap::default(),
+            writer: Mutex::default(),
+            changes: watch::Sender::new(0),
+            is_synced: watch::Sender::new(false),
+            directory,
+            certificate,
+        }
+    }
+
+    /// The API services.
+    pub(crate) fn current(&self) -> Arc<Snapshot> {
+        self.current.load_full()
+    }
+
+    /// The API service of a group and version.
+    pub(crate) fn of(&self, group_version: &GroupVersion) -> Option<Arc<ApiService>> {
+        self.get(&name_of(group_version))
+    }
+
+    /// The API service of this name.
+    pub(crate) fn get(&self, name: &str) -> Option<Arc<ApiService>> {
+        self.current.load().get(name).cloned()
+    }
+
+    /// The services of the cluster.
+    pub(crate) fn directory(&self) -> &Arc<ServiceDirectory> {
+        &self.directory
+    }
+
+    /// Tells of changes: the number of changes.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Waits until the API services that existed at the start are known.
+    pub async fn wait_synced(&self) {
+        // The sender lives as long as `self`.
+        drop(self.is_synced.subscribe().wait_for(|synced| *synced).await);
+    }
+
+    /// Follows the watch cache of API services, and changes of the client certificate, until `stopping` becomes true.
+    pub async fn run(&self, cacher: &Arc<Cacher>, stopping: watch::Receiver<bool>) {
+        let mut certificate = self.certificate.changes();
+        let informer = Informer::new(cacher);
+        let following = informer.run(stopping, |deltas| self.follow(deltas));
+        let reconnecting = async {
+            while certificate.changed().await.is_ok() {
+                self.change(|snapshot| {
+                    for (_, kept) in snapshot.clone().iter().filter(|(_, kept)| kept.backend.is_some()) {
+                        let backend = kept.backend.as_ref().map(|old| self.backend(old.spec().clone()));
+                        let renewed = ApiService { backend, ..ApiService::clone_of(kept) };
+                        snapshot.insert(kept.name.clone(), Arc::new(renewed));
+                    }
+                });
+            }
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            () = following => {}
+            () = reconnecting => {}
+        }
+    }
+
+    fn follow(&self, deltas: Deltas<'_>) {
+        let mut is_listed = false;
+        self.change(|snapshot| {
+            deltas.for_each(|delta| match delta {
+                Delta::Set(object) => {
+                    // An object that cannot be decoded is served as before.
+                    let Ok(tree) = json::decode_any(object.json()) else { return };
+                    let service = self.api_service(&tree, snapshot.get(object.name()));
+                    snapshot.insert(service.name.clone(), Arc::new(service));
+                }
+                Delta::Removed(object) => drop(snapshot.remove(object.name())),
+                Delta::Listed(names) => {
+                    *snapshot = snapshot
+                        .iter()
+                        .filter(|(name, _)| names.contains("", name))
+                        .map(|(name, kept)| (name.clone(), kept.clone()))
+                        .collect();
+                    is_listed = true;
+                }
+            });
+        });
+        if is_listed {
+            self.is_synced.send_replace(true);
+        }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Snapshot)) {
+        let writer = self.writer.lock();
+        let mut snapshot = Snapshot::clone(&self.current.load());
+        change(&mut snapshot);
+        self.current.store(Arc::new(snapshot));
+        drop(writer);
+        self.changes.send_modify(|changes| *changes += 1);
+    }
+
+    fn api_service(&self, object: &Value, before: Option<&Arc<ApiService>>) -> ApiService {
+        let backend = BackendSpec::of(object).map(|spec| {
+            let kept = before.and_then(|before| before.backend.as_ref());
+            match kept.filter(|kept| *kept.spec() == spec) {
+                Some(kept) => kept.clone(),
+                None => self.backend(spec),
+            }
+        });
+        ApiService {
+            name: object.str_at("metadata.name").into(),
+            group_version: GroupVersion::new(object.str_at("spec.group"), object.str_at("spec.version")),
+            group_priority: object.i64_at("spec.groupPriorityMinimum").unwrap_or_default(),
+            version_priority: object.i64_at("spec.versionPriority").unwrap_or_default(),
+            is_available: condition(object, AVAILABLE)
+                .is_some_and(|condition| condition.str_at("status") == "True"),
+            backend,
+        }
+    }
+
+    fn backend(&self, spec: BackendSpec) -> Arc<Backend> {
+        Arc::new(Backend::new(spec, self.directory.clone(), &self.certificate))
+    }
+}
+
+impl ApiService {
+    fn clone_of(other: &ApiService) -> ApiService {
+        ApiService {
+            name: other.name.clone(),
+            group_version: other.group_version.clone(),
+            backend: other.backend.clone(),
+            ..*other
+        }
+    }
+}
+
+/// The name of the API service of a group and version.
+pub(crate) fn name_of(group_version: &GroupVersion) -> String {
+    format!("{}.{}", group_version.version, group_version.group)
+}

@@ -1,0 +1,133 @@
+//! The server behind an API service.
+
+use crate::{ServiceDirectory, api_services::BackendSpec};
+use arc_swap::ArcSwapOption;
+use bytes::Bytes;
+use http::{HeaderMap, Request};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use pintle_dialer::{Cause, Client, ConfigError, ServiceResolver, TlsSettings, empty_body};
+use std::{sync::Arc, time::Duration};
+use tokio::sync::watch;
+
+/// The client certificate by which backends know the aggregator (`--proxy-client-cert-file`).
+#[derive(Default)]
+pub struct ClientCertificate {
+    current: ArcSwapOption<(Vec<u8>, Vec<u8>)>,
+    changes: watch::Sender<u64>,
+}
+
+impl ClientCertificate {
+    /// Sets the certificate and its key, in PEM. Later connections present it.
+    ///
+    /// # Errors
+    /// When they are unusable; what was set before stays.
+    pub fn set(&self, certificate: Vec<u8>, key: Vec<u8>) -> Result<(), ConfigError> {
+        TlsSettings {
+            ca: &[],
+            insecure: true,
+            client_certificate: Some((&certificate, &key)),
+            both_protocols: true,
+        }
+        .connector()?;
+        self.current.store(Some(Arc::new((certificate, key))));
+        self.changes.send_modify(|changes| *changes += 1);
+        Ok(())
+    }
+
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+}
+
+/// The server behind an API service, and the connections to it. They are kept for later requests while the
+/// specification and the client certificate stay the same.
+#[derive(Debug)]
+pub(crate) struct Backend {
+    spec: BackendSpec,
+    directory: Arc<ServiceDirectory>,
+    client: Result<Client, ConfigError>,
+}
+
+impl Backend {
+    pub(crate) fn new(
+        spec: BackendSpec,
+        directory: Arc<ServiceDirectory>,
+        certificate: &ClientCertificate,
+    ) -> Backend {
+        let certificate = certificate.current.load();
+        let settings = TlsSettings {
+            ca: &spec.ca_bundle,
+            insecure: spec.insecure,
+            client_certificate: certificate.as_ref().map(|pair| (pair.0.as_slice(), pair.1.as_slice())),
+            both_protocols: true,
+        };
+        let client = Client::new(format!("{}.{}.svc", spec.name, spec.namespace), &settings);
+        Backend { spec, directory, client }
+    }
+
+    /// What the connections depend on.
+    pub(crate) fn spec(&self) -> &BackendSpec {
+        &self.spec
+    }
+
+    /// The client.
+    ///
+    /// # Errors
+    /// When the CA bundle or the client certificate is unusable.
+    pub(crate) fn client(&self) -> Result<&Client, &ConfigError> {
+        self.client.as_ref()
+    }
+
+    /// The present address `host:port` of the service.
+    ///
+    /// # Errors
+    /// The reason why the service cannot be resolved.
+    pub(crate) async fn locate(&self) -> Result<String, String> {
+        self.directory.resolve(&self.spec.namespace, &self.spec.name, self.spec.port).await
+    }
+
+    /// Fetches a document for the aggregator itself. The whole document must arrive within `timeout`, and have no more
+    /// than `limit` bytes. Redirects are not followed.
+    ///
+    /// # Errors
+    /// When there is no document, with the text of Go's client.
+    pub(crate) async fn fetch(
+        &self,
+        url: &str,
+        headers: HeaderMap,
+        timeout: Duration,
+        limit: usize,
+    ) -> Result<Fetched, String> {
+        let failed = |cause: &dyn std::fmt::Display| format!("Get \"{url}\": {cause}");
+        let client = self.client().map_err(|error| failed(&error))?;
+        match tokio::time::timeout(timeout, ask(client, url, headers, limit)).await {
+            Ok(fetched) => fetched.map_err(|cause| failed(&cause)),
+            Err(_) => {
+                Err(failed(&"context deadline exceeded (Client.Timeout exceeded while awaiting headers)"))
+            }
+        }
+    }
+}
+
+/// A document of a backend.
+#[derive(Debug)]
+pub(crate) struct Fetched {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+async fn ask(client: &Client, url: &str, headers: HeaderMap, limit: usize) -> Result<Fetched, Cause> {
+    let mut request = Request::new(empty_body());
+    *request.uri_mut() =
+        url.parse().map_err(|error: http::uri::InvalidUri| Cause::Other(error.to_string()))?;
+    *request.headers_mut() = headers;
+    let (head, body) = client.send(request).await?.into_parts();
+    let body = Limited::new(body, limit).collect().await.map_err(|error| {
+        match error.downcast::<LengthLimitError>() {
+            Ok(_) => Cause::TooLarge(limit),
+            Err(error) => Cause::Other(error.to_string()),
+        }
+    })?;
+    Ok(Fetched { status: head.status.as_u16(), headers: head.headers, body: body.to_bytes() })
+}
