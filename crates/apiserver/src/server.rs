@@ -6,6 +6,7 @@ use crate::{
         handler::Handler,
         negotiation::MediaType,
         request::{Request, info_of, query_of, user_of},
+        request_info::RequestInfo,
         response::{
             Response, accept_only, json_failure, negotiated_failure, not_found, text, with_content_type,
         },
@@ -28,6 +29,12 @@ pub trait PlainEndpoints: Send + Sync {
     fn serve(&self, request: &Request) -> Option<Response>;
     /// The paths, for the list of all paths.
     fn paths(&self) -> Vec<String>;
+}
+
+/// Groups and versions that other servers serve: the aggregator's part in the delegation chain.
+pub trait RemoteGroups: Send + Sync {
+    /// The handler of a path that another server serves; `None` for other paths. The filters have run before it.
+    fn handler(&self, path: &str) -> Option<Handler>;
 }
 
 /// One server of the delegation chain.
@@ -58,6 +65,8 @@ pub struct Front {
     pub count_objects: bool,
     /// OpenAPI and similar endpoints.
     pub documents: Vec<Arc<dyn PlainEndpoints>>,
+    /// Groups and versions of other servers, which shadow those of this one; `None` without an aggregator.
+    pub remote: Option<Arc<dyn RemoteGroups>>,
 }
 
 impl GenericApiServer {
@@ -76,6 +85,9 @@ impl GenericApiServer {
         // No path of the server begins with two slashes, though the `RequestInfo` of such a path can name a resource.
         if begins_with_two_slashes(request.uri().path()) {
             return not_found();
+        }
+        if let Some(handler) = self.remote_handler(&info, request.uri().path()) {
+            return handler.call(request).await;
         }
         let mut server = self;
         if let Some(response) = self.front.as_ref().and_then(|front| front.serve(&request, &self.version)) {
@@ -99,6 +111,14 @@ impl GenericApiServer {
             return negotiated_failure(&Status::no_such_resource(), request.headers(), None);
         }
         not_found()
+    }
+
+    /// The handler of a request that another server serves. The resources of this server itself, API services, cannot be
+    /// shadowed.
+    fn remote_handler(&self, info: &RequestInfo, path: &str) -> Option<Handler> {
+        let remote = self.front.as_ref()?.remote.as_ref()?;
+        let handler = remote.handler(path)?;
+        (!self.endpoints.serves(info)).then_some(handler)
     }
 
     fn knows_group(&self, group: &str, path: &str) -> bool {

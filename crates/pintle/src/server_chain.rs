@@ -219,5 +219,6 @@ fn front(
         storage_sizes: config.storage_sizes.clone(),
         count_objects: !options.etcd_count_metric_poll_period.is_zero(),
         documents,
+        remote: None,
     }
 }
