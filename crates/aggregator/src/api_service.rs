@@ -1,6 +1,7 @@
 //! API services: the registration of the server for each group and version
 //! (<https://kubernetes.io/docs/concepts/extend-kubernetes/api-extension/apiserver-aggregation/>).
 
+use crate::availability::Availability;
 use jiff::Timestamp;
 use pintle_go_forms::quote;
 use pintle_machinery::{
@@ -48,11 +49,6 @@ pub(crate) fn resource() -> Resource {
 /// The group and the plural name of API services.
 pub(crate) fn resource_name() -> GroupResource {
     GroupResource::new("apiregistration.k8s.io", "apiservices")
-}
-
-/// Sets the `Available` condition of an API service that this server serves itself. Returns whether it changed.
-pub(crate) fn set_local_condition(object: &mut Value) -> bool {
-    set_available(object, "True", "Local", "Local APIServices are always available")
 }
 
 /// Sets the `Available` condition with a reason. Returns whether it changed.
@@ -103,7 +99,7 @@ impl Strategy for ApiServiceStrategy {
     fn prepare_for_create(&self, _context: &RequestContext<'_>, object: &mut Value) {
         object.remove_at("status");
         if object.at("spec.service").is_none() {
-            set_local_condition(object);
+            Availability::local().set(object);
         }
     }
 
@@ -293,13 +289,13 @@ mod tests {
             {"type": "Other", "status": "True"},
             {"type": "Available", "status": "True", "reason": "Passed", "lastTransitionTime": "then"},
         ]}});
-        assert!(set_local_condition(&mut object));
+        assert!(Availability::local().set(&mut object));
         let condition = object.items_at("status.conditions")[1].clone();
         assert_eq!((condition.str_at("reason"), condition.str_at("lastTransitionTime")), ("Local", "then"));
-        assert!(!set_local_condition(&mut object));
+        assert!(!Availability::local().set(&mut object));
         let mut object = json!({"status": {"conditions": [{"type": "Available", "status": "False",
             "lastTransitionTime": "then"}]}});
-        assert!(set_local_condition(&mut object));
+        assert!(Availability::local().set(&mut object));
         assert_ne!(object.items_at("status.conditions")[0].str_at("lastTransitionTime"), "then");
     }
 

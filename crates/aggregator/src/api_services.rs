@@ -12,7 +12,10 @@ use parking_lot::Mutex;
 use pintle_cacher::Cacher;
 use pintle_controller::{Delta, Deltas, Informer};
 use pintle_machinery::{GroupVersion, Value, ValueExt, codec::json};
-use std::sync::Arc;
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+};
 use tokio::sync::watch;
 
 /// All API services by name, at one time. A clone is cheap.
@@ -44,7 +47,7 @@ pub(crate) struct BackendSpec {
 
 impl BackendSpec {
     /// The specification of an API service; `None` when it has no service.
-    fn of(object: &Value) -> Option<BackendSpec> {
+    pub(crate) fn of(object: &Value) -> Option<BackendSpec> {
         let service = object.at("spec.service")?;
         Some(BackendSpec {
             namespace: service.str_at("namespace").to_owned(),
@@ -58,6 +61,9 @@ impl BackendSpec {
 
 const HTTPS: u16 = 443;
 
+/// Called with the name of an API service that has changed.
+type Listener = Box<dyn Fn(&str) + Send + Sync>;
+
 /// The registered API services. Readers get an immutable [`Snapshot`].
 pub struct ApiServices {
     current: ArcSwap<Snapshot>,
@@ -66,6 +72,9 @@ pub struct ApiServices {
     /// The number of changes.
     changes: watch::Sender<u64>,
     is_synced: watch::Sender<bool>,
+    /// The API services behind each service, by namespace and name of the service.
+    by_service: Mutex<HashMap<(String, String), Vec<Arc<str>>>>,
+    listener: OnceLock<Listener>,
     directory: Arc<ServiceDirectory>,
     certificate: Arc<ClientCertificate>,
 }
@@ -78,6 +87,8 @@ impl ApiServices {
             writer: Mutex::default(),
             changes: watch::Sender::new(0),
             is_synced: watch::Sender::new(false),
+            by_service: Mutex::default(),
+            listener: OnceLock::new(),
             directory,
             certificate,
         }
@@ -101,6 +112,18 @@ impl ApiServices {
     /// The services of the cluster.
     pub(crate) fn directory(&self) -> &Arc<ServiceDirectory> {
         &self.directory
+    }
+
+    /// Sets the function that is called with the name of each API service that has changed. Only the first call has an
+    /// effect.
+    pub(crate) fn set_listener(&self, listener: impl Fn(&str) + Send + Sync + 'static) {
+        let _ = self.listener.set(Box::new(listener));
+    }
+
+    /// The names of the API services with this service.
+    pub(crate) fn behind(&self, namespace: &str, name: &str) -> Vec<Arc<str>> {
+        let by_service = self.by_service.lock();
+        by_service.get(&(namespace.to_owned(), name.to_owned())).cloned().unwrap_or_default()
     }
 
     /// Tells of changes: the number of changes.
@@ -138,26 +161,34 @@ impl ApiServices {
     }
 
     fn follow(&self, deltas: Deltas<'_>) {
-        let mut is_listed = false;
+        let (mut is_listed, mut changed) = (false, Vec::new());
         self.change(|snapshot| {
             deltas.for_each(|delta| match delta {
                 Delta::Set(object) => {
                     // An object that cannot be decoded is served as before.
                     let Ok(tree) = json::decode_any(object.json()) else { return };
                     let service = self.api_service(&tree, snapshot.get(object.name()));
+                    changed.push(service.name.clone());
                     snapshot.insert(service.name.clone(), Arc::new(service));
                 }
-                Delta::Removed(object) => drop(snapshot.remove(object.name())),
+                Delta::Removed(object) => {
+                    changed.extend(snapshot.remove(object.name()).map(|gone| gone.name.clone()));
+                }
                 Delta::Listed(names) => {
-                    *snapshot = snapshot
-                        .iter()
-                        .filter(|(name, _)| names.contains("", name))
-                        .map(|(name, kept)| (name.clone(), kept.clone()))
-                        .collect();
+                    let all = std::mem::take(snapshot);
+                    for (name, kept) in all {
+                        match names.contains("", &name) {
+                            true => drop(snapshot.insert(name, kept)),
+                            false => changed.push(name),
+                        }
+                    }
                     is_listed = true;
                 }
             });
         });
+        if let Some(listener) = self.listener.get() {
+            changed.iter().for_each(|name| listener(name));
+        }
         if is_listed {
             self.is_synced.send_replace(true);
         }
@@ -167,6 +198,12 @@ impl ApiServices {
         let writer = self.writer.lock();
         let mut snapshot = Snapshot::clone(&self.current.load());
         change(&mut snapshot);
+        let mut by_service: HashMap<_, Vec<_>> = HashMap::new();
+        for (name, service) in &snapshot {
+            let Some(spec) = service.backend.as_ref().map(|backend| backend.spec()) else { continue };
+            by_service.entry((spec.namespace.clone(), spec.name.clone())).or_default().push(name.clone());
+        }
+        *self.by_service.lock() = by_service;
         self.current.store(Arc::new(snapshot));
         drop(writer);
         self.changes.send_modify(|changes| *changes += 1);

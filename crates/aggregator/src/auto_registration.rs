@@ -7,8 +7,9 @@
 //! Other API services are left alone, except that the controller sets their `Available` condition.
 
 use crate::{
-    api_service::{resource_name, set_available, set_local_condition},
-    availability::unavailable,
+    api_service::resource_name,
+    api_services::name_of,
+    availability::{self, Availability, is_available},
     priority::{CUSTOM, built_in_priority},
 };
 use parking_lot::Mutex;
@@ -34,8 +35,6 @@ const CONTINUOUSLY: &str = "true";
 
 /// The number of concurrent workers. Writes of a fresh server share a group commit.
 const WORKERS: usize = 16;
-/// The interval between checks of the services behind API services.
-const SERVICES_INTERVAL: Duration = Duration::from_secs(15);
 /// The pause before API services are listed again after a failure.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -55,8 +54,6 @@ pub trait CustomGroupVersions: Send + Sync {
 /// The controller that creates, reconciles and deletes automatic API services.
 pub struct AutoRegistration {
     stores: Arc<Stores>,
-    /// The stores with the services that API services refer to.
-    services: Arc<Stores>,
     store: Arc<Store>,
     /// The built-in groups and versions, by API service name.
     built_in: BTreeMap<String, GroupVersion>,
@@ -80,7 +77,6 @@ impl AutoRegistration {
     /// service resource is disabled.
     pub fn new(
         stores: &Arc<Stores>,
-        services: &Arc<Stores>,
         served: impl IntoIterator<Item = GroupVersion>,
         custom: Arc<dyn CustomGroupVersions>,
     ) -> Option<Arc<AutoRegistration>> {
@@ -93,7 +89,6 @@ impl AutoRegistration {
         let pending = built_in.keys().cloned().collect();
         Some(Arc::new(AutoRegistration {
             stores: stores.clone(),
-            services: services.clone(),
             store,
             built_in,
             custom,
@@ -132,12 +127,7 @@ impl AutoRegistration {
         for name in self.built_in.keys() {
             self.queue.add(name.clone());
         }
-        tokio::join!(
-            self.follow_definitions(),
-            self.follow_api_services(stopping),
-            self.follow_services(),
-            self.queue.process(self)
-        );
+        tokio::join!(self.follow_definitions(), self.follow_api_services(stopping), self.queue.process(self));
     }
 
     async fn note_start(&self) {
@@ -174,17 +164,6 @@ impl AutoRegistration {
             });
         });
         queueing.await;
-    }
-
-    /// Rechecks the API services with a service at every interval.
-    async fn follow_services(&self) {
-        loop {
-            tokio::time::sleep(SERVICES_INTERVAL).await;
-            let objects = self.stores.list(&resource_name(), "").await.unwrap_or_default();
-            for object in objects.iter().filter(|object| object.at("spec.service").is_some()) {
-                self.queue.add(object.name().to_owned());
-            }
-        }
     }
 
     async fn sync(&self, name: &str) -> Result<(), Status> {
@@ -260,47 +239,16 @@ impl AutoRegistration {
         }
     }
 
-    /// Sets the `Available` condition: local API services are always available, others depend on their service.
+    /// Sets the `Available` condition of an API service that this server serves itself.
     async fn keep_available(&self, object: &Value) -> Result<(), Status> {
-        let name = object.name();
-        if let Some(service) = object.at("spec.service") {
-            let condition = unavailable(&*self.services, object).await?;
-            let set =
-                |object: &mut Value| set_available(object, "False", condition.reason, &condition.message);
-            if !set(&mut object.clone()) {
-                return Ok(());
-            }
-            let (service, reason, message) = (service.clone(), condition.reason, condition.message.clone());
-            let change = Box::new(move |mut object: Value| {
-                if object.at("spec.service") == Some(&service) {
-                    set_available(&mut object, "False", reason, &message);
-                }
-                Ok(object)
-            });
-            return match self.stores.update(&resource_name(), "", name, change, options("status")).await {
-                Err(status) if !matches!(status.code, 404 | 409) => Err(status),
-                _ => Ok(()),
-            };
+        if object.at("spec.service").is_none()
+            && availability::write(&self.stores, object, &Availability::local()).await?
+        {
+            // The event of the change follows.
+            return Ok(());
         }
-        if object.at("spec.service").is_none() && set_local_condition(&mut object.clone()) {
-            let change = Box::new(|mut object: Value| {
-                if object.at("spec.service").is_none() {
-                    set_local_condition(&mut object);
-                }
-                Ok(object)
-            });
-            match self.stores.update(&resource_name(), "", name, change, options("status")).await {
-                Err(status) if !matches!(status.code, 404 | 409) => return Err(status),
-                // The event of the change follows.
-                _ => return Ok(()),
-            }
-        }
-        let conditions = object.items_at("status.conditions").iter();
-        let is_available = conditions
-            .into_iter()
-            .any(|condition| condition.str_at("type") == "Available" && condition.str_at("status") == "True");
-        if is_available {
-            self.state.lock().pending.remove(name);
+        if is_available(object) {
+            self.state.lock().pending.remove(object.name());
         }
         Ok(())
     }
@@ -320,11 +268,6 @@ impl Reconciler for AutoRegistration {
     fn log_failure(&self, name: &str, status: &Status) {
         tracing::warn!(%name, error = %status.message, "an API service: trying again");
     }
-}
-
-/// The name of the API service of a group and version.
-fn name_of(group_version: &GroupVersion) -> String {
-    format!("{}.{}", group_version.version, group_version.group)
 }
 
 fn spec(group_version: &GroupVersion, (group_priority, version_priority): (i64, i64)) -> Value {
@@ -399,7 +342,6 @@ impl Registration<'_> {
 mod tests {
     use super::*;
     use pintle_apiserver::registry::{Engine, StorageFactory};
-    use pintle_registry::{Resource, Scope};
     use pintle_storage::MemoryStorage;
     use pintle_supervisor::Supervisor;
     use std::future::{pending, ready};
@@ -491,22 +433,12 @@ mod tests {
         async fn start() -> Fixture {
             let engine = Engine { storage: Arc::new(MemoryStorage::new()), exclusive: true };
             let storage = Arc::new(StorageFactory::new(engine, "/registry"));
-            let services = Resource::new(
-                "",
-                "v1",
-                "services",
-                "service",
-                "Service",
-                Scope::Namespaced,
-                "k8s.io/api/core/v1.Service",
-            );
-            let mut resources = crate::resources();
-            resources.push(services);
-            let stores = Stores::start(resources, Vec::new(), &storage, &Supervisor::current()).unwrap();
+            let stores =
+                Stores::start(crate::resources(), Vec::new(), &storage, &Supervisor::current()).unwrap();
             stores.wait_ready().await.unwrap();
             let definitions = Arc::new(Definitions::default());
             let served = [GroupVersion::new("apps", "v1"), GroupVersion::new("unknown.group", "v1")];
-            let registration = AutoRegistration::new(&stores, &stores, served, definitions.clone()).unwrap();
+            let registration = AutoRegistration::new(&stores, served, definitions.clone()).unwrap();
             registration.note_start().await;
             Fixture { stores, definitions, registration }
         }
@@ -520,16 +452,6 @@ mod tests {
         async fn sync(&self, name: &str) {
             drop(self.get(name).await);
             self.registration.sync(name).await.unwrap();
-        }
-
-        async fn create(&self, name: &str, spec: Value) {
-            let object = json!({
-                "kind": "APIService",
-                "apiVersion": "apiregistration.k8s.io/v1",
-                "metadata": {"name": name},
-                "spec": spec,
-            });
-            self.stores.create(&resource_name(), "", object, options("")).await.unwrap();
         }
     }
 
@@ -573,21 +495,5 @@ mod tests {
         fixture.definitions.0.lock().clear();
         fixture.sync("v1.example.com").await;
         assert_eq!(fixture.get("v1.example.com").await, None);
-    }
-
-    #[tokio::test]
-    async fn an_api_service_with_a_service_is_unavailable_for_a_reason_that_is_written_once() {
-        let fixture = Fixture::start().await;
-        let service = json!({"namespace": "n", "name": "s", "port": 443});
-        let spec = json!({"group": "example.com", "version": "v1", "groupPriorityMinimum": 1,
-            "versionPriority": 1, "service": service});
-        fixture.create("v1.example.com", spec).await;
-        fixture.sync("v1.example.com").await;
-        let object = fixture.get("v1.example.com").await.unwrap();
-        let condition = &object["status"]["conditions"][0];
-        assert_eq!((condition.str_at("status"), condition.str_at("reason")), ("False", "ServiceNotFound"));
-        fixture.sync("v1.example.com").await;
-        let again = fixture.get("v1.example.com").await.unwrap();
-        assert_eq!(again.resource_version(), object.resource_version());
     }
 }

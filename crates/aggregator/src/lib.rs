@@ -10,6 +10,7 @@ mod service_directory;
 
 pub use api_services::ApiServices;
 pub use auto_registration::{AutoRegistration, CustomGroupVersions};
+pub use availability::{AvailabilityMetrics, RemoteAvailability};
 pub use backend::ClientCertificate;
 pub use priority::group_priority;
 pub use service_directory::{Routing, ServiceDirectory};

@@ -3,7 +3,7 @@
 use crate::{AggregationOptions, Options, dynamic_files::DynamicFiles, run_error::RunError};
 use pintle_aggregator::{ApiServices, ClientCertificate, ServiceDirectory};
 use pintle_apiserver::{post_start_hooks::HookContext, registry::Stores};
-use pintle_machinery::GroupResource;
+use pintle_machinery::{GroupResource, Status};
 use std::{
     fs,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
@@ -71,6 +71,21 @@ impl Aggregation {
             let (services, slices) = (services.clone(), slices.clone());
             async move { directory.run(services.as_ref(), slices.as_ref(), stopping).await }
         });
+    }
+
+    /// Starts to follow API services.
+    ///
+    /// # Errors
+    /// 404 when they are disabled.
+    pub(crate) fn follow_api_services(&self, stores: &Stores, hook: &HookContext) -> Result<(), Status> {
+        let cacher =
+            stores.store(&GroupResource::new("apiregistration.k8s.io", "apiservices"))?.cacher().clone();
+        let (api_services, stopping) = (self.api_services.clone(), hook.stopping().clone());
+        hook.spawn_restarting(move || {
+            let (api_services, cacher, stopping) = (api_services.clone(), cacher.clone(), stopping.clone());
+            async move { api_services.run(&cacher, stopping).await }
+        });
+        Ok(())
     }
 
     /// The files of the client certificate, for reloading; `None` without one.

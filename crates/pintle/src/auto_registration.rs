@@ -20,8 +20,7 @@ pub(crate) fn auto_registration(
         resources.map(|resource| resource.resource.resource.group_version()).collect();
     let definitions =
         Definitions { group_versions: api_extensions.group_versions(), synced: api_extensions.synced() };
-    let [services, ..] = local else { return None };
-    AutoRegistration::new(aggregator, services, served, Arc::new(definitions))
+    AutoRegistration::new(aggregator, served, Arc::new(definitions))
 }
 
 /// The health check that all API services are registered.

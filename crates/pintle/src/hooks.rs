@@ -110,9 +110,14 @@ pub(crate) fn register(server: &Arc<ServerChain>) -> Result<PostStartHooks, RunE
     );
     hooks.add("aggregator-reload-proxy-client-cert", CACHES, reload_files);
     if let Some(registration) = &server.auto_registration {
-        hooks.check("start-kube-aggregator-informers", CACHES);
+        hooks.add("start-kube-aggregator-informers", CACHES, follow_api_services);
         hooks.check("apiservice-status-local-available-controller", CACHES);
-        hooks.check("apiservice-status-remote-available-controller", CACHES);
+        // Later than what the service network may depend on, so that a start makes nothing unavailable.
+        hooks.add(
+            "apiservice-status-remote-available-controller",
+            &["start-kube-aggregator-informers", "bootstrap-controller", "rbac/bootstrap-roles"],
+            start_remote_availability,
+        );
         hooks.check("apiservice-registration-controller", CACHES);
         hooks.check("apiservice-wait-for-first-sync", CACHES);
         hooks.check("apiservice-discovery-controller", CACHES);
@@ -254,6 +259,21 @@ async fn reload_files(server: Arc<ServerChain>, hook: HookContext) -> Result<(),
         hook.join([task]);
     }
     hook.join(dynamic_files::watch(files, supervisor, stopping));
+    Ok(())
+}
+
+/// Follows the API services. [`pintle_aggregator::ApiServices`] has all of them once the hook has started.
+async fn follow_api_services(server: Arc<ServerChain>, hook: HookContext) -> Result<(), Status> {
+    let aggregation = &server.config.loaded.aggregation;
+    aggregation.follow_api_services(&server.stores.aggregator, &hook)?;
+    aggregation.api_services.wait_synced().await;
+    Ok(())
+}
+
+async fn start_remote_availability(server: Arc<ServerChain>, hook: HookContext) -> Result<(), Status> {
+    if let Some(controller) = server.remote_availability.clone() {
+        controller.start(&hook);
+    }
     Ok(())
 }
 

@@ -13,7 +13,7 @@ use crate::{
     storage_factory::warn_of_unused_overrides,
     version::version,
 };
-use pintle_aggregator::AutoRegistration;
+use pintle_aggregator::{AutoRegistration, AvailabilityMetrics, RemoteAvailability};
 use pintle_apiextensions::ApiExtensions;
 use pintle_apiserver::{
     base::handler::Handler,
@@ -38,6 +38,8 @@ pub(crate) struct ServerChain {
     pub(crate) api_extensions: ApiExtensions,
     /// The controller that registers API services; `None` when they are disabled.
     pub(crate) auto_registration: Option<Arc<AutoRegistration>>,
+    /// The controller of the availability of API services; `None` when they are disabled.
+    pub(crate) remote_availability: Option<Arc<RemoteAvailability>>,
     /// Flow control; `None` when it is disabled.
     pub(crate) flow_control: Option<FlowControlParts>,
     pub(crate) authentication: Authentication,
@@ -124,6 +126,10 @@ impl ServerChain {
         let authentication = authentication(&config, &stores)?;
         let auto_registration =
             auto_registration(&stores.aggregator, &[&stores.kube, &stores.extensions], &api_extensions);
+        let remote_availability = match &auto_registration {
+            Some(_) => Some(remote_availability(&config, &stores.aggregator)?),
+            None => None,
+        };
         let front = front(&config, &stores, &api_extensions, flow_control.as_ref());
         let extensions = server(&config, &stores.extensions, None, None);
         let kube = server(&config, &stores.kube, Some(extensions), None);
@@ -147,10 +153,23 @@ impl ServerChain {
             handler,
             api_extensions,
             auto_registration,
+            remote_availability,
             flow_control,
             authentication,
         })
     }
+}
+
+/// The controller of the availability of API services with a service.
+fn remote_availability(
+    config: &CompletedConfig,
+    stores: &Arc<Stores>,
+) -> Result<Arc<RemoteAvailability>, RunError> {
+    let assemble = |error: prometheus::Error| RunError::Assemble(error.to_string());
+    let metrics = AvailabilityMetrics::new().map_err(assemble)?;
+    config.metrics.register(vec![Box::new(metrics.clone())]).map_err(assemble)?;
+    let api_services = &config.loaded.aggregation.api_services;
+    Ok(Arc::new(RemoteAvailability::new(stores, api_services, metrics)))
 }
 
 /// The authentication of requests and of `TokenReview`s.
