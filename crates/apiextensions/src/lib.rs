@@ -15,6 +15,7 @@ mod conversion;
 mod custom_resource_definition;
 mod definition;
 mod definition_view;
+mod fixed_definition;
 mod group_versions;
 mod informer;
 mod published;
@@ -25,6 +26,7 @@ mod serving;
 mod storage_version;
 pub mod structural;
 
+pub use fixed_definition::FixedDefinition;
 pub use group_versions::GroupVersions;
 pub use server::ApiExtensions;
 

@@ -19,6 +19,7 @@ pub mod filters;
 pub mod flow_control_endpoints;
 pub mod health;
 pub mod metrics;
+pub mod openapi_endpoints;
 pub mod post_start_hooks;
 pub mod registry;
 pub mod resource_config;

@@ -31,3 +31,4 @@ pub use match_conditions::MatchConditions;
 pub use metrics::{AuthorizationMetrics, NodeMetrics};
 pub use node::{NodeAuthorizer, NodeSources, node_name};
 pub use review::ReviewVersion;
+pub use webhook::WebhookAuthorizer;

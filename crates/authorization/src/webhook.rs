@@ -23,7 +23,7 @@ use pintle_webhook::{AttemptResult, Backoff, Kubeconfig, WebhookClient};
 use std::{borrow::Cow, future::ready, sync::Arc, time::Instant};
 
 /// Authorizes by a webhook.
-pub(crate) struct WebhookAuthorizer {
+pub struct WebhookAuthorizer {
     name: String,
     configuration: WebhookConfiguration,
     client: WebhookClient,
@@ -36,8 +36,12 @@ pub(crate) struct WebhookAuthorizer {
 const MAX_REMEMBERED: usize = 10_000;
 
 impl WebhookAuthorizer {
-    /// A webhook authorizer; an error when its kubeconfig file cannot be used.
-    pub(crate) fn new(
+    /// A webhook authorizer, whose name metrics tell. With the URL of `subjectaccessreviews` in the kubeconfig file, it
+    /// delegates authorization to that API server.
+    ///
+    /// # Errors
+    /// When the kubeconfig file cannot be used.
+    pub fn new(
         name: String,
         configuration: WebhookConfiguration,
         metrics: Arc<AuthorizationMetrics>,

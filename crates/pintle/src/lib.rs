@@ -21,7 +21,6 @@ mod flow_control;
 mod hooks;
 mod hostname;
 mod kubeconfig;
-mod openapi_endpoints;
 mod openid_endpoints;
 mod options;
 mod process_limits;

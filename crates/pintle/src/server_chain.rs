@@ -7,7 +7,6 @@ use crate::{
     enablement::{self, Enabled},
     engine::EngineMetrics,
     flow_control::{self, FlowControlParts},
-    openapi_endpoints::OpenApiEndpoints,
     openid_endpoints::OpenIdEndpoints,
     run_error::RunError,
     storage_factory::warn_of_unused_overrides,
@@ -20,6 +19,7 @@ use pintle_apiserver::{
     discovery::Discovery,
     endpoints::ApiEndpoints,
     filters::ChainConfig,
+    openapi_endpoints::OpenApiEndpoints,
     registry::Stores,
     server::{Front, GenericApiServer, PlainEndpoints},
 };

@@ -1,8 +1,6 @@
 //! Serves OpenAPI documents: `/openapi/v2`, `/openapi/v3` and the documents below it.
 
-use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use jiff::{SignedDuration, Timestamp};
-use pintle_apiserver::{
+use crate::{
     base::{
         body::Body,
         content::{Content, serve_content},
@@ -14,6 +12,8 @@ use pintle_apiserver::{
     },
     server::PlainEndpoints,
 };
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use jiff::{SignedDuration, Timestamp};
 use pintle_openapi::{Document, OpenApi};
 use std::time::SystemTime;
 
@@ -24,7 +24,7 @@ const V3_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v3.v1.0+pro
 const A_YEAR: SignedDuration = SignedDuration::from_hours(365 * 24);
 
 /// Serves the documents of an [`OpenApi`].
-pub(crate) struct OpenApiEndpoints(pub(crate) OpenApi);
+pub struct OpenApiEndpoints(pub OpenApi);
 
 /// The encodings of a document.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,90 @@
+//! A definition that is given in code: the kind of an extension API server.
+
+use crate::{
+    conversion::{ConversionMetrics, Webhooks},
+    definition_view::Definition,
+    resource::declare,
+};
+use pintle_apiserver::registry::{CustomResource, StorageFactory};
+use pintle_cacher::{CachedObject, DecodedObject};
+use pintle_dialer::ServiceResolver;
+use pintle_machinery::{Value, ValueExt};
+use pintle_openapi::{CustomDefinitions, PublishedDefinition};
+use pintle_registry::BoxFuture;
+use pintle_storage::{Key, Revision};
+use pintle_supervisor::Supervisor;
+use serde_json::json;
+use std::{future::ready, sync::Arc};
+
+/// A definition that is given in code, and does not change. An extension API server that is written on this crate serves
+/// its kinds by such definitions, with the same schemas, validation, columns and documents as custom resources.
+pub struct FixedDefinition {
+    tree: Value,
+    definition: Arc<Definition>,
+}
+
+impl FixedDefinition {
+    /// A definition by its object of `apiextensions.k8s.io/v1`. Names that are left out are derived from the others. The
+    /// schemas are trusted: they are validated for definitions of clients only.
+    ///
+    /// # Errors
+    /// When the object is no definition.
+    pub fn new(mut tree: Value) -> Result<FixedDefinition, String> {
+        let kind = tree.str_at("spec.names.kind").to_owned();
+        tree.set_default("spec.names.singular", kind.to_lowercase());
+        tree.set_default("spec.names.listKind", format!("{kind}List"));
+        let names = tree.at("spec.names").cloned().unwrap_or_default();
+        tree.set("status.acceptedNames", names);
+        tree.set("status.conditions", json!([{"type": "Established", "status": "True"}]));
+        let name = tree.str_at("metadata.name");
+        let decoded = DecodedObject {
+            json: tree.to_string().into(),
+            namespace: "".into(),
+            name: name.into(),
+            selectable: Arc::default(),
+        };
+        let object = Arc::new(CachedObject::new(Key::new(format!("/{name}")), Revision(1), decoded));
+        Ok(FixedDefinition { definition: Arc::new(Definition::read(&object)?), tree })
+    }
+
+    /// Starts the store of the resource, to be served by [`pintle_apiserver::registry::Stores::serve_custom`].
+    ///
+    /// # Errors
+    /// When no version is stored.
+    pub fn start(
+        &self,
+        storage: &Arc<StorageFactory>,
+        supervisor: &Supervisor,
+    ) -> Result<CustomResource, String> {
+        let metrics = ConversionMetrics::new().map_err(|error| error.to_string())?;
+        let declared = declare(&self.definition, &Webhooks { services: Arc::new(NoServices), metrics });
+        let versions = &self.definition.spec.versions;
+        let is_served = |version: &str| versions.iter().any(|own| own.name == version && own.served);
+        CustomResource::start(
+            declared.versions,
+            |resource| is_served(&resource.resource.version),
+            declared.terminating,
+            storage,
+            supervisor,
+        )
+    }
+}
+
+/// A server without services: versions of a fixed definition are not converted by webhooks.
+struct NoServices;
+
+impl ServiceResolver for NoServices {
+    fn resolve<'a>(&'a self, _: &'a str, name: &'a str, _: u16) -> BoxFuture<'a, Result<String, String>> {
+        Box::pin(ready(Err(format!("service \"{name}\" not found"))))
+    }
+}
+
+impl CustomDefinitions for FixedDefinition {
+    fn published(&self) -> Vec<PublishedDefinition> {
+        vec![PublishedDefinition::of(&self.tree)]
+    }
+
+    fn definition(&self, name: &str) -> Option<Value> {
+        (self.tree.str_at("metadata.name") == name).then(|| self.tree.clone())
+    }
+}

@@ -1,0 +1,180 @@
+//! An extension API server on Pintle's crates: it serves the kind `Flunder` behind the API service
+//! `v1.example.pintle.dev`.
+//!
+//! Who a user is, the aggregator of the cluster says (front proxy); what the user may do, the cluster says
+//! (`SubjectAccessReview`). Objects are in memory, or in etcd with `--etcd-servers`.
+
+use clap::{Arg, ArgMatches, Command};
+use pintle_admission::AdmissionChain;
+use pintle_apiextensions::FixedDefinition;
+use pintle_apiserver::{
+    base::body_budget::{BodyBudget, DEFAULT_BODY_MEMORY},
+    discovery::Discovery,
+    endpoints::ApiEndpoints,
+    filters::{ChainConfig, TransportFilters},
+    health::Health,
+    metrics::{Metrics, StorageSizes},
+    openapi_endpoints::OpenApiEndpoints,
+    registry::{Engine, StorageFactory, Stores},
+    server::{Front, GenericApiServer},
+    serving::{
+        DEFAULT_RESPONSE_MEMORY, ResponseBudget, ServingConfig, serve,
+        tls::{CertificatePair, ServingTls, TlsContent, TlsSettings},
+    },
+};
+use pintle_auth::{RequestHeaders, authz::Authorizer};
+use pintle_authentication::{Anonymous, CaBundle, FrontProxy, Union};
+use pintle_authorization::{
+    AuthorizationMetrics, FailurePolicy, MatchConditions, ReviewVersion, WebhookAuthorizer,
+    WebhookConfiguration,
+};
+use pintle_openapi::OpenApi;
+use pintle_storage::{EtcdOptions, EtcdStorage, MemoryStorage, Storage};
+use pintle_supervisor::Supervisor;
+use serde_json::{Value, json};
+use std::{error::Error, fs, sync::Arc, time::Duration};
+use tokio::{net::TcpListener, sync::watch};
+
+const FLAGS: [(&str, &str); 6] = [
+    ("listen", "the address and port to listen on"),
+    ("tls-cert-file", "the serving certificate"),
+    ("tls-private-key-file", "its key"),
+    ("requestheader-client-ca-file", "the authority of the aggregator's client certificate"),
+    ("authorization-kubeconfig", "a kubeconfig whose server is the cluster's URL of subjectaccessreviews"),
+    ("etcd-servers", "an etcd server; objects are in memory without one"),
+];
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let args = FLAGS.map(|(name, help)| {
+        let required = name != "etcd-servers";
+        Arg::new(name).long(name).help(help).required(required)
+    });
+    let flags = Command::new("extension-server").args(args).get_matches();
+    let (stop, stopping) = watch::channel(false);
+    let definition = Arc::new(FixedDefinition::new(flunders())?);
+    let supervisor = Supervisor::current();
+    let engine = Engine { storage: storage(&flags).await?, exclusive: false };
+    let storage = Arc::new(StorageFactory::new(engine, "/registry/example.pintle.dev"));
+    let stores = Stores::start(Vec::new(), Vec::new(), &storage, &supervisor)?;
+    stores.serve_custom(definition.start(&storage, &supervisor)?);
+    stores.wait_ready().await.map_err(|status| status.message)?;
+
+    let authorizer = authorizer(&flags)?;
+    let metrics = Arc::new(Metrics::new()?);
+    let open_api = OpenApi::new(Vec::new(), "v1.0.0").with_custom_definitions(definition);
+    let server = GenericApiServer {
+        endpoints: ApiEndpoints {
+            stores: stores.clone(),
+            admission: AdmissionChain::new(Vec::new()),
+            authorizer: authorizer.clone(),
+            unsafe_deletes: false,
+            shutdown: stopping.clone(),
+        },
+        version: json!({"gitVersion": "v1.0.0"}),
+        delegate: None,
+        front: Some(Front {
+            discovery: Discovery::new(&[], Some(stores.clone()), |_, _| (1000, 100), String::new()),
+            health: Arc::new(Health::new(supervisor)),
+            metrics: metrics.clone(),
+            stores: vec![stores],
+            storage_sizes: Arc::new(StorageSizes::default()),
+            count_objects: true,
+            documents: vec![Arc::new(OpenApiEndpoints(open_api))],
+            remote: None,
+        }),
+    };
+    let bundle = CaBundle::new("request-header", &read(&flags, "requestheader-client-ca-file")?)?;
+    let front_proxy = FrontProxy::new(Arc::new(bundle), Vec::new(), RequestHeaders::standard());
+    let anonymous = Anonymous { enabled: true, paths: vec!["/healthz".to_owned()] };
+    let handler = Arc::new(server).into_handler(ChainConfig {
+        metrics,
+        auditor: None,
+        authenticator: Arc::new(Union { front_proxy: Some(front_proxy), anonymous, ..Union::default() }),
+        request_headers: RequestHeaders::standard(),
+        transport: TransportFilters::default(),
+        authorizer,
+        request_timeout: Duration::from_secs(60),
+        flow_control: None,
+        max_requests_in_flight: 400,
+        max_mutating_requests_in_flight: 200,
+    });
+    let pair = CertificatePair {
+        name: "the serving certificate".to_owned(),
+        certificate: read(&flags, "tls-cert-file")?.into(),
+        key: read(&flags, "tls-private-key-file")?.into(),
+    };
+    let content = TlsContent { certificate: &pair, sni: &[], client_authorities: &[] };
+    let serving = ServingConfig {
+        tls: Arc::new(ServingTls::new(&TlsSettings::default(), &content)?),
+        http2_max_streams_per_connection: 0,
+        grace_period: Duration::from_secs(10),
+        body_budget: BodyBudget::new(DEFAULT_BODY_MEMORY),
+        response_budget: ResponseBudget::new(DEFAULT_RESPONSE_MEMORY),
+        max_connections: 1000,
+    };
+    let listener = TcpListener::bind(text(&flags, "listen")).await?;
+    tokio::spawn(async move {
+        if tokio::signal::ctrl_c().await.is_ok() {
+            stop.send_replace(true);
+        }
+    });
+    Ok(serve(listener, serving, handler, stopping).await?)
+}
+
+/// The kind: a flunder has a size, and columns that kubectl shows.
+fn flunders() -> Value {
+    let size = json!({"type": "integer", "minimum": 1, "default": 1, "description": "How large it is."});
+    let spec = json!({"type": "object", "properties": {"size": size}});
+    let schema = json!({"type": "object", "description": "A flunder.", "properties": {"spec": spec}});
+    json!({
+        "metadata": {"name": "flunders.example.pintle.dev", "uid": "flunders"},
+        "spec": {
+            "group": "example.pintle.dev",
+            "scope": "Namespaced",
+            "names": {"plural": "flunders", "kind": "Flunder", "shortNames": ["fl"]},
+            "versions": [{
+                "name": "v1",
+                "served": true,
+                "storage": true,
+                "schema": {"openAPIV3Schema": schema},
+                "subresources": {"status": {}},
+                "additionalPrinterColumns": [{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}],
+            }],
+        },
+    })
+}
+
+async fn storage(flags: &ArgMatches) -> Result<Arc<dyn Storage>, Box<dyn Error>> {
+    Ok(match flags.get_one::<String>("etcd-servers") {
+        Some(server) => {
+            let options = EtcdOptions::new(std::slice::from_ref(server), "/registry/".to_owned());
+            Arc::new(EtcdStorage::open(options).await?)
+        }
+        None => Arc::new(MemoryStorage::new()),
+    })
+}
+
+/// Delegates authorization to the cluster.
+fn authorizer(flags: &ArgMatches) -> Result<Arc<dyn Authorizer>, Box<dyn Error>> {
+    let configuration = WebhookConfiguration {
+        kube_config_file: text(flags, "authorization-kubeconfig").into(),
+        timeout: Duration::from_secs(10),
+        subject_access_review_version: ReviewVersion::V1,
+        authorized_ttl: Duration::from_secs(10),
+        unauthorized_ttl: Duration::from_secs(10),
+        failure_policy: FailurePolicy::NoOpinion,
+        match_conditions: MatchConditions::default(),
+    };
+    let metrics = Arc::new(AuthorizationMetrics::new("extension-server")?);
+    Ok(Arc::new(WebhookAuthorizer::new("delegated".to_owned(), configuration, metrics)?))
+}
+
+fn text<'a>(flags: &'a ArgMatches, name: &str) -> &'a str {
+    flags.get_one::<String>(name).map(String::as_str).unwrap_or_default()
+}
+
+fn read(flags: &ArgMatches, name: &str) -> Result<String, Box<dyn Error>> {
+    let path = text(flags, name);
+    fs::read_to_string(path).map_err(|error| format!("{path}: {error}").into())
+}
