@@ -2,9 +2,9 @@
 //!
 //! Each area gets a fresh server, since scenarios use fixed names. A folder with the flags of its server is an area of its
 //! own, and those are replayed one after the other: they share the port of the webhook that their flags name, and some
-//! count seconds. `conformance-floors.json` has the percentage of an
-//! area's steps that must pass: `--bless` raises it when more pass, and it is never lowered without a reason in the
-//! commit.
+//! count seconds. Areas whose scenarios have servers that API objects name are replayed in a network namespace each, since
+//! those cannot have loopback addresses. `conformance-floors.json` has the percentage of an area's steps that must pass:
+//! `--bless` raises it when more pass, and it is never lowered without a reason in the commit.
 //!
 //! `--compare` replays on several engines and requires the same steps to pass on all of them: the engine behind the
 //! [`Storage`](../../crates/storage/src/lib.rs) trait must not be observable.
@@ -16,7 +16,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use pintle_harness::{Config, Etcd, EtcdConfig, MASTER_TOKEN, Server};
+use pintle_harness::{Config, Etcd, EtcdConfig, MASTER_TOKEN, Server, in_own_network, is_in_own_network};
 use serde_json::Value;
 
 use crate::{shared, task, tools};
@@ -30,6 +30,8 @@ struct Request<'a> {
     /// The engines to replay on; several engines are compared.
     engines: Vec<Engine>,
     areas: Vec<&'a str>,
+    /// The binary, in a process that replays one area in a network of its own: it was built before.
+    binary: Option<PathBuf>,
 }
 
 /// The storage engine of the replayed server.
@@ -109,7 +111,10 @@ pub(crate) fn run(root: &Path, args: &[&str]) -> Result<(), String> {
     if let Some(unknown) = areas.iter().find(|area| !known.iter().any(|known| known == *area)) {
         return Err(format!("no such area: {unknown}; there are {}", known.join(", ")));
     }
-    let binary = task::build_server(root, !request.debug)?;
+    let binary = match &request.binary {
+        Some(binary) => binary.clone(),
+        None => task::build_server(root, !request.debug)?,
+    };
     let python_path = tools::python(root)?;
     let etcd = match request.engines.contains(&Engine::Etcd) {
         true => Some(tools::etcd(root)?.current),
@@ -125,6 +130,9 @@ pub(crate) fn run(root: &Path, args: &[&str]) -> Result<(), String> {
             python_path: &python_path,
         };
         results.push((*engine, replay.areas(&areas)?));
+    }
+    if request.binary.is_some() {
+        return Ok(());
     }
     let details = task::target_directory(root).join("conformance");
     println!("what differs: {}/*.log", details.display());
@@ -170,23 +178,32 @@ fn compare(
 }
 
 fn parse<'a>(args: &[&'a str]) -> Result<Request<'a>, String> {
-    let mut request =
-        Request { bless: false, debug: false, engines: vec![Engine::Memory], areas: Vec::new() };
+    let mut request = Request {
+        bless: false,
+        debug: false,
+        engines: vec![Engine::Memory],
+        areas: Vec::new(),
+        binary: None,
+    };
     for arg in args {
         match *arg {
             "--bless" => request.bless = true,
             "--debug" => request.debug = true,
-            arg => match arg.strip_prefix("--storage=") {
-                Some(engines) => {
+            arg => match arg.split_once('=') {
+                Some(("--storage", engines)) => {
                     request.engines = engines.split(',').map(Engine::parse).collect::<Result<_, _>>()?;
                 }
-                None if arg.starts_with('-') => return Err(format!("unknown flag {arg}")),
-                None => request.areas.push(arg),
+                Some((BINARY, binary)) => request.binary = Some(binary.into()),
+                _ if arg.starts_with('-') => return Err(format!("unknown flag {arg}")),
+                _ => request.areas.push(arg),
             },
         }
     }
     Ok(request)
 }
+
+/// The flag of [`Request::binary`].
+const BINARY: &str = "--binary";
 
 /// The folders of scenarios: those in the given folder, and those with flags of their own in them.
 fn areas(scenarios: &Path) -> Result<Vec<String>, String> {
@@ -222,11 +239,17 @@ struct Replay<'a> {
 }
 
 impl Replay<'_> {
-    /// Replays the areas concurrently (most of a replay waits for the end of watches), those with flags of their own one
-    /// after the other, and prints their counts.
+    /// Replays the areas concurrently (most of a replay waits for the end of watches), those with flags of their own and
+    /// without a network of their own one after the other, and prints their counts.
     fn areas<'a>(&self, areas: &[&'a str]) -> Result<BTreeMap<&'a str, Outcome>, String> {
-        let (in_order, concurrent): (Vec<&str>, Vec<&str>) =
-            areas.iter().partition(|area| self.folder(area).join(server_flags::FILE).is_file());
+        let (mut in_order, mut concurrent) = (Vec::new(), Vec::new());
+        for area in areas {
+            let folder = self.folder(area);
+            match folder.join(server_flags::FILE).is_file() && !has_peers(&folder)? {
+                true => in_order.push(*area),
+                false => concurrent.push(*area),
+            }
+        }
         let batches = concurrent.into_iter().map(|area| vec![area]).chain([in_order]);
         let replay = |batch: Vec<&'a str>| -> Vec<(&'a str, Result<Outcome, String>)> {
             batch.into_iter().map(|area| (area, self.area(area))).collect()
@@ -260,13 +283,45 @@ impl Replay<'_> {
         shared::directory(self.root).join("conformance/scenarios").join(area)
     }
 
+    /// Replays an area and counts the steps that passed.
     fn area(&self, area: &str) -> Result<Outcome, String> {
         let details = task::target_directory(self.root).join("conformance");
-        let copies = details.join(self.engine.name());
+        fs::create_dir_all(&details).map_err(|error| error.to_string())?;
+        let name = format!("{}-{}", area.replace('/', "-"), self.engine.name());
+        let result = details.join(format!("{name}.json"));
+        // Without this, the result of an earlier run could be mistaken for that of this run.
+        let _ = fs::remove_file(&result);
+        let log = details.join(format!("{name}.log"));
+        let output = match has_peers(&self.folder(area))? && !is_in_own_network() {
+            true => self.replay_in_own_network(area),
+            false => self.replay(area, &details, &result, &log),
+        }?;
+        let text =
+            fs::read_to_string(&result).map_err(|error| format!("{area}: no result ({error}):\n{output}"))?;
+        let result: Value = serde_json::from_str(&text).map_err(|error| format!("{area}: {error}"))?;
+        count(area, &result)
+    }
+
+    /// Replays an area by another process of this program, which leaves the result. Returns its output.
+    fn replay_in_own_network(&self, area: &str) -> Result<String, String> {
+        let program = std::env::current_exe().map_err(|error| error.to_string())?;
+        let output = in_own_network(program)
+            .args(["conformance", area, &format!("--storage={}", self.engine.name())])
+            .arg(format!("{BINARY}={}", self.binary.display()))
+            .current_dir(self.root)
+            .output()
+            .map_err(|error| format!("{area}: unshare: {error}"))?;
+        Ok(format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr)))
+    }
+
+    /// Replays an area; `replay.py` writes `result`. Returns its errors.
+    fn replay(&self, area: &str, details: &Path, result: &Path, log: &Path) -> Result<String, String> {
         let mut config = Config::new(self.binary)
             .flag("--service-cluster-ip-range=10.0.0.0/24")
             .flag("--advertise-address=10.20.30.40");
-        for flag in server_flags::of(area, &self.folder(area), &copies)? {
+        let copies = details.join(self.engine.name());
+        let (flags, folder) = server_flags::of(area, &self.folder(area), &copies)?;
+        for flag in flags {
             config = config.flag(flag);
         }
         // Dropped, and so killed, at the end of the replay.
@@ -282,35 +337,37 @@ impl Replay<'_> {
         };
         let mut server = Server::start(config).map_err(|error| error.to_string())?;
         let conformance = shared::directory(self.root).join("conformance");
-        fs::create_dir_all(&details).map_err(|error| error.to_string())?;
-        let name = area.replace('/', "-");
-        let file = |end: &str| details.join(format!("{name}-{}.{end}", self.engine.name()));
-        let result = file("json");
-        // Without this, the result of an earlier run could be mistaken for that of this run.
-        let _ = fs::remove_file(&result);
         let output = Command::new("python3")
             .env("PYTHONPATH", self.python_path)
             .arg(conformance.join("replay.py"))
             .args(["check", "--without", "managedFields", "--token", MASTER_TOKEN, "--server", &server.url()])
             .arg("--json")
-            .arg(&result)
-            .arg(self.folder(area))
+            .arg(result)
+            .arg(folder)
             .output()
             .map_err(|error| format!("python3: {error}"))?;
-        fs::write(file("log"), &output.stdout).map_err(|error| error.to_string())?;
+        fs::write(log, &output.stdout).map_err(|error| error.to_string())?;
         if !server.is_running() {
             let log = server.log().map_err(|error| error.to_string())?;
             return Err(format!("{area}: the server died; its log:\n{log}"));
         }
-        let text = fs::read_to_string(&result).map_err(|error| {
-            format!(
-                "{area}: replay.py wrote no result ({error}):\n{}",
-                String::from_utf8_lossy(&output.stderr)
-            )
-        })?;
-        let result: Value = serde_json::from_str(&text).map_err(|error| format!("{area}: {error}"))?;
-        count(area, &result)
+        Ok(String::from_utf8_lossy(&output.stderr).into_owned())
     }
+}
+
+/// Whether scenarios of the folder have servers that API objects name.
+fn has_peers(folder: &Path) -> Result<bool, String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+    for entry in fs::read_dir(folder).map_err(failed)?.filter_map(Result::ok) {
+        let path = entry.path();
+        if path.extension().is_some_and(|extension| extension == "yaml") {
+            let text = fs::read_to_string(&path).map_err(failed)?;
+            if text.lines().any(|line| line.trim() == "peers:") {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
 }
 
 fn count(area: &str, result: &Value) -> Result<Outcome, String> {
