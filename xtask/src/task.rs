@@ -43,13 +43,23 @@ pub(crate) fn target_directory(root: &Path) -> PathBuf {
 /// # Errors
 /// When the build fails.
 pub(crate) fn build_server(root: &Path, release: bool) -> Result<PathBuf, String> {
+    build(root, "pintle", release)
+}
+
+/// Builds the example extension API server and returns its path.
+pub(crate) fn build_extension_server(root: &Path, release: bool) -> Result<PathBuf, String> {
+    build(root, "extension-server", release)
+}
+
+/// Builds a package whose binary has its name.
+fn build(root: &Path, package: &str, release: bool) -> Result<PathBuf, String> {
     let mut command = cargo(root);
-    command.args(["build", "--package", "pintle"]);
+    command.args(["build", "--package", package]);
     if release {
         command.arg("--release");
     }
     run(&mut command)?;
-    Ok(target_directory(root).join(if release { "release" } else { "debug" }).join("pintle"))
+    Ok(target_directory(root).join(if release { "release" } else { "debug" }).join(package))
 }
 
 fn shown(command: &Command) -> String {

@@ -65,9 +65,11 @@ fn end_to_end(root: &Path) -> Result<(), String> {
     let etcd = tools::etcd(root)?;
     let definitions = tools::definitions(root)?;
     let server = task::build_server(root, false)?;
+    let extension_server = task::build_extension_server(root, false)?;
     let environment = |command: &mut Command| {
         command
             .env("PINTLE_SERVER", &server)
+            .env("PINTLE_EXTENSION_SERVER", &extension_server)
             .env("PINTLE_ROOT", root)
             .env("PINTLE_KUBECTL", &tools.kubectl)
             .env("PINTLE_HELM", &tools.helm)

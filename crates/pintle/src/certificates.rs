@@ -1,5 +1,5 @@
 //! Generates the server's own certificate authority, its serving certificate and the administrator's client
-//! certificate.
+//! certificate; and the authority of front proxies, with the certificate that the aggregator presents.
 //!
 //! They are generated on the first start and kept; the serving certificate is renewed when it lacks a required name or
 //! address. Private keys are readable by their owner only.
@@ -73,8 +73,9 @@ impl Certificates {
     ) -> Result<Certificates, CertificateError> {
         let dir = options.certificates_dir();
         fs::create_dir_all(&dir).map_err(|source| file_error(&dir, source))?;
-        let ca = Authority::load_or_make(&dir)?;
-        let (admin_cert_pem, admin_key_pem) = ca.admin(&dir)?;
+        let ca = Authority::load_or_make(&dir, &CLIENTS)?;
+        let (admin_cert_pem, admin_key_pem) =
+            ca.client(&dir, "admin", ("kubernetes-admin", "system:masters"))?;
         let (pair, ca_pem) = match (&options.tls_cert_file, &options.tls_private_key_file) {
             (Some(cert), Some(key)) => (PairSource::Files(cert.clone(), key.clone()), read(cert)?),
             (None, None) => {
@@ -87,44 +88,95 @@ impl Certificates {
     }
 }
 
-/// The generated certificate authority.
+/// The common name of the aggregator's client certificate.
+const AGGREGATOR: &str = "front-proxy-client";
+
+/// Configures front proxies if the options do not: an authority of their own, and a client certificate of the aggregator,
+/// by which extension API servers believe it the user. Both are generated on the first start.
+pub(crate) fn configure_front_proxy(options: &mut Options) -> Result<(), CertificateError> {
+    let (proxy, aggregation) = (&mut options.authentication.request_header, &mut options.aggregation);
+    let given =
+        [&proxy.client_ca_file, &aggregation.proxy_client_cert_file, &aggregation.proxy_client_key_file];
+    if given.into_iter().any(Option::is_some) {
+        return Ok(());
+    }
+    let list = |name: &str| vec![name.to_owned()];
+    proxy.allowed_names = list(AGGREGATOR);
+    proxy.username_headers = list("X-Remote-User");
+    proxy.uid_headers = list("X-Remote-Uid");
+    proxy.group_headers = list("X-Remote-Group");
+    proxy.extra_headers_prefix = list("X-Remote-Extra-");
+    let dir = options.certificates_dir();
+    fs::create_dir_all(&dir).map_err(|source| file_error(&dir, source))?;
+    let authority = Authority::load_or_make(&dir, &FRONT_PROXIES)?;
+    authority.client(&dir, AGGREGATOR, (AGGREGATOR, ""))?;
+    let file = |name: &str| Some(dir.join(name));
+    options.authentication.request_header.client_ca_file = file("front-proxy-ca.crt");
+    options.aggregation.proxy_client_cert_file = file("front-proxy-client.crt");
+    options.aggregation.proxy_client_key_file = file("front-proxy-client.key");
+    Ok(())
+}
+
+/// A generated certificate authority.
 struct Authority {
+    name: &'static AuthorityName,
     cert_pem: String,
     key: KeyPair,
 }
 
+/// The file name of an authority without its extension, and its common name.
+struct AuthorityName {
+    file: &'static str,
+    common_name: &'static str,
+}
+
+/// The authority of the server and of its clients.
+static CLIENTS: AuthorityName = AuthorityName { file: "ca", common_name: "pintle-ca" };
+/// The authority of front proxies. A separate one: its clients name any user.
+static FRONT_PROXIES: AuthorityName =
+    AuthorityName { file: "front-proxy-ca", common_name: "pintle-front-proxy-ca" };
+
 impl Authority {
-    fn load_or_make(dir: &Path) -> Result<Authority, CertificateError> {
-        let (cert_path, key_path) = (dir.join("ca.crt"), dir.join("ca.key"));
+    fn load_or_make(dir: &Path, name: &'static AuthorityName) -> Result<Authority, CertificateError> {
+        let path = |end: &str| dir.join(format!("{}.{end}", name.file));
+        let (cert_path, key_path) = (path("crt"), path("key"));
         if cert_path.exists() && key_path.exists() {
             let key = KeyPair::from_pem(&read(&key_path)?).map_err(|error| CertificateError::Pem {
                 path: key_path.display().to_string(),
                 why: error.to_string(),
             })?;
-            return Ok(Authority { cert_pem: read(&cert_path)?, key });
+            return Ok(Authority { name, cert_pem: read(&cert_path)?, key });
         }
         let key = KeyPair::generate()?;
-        let cert_pem = authority_params().self_signed(&key)?.pem();
+        let cert_pem = name.params().self_signed(&key)?.pem();
         write_private(&key_path, &key.serialize_pem())?;
         write_public(&cert_path, &cert_pem)?;
-        Ok(Authority { cert_pem, key })
+        Ok(Authority { name, cert_pem, key })
     }
 
     /// Issues a certificate. This needs the authority's name and key only.
     fn sign(&self, params: CertificateParams) -> Result<(String, String), CertificateError> {
         let key = KeyPair::generate()?;
-        let issuer = Issuer::new(authority_params(), &self.key);
+        let issuer = Issuer::new(self.name.params(), &self.key);
         Ok((params.signed_by(&key, &issuer)?.pem(), key.serialize_pem()))
     }
 
-    fn admin(&self, dir: &Path) -> Result<(String, String), CertificateError> {
-        let (cert_path, key_path) = (dir.join("admin.crt"), dir.join("admin.key"));
+    /// The client certificate in the files of this name, for a user and a group.
+    fn client(
+        &self,
+        dir: &Path,
+        file: &str,
+        (user, group): (&str, &str),
+    ) -> Result<(String, String), CertificateError> {
+        let (cert_path, key_path) = (dir.join(format!("{file}.crt")), dir.join(format!("{file}.key")));
         if cert_path.exists() && key_path.exists() {
             return Ok((read(&cert_path)?, read(&key_path)?));
         }
         let mut params = CertificateParams::default();
-        params.distinguished_name.push(DnType::CommonName, "kubernetes-admin");
-        params.distinguished_name.push(DnType::OrganizationName, "system:masters");
+        params.distinguished_name.push(DnType::CommonName, user);
+        if !group.is_empty() {
+            params.distinguished_name.push(DnType::OrganizationName, group);
+        }
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         let (cert, key) = self.sign(params)?;
         write_private(&key_path, &key)?;
@@ -163,13 +215,15 @@ impl Authority {
     }
 }
 
-fn authority_params() -> CertificateParams {
-    let mut params = CertificateParams::default();
-    params.distinguished_name.push(DnType::CommonName, "pintle-ca");
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params.key_usages =
-        vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
-    params
+impl AuthorityName {
+    fn params(&self) -> CertificateParams {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, self.common_name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages =
+            vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
+        params
+    }
 }
 
 /// All names and addresses that clients may use for the server.

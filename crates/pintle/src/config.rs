@@ -1,9 +1,15 @@
 //! The configuration of a server: its options are validated, and the files that they name are loaded.
 
 use crate::{
-    Options, admission::Admission, aggregation::Aggregation, authorization::Authorization,
-    certificates::Certificates, encryption::EncryptionAtRest, run_error::RunError,
-    secure_serving::SecureServing, tokens::Tokens,
+    Options,
+    admission::Admission,
+    aggregation::Aggregation,
+    authorization::Authorization,
+    certificates::{Certificates, configure_front_proxy},
+    encryption::EncryptionAtRest,
+    run_error::RunError,
+    secure_serving::SecureServing,
+    tokens::Tokens,
 };
 use pintle_api::core::{pod_spec::refuse_privileged_containers, service::ServiceNetwork};
 use pintle_apiserver::filters::TransportFilters;
@@ -33,10 +39,11 @@ pub(crate) struct Config {
 
 impl Config {
     /// Applies the options, and listens on the port. Connections wait until the server serves them.
-    pub(crate) async fn new(options: Options) -> Result<(Config, TcpListener), RunError> {
+    pub(crate) async fn new(mut options: Options) -> Result<(Config, TcpListener), RunError> {
         let service_network = Arc::new(options.service_network().map_err(RunError::Options)?);
         let audit_metrics = AuditMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?;
         let auditor = options.audit.auditor(&audit_metrics).map_err(RunError::Options)?;
+        configure_front_proxy(&mut options)?;
         let certificates = Certificates::load_or_make(&options, service_network.api_server_address())?;
         let tokens = Tokens::load(&options)?;
         let secure_serving = Arc::new(SecureServing::load(&options, &certificates)?);

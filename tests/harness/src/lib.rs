@@ -4,7 +4,7 @@
 //! file. The client is blocking and independent of Kubernetes, so that a test controls every byte that it sends.
 //!
 //! [`Etcd`] is a cluster of real etcd servers, for the tests of the etcd engine. [`AdmittingWebhook`] is an admission
-//! webhook, for measurements.
+//! webhook, for measurements. [`ExtensionServer`] is an extension API server behind a server.
 //!
 //! The harness never sleeps for a fixed time: [`wait_for`] polls until a condition holds or the timeout has passed.
 
@@ -12,6 +12,7 @@ mod client;
 pub mod definition;
 mod etcd;
 mod etcd_member;
+mod extension_server;
 mod network;
 mod server;
 mod wait;
@@ -20,6 +21,7 @@ mod webhook;
 pub use client::{Client, Connection, Lines, Response};
 pub use etcd::{Etcd, EtcdConfig, EtcdTls};
 pub use etcd_member::Member;
+pub use extension_server::ExtensionServer;
 pub use network::{ADDRESSES, in_own_network, is_in_own_network};
 pub use server::{Config, MASTER_TOKEN, OTHER_TOKEN, Server};
 pub use wait::wait_for;

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at anything unexpected")]
 
+mod aggregation;
 mod authorization;
 mod bad_input;
 mod certificates;
