@@ -182,3 +182,168 @@ impl Reconciler for RemoteAvailability {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ClientCertificate, Routing, ServiceDirectory, api_service::condition};
+    use pintle_apiserver::registry::{Engine, StorageFactory};
+    use pintle_machinery::{GroupResource, Value, ValueExt};
+    use pintle_registry::{Resource, Scope, WriteOptions};
+    use pintle_storage::MemoryStorage;
+    use pintle_supervisor::Supervisor;
+    use serde_json::json;
+    use std::net::SocketAddr;
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpListener,
+        sync::watch,
+    };
+    use tokio_rustls::{
+        TlsAcceptor,
+        rustls::{ServerConfig, crypto::ring, pki_types::PrivateKeyDer},
+    };
+
+    /// The controller over the memory engine, with what it follows.
+    struct Fixture {
+        stores: Arc<Stores>,
+        _stop: watch::Sender<bool>,
+    }
+
+    impl Fixture {
+        async fn start() -> Fixture {
+            let engine = Engine { storage: Arc::new(MemoryStorage::new()), exclusive: true };
+            let storage = Arc::new(StorageFactory::new(engine, "/registry"));
+            let namespaced = |group, plural, kind, schema| {
+                Resource::new(group, "v1", plural, plural, kind, Scope::Namespaced, schema)
+            };
+            let mut resources = crate::resources();
+            resources.push(namespaced("", "services", "Service", "k8s.io/api/core/v1.Service"));
+            resources.push(namespaced(
+                "discovery.k8s.io",
+                "endpointslices",
+                "EndpointSlice",
+                "k8s.io/api/discovery/v1.EndpointSlice",
+            ));
+            let stores = Stores::start(resources, Vec::new(), &storage, &Supervisor::current()).unwrap();
+            stores.wait_ready().await.unwrap();
+            let directory = Arc::new(ServiceDirectory::new(Routing::Endpoints));
+            let api_services =
+                Arc::new(ApiServices::new(directory.clone(), Arc::new(ClientCertificate::default())));
+            let metrics = AvailabilityMetrics::new().unwrap();
+            let controller = RemoteAvailability::new(&stores, &api_services, metrics);
+            let (stop, stopping) = watch::channel(false);
+            let cacher = |group: &str, plural: &str| {
+                stores.store(&GroupResource::new(group, plural)).unwrap().cacher().clone()
+            };
+            let (services, slices) = (cacher("", "services"), cacher("discovery.k8s.io", "endpointslices"));
+            let own = cacher("apiregistration.k8s.io", "apiservices");
+            tokio::spawn({
+                let stopping = stopping.clone();
+                async move { directory.run(Some(&services), Some(&slices), stopping).await }
+            });
+            tokio::spawn(async move { api_services.run(&own, stopping).await });
+            tokio::spawn(async move { controller.run().await });
+            Fixture { stores, _stop: stop }
+        }
+
+        async fn create(&self, resource: GroupResource, namespace: &str, object: Value) {
+            self.stores.create(&resource, namespace, object, WriteOptions::default()).await.unwrap();
+        }
+
+        async fn update(&self, resource: GroupResource, name: &str, path: &'static str, value: Value) {
+            let change = Box::new(move |mut object: Value| {
+                object.set(path, value.clone());
+                Ok(object)
+            });
+            self.stores.update(&resource, "n", name, change, WriteOptions::default()).await.unwrap();
+        }
+
+        /// Waits until the condition has this reason; returns its message.
+        async fn message(&self, reason: &str) -> String {
+            let waiting = async {
+                loop {
+                    let object = self.stores.get(&resource_name(), "", "v1.a.example.com").await.unwrap();
+                    match condition(&object, "Available") {
+                        Some(found) if found.str_at("reason") == reason => {
+                            return found.str_at("message").to_owned();
+                        }
+                        _ => tokio::task::yield_now().await,
+                    }
+                }
+            };
+            tokio::time::timeout(Duration::from_secs(20), waiting).await.expect(reason)
+        }
+    }
+
+    /// Answers every request with an empty document.
+    async fn backend() -> SocketAddr {
+        let made = rcgen::generate_simple_self_signed(["s.n.svc".to_owned()]).unwrap();
+        let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![made.cert.der().clone()], key)
+            .unwrap();
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            while let Ok((socket, _)) = listener.accept().await {
+                let Ok(mut stream) = acceptor.accept(socket).await else { continue };
+                let mut request = [0; 4096];
+                if stream.read(&mut request).await.is_ok() {
+                    let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
+                    let _ = stream.write_all(answer).await;
+                    let _ = stream.shutdown().await;
+                }
+            }
+        });
+        address
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn the_first_missing_part_behind_an_api_service_is_the_reason() {
+        let fixture = Fixture::start().await;
+        let services = || GroupResource::new("", "services");
+        let slices = || GroupResource::new("discovery.k8s.io", "endpointslices");
+        let api_service = json!({"kind": "APIService", "apiVersion": "apiregistration.k8s.io/v1",
+            "metadata": {"name": "v1.a.example.com"},
+            "spec": {"group": "a.example.com", "version": "v1", "groupPriorityMinimum": 1, "versionPriority": 1,
+                "insecureSkipTLSVerify": true, "service": {"namespace": "n", "name": "s", "port": 443}}});
+        fixture.create(resource_name(), "", api_service).await;
+        assert_eq!(fixture.message("ServiceNotFound").await, "service/s in \"n\" is not present");
+        let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s", "namespace": "n"},
+            "spec": {"type": "ClusterIP", "ports": [{"port": 80, "name": "https"}]}});
+        fixture.create(services(), "n", service).await;
+        let message = fixture.message("ServicePortError").await;
+        assert_eq!(message, "service/s in \"n\" is not listening on port 443");
+        fixture.update(services(), "s", "spec.ports", json!([{"port": 443, "name": "https"}])).await;
+        let message = fixture.message("EndpointsNotFound").await;
+        assert_eq!(message, "cannot find endpointslices for service/s in \"n\"");
+        let address = backend().await;
+        let slice = json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+            "metadata": {"name": "s-1", "namespace": "n", "labels": {"kubernetes.io/service-name": "s"}},
+            "addressType": "IPv4", "ports": [{"name": "https", "port": address.port()}],
+            "endpoints": [{"addresses": ["127.0.0.1"], "conditions": {"ready": false}}]});
+        fixture.create(slices(), "n", slice).await;
+        let message = fixture.message("MissingEndpoints").await;
+        assert_eq!(
+            message,
+            "endpointslices for service/s in \"n\" have no addresses with port name \"https\""
+        );
+        fixture.update(slices(), "s-1", "endpoints", json!([{"addresses": ["127.0.0.1"]}])).await;
+        assert_eq!(fixture.message("Passed").await, "all checks passed");
+        // Nothing listens on the discard port.
+        fixture.update(slices(), "s-1", "ports", json!([{"name": "https", "port": 9}])).await;
+        let message = fixture.message("FailedDiscoveryCheck").await;
+        let url = "https://127.0.0.1:9/apis/a.example.com/v1";
+        assert_eq!(
+            message,
+            format!(
+                "failing or missing response from {url}: Get \"{url}\": dial tcp 127.0.0.1:9: connect: connection refused"
+            )
+        );
+    }
+}
