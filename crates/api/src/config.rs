@@ -1,9 +1,11 @@
 //! Defines the configuration that the kinds depend on.
 
 use crate::{authentication::token_review::TokenReviewer, core::service::ServiceNetwork};
+use pintle_machinery::{GroupResource, Status, Value};
 use pintle_rbac::Rbac;
+use pintle_registry::{BoxFuture, ComputedObjects};
 use pintle_service_account::TokenIssuer;
-use std::{sync::Arc, time::Duration};
+use std::{future::ready, sync::Arc, time::Duration};
 
 /// The configuration that the kinds depend on.
 #[derive(Debug, Clone)]
@@ -16,6 +18,8 @@ pub struct Config {
     pub token_issuer: Option<Arc<TokenIssuer>>,
     /// Authenticates the tokens of token reviews.
     pub token_reviewer: Arc<TokenReviewer>,
+    /// The health of the components of the control plane.
+    pub component_statuses: Arc<dyn ComputedObjects>,
     /// The index of roles and bindings, for the prevention of privilege escalation.
     pub rbac: Arc<Rbac>,
 }
@@ -27,7 +31,21 @@ impl Default for Config {
             event_ttl: Duration::from_secs(60 * 60),
             token_issuer: Some(Arc::default()),
             token_reviewer: Arc::default(),
+            component_statuses: Arc::new(NoComponents),
             rbac: Arc::default(),
         }
+    }
+}
+
+/// No components.
+struct NoComponents;
+
+impl ComputedObjects for NoComponents {
+    fn list(&self) -> BoxFuture<'_, Vec<Value>> {
+        Box::pin(ready(Vec::new()))
+    }
+
+    fn get<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Value, Status>> {
+        Box::pin(ready(Err(Status::not_found(&GroupResource::new("", "componentstatus"), name))))
     }
 }

@@ -31,7 +31,7 @@ use pintle_registry::Resource;
 pub fn resources(config: &Config) -> Vec<Resource> {
     vec![
         binding::resource(),
-        component_status::resource(),
+        component_status::resource(&config.component_statuses),
         config_map::resource(),
         endpoints::resource(),
         event::resource(config.event_ttl),

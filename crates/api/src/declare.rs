@@ -4,8 +4,8 @@ use crate::printing::Printer;
 use jiff::Timestamp;
 use pintle_machinery::{GroupVersionKind, Value, ValueExt};
 use pintle_registry::{
-    Backing, Cell, Column, ConnectOptions, Conversion, Resource, ScalePaths, ScaleValues, Scope,
-    SelectableField, Strategy, Subresource, SubresourceKind, Verb,
+    Backing, Cell, Column, ComputedObjects, ConnectOptions, Conversion, Resource, ScalePaths, ScaleValues,
+    Scope, SelectableField, Strategy, Subresource, SubresourceKind, Verb,
 };
 use std::sync::Arc;
 
@@ -92,8 +92,8 @@ pub(crate) trait Declare: Sized {
     fn in_version(self, group: Group, conversion: Conversion) -> Resource;
     /// Sets the deprecation warning: the minor versions of deprecation and removal, and the replacement.
     fn deprecated(self, since: u32, until: u32, replacement: Option<&str>) -> Resource;
-    /// Declares that the resource has no storage and is not served yet.
-    fn unserved(self) -> Resource;
+    /// Declares that the objects are computed for each read.
+    fn computed(self, objects: Arc<dyn ComputedObjects>) -> Resource;
     fn subresource(self, name: &str, kind: SubresourceKind) -> Resource;
 
     /// Sets the strategy.
@@ -211,8 +211,8 @@ impl Declare for Resource {
         self
     }
 
-    fn unserved(mut self) -> Resource {
-        self.backing = Backing::Unserved;
+    fn computed(mut self, objects: Arc<dyn ComputedObjects>) -> Resource {
+        self.backing = Backing::Computed(objects);
         self
     }
 

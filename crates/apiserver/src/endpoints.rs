@@ -7,6 +7,7 @@ mod admission;
 mod api_endpoints;
 mod apply;
 mod body_kind;
+mod computed;
 mod connect;
 mod create;
 mod create_named;

@@ -49,7 +49,8 @@ impl Engines {
         Ok(Engines { default, overridden })
     }
 
-    fn all(&self) -> impl Iterator<Item = &Engine> {
+    /// All engines, the default one first.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Engine> {
         std::iter::once(&self.default).chain(&self.overridden)
     }
 

@@ -11,6 +11,7 @@ mod authorization;
 mod auto_registration;
 mod certificates;
 mod completed_config;
+mod component_statuses;
 mod config;
 mod dynamic_files;
 mod enablement;

@@ -4,6 +4,7 @@ use crate::{
     authentication::{Authentication, OwnTokens},
     auto_registration::auto_registration,
     completed_config::CompletedConfig,
+    component_statuses::ComponentStatuses,
     enablement::{self, Enabled},
     engine::EngineMetrics,
     flow_control::{self, FlowControlParts},
@@ -78,6 +79,7 @@ fn kube_resources(config: &CompletedConfig) -> Vec<Resource> {
     let mut resources = pintle_api::resources(&pintle_api::Config {
         service_network: config.loaded.service_network.clone(),
         event_ttl: config.options().event_ttl,
+        component_statuses: Arc::new(ComponentStatuses::new(&config.engines)),
         token_issuer: tokens.issuer.clone(),
         token_reviewer: tokens.reviewer.clone(),
         rbac: config.loaded.authorization.rbac.clone(),

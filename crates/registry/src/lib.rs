@@ -6,6 +6,7 @@
 //! name.
 
 mod access;
+mod computed_objects;
 mod context;
 mod converter;
 mod keep;
@@ -20,6 +21,7 @@ pub mod testing;
 mod verb;
 
 pub use access::{DeleteOptions, PropagationPolicy, Registry, ServedKind, WriteOptions};
+pub use computed_objects::ComputedObjects;
 pub use context::RequestContext;
 pub use converter::{Converter, SameContent};
 pub use keep::keep;

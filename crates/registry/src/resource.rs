@@ -1,8 +1,8 @@
 //! The declaration of one resource in one version.
 
 use crate::{
-    Converter, DefaultStrategy, DefaultTable, NamedCreater, ObjectModel, SelectableField, Strategy,
-    Subresource, TableConvertor, Verb,
+    ComputedObjects, Converter, DefaultStrategy, DefaultTable, NamedCreater, ObjectModel, SelectableField,
+    Strategy, Subresource, TableConvertor, Verb,
 };
 use pintle_machinery::{GroupResource, GroupVersionKind, GroupVersionResource, Status, Value, ValueExt};
 use pintle_schema::Schema;
@@ -63,8 +63,8 @@ pub enum Backing {
     /// Nothing is stored: a POST is answered with the object filled in (access reviews). The body may name the object
     /// that the request is about (`bindings`).
     Creater(Arc<dyn NamedCreater>),
-    /// Declared so that discovery lists it; requests are not served yet.
-    Unserved,
+    /// Nothing is stored: objects are computed for each read (component statuses).
+    Computed(Arc<dyn ComputedObjects>),
 }
 
 /// The conversion between a served version and the storage kind. Both functions take whole objects and set `kind` and

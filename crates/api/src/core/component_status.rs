@@ -4,14 +4,15 @@ mod table;
 
 use super::group::GROUP;
 use crate::declare::Declare;
-use pintle_registry::{Resource, Verb};
+use pintle_registry::{ComputedObjects, Resource, Verb};
+use std::sync::Arc;
 
-/// The declaration of the resource.
-pub fn resource() -> Resource {
+/// The declaration of the resource, whose objects are computed.
+pub fn resource(objects: &Arc<dyn ComputedObjects>) -> Resource {
     GROUP
         .cluster("ComponentStatus", "componentstatuses")
         .prints(table::columns, table::cells)
         .short_names(["cs"])
         .verbs([Verb::Get, Verb::List])
-        .unserved()
+        .computed(objects.clone())
 }

@@ -3,7 +3,7 @@
 use super::{
     action::{Action, action},
     api_endpoints::ApiEndpoints,
-    connect, create, create_named, delete, delete_collection, get, list, patch,
+    computed, connect, create, create_named, delete, delete_collection, get, list, patch,
     request_scope::RequestScope,
     scale, update, watch,
 };
@@ -84,8 +84,8 @@ impl ApiEndpoints {
             Ok(action) => {
                 // Boxed, as the verbs' futures differ much in size.
                 let answer: BoxFuture<'_, Result<Response, Status>> = match action {
-                    Action::Get | Action::GetSubresource => Box::pin(get::get(&scope)),
-                    Action::List => Box::pin(list::list(&scope)),
+                    Action::Get | Action::GetSubresource => Box::pin(get_any(&scope)),
+                    Action::List => Box::pin(list_any(&scope)),
                     Action::Watch => Box::pin(watch::watch(&scope)),
                     Action::Create => Box::pin(create_or_review(&scope, body)),
                     Action::Update => Box::pin(update::update(&scope, body, "")),
@@ -122,7 +122,23 @@ async fn create_or_review(scope: &RequestScope<'_>, body: RequestBody) -> Result
             let kind = scope.resource.resource.group_version_kind();
             create_named::serve(scope, body, &kind, &[], &**creater).await
         }
-        Backing::Stored | Backing::Unserved => create::create(scope, body).await,
+        Backing::Stored | Backing::Computed(_) => create::create(scope, body).await,
+    }
+}
+
+/// Reads an object, stored or computed.
+async fn get_any(scope: &RequestScope<'_>) -> Result<Response, Status> {
+    match &scope.resource.resource.backing {
+        Backing::Computed(objects) => computed::get(scope, &**objects).await,
+        Backing::Stored | Backing::Creater(_) => get::get(scope).await,
+    }
+}
+
+/// Lists objects, stored or computed.
+async fn list_any(scope: &RequestScope<'_>) -> Result<Response, Status> {
+    match &scope.resource.resource.backing {
+        Backing::Computed(objects) => computed::list(scope, &**objects).await,
+        Backing::Stored | Backing::Creater(_) => list::list(scope).await,
     }
 }
 

@@ -18,9 +18,9 @@ use pintle_admission::AdmissionChain;
 use pintle_auth::authz::AlwaysAllow;
 use pintle_machinery::{ErrorList, GroupVersionKind, Status, UserInfo, Value};
 use pintle_registry::{
-    BoxFuture, ConnectOptions, NamedCreater, ObjectForm, ObjectModel, PatchType, RequestContext, Resource,
-    Routing, ScalePaths, ScaleValues, Scope, StorageEncoding, Strategy, Subresource, SubresourceKind, Verb,
-    keep,
+    Backing, BoxFuture, ComputedObjects, ConnectOptions, NamedCreater, ObjectForm, ObjectModel, PatchType,
+    RequestContext, Resource, Routing, ScalePaths, ScaleValues, Scope, StorageEncoding, Strategy,
+    Subresource, SubresourceKind, Verb, keep,
 };
 use pintle_schema::{SchemaBuilder, Structural, Type};
 use pintle_storage::MemoryStorage;
@@ -194,7 +194,10 @@ fn resources() -> Vec<Resource> {
         }),
     };
     deployments.subresources = vec![scale, status];
-    vec![config_maps, pods, deployments, core("nodes", "node", "Node", Scope::Cluster), widgets()]
+    let mut statuses = core("componentstatuses", "componentstatus", "ComponentStatus", Scope::Cluster);
+    statuses.verbs = vec![Verb::Get, Verb::List];
+    statuses.backing = Backing::Computed(Arc::new(TwoStatuses));
+    vec![statuses, config_maps, pods, deployments, core("nodes", "node", "Node", Scope::Cluster), widgets()]
 }
 
 /// A resource with a schema of its own, which allows any value, and the object model of custom resources.
@@ -225,6 +228,27 @@ struct KeepSpec;
 impl Strategy for KeepSpec {
     fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
         keep(object, old, "spec");
+    }
+}
+
+/// Two objects that are computed.
+struct TwoStatuses;
+
+impl TwoStatuses {
+    fn object(name: &str) -> Value {
+        serde_json::json!({"kind": "ComponentStatus", "apiVersion": "v1", "metadata": {"name": name},
+            "conditions": [{"type": "Healthy", "status": "True"}]})
+    }
+}
+
+impl ComputedObjects for TwoStatuses {
+    fn list(&self) -> BoxFuture<'_, Vec<Value>> {
+        Box::pin(ready(["a", "b"].map(TwoStatuses::object).to_vec()))
+    }
+
+    fn get<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Value, Status>> {
+        let found = ["a", "b"].contains(&name).then(|| TwoStatuses::object(name));
+        Box::pin(ready(found.ok_or_else(Status::no_such_resource)))
     }
 }
 
