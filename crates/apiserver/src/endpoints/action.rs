@@ -159,6 +159,10 @@ fn action_of_route(scope: &RequestScope<'_>, method: &Method) -> Result<Action, 
     }
     let everywhere = resource.is_namespaced() && !in_namespace;
     match *method {
+        // The route is that of the list.
+        Method::GET if info.verb == "watch" && has(Verb::Watch).is_err() && has(Verb::List).is_ok() => {
+            Err(Status::method_not_supported(&resource.group_resource(), "watch"))
+        }
         Method::GET if info.verb == "watch" => has(Verb::Watch).map(|()| Action::Watch),
         Method::GET => has(Verb::List).map(|()| Action::List),
         Method::POST if !everywhere => has(Verb::Create).map(|()| Action::Create),

@@ -96,6 +96,7 @@ mod tests {
         assert_eq!(names("?fieldSelector=metadata.name%3Db").await, ["b"]);
         assert!(names("?labelSelector=x").await.is_empty());
         let (code, status) = send("?watch=1").await;
-        assert_eq!(code, 405, "{status}");
+        let message = "watch is not supported on resources of kind \"componentstatuses\"";
+        assert_eq!((code, &status["message"]), (405, &json!(message)));
     }
 }
