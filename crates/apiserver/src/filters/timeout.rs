@@ -19,8 +19,13 @@ use http::Method;
 use pintle_audit::Auditor;
 use pintle_go_forms::parse_duration;
 use pintle_machinery::Status;
-use std::{panic::resume_unwind, sync::Arc, time::Duration};
-use tokio::{sync::watch, time::Instant};
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+use tokio::{runtime::Handle, sync::watch, time::Instant};
 
 pub(super) struct RequestTimeout {
     pub(super) limit: Duration,
@@ -89,15 +94,84 @@ fn read(next: Rest, request: Request) -> impl Future<Output = Response> + Send {
     offload::scope(async move { next.call(request).await })
 }
 
-/// Answers a write on a task of its own, which continues when its client is gone.
+/// Answers a write. A task of its own finishes it when the response is no longer awaited.
 async fn finish(next: Rest, mut request: Request) -> Response {
     let (_waits, client) = watch::channel(());
     request.extensions_mut().insert(Client(client));
-    match tokio::spawn(offload::scope(async move { next.call(request).await })).await {
-        Ok(response) => response,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => resume_unwind(panic),
-            Err(error) => json_failure(&Status::internal_error(error)),
-        },
+    Finish(Some(Box::pin(offload::scope(async move { next.call(request).await })))).await
+}
+
+/// Work that is finished in any case: when this future is dropped, a task continues the work.
+///
+/// A task for each write would cost more than many writes do: the runtime's workers would pass it to each other.
+struct Finish<F>(Option<Pin<Box<F>>>)
+where
+    F: Future<Output: Send + 'static> + Send + 'static;
+
+impl<F> Future for Finish<F>
+where
+    F: Future<Output: Send + 'static> + Send + 'static,
+{
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        // Work that panics is not continued, since it is not put back.
+        let Some(mut work) = self.0.take() else { return Poll::Pending };
+        let polled = work.as_mut().poll(context);
+        if polled.is_pending() {
+            self.0 = Some(work);
+        }
+        polled
+    }
+}
+
+impl<F> Drop for Finish<F>
+where
+    F: Future<Output: Send + 'static> + Send + 'static,
+{
+    fn drop(&mut self) {
+        if let Some(work) = self.0.take()
+            && let Ok(runtime) = Handle::try_current()
+        {
+            runtime.spawn(work);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::{FutureExt, poll};
+    use std::panic::AssertUnwindSafe;
+    use tokio::{sync::oneshot, task::yield_now};
+
+    #[tokio::test]
+    async fn work_is_finished_when_its_response_is_no_longer_awaited() {
+        let (sender, finished) = oneshot::channel();
+        let mut work = Finish(Some(Box::pin(async move {
+            yield_now().await;
+            sender.send("finished").unwrap();
+        })));
+        assert!(poll!(&mut work).is_pending());
+        drop(work);
+        assert_eq!(finished.await, Ok("finished"));
+    }
+
+    #[tokio::test]
+    async fn awaited_work_needs_no_task() {
+        let task = tokio::task::id;
+        let work = Finish(Some(Box::pin(async move {
+            yield_now().await;
+            task()
+        })));
+        let awaited = tokio::spawn(async move { (work.await, task()) }).await.unwrap();
+        assert_eq!(awaited.0, awaited.1);
+    }
+
+    #[tokio::test]
+    async fn work_that_panics_ends() {
+        let mut work = Finish(Some(Box::pin(async { panic!("as asked") })));
+        assert!(AssertUnwindSafe(&mut work).catch_unwind().await.is_err());
+        assert!(work.0.is_none());
     }
 }
