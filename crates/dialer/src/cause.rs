@@ -36,8 +36,8 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// The cause beneath the error of a connection pool.
-    pub fn of(error: hyper_util::client::legacy::Error) -> Cause {
+    /// The cause beneath an error of the HTTP library.
+    pub fn of(error: impl Error + 'static) -> Cause {
         let mut at: Option<&(dyn Error + 'static)> = Some(&error);
         while let Some(error) = at {
             if let Some(cause) = error.downcast_ref::<Cause>() {

@@ -47,7 +47,11 @@ pub struct Connector {
 }
 
 impl Connector {
-    pub(crate) async fn connect(self, uri: Uri) -> Result<Stream, Cause> {
+    /// Opens a connection to the destination.
+    ///
+    /// # Errors
+    /// When there is no connection.
+    pub async fn connect(self, uri: Uri) -> Result<Stream, Cause> {
         let address = match &self.destination {
             Destination::Url => {
                 let host = uri.host().unwrap_or_default();

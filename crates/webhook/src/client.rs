@@ -4,12 +4,11 @@
 mod tests;
 
 use crate::call_error::CallError;
+use crate::connections::{Answer, Connections};
 use crate::{ClientUser, Kubeconfig, Response, authorization_header::AuthorizationHeader};
 use bytes::Bytes;
 use http::{Method, Request, Uri, header, uri::PathAndQuery};
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
-use hyper_util::client::legacy::Client;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use http_body_util::Full;
 use pintle_dialer::{Cause, ConfigError, Connector, Destination, ServiceResolver, TlsSettings};
 use pintle_go_forms::format_duration;
 use rustls::pki_types::ServerName;
@@ -48,7 +47,7 @@ pub struct ServiceReference {
 
 /// Sends requests to one webhook. Connections are kept for later requests, until the client is dropped.
 pub struct WebhookClient {
-    client: Client<Connector, Full<Bytes>>,
+    connections: Connections,
     /// The URL without a query.
     url: String,
     user_agent: &'static str,
@@ -61,9 +60,6 @@ impl fmt::Debug for WebhookClient {
     }
 }
 
-/// The time for which an idle connection is kept, and the number of idle connections.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
-const MAX_IDLE: usize = 25;
 /// The size limit of a response: this number of bytes, plus a multiple of the request's size, which many responses
 /// repeat.
 const ANSWER_SIZE: usize = 4 << 20;
@@ -122,7 +118,7 @@ impl WebhookClient {
         };
         let connector = Connector { destination, server_name, tls: Some(settings.connector()?) };
         Ok(WebhookClient {
-            client: client(connector),
+            connections: Connections::new(connector),
             url,
             user_agent: "kube-apiserver-admission",
             authorization: AuthorizationHeader::new(&user.credentials).map_err(ConfigError::Credentials)?,
@@ -158,7 +154,7 @@ impl WebhookClient {
         // Kubernetes leaves the name of this client to Go.
         let user_agent = if tls.is_some() { "Go-http-client/2.0" } else { "Go-http-client/1.1" };
         Ok(WebhookClient {
-            client: client(Connector { destination: Destination::Url, server_name, tls }),
+            connections: Connections::new(Connector { destination: Destination::Url, server_name, tls }),
             url,
             user_agent,
             authorization: AuthorizationHeader::new(&config.credentials).map_err(ConfigError::Credentials)?,
@@ -193,19 +189,11 @@ impl WebhookClient {
         if let Some(value) = self.authorization.value().await {
             headers.insert(header::AUTHORIZATION, value);
         }
-        let answer = self.client.request(request).await.map_err(Cause::of)?;
-        let (head, body) = answer.into_parts();
+        let Answer { head, body } = self.connections.send(request, limit).await?;
         let content_type = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let content_type = content_type.unwrap_or_default().to_owned();
         let has_retry_after = head.headers.contains_key(header::RETRY_AFTER);
-        let body = Limited::new(body, limit).collect().await.map_err(|error| {
-            match error.downcast::<LengthLimitError>() {
-                Ok(_) => Cause::TooLarge(limit),
-                Err(error) => Cause::Other(format!("unexpected error when reading response body: {error}")),
-            }
-        })?;
-        let status = head.status.as_u16();
-        Ok(Response { status, content_type, has_retry_after, body: body.to_bytes(), question: asked })
+        Ok(Response { status: head.status.as_u16(), content_type, has_retry_after, body, question: asked })
     }
 }
 
@@ -221,12 +209,4 @@ fn uri(url: &str) -> Result<Uri, Cause> {
 fn is_local(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost")
         || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
-}
-
-fn client(connector: Connector) -> Client<Connector, Full<Bytes>> {
-    Client::builder(TokioExecutor::new())
-        .pool_idle_timeout(IDLE_TIMEOUT)
-        .pool_max_idle_per_host(MAX_IDLE)
-        .pool_timer(TokioTimer::new())
-        .build(connector)
 }

@@ -11,10 +11,12 @@
 mod authorization_header;
 mod call_error;
 mod client;
+mod connections;
 mod document_client;
 mod kubeconfig;
 mod response;
 mod retry;
+mod together;
 
 pub use call_error::CallError;
 pub use client::{ClientConfig, Endpoint, ServiceReference, WebhookClient};

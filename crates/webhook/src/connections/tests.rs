@@ -1,0 +1,190 @@
+//! Tests with servers in this process, without TLS.
+
+use super::*;
+use http::Method;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use pintle_dialer::{Destination, TlsSettings};
+use rustls::{
+    ServerConfig,
+    pki_types::{PrivatePkcs8KeyDer, ServerName},
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+};
+use tokio_rustls::TlsAcceptor;
+
+const LIMIT: usize = 1 << 20;
+const WHOLE: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+const IN_CHUNKS: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\no\r\n1\r\nk\r\n0\r\n\r\n";
+const LAST: &str = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok";
+
+/// A server that sends these responses on each connection and then closes it. Responses begin with the number of the
+/// connection in a header.
+async fn server(responses: &'static [&'static str]) -> Uri {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        for connection in 0.. {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            tokio::spawn(async move {
+                let mut bytes = [0; 1024];
+                for response in responses {
+                    // Requests are small and arrive whole.
+                    if stream.read(&mut bytes).await.unwrap() == 0 {
+                        return;
+                    }
+                    let (line, rest) = response.split_once("\r\n").unwrap();
+                    let response = format!("{line}\r\nconnection-number: {connection}\r\n{rest}");
+                    stream.write_all(response.as_bytes()).await.unwrap();
+                }
+            });
+        }
+    });
+    format!("http://{address}/x").parse().unwrap()
+}
+
+fn connections() -> Connections {
+    let server_name = ServerName::try_from("a").unwrap();
+    Connections::new(Connector { destination: Destination::Url, server_name, tls: None })
+}
+
+/// Sends a request and returns the number of its connection.
+async fn send(connections: &Connections, uri: &Uri) -> usize {
+    let mut request = Request::new(Full::new(Bytes::from_static(b"{}")));
+    *request.method_mut() = Method::POST;
+    *request.uri_mut() = uri.clone();
+    let answer = connections.send(request, LIMIT).await.unwrap();
+    assert_eq!(&*answer.body, b"ok");
+    answer.head.headers["connection-number"].to_str().unwrap().parse().unwrap()
+}
+
+impl Connections {
+    fn idle(&self) -> usize {
+        self.idle.0.lock().connections.len()
+    }
+}
+
+#[tokio::test]
+async fn requests_after_each_other_share_a_connection() {
+    let uri = server(&[WHOLE, IN_CHUNKS, WHOLE, LAST]).await;
+    let connections = connections();
+    for expected in [0, 0, 0, 0, 1] {
+        assert_eq!(send(&connections, &uri).await, expected);
+    }
+    assert_eq!(connections.idle(), 1);
+}
+
+#[tokio::test]
+async fn requests_at_the_same_time_have_connections_of_their_own() {
+    let uri = server(&[WHOLE, WHOLE]).await;
+    let connections = connections();
+    let (first, second) = tokio::join!(send(&connections, &uri), send(&connections, &uri));
+    assert_ne!(first, second);
+    assert_eq!(connections.idle(), 2);
+}
+
+#[tokio::test]
+async fn a_connection_that_was_closed_while_it_was_idle_is_not_used() {
+    let uri = server(&[WHOLE]).await;
+    let connections = connections();
+    for expected in 0..3 {
+        assert_eq!(send(&connections, &uri).await, expected);
+        while let Some(connection) = connections.idle.take() {
+            connections.idle.keep(connection);
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_dropped_request_closes_its_connection() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let uri: Uri = format!("http://{}/x", listener.local_addr().unwrap()).parse().unwrap();
+    let connections = connections();
+    let mut stream = tokio::select! {
+        _ = send(&connections, &uri) => unreachable!("the server sends nothing"),
+        stream = async {
+            let mut stream = listener.accept().await.unwrap().0;
+            assert!(stream.read(&mut [0; 1024]).await.unwrap() > 0);
+            stream
+        } => stream,
+    };
+    assert_eq!(stream.read(&mut [0; 1024]).await.unwrap(), 0);
+    assert_eq!(connections.idle(), 0);
+}
+
+#[tokio::test]
+async fn connections_are_kept_for_a_time_and_not_too_many() {
+    let uri = server(&[WHOLE, WHOLE]).await;
+    let connections = connections();
+    futures_util::future::join_all((0..MAX_IDLE + 5).map(|_| send(&connections, &uri))).await;
+    assert_eq!(connections.idle(), MAX_IDLE);
+    tokio::time::pause();
+    tokio::time::sleep(IDLE_TIMEOUT / 2).await;
+    send(&connections, &uri).await;
+    tokio::time::sleep(IDLE_TIMEOUT / 2 + Duration::from_secs(1)).await;
+    assert_eq!(connections.idle(), 0, "the one that was used is at its end");
+    assert!(!connections.idle.0.lock().is_watched);
+    send(&connections, &uri).await;
+    assert_eq!(connections.idle(), 1);
+}
+
+#[tokio::test]
+async fn a_connection_with_http2_is_shared() {
+    let authority = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let key = PrivatePkcs8KeyDer::from(authority.signing_key.serialize_der());
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut tls = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![authority.cert.der().clone()], key.into())
+        .unwrap();
+    tls.alpn_protocols = vec![b"h2".to_vec()];
+    let acceptor = TlsAcceptor::from(Arc::new(tls));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let uri = format!("https://{}/x", listener.local_addr().unwrap()).parse().unwrap();
+    // Each connection serves three requests.
+    tokio::spawn(async move {
+        for connection in 0.. {
+            let stream = acceptor.accept(listener.accept().await.unwrap().0).await.unwrap();
+            let (served, mut counted) = tokio::sync::mpsc::unbounded_channel();
+            let service = service_fn(move |request: Request<Incoming>| {
+                let served = served.clone();
+                async move {
+                    assert_eq!(request.into_body().collect().await.unwrap().to_bytes(), "{}");
+                    let response = Response::builder().header("connection-number", connection);
+                    let _ = served.send(());
+                    response.body(Full::new(Bytes::from_static(b"ok")))
+                }
+            });
+            let builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+            let mut serving = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
+            let served = async {
+                for _ in 0..3 {
+                    counted.recv().await;
+                }
+            };
+            tokio::select! {
+                _ = serving.as_mut() => continue,
+                () = served => serving.as_mut().graceful_shutdown(),
+            }
+            let _ = serving.await;
+        }
+    });
+    let ca = authority.cert.pem();
+    let settings =
+        TlsSettings { ca: ca.as_bytes(), insecure: false, client_certificate: None, both_protocols: true };
+    let connector = Connector {
+        destination: Destination::Url,
+        server_name: ServerName::try_from("localhost").unwrap(),
+        tls: Some(settings.connector().unwrap()),
+    };
+    let connections = Connections::new(connector);
+    assert_eq!(send(&connections, &uri).await, 0);
+    assert_eq!(tokio::join!(send(&connections, &uri), send(&connections, &uri)), (0, 0));
+    assert_eq!(send(&connections, &uri).await, 1);
+    assert_eq!(connections.idle(), 0);
+}
