@@ -3,6 +3,7 @@
 use pintle_machinery::{GroupVersionKind, GroupVersionResource, Status, Value};
 use pintle_registry::BoxFuture;
 use pintle_schema::SchemaRef;
+use std::borrow::Cow;
 
 /// A served resource or subresource, and the kind of its objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +28,7 @@ pub trait RequestVersions: Send + Sync {
     /// The schema of the kind of one of the equivalents, or of the request.
     fn schema(&self, kind: &GroupVersionKind) -> Option<SchemaRef<'_>>;
 
-    /// Converts an object of the request to the kind of one of the equivalents.
+    /// Converts an object of the request to the kind of one of the equivalents, if it is of another kind.
     ///
     /// # Errors
     /// The `Status` of a conversion that fails.
@@ -35,7 +36,7 @@ pub trait RequestVersions: Send + Sync {
         &'a self,
         object: &'a Value,
         kind: &'a GroupVersionKind,
-    ) -> BoxFuture<'a, Result<Value, Status>>;
+    ) -> BoxFuture<'a, Result<Cow<'a, Value>, Status>>;
 
     /// The JSON of an object in the kind of one of the equivalents, as clients get it.
     ///

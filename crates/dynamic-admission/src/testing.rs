@@ -110,8 +110,8 @@ impl RequestVersions for OneVersion {
         &'a self,
         object: &'a Value,
         _: &'a GroupVersionKind,
-    ) -> BoxFuture<'a, Result<Value, Status>> {
-        Box::pin(ready(Ok(object.clone())))
+    ) -> BoxFuture<'a, Result<Cow<'a, Value>, Status>> {
+        Box::pin(ready(Ok(Cow::Borrowed(object))))
     }
 
     fn encode(&self, _: &Value, _: &GroupVersionKind) -> Result<Vec<u8>, Status> {

@@ -6,7 +6,10 @@ use pintle_admission::{Endpoint, RequestVersions};
 use pintle_machinery::{GroupVersionKind, Status, Value, codec::json};
 use pintle_registry::{Backing, BoxFuture, NamedCreater, SubresourceKind};
 use pintle_schema::{Schema, SchemaRef, default_by_schema};
-use std::sync::{Arc, OnceLock};
+use std::{
+    borrow::Cow,
+    sync::{Arc, OnceLock},
+};
 
 /// The versions of a request's resource, or the one version of a subresource's own kind.
 pub(super) struct ObjectVersions<'a> {
@@ -81,7 +84,7 @@ impl<'a> ObjectVersions<'a> {
             version.resource.strategy.set_defaults(&mut object);
         }
         let mut object = match version.resource.converter.is_some() {
-            true => self.scope.resource.converted(&object).await?,
+            true => self.scope.resource.converted(&object).await?.into_owned(),
             false => version.to_storage(object),
         };
         if let Ok(store) = self.scope.store() {
@@ -115,11 +118,11 @@ impl RequestVersions for ObjectVersions<'_> {
         &'a self,
         object: &'a Value,
         kind: &'a GroupVersionKind,
-    ) -> BoxFuture<'a, Result<Value, Status>> {
+    ) -> BoxFuture<'a, Result<Cow<'a, Value>, Status>> {
         Box::pin(async move {
             match self.has_own_kind {
                 true => self.version(kind)?.converted(object).await,
-                false => Ok(object.clone()),
+                false => Ok(Cow::Borrowed(object)),
             }
         })
     }

@@ -12,7 +12,10 @@ use pintle_machinery::{
     user::{APISERVER_USER, SYSTEM_MASTERS},
 };
 use pintle_registry::{BoxFuture, DeleteOptions, Registry, RequestContext, Scope, ServedKind, WriteOptions};
-use std::sync::{LazyLock, OnceLock};
+use std::{
+    borrow::Cow,
+    sync::{LazyLock, OnceLock},
+};
 
 static SERVER_USER: LazyLock<UserInfo> = LazyLock::new(|| UserInfo {
     name: APISERVER_USER.to_owned(),
@@ -131,7 +134,7 @@ impl Registry for Stores {
     ) -> BoxFuture<'a, Result<Value, Status>> {
         Box::pin(async move {
             let version = self.find_kind(kind).ok_or_else(Status::no_such_resource)?;
-            version.converted(object).await
+            version.converted(object).await.map(Cow::into_owned)
         })
     }
 

@@ -3,7 +3,7 @@
 use super::{Store, TypeSchema, versions::convert_one};
 use pintle_machinery::{Status, Value, ValueExt};
 use pintle_registry::Resource;
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 /// A resource in one served version.
 pub struct VersionedResource {
@@ -41,15 +41,16 @@ impl VersionedResource {
     ///
     /// # Errors
     /// Those of the converter.
-    pub async fn converted(&self, object: &Value) -> Result<Value, Status> {
+    pub async fn converted<'a>(&self, object: &'a Value) -> Result<Cow<'a, Value>, Status> {
         match &self.resource.converter {
             Some(converter)
                 if object.str_at("apiVersion") != self.resource.resource.group_version().to_string() =>
             {
-                convert_one(&**converter, object.clone(), &self.resource, &self.schema).await
+                let converted = convert_one(&**converter, object.clone(), &self.resource, &self.schema);
+                converted.await.map(Cow::Owned)
             }
-            Some(_) => Ok(object.clone()),
-            None => Ok(self.from_storage(object.clone())),
+            None if self.resource.conversion.is_some() => Ok(Cow::Owned(self.from_storage(object.clone()))),
+            _ => Ok(Cow::Borrowed(object)),
         }
     }
 

@@ -89,7 +89,7 @@ async fn convert<'a>(
         object.str_at("kind") == kind.kind && object.str_at("apiVersion") == kind.group_version().to_string();
     Ok(Some(match is_of_kind {
         true => Cow::Borrowed(object),
-        false => Cow::Owned(request.versions.to_version(object, kind).await?),
+        false => Cow::Owned(request.versions.to_version(object, kind).await?.into_owned()),
     }))
 }
 

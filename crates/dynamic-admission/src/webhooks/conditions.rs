@@ -111,7 +111,7 @@ async fn convert(
     let Some(object) = object.filter(|object| !object.is_null()) else { return Ok(()) };
     if slot.as_ref().is_none_or(|(own, _)| own != kind) {
         let object = request.versions.to_version(object, kind).await.map_err(Status::internal_error)?;
-        *slot = Some((kind.clone(), object));
+        *slot = Some((kind.clone(), object.into_owned()));
     }
     Ok(())
 }
