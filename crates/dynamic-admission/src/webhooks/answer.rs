@@ -12,6 +12,7 @@ use pintle_machinery::{
 };
 use pintle_schema::{Schema, SchemaRef};
 use pintle_webhook::Response;
+use std::sync::LazyLock;
 
 /// The verified answer of a webhook.
 #[derive(Debug)]
@@ -72,7 +73,9 @@ fn read(response: &Response, version: ReviewVersion) -> Result<Value, String> {
         "" => own.clone(),
         text => GroupVersion::parse(text).ok_or_else(|| format!("unexpected GroupVersion string: {text}"))?,
     };
-    let is_known = kind == KIND && group_version.group == GROUP && schema(&group_version.version).is_some();
+    let is_known = kind == KIND
+        && group_version.group == GROUP
+        && ReviewVersion::choose([group_version.version.as_str()].into_iter()).is_some();
     if !is_known {
         let scheme = quote(SCHEME);
         let version = quote(&group_version.to_string());
@@ -85,19 +88,21 @@ fn read(response: &Response, version: ReviewVersion) -> Result<Value, String> {
         let (from, to) = (&group_version.version, &own.version);
         return Err(format!("converting ({from}.{KIND}) to ({to}.{KIND}): unknown conversion"));
     }
-    let Some(schema) = schema(version.name()) else {
+    let Some(schema) = schema(version) else {
         return Err(format!("no schema of {KIND}"));
     };
     json::decode_body(body, schema).map(|decoded| decoded.value).map_err(|error| error.to_string())
 }
 
-fn schema(version: &str) -> Option<SchemaRef<'static>> {
-    let name = match version {
-        "v1" => "k8s.io/api/admission/v1.AdmissionReview",
-        "v1beta1" => "k8s.io/api/admission/v1beta1.AdmissionReview",
-        _ => return None,
-    };
-    Schema::builtin().by_type_name(name)
+fn schema(version: ReviewVersion) -> Option<SchemaRef<'static>> {
+    static V1: LazyLock<Option<SchemaRef<'static>>> =
+        LazyLock::new(|| Schema::builtin().by_type_name("k8s.io/api/admission/v1.AdmissionReview"));
+    static V1BETA1: LazyLock<Option<SchemaRef<'static>>> =
+        LazyLock::new(|| Schema::builtin().by_type_name("k8s.io/api/admission/v1beta1.AdmissionReview"));
+    match version {
+        ReviewVersion::V1 => *V1,
+        ReviewVersion::V1beta1 => *V1BETA1,
+    }
 }
 
 fn verify(review: &Value, version: ReviewVersion, uid: &str, is_mutating: bool) -> Result<Answer, String> {

@@ -187,7 +187,8 @@ impl AdmissionPlugin for MutatingAdmissionWebhook {
             if request.reinvocation.is_second_round() {
                 reinvoked.begin_second_round(&request.object);
             }
-            self.call_all(request, compiled.webhooks(), &mut reinvoked).await?;
+            // Most requests have no webhook, and this future is large.
+            Box::pin(self.call_all(request, compiled.webhooks(), &mut reinvoked)).await?;
             reinvoked.end_round(&request.object);
             request.reinvocation.keep(reinvoked);
             Ok(())

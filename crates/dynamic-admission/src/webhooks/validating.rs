@@ -135,7 +135,8 @@ impl AdmissionPlugin for ValidatingAdmissionWebhook {
             if compiled.webhooks().is_empty() {
                 return Ok(());
             }
-            self.call_all(request, compiled.webhooks()).await
+            // Most requests have no webhook, and this future is large.
+            Box::pin(self.call_all(request, compiled.webhooks())).await
         })
     }
 }
