@@ -74,7 +74,9 @@ impl ObjectMeta for Value {
 
 /// Formats a time as `metav1.Time`: RFC 3339, UTC, whole seconds.
 pub fn format_time(time: Timestamp) -> String {
-    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    // Before 1970 the fraction is negative.
+    let seconds = time.as_second() - i64::from(time.subsec_nanosecond() < 0);
+    Timestamp::from_second(seconds).unwrap_or(time).to_string()
 }
 
 /// Parses an RFC 3339 time.
