@@ -7,6 +7,10 @@
 //! A task that returns, or that is aborted, has ended as intended. Deliberately absent: time limits. A part that
 //! hangs is detected by the checks of its function.
 
+mod in_turns;
+
+pub use in_turns::in_turns;
+
 use futures_util::FutureExt;
 use parking_lot::Mutex;
 use std::{any::Any, collections::BTreeMap, panic::AssertUnwindSafe, pin::pin, sync::Arc, time::Duration};

@@ -7,7 +7,6 @@
 #[cfg(test)]
 mod tests;
 
-use crate::together::together;
 use bytes::Bytes;
 use futures_util::future::{Fuse, FusedFuture, FutureExt};
 use http::{HeaderValue, Request, Uri, header, response, uri::PathAndQuery};
@@ -23,11 +22,13 @@ use hyper_util::{
 };
 use parking_lot::Mutex;
 use pintle_dialer::{Cause, Connector, Stream};
+use pintle_supervisor::in_turns;
 use std::{
+    future::poll_fn,
     io::ErrorKind,
-    pin::Pin,
+    pin::{Pin, pin},
     sync::{Arc, Weak},
-    task::{Context, Waker},
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 use tokio::time::Instant;
@@ -158,11 +159,19 @@ impl Http1 {
         set_host(&mut request);
         set_origin_form(&mut request);
         let sent = self.sender.try_send_request(request);
-        let answer = async {
+        let mut answer = pin!(async {
             let response = sent.await.map_err(unanswered)?;
             read(response, limit).await.map_err(Unanswered::Failed)
-        };
-        together(answer, &mut self.connection).await
+        });
+        in_turns(poll_fn(|context| {
+            if let Poll::Ready(answer) = answer.as_mut().poll(context) {
+                return Poll::Ready(answer);
+            }
+            // A connection that ends wakes the answer, and so does everything that it reads.
+            let _ = self.connection.poll_unpin(context);
+            Poll::Pending
+        }))
+        .await
     }
 
     /// Whether the connection is open and has no request.

@@ -16,7 +16,6 @@ mod document_client;
 mod kubeconfig;
 mod response;
 mod retry;
-mod together;
 
 pub use call_error::CallError;
 pub use client::{ClientConfig, Endpoint, ServiceReference, WebhookClient};

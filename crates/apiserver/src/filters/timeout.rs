@@ -141,7 +141,7 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use futures_util::{FutureExt, poll};
+    use futures_util::FutureExt;
     use std::panic::AssertUnwindSafe;
     use tokio::{sync::oneshot, task::yield_now};
 
@@ -152,7 +152,7 @@ mod tests {
             yield_now().await;
             sender.send("finished").unwrap();
         })));
-        assert!(poll!(&mut work).is_pending());
+        assert!((&mut work).now_or_never().is_none());
         drop(work);
         assert_eq!(finished.await, Ok("finished"));
     }

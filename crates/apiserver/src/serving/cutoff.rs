@@ -13,6 +13,7 @@ use crate::base::{connection::ConnectionHandle, deadline::SendDeadline};
 use futures_util::task::AtomicWaker;
 use hyper::rt::Executor;
 use parking_lot::Mutex;
+use pintle_supervisor::in_turns;
 use std::{
     fmt,
     future::poll_fn,
@@ -182,7 +183,8 @@ enum Limit {
 }
 
 /// Polls a future that sends responses until it is ready; `None` when the cutoff applies first.
-pub(super) async fn guard<F: Future>(cutoff: &Cutoff, mut future: Pin<&mut F>) -> Option<F::Output> {
+pub(super) async fn guard<F: Future>(cutoff: &Cutoff, future: Pin<&mut F>) -> Option<F::Output> {
+    let mut future = pin!(in_turns(future));
     let mut sleep = pin!(None);
     poll_fn(|context| {
         cutoff.0.task.register(context.waker());
