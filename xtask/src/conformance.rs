@@ -147,10 +147,9 @@ pub(crate) fn run(root: &Path, args: &[&str]) -> Result<(), String> {
 }
 
 /// Whether the engines are compared in an area. They are not in the area of the transport, whose steps read connections
-/// for fractions of a second, and in those of admission, where a changed webhook or policy counts as soon as the cache has
-/// it: whether the next step comes before that does not depend on the engine.
+/// for fractions of a second.
 fn is_compared(area: &str) -> bool {
-    area != "serving" && !area.starts_with("admission")
+    area != "serving"
 }
 
 /// Fails unless two engines passed the same number of steps of every scenario.

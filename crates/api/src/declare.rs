@@ -96,6 +96,8 @@ pub(crate) trait Declare: Sized {
     fn computed(self, objects: Arc<dyn ComputedObjects>) -> Resource;
     fn subresource(self, name: &str, kind: SubresourceKind) -> Resource;
 
+    /// Declares that the server decides requests by these objects ([`Resource::in_force_when_answered`]).
+    fn in_force_when_answered(self) -> Resource;
     /// Sets the strategy.
     fn ruled(self, strategy: impl Strategy + 'static) -> Resource;
 
@@ -187,6 +189,11 @@ impl Declare for Resource {
 
     fn stored_as(mut self, version: &str) -> Resource {
         version.clone_into(&mut self.storage.kind.version);
+        self
+    }
+
+    fn in_force_when_answered(mut self) -> Resource {
+        self.in_force_when_answered = true;
         self
     }
 

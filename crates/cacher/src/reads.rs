@@ -88,6 +88,15 @@ impl Cacher {
         }
     }
 
+    /// Waits until the cache has every write up to a revision that the store has reached, whatever source reads have.
+    ///
+    /// # Errors
+    /// [`CacherError::TooLargeResourceVersion`] when it was not reached in time; [`CacherError::NotReady`],
+    /// [`CacherError::Stopped`] and [`CacherError::Storage`].
+    pub async fn wait_for(&self, revision: Revision) -> Result<(), CacherError> {
+        self.shared.snapshot_from_cache(Freshness::NotOlderThan(revision)).await.map(drop)
+    }
+
     /// The state at exactly this revision (`resourceVersionMatch=Exact`, continue tokens): from the event log as far
     /// as it reaches, otherwise from the store's history.
     ///

@@ -148,6 +148,10 @@ pub struct Resource {
     /// Annotations in which this version keeps integers that are fields of the reference's internal version; zero in
     /// such an object.
     pub integer_annotations: &'static [&'static str],
+    /// Whether the server decides requests by these objects as its watch cache has them. A write of one is then answered
+    /// only when the cache has it (or, if it does not follow, after the time that a read waits for it), so that the write
+    /// counts for every later request to this server.
+    pub in_force_when_answered: bool,
 }
 
 impl Resource {
@@ -191,6 +195,7 @@ impl Resource {
             deprecation: None,
             plain_integers: &[],
             integer_annotations: &[],
+            in_force_when_answered: false,
         }
     }
 

@@ -15,5 +15,6 @@ pub fn resource() -> Resource {
         .prints(policy_binding_table::columns, policy_binding_table::cells)
         .ruled(STRATEGY)
         .categories(["api-extensions"])
+        .in_force_when_answered()
         .stored_as("v1beta1")
 }

@@ -4,6 +4,7 @@ mod table;
 
 use super::defaults::set_mutating_webhook_defaults;
 use super::group::GROUP;
+use super::policy_validation::warnings_for_name;
 use super::webhook_validation::{validate_configuration, validate_configuration_update};
 use crate::declare::Declare;
 use crate::plain::{Generation, PlainStrategy};
@@ -16,10 +17,12 @@ pub fn resource() -> Resource {
         .prints(table::columns, table::cells)
         .ruled(RULES)
         .categories(["api-extensions"])
+        .in_force_when_answered()
 }
 
 const RULES: PlainStrategy = PlainStrategy::NEW
     .defaults(set_mutating_webhook_defaults)
     .generation(Generation::Counted)
     .needs_resource_version()
-    .checked(validate_configuration, validate_configuration_update);
+    .checked(validate_configuration, validate_configuration_update)
+    .warned(warnings_for_name);

@@ -16,5 +16,6 @@ pub fn resource() -> Resource {
         .prints(table::columns, table::cells)
         .ruled(STRATEGY)
         .categories(["api-extensions"])
+        .in_force_when_answered()
         .status(StatusStrategy)
 }

@@ -15,4 +15,5 @@ pub fn resource() -> Resource {
         .prints(policy_binding_table::columns, policy_binding_table::cells)
         .ruled(STRATEGY)
         .categories(["api-extensions"])
+        .in_force_when_answered()
 }

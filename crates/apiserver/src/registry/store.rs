@@ -382,7 +382,19 @@ impl Store {
         Payload::new(encoded.bytes.clone(), stored, Some(selectable))
     }
 
-    /// The result of a write.
+    /// Waits until the watch cache has a write, if the server decides requests by the objects of this resource. The wait
+    /// is bounded by the cache's timeout; the write has succeeded in any case.
+    pub(super) async fn wait_until_in_force(&self, revision: Revision) {
+        if !self.resource.in_force_when_answered {
+            return;
+        }
+        if let Err(error) = self.cacher.wait_for(revision).await {
+            let resource = &self.group_resource;
+            tracing::warn!(%resource, %revision, %error, "a write is answered before it is in force");
+        }
+    }
+
+    /// The result of a write, or of a dry run, once it is in force.
     ///
     /// # Errors
     /// The errors of the conversion to the version of this store.
@@ -392,6 +404,9 @@ impl Store {
         encoded: &Encoded,
         revision: Option<Revision>,
     ) -> Result<Written, Status> {
+        if let Some(revision) = revision {
+            self.wait_until_in_force(revision).await;
+        }
         if let Some(shown) = &encoded.shown {
             object = shown.clone();
         }
