@@ -39,4 +39,4 @@ pub use store::{Store, StoreConfig, Written};
 pub use stores::Stores;
 pub use update::{Preconditions, Transform, Updated, Upsert};
 pub use versioned_resource::VersionedResource;
-pub(crate) use versions::{convert, is_of_version};
+pub(crate) use versions::{convert, is_of_version, keep_declared_metadata};

@@ -76,6 +76,12 @@ impl ObjectModel {
         self.form == ObjectForm::Map
     }
 
+    /// Whether an object that admission has changed keeps unknown fields until it is stored. A struct has no place for
+    /// them.
+    pub fn keeps_unknown_fields(&self) -> bool {
+        self.form == ObjectForm::Map
+    }
+
     /// Whether a list has sorted members, and items with type metadata. Lists of structs have neither.
     pub fn lists_are_maps(&self) -> bool {
         self.form == ObjectForm::Map

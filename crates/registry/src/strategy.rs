@@ -143,6 +143,10 @@ pub trait Strategy: Send + Sync {
     /// Normalizes the object after validation, before it is stored; must not change its meaning.
     fn canonicalize(&self, _object: &mut Value) {}
 
+    /// Removes the fields that storage does not keep and that admission may have added. The default removes none: decoding
+    /// by the schema leaves no unknown field.
+    fn prune(&self, _object: &mut Value) {}
+
     /// Create-on-update: whether a PUT of a name that does not exist creates the object.
     fn allow_create_on_update(&self) -> bool {
         false

@@ -95,6 +95,19 @@ pub trait NamedCreater: Send + Sync {
         body: Value,
     ) -> BoxFuture<'a, Result<Value, Status>>;
 
+    /// Checks the body and completes it. Called before validating admission, which sees the completed body;
+    /// [`NamedCreater::create`] is called after it.
+    ///
+    /// # Errors
+    /// The `Status` that the client gets.
+    fn prepare<'a>(
+        &'a self,
+        _context: &'a RequestContext<'a>,
+        _body: &'a mut Value,
+    ) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     /// Defaults fields of the body beyond the schema's own defaults.
     fn set_defaults(&self, _body: &mut Value) {}
 

@@ -37,9 +37,6 @@ impl TokenReviewer {
 
     async fn review(&self, mut review: Value) -> Result<Value, Status> {
         let token = review.str_at("spec.token");
-        if token.is_empty() {
-            return Err(Status::bad_request("token is required for TokenReview in authentication"));
-        }
         let mut audiences: Vec<String> = review
             .items_at("spec.audiences")
             .iter()
@@ -86,7 +83,22 @@ impl TokenReviewer {
     }
 }
 
+fn require_token(review: &Value) -> Result<(), Status> {
+    match review.str_at("spec.token") {
+        "" => Err(Status::bad_request("token is required for TokenReview in authentication")),
+        _ => Ok(()),
+    }
+}
+
 impl NamedCreater for TokenReviewer {
+    fn prepare<'a>(
+        &'a self,
+        _: &'a RequestContext<'a>,
+        review: &'a mut Value,
+    ) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(std::future::ready(require_token(review)))
+    }
+
     fn create<'a>(&'a self, _: &'a RequestContext<'a>, body: Value) -> BoxFuture<'a, Result<Value, Status>> {
         Box::pin(self.review(body))
     }

@@ -5,7 +5,7 @@ use super::{
     group::GROUP,
 };
 use crate::declare::Declare;
-use pintle_machinery::{Status, Value};
+use pintle_machinery::{ErrorList, Status, Value};
 use pintle_registry::{Backing, BoxFuture, NamedCreater, RequestContext, Resource, Verb};
 use std::sync::Arc;
 
@@ -20,16 +20,25 @@ pub fn resource() -> Resource {
 struct SubjectAccessReviewCreater;
 
 impl NamedCreater for SubjectAccessReviewCreater {
+    fn prepare<'a>(
+        &'a self,
+        _: &'a RequestContext<'a>,
+        review: &'a mut Value,
+    ) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(std::future::ready(refuse(&validate(review))))
+    }
+
     fn create<'a>(
         &'a self,
         context: &'a RequestContext<'a>,
         review: Value,
     ) -> BoxFuture<'a, Result<Value, Status>> {
-        Box::pin(async move {
-            let mut errors = validate_spec(&review, true);
-            errors.extend(validate_metadata(&review, false));
-            refuse(&errors)?;
-            Ok(answer(context.authorizer, &user_of(&review), review).await)
-        })
+        Box::pin(async move { Ok(answer(context.authorizer, &user_of(&review), review).await) })
     }
+}
+
+fn validate(review: &Value) -> ErrorList {
+    let mut errors = validate_spec(review, true);
+    errors.extend(validate_metadata(review, false));
+    errors
 }

@@ -81,6 +81,10 @@ impl Strategy for CustomResourceStrategy {
         self.0.schema.coerce(object, invalid).map_err(|error| Status::bad_request(error.to_string()))
     }
 
+    fn prune(&self, object: &mut Value) {
+        self.0.schema.prune(object);
+    }
+
     fn default_on_read(&self, object: &mut Value) {
         if object.generation() == 0 {
             object.set_generation(1);

@@ -1,11 +1,14 @@
 //! Runs the admission chain for a verb.
 
-use super::request_scope::RequestScope;
+use super::{
+    request_scope::RequestScope,
+    write::{DedupTime, dedup_owner_references},
+};
 use crate::registry::Validation;
 use pintle_admission::{AdmissionRequest, Operation, Reinvocation, RequestOptions};
 use pintle_audit::Level;
 use pintle_machinery::{GroupVersionKind, Status, Value, meta::ObjectMeta};
-use pintle_registry::{BoxFuture, RequestContext};
+use pintle_registry::{BoxFuture, DeleteOptions, RequestContext};
 use std::borrow::Cow;
 
 use super::object_versions::ObjectVersions;
@@ -15,6 +18,8 @@ use super::object_versions::ObjectVersions;
 pub(super) struct Admission<'a> {
     pub(super) scope: &'a RequestScope<'a>,
     pub(super) operation: Operation,
+    /// The name of the path, or else the one that a new object has before admission; "" if it is to be generated.
+    pub(super) name: &'a str,
     /// The kind of the object: that of the resource, or that of the subresource's body.
     pub(super) kind: &'a GroupVersionKind,
     pub(super) context: &'a RequestContext<'a>,
@@ -28,9 +33,9 @@ impl<'a> Admission<'a> {
         Admission { operation, ..self }
     }
 
-    /// The name of the path, or else that of the object, which a create has. A delete of a collection has none.
+    /// The name of the request, or else the generated one of the object. A delete of a collection has none.
     fn name_of<'b>(&'b self, object: &'b Value) -> &'b str {
-        match self.scope.info.name.as_str() {
+        match self.name {
             "" if self.operation != Operation::Delete => object.name(),
             name => name,
         }
@@ -46,7 +51,12 @@ impl<'a> Admission<'a> {
         let mut request = self.request(&versions, &name, Cow::Owned(object), old_object);
         let admitted = self.scope.server.admission.admit(&mut request).await;
         self.note(&mut request);
-        admitted.map(|()| request.object.into_owned())
+        admitted?;
+        let mut object = request.object.into_owned();
+        if self.operation != Operation::Delete {
+            dedup_owner_references(self.scope, &mut object, DedupTime::AfterAdmission);
+        }
+        Ok(object)
     }
 
     /// Runs validating admission.
@@ -108,6 +118,22 @@ impl<'a> Admission<'a> {
 /// Validating admission for the store. A delete has no object that plugins could change, but those that change objects
 /// are asked too.
 impl Validation for Admission<'_> {
+    /// A delete of one object shows the grace period of the deletion, and a delete of a collection the client's options.
+    fn validate_delete<'a>(
+        &'a self,
+        old: &'a Value,
+        options: &'a DeleteOptions,
+    ) -> BoxFuture<'a, Result<(), Status>> {
+        let options = match self.scope.info.name.is_empty() {
+            true => self.options,
+            false => RequestOptions::Delete(options),
+        };
+        Box::pin(async move {
+            let admission = Admission { options, ..*self };
+            Validation::validate(&admission, &Value::Null, Some(old)).await
+        })
+    }
+
     fn validate<'a>(
         &'a self,
         object: &'a Value,

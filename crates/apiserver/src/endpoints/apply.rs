@@ -4,7 +4,7 @@
 use super::{
     admission::Admission,
     request_scope::RequestScope,
-    write::{check_name, dedup_owner_references, encoder, respond, set_namespace},
+    write::{check_name, encoder, respond, set_namespace},
 };
 use crate::{
     base::{body::RequestBody, response::Response},
@@ -39,6 +39,7 @@ pub(super) async fn apply(
     let admission = Admission {
         scope,
         operation: Operation::Update,
+        name: &scope.info.name,
         kind: &kind,
         context: &context,
         options: RequestOptions::Write(&options),
@@ -151,7 +152,6 @@ impl ApplyTransform<'_> {
         let mut new = scope.resource.to_storage(new);
         set_namespace(scope, &mut new)?;
         check_name(&new, &scope.info.name)?;
-        dedup_owner_references(scope, &mut new);
         scope.store()?.set_defaults(&mut new);
         Ok(new)
     }

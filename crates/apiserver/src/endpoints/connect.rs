@@ -55,6 +55,7 @@ async fn admit(scope: &RequestScope<'_>) -> Result<(), Status> {
     let admission = Admission {
         scope,
         operation: Operation::Connect,
+        name: &scope.info.name,
         kind,
         context: &context,
         options: RequestOptions::None,

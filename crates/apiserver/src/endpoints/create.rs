@@ -5,11 +5,11 @@ use super::{
     body_kind::BodyKind,
     decode::decode,
     request_scope::RequestScope,
-    write::{dedup_owner_references, encoder, respond, set_namespace},
+    write::{DedupTime, dedup_owner_references, encoder, respond, set_namespace},
 };
 use crate::base::{body::RequestBody, response::Response};
 use pintle_admission::{Operation, RequestOptions};
-use pintle_machinery::{Status, ValueExt, options::WriteOptions};
+use pintle_machinery::{Status, ValueExt, meta::ObjectMeta, options::WriteOptions};
 
 /// Serves a POST to a collection.
 ///
@@ -30,7 +30,7 @@ pub(super) async fn create(scope: &RequestScope<'_>, body: RequestBody) -> Resul
     scope.note_object(&object);
     let mut object = scope.resource.to_storage(object);
     set_namespace(scope, &mut object)?;
-    dedup_owner_references(scope, &mut object);
+    dedup_owner_references(scope, &mut object, DedupTime::OfBody);
     let store = scope.store()?;
     store.set_defaults(&mut object);
     // These fields are set by the server alone and have no field manager.
@@ -38,9 +38,11 @@ pub(super) async fn create(scope: &RequestScope<'_>, body: RequestBody) -> Resul
     object.remove_at("metadata.deletionGracePeriodSeconds");
     scope.managed_write(&options.field_manager).update(None, &mut object).await;
     let context = scope.context(options.dry_run);
+    let name = object.name().to_owned();
     let admission = Admission {
         scope,
         operation: Operation::Create,
+        name: &name,
         kind: &kind,
         context: &context,
         options: RequestOptions::Write(&options),

@@ -6,7 +6,7 @@ use super::{
     body_kind::BodyKind,
     decode::decode_with_versions,
     request_scope::RequestScope,
-    write::{dedup_owner_references, set_namespace},
+    write::{DedupTime, dedup_owner_references, set_namespace},
 };
 use crate::base::{
     body::{Body, RequestBody},
@@ -18,6 +18,7 @@ use pintle_admission::{Operation, RequestOptions};
 use pintle_machinery::{
     GroupVersion, GroupVersionKind, Status, Value, ValueExt,
     managed_fields::{FieldManager, OneVersion},
+    meta::ObjectMeta,
     options::WriteOptions,
 };
 use pintle_registry::{NamedCreater, SubresourceKind};
@@ -68,19 +69,26 @@ pub(super) async fn serve(
             object.remove_at(field);
         }
     }
-    dedup_owner_references(scope, &mut object);
+    dedup_owner_references(scope, &mut object, DedupTime::OfBody);
     default_by_schema(&mut object, schema);
     creater.set_defaults(&mut object);
     manage(scope, &options.field_manager, kind, schema, &mut object);
     let context = scope.context(options.dry_run);
+    let name = match scope.info.name.as_str() {
+        "" => object.name(),
+        name => name,
+    };
+    let name = name.to_owned();
     let admission = Admission {
         scope,
         operation: Operation::Create,
+        name: &name,
         kind,
         context: &context,
         options: RequestOptions::Write(&options),
     };
-    let object = admission.admit(object, None).await?;
+    let mut object = admission.admit(object, None).await?;
+    creater.prepare(&context, &mut object).await?;
     admission.validate(&object, None).await?;
     let warnings = creater.warnings(&context, &object);
     let answer = creater.create(&context, object).await?;

@@ -39,6 +39,7 @@ pub(super) async fn delete(scope: &RequestScope<'_>, body: RequestBody) -> Resul
     let admission = Admission {
         scope,
         operation: Operation::Delete,
+        name: &scope.info.name,
         kind: &kind,
         context: &context,
         options: RequestOptions::Delete(&options),

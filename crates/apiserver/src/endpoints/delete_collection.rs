@@ -67,6 +67,7 @@ pub(super) async fn delete_collection(
         let admission = Admission {
             scope,
             operation: Operation::Delete,
+            name: &scope.info.name,
             kind: &kind,
             context: &context,
             options: RequestOptions::Delete(&options),

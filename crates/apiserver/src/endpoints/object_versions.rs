@@ -1,7 +1,7 @@
 //! The objects of a request in the versions of its resource, for admission.
 
 use super::request_scope::RequestScope;
-use crate::registry::VersionedResource;
+use crate::registry::{VersionedResource, keep_declared_metadata};
 use pintle_admission::{Endpoint, RequestVersions};
 use pintle_machinery::{GroupVersionKind, Status, Value, codec::json};
 use pintle_registry::{Backing, BoxFuture, NamedCreater, SubresourceKind};
@@ -79,6 +79,10 @@ impl<'a> ObjectVersions<'a> {
             return Ok(object);
         }
         let version = self.version(kind)?;
+        if version.resource.model.keeps_unknown_fields() {
+            object = json::decode_any_body(bytes).map_err(Status::internal_error)?;
+            keep_declared_metadata(&mut object, &version.schema)?;
+        }
         version.resource.strategy.coerce(&mut object, false)?;
         if version.resource.converter.is_some() {
             version.resource.strategy.set_defaults(&mut object);

@@ -14,7 +14,7 @@ use super::{
     apply::apply,
     body_kind::BodyKind,
     request_scope::RequestScope,
-    write::{check_name, dedup_owner_references, encoder, respond, set_namespace},
+    write::{check_name, encoder, respond, set_namespace},
 };
 use crate::{
     base::{
@@ -61,6 +61,7 @@ pub(super) async fn patch(
         admission: Admission {
             scope,
             operation: Operation::Update,
+            name: &scope.info.name,
             kind: &kind,
             context: &context,
             options: RequestOptions::Write(&options),
@@ -129,7 +130,6 @@ impl PatchTransform<'_> {
         check_name(&patched, &self.admission.scope.info.name)?;
         let mut patched = resource.to_storage(patched);
         set_namespace(self.admission.scope, &mut patched)?;
-        dedup_owner_references(self.admission.scope, &mut patched);
         self.admission.scope.store()?.set_defaults(&mut patched);
         Ok(patched)
     }

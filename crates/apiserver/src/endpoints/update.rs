@@ -5,7 +5,7 @@ use super::{
     body_kind::BodyKind,
     decode::decode,
     request_scope::RequestScope,
-    write::{check_name, dedup_owner_references, encoder, respond, set_namespace},
+    write::{DedupTime, check_name, dedup_owner_references, encoder, respond, set_namespace},
 };
 use crate::{
     base::{
@@ -53,6 +53,7 @@ pub(super) async fn update(
         admission: Admission {
             scope,
             operation: Operation::Update,
+            name: &scope.info.name,
             kind: &kind,
             context: &context,
             options: RequestOptions::Write(&options),
@@ -88,7 +89,7 @@ fn read(
     note_reset(scope, body, &mut object);
     check_name(&object, &scope.info.name)?;
     set_namespace(scope, &mut object)?;
-    dedup_owner_references(scope, &mut object);
+    dedup_owner_references(scope, &mut object, DedupTime::OfBody);
     scope.store()?.set_defaults(&mut object);
     Ok(object)
 }

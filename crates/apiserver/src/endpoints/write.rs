@@ -58,8 +58,17 @@ pub(super) fn check_name(object: &Value, name: &str) -> Result<(), Status> {
     }
 }
 
+/// The time at which duplicate owner references are removed, which the warning names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DedupTime {
+    /// Those of the body of a create or update. A patch is only examined after admission.
+    OfBody,
+    /// Those of the object that mutating admission has admitted.
+    AfterAdmission,
+}
+
 /// Removes duplicate owner references, with a warning.
-pub(super) fn dedup_owner_references(scope: &RequestScope<'_>, object: &mut Value) {
+pub(super) fn dedup_owner_references(scope: &RequestScope<'_>, object: &mut Value, time: DedupTime) {
     let mut twice: Vec<String> = Vec::new();
     let Some(references) = object.at_mut("metadata.ownerReferences").and_then(Value::as_array_mut) else {
         return;
@@ -67,11 +76,11 @@ pub(super) fn dedup_owner_references(scope: &RequestScope<'_>, object: &mut Valu
     if references.len() < 2 {
         return;
     }
-    let (mut seen, mut told) = (HashSet::with_capacity(references.len()), HashSet::new());
+    let mut seen = HashSet::with_capacity(references.len());
     let mut is_kept = Vec::with_capacity(references.len());
     for reference in references.iter() {
         is_kept.push(seen.insert(reference));
-        if is_kept.last() == Some(&false) && told.insert(reference.str_at("uid")) {
+        if is_kept.last() == Some(&false) {
             twice.push(reference.str_at("uid").to_owned());
         }
     }
@@ -80,9 +89,13 @@ pub(super) fn dedup_owner_references(scope: &RequestScope<'_>, object: &mut Valu
     if twice.is_empty() {
         return;
     }
+    let when = match time {
+        DedupTime::OfBody => "",
+        DedupTime::AfterAdmission => " after mutating admission happens",
+    };
     scope.warnings.add(format!(
-        ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please \
-         fix your requests; duplicate UID(s) observed: {}",
+        ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, and may \
+         reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
         twice.join(", ")
     ));
 }

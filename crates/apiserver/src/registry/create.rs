@@ -9,14 +9,24 @@ use pintle_machinery::{
     meta::{self, ObjectMeta},
     validation::{validate_object_meta_accessor, validate_path_segment_name},
 };
-use pintle_registry::{BoxFuture, FinishFn, RequestContext};
+use pintle_registry::{BoxFuture, DeleteOptions, FinishFn, RequestContext};
 use pintle_storage::{Key, WriteError};
 
 /// Validating admission: runs after the object has passed the strategy's validation.
 pub trait Validation: Send + Sync {
-    /// Decides whether the object may be stored; for a delete, `object` is null.
+    /// Decides whether the object may be stored; for a delete, `object` is null and [`Validation::validate_delete`] is
+    /// called instead.
     fn validate<'a>(&'a self, object: &'a Value, old: Option<&'a Value>)
     -> BoxFuture<'a, Result<(), Status>>;
+
+    /// Decides whether the object may be deleted. `options` have the grace period that the deletion has.
+    fn validate_delete<'a>(
+        &'a self,
+        old: &'a Value,
+        _options: &'a DeleteOptions,
+    ) -> BoxFuture<'a, Result<(), Status>> {
+        self.validate(&Value::Null, Some(old))
+    }
 }
 
 /// Admits everything: for writes from inside the server.
@@ -73,6 +83,7 @@ impl Store {
     ) -> Result<Written, Status> {
         self.before_create(context, &mut object, warnings).await?;
         validate.validate(&object, None).await?;
+        self.resource.strategy.prune(&mut object);
         let name = object.name().to_owned();
         let key = self.key(object.namespace(), &name);
         let has_version = object.resource_version().parse::<u64>().is_ok_and(|version| version != 0);
@@ -119,8 +130,6 @@ impl Store {
     ) -> Result<(), Status> {
         let strategy = &self.resource.strategy;
         self.resource.check_namespace(object, context.namespace)?;
-        object.remove_at("metadata.deletionTimestamp");
-        object.remove_at("metadata.deletionGracePeriodSeconds");
         strategy.prepare_for_create(context, object);
         object.remove_at("metadata.selfLink");
         let mut errors = strategy.validate(context, object);

@@ -71,7 +71,13 @@ impl Store {
                 }
                 Err(Failure::Conflict(kv)) => self.current_of(kv).await?,
                 Err(Failure::Final(status)) if current.confirmed => return Err(status),
-                Err(Failure::Final(_)) => self.read_current(context.namespace, context.name).await?,
+                Err(Failure::Final(status)) => {
+                    let found = self.read_current(context.namespace, context.name).await?;
+                    if found.as_ref().is_some_and(|found| found.revision == current.revision) {
+                        return Err(status);
+                    }
+                    found
+                }
             };
             current = match found {
                 Some(found) => found,
@@ -105,7 +111,11 @@ impl Store {
             };
             tracing::warn!(key = %kv.key, revision = %kv.mod_revision, "an unreadable object is deleted as asked");
             match self.storage.delete(&key, kv.mod_revision).await {
-                Ok(_) | Err(WriteError::Conflict { current: None }) => return Ok(()),
+                Ok(deleted) => {
+                    self.wait_until_in_force(deleted).await;
+                    return Ok(());
+                }
+                Err(WriteError::Conflict { current: None }) => return Ok(()),
                 Err(WriteError::Conflict { current }) => found = current,
                 Err(error) => return Err(errors::write(error, &self.group_resource, name)),
             }
@@ -132,23 +142,37 @@ impl Store {
         ending: &mut Option<Value>,
     ) -> Result<(Deleted, bool), Failure> {
         self.check_delete_preconditions(options, &current.object)?;
-        validate.validate(&Value::Null, Some(&current.object)).await?;
-        let mut object = std::mem::take(&mut current.object);
-        let grace = self.begin_graceful_deletion(context, &mut object, options);
-        if grace == Grace::Pending {
+        let strategy = &self.resource.strategy;
+        let mut options = options.clone();
+        let grace = self.graceful_deletion(context, &current.object, &mut options);
+        // A deletion that is under way and does not become shorter is no request to admission.
+        let is_under_way = current.object.is_terminating() && !strategy.may_be_removed(&current.object);
+        if grace == Grace::Pending || is_under_way {
+            let object = std::mem::take(&mut current.object);
             return Ok((self.deleted(object, None, false, true), false));
         }
-        self.set_garbage_collection_finalizers(&mut object, options);
-        let keeps = !object.finalizers().is_empty() || !self.resource.strategy.may_be_removed(&object);
+        validate.validate_delete(&current.object, &options).await?;
+        let finalizers = current.object.at("metadata.finalizers").cloned();
+        let mut object = std::mem::take(&mut current.object);
+        if let Grace::Begun { seconds, ends } = grace {
+            begin_graceful_deletion(&mut object, seconds, ends);
+        }
+        self.set_garbage_collection_finalizers(&mut object, &options);
+        // An object with finalizers, or with a grace period, is updated first and asked about once more when it is
+        // removed.
+        let is_updated_first = matches!(grace, Grace::Begun { .. })
+            || finalizers.is_some()
+            || object.at("metadata.finalizers").is_some();
+        let keeps = !object.finalizers().is_empty() || !strategy.may_be_removed(&object);
         if grace == Grace::No && keeps {
             mark_as_deleting(&mut object, context.now);
         }
-        let waits = keeps || matches!(grace, Grace::Begun(seconds) if seconds > 0);
+        let waits = keeps || matches!(grace, Grace::Begun { seconds, .. } if seconds > 0);
         let key = self.key(context.namespace, context.name);
         let mut revision = current.revision;
         let mut shown = None;
-        if waits || matches!(grace, Grace::Begun(_)) {
-            self.resource.strategy.prepare_for_deletion(&mut object);
+        if waits || matches!(grace, Grace::Begun { .. }) {
+            strategy.prepare_for_deletion(&mut object);
             let stored = self.encode(&mut object).await?;
             if stored.bytes != current.stored && !context.dry_run {
                 revision = self
@@ -156,20 +180,29 @@ impl Store {
                     .update(&key, self.payload(&stored, &object), current.revision, None)
                     .await
                     .map_err(|error| self.write_failure(error, context.name))?;
+                current.confirmed = true;
             }
             object.set("metadata.resourceVersion", revision.to_string());
             // Otherwise clients see other bytes than the object's own.
             shown = Some(stored.bytes).filter(|_| stored.shown.is_none());
+        } else if let Some(finalizers) = finalizers {
+            // The removal writes nothing before it.
+            object.set("metadata.finalizers", finalizers);
         }
         if waits {
+            self.wait_until_in_force(revision).await;
             return Ok((self.deleted(object, shown.as_ref(), false, true), revision != current.revision));
         }
         if !context.dry_run {
+            if is_updated_first {
+                validate.validate_delete(&object, &options).await?;
+            }
             match self.storage.delete(&key, revision).await {
                 Ok(deleted) => {
                     // The response object has the revision of the deletion, as watch events have it.
                     object.set("metadata.resourceVersion", deleted.to_string());
-                    self.resource.strategy.after_delete(context, &object).await;
+                    self.wait_until_in_force(deleted).await;
+                    strategy.after_delete(context, &object).await;
                 }
                 Err(error) => {
                     if revision != current.revision {
@@ -206,15 +239,17 @@ impl Store {
         Err(Status::conflict(&kind, old.name(), &why))
     }
 
-    /// Starts or shortens the graceful deletion of a kind that supports it.
-    fn begin_graceful_deletion(
+    /// Decides about the graceful deletion of a kind that supports it, and sets the grace period in the options.
+    fn graceful_deletion(
         &self,
         context: &RequestContext<'_>,
-        object: &mut Value,
-        options: &DeleteOptions,
+        object: &Value,
+        options: &mut DeleteOptions,
     ) -> Grace {
-        let strategy = &self.resource.strategy;
-        let Some(seconds) = strategy.graceful_deletion(context, object, options.grace_period_seconds) else {
+        // A negative grace period counts as one second.
+        let wanted = options.grace_period_seconds.map(|wanted| if wanted < 0 { 1 } else { wanted });
+        options.grace_period_seconds = wanted;
+        let Some(seconds) = self.resource.strategy.graceful_deletion(context, object, wanted) else {
             return Grace::No;
         };
         if let Some(ends) = meta::parse_time(object.str_at("metadata.deletionTimestamp")) {
@@ -222,23 +257,20 @@ impl Store {
             if left == 0 {
                 return Grace::No;
             }
-            // A negative grace period counts as one second.
-            let wanted = options.grace_period_seconds.map(|wanted| if wanted < 0 { 1 } else { wanted });
             let Some(wanted) = wanted.filter(|wanted| *wanted < left) else {
                 return Grace::Pending;
             };
             let earlier = SignedDuration::from_secs(wanted.saturating_sub(left));
-            // Times before the year 0 have no text form; a period that long only has to have ended.
-            let ends = ends.saturating_add(earlier).unwrap_or(ends).max(Timestamp::UNIX_EPOCH);
-            object.set("metadata.deletionTimestamp", meta::format_time(ends));
-            object.set("metadata.deletionGracePeriodSeconds", wanted);
-            return Grace::Begun(wanted);
+            let ends = ends.saturating_add(earlier).unwrap_or(ends);
+            // A period that is over already ends now, and the kubelet still gets a second for it.
+            return match ends < context.now {
+                true => Grace::Begun { seconds: wanted.min(1), ends: context.now },
+                false => Grace::Begun { seconds: wanted, ends },
+            };
         }
+        options.grace_period_seconds = Some(seconds);
         let ends = context.now.saturating_add(SignedDuration::from_secs(seconds)).unwrap_or(context.now);
-        object.set("metadata.deletionTimestamp", meta::format_time(ends));
-        object.set("metadata.deletionGracePeriodSeconds", seconds);
-        bump_generation(object);
-        Grace::Begun(seconds)
+        Grace::Begun { seconds, ends }
     }
 
     /// Sets the finalizers by which the garbage collector carries out the propagation policy.
@@ -279,10 +311,23 @@ impl Store {
 enum Grace {
     /// The kind is deleted immediately, or its grace period is over.
     No,
-    /// Graceful deletion starts, or is shortened, with a grace period of this many seconds.
-    Begun(i64),
+    /// Graceful deletion starts, or is shortened.
+    Begun {
+        /// The grace period in seconds.
+        seconds: i64,
+        /// The end of the grace period.
+        ends: Timestamp,
+    },
     /// Graceful deletion has started before and does not change.
     Pending,
+}
+
+fn begin_graceful_deletion(object: &mut Value, seconds: i64, ends: Timestamp) {
+    if !object.is_terminating() {
+        bump_generation(object);
+    }
+    object.set("metadata.deletionTimestamp", meta::format_time(ends));
+    object.set("metadata.deletionGracePeriodSeconds", seconds);
 }
 
 fn mark_as_deleting(object: &mut Value, now: Timestamp) {

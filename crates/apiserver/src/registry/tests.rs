@@ -3,10 +3,11 @@
 use super::*;
 use crate::base::warning::Warnings;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use pintle_auth::authz::AlwaysAllow;
 use pintle_cacher::{Freshness, Selectable};
 use pintle_machinery::{GroupVersion, Status, UserInfo, Value, ValueExt, meta::ObjectMeta};
-use pintle_registry::{BoxFuture, DefaultStrategy, DeleteOptions, RequestContext, Resource, Scope};
+use pintle_registry::{BoxFuture, DefaultStrategy, DeleteOptions, RequestContext, Resource, Scope, Strategy};
 use pintle_storage::{MemoryStorage, Revision, StorageEvent, WatchRequest};
 use pintle_supervisor::Supervisor;
 use serde_json::json;
@@ -24,7 +25,13 @@ impl Fixture {
     fn start(media_type: StorageMediaType) -> Fixture {
         let type_name = "k8s.io/api/core/v1.ConfigMap";
         let scope = Scope::Namespaced;
-        let resource = Resource::new("", "v1", "configmaps", "configmap", "ConfigMap", scope, type_name);
+        Fixture::of(
+            Resource::new("", "v1", "configmaps", "configmap", "ConfigMap", scope, type_name),
+            media_type,
+        )
+    }
+
+    fn of(resource: Resource, media_type: StorageMediaType) -> Fixture {
         let group_resource = resource.group_resource();
         let version = resource.resource.group_version();
         let engine = Engine { storage: Arc::new(MemoryStorage::new()), exclusive: true };
@@ -114,6 +121,89 @@ impl Transform for Set {
         }
         Box::pin(std::future::ready(Ok(new)))
     }
+}
+
+#[tokio::test]
+async fn writes_of_objects_that_decide_requests_are_in_force_when_they_are_answered() {
+    let type_name = "k8s.io/api/core/v1.ConfigMap";
+    let scope = Scope::Namespaced;
+    let mut resource = Resource::new("", "v1", "configmaps", "configmap", "ConfigMap", scope, type_name);
+    resource.in_force_when_answered = true;
+    let fixture = Fixture::of(resource, StorageMediaType::Json);
+    // The keys of the data as the cache has them now, without waiting.
+    let cached = || {
+        let snapshot = fixture.store.cacher().current().expect("a list");
+        let object = snapshot.get(&fixture.store.key("n", "a")).cloned();
+        object.map(|object| keys(&serde_json::from_slice(object.json()).expect("JSON")))
+    };
+    for _ in 0..20 {
+        fixture.create(config_map("a"), false).await.expect("a create");
+        assert_eq!(cached(), Some(vec!["a".to_owned()]));
+        fixture.set("a", "b").await.expect("an update");
+        assert_eq!(cached(), Some(vec!["a".to_owned(), "b".to_owned()]));
+        fixture.delete("a", DeleteOptions::default()).await.expect("a delete");
+        assert_eq!(cached(), None);
+    }
+}
+
+/// A kind that is deleted with the client's grace period, or with one of 30 seconds.
+struct Graceful;
+
+impl Strategy for Graceful {
+    fn graceful_deletion(&self, _: &RequestContext<'_>, _: &Value, requested: Option<i64>) -> Option<i64> {
+        Some(requested.unwrap_or(30))
+    }
+}
+
+/// Records the grace periods of the deletes that it is asked about, with those that the objects have already, and refuses
+/// deletes with one of them.
+#[derive(Default)]
+struct Recorder {
+    asked: Mutex<Vec<(Option<i64>, Option<i64>)>>,
+    refused: Option<i64>,
+}
+
+impl Validation for Recorder {
+    fn validate<'a>(&'a self, _: &'a Value, _: Option<&'a Value>) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(std::future::ready(Err(Status::internal_error("not a delete"))))
+    }
+
+    fn validate_delete<'a>(
+        &'a self,
+        old: &'a Value,
+        options: &'a DeleteOptions,
+    ) -> BoxFuture<'a, Result<(), Status>> {
+        let own = old.i64_at("metadata.deletionGracePeriodSeconds");
+        self.asked.lock().push((options.grace_period_seconds, own));
+        let is_refused = self.refused.is_some() && options.grace_period_seconds == self.refused;
+        Box::pin(std::future::ready(if is_refused { Err(Status::bad_request("refused")) } else { Ok(()) }))
+    }
+}
+
+#[tokio::test]
+async fn admission_sees_a_delete_with_its_grace_period_and_once_more_before_the_object_is_removed() {
+    let type_name = "k8s.io/api/core/v1.ConfigMap";
+    let scope = Scope::Namespaced;
+    let mut resource = Resource::new("", "v1", "configmaps", "configmap", "ConfigMap", scope, type_name);
+    resource.strategy = Arc::new(Graceful);
+    let fixture = Fixture::of(resource, StorageMediaType::Json);
+    let delete = async |grace_period_seconds: Option<i64>, refused: Option<i64>| {
+        let recorder = Recorder { refused, ..Recorder::default() };
+        let options = DeleteOptions { grace_period_seconds, ..DeleteOptions::default() };
+        let context = fixture.context("a", false);
+        let deleted = fixture.store.delete(&context, &options, &recorder).await;
+        (deleted.map(|deleted| deleted.gone).map_err(|status| status.message), recorder.asked.into_inner())
+    };
+    fixture.create(config_map("a"), false).await.expect("a create");
+    let refused = || Err("refused".to_owned());
+    assert_eq!(delete(Some(7), Some(7)).await, (refused(), vec![(Some(7), None)]));
+    assert_eq!(delete(None, None).await, (Ok(false), vec![(Some(30), None)]));
+    // The deletion is under way and does not become shorter.
+    assert_eq!(delete(None, None).await, (Ok(false), vec![]));
+    assert_eq!(delete(Some(60), None).await, (Ok(false), vec![]));
+    // A negative grace period is one second.
+    assert_eq!(delete(Some(-4), None).await, (Ok(false), vec![(Some(1), Some(30))]));
+    assert_eq!(delete(Some(0), None).await, (Ok(true), vec![(Some(0), Some(1)), (Some(0), Some(0))]));
 }
 
 #[tokio::test]

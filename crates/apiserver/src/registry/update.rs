@@ -171,6 +171,7 @@ impl Store {
         self.before_update(context, strategy, &mut new, old, warnings).await?;
         keep_times(old, &mut new);
         transform.validate(&new, Some(old)).await?;
+        self.resource.strategy.prune(&mut new);
         let ends = should_delete_during_update(strategy, &new, old);
         let stored = self.encode(&mut new).await?;
         let updated = |written| Updated { written, created: false };
@@ -251,6 +252,7 @@ impl Store {
         let result = async {
             self.before_create(context, &mut new, warnings).await?;
             transform.validate(&new, None).await?;
+            self.resource.strategy.prune(&mut new);
             let stored = self.encode(&mut new).await?;
             if context.dry_run {
                 return Ok(Updated { written: self.written(new, &stored, None).await?, created: true });

@@ -1,6 +1,6 @@
 //! A resource in one of its served versions.
 
-use super::{Store, TypeSchema, versions::convert_one};
+use super::{Store, TypeSchema, versions::convert_unpruned};
 use pintle_machinery::{Status, Value, ValueExt};
 use pintle_registry::Resource;
 use std::{borrow::Cow, sync::Arc};
@@ -37,7 +37,7 @@ impl VersionedResource {
     }
 
     /// Converts an object of the store to this version, by functions or, for objects that are stored as written, by the
-    /// converter of the resource.
+    /// converter of the resource, which keeps unknown fields.
     ///
     /// # Errors
     /// Those of the converter.
@@ -46,7 +46,7 @@ impl VersionedResource {
             Some(converter)
                 if object.str_at("apiVersion") != self.resource.resource.group_version().to_string() =>
             {
-                let converted = convert_one(&**converter, object.clone(), &self.resource, &self.schema);
+                let converted = convert_unpruned(&**converter, object.clone(), &self.resource, &self.schema);
                 converted.await.map(Cow::Owned)
             }
             None if self.resource.conversion.is_some() => Ok(Cow::Owned(self.from_storage(object.clone()))),

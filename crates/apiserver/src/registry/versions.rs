@@ -9,7 +9,7 @@
 
 use super::{TypeSchema, revision::api_version_of};
 use bytes::Bytes;
-use pintle_machinery::{Status, Value, ValueExt, codec::json};
+use pintle_machinery::{Map, Status, Value, ValueExt, codec::json};
 use pintle_registry::{Converter, Resource};
 use std::sync::Arc;
 
@@ -106,6 +106,40 @@ pub(super) fn encode(object: &Value, schema: &TypeSchema) -> Bytes {
     let mut json = json::encode(object, schema.get());
     json.push(b'\n');
     json.into()
+}
+
+/// Converts an object of a request, which has unknown fields until it is stored: admission may have added them, and sees
+/// them. Only the metadata is normalized.
+///
+/// # Errors
+/// Those of the converter.
+pub(super) async fn convert_unpruned(
+    converter: &dyn Converter,
+    object: Value,
+    to: &Resource,
+    schema: &TypeSchema,
+) -> Result<Value, Status> {
+    let converted = converter.convert(vec![object], &to.resource.group_version()).await?.pop();
+    let mut object = converted.ok_or_else(|| Status::internal_error("a conversion without an answer"))?;
+    keep_declared_metadata(&mut object, schema)?;
+    to.strategy.coerce(&mut object, false)?;
+    Ok(object)
+}
+
+/// Removes the unknown fields of an object's metadata, but none of its content.
+///
+/// # Errors
+/// 500 when a declared field has the wrong type.
+pub(crate) fn keep_declared_metadata(object: &mut Value, schema: &TypeSchema) -> Result<(), Status> {
+    let Some(members) = object.as_object_mut() else { return Ok(()) };
+    if let Some(metadata) = members.remove("metadata") {
+        let bare = Value::Object(Map::from_iter([("metadata".to_owned(), metadata)]));
+        let mut declared = json::from_value(&bare, schema.get()).map_err(Status::internal_error)?.value;
+        if let Some(metadata) = declared.remove_at("metadata") {
+            members.insert("metadata".to_owned(), metadata);
+        }
+    }
+    Ok(())
 }
 
 /// As [`convert`], for one object.

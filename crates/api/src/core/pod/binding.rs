@@ -13,6 +13,14 @@ use serde_json::json;
 pub(crate) struct BindingCreater;
 
 impl NamedCreater for BindingCreater {
+    fn prepare<'a>(
+        &'a self,
+        context: &'a RequestContext<'a>,
+        body: &'a mut Value,
+    ) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(std::future::ready(check(context, body)))
+    }
+
     fn create<'a>(
         &'a self,
         context: &'a RequestContext<'a>,
@@ -27,16 +35,20 @@ impl NamedCreater for BindingCreater {
     }
 }
 
-async fn bind(context: &RequestContext<'_>, binding: Value) -> Result<Value, Status> {
-    let name = binding.name().to_owned();
+fn check(context: &RequestContext<'_>, binding: &Value) -> Result<(), Status> {
     // Through `bindings` only the body has the name.
-    if !context.name.is_empty() && context.name != name {
+    if !context.name.is_empty() && context.name != binding.name() {
         return Err(Status::bad_request("name in URL does not match name in Binding object"));
     }
-    let errors = validate(&binding);
-    if !errors.is_empty() {
-        return Err(Status::unknown(status::aggregate(errors.iter().map(ToString::to_string))));
+    let errors = validate(binding);
+    match errors.is_empty() {
+        true => Ok(()),
+        false => Err(Status::unknown(status::aggregate(errors.iter().map(ToString::to_string)))),
     }
+}
+
+async fn bind(context: &RequestContext<'_>, binding: Value) -> Result<Value, Status> {
+    let name = binding.name().to_owned();
     let now = context.now;
     let pods = GroupResource::new("", "pods");
     let change = move |pod: Value| assign(pod, &binding, now);

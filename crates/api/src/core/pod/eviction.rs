@@ -21,6 +21,14 @@ use serde_json::json;
 pub(super) struct EvictionCreater;
 
 impl NamedCreater for EvictionCreater {
+    fn prepare<'a>(
+        &'a self,
+        context: &'a RequestContext<'a>,
+        body: &'a mut Value,
+    ) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(std::future::ready(prepare(context, body)))
+    }
+
     fn create<'a>(
         &'a self,
         context: &'a RequestContext<'a>,
@@ -32,6 +40,18 @@ impl NamedCreater for EvictionCreater {
             Ok(binding::success())
         })
     }
+}
+
+/// Checks an eviction. A dry run shows in the options of its delete.
+fn prepare(context: &RequestContext<'_>, eviction: &mut Value) -> Result<(), Status> {
+    Eviction::new(context, eviction)?;
+    if context.dry_run
+        && eviction.items_at("deleteOptions.dryRun").is_empty()
+        && let Some(options) = eviction.at_mut("deleteOptions")
+    {
+        options.set("dryRun", json!(["All"]));
+    }
+    Ok(())
 }
 
 /// The number of disrupted pods in a budget above which its controller is considered too slow, and evictions are

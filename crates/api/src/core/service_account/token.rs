@@ -1,6 +1,7 @@
 //! The `token` subresource: issues tokens for a service account
 //! (<https://kubernetes.io/docs/reference/kubernetes-api/authentication-resources/token-request-v1/>).
 
+use crate::field_checks::texts;
 use jiff::{Timestamp, ToSpan};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, GroupKind, GroupResource, GroupVersion, Status, StatusReason, Value,
@@ -25,6 +26,14 @@ const MAX_SECONDS: i64 = 1 << 32;
 pub(super) struct TokenCreater(pub(super) Arc<TokenIssuer>);
 
 impl NamedCreater for TokenCreater {
+    fn prepare<'a>(
+        &'a self,
+        context: &'a RequestContext<'a>,
+        body: &'a mut Value,
+    ) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(self.complete(context, body))
+    }
+
     fn create<'a>(
         &'a self,
         context: &'a RequestContext<'a>,
@@ -52,13 +61,12 @@ impl NamedCreater for TokenCreater {
 }
 
 impl TokenCreater {
-    async fn issue(&self, context: &RequestContext<'_>, mut request: Value) -> Result<Value, Status> {
-        let issuer = &*self.0;
+    /// Checks the request against the account and adds what it leaves out.
+    async fn complete(&self, context: &RequestContext<'_>, request: &mut Value) -> Result<(), Status> {
         let (name, namespace) = (context.name, context.namespace);
-        check_place(&request, "name", name, name)?;
-        check_place(&request, "namespace", namespace, name)?;
-        let accounts = GroupResource::new("", "serviceaccounts");
-        let account = context.registry.get(&accounts, namespace, name).await?;
+        check_place(request, "name", name, name)?;
+        check_place(request, "namespace", namespace, name)?;
+        let account = account(context).await?;
         let (wanted, uid) = (request.str_at("metadata.uid"), account.str_at("metadata.uid"));
         if !wanted.is_empty() && wanted != uid {
             let why = format!(
@@ -66,19 +74,12 @@ impl TokenCreater {
             );
             return Err(Status::conflict(&GroupResource::new(GROUP, KIND), name, &why));
         }
-        let account = reference(&account);
-        let mut audiences: Vec<String> = request
-            .items_at("spec.audiences")
-            .iter()
-            .filter_map(|audience| audience.as_str().map(str::to_owned))
-            .collect();
-        if audiences.is_empty() {
-            audiences.clone_from(&issuer.audiences);
-            request.set("spec.audiences", json!(audiences));
+        if request.items_at("spec.audiences").is_empty() {
+            request.set("spec.audiences", json!(self.0.audiences));
         }
         request.set("metadata.name", name);
         request.set("metadata.namespace", namespace);
-        request.set("metadata.uid", account.uid.as_str());
+        request.set("metadata.uid", account.uid());
         request.set("metadata.creationTimestamp", meta::format_time(context.now));
         request.remove_at("status");
         let requested = request.i64_at("spec.expirationSeconds").unwrap_or_default();
@@ -86,6 +87,16 @@ impl TokenCreater {
         if !errors.is_empty() {
             return Err(Status::invalid(&GroupKind::new(GROUP, KIND), "", &errors));
         }
+        Ok(())
+    }
+
+    /// Issues the token of a complete request.
+    async fn issue(&self, context: &RequestContext<'_>, mut request: Value) -> Result<Value, Status> {
+        let issuer = &*self.0;
+        let namespace = context.namespace;
+        let account = reference(&account(context).await?);
+        let audiences: Vec<String> = texts(request.items_at("spec.audiences")).map(str::to_owned).collect();
+        let requested = request.i64_at("spec.expirationSeconds").unwrap_or_default();
         let binding = binding(context, request.at("spec.boundObjectRef").unwrap_or(&Value::Null)).await?;
         let expiration = issuer.expiration(requested, &binding, &audiences);
         let spec = TokenSpec {
@@ -106,6 +117,12 @@ impl TokenCreater {
         request.set("status.expirationTimestamp", meta::format_time(expires));
         Ok(request)
     }
+}
+
+/// The account of the path.
+async fn account(context: &RequestContext<'_>) -> Result<Value, Status> {
+    let accounts = GroupResource::new("", "serviceaccounts");
+    context.registry.get(&accounts, context.namespace, context.name).await
 }
 
 /// Rejects a name or namespace in the body that differs from the path.

@@ -57,6 +57,7 @@ pub(super) async fn write(
         admission: Admission {
             scope,
             operation: Operation::Update,
+            name: &scope.info.name,
             kind: &kind,
             context: &context,
             options: RequestOptions::Write(options),
