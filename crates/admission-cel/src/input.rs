@@ -13,6 +13,9 @@ pub struct Input<'p> {
     pub old_object: Option<&'p Value>,
     /// `request`, as [`RequestAttributes`](crate::RequestAttributes) creates it.
     pub request: Option<&'p Value>,
+    /// `request` in match conditions, where it differs: its `resource` is that of the request, and not the one that the
+    /// rules match.
+    pub condition_request: Option<&'p Value>,
     /// `params`
     pub params: Option<&'p Value>,
     /// `namespaceObject`; absent for requests for cluster-scoped objects and for namespaces.

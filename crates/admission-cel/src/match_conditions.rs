@@ -56,9 +56,11 @@ impl MatchConditions {
         self.0.is_empty()
     }
 
-    /// Evaluates the conditions. `namespaceObject` is always null in them, whatever the input has.
+    /// Evaluates the conditions. `namespaceObject` is always null in them, whatever the input has, and `request` is
+    /// [`Input::condition_request`] if there is one.
     pub fn evaluate<'p>(&'p self, input: &Input<'p>, variables: &'p Variables<'p>) -> MatchOutcome {
-        let input = Input { namespace: None, ..input.clone() };
+        let request = input.condition_request.or(input.request);
+        let input = Input { namespace: None, request, ..input.clone() };
         let mut evaluation = Evaluation::new(&input, variables, MATCH_CONDITIONS_BUDGET);
         let mut false_condition = None;
         let mut errors = Vec::new();

@@ -9,7 +9,7 @@ use pintle_aggregator::ServiceDirectory;
 use pintle_dynamic_admission::{
     ImagePolicyWebhook,
     policies::{
-        mutating::MutatingPolicies,
+        mutating::{MutatingPolicies, MutationMetrics},
         validating::{PolicyMetrics, ValidatingPolicies},
     },
     webhooks::{
@@ -26,6 +26,7 @@ pub(crate) struct Admission {
     pub(crate) rest_mapper: Arc<ChainRestMapper>,
     metrics: AdmissionMetrics,
     policy_metrics: PolicyMetrics,
+    mutation_metrics: MutationMetrics,
     webhook_metrics: WebhookMetrics,
 }
 
@@ -42,12 +43,14 @@ impl Admission {
             None => AdmissionConfiguration::default(),
         };
         let policy_metrics = PolicyMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?;
+        let mutation_metrics =
+            MutationMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?;
         let rest_mapper = Arc::new(ChainRestMapper::default());
         let webhook_metrics = WebhookMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?;
         let mut factories = PluginFactories::default();
         factories.add("ImagePolicyWebhook", |settings| Ok(Arc::new(ImagePolicyWebhook::new(settings)?)));
         add_webhooks(&mut factories, services, authorization, &webhook_metrics);
-        add_policies(&mut factories, authorization, &policy_metrics);
+        add_policies(&mut factories, authorization, &policy_metrics, &mutation_metrics);
         let mapper = rest_mapper.clone();
         factories.add("OwnerReferencesPermissionEnforcement", move |_| {
             Ok(Arc::new(OwnerReferencesPermissionEnforcement::new(mapper.clone())))
@@ -65,13 +68,14 @@ impl Admission {
         };
         let metrics = AdmissionMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?;
         let chain = config.chain()?.measured(&metrics);
-        Ok(Admission { chain, rest_mapper, metrics, policy_metrics, webhook_metrics })
+        Ok(Admission { chain, rest_mapper, metrics, policy_metrics, mutation_metrics, webhook_metrics })
     }
 
     /// The metrics of the chain and of its plugins, for registration.
     pub(crate) fn collectors(&self) -> Vec<Box<dyn Collector>> {
         let mut collectors = self.metrics.collectors();
         collectors.push(Box::new(self.policy_metrics.clone()));
+        collectors.push(Box::new(self.mutation_metrics.clone()));
         collectors.push(Box::new(self.webhook_metrics.clone()));
         collectors.extend(self.chain.collectors());
         collectors
@@ -105,10 +109,16 @@ fn add_webhooks(
 }
 
 /// Adds the plugins that evaluate policies.
-fn add_policies(factories: &mut PluginFactories, authorization: &Authorization, metrics: &PolicyMetrics) {
-    let authorizer = authorization.authorizer();
-    factories
-        .add("MutatingAdmissionPolicy", move |_| Ok(Arc::new(MutatingPolicies::new(authorizer.clone()))));
+fn add_policies(
+    factories: &mut PluginFactories,
+    authorization: &Authorization,
+    metrics: &PolicyMetrics,
+    of_mutations: &MutationMetrics,
+) {
+    let (authorizer, counted) = (authorization.authorizer(), of_mutations.clone());
+    factories.add("MutatingAdmissionPolicy", move |_| {
+        Ok(Arc::new(MutatingPolicies::new(authorizer.clone(), counted.clone())))
+    });
     let (authorizer, metrics) = (authorization.authorizer(), metrics.clone());
     factories.add("ValidatingAdmissionPolicy", move |_| {
         Ok(Arc::new(ValidatingPolicies::new(authorizer.clone(), metrics.clone())))

@@ -1,7 +1,7 @@
 //! Validates the match constraints of policies and the match resources of bindings.
 
 use super::rule_validation::validate_rule_with_operations;
-use crate::field_checks::{required_supported, texts};
+use crate::field_checks::{supported, texts};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     error_list::is_enough,
@@ -18,8 +18,7 @@ pub(super) fn validate_match_resources(
     path: &FieldPath,
 ) -> ErrorList {
     let Some(resources) = resources else { return ErrorList::new() };
-    let mut errors =
-        required_supported(resources.str_at("matchPolicy"), &MATCH_POLICIES, &path.child("matchPolicy"));
+    let mut errors = supported(resources.str_at("matchPolicy"), &MATCH_POLICIES, &path.child("matchPolicy"));
     for field in ["namespaceSelector", "objectSelector"] {
         let path = path.child(field);
         match resources.field(field) {

@@ -54,20 +54,17 @@ pub(super) fn authorize_param_kind<'a>(
     })
 }
 
-/// Authorizes the `paramRef` of a binding, if the write sets or changes it: the user must be able to read the objects.
-/// A binding that `validate` finds invalid is not authorized: its errors are reported alone.
+/// Authorizes the `paramRef` of a binding, whether the write changes it or not: the user must be able to read the
+/// objects. A binding that `validate` finds invalid is not authorized: its errors are reported alone.
 pub(super) fn authorize_param_ref<'a>(
     context: &'a RequestContext<'a>,
     binding: &'a Value,
-    old: Option<&'a Value>,
     kinds: BindingKinds,
     validate: impl Fn() -> ErrorList,
 ) -> Option<BoxFuture<'a, Result<(), Status>>> {
     const PATH: &str = "spec.paramRef";
     let reference = binding.at(PATH)?;
-    let is_changed = |old: &Value| differs(binding, old, PATH) || differs(binding, old, "spec.policyName");
-    let is_checked =
-        !context.user.is_member_of(SYSTEM_MASTERS) && old.is_none_or(is_changed) && validate().is_empty();
+    let is_checked = !context.user.is_member_of(SYSTEM_MASTERS) && validate().is_empty();
     is_checked.then(|| -> BoxFuture<'a, Result<(), Status>> {
         Box::pin(async move {
             let policy_name = binding.str_at("spec.policyName");

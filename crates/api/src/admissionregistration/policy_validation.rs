@@ -55,8 +55,7 @@ pub(super) fn validate_common_spec(
     path: &FieldPath,
 ) -> ErrorList {
     let spec = policy.at("spec").unwrap_or(&Value::Null);
-    let mut errors =
-        required_supported(spec.str_at("failurePolicy"), &FAILURE_POLICIES, &path.child("failurePolicy"));
+    let mut errors = supported(spec.str_at("failurePolicy"), &FAILURE_POLICIES, &path.child("failurePolicy"));
     let param_kind = spec.at("paramKind");
     if let Some(kind) = param_kind {
         errors.extend(validate_param_kind(kind, &path.child("paramKind")));

@@ -4,8 +4,10 @@
 mod evaluator;
 mod failures;
 mod invocation;
+mod metrics;
 mod patch;
 mod plugin;
 mod reinvocation;
 
+pub use metrics::MutationMetrics;
 pub use plugin::MutatingPolicies;

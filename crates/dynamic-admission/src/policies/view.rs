@@ -13,6 +13,7 @@ pub(super) struct View<'a> {
     object: Option<Cow<'a, Value>>,
     old_object: Option<Cow<'a, Value>>,
     request: Value,
+    condition_request: Option<Value>,
     check: ResourceCheck,
 }
 
@@ -40,7 +41,11 @@ impl<'a> View<'a> {
             dry_run: request.context.dry_run,
             options: &options,
         };
+        // Match conditions see the resource of the request, and the kind that the rules match.
+        let condition_request = (matched.resource != requested.resource)
+            .then(|| RequestAttributes { resource: &requested.resource, ..attributes }.to_value());
         Ok(View {
+            condition_request,
             kind: matched.kind.clone(),
             resource: matched,
             object: convert(Some(&*request.object), request, &matched.kind).await?,
@@ -71,6 +76,7 @@ impl<'a> View<'a> {
             object: self.object.as_deref(),
             old_object: self.old_object.as_deref(),
             request: Some(&self.request),
+            condition_request: self.condition_request.as_ref(),
             params,
             namespace,
             authorizer: authority.map(|authority| (authority, self.check.clone())),

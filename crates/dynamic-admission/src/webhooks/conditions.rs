@@ -56,7 +56,8 @@ impl<'a> WebhookConditions<'a> {
         let attributes = RequestAttributes {
             operation: request.operation.as_str(),
             kind: &matched.kind,
-            resource: &matched.resource,
+            // The resource of the request, and the kind that the rules match.
+            resource: &requested.resource,
             request_kind: &requested.kind,
             request_resource: &requested.resource,
             subresource: request.subresource,

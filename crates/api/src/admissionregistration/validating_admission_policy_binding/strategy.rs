@@ -29,7 +29,7 @@ fn authorize<'a>(
     object: &'a Value,
     old: Option<&'a Value>,
 ) -> Option<BoxFuture<'a, Result<(), Status>>> {
-    authorize_param_ref(context, object, old, KINDS, || match old {
+    authorize_param_ref(context, object, KINDS, || match old {
         Some(old) => validation::validate_update(object, old),
         None => validation::validate(object),
     })

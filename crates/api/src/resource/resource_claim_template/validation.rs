@@ -1,6 +1,10 @@
 //! Validates templates of claims.
 
-use crate::{core::pod_spec::validate_template_metadata, resource::claim_spec, rules};
+use crate::{
+    core::pod_spec::validate_template_metadata,
+    resource::{claim_spec, claim_spec_form},
+    rules,
+};
 use pintle_machinery::{ErrorList, FieldPath, Value, validation::validate_immutable_field};
 
 /// Validates a new template.
@@ -18,6 +22,7 @@ pub(super) fn validate_update(template: &Value, old: &Value) -> ErrorList {
     let mut errors = validate(template);
     errors.extend(rules::metadata_update(template, old));
     let (new, old) = (rules::value_at(template, "spec"), rules::value_at(old, "spec"));
-    errors.extend(validate_immutable_field(new, old, &FieldPath::new("spec")));
+    let changed = validate_immutable_field(new, old, &FieldPath::new("spec"));
+    errors.extend(changed.into_iter().map(|error| error.shown_as(claim_spec_form::of_template(new))));
     errors
 }

@@ -195,19 +195,27 @@ fn edit(object: &Value, operations: &Value, patched: PatchedKind<'_>) -> Result<
         Err(PatchError::TestFailed(_)) => return Ok(object.clone()),
         Err(error) => return Err(MutationError::Failed(format!("JSON Patch: {error}"))),
     };
-    let text = edited.to_string();
-    let decoded = json::decode(text.as_bytes(), schema).map_err(MutationError::internal)?;
-    // Custom resources may have fields that their schemas do not declare.
-    if !schema.is_structural() && !decoded.problems.is_empty() {
-        let problems: Vec<_> = decoded.problems.iter().map(ToString::to_string).collect();
-        return Err(MutationError::internal(format!("strict decoding error: {}", problems.join(", "))));
-    }
-    let mut edited = decoded.value;
+    // Custom resources keep fields that their schemas do not declare until they are stored.
+    let mut edited = match schema.is_structural() {
+        true => edited,
+        false => decode_strictly(&edited, schema)?,
+    };
     if !edited.is_object() {
         edited = Value::Object(Map::new());
     }
     set_type(&mut edited, kind);
     Ok(edited)
+}
+
+fn decode_strictly(edited: &Value, schema: SchemaRef<'_>) -> Result<Value, MutationError> {
+    let decoded = json::decode(edited.to_string().as_bytes(), schema).map_err(MutationError::internal)?;
+    match decoded.problems.is_empty() {
+        true => Ok(decoded.value),
+        false => {
+            let problems: Vec<_> = decoded.problems.iter().map(ToString::to_string).collect();
+            Err(MutationError::internal(format!("strict decoding error: {}", problems.join(", "))))
+        }
+    }
 }
 
 fn set_type(object: &mut Value, kind: &GroupVersionKind) {

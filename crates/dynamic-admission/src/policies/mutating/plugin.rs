@@ -4,6 +4,7 @@ use super::{
     evaluator::MutatingEvaluator,
     failures::Failures,
     invocation::{Invocation, find},
+    metrics::MutationMetrics,
     patch::{MutationError, PatchedKind},
     reinvocation::Calls,
 };
@@ -22,19 +23,20 @@ use pintle_authorization::ExpressionAuthorizer;
 use pintle_cel::Authority;
 use pintle_machinery::{Status, StatusReason, Value, validation::semantically_equal};
 use pintle_registry::BoxFuture;
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, sync::Arc, time::Instant};
 
 /// Evaluates mutating admission policies, and changes objects as they say.
 pub struct MutatingPolicies {
     hooks: Hooks<MutatingEvaluator>,
     authorizer: Arc<dyn Authorizer>,
+    metrics: MutationMetrics,
 }
 
 impl MutatingPolicies {
     /// The plugin; expressions check permissions with the authorizer.
-    pub fn new(authorizer: Arc<dyn Authorizer>) -> MutatingPolicies {
+    pub fn new(authorizer: Arc<dyn Authorizer>, metrics: MutationMetrics) -> MutatingPolicies {
         let hooks = Hooks::new("mutatingadmissionpolicies", "mutatingadmissionpolicybindings");
-        MutatingPolicies { hooks, authorizer }
+        MutatingPolicies { hooks, authorizer, metrics }
     }
 }
 
@@ -137,7 +139,13 @@ impl MutatingPolicies {
             }
             let mut is_changed = false;
             for index in 0..invocation.policy.evaluator().len() {
-                match patched(request, requested, invocation, &shared, index).await {
+                let started = Instant::now();
+                let patched = patched(request, requested, invocation, &shared, index).await;
+                if !matches!(patched, Ok(None)) {
+                    let (policy, binding) = (&invocation.policy.name, &invocation.binding);
+                    self.metrics.observe(policy, binding, started.elapsed(), patched.as_ref().err());
+                }
+                match patched {
                     Ok(None) => {}
                     Ok(Some(object)) => {
                         is_patched = true;
