@@ -25,13 +25,15 @@ pub enum MatchOutcome {
     Fails {
         /// The name of the condition.
         condition: Box<str>,
+        /// The number of conditions before it that failed to evaluate.
+        failed: u64,
     },
     /// No condition is false, but some have no value: the failure policy decides.
     Error {
         /// The message of all errors.
         message: String,
         /// The number of conditions that failed to evaluate.
-        failed: usize,
+        failed: u64,
     },
     /// The decision of an authorizer must be awaited, and the evaluation be repeated.
     Undecided,
@@ -67,7 +69,7 @@ impl MatchConditions {
         for Condition { name, expression } in &self.0 {
             match evaluation.evaluate(expression) {
                 Ok(value) if value.as_bool() == Some(false) && false_condition.is_none() => {
-                    false_condition = Some(name.clone());
+                    false_condition = Some((name.clone(), errors.len() as u64));
                 }
                 Ok(_) => {}
                 Err(Failure::Expression(message)) => errors.push(message),
@@ -77,10 +79,10 @@ impl MatchConditions {
                 Err(Failure::Undecided) => return MatchOutcome::Undecided,
             }
         }
-        if let Some(condition) = false_condition {
-            return MatchOutcome::Fails { condition };
+        if let Some((condition, failed)) = false_condition {
+            return MatchOutcome::Fails { condition, failed };
         }
-        match errors.len() {
+        match errors.len() as u64 {
             0 => MatchOutcome::Holds,
             failed => MatchOutcome::Error { message: aggregate(errors.into_iter()), failed },
         }

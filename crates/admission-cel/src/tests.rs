@@ -288,7 +288,7 @@ fn match_conditions_hold_fail_or_err() {
     let error = |message: &str, failed| MatchOutcome::Error { message: message.to_owned(), failed };
     check(&[], MatchOutcome::Holds);
     check(&["true", "object.a == 1", "namespaceObject == null"], MatchOutcome::Holds);
-    check(&["object.b == 1", "false"], MatchOutcome::Fails { condition: "c1".into() });
+    check(&["object.b == 1", "false"], MatchOutcome::Fails { condition: "c1".into(), failed: 1 });
     let missing = "expression 'object.b == 1' resulted in error: no such key: b";
     check(&["true", "object.b == 1"], error(missing, 1));
     check(&["1"], error("compilation error: must evaluate to bool but got int", 1));

@@ -2,7 +2,7 @@
 
 use crate::{
     AdmissionMetrics, AdmissionPlugin, AdmissionRequest,
-    metrics::{Durations, Step},
+    metrics::{Durations, Labels, Step},
 };
 use pintle_machinery::Status;
 use prometheus::core::Collector;
@@ -89,7 +89,8 @@ impl AdmissionChain {
             let durations = self.durations.as_ref().and_then(|durations| durations.plugins.get(place));
             if let Some(durations) = durations {
                 let ended = Instant::now();
-                durations.observe(step, request.operation, result.is_err(), ended - started);
+                let labels = Labels { step, operation: request.operation, rejected: result.is_err() };
+                durations.observe(labels, ended - started);
                 started = ended;
             }
             result?;
@@ -99,7 +100,7 @@ impl AdmissionChain {
 
     fn observe_step(&self, step: Step, started: Instant, request: &AdmissionRequest<'_>, rejected: bool) {
         if let Some(durations) = &self.durations {
-            durations.steps.observe(step, request.operation, rejected, started.elapsed());
+            durations.steps.observe(Labels { step, operation: request.operation, rejected }, started.elapsed());
         }
     }
 }
@@ -115,8 +116,11 @@ mod tests {
         let metrics = AdmissionMetrics::new().unwrap();
         let chain = AdmissionChain::new(vec![Arc::new(AlwaysDeny)]).measured(&metrics);
         let durations = chain.durations.as_ref().unwrap();
-        durations.plugins[0].observe(Step::Validate, Operation::Create, true, Duration::from_millis(1));
-        durations.steps.observe(Step::Admit, Operation::Connect, false, Duration::from_millis(1));
+        let duration = Duration::from_millis(1);
+        let labels = Labels { step: Step::Validate, operation: Operation::Create, rejected: true };
+        durations.plugins[0].observe(labels, duration);
+        let labels = Labels { step: Step::Admit, operation: Operation::Connect, rejected: false };
+        durations.steps.observe(labels, duration);
         let families: Vec<_> =
             metrics.collectors().iter().flat_map(|collector| collector.collect()).collect();
         let labels = |place: usize| -> Vec<String> {
@@ -125,5 +129,6 @@ mod tests {
         };
         assert_eq!(labels(0), ["AlwaysDeny", "CREATE", "true", "validate"]);
         assert_eq!(labels(1), ["CONNECT", "false", "admit"]);
+        assert_eq!(labels(2), ["CONNECT", "false", "admit"]);
     }
 }

@@ -1,9 +1,12 @@
 //! The metrics of admission, under Kubernetes' names
 //! (<https://kubernetes.io/docs/reference/instrumentation/metrics/>).
 
+mod step_summary;
+
 use crate::Operation;
 use prometheus::{Histogram, HistogramOpts, HistogramVec, core::Collector};
 use std::{sync::OnceLock, time::Duration};
+use step_summary::StepSummary;
 
 /// The upper bounds of durations, in seconds.
 const DURATIONS: &[f64] = &[0.005, 0.025, 0.1, 0.5, 1.0, 2.5];
@@ -13,6 +16,7 @@ const DURATIONS: &[f64] = &[0.005, 0.025, 0.1, 0.5, 1.0, 2.5];
 pub struct AdmissionMetrics {
     controllers: HistogramVec,
     steps: HistogramVec,
+    summary: StepSummary,
 }
 
 impl AdmissionMetrics {
@@ -21,39 +25,43 @@ impl AdmissionMetrics {
     /// # Errors
     /// Never, because the names are valid; the library checks them at run time.
     pub fn new() -> Result<AdmissionMetrics, prometheus::Error> {
+        let [operation, rejected, step] = Labels::NAMES;
         Ok(AdmissionMetrics {
             controllers: HistogramVec::new(
                 HistogramOpts::new(
                     "apiserver_admission_controller_admission_duration_seconds",
-                    "The duration of a call of an admission plugin, in seconds, by plugin, operation and step.",
+                    "[STABLE] Admission controller latency histogram in seconds, identified by name and broken out for \
+                     each operation and API resource and type (validate or admit).",
                 )
                 .buckets(DURATIONS.to_vec()),
-                &["name", "operation", "rejected", "type"],
+                &["name", operation, rejected, step],
             )?,
             steps: HistogramVec::new(
                 HistogramOpts::new(
                     "apiserver_admission_step_admission_duration_seconds",
-                    "The duration of a step of admission with all its plugins, in seconds, by operation and step.",
+                    "[STABLE] Admission sub-step latency histogram in seconds, broken out for each operation and API \
+                     resource and step type (validate or admit).",
                 )
                 .buckets(DURATIONS.to_vec()),
-                &["operation", "rejected", "type"],
+                &Labels::NAMES,
             )?,
+            summary: StepSummary::new()?,
         })
     }
 
     /// The collectors, for registration.
     pub fn collectors(&self) -> Vec<Box<dyn Collector>> {
-        vec![Box::new(self.controllers.clone()), Box::new(self.steps.clone())]
+        vec![Box::new(self.controllers.clone()), Box::new(self.steps.clone()), Box::new(self.summary.clone())]
     }
 
     /// The durations of one plugin.
     pub(crate) fn of_plugin(&self, name: &'static str) -> Durations {
-        Durations::new(self.controllers.clone(), Some(name))
+        Durations::new(self.controllers.clone(), Some(name), None)
     }
 
     /// The durations of the steps with all plugins.
     pub(crate) fn of_steps(&self) -> Durations {
-        Durations::new(self.steps.clone(), None)
+        Durations::new(self.steps.clone(), None, Some(self.summary.clone()))
     }
 }
 
@@ -66,33 +74,75 @@ pub(crate) enum Step {
     Validate,
 }
 
+/// The labels of the duration of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Labels {
+    pub(crate) step: Step,
+    pub(crate) operation: Operation,
+    pub(crate) rejected: bool,
+}
+
+impl Labels {
+    /// The names of the labels.
+    const NAMES: [&str; 3] = ["operation", "rejected", "type"];
+    /// The number of combinations.
+    const COUNT: usize = 16;
+
+    /// All combinations.
+    fn all() -> impl Iterator<Item = Labels> {
+        let operations = [Operation::Create, Operation::Update, Operation::Delete, Operation::Connect];
+        operations.into_iter().flat_map(|operation| {
+            [Step::Admit, Step::Validate].into_iter().flat_map(move |step| {
+                [false, true].map(|rejected| Labels { step, operation, rejected })
+            })
+        })
+    }
+
+    /// The place among all combinations.
+    fn place(self) -> usize {
+        self.operation as usize * 4 + self.step as usize * 2 + usize::from(self.rejected)
+    }
+
+    /// The values, in the order of the names.
+    fn values(self) -> [&'static str; 3] {
+        let rejected = if self.rejected { "true" } else { "false" };
+        let step = match self.step {
+            Step::Admit => "admit",
+            Step::Validate => "validate",
+        };
+        [self.operation.as_str(), rejected, step]
+    }
+}
+
 /// The histograms of a plugin or of all, found once for each combination of labels.
 pub(crate) struct Durations {
     histograms: HistogramVec,
     name: Option<&'static str>,
-    found: [OnceLock<Histogram>; 16],
+    found: [OnceLock<Histogram>; Labels::COUNT],
+    summary: Option<StepSummary>,
 }
 
 impl Durations {
-    fn new(histograms: HistogramVec, name: Option<&'static str>) -> Durations {
-        Durations { histograms, name, found: Default::default() }
+    fn new(
+        histograms: HistogramVec,
+        name: Option<&'static str>,
+        summary: Option<StepSummary>,
+    ) -> Durations {
+        Durations { histograms, name, found: Default::default(), summary }
     }
 
-    pub(crate) fn observe(&self, step: Step, operation: Operation, rejected: bool, duration: Duration) {
-        let place = operation as usize * 4 + step as usize * 2 + usize::from(rejected);
-        let Some(place) = self.found.get(place) else { return };
+    pub(crate) fn observe(&self, labels: Labels, duration: Duration) {
+        let Some(place) = self.found.get(labels.place()) else { return };
         let histogram = place.get_or_init(|| {
-            let rejected = if rejected { "true" } else { "false" };
-            let step = match step {
-                Step::Admit => "admit",
-                Step::Validate => "validate",
-            };
-            let labels = [operation.as_str(), rejected, step];
+            let values = labels.values();
             match self.name {
-                Some(name) => self.histograms.with_label_values(&[name, labels[0], labels[1], labels[2]]),
-                None => self.histograms.with_label_values(&labels),
+                Some(name) => self.histograms.with_label_values(&[name, values[0], values[1], values[2]]),
+                None => self.histograms.with_label_values(&values),
             }
         });
         histogram.observe(duration.as_secs_f64());
+        if let Some(summary) = &self.summary {
+            summary.observe(labels, duration);
+        }
     }
 }

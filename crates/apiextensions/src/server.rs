@@ -8,6 +8,7 @@ use crate::{
     group_versions::GroupVersions,
     informer::{Definitions, Handler, Informer},
     serving::Serving,
+    structural::rules::RuleMetrics,
 };
 use pintle_apiserver::{
     post_start_hooks::HookContext,
@@ -99,7 +100,11 @@ impl ApiExtensions {
 
     /// The metrics of the server.
     pub fn metrics(&self) -> Vec<Box<dyn Collector>> {
-        vec![Box::new(self.metrics.clone())]
+        let mut metrics: Vec<Box<dyn Collector>> = vec![Box::new(self.metrics.clone())];
+        if let Some(rules) = RuleMetrics::of_process() {
+            metrics.push(Box::new(rules.clone()));
+        }
+        metrics
     }
 
     /// Becomes true when every definition that existed at the start was processed.

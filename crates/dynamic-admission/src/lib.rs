@@ -4,6 +4,7 @@
 //! A configuration names the requests that it applies to by rules and selectors: [`matching`]. This crate knows no
 //! HTTP server and no storage; it reads configurations through the request's cached reads.
 
+mod conditions;
 mod image_policy;
 pub mod matching;
 pub mod policies;
@@ -11,4 +12,5 @@ pub mod policies;
 mod testing;
 pub mod webhooks;
 
+pub use conditions::ConditionMetrics;
 pub use image_policy::ImagePolicyWebhook;

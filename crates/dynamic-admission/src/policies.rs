@@ -6,6 +6,7 @@
 
 mod binding;
 mod excluded;
+mod failure_metrics;
 mod hooks;
 pub mod mutating;
 mod params;

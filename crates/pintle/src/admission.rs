@@ -7,7 +7,7 @@ use pintle_admission::{
 };
 use pintle_aggregator::ServiceDirectory;
 use pintle_dynamic_admission::{
-    ImagePolicyWebhook,
+    ConditionMetrics, ImagePolicyWebhook,
     policies::{
         mutating::{MutatingPolicies, MutationMetrics},
         validating::{PolicyMetrics, ValidatingPolicies},
@@ -25,9 +25,37 @@ pub(crate) struct Admission {
     /// The resources of kinds, which the servers provide.
     pub(crate) rest_mapper: Arc<ChainRestMapper>,
     metrics: AdmissionMetrics,
-    policy_metrics: PolicyMetrics,
-    mutation_metrics: MutationMetrics,
-    webhook_metrics: WebhookMetrics,
+    dynamic_metrics: DynamicMetrics,
+}
+
+/// The metrics of webhooks and policies.
+#[derive(Clone)]
+struct DynamicMetrics {
+    conditions: ConditionMetrics,
+    mutations: MutationMetrics,
+    validations: PolicyMetrics,
+    webhooks: WebhookMetrics,
+}
+
+impl DynamicMetrics {
+    fn new() -> Result<DynamicMetrics, prometheus::Error> {
+        let conditions = ConditionMetrics::new()?;
+        Ok(DynamicMetrics {
+            mutations: MutationMetrics::new()?,
+            validations: PolicyMetrics::new()?,
+            webhooks: WebhookMetrics::new(conditions.clone())?,
+            conditions,
+        })
+    }
+
+    fn collectors(&self) -> Vec<Box<dyn Collector>> {
+        vec![
+            Box::new(self.conditions.clone()),
+            Box::new(self.mutations.clone()),
+            Box::new(self.validations.clone()),
+            Box::new(self.webhooks.clone()),
+        ]
+    }
 }
 
 impl Admission {
@@ -42,15 +70,13 @@ impl Admission {
             Some(path) => AdmissionConfiguration::read(path)?,
             None => AdmissionConfiguration::default(),
         };
-        let policy_metrics = PolicyMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?;
-        let mutation_metrics =
-            MutationMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?;
+        let assemble = |error: prometheus::Error| RunError::Assemble(error.to_string());
+        let dynamic_metrics = DynamicMetrics::new().map_err(assemble)?;
         let rest_mapper = Arc::new(ChainRestMapper::default());
-        let webhook_metrics = WebhookMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?;
         let mut factories = PluginFactories::default();
         factories.add("ImagePolicyWebhook", |settings| Ok(Arc::new(ImagePolicyWebhook::new(settings)?)));
-        add_webhooks(&mut factories, services, authorization, &webhook_metrics);
-        add_policies(&mut factories, authorization, &policy_metrics, &mutation_metrics);
+        add_webhooks(&mut factories, services, authorization, &dynamic_metrics.webhooks);
+        add_policies(&mut factories, authorization, &dynamic_metrics);
         let mapper = rest_mapper.clone();
         factories.add("OwnerReferencesPermissionEnforcement", move |_| {
             Ok(Arc::new(OwnerReferencesPermissionEnforcement::new(mapper.clone())))
@@ -66,17 +92,15 @@ impl Admission {
             flags: options.plugin_flags,
             factories,
         };
-        let metrics = AdmissionMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?;
+        let metrics = AdmissionMetrics::new().map_err(assemble)?;
         let chain = config.chain()?.measured(&metrics);
-        Ok(Admission { chain, rest_mapper, metrics, policy_metrics, mutation_metrics, webhook_metrics })
+        Ok(Admission { chain, rest_mapper, metrics, dynamic_metrics })
     }
 
     /// The metrics of the chain and of its plugins, for registration.
     pub(crate) fn collectors(&self) -> Vec<Box<dyn Collector>> {
         let mut collectors = self.metrics.collectors();
-        collectors.push(Box::new(self.policy_metrics.clone()));
-        collectors.push(Box::new(self.mutation_metrics.clone()));
-        collectors.push(Box::new(self.webhook_metrics.clone()));
+        collectors.extend(self.dynamic_metrics.collectors());
         collectors.extend(self.chain.collectors());
         collectors
     }
@@ -109,18 +133,15 @@ fn add_webhooks(
 }
 
 /// Adds the plugins that evaluate policies.
-fn add_policies(
-    factories: &mut PluginFactories,
-    authorization: &Authorization,
-    metrics: &PolicyMetrics,
-    of_mutations: &MutationMetrics,
-) {
-    let (authorizer, counted) = (authorization.authorizer(), of_mutations.clone());
+fn add_policies(factories: &mut PluginFactories, authorization: &Authorization, metrics: &DynamicMetrics) {
+    let (authorizer, counted) = (authorization.authorizer(), metrics.clone());
     factories.add("MutatingAdmissionPolicy", move |_| {
-        Ok(Arc::new(MutatingPolicies::new(authorizer.clone(), counted.clone())))
+        let DynamicMetrics { mutations, conditions, .. } = counted.clone();
+        Ok(Arc::new(MutatingPolicies::new(authorizer.clone(), mutations, conditions)))
     });
-    let (authorizer, metrics) = (authorization.authorizer(), metrics.clone());
+    let (authorizer, counted) = (authorization.authorizer(), metrics.clone());
     factories.add("ValidatingAdmissionPolicy", move |_| {
-        Ok(Arc::new(ValidatingPolicies::new(authorizer.clone(), metrics.clone())))
+        let DynamicMetrics { validations, conditions, .. } = counted.clone();
+        Ok(Arc::new(ValidatingPolicies::new(authorizer.clone(), validations, conditions)))
     });
 }

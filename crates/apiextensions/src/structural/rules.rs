@@ -12,10 +12,11 @@ mod compile_effort;
 mod compiled_rule;
 mod decl_type;
 mod field_path;
+mod metrics;
 mod tree;
 mod view;
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Instant};
 
 use pintle_cel::{Activation, EvaluationError, Program, Value as CelValue, WorkLimit};
 use pintle_machinery::{ErrorList, ErrorType, FieldError, FieldPath, Map, Value};
@@ -23,6 +24,7 @@ use pintle_machinery::{ErrorList, ErrorType, FieldError, FieldPath, Map, Value};
 pub use compile::RuleScope;
 pub use compile_effort::CompileEffort;
 pub use compiled_rule::{CompiledRule, RuleError};
+pub use metrics::RuleMetrics;
 
 use super::arena::Arena;
 use super::correlated::Correlated;
@@ -161,6 +163,20 @@ impl<'s> Run<'s> {
     }
 
     fn node(
+        &mut self,
+        rules: &RuleNode,
+        value: &Value,
+        old: Option<&Value>,
+        ratcheting: Ratcheting<'_, '_>,
+        path: &Path<'_>,
+    ) -> Result<(), Spent> {
+        let started = Instant::now();
+        let result = self.rules_within(rules, value, old, ratcheting, path);
+        metrics::evaluated(started.elapsed());
+        result
+    }
+
+    fn rules_within(
         &mut self,
         rules: &RuleNode,
         value: &Value,

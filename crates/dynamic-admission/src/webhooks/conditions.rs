@@ -2,11 +2,12 @@
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#matching-requests-matchconditions>).
 
 use super::webhook::Webhook;
-use crate::matching::Targets;
-use pintle_admission::{AdmissionRequest, Endpoint};
-use pintle_admission_cel::{
-    Input, MatchOutcome, RequestAttributes, VariableSet, Variables, request_resource,
+use crate::{
+    conditions::{ConditionMetrics, ConditionOwner, OwnedConditions},
+    matching::Targets,
 };
+use pintle_admission::{AdmissionRequest, Endpoint};
+use pintle_admission_cel::{Input, MatchOutcome, RequestAttributes, VariableSet, request_resource};
 use pintle_auth::authz::Authorizer;
 use pintle_authorization::ExpressionAuthorizer;
 use pintle_machinery::{GroupVersionKind, Status, Value};
@@ -16,6 +17,8 @@ use std::sync::{Arc, LazyLock};
 /// and decisions about permissions are remembered.
 pub(super) struct WebhookConditions<'a> {
     authorizer: &'a Arc<dyn Authorizer>,
+    owner: ConditionOwner,
+    metrics: &'a ConditionMetrics,
     authority: Option<Arc<ExpressionAuthorizer>>,
     object: Option<(GroupVersionKind, Value)>,
     old_object: Option<(GroupVersionKind, Value)>,
@@ -26,8 +29,20 @@ pub(super) struct WebhookConditions<'a> {
 static NO_VARIABLES: LazyLock<VariableSet> = LazyLock::new(VariableSet::default);
 
 impl<'a> WebhookConditions<'a> {
-    pub(super) fn new(authorizer: &'a Arc<dyn Authorizer>) -> WebhookConditions<'a> {
-        WebhookConditions { authorizer, authority: None, object: None, old_object: None, options: None }
+    pub(super) fn new(
+        authorizer: &'a Arc<dyn Authorizer>,
+        owner: ConditionOwner,
+        metrics: &'a ConditionMetrics,
+    ) -> WebhookConditions<'a> {
+        WebhookConditions {
+            authorizer,
+            owner,
+            metrics,
+            authority: None,
+            object: None,
+            old_object: None,
+            options: None,
+        }
     }
 
     /// A webhook has changed the object.
@@ -72,29 +87,29 @@ impl<'a> WebhookConditions<'a> {
             ExpressionAuthorizer::new(Arc::new(request.context.user.clone()), self.authorizer.clone())
         });
         let (object, old_object) = (present(&self.object), present(&self.old_object));
-        let outcome = loop {
-            let input = Input {
-                object,
-                old_object,
-                request: Some(&value),
-                authorizer: Some((authority.clone(), request_resource(&attributes))),
-                ..Input::default()
-            };
-            let outcome = {
-                let variables = Variables::new(&NO_VARIABLES);
-                webhook.conditions.evaluate(&input, &variables)
-            };
-            match outcome {
-                MatchOutcome::Undecided => authority.settle().await,
-                outcome => break outcome,
-            }
+        let input = Input {
+            object,
+            old_object,
+            request: Some(&value),
+            authorizer: Some((authority.clone(), request_resource(&attributes))),
+            ..Input::default()
         };
-        match outcome {
+        let conditions = OwnedConditions {
+            name: &webhook.name,
+            owner: self.owner,
+            conditions: &webhook.conditions,
+            variables: &NO_VARIABLES,
+        };
+        let operation = request.operation;
+        match conditions.evaluate(&input, authority, operation, self.metrics).await {
             MatchOutcome::Holds => Ok(true),
             MatchOutcome::Error { message, .. } if !webhook.ignores_failures => {
                 Err(Status::forbidden(&request.resource.group_resource(), request.name, &message))
             }
-            MatchOutcome::Fails { .. } | MatchOutcome::Error { .. } | MatchOutcome::Undecided => Ok(false),
+            MatchOutcome::Fails { .. } | MatchOutcome::Error { .. } | MatchOutcome::Undecided => {
+                conditions.count_exclusion(operation, self.metrics);
+                Ok(false)
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Metrics of webhooks, under the reference's names.
 
 use super::call::CallFailure;
+use crate::ConditionMetrics;
 use pintle_admission::Operation;
 use prometheus::{
     HistogramOpts, HistogramVec, IntCounterVec, Opts,
@@ -16,6 +17,7 @@ pub struct WebhookMetrics {
     requests: IntCounterVec,
     rejections: IntCounterVec,
     failed_open: IntCounterVec,
+    pub(super) conditions: ConditionMetrics,
 }
 
 /// The plugin that calls webhooks, as metrics name it.
@@ -39,11 +41,11 @@ const BUCKETS: [f64; 8] = [0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 25.0];
 const MAX_CODE: u16 = 600;
 
 impl WebhookMetrics {
-    /// New metrics, all zero.
+    /// New metrics, all zero; those of match conditions are shared with policies and not collected here.
     ///
     /// # Errors
     /// When a metric's name is invalid, which tests would reveal.
-    pub fn new() -> Result<WebhookMetrics, prometheus::Error> {
+    pub fn new(conditions: ConditionMetrics) -> Result<WebhookMetrics, prometheus::Error> {
         let counter = |name: &str, help: &str, labels: &[&str]| {
             IntCounterVec::new(Opts::new(format!("apiserver_admission_webhook_{name}"), help), labels)
         };
@@ -51,26 +53,37 @@ impl WebhookMetrics {
             durations: HistogramVec::new(
                 HistogramOpts::new(
                     "apiserver_admission_webhook_admission_duration_seconds",
-                    "How long calls of admission webhooks took, by webhook, type and operation.",
+                    "[STABLE] Admission webhook latency histogram in seconds, identified by name and broken out for each \
+                     operation and API resource and type (validate or admit).",
                 )
                 .buckets(BUCKETS.to_vec()),
                 &["name", "type", "operation", "rejected"],
             )?,
             requests: counter(
                 "request_total",
-                "Calls of admission webhooks, by webhook, type, operation and HTTP code.",
+                "[ALPHA] Admission webhook request total, identified by name and broken out for each admission type \
+                 (validating or admit) and operation. Additional labels specify whether the request was rejected or not \
+                 and an HTTP status code. Codes greater than 600 are truncated to 600, to keep the metrics cardinality \
+                 bounded.",
                 &["name", "type", "operation", "code", "rejected"],
             )?,
             rejections: counter(
                 "rejection_count",
-                "Requests that did not pass a webhook, by webhook, type, operation and reason.",
+                "[ALPHA] Admission webhook rejection count, identified by name and broken out for each admission type \
+                 (validating or admit) and operation. Additional labels specify an error type (calling_webhook_error or \
+                 apiserver_internal_error if an error occurred; no_error otherwise) and optionally a non-zero rejection \
+                 code if the webhook rejects the request with an HTTP status code (honored by the apiserver when the \
+                 code is greater or equal to 400). Codes greater than 600 are truncated to 600, to keep the metrics \
+                 cardinality bounded.",
                 &["name", "type", "operation", "error_type", "rejection_code"],
             )?,
             failed_open: counter(
                 "fail_open_count",
-                "Failed calls of webhooks that were ignored, by webhook and type.",
+                "[ALPHA] Admission webhook fail open count, identified by name and broken out for each admission type \
+                 (validating or admit).",
                 &["name", "type"],
             )?,
+            conditions,
         })
     }
 

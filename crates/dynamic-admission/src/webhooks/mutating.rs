@@ -11,7 +11,10 @@ use super::{
     review::Objects,
     webhook::Webhook,
 };
-use crate::matching::{Targets, is_exempt};
+use crate::{
+    conditions::ConditionOwner,
+    matching::{Targets, is_exempt},
+};
 use pintle_admission::{AdmissionPlugin, AdmissionRequest, Endpoint};
 use pintle_auth::authz::Authorizer;
 use pintle_machinery::{GroupVersionKind, Status, Value};
@@ -47,7 +50,7 @@ impl MutatingAdmissionWebhook {
         let requested = requested(request);
         let find_equivalents = || versions.equivalents();
         let targets = Targets::new(&requested, &find_equivalents);
-        let mut conditions = WebhookConditions::new(&self.authorizer);
+        let mut conditions = WebhookConditions::new(&self.authorizer, ConditionOwner::MutatingWebhook, &self.metrics.conditions);
         let mut encoded: Option<(GroupVersionKind, Objects)> = None;
         let mut is_first = !request.reinvocation.is_second_round();
         for (place, webhook) in webhooks.iter().enumerate() {

@@ -10,7 +10,10 @@ use super::{
     review::Objects,
     webhook::Webhook,
 };
-use crate::matching::{Targets, is_exempt};
+use crate::{
+    conditions::ConditionOwner,
+    matching::{Targets, is_exempt},
+};
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use pintle_admission::{AdmissionPlugin, AdmissionRequest, Endpoint};
 use pintle_auth::authz::Authorizer;
@@ -45,7 +48,7 @@ impl ValidatingAdmissionWebhook {
         let requested = requested(request);
         let find_equivalents = || versions.equivalents();
         let targets = Targets::new(&requested, &find_equivalents);
-        let mut conditions = WebhookConditions::new(&self.authorizer);
+        let mut conditions = WebhookConditions::new(&self.authorizer, ConditionOwner::ValidatingWebhook, &self.metrics.conditions);
         let mut due: Vec<(&Webhook, &Endpoint)> = Vec::new();
         for webhook in webhooks {
             let Some(matched) = webhook.matcher.matches(request, &targets).await? else { continue };

@@ -2,13 +2,14 @@
 //! with an error, and leaves nothing behind.
 
 use crate::{
-    harness::{Answer, Identity, PATIENCE, Server},
+    harness::{Answer, Identity, PATIENCE, Server, options},
     peers::Https,
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::{Request, Response, body::Incoming};
+use pintle::StorageBackend;
 use serde_json::{Value, json};
 use std::{
     convert::Infallible,
@@ -49,12 +50,17 @@ impl Webhook {
         *self.calls.lock().unwrap()
     }
 
-    /// Registers the webhook for config maps with the label `hook: yes`, as often as there are names.
+    /// Registers the webhook for objects with the label `hook: yes`, as often as there are names.
     async fn register(&self, server: &Server, names: &[&str]) {
+        self.register_with(server, names, &json!({})).await;
+    }
+
+    /// As [`Webhook::register`], with further fields in each webhook.
+    async fn register_with(&self, server: &Server, names: &[&str], fields: &Value) {
         let webhooks: Vec<Value> = names
             .iter()
             .map(|name| {
-                json!({
+                let mut webhook = json!({
                     "name": format!("{name}.example.com"),
                     "clientConfig": {"url": self.url, "caBundle": self.ca},
                     "rules": [{
@@ -64,7 +70,11 @@ impl Webhook {
                     "reinvocationPolicy": "IfNeeded",
                     "sideEffects": "None",
                     "admissionReviewVersions": ["v1"],
-                })
+                });
+                for (field, value) in fields.as_object().unwrap() {
+                    webhook[field] = value.clone();
+                }
+                webhook
             })
             .collect();
         let body = json!({"metadata": {"name": "hostile"}, "webhooks": webhooks}).to_string();
@@ -196,5 +206,133 @@ async fn webhooks_that_hang_hold_no_worker() {
     assert_eq!(create(&server, "other", "no").await.status, 201);
     server.assert_lives().await;
     hanging.iter().for_each(tokio::task::JoinHandle::abort);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn admission_is_measured_by_webhook_policy_plugin_and_step() {
+    let (server, webhook) = (Server::start().await, Webhook::start().await);
+    let conditions = json!([
+        {"name": "failing", "expression": "object.data.none == ''"},
+        {"name": "deciding", "expression": "object.metadata.name != 'excluded'"},
+    ]);
+    let fields = json!({"matchConditions": conditions, "failurePolicy": "Ignore"});
+    webhook.register_with(&server, &["one"], &fields).await;
+    assert_eq!(create(&server, "excluded", "yes").await.status, 201);
+    assert_eq!(webhook.calls(), 0);
+    let removed = server.send(&format!("DELETE {WEBHOOKS}/hostile")).await;
+    assert_eq!(removed.status, 200, "{}", removed.text());
+    webhook.register(&server, &["one"]).await;
+    assert_eq!(create(&server, "called", "yes").await.status, 201);
+    webhook.lies(|mut answer| {
+        answer["response"]["allowed"] = json!(false);
+        Some(answer.to_string().into())
+    });
+    assert_eq!(create(&server, "refused", "yes").await.status, 400);
+
+    let policies = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolic";
+    let spec = json!({
+        "matchConstraints": {
+            "objectSelector": {"matchLabels": {"hook": "no"}},
+            "resourceRules": [{
+                "operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"],
+            }],
+        },
+        "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": "Object{data: {'b': 'c'}}"}}],
+        "reinvocationPolicy": "Never",
+    });
+    for (kind, spec) in [("ies", spec), ("ybindings", json!({"policyName": "adding"}))] {
+        let object = json!({"metadata": {"name": "adding"}, "spec": spec}).to_string();
+        let answer = server.exchange("POST", &format!("{policies}{kind}"), &[JSON], object).await;
+        assert_eq!(answer.status, 201, "{}", answer.text());
+    }
+    assert_eq!(create(&server, "changed", "no").await.str_at("/data/b"), "c");
+
+    let metrics = server.send("GET /metrics").await;
+    let create = r#"operation="CREATE""#;
+    let expected = [
+        // Webhooks.
+        format!(r#"webhook_request_total{{code="200",name="one.example.com",{create},rejected="false",type="admit"}} 1"#),
+        format!(r#"webhook_request_total{{code="400",name="one.example.com",{create},rejected="true",type="admit"}} 1"#),
+        format!(
+            r#"webhook_rejection_count{{error_type="no_error",name="one.example.com",{create},rejection_code="400",type="admit"}} 1"#
+        ),
+        format!(
+            r#"webhook_admission_duration_seconds_count{{name="one.example.com",{create},rejected="false",type="admit"}} 1"#
+        ),
+        format!(r#"match_condition_exclusions_total{{kind="webhook",name="one.example.com",{create},type="admit"}} 1"#),
+        format!(
+            r#"match_condition_evaluation_errors_total{{kind="webhook",name="one.example.com",{create},type="admit"}} 1"#
+        ),
+        format!(
+            r#"match_condition_evaluation_seconds_count{{kind="webhook",name="one.example.com",{create},type="admit"}} 1"#
+        ),
+        // Plugins and steps.
+        format!(
+            r#"controller_admission_duration_seconds_count{{name="MutatingAdmissionWebhook",{create},rejected="true",type="admit"}} 1"#
+        ),
+        format!(r#"step_admission_duration_seconds_count{{{create},rejected="true",type="admit"}} 1"#),
+        format!(r#"step_admission_duration_seconds_summary_count{{{create},rejected="true",type="admit"}} 1"#),
+        format!(r#"step_admission_duration_seconds_summary{{{create},rejected="true",type="admit",quantile="0.99"}} 0."#),
+    ]
+    .map(|line| format!("\napiserver_admission_{line}"));
+    let adding = r#"error_type="no_error",policy="adding",policy_binding="adding""#;
+    let of_others = [
+        format!("\napiserver_mutating_admission_policy_check_total{{{adding}}} 1\n"),
+        format!("\napiserver_mutating_admission_policy_check_duration_seconds_count{{{adding}}} 1\n"),
+        "\n# TYPE apiserver_cel_compilation_duration_seconds histogram\n".to_owned(),
+        "\n# TYPE apiserver_cel_evaluation_duration_seconds histogram\n".to_owned(),
+    ];
+    for line in expected.iter().chain(&of_others) {
+        assert!(metrics.text().contains(line), "{line} is missing in {}", metrics.text());
+    }
+    server.stop().await;
+}
+
+/// A webhook that cannot be called and matches everything stops neither the start of a server nor its own removal.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_starts_with_a_broken_webhook_for_everything() {
+    let dir = tempfile::tempdir().unwrap();
+    let embedded = || {
+        let mut options = options(dir.path());
+        options.storage_backend = StorageBackend::Embedded;
+        options
+    };
+    let server = Server::start_in(embedded()).await;
+    let webhooks = json!([{
+        "name": "broken.example.com",
+        "clientConfig": {"url": "https://127.0.0.1:1/"},
+        "rules": [{"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"]}],
+        "failurePolicy": "Fail",
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        "timeoutSeconds": 30,
+    }]);
+    for kind in ["mutating", "validating"] {
+        let path = format!("/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations");
+        let body = json!({"metadata": {"name": "broken"}, "webhooks": webhooks}).to_string();
+        let answer = server.exchange("POST", &path, &[JSON], body).await;
+        assert_eq!(answer.status, 201, "{}", answer.text());
+    }
+    assert_eq!(create(&server, "a", "no").await.status, 500);
+    server.stop().await;
+
+    let server = Server::start_in(embedded()).await;
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let ready = server.send("GET /readyz?verbose").await;
+        if ready.status == 200 {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{}", ready.text());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(create(&server, "a", "no").await.status, 500, "the webhook is not in force");
+    for kind in ["mutating", "validating"] {
+        let path = format!("/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations/broken");
+        assert_eq!(server.send(&format!("DELETE {path}")).await.status, 200);
+    }
+    let answer = create(&server, "a", "no").await;
+    assert_eq!(answer.status, 201, "{}", answer.text());
     server.stop().await;
 }

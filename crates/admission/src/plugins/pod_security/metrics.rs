@@ -24,17 +24,17 @@ impl Default for PodSecurityMetrics {
         PodSecurityMetrics {
             evaluations: counter(
                 "pod_security_evaluations_total",
-                "Number of policy evaluations that occurred, not counting ignored or exempt requests.",
+                "[ALPHA] Number of policy evaluations that occurred, not counting ignored or exempt requests.",
                 &["decision", "policy_level", "policy_version", "mode"],
             ),
             exemptions: counter(
                 "pod_security_exemptions_total",
-                "Number of exempt requests, not counting ignored or out of scope requests.",
+                "[ALPHA] Number of exempt requests, not counting ignored or out of scope requests.",
                 &[],
             ),
             errors: counter(
                 "pod_security_errors_total",
-                "Number of errors preventing normal evaluation. Non-fatal errors may result in the latest restricted profile \
+                "[ALPHA] Number of errors preventing normal evaluation. Non-fatal errors may result in the latest restricted profile \
                  being used for evaluation.",
                 &["fatal"],
             ),

@@ -5,6 +5,7 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Instant;
 
 use pintle_cel::estimate::{Estimate, SizeEstimator, estimate_cost};
 use pintle_cel::{CompileErrors, Environment, Program, Stage, types::Type};
@@ -13,6 +14,7 @@ use super::compile_effort::CompileEffort;
 use super::compiled_rule::{CompiledRule, RuleError};
 use super::decl_type::{DeclType, Fields};
 use super::field_path;
+use super::metrics;
 use crate::structural::arena::Arena;
 use crate::structural::node::{Flags, Node, Rule};
 
@@ -78,6 +80,7 @@ impl<'s> RuleScope<'s> {
     /// values of this position.
     pub fn compile(&self, rules: &[Rule], effort: &CompileEffort) -> Option<Vec<CompiledRule>> {
         let decl_type = self.decl_type.as_ref()?;
+        let started = Instant::now();
         let compiler = Compiler::new(decl_type);
         let compile = |rule: &Rule| match effort.is_spent() {
             true => CompiledRule {
@@ -90,7 +93,9 @@ impl<'s> RuleScope<'s> {
                 compiled
             }
         };
-        Some(rules.iter().map(compile).collect())
+        let compiled = rules.iter().map(compile).collect();
+        metrics::compiled(started.elapsed());
+        Some(compiled)
     }
 
     pub(super) fn new(schema: &'s Arena, node: &'s Node, decl_type: Option<Arc<DeclType>>) -> RuleScope<'s> {

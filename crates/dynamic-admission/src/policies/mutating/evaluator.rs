@@ -1,9 +1,12 @@
 //! The compiled expressions of a mutating policy.
 
 use super::patch::{Mutation, MutationError, Patch};
-use crate::policies::hooks::Evaluator;
+use crate::{
+    conditions::{ConditionOwner, OwnedConditions},
+    policies::hooks::Evaluator,
+};
 use pintle_admission_cel::{
-    Compiler, Evaluation, Input, MatchConditions, MatchOutcome, OptionalVariables, POLICY_BUDGET, Returns,
+    Compiler, Evaluation, Input, MatchConditions, OptionalVariables, POLICY_BUDGET, Returns,
     VariableSet, Variables,
 };
 use pintle_machinery::{Value, ValueExt};
@@ -61,10 +64,10 @@ impl MutatingEvaluator {
         self.is_reinvocable
     }
 
-    /// Evaluates the match conditions.
-    pub(super) fn conditions(&self, input: &Input<'_>) -> MatchOutcome {
-        let variables = Variables::new(&self.variables);
-        self.conditions.evaluate(input, &variables)
+    /// The match conditions of the policy, which has this name.
+    pub(super) fn conditions<'a>(&'a self, name: &'a str) -> OwnedConditions<'a> {
+        let (conditions, variables) = (&self.conditions, &self.variables);
+        OwnedConditions { name, owner: ConditionOwner::Policy, conditions, variables }
     }
 
     /// Evaluates one of the mutations. Each has a budget of its own, and sees the changes of those before it.

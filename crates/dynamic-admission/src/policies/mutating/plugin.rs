@@ -9,6 +9,7 @@ use super::{
     reinvocation::Calls,
 };
 use crate::{
+    ConditionMetrics,
     matching::Targets,
     policies::{
         excluded::is_excluded,
@@ -30,13 +31,18 @@ pub struct MutatingPolicies {
     hooks: Hooks<MutatingEvaluator>,
     authorizer: Arc<dyn Authorizer>,
     metrics: MutationMetrics,
+    condition_metrics: ConditionMetrics,
 }
 
 impl MutatingPolicies {
     /// The plugin; expressions check permissions with the authorizer.
-    pub fn new(authorizer: Arc<dyn Authorizer>, metrics: MutationMetrics) -> MutatingPolicies {
+    pub fn new(
+        authorizer: Arc<dyn Authorizer>,
+        metrics: MutationMetrics,
+        condition_metrics: ConditionMetrics,
+    ) -> MutatingPolicies {
         let hooks = Hooks::new("mutatingadmissionpolicies", "mutatingadmissionpolicybindings");
-        MutatingPolicies { hooks, authorizer, metrics }
+        MutatingPolicies { hooks, authorizer, metrics, condition_metrics }
     }
 }
 
@@ -125,7 +131,7 @@ impl MutatingPolicies {
                     failures.add(&invocation.policy.name, binding, error, StatusReason::Invalid);
                 }
             };
-            match conditions(request, requested, invocation, &shared).await? {
+            match self.conditions(request, requested, invocation, &shared).await? {
                 MatchOutcome::Holds => {}
                 MatchOutcome::Error { message, .. } => {
                     fail(&message);
@@ -140,12 +146,12 @@ impl MutatingPolicies {
             let mut is_changed = false;
             for index in 0..invocation.policy.evaluator().len() {
                 let started = Instant::now();
-                let patched = patched(request, requested, invocation, &shared, index).await;
-                if !matches!(patched, Ok(None)) {
-                    let (policy, binding) = (&invocation.policy.name, &invocation.binding);
-                    self.metrics.observe(policy, binding, started.elapsed(), patched.as_ref().err());
+                let result = patched(request, requested, invocation, &shared, index).await;
+                let policy = &invocation.policy.name;
+                if !request.object.is_null() {
+                    self.metrics.observe(policy, &invocation.binding, &result, started.elapsed());
                 }
-                match patched {
+                match result {
                     Ok(None) => {}
                     Ok(Some(object)) => {
                         is_patched = true;
@@ -173,26 +179,24 @@ impl MutatingPolicies {
         request.reinvocation.keep(calls);
         Ok(())
     }
-}
 
-/// Evaluates the match conditions of a policy on the object as the policies before it have left it.
-///
-/// # Errors
-/// When the object cannot be converted.
-async fn conditions(
-    request: &AdmissionRequest<'_>,
-    requested: &Endpoint,
-    invocation: &Invocation,
-    shared: &Shared,
-) -> Result<MatchOutcome, Status> {
-    let view = View::new(request, requested, &invocation.matched).await?;
-    loop {
+    /// Evaluates the match conditions of a policy on the object as the policies before it have left it.
+    ///
+    /// # Errors
+    /// When the object cannot be converted.
+    async fn conditions(
+        &self,
+        request: &AdmissionRequest<'_>,
+        requested: &Endpoint,
+        invocation: &Invocation,
+        shared: &Shared,
+    ) -> Result<MatchOutcome, Status> {
+        let view = View::new(request, requested, &invocation.matched).await?;
         let authority = shared.authority.clone() as Arc<dyn Authority>;
         let input = view.input(invocation.param.as_deref(), shared.namespace.as_ref(), Some(authority));
-        match invocation.policy.evaluator().conditions(&input) {
-            MatchOutcome::Undecided => shared.authority.settle().await,
-            outcome => return Ok(outcome),
-        }
+        let policy = &invocation.policy;
+        let conditions = policy.evaluator().conditions(&policy.name);
+        Ok(conditions.evaluate(&input, &shared.authority, request.operation, &self.condition_metrics).await)
     }
 }
 

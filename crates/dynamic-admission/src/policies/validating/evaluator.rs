@@ -1,7 +1,10 @@
 //! The compiled expressions of a validating policy, and their evaluation.
 
 use super::decision::{Annotation, Decision, Results, Verdict};
-use crate::policies::hooks::Evaluator;
+use crate::{
+    conditions::{ConditionOwner, OwnedConditions},
+    policies::hooks::Evaluator,
+};
 use pintle_admission_cel::{
     Compiler, Evaluation, Expression, Failure, Input, MatchConditions, MatchOutcome, OptionalVariables,
     POLICY_BUDGET, Returns, VariableSet, Variables,
@@ -81,20 +84,30 @@ impl Evaluator for ValidatingEvaluator {
 }
 
 impl ValidatingEvaluator {
-    /// Evaluates the policy for a request.
+    /// The match conditions of the policy, which has this name.
+    pub(super) fn conditions<'a>(&'a self, name: &'a str) -> OwnedConditions<'a> {
+        let (conditions, variables) = (&self.conditions, &self.variables);
+        OwnedConditions { name, owner: ConditionOwner::Policy, conditions, variables }
+    }
+
+    /// The results of a policy whose match conditions do not hold; `None` if they do.
+    pub(super) fn unmatched(&self, outcome: MatchOutcome) -> Option<Results> {
+        match outcome {
+            MatchOutcome::Holds => None,
+            MatchOutcome::Error { message, .. } if !self.ignores_failures => {
+                Some(self.failed(message, Duration::ZERO))
+            }
+            MatchOutcome::Fails { .. } | MatchOutcome::Error { .. } | MatchOutcome::Undecided => {
+                Some(Results::default())
+            }
+        }
+    }
+
+    /// Evaluates the policy for a request for which its match conditions hold.
     ///
     /// # Errors
     /// [`Undecided`], after which the evaluation must be repeated.
     pub(super) fn evaluate(&self, input: &Input<'_>) -> Result<Results, Undecided> {
-        if !self.conditions.is_empty() {
-            match self.conditions_of(input) {
-                MatchOutcome::Holds => {}
-                MatchOutcome::Fails { .. } => return Ok(Results::default()),
-                MatchOutcome::Error { .. } if self.ignores_failures => return Ok(Results::default()),
-                MatchOutcome::Error { message, .. } => return Ok(self.failed(message, Duration::ZERO)),
-                MatchOutcome::Undecided => return Err(Undecided),
-            }
-        }
         let mut budget = POLICY_BUDGET;
         let mut evaluations = Vec::with_capacity(self.validations.len());
         {
@@ -137,11 +150,6 @@ impl ValidatingEvaluator {
             Ok(annotations) => Ok(Results { decisions, annotations }),
             Err(error) => Ok(self.failed(error, Duration::ZERO)),
         }
-    }
-
-    fn conditions_of(&self, input: &Input<'_>) -> MatchOutcome {
-        let variables = Variables::new(&self.variables);
-        self.conditions.evaluate(input, &variables)
     }
 
     /// The results of a policy that cannot be evaluated as a whole.
@@ -229,7 +237,11 @@ mod tests {
     fn evaluate(spec: &Value, object: &Value) -> Results {
         let policy = json!({"metadata": {"name": "p"}, "spec": spec});
         let input = Input { object: Some(object), ..Input::default() };
-        ValidatingEvaluator::compile(&policy).evaluate(&input).expect("no authorizer is asked")
+        let evaluator = ValidatingEvaluator::compile(&policy);
+        let variables = Variables::new(&evaluator.variables);
+        let matched = evaluator.conditions.evaluate(&input, &variables);
+        let unmatched = evaluator.unmatched(matched);
+        unmatched.unwrap_or_else(|| evaluator.evaluate(&input).expect("no authorizer is asked"))
     }
 
     /// The verdicts and messages.

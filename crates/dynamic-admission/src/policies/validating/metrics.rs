@@ -1,6 +1,7 @@
 //! Metrics of validating policies, under the reference's names.
 
 use super::decision::{Decision, Verdict};
+use crate::policies::failure_metrics::{BUCKETS, error_type};
 use prometheus::{
     HistogramOpts, HistogramVec, IntCounterVec, Opts,
     core::{Collector, Desc},
@@ -15,8 +16,6 @@ pub struct PolicyMetrics {
 }
 
 const LABELS: [&str; 4] = ["policy", "policy_binding", "error_type", "enforcement_action"];
-/// In seconds.
-const BUCKETS: [f64; 5] = [0.000_000_5, 0.001, 0.01, 0.1, 1.0];
 
 impl PolicyMetrics {
     /// New metrics, all zero.
@@ -29,14 +28,16 @@ impl PolicyMetrics {
             checks: IntCounterVec::new(
                 Opts::new(
                     name("check_total"),
-                    "Validations of admission policies, by policy, binding, error and action.",
+                    "[BETA] Validation admission policy check total, labeled by policy and further identified by \
+                     binding and enforcement action taken.",
                 ),
                 &LABELS,
             )?,
             durations: HistogramVec::new(
                 HistogramOpts::new(
                     name("check_duration_seconds"),
-                    "How long validations of admission policies took, by policy, binding, error and action.",
+                    "[BETA] Validation admission latency for individual validation expressions in seconds, labeled by \
+                     policy and further including binding and enforcement action taken.",
                 )
                 .buckets(BUCKETS.to_vec()),
                 &LABELS,
@@ -46,22 +47,10 @@ impl PolicyMetrics {
 
     /// Counts a decision and the action that follows from it.
     pub(super) fn observe(&self, policy: &str, binding: &str, decision: &Decision, action: &str) {
-        let labels = [policy, binding, error_type(decision), action];
+        let error = (decision.verdict != Verdict::Holds).then_some(&*decision.message);
+        let labels = [policy, binding, error_type(error), action];
         self.checks.with_label_values(&labels).inc();
         self.durations.with_label_values(&labels).observe(decision.elapsed.as_secs_f64());
-    }
-}
-
-fn error_type(decision: &Decision) -> &'static str {
-    let message = &decision.message;
-    if decision.verdict == Verdict::Holds {
-        "no_error"
-    } else if message.starts_with("compilation") {
-        "compile_error"
-    } else if message.starts_with("validation failed due to running out of cost budget") {
-        "out_of_budget"
-    } else {
-        "invalid_error"
     }
 }
 

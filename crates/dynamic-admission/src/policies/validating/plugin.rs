@@ -7,6 +7,7 @@ use super::{
     metrics::PolicyMetrics,
 };
 use crate::{
+    ConditionMetrics,
     matching::Targets,
     policies::{
         binding::Binding,
@@ -28,12 +29,23 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 pub struct ValidatingPolicies {
     hooks: Hooks<ValidatingEvaluator>,
     authorizer: Arc<dyn Authorizer>,
-    metrics: PolicyMetrics,
+    metrics: ValidationMetrics,
+}
+
+/// The metrics of validating policies.
+struct ValidationMetrics {
+    policies: PolicyMetrics,
+    conditions: ConditionMetrics,
 }
 
 impl ValidatingPolicies {
     /// The plugin; expressions check permissions with the authorizer.
-    pub fn new(authorizer: Arc<dyn Authorizer>, metrics: PolicyMetrics) -> ValidatingPolicies {
+    pub fn new(
+        authorizer: Arc<dyn Authorizer>,
+        policies: PolicyMetrics,
+        conditions: ConditionMetrics,
+    ) -> ValidatingPolicies {
+        let metrics = ValidationMetrics { policies, conditions };
         let hooks = Hooks::new("validatingadmissionpolicies", "validatingadmissionpolicybindings");
         ValidatingPolicies { hooks, authorizer, metrics }
     }
@@ -235,9 +247,16 @@ impl ValidatingPolicies {
         let authority = authority.get_or_insert_with(|| {
             ExpressionAuthorizer::new(Arc::new(request.context.user.clone()), self.authorizer.clone())
         });
+        let input = view.input(param, namespace, Some(authority.clone() as Arc<dyn Authority>));
+        let evaluator = hook.policy.evaluator();
+        let conditions = evaluator.conditions(&hook.policy.name);
+        let matched =
+            conditions.evaluate(&input, authority, request.operation, &self.metrics.conditions).await;
+        if let Some(results) = evaluator.unmatched(matched) {
+            return results;
+        }
         loop {
-            let input = view.input(param, namespace, Some(authority.clone() as Arc<dyn Authority>));
-            match hook.policy.evaluator().evaluate(&input) {
+            match evaluator.evaluate(&input) {
                 Ok(results) => return results,
                 Err(Undecided) => authority.settle().await,
             }
@@ -255,7 +274,7 @@ impl ValidatingPolicies {
     ) {
         for (index, decision) in results.decisions.iter().enumerate() {
             if decision.verdict == Verdict::IgnoredError {
-                self.metrics.observe(policy, &binding.name, decision, "allow");
+                self.metrics.policies.observe(policy, &binding.name, decision, "allow");
             }
             if !decision.denies() {
                 continue;
@@ -264,19 +283,19 @@ impl ValidatingPolicies {
                 match &**action {
                     "Deny" => {
                         outcome.deny(policy, Some(binding), decision);
-                        self.metrics.observe(policy, &binding.name, decision, "deny");
+                        self.metrics.policies.observe(policy, &binding.name, decision, "deny");
                     }
                     "Audit" => {
                         let value = failure_value(policy, binding, index, decision);
                         outcome.annotations.push((Cow::Borrowed(FAILURE_KEY), value));
-                        self.metrics.observe(policy, &binding.name, decision, "audit");
+                        self.metrics.policies.observe(policy, &binding.name, decision, "audit");
                     }
                     "Warn" => {
                         outcome.warnings.push(format!(
                             "Validation failed for ValidatingAdmissionPolicy '{policy}' with binding '{}': {}",
                             binding.name, decision.message
                         ));
-                        self.metrics.observe(policy, &binding.name, decision, "warn");
+                        self.metrics.policies.observe(policy, &binding.name, decision, "warn");
                     }
                     _ => {}
                 }
@@ -288,7 +307,7 @@ impl ValidatingPolicies {
                 Annotation::Error { message, elapsed } => {
                     let decision = Decision::error(message, false, elapsed);
                     outcome.deny(policy, Some(binding), &decision);
-                    self.metrics.observe(policy, &binding.name, &decision, "deny");
+                    self.metrics.policies.observe(policy, &binding.name, &decision, "deny");
                 }
             }
         }
