@@ -2,7 +2,7 @@
 
 use crate::rules::{count_generation_if, keep, metadata_update};
 use pintle_machinery::{
-    ErrorList, FieldPath, Status, Value, ValueExt,
+    ErrorList, FieldPath, Value, ValueExt,
     meta::ObjectMeta,
     validation::{
         name_is_dns_subdomain, semantically_equal, validate_object_meta, validate_path_segment_name,
@@ -31,16 +31,8 @@ pub(crate) struct PlainStrategy {
     takes_any_name: bool,
     checks: Option<Checks>,
     review: Option<Review>,
-    authorize: Option<Authorize>,
     warnings: fn(&Value) -> Vec<String>,
 }
-
-/// The authorization of a write beyond its verb, as [`Strategy::authorize_write`].
-pub(crate) type Authorize = for<'a> fn(
-    &'a RequestContext<'a>,
-    &'a Value,
-    Option<&'a Value>,
-) -> Option<BoxFuture<'a, Result<(), Status>>>;
 
 /// The checks of a kind that need the authorizer or other objects, as [`Strategy::review`].
 pub(crate) type Review = for<'a> fn(
@@ -69,7 +61,6 @@ impl PlainStrategy {
         takes_any_name: false,
         checks: None,
         review: None,
-        authorize: None,
         warnings: |_| Vec::new(),
     };
 
@@ -121,11 +112,6 @@ impl PlainStrategy {
         PlainStrategy { review: Some(review), ..self }
     }
 
-    /// Sets the authorization of writes beyond their verb.
-    pub(crate) const fn authorized(self, authorize: Authorize) -> PlainStrategy {
-        PlainStrategy { authorize: Some(authorize), ..self }
-    }
-
     /// Sets the warnings for an object that is created or updated.
     pub(crate) const fn warned(self, warnings: fn(&Value) -> Vec<String>) -> PlainStrategy {
         PlainStrategy { warnings, ..self }
@@ -133,15 +119,6 @@ impl PlainStrategy {
 }
 
 impl Strategy for PlainStrategy {
-    fn authorize_write<'a>(
-        &'a self,
-        context: &'a RequestContext<'a>,
-        object: &'a Value,
-        old: Option<&'a Value>,
-    ) -> Option<BoxFuture<'a, Result<(), Status>>> {
-        (self.authorize?)(context, object, old)
-    }
-
     fn reset_fields(&self) -> &'static [&'static str] {
         if self.has_status { &["status"] } else { &[] }
     }

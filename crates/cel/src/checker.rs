@@ -149,7 +149,7 @@ impl Checker<'_> {
                 self.substitutions.assign(&Type::Dyn, target);
                 Type::Dyn
             }
-            Type::Dyn | Type::Error => Type::Dyn,
+            Type::Dyn | Type::Any | Type::Error => Type::Dyn,
             _ => {
                 self.report(id, format!("type '{target}' does not support field selection"));
                 Type::Dyn
@@ -236,7 +236,7 @@ impl Checker<'_> {
             matching.push(overload.id);
             let of_overload = self.substitutions.apply(&instance.1, false);
             result = Some(match result {
-                Some(known) if known == Type::Dyn || known == of_overload => known,
+                Some(known) if known.is_dynamic() || known == of_overload => known,
                 Some(_) => Type::Dyn,
                 None => of_overload,
             });
@@ -309,7 +309,7 @@ impl Checker<'_> {
         match of_value.optional_value() {
             Some(inner) => inner.clone(),
             None => {
-                if of_value != Type::Dyn {
+                if !of_value.is_dynamic() {
                     self.mismatch(value, &Type::optional(of_value.clone()), &of_value);
                 }
                 of_value

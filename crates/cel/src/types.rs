@@ -12,6 +12,8 @@ use std::sync::Arc;
 pub enum Type {
     /// Known only at run time.
     Dyn,
+    /// `google.protobuf.Any`: as [`Type::Dyn`], but macros cannot range over it.
+    Any,
     /// The type of a rejected expression; it is compatible with every type, so that one error is reported once.
     Error,
     /// `bool`
@@ -76,6 +78,11 @@ impl Type {
         Type::Opaque(Arc::from(name), Arc::from([]))
     }
 
+    /// Whether values have any type, which is known only at run time.
+    pub(crate) fn is_dynamic(&self) -> bool {
+        matches!(self, Type::Dyn | Type::Any)
+    }
+
     /// The value type of an optional.
     pub fn optional_value(&self) -> Option<&Type> {
         match self {
@@ -88,6 +95,7 @@ impl Type {
     pub fn name(&self) -> &str {
         match self {
             Type::Dyn => "dyn",
+            Type::Any => "google.protobuf.Any",
             Type::Error => "error",
             Type::Bool => "bool",
             Type::Int => "int",
@@ -192,6 +200,7 @@ impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Type::Error => "!error!",
+            Type::Any => "any",
             Type::Null => "null",
             Type::Duration => "duration",
             Type::Timestamp => "timestamp",

@@ -4,35 +4,25 @@ use super::group::GROUP;
 use crate::rules::differs;
 use pintle_auth::authz::{Attributes, Verdict};
 use pintle_machinery::{
-    ErrorList, FieldError, FieldPath, GroupKind, GroupResource, GroupVersion, Status, UserInfo, Value,
-    ValueExt, meta::ObjectMeta, user::SYSTEM_MASTERS,
+    ErrorList, FieldError, FieldPath, GroupResource, GroupVersion, UserInfo, Value, ValueExt,
+    user::SYSTEM_MASTERS,
 };
 use pintle_registry::{BoxFuture, RequestContext};
 
-/// The kinds of a binding and of its policy.
-#[derive(Clone, Copy)]
-pub(super) struct BindingKinds {
-    /// The binding's kind.
-    pub(super) binding: &'static str,
-    /// The policy's resource.
-    pub(super) policies: &'static str,
-}
-
-/// Authorizes the `paramKind` of a policy of this kind, if the write sets or changes it: the user must be able to read
-/// all objects of that kind. A policy that `validate` finds invalid is not authorized: its errors are reported alone.
-pub(super) fn authorize_param_kind<'a>(
+/// Authorizes the `paramKind` of a policy, if the write sets or changes it: the user must be able to read all objects of
+/// that kind. An invalid policy is not authorized: its errors are reported alone.
+pub(super) fn review_param_kind<'a>(
     context: &'a RequestContext<'a>,
     policy: &'a Value,
     old: Option<&'a Value>,
-    kind: &'static str,
-    validate: impl Fn() -> ErrorList,
-) -> Option<BoxFuture<'a, Result<(), Status>>> {
+    errors: &'a mut ErrorList,
+) -> Option<BoxFuture<'a, ()>> {
     const PATH: &str = "spec.paramKind";
     let param_kind = policy.at(PATH)?;
     let is_checked = !context.user.is_member_of(SYSTEM_MASTERS)
         && old.is_none_or(|old| differs(policy, old, PATH))
-        && validate().is_empty();
-    is_checked.then(|| -> BoxFuture<'a, Result<(), Status>> {
+        && errors.is_empty();
+    is_checked.then(|| -> BoxFuture<'a, ()> {
         Box::pin(async move {
             let resource = ParamResource::resolve(context, Some(param_kind));
             let attributes = Attributes {
@@ -41,7 +31,7 @@ pub(super) fn authorize_param_kind<'a>(
                 ..resource.attributes(context.user, "get")
             };
             let verdict = context.authorizer.authorize(&attributes).await;
-            decide(&verdict, kind, policy, PATH, |error| error.to_owned(), || {
+            let refused = refusal(&verdict, PATH, |error| error.to_owned(), || {
                 format!(
                     "user {} must have \"get\" permission on all objects of the referenced paramKind (kind={}, \
                      apiVersion={})",
@@ -49,26 +39,27 @@ pub(super) fn authorize_param_kind<'a>(
                     param_kind.str_at("kind"),
                     param_kind.str_at("apiVersion"),
                 )
-            })
+            });
+            errors.extend(refused);
         })
     })
 }
 
 /// Authorizes the `paramRef` of a binding, whether the write changes it or not: the user must be able to read the
-/// objects. A binding that `validate` finds invalid is not authorized: its errors are reported alone.
-pub(super) fn authorize_param_ref<'a>(
+/// objects. An invalid binding is not authorized: its errors are reported alone. `policies` is the resource of the policy.
+pub(super) fn review_param_ref<'a>(
     context: &'a RequestContext<'a>,
     binding: &'a Value,
-    kinds: BindingKinds,
-    validate: impl Fn() -> ErrorList,
-) -> Option<BoxFuture<'a, Result<(), Status>>> {
+    policies: &'static str,
+    errors: &'a mut ErrorList,
+) -> Option<BoxFuture<'a, ()>> {
     const PATH: &str = "spec.paramRef";
     let reference = binding.at(PATH)?;
-    let is_checked = !context.user.is_member_of(SYSTEM_MASTERS) && validate().is_empty();
-    is_checked.then(|| -> BoxFuture<'a, Result<(), Status>> {
+    let is_checked = !context.user.is_member_of(SYSTEM_MASTERS) && errors.is_empty();
+    is_checked.then(|| -> BoxFuture<'a, ()> {
         Box::pin(async move {
             let policy_name = binding.str_at("spec.policyName");
-            let policies = GroupResource::new(GROUP.name(), kinds.policies);
+            let policies = GroupResource::new(GROUP.name(), policies);
             let policy = context.registry.get(&policies, "", policy_name).await;
             let param_kind = policy.as_ref().ok().and_then(|policy| policy.at("spec.paramKind"));
             let resource = ParamResource::resolve(context, param_kind);
@@ -82,7 +73,7 @@ pub(super) fn authorize_param_ref<'a>(
             let verdict = context.authorizer.authorize(&attributes).await;
             let user = shown(context.user);
             let failed = |error: &str| format!("failed to authorize request: {error}");
-            decide(&verdict, kinds.binding, binding, PATH, failed, || {
+            let refused = refusal(&verdict, PATH, failed, || {
                 let why = if policy.is_err() {
                     format!("unable to get policy {policy_name}")
                 } else if param_kind.is_some() && resource.resource == "*" {
@@ -97,27 +88,25 @@ pub(super) fn authorize_param_ref<'a>(
                     "{why} to determine minimum required permissions and user {user} does not have \"{verb}\" permission for \
                      all groups, versions and resources"
                 )
-            })
+            });
+            errors.extend(refused);
         })
     })
 }
 
-/// The result of a check as that of the write: a refusal is an error of the field.
-fn decide(
+/// The error of the field when the user is not allowed to read the objects.
+fn refusal(
     verdict: &Verdict,
-    kind: &str,
-    object: &Value,
     path: &str,
     failed: impl Fn(&str) -> String,
     refused: impl Fn() -> String,
-) -> Result<(), Status> {
+) -> Option<FieldError> {
     let detail = match verdict.error.is_empty() {
-        _ if verdict.is_allowed() => return Ok(()),
+        _ if verdict.is_allowed() => return None,
         true => refused(),
         false => failed(&verdict.error),
     };
-    let error = FieldError::forbidden(&FieldPath::new(path), detail);
-    Err(Status::invalid(&GroupKind::new(GROUP.name(), kind), object.name(), &vec![error]))
+    Some(FieldError::forbidden(&FieldPath::new(path), detail))
 }
 
 /// The resource of a kind of parameters; "*" for all that is unknown.

@@ -79,7 +79,7 @@ pub(super) fn validate(expression: &str, path: &FieldPath, effort: &SelectorEffo
     effort.spend(usize::try_from(program.pattern_weight().saturating_mul(PLACE)).unwrap_or(usize::MAX));
     match program.result_type() {
         // The value of an attribute has a type at run time only.
-        Type::Bool | Type::Dyn => {}
+        Type::Bool | Type::Any => {}
         other => {
             let detail = format!("must evaluate to bool or the unknown type, not {other}");
             return vec![FieldError::invalid(path, expression, detail)];
@@ -99,7 +99,7 @@ fn environment() -> &'static Environment {
             DEVICE_TYPE,
             [
                 ("driver".into(), Type::String),
-                ("attributes".into(), map(Type::Dyn)),
+                ("attributes".into(), map(Type::Any)),
                 ("capacity".into(), map(Type::object("kubernetes.Quantity"))),
                 ("allowMultipleAllocations".into(), Type::Bool),
             ],

@@ -119,7 +119,7 @@ impl Substitutions {
         }
         match (from, to) {
             (Type::Parameter(name), _) => matches!(self.fits_variable(to, from, name), Fit::Fits),
-            (Type::Dyn | Type::Error, _) | (_, Type::Dyn | Type::Error) => true,
+            (Type::Dyn | Type::Any | Type::Error, _) | (_, Type::Dyn | Type::Any | Type::Error) => true,
             (Type::Null, other) | (other, Type::Null) => {
                 use Type::{Duration, Null, Object, Opaque, Timestamp};
                 matches!(other, Opaque(..) | Object(_) | Duration | Timestamp | Null)
@@ -185,8 +185,8 @@ enum Fit {
 /// Whether `one` equals `other`, or is `other` with `dyn` for some parts.
 pub(super) fn is_less_specific(one: &Type, other: &Type) -> bool {
     match (one, other) {
-        (Type::Dyn | Type::Parameter(_), _) => true,
-        (_, Type::Dyn | Type::Parameter(_)) => false,
+        (Type::Dyn | Type::Any | Type::Parameter(_), _) => true,
+        (_, Type::Dyn | Type::Any | Type::Parameter(_)) => false,
         (Type::Opaque(name, one), Type::Opaque(other_name, other)) => {
             name == other_name
                 && one.len() == other.len()

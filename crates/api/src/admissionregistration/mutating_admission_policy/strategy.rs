@@ -3,13 +3,11 @@
 use super::validation;
 use crate::{
     admissionregistration::{
-        defaults::set_policy_defaults, parameter_access::authorize_param_kind,
+        defaults::set_policy_defaults, parameter_access::review_param_kind,
         policy_validation::warnings_for_name,
     },
     plain::{Generation, PlainStrategy},
 };
-use pintle_machinery::{Status, Value};
-use pintle_registry::{BoxFuture, RequestContext};
 
 /// The strategy of policies.
 pub(super) const STRATEGY: PlainStrategy = PlainStrategy::NEW
@@ -17,16 +15,5 @@ pub(super) const STRATEGY: PlainStrategy = PlainStrategy::NEW
     .generation(Generation::Counted)
     .needs_resource_version()
     .checked(validation::validate, validation::validate_update)
-    .authorized(authorize)
+    .reviewed(review_param_kind)
     .warned(warnings_for_name);
-
-fn authorize<'a>(
-    context: &'a RequestContext<'a>,
-    object: &'a Value,
-    old: Option<&'a Value>,
-) -> Option<BoxFuture<'a, Result<(), Status>>> {
-    authorize_param_kind(context, object, old, "MutatingAdmissionPolicy", || match old {
-        Some(old) => validation::validate_update(object, old),
-        None => validation::validate(object),
-    })
-}

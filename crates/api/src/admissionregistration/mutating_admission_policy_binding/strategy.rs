@@ -3,13 +3,12 @@
 use super::validation;
 use crate::{
     admissionregistration::{
-        defaults::set_binding_defaults,
-        parameter_access::{BindingKinds, authorize_param_ref},
+        defaults::set_binding_defaults, parameter_access::review_param_ref,
         policy_validation::warnings_for_name,
     },
     plain::{Generation, PlainStrategy},
 };
-use pintle_machinery::{Status, Value};
+use pintle_machinery::{ErrorList, Value};
 use pintle_registry::{BoxFuture, RequestContext};
 
 /// The strategy of bindings.
@@ -18,19 +17,14 @@ pub(super) const STRATEGY: PlainStrategy = PlainStrategy::NEW
     .generation(Generation::Counted)
     .needs_resource_version()
     .checked(validation::validate, validation::validate_update)
-    .authorized(authorize)
+    .reviewed(review)
     .warned(warnings_for_name);
 
-const KINDS: BindingKinds =
-    BindingKinds { binding: "MutatingAdmissionPolicyBinding", policies: "mutatingadmissionpolicies" };
-
-fn authorize<'a>(
+fn review<'a>(
     context: &'a RequestContext<'a>,
-    object: &'a Value,
-    old: Option<&'a Value>,
-) -> Option<BoxFuture<'a, Result<(), Status>>> {
-    authorize_param_ref(context, object, KINDS, || match old {
-        Some(old) => validation::validate_update(object, old),
-        None => validation::validate(object),
-    })
+    binding: &'a Value,
+    _old: Option<&'a Value>,
+    errors: &'a mut ErrorList,
+) -> Option<BoxFuture<'a, ()>> {
+    review_param_ref(context, binding, "mutatingadmissionpolicies", errors)
 }

@@ -3,8 +3,8 @@
 use super::containers::{self, Surroundings};
 use super::containers_of::containers_with_path;
 use super::{
-    PodValidationOptions, affinity, dns, resource_claims, resources, security_context, tolerations,
-    topology_spread, volumes, windows,
+    PodValidationOptions, affinity, dns, privileged, resource_claims, resources, security_context,
+    tolerations, topology_spread, volumes, windows,
 };
 use crate::field_checks::{invalid_each, required_supported};
 use pintle_machinery::validation::{
@@ -52,7 +52,7 @@ pub fn validate(
     let constraints = spec.items_at("topologySpreadConstraints");
     let constraints_path = path.child("topologySpreadConstraints");
     errors.extend(topology_spread::validate(constraints, options, &constraints_path));
-    errors.extend(windows::validate_host_processes(spec, path));
+    errors.extend(windows::validate_host_processes(spec, privileged::is_allowed(), path));
     errors.extend(validate_user_namespace(spec, options, path));
     errors.extend(dns::validate_hostname_override(spec, path));
     errors.extend(validate_scalars(spec, options, path));

@@ -93,8 +93,9 @@ fn is_domain(domain: &str) -> bool {
     })
 }
 
-/// Validates `HostProcess` containers: all containers of a pod or none, and only in the host network.
-pub(super) fn validate_host_processes(spec: &Value, path: &FieldPath) -> ErrorList {
+/// Validates `HostProcess` containers: all containers of a pod or none, only in the host network, and only where the
+/// server allows privileged containers.
+pub(super) fn validate_host_processes(spec: &Value, is_allowed: bool, path: &FieldPath) -> ErrorList {
     const FIELD: &str = "securityContext.windowsOptions.hostProcess";
     let of_pod = spec.at(FIELD).and_then(Value::as_bool);
     let mut errors = ErrorList::new();
@@ -123,6 +124,9 @@ pub(super) fn validate_host_processes(spec: &Value, path: &FieldPath) -> ErrorLi
     if !spec.bool_at("hostNetwork") {
         let detail = "hostNetwork must be true if pod contains any hostProcess containers";
         errors.push(FieldError::invalid(&path.child("hostNetwork"), false, detail));
+    }
+    if !is_allowed {
+        errors.push(FieldError::forbidden(path, "hostProcess containers are disallowed by cluster policy"));
     }
     errors
 }
@@ -214,4 +218,26 @@ fn validate_windows(spec: &Value, path: &FieldPath) -> ErrorList {
         }
     }
     errors
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn host_processes_are_refused_where_the_server_does_not_allow_privileged_containers() {
+        let check = |host_process: bool, is_allowed: bool, expected: &[&str]| {
+            let spec = json!({
+                "hostNetwork": true,
+                "securityContext": {"windowsOptions": {"hostProcess": host_process}},
+                "containers": [{"name": "c"}],
+            });
+            let errors = validate_host_processes(&spec, is_allowed, &FieldPath::new("spec"));
+            assert_eq!(errors.iter().map(ToString::to_string).collect::<Vec<_>>(), expected, "{spec}");
+        };
+        check(true, true, &[]);
+        check(false, false, &[]);
+        check(true, false, &["spec: Forbidden: hostProcess containers are disallowed by cluster policy"]);
+    }
 }
