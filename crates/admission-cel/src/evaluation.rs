@@ -1,12 +1,15 @@
 //! Evaluates the expressions of one request.
 
 use crate::{EXPRESSION_BUDGET, Expression, Input, variables::Variables};
-use pintle_cel::{Activation, EvaluationError, Value as CelValue, with_room_for};
+use pintle_cel::{Activation, EvaluationError, Value as CelValue, WorkLimit, with_room_for};
+use pintle_offload::{Pace, is_on_worker, leave_worker};
 
 /// An evaluation of expressions that share a budget, an input and the values of variables.
 ///
 /// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
 /// use pintle_admission_cel::{Compiler, Evaluation, Input, OptionalVariables, POLICY_BUDGET, Returns, Variables};
+/// use pintle_offload::Pace;
 ///
 /// let optional = OptionalVariables::default();
 /// let mut compiler = Compiler::with_variables();
@@ -16,14 +19,57 @@ use pintle_cel::{Activation, EvaluationError, Value as CelValue, with_room_for};
 /// let object = serde_json::json!({"spec": {"replicas": 3}});
 /// let input = Input { object: Some(&object), ..Input::default() };
 /// let values = Variables::new(&variables);
-/// let mut evaluation = Evaluation::new(&input, &values, POLICY_BUDGET);
-/// assert_eq!(evaluation.evaluate(&expression).unwrap().as_bool(), Some(true));
+/// let mut pace = Pace::new();
+/// let mut evaluation = Evaluation::new(&input, &values, POLICY_BUDGET, &mut pace);
+/// assert_eq!(evaluation.evaluate(&expression).await.unwrap().as_bool(), Some(true));
+/// # });
 /// ```
-pub struct Evaluation<'p> {
+pub struct Evaluation<'p, 'w> {
     variables: &'p Variables<'p>,
     activation: &'p Activation<'p>,
     budget: u64,
+    /// The number of items that may still be visited.
+    work: u64,
+    /// Other requests run between the expressions.
+    pace: &'w mut Pace,
 }
+
+/// The cost up to which an expression is evaluated on a worker. An expression that costs more is evaluated again on
+/// another thread: the cost is known only then, and this one is a small part of it.
+const LIGHT_COST: u64 = 5_000;
+/// The number of items that may be visited for each unit of a budget: costs do not cover all work, such as the comparison
+/// of large objects.
+const WORK_PER_COST: u64 = 2;
+
+/// The limit of one attempt to evaluate an expression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effort {
+    /// At most [`LIGHT_COST`], which takes one or two milliseconds at most.
+    Light,
+    /// The limit of expressions.
+    Full,
+}
+
+impl Effort {
+    /// The maximum cost of an expression.
+    pub(crate) fn cost(self) -> u64 {
+        match self {
+            Effort::Light => LIGHT_COST,
+            Effort::Full => EXPRESSION_BUDGET,
+        }
+    }
+
+    /// The maximum number of items that an expression visits when there is a rest of `work`.
+    fn work(self, work: u64) -> u64 {
+        match self {
+            Effort::Light => work.min(LIGHT_COST * WORK_PER_COST),
+            Effort::Full => work,
+        }
+    }
+}
+
+/// The error of an attempt with [`Effort::Light`] that needs more.
+struct Heavy;
 
 /// The reason why an expression has no value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,10 +85,16 @@ pub enum Failure {
     Undecided,
 }
 
-impl<'p> Evaluation<'p> {
+impl<'p, 'w> Evaluation<'p, 'w> {
     /// Begins an evaluation with a budget. The input of the first evaluation with these variables counts.
-    pub fn new(input: &Input<'p>, variables: &'p Variables<'p>, budget: u64) -> Evaluation<'p> {
-        Evaluation { variables, activation: variables.activation(input), budget }
+    pub fn new(
+        input: &Input<'p>,
+        variables: &'p Variables<'p>,
+        budget: u64,
+        pace: &'w mut Pace,
+    ) -> Evaluation<'p, 'w> {
+        let work = budget.saturating_mul(WORK_PER_COST);
+        Evaluation { variables, activation: variables.activation(input), budget, work, pace }
     }
 
     /// The rest of the budget.
@@ -50,31 +102,60 @@ impl<'p> Evaluation<'p> {
         self.budget
     }
 
-    /// Evaluates an expression.
+    /// Evaluates an expression. Before it, other requests run if it is their turn; an expression that takes long makes
+    /// the request leave the workers ([`leave_worker`]).
     ///
     /// # Errors
     /// [`Failure`]; after [`Failure::OutOfBudget`] the budget is 0.
-    pub fn evaluate(&mut self, expression: &'p Expression) -> Result<CelValue<'p>, Failure> {
-        let program = expression
-            .program()
-            .map_err(|error| Failure::Expression(format!("compilation error: {error}")))?;
-        let mut left = EXPRESSION_BUDGET;
-        let activation = self.activation;
-        let value = with_room_for(expression.nesting(), || program.evaluate(activation, &mut left))
-            .unwrap_or_else(|error| Err(EvaluationError::Failed(error.to_string().into())));
-        if value.as_ref().err() == Some(&EvaluationError::Undecided) {
-            return Err(Failure::Undecided);
-        }
-        let cost = self.variables.take_cost().saturating_add(EXPRESSION_BUDGET - left);
-        match self.budget.checked_sub(cost) {
-            Some(rest) => self.budget = rest,
-            None => {
-                self.budget = 0;
-                return Err(Failure::OutOfBudget);
+    pub async fn evaluate(&mut self, expression: &'p Expression) -> Result<CelValue<'p>, Failure> {
+        self.pace.breathe().await;
+        if is_on_worker() {
+            match self.attempt(expression, Effort::Light) {
+                Ok(result) => return result,
+                Err(Heavy) => leave_worker().await,
             }
         }
-        value.map_err(|error| {
+        self.attempt(expression, Effort::Full)
+            .unwrap_or_else(|Heavy| Err(Failure::Expression(EvaluationError::CostLimitExceeded.to_string())))
+    }
+
+    /// Evaluates an expression once. [`Heavy`] is no result: only values of variables remain of it, with their cost.
+    fn attempt(
+        &mut self,
+        expression: &'p Expression,
+        effort: Effort,
+    ) -> Result<Result<CelValue<'p>, Failure>, Heavy> {
+        let program = match expression.program() {
+            Ok(program) => program,
+            Err(error) => return Ok(Err(Failure::Expression(format!("compilation error: {error}")))),
+        };
+        let mut left = effort.cost();
+        let activation = self.activation;
+        self.variables.begin(effort);
+        let work = effort.work(self.work);
+        let evaluated = with_room_for(expression.nesting(), || {
+            let limit = WorkLimit::new(work);
+            let value = program.evaluate(activation, &mut left);
+            (value, limit.remaining())
+        });
+        let (value, rest) =
+            evaluated.unwrap_or_else(|error| (Err(EvaluationError::Failed(error.to_string().into())), work));
+        match value {
+            Err(EvaluationError::Undecided) => return Ok(Err(Failure::Undecided)),
+            Err(EvaluationError::CostLimitExceeded) if effort == Effort::Light => return Err(Heavy),
+            _ => {}
+        }
+        self.work = self.work.saturating_sub(work - rest);
+        let cost = self.variables.take_cost().saturating_add(effort.cost() - left);
+        match self.budget.checked_sub(cost) {
+            Some(rest) if self.work > 0 => self.budget = rest,
+            _ => {
+                self.budget = 0;
+                return Ok(Err(Failure::OutOfBudget));
+            }
+        }
+        Ok(value.map_err(|error| {
             Failure::Expression(format!("expression '{}' resulted in error: {error}", expression.source()))
-        })
+        }))
     }
 }

@@ -5,6 +5,7 @@ use crate::{
     Variables,
 };
 use pintle_machinery::{Value, ValueExt, status::aggregate};
+use pintle_offload::Pace;
 
 /// The compiled match conditions of a webhook or a policy; an empty list holds.
 #[derive(Debug, Default)]
@@ -60,14 +61,19 @@ impl MatchConditions {
 
     /// Evaluates the conditions. `namespaceObject` is always null in them, whatever the input has, and `request` is
     /// [`Input::condition_request`] if there is one.
-    pub fn evaluate<'p>(&'p self, input: &Input<'p>, variables: &'p Variables<'p>) -> MatchOutcome {
+    pub async fn evaluate<'p>(
+        &'p self,
+        input: &Input<'p>,
+        variables: &'p Variables<'p>,
+        pace: &mut Pace,
+    ) -> MatchOutcome {
         let request = input.condition_request.or(input.request);
         let input = Input { namespace: None, request, ..input.clone() };
-        let mut evaluation = Evaluation::new(&input, variables, MATCH_CONDITIONS_BUDGET);
+        let mut evaluation = Evaluation::new(&input, variables, MATCH_CONDITIONS_BUDGET, pace);
         let mut false_condition = None;
         let mut errors = Vec::new();
         for Condition { name, expression } in &self.0 {
-            match evaluation.evaluate(expression) {
+            match evaluation.evaluate(expression).await {
                 Ok(value) if value.as_bool() == Some(false) && false_condition.is_none() => {
                     false_condition = Some((name.clone(), errors.len() as u64));
                 }

@@ -1,12 +1,17 @@
 //! Tests of compilation and evaluation together.
 
 use super::*;
+use futures_util::FutureExt;
 use pintle_cel::{Authority, AuthorizationCheck, AuthorizationDecision, ResourceCheck};
 use pintle_machinery::{GroupVersionKind, GroupVersionResource, UserInfo, Value};
+use pintle_offload::{Pace, is_on_worker, scope};
 use serde_json::json;
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
 };
 
 const ALL: OptionalVariables = OptionalVariables { params: true, authorizer: true };
@@ -22,6 +27,11 @@ impl Authority for Late {
     }
 }
 
+/// Runs an evaluation to its end.
+fn finish<T>(evaluation: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(evaluation)
+}
+
 /// Evaluates an expression with variables and an input in a budget; the result as text, and the rest of the budget.
 fn evaluate_in(
     budget: u64,
@@ -33,8 +43,9 @@ fn evaluate_in(
     let set = compiler.compile_variables(variables.iter().copied(), ALL);
     let expression = compiler.compile(expression, ALL, Returns::Anything);
     let values = Variables::new(&set);
-    let mut evaluation = Evaluation::new(input, &values, budget);
-    let value = evaluation.evaluate(&expression);
+    let mut pace = Pace::new();
+    let mut evaluation = Evaluation::new(input, &values, budget, &mut pace);
+    let value = finish(evaluation.evaluate(&expression));
     let value = value.map(|value| match value.as_str() {
         Some(text) => text.to_owned(),
         None => format!("{value:?}"),
@@ -265,9 +276,10 @@ fn a_pending_decision_ends_the_evaluation_and_is_asked_again() {
     let authority: Arc<dyn Authority> = Arc::new(Late::default());
     let input = Input { authorizer: Some((authority, ResourceCheck::default())), ..Input::default() };
     let values = Variables::new(&set);
-    let mut evaluation = Evaluation::new(&input, &values, POLICY_BUDGET);
-    assert_eq!(evaluation.evaluate(&expression).unwrap_err(), Failure::Undecided);
-    assert_eq!(evaluation.evaluate(&expression).unwrap().as_bool(), Some(true));
+    let mut pace = Pace::new();
+    let mut evaluation = Evaluation::new(&input, &values, POLICY_BUDGET, &mut pace);
+    assert_eq!(finish(evaluation.evaluate(&expression)).unwrap_err(), Failure::Undecided);
+    assert_eq!(finish(evaluation.evaluate(&expression)).unwrap().as_bool(), Some(true));
 }
 
 #[test]
@@ -283,7 +295,9 @@ fn match_conditions_hold_fail_or_err() {
         let conditions = MatchConditions::compile(&Compiler::new(), &conditions, ALL);
         let set = VariableSet::default();
         let variables = Variables::new(&set);
-        assert_eq!(conditions.evaluate(&input, &variables), expected, "{expressions:?}");
+        let mut pace = Pace::new();
+        let found = finish(conditions.evaluate(&input, &variables, &mut pace));
+        assert_eq!(found, expected, "{expressions:?}");
     };
     let error = |message: &str, failed| MatchOutcome::Error { message: message.to_owned(), failed };
     check(&[], MatchOutcome::Holds);
@@ -292,4 +306,142 @@ fn match_conditions_hold_fail_or_err() {
     let missing = "expression 'object.b == 1' resulted in error: no such key: b";
     check(&["true", "object.b == 1"], error(missing, 1));
     check(&["1"], error("compilation error: must evaluate to bool but got int", 1));
+}
+
+/// An object whose parts make the operations of expressions long.
+fn large() -> Value {
+    let item = json!({"a": {"b": {"c": ["x", "y", "z"]}}, "text": "abcdefgh".repeat(8)});
+    json!({
+        "items": (0..1000).collect::<Vec<_>>(),
+        "texts": (0..1000).map(|number| format!("{number:020}")).collect::<Vec<_>>(),
+        "deep": vec![item; 1000],
+        "long": "a".repeat(100_000),
+        "short": "aaaaaaaaaa",
+    })
+}
+
+/// Expressions that use up their cost limit, each by other operations.
+const COSTLY: [&str; 13] = [
+    "object.items.all(x, object.items.all(y, x != y || true))",
+    "object.items.all(x, object.items.all(y, [x, y].size() == 2))",
+    "object.items.all(x, object.items.all(y, {'a': x}.size() == 1))",
+    "object.items.all(x, object.items.all(y, object.deep == object.deep))",
+    "object.items.all(x, object.items.all(y, !object.long.contains('b')))",
+    "object.items.all(x, object.items.all(y, object.short.matches('(a|aa)+$')))",
+    "object.items.all(x, object.items.all(y, !object.long.matches('(a|aa)+b')))",
+    "object.items.all(x, object.items.all(y, (object.long + object.long).size() > 0))",
+    "object.items.all(x, object.items.all(y, object.short.replace('a', 'bb').split('b').size() > 0))",
+    "object.items.all(x, object.items.all(y, string(x) + string(y) != ''))",
+    "object.items.all(x, sets.contains(object.texts, object.texts))",
+    "object.items.all(x, object.items.all(y, quantity('1.5Gi').add(quantity('7Mi')).isGreaterThan(quantity('1'))))",
+    "object.items.all(x, object.items.all(y, url('https://example.com:80/path?q=a').getHost() != ''))",
+];
+
+/// No expression takes longer than its limits of cost and work suggest. A release build takes a sixth of the time.
+#[test]
+fn the_whole_cost_of_a_policy_takes_a_bounded_time() {
+    let object = large();
+    let input = Input { object: Some(&object), ..Input::default() };
+    let mut longest = Duration::ZERO;
+    for expression in COSTLY {
+        let started = Instant::now();
+        let (found, rest) = evaluate_in(POLICY_BUDGET, &[], expression, &input);
+        let took = started.elapsed();
+        println!("{took:?} for a cost of {}: {expression}", POLICY_BUDGET - rest);
+        assert!(found.unwrap_err().contains("cost limit exceeded"), "{expression}");
+        longest = longest.max(took);
+    }
+    assert!(longest < Duration::from_secs(20), "{longest:?}");
+}
+
+/// The cost of a comparison does not depend on the size of the compared objects.
+#[test]
+fn work_without_cost_ends_policies() {
+    let object = large();
+    let input = Input { object: Some(&object), ..Input::default() };
+    let comparisons = "object.items.filter(x, x < 50).all(x, object.deep == object.deep)";
+    let set = VariableSet::default();
+    let values = Variables::new(&set);
+    let expression = Compiler::new().compile(comparisons, ALL, Returns::BOOL);
+    let mut pace = Pace::new();
+    let mut evaluation = Evaluation::new(&input, &values, 1_000_000, &mut pace);
+    let mut evaluate = || finish(evaluation.evaluate(&expression));
+    let times = (0..100).take_while(|_| evaluate().is_ok()).count();
+    assert!((1..20).contains(&times), "{times}");
+    assert_eq!(evaluate().unwrap_err(), Failure::OutOfBudget);
+}
+
+#[test]
+fn other_requests_run_between_expressions() {
+    let object = large();
+    let input = Input { object: Some(&object), ..Input::default() };
+    let is_finished_at_once = |expression: &str| {
+        let condition = json!({"name": "c", "expression": expression});
+        let conditions = vec![condition; 20];
+        let conditions = MatchConditions::compile(&Compiler::new(), &conditions, ALL);
+        let set = VariableSet::default();
+        let variables = Variables::new(&set);
+        let mut pace = Pace::new();
+        conditions.evaluate(&input, &variables, &mut pace).now_or_never().is_some()
+    };
+    assert!(!is_finished_at_once("object.items.all(x, object.items.all(y, x < 5))"));
+    // A slow machine may interrupt a short evaluation, but not always.
+    assert!((0..1000).any(|_| is_finished_at_once("true")));
+}
+
+/// The value of an expression on a server with workers, the cost, and whether the request has left its worker.
+fn evaluate_in_request(variables: &'static [(&str, &str)], expression: &'static str) -> (String, u64, bool) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+    let request = scope(async move {
+        let object = large();
+        let input = Input { object: Some(&object), ..Input::default() };
+        let mut compiler = Compiler::with_variables();
+        let set = compiler.compile_variables(variables.iter().copied(), ALL);
+        let expression = compiler.compile(expression, ALL, Returns::Anything);
+        let values = Variables::new(&set);
+        let mut pace = Pace::new();
+        let mut evaluation = Evaluation::new(&input, &values, POLICY_BUDGET, &mut pace);
+        let value = evaluation.evaluate(&expression).await;
+        let value = match value {
+            Ok(value) => value.as_str().unwrap_or_default().to_owned(),
+            Err(failure) => failure.to_string(),
+        };
+        (value, POLICY_BUDGET - evaluation.budget(), !is_on_worker())
+    });
+    runtime.block_on(async { tokio::spawn(request).await.unwrap() })
+}
+
+#[test]
+fn costly_expressions_leave_the_workers() {
+    let object = large();
+    let input = Input { object: Some(&object), ..Input::default() };
+    let check = |variables: &'static [(&str, &str)], expression: &'static str, leaves: bool| {
+        let (value, cost, left) = evaluate_in_request(variables, expression);
+        let (expected, rest) = evaluate_in(POLICY_BUDGET, variables, expression, &input);
+        let expected = expected.unwrap_or_else(|error| error);
+        assert_eq!((value, cost, left), (expected, POLICY_BUDGET - rest, leaves), "{expression}");
+    };
+    const SUMS: &[(&str, &str)] = &[
+        ("short", "object.items.exists(x, x == 100) ? 1 : 0"),
+        (
+            "long",
+            "variables.short + object.items.filter(x, x < 50).map(x, object.items.filter(y, y < 5).size()).size()",
+        ),
+        ("endless", "object.items.all(x, object.items.all(y, x + y >= 0))"),
+    ];
+    check(&[], "string(object.items.size())", false);
+    check(
+        &[],
+        "string(object.items.filter(x, x < 50).map(x, object.items.filter(y, y < 5).size()).size())",
+        true,
+    );
+    check(&[], COSTLY[0], true);
+    check(SUMS, "string(variables.short)", false);
+    check(SUMS, "string(variables.short + variables.short)", false);
+    // The first attempt has computed the short one already; its cost counts once.
+    check(SUMS, "string(variables.short + variables.long)", true);
+    check(SUMS, "string(variables.endless)", true);
+    // The limit of an attempt is no value that other operators absorb.
+    check(SUMS, "string(variables.endless || true)", true);
+    check(SUMS, "string(true || variables.endless)", false);
 }

@@ -1,6 +1,6 @@
 //! The variables of policies: expressions that others read by name.
 
-use crate::{EXPRESSION_BUDGET, Expression, Input, types::VARIABLES_NAME};
+use crate::{Expression, Input, evaluation::Effort, types::VARIABLES_NAME};
 use pintle_cel::{Activation, EvaluationError, LazyFields, Map, Value as CelValue};
 use pintle_go_forms::quote;
 use std::{
@@ -50,6 +50,8 @@ pub struct Variables<'p> {
     activation: OnceLock<Activation<'p>>,
     /// The cost of the values that were computed since it was read last.
     cost: AtomicU64,
+    /// Whether the present attempt is one with [`Effort::Light`].
+    is_light: AtomicBool,
 }
 
 #[derive(Default)]
@@ -63,13 +65,24 @@ impl<'p> Variables<'p> {
     /// No variable has a value yet.
     pub fn new(set: &'p VariableSet) -> Variables<'p> {
         let values = set.variables.iter().map(|_| Slot::default()).collect();
-        Variables { set, values, activation: OnceLock::new(), cost: AtomicU64::new(0) }
+        Variables {
+            set,
+            values,
+            activation: OnceLock::new(),
+            cost: AtomicU64::new(0),
+            is_light: AtomicBool::new(false),
+        }
     }
 
     /// The activation of all expressions of an evaluation with this input.
     pub(crate) fn activation(&'p self, input: &Input<'p>) -> &'p Activation<'p> {
         self.activation
             .get_or_init(|| input.activation().with(VARIABLES_NAME, CelValue::Map(Map::lazy(self))))
+    }
+
+    /// Begins an attempt to evaluate an expression. A value that takes too long for it ends the attempt, without effect.
+    pub(crate) fn begin(&self, effort: Effort) {
+        self.is_light.store(effort == Effort::Light, Ordering::Relaxed);
     }
 
     /// The cost of the values that were computed since the last call.
@@ -86,9 +99,13 @@ impl<'p> Variables<'p> {
         let Some(activation) = self.activation.get() else {
             return Err(failed("is read before it has an input".to_owned()));
         };
-        let mut left = EXPRESSION_BUDGET;
+        let effort = if self.is_light.load(Ordering::Relaxed) { Effort::Light } else { Effort::Full };
+        let mut left = effort.cost();
         let value = program.evaluate(activation, &mut left);
-        self.cost.fetch_add(EXPRESSION_BUDGET - left, Ordering::Relaxed);
+        if effort == Effort::Light && matches!(value, Err(EvaluationError::CostLimitExceeded)) {
+            return value;
+        }
+        self.cost.fetch_add(effort.cost() - left, Ordering::Relaxed);
         match value {
             Err(EvaluationError::Undecided) => Err(EvaluationError::Undecided),
             Err(error) => Err(failed(format!("fails to evaluate: {error}"))),
@@ -110,8 +127,8 @@ impl LazyFields for Variables<'_> {
         }
         let value = self.evaluate(variable);
         slot.pending.store(false, Ordering::Relaxed);
-        // The evaluation is repeated when the decision is there.
-        if !matches!(value, Err(EvaluationError::Undecided)) {
+        // The evaluation is repeated: when the decision is there, or with more effort.
+        if !matches!(value, Err(EvaluationError::Undecided | EvaluationError::CostLimitExceeded)) {
             let _ = slot.value.set(value.clone());
         }
         Some(value)

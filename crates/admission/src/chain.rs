@@ -100,7 +100,9 @@ impl AdmissionChain {
 
     fn observe_step(&self, step: Step, started: Instant, request: &AdmissionRequest<'_>, rejected: bool) {
         if let Some(durations) = &self.durations {
-            durations.steps.observe(Labels { step, operation: request.operation, rejected }, started.elapsed());
+            durations
+                .steps
+                .observe(Labels { step, operation: request.operation, rejected }, started.elapsed());
         }
     }
 }

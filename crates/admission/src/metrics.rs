@@ -92,9 +92,9 @@ impl Labels {
     fn all() -> impl Iterator<Item = Labels> {
         let operations = [Operation::Create, Operation::Update, Operation::Delete, Operation::Connect];
         operations.into_iter().flat_map(|operation| {
-            [Step::Admit, Step::Validate].into_iter().flat_map(move |step| {
-                [false, true].map(|rejected| Labels { step, operation, rejected })
-            })
+            [Step::Admit, Step::Validate]
+                .into_iter()
+                .flat_map(move |step| [false, true].map(|rejected| Labels { step, operation, rejected }))
         })
     }
 
@@ -123,11 +123,7 @@ pub(crate) struct Durations {
 }
 
 impl Durations {
-    fn new(
-        histograms: HistogramVec,
-        name: Option<&'static str>,
-        summary: Option<StepSummary>,
-    ) -> Durations {
+    fn new(histograms: HistogramVec, name: Option<&'static str>, summary: Option<StepSummary>) -> Durations {
         Durations { histograms, name, found: Default::default(), summary }
     }
 

@@ -11,7 +11,6 @@ pub(crate) mod encoding;
 pub mod handler;
 pub(crate) mod lent_body;
 pub mod negotiation;
-pub mod offload;
 pub mod peer;
 pub mod query;
 pub mod request;

@@ -5,7 +5,6 @@ use crate::{
         body::Body,
         content::{Content, serve_content},
         negotiation::accept_clauses,
-        offload::aside,
         query::Query,
         request::Request,
         response::{Response, with_content_type},
@@ -14,6 +13,7 @@ use crate::{
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use jiff::{SignedDuration, Timestamp};
+use pintle_offload::aside;
 use pintle_openapi::{Document, OpenApi};
 use std::time::SystemTime;
 

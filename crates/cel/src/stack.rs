@@ -3,6 +3,7 @@
 //! The parser bounds the nesting of expressions, but the deepest ones may need more stack than the threads of a server
 //! have. These few expressions are processed on a thread with a larger stack.
 
+use crate::work;
 use std::io;
 use std::panic::resume_unwind;
 use std::thread::Builder;
@@ -39,8 +40,16 @@ pub(crate) fn with_room<T: Send>(deep: bool, run: impl FnOnce() -> T + Send) -> 
     if !deep {
         return Ok(run());
     }
+    // The limit of work belongs to this thread.
+    let limit = work::rest();
+    let run = || {
+        work::carry(limit);
+        (run(), work::rest())
+    };
     std::thread::scope(|scope| {
         let thread = Builder::new().name("cel".to_owned()).stack_size(STACK_SIZE).spawn_scoped(scope, run)?;
-        Ok(thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
+        let (result, rest) = thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+        work::carry(rest);
+        Ok(result)
     })
 }

@@ -51,6 +51,11 @@ impl WorkLimit {
         WorkLimit(REMAINING.replace(Some(items)))
     }
 
+    /// The number of items that may still be visited.
+    pub fn remaining(&self) -> u64 {
+        REMAINING.get().unwrap_or_default()
+    }
+
     /// Counts work outside evaluations. Returns whether any is left.
     pub fn spend(&self, items: u64) -> bool {
         note(items);
@@ -62,6 +67,16 @@ impl Drop for WorkLimit {
     fn drop(&mut self) {
         REMAINING.set(self.0);
     }
+}
+
+/// The rest of the limit of this thread, to be carried to another one with [`carry`].
+pub(crate) fn rest() -> Option<u64> {
+    REMAINING.get()
+}
+
+/// Sets the rest of the limit, as another thread had or left it.
+pub(crate) fn carry(rest: Option<u64>) {
+    REMAINING.set(rest);
 }
 
 /// Whether the limit is reached.

@@ -9,6 +9,7 @@ pub(crate) use metrics::ConditionOwner;
 use pintle_admission::Operation;
 use pintle_admission_cel::{Input, MatchConditions, MatchOutcome, VariableSet, Variables};
 use pintle_authorization::ExpressionAuthorizer;
+use pintle_offload::Pace;
 use std::time::Instant;
 
 /// The match conditions of one webhook or policy.
@@ -31,6 +32,7 @@ impl OwnedConditions<'_> {
         authority: &ExpressionAuthorizer,
         operation: Operation,
         metrics: &ConditionMetrics,
+        pace: &mut Pace,
     ) -> MatchOutcome {
         if self.conditions.is_empty() {
             return MatchOutcome::Holds;
@@ -39,7 +41,7 @@ impl OwnedConditions<'_> {
         let outcome = loop {
             let outcome = {
                 let variables = Variables::new(self.variables);
-                self.conditions.evaluate(input, &variables)
+                self.conditions.evaluate(input, &variables, pace).await
             };
             match outcome {
                 MatchOutcome::Undecided => authority.settle().await,

@@ -6,10 +6,9 @@
 
 mod conditions;
 mod image_policy;
+mod kept;
 pub mod matching;
 pub mod policies;
-#[cfg(test)]
-mod testing;
 pub mod webhooks;
 
 pub use conditions::ConditionMetrics;

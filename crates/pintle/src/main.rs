@@ -52,7 +52,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    pintle_apiserver::base::offload::when_idle(return_free_memory);
+    pintle_offload::when_idle(return_free_memory);
     match runtime.block_on(run(flags)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

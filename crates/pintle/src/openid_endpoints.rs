@@ -2,7 +2,6 @@
 //! `/openid/v1/jwks`.
 
 use http::{HeaderValue, Method, header};
-use pintle_apiserver::base::offload::aside;
 use pintle_apiserver::{
     base::{
         request::Request,
@@ -12,6 +11,7 @@ use pintle_apiserver::{
     server::PlainEndpoints,
 };
 use pintle_machinery::Status;
+use pintle_offload::aside;
 use pintle_service_account::{CONFIGURATION_PATH, KEYS_PATH, OpenIdMetadata};
 
 const JSON: &str = "application/json";

@@ -1,10 +1,11 @@
 //! The bodies of requests and responses.
 
-use crate::base::{lent_body::LentBody, offload::weigh};
+use crate::base::lent_body::LentBody;
 use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, StreamExt};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use pintle_machinery::Status;
+use pintle_offload::weigh;
 use std::{
     convert::Infallible,
     pin::Pin,

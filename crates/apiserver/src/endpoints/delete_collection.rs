@@ -13,7 +13,6 @@ use crate::base::{
     body::RequestBody,
     deadline::RequestDeadline,
     negotiation::Offers,
-    offload::weigh,
     response::{Response, with_content_type},
 };
 use pintle_admission::{Operation, RequestOptions};
@@ -21,6 +20,7 @@ use pintle_machinery::{
     FieldError, FieldPath, GroupKind, Status,
     options::{IGNORE_STORE_READ_ERROR, ListOptions},
 };
+use pintle_offload::weigh;
 use pintle_registry::RequestContext;
 use std::sync::Arc;
 use tokio::time::Instant;

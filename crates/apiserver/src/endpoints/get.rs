@@ -6,12 +6,12 @@ use super::{
 };
 use crate::base::{
     negotiation::Offers,
-    offload::weigh,
     response::{Response, with_content_type},
 };
 use pintle_cacher::Freshness;
 use pintle_go_forms::quote;
 use pintle_machinery::Status;
+use pintle_offload::weigh;
 use pintle_storage::Revision;
 
 /// Serves a GET of an object, or of a subresource that reads as the whole object.

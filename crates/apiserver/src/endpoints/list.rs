@@ -9,10 +9,10 @@ use super::{
 };
 use crate::base::{
     negotiation::Offers,
-    offload::weigh,
     response::{Response, with_content_type},
 };
 use pintle_machinery::{Status, options::ListOptions};
+use pintle_offload::weigh;
 use std::sync::Arc;
 
 /// Serves a GET of a collection.

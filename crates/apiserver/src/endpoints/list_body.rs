@@ -12,7 +12,6 @@ use crate::{
         body::Body,
         encoding::Indenter,
         negotiation::{Accepted, MediaType, Transform},
-        offload::{self, LIGHT},
     },
     registry::VersionedResource,
 };
@@ -24,6 +23,7 @@ use pintle_machinery::{
     Status, Value, ValueExt,
     codec::{json, protobuf, yaml},
 };
+use pintle_offload::{LIGHT, beside};
 use pintle_storage::Key;
 use std::sync::Arc;
 
@@ -112,7 +112,7 @@ impl ListForm {
                     let frames = rest?;
                     let next = match is_cheap {
                         true => frames.next(),
-                        false => offload::beside(|| frames.next()).await,
+                        false => beside(|| frames.next()).await,
                     };
                     // The client notices the missing end of the body.
                     next.inspect_err(|status| tracing::error!(%status, "a list ends before its end")).ok()

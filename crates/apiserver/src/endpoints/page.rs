@@ -1,13 +1,14 @@
 //! Selects the page of a snapshot that a list returns.
 
 use super::{request_scope::RequestScope, selection::Selection};
-use crate::{base::offload::LIGHT, errors, registry::Store};
+use crate::{errors, registry::Store};
 use pintle_cacher::{CachedObject, CacherError, Freshness, Snapshot};
 use pintle_machinery::{
     Status, Value,
     continue_token::ContinueToken,
     options::{ListOptions, ListStart},
 };
+use pintle_offload::LIGHT;
 use pintle_storage::{Key, Revision};
 use serde_json::json;
 use std::sync::Arc;

@@ -11,7 +11,6 @@ use crate::{
         deadline::SendDeadline,
         encoding::{encode, encode_status},
         negotiation::{Accepted, MediaType, Offers, Transform, only},
-        offload::{self, LIGHT},
         response::{Response, SharedFrames, with_content_type},
         stop::stopped,
     },
@@ -26,6 +25,7 @@ use pintle_cacher::{
     WatchStart, Watcher,
 };
 use pintle_machinery::{Status, ValueExt, options::ListOptions};
+use pintle_offload::{LIGHT, beside};
 use pintle_storage::Revision;
 use rand::Rng;
 use serde_json::json;
@@ -203,7 +203,7 @@ impl WatchStream {
                 false => self.frames(),
                 true => {
                     let frames;
-                    (frames, self) = offload::beside(move || (self.frames(), self)).await;
+                    (frames, self) = beside(move || (self.frames(), self)).await;
                     frames
                 }
             };

@@ -11,7 +11,6 @@ use super::{
 use crate::base::{
     body::RequestBody,
     deadline::{RequestDeadline, SendDeadline},
-    offload,
     request::{Request, info_of, query_of},
     response::{Response, json_failure},
 };
@@ -19,6 +18,7 @@ use http::Method;
 use pintle_audit::Auditor;
 use pintle_go_forms::parse_duration;
 use pintle_machinery::Status;
+use pintle_offload::scope;
 use std::{
     pin::Pin,
     sync::Arc,
@@ -91,14 +91,14 @@ impl Client {
 
 /// Answers a read; it is cancelled when its client is gone.
 fn read(next: Rest, request: Request) -> impl Future<Output = Response> + Send {
-    offload::scope(async move { next.call(request).await })
+    scope(async move { next.call(request).await })
 }
 
 /// Answers a write. A task of its own finishes it when the response is no longer awaited.
 async fn finish(next: Rest, mut request: Request) -> Response {
     let (_waits, client) = watch::channel(());
     request.extensions_mut().insert(Client(client));
-    Finish(Some(Box::pin(offload::scope(async move { next.call(request).await })))).await
+    Finish(Some(Box::pin(scope(async move { next.call(request).await })))).await
 }
 
 /// Work that is finished in any case: when this future is dropped, a task continues the work.

@@ -8,10 +8,7 @@ use super::{
     Store, Written,
     create::{fill_system_metadata, finish_with, metadata},
 };
-use crate::{
-    base::{offload::weigh, warning::Warnings},
-    errors,
-};
+use crate::{base::warning::Warnings, errors};
 use bytes::Bytes;
 use pintle_machinery::{
     FieldError, FieldPath, GroupKind, GroupResource, Status, Value, ValueExt,
@@ -21,6 +18,7 @@ use pintle_machinery::{
         validate_object_meta_accessor, validate_object_meta_accessor_update, validate_path_segment_name,
     },
 };
+use pintle_offload::weigh;
 use pintle_registry::{BoxFuture, RequestContext, Strategy, keep};
 use pintle_storage::{KeyValue, ReadError, Revision, TransformError, ValueState, WriteError};
 

@@ -8,7 +8,9 @@ pub(super) fn error_type(error: Option<&str>) -> &'static str {
     match error {
         None => "no_error",
         Some(text) if text.starts_with("compilation") => "compile_error",
-        Some(text) if text.starts_with("validation failed due to running out of cost budget") => "out_of_budget",
+        Some(text) if text.starts_with("validation failed due to running out of cost budget") => {
+            "out_of_budget"
+        }
         Some(_) => "invalid_error",
     }
 }

@@ -5,6 +5,7 @@ use pintle_machinery::{
     GroupVersion, GroupVersionKind, Status, StatusReason, Value, ValueExt,
     selectors::{LabelSelector, SelectorError},
 };
+use pintle_offload::Pace;
 use pintle_registry::ServedKind;
 use std::sync::Arc;
 
@@ -63,6 +64,7 @@ pub(super) async fn collect_params(
     kind: Option<(&ParamKind, &ServedKind)>,
     reference: Option<&ParamRef>,
     request: &AdmissionRequest<'_>,
+    pace: &mut Pace,
 ) -> Result<Vec<Option<Arc<Value>>>, String> {
     let (Some((kind, served)), Some(reference)) = (kind, reference) else { return Ok(vec![None]) };
     let namespace = match served.namespaced {
@@ -89,6 +91,7 @@ pub(super) async fn collect_params(
     } else if let Some(selector) = &reference.selector {
         let selector = selector.as_ref().map_err(|error| error.0.clone())?;
         for param in request.list(&resource, namespace).await.map_err(|status| status.message)? {
+            pace.breathe().await;
             if selector.matches_labels(param.at("metadata.labels")) {
                 params.push(Some(kind.convert(param, request).await?));
             }

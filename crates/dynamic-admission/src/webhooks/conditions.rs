@@ -11,6 +11,7 @@ use pintle_admission_cel::{Input, MatchOutcome, RequestAttributes, VariableSet, 
 use pintle_auth::authz::Authorizer;
 use pintle_authorization::ExpressionAuthorizer;
 use pintle_machinery::{GroupVersionKind, Status, Value};
+use pintle_offload::Pace;
 use std::sync::{Arc, LazyLock};
 
 /// Evaluates match conditions for one request. Objects are converted once for all webhooks that see them in one version,
@@ -23,6 +24,7 @@ pub(super) struct WebhookConditions<'a> {
     object: Option<(GroupVersionKind, Value)>,
     old_object: Option<(GroupVersionKind, Value)>,
     options: Option<Value>,
+    pace: Pace,
 }
 
 /// Match conditions have no variables of their own.
@@ -42,6 +44,7 @@ impl<'a> WebhookConditions<'a> {
             object: None,
             old_object: None,
             options: None,
+            pace: Pace::new(),
         }
     }
 
@@ -101,7 +104,7 @@ impl<'a> WebhookConditions<'a> {
             variables: &NO_VARIABLES,
         };
         let operation = request.operation;
-        match conditions.evaluate(&input, authority, operation, self.metrics).await {
+        match conditions.evaluate(&input, authority, operation, self.metrics, &mut self.pace).await {
             MatchOutcome::Holds => Ok(true),
             MatchOutcome::Error { message, .. } if !webhook.ignores_failures => {
                 Err(Status::forbidden(&request.resource.group_resource(), request.name, &message))

@@ -50,7 +50,11 @@ impl MutatingAdmissionWebhook {
         let requested = requested(request);
         let find_equivalents = || versions.equivalents();
         let targets = Targets::new(&requested, &find_equivalents);
-        let mut conditions = WebhookConditions::new(&self.authorizer, ConditionOwner::MutatingWebhook, &self.metrics.conditions);
+        let mut conditions = WebhookConditions::new(
+            &self.authorizer,
+            ConditionOwner::MutatingWebhook,
+            &self.metrics.conditions,
+        );
         let mut encoded: Option<(GroupVersionKind, Objects)> = None;
         let mut is_first = !request.reinvocation.is_second_round();
         for (place, webhook) in webhooks.iter().enumerate() {

@@ -48,7 +48,11 @@ impl ValidatingAdmissionWebhook {
         let requested = requested(request);
         let find_equivalents = || versions.equivalents();
         let targets = Targets::new(&requested, &find_equivalents);
-        let mut conditions = WebhookConditions::new(&self.authorizer, ConditionOwner::ValidatingWebhook, &self.metrics.conditions);
+        let mut conditions = WebhookConditions::new(
+            &self.authorizer,
+            ConditionOwner::ValidatingWebhook,
+            &self.metrics.conditions,
+        );
         let mut due: Vec<(&Webhook, &Endpoint)> = Vec::new();
         for webhook in webhooks {
             let Some(matched) = webhook.matcher.matches(request, &targets).await? else { continue };

@@ -32,13 +32,7 @@ pub(super) struct DurationSummary {
 impl DurationSummary {
     /// No durations yet.
     pub(super) fn new(now: Instant) -> DurationSummary {
-        DurationSummary {
-            count: 0,
-            sum: Duration::ZERO,
-            windows: Default::default(),
-            current: 0,
-            began: now,
-        }
+        DurationSummary { count: 0, sum: Duration::ZERO, windows: Default::default(), current: 0, began: now }
     }
 
     /// The number of all durations, however old.
@@ -167,9 +161,8 @@ mod tests {
         let start = Instant::now();
         let mut summary = DurationSummary::new(start);
         summary.observe(start, Duration::from_millis(1));
-        let median = |summary: &mut DurationSummary, hours: u32| {
-            summary.quantiles(start + HOUR * hours, [0.5])[0]
-        };
+        let median =
+            |summary: &mut DurationSummary, hours: u32| summary.quantiles(start + HOUR * hours, [0.5])[0];
         assert!(median(&mut summary, 4).is_some());
         assert!(median(&mut summary, 5).is_none());
         summary.observe(start + HOUR * 1000, Duration::from_millis(1));

@@ -6,10 +6,11 @@ use crate::{
     policies::hooks::Evaluator,
 };
 use pintle_admission_cel::{
-    Compiler, Evaluation, Input, MatchConditions, OptionalVariables, POLICY_BUDGET, Returns,
-    VariableSet, Variables,
+    Compiler, Evaluation, Input, MatchConditions, OptionalVariables, POLICY_BUDGET, Returns, VariableSet,
+    Variables,
 };
 use pintle_machinery::{Value, ValueExt};
+use pintle_offload::Pace;
 
 /// The compiled expressions of a mutating policy.
 pub(super) struct MutatingEvaluator {
@@ -74,10 +75,15 @@ impl MutatingEvaluator {
     ///
     /// # Errors
     /// As [`Mutation::evaluate`].
-    pub(super) fn patch(&self, index: usize, input: &Input<'_>) -> Result<Option<Patch>, MutationError> {
+    pub(super) async fn patch(
+        &self,
+        index: usize,
+        input: &Input<'_>,
+        pace: &mut Pace,
+    ) -> Result<Option<Patch>, MutationError> {
         let Some(mutation) = self.mutations.get(index) else { return Ok(None) };
         let variables = Variables::new(&self.variables);
-        let mut evaluation = Evaluation::new(input, &variables, POLICY_BUDGET);
-        mutation.evaluate(&mut evaluation).map(Some)
+        let mut evaluation = Evaluation::new(input, &variables, POLICY_BUDGET, pace);
+        mutation.evaluate(&mut evaluation).await.map(Some)
     }
 }

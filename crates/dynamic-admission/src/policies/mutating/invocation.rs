@@ -10,6 +10,7 @@ use crate::{
 };
 use pintle_admission::{AdmissionRequest, Endpoint};
 use pintle_machinery::{StatusReason, Value, ValueExt};
+use pintle_offload::Pace;
 use std::sync::Arc;
 
 /// A policy that applies to a request by a binding and with parameters.
@@ -39,6 +40,7 @@ pub(super) async fn find(
     targets: &Targets<'_>,
     failures: &mut Failures,
     invocations: &mut Vec<Invocation>,
+    pace: &mut Pace,
 ) {
     let policy = &hook.policy;
     let mut misconfigured = |binding: Option<&str>, error: &str| {
@@ -70,7 +72,7 @@ pub(super) async fn find(
             }
         }
         let kind = policy.param_kind.as_ref().zip(served.as_ref());
-        match collect_params(kind, binding.param_ref.as_ref(), request).await {
+        match collect_params(kind, binding.param_ref.as_ref(), request, pace).await {
             Ok(params) => invocations.extend(params.into_iter().map(|param| Invocation {
                 policy: policy.clone(),
                 binding: binding.name.clone(),

@@ -63,11 +63,14 @@ impl Mutation {
     ///
     /// # Errors
     /// When the evaluation fails, and when its result is no patch: of a wrong type, or too large.
-    pub(super) fn evaluate<'p>(&'p self, evaluation: &mut Evaluation<'p>) -> Result<Patch, MutationError> {
+    pub(super) async fn evaluate<'p>(
+        &'p self,
+        evaluation: &mut Evaluation<'p, '_>,
+    ) -> Result<Patch, MutationError> {
         let mut budget = MAX_PATCH;
         match self {
             Mutation::ApplyConfiguration(expression) => {
-                let CelValue::Object(object) = evaluation.evaluate(expression)? else {
+                let CelValue::Object(object) = evaluation.evaluate(expression).await? else {
                     return Err(MutationError::Failed(
                         "unsupported return type from ApplyConfiguration expression".to_owned(),
                     ));
@@ -79,7 +82,7 @@ impl Mutation {
                 Ok(Patch::Configuration(config))
             }
             Mutation::JsonPatch(expression) => {
-                let CelValue::List(operations) = evaluation.evaluate(expression)? else {
+                let CelValue::List(operations) = evaluation.evaluate(expression).await? else {
                     return Err(MutationError::Failed(
                         "type mismatch: JSONPatchType.expression should evaluate to array".to_owned(),
                     ));

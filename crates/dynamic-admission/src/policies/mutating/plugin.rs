@@ -23,6 +23,7 @@ use pintle_auth::authz::Authorizer;
 use pintle_authorization::ExpressionAuthorizer;
 use pintle_cel::Authority;
 use pintle_machinery::{Status, StatusReason, Value, validation::semantically_equal};
+use pintle_offload::Pace;
 use pintle_registry::BoxFuture;
 use std::{borrow::Cow, sync::Arc, time::Instant};
 
@@ -91,12 +92,13 @@ impl MutatingPolicies {
         failures: &mut Failures,
     ) -> Result<Vec<Invocation>, Status> {
         let mut invocations = Vec::new();
+        let mut pace = Pace::new();
         let compiled = self.hooks.current(request).await?;
         if !compiled.hooks().is_empty() {
             let find_equivalents = || request.versions.equivalents();
             let targets = Targets::new(requested, &find_equivalents);
             for hook in compiled.hooks() {
-                find(hook, request, &targets, failures, &mut invocations).await;
+                find(hook, request, &targets, failures, &mut invocations, &mut pace).await;
             }
         }
         Ok(invocations)
@@ -124,6 +126,7 @@ impl MutatingPolicies {
             calls.begin_second_round(&request.object);
         }
         let mut is_patched = false;
+        let mut pace = Pace::new();
         for invocation in invocations {
             let mut fail = |error: &str| {
                 if !invocation.policy.ignores_failures {
@@ -131,7 +134,7 @@ impl MutatingPolicies {
                     failures.add(&invocation.policy.name, binding, error, StatusReason::Invalid);
                 }
             };
-            match self.conditions(request, requested, invocation, &shared).await? {
+            match self.conditions(request, requested, invocation, &shared, &mut pace).await? {
                 MatchOutcome::Holds => {}
                 MatchOutcome::Error { message, .. } => {
                     fail(&message);
@@ -143,10 +146,11 @@ impl MutatingPolicies {
             if is_second_round && !calls.repeats(&key) {
                 continue;
             }
+            let evaluator = invocation.policy.evaluator().await;
             let mut is_changed = false;
-            for index in 0..invocation.policy.evaluator().len() {
+            for index in 0..evaluator.len() {
                 let started = Instant::now();
-                let result = patched(request, requested, invocation, &shared, index).await;
+                let result = patched(request, requested, invocation, &shared, index, &mut pace).await;
                 let policy = &invocation.policy.name;
                 if !request.object.is_null() {
                     self.metrics.observe(policy, &invocation.binding, &result, started.elapsed());
@@ -167,7 +171,7 @@ impl MutatingPolicies {
                 calls.note_change();
                 request.reinvocation.request();
             }
-            if invocation.policy.evaluator().is_reinvocable() {
+            if evaluator.is_reinvocable() {
                 calls.note_reinvocable(key);
             }
         }
@@ -190,13 +194,15 @@ impl MutatingPolicies {
         requested: &Endpoint,
         invocation: &Invocation,
         shared: &Shared,
+        pace: &mut Pace,
     ) -> Result<MatchOutcome, Status> {
         let view = View::new(request, requested, &invocation.matched).await?;
         let authority = shared.authority.clone() as Arc<dyn Authority>;
         let input = view.input(invocation.param.as_deref(), shared.namespace.as_ref(), Some(authority));
         let policy = &invocation.policy;
-        let conditions = policy.evaluator().conditions(&policy.name);
-        Ok(conditions.evaluate(&input, &shared.authority, request.operation, &self.condition_metrics).await)
+        let conditions = policy.evaluator().await.conditions(&policy.name);
+        let metrics = &self.condition_metrics;
+        Ok(conditions.evaluate(&input, &shared.authority, request.operation, metrics, pace).await)
     }
 }
 
@@ -210,6 +216,7 @@ async fn patched(
     invocation: &Invocation,
     shared: &Shared,
     index: usize,
+    pace: &mut Pace,
 ) -> Result<Option<Value>, MutationError> {
     let refused = |status: Status| MutationError::Refused(Box::new(status));
     let matched = &invocation.matched;
@@ -222,10 +229,11 @@ async fn patched(
             matched.kind
         ))));
     };
+    let evaluator = invocation.policy.evaluator().await;
     let patch = loop {
         let authority = shared.authority.clone() as Arc<dyn Authority>;
         let input = view.input(invocation.param.as_deref(), shared.namespace.as_ref(), Some(authority));
-        match invocation.policy.evaluator().patch(index, &input) {
+        match evaluator.patch(index, &input, pace).await {
             Err(MutationError::Undecided) => shared.authority.settle().await,
             patch => break patch?,
         }

@@ -11,6 +11,7 @@ use pintle_admission_cel::{
 };
 use pintle_cel::Value as CelValue;
 use pintle_machinery::{StatusReason, Value, ValueExt};
+use pintle_offload::Pace;
 use std::time::{Duration, Instant};
 
 /// The maximum size of a message from an expression, in bytes.
@@ -107,15 +108,15 @@ impl ValidatingEvaluator {
     ///
     /// # Errors
     /// [`Undecided`], after which the evaluation must be repeated.
-    pub(super) fn evaluate(&self, input: &Input<'_>) -> Result<Results, Undecided> {
+    pub(super) async fn evaluate(&self, input: &Input<'_>, pace: &mut Pace) -> Result<Results, Undecided> {
         let mut budget = POLICY_BUDGET;
         let mut evaluations = Vec::with_capacity(self.validations.len());
         {
             let variables = Variables::new(&self.variables);
-            let mut evaluation = Evaluation::new(input, &variables, budget);
+            let mut evaluation = Evaluation::new(input, &variables, budget, pace);
             for validation in &self.validations {
                 let started = Instant::now();
-                let holds = match evaluation.evaluate(&validation.expression) {
+                let holds = match evaluation.evaluate(&validation.expression).await {
                     Ok(value) => Ok(value.as_bool() == Some(true)),
                     Err(Failure::Expression(message)) => Err(message),
                     Err(error @ Failure::OutOfBudget) => {
@@ -129,7 +130,7 @@ impl ValidatingEvaluator {
         }
         // What reads the authorizer here has no value.
         let input = Input { authorizer: None, ..input.clone() };
-        let messages = self.messages(&input, budget)?;
+        let messages = self.messages(&input, budget, pace).await?;
         let decide = |(index, (holds, elapsed)): (usize, (Result<bool, String>, Duration))| {
             let message = match (holds, &messages) {
                 (Err(message), _) => return Decision::error(message, self.ignores_failures, elapsed),
@@ -146,7 +147,7 @@ impl ValidatingEvaluator {
             Decision { verdict: Verdict::Fails(reason), message, elapsed }
         };
         let decisions = evaluations.into_iter().enumerate().map(decide).collect();
-        match self.annotations_of(&input)? {
+        match self.annotations_of(&input, pace).await? {
             Ok(annotations) => Ok(Results { decisions, annotations }),
             Err(error) => Ok(self.failed(error, Duration::ZERO)),
         }
@@ -159,23 +160,24 @@ impl ValidatingEvaluator {
     }
 
     /// The messages from expressions, by position; an error when the budget is exhausted.
-    fn messages(
+    async fn messages(
         &self,
         input: &Input<'_>,
         budget: u64,
+        pace: &mut Pace,
     ) -> Result<Result<Vec<Option<String>>, String>, Undecided> {
         if self.validations.iter().all(|validation| validation.message_expression.is_none()) {
             return Ok(Ok(Vec::new()));
         }
         let variables = Variables::new(&self.variables);
-        let mut evaluation = Evaluation::new(input, &variables, budget);
+        let mut evaluation = Evaluation::new(input, &variables, budget, pace);
         let mut messages = Vec::with_capacity(self.validations.len());
         for validation in &self.validations {
             let Some(expression) = &validation.message_expression else {
                 messages.push(None);
                 continue;
             };
-            match evaluation.evaluate(expression) {
+            match evaluation.evaluate(expression).await {
                 Ok(value) => messages.push(value.as_str().and_then(usable_message)),
                 Err(Failure::Expression(_)) => messages.push(None),
                 Err(error @ Failure::OutOfBudget) => return Ok(Err(error.to_string())),
@@ -185,16 +187,20 @@ impl ValidatingEvaluator {
         Ok(Ok(messages))
     }
 
-    fn annotations_of(&self, input: &Input<'_>) -> Result<Result<Vec<Annotation>, String>, Undecided> {
+    async fn annotations_of(
+        &self,
+        input: &Input<'_>,
+        pace: &mut Pace,
+    ) -> Result<Result<Vec<Annotation>, String>, Undecided> {
         if self.annotations.is_empty() {
             return Ok(Ok(Vec::new()));
         }
         let variables = Variables::new(&self.variables);
-        let mut evaluation = Evaluation::new(input, &variables, POLICY_BUDGET);
+        let mut evaluation = Evaluation::new(input, &variables, POLICY_BUDGET, pace);
         let mut annotations = Vec::new();
         for annotation in &self.annotations {
             let started = Instant::now();
-            match evaluation.evaluate(&annotation.value) {
+            match evaluation.evaluate(&annotation.value).await {
                 Ok(CelValue::String(value)) if !value.trim().is_empty() => {
                     let value = value.trim().to_owned();
                     annotations.push(Annotation::Publish { key: annotation.key.clone(), value });
@@ -239,9 +245,15 @@ mod tests {
         let input = Input { object: Some(object), ..Input::default() };
         let evaluator = ValidatingEvaluator::compile(&policy);
         let variables = Variables::new(&evaluator.variables);
-        let matched = evaluator.conditions.evaluate(&input, &variables);
-        let unmatched = evaluator.unmatched(matched);
-        unmatched.unwrap_or_else(|| evaluator.evaluate(&input).expect("no authorizer is asked"))
+        let results = async {
+            let mut pace = Pace::new();
+            let matched = evaluator.conditions.evaluate(&input, &variables, &mut pace).await;
+            match evaluator.unmatched(matched) {
+                Some(results) => results,
+                None => evaluator.evaluate(&input, &mut Pace::new()).await.expect("no authorizer is asked"),
+            }
+        };
+        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(results)
     }
 
     /// The verdicts and messages.

@@ -22,6 +22,7 @@ use pintle_auth::authz::Authorizer;
 use pintle_authorization::ExpressionAuthorizer;
 use pintle_cel::Authority;
 use pintle_machinery::{Status, StatusCause, StatusReason, Value};
+use pintle_offload::Pace;
 use pintle_registry::BoxFuture;
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
@@ -135,6 +136,7 @@ struct Shared<'a> {
     /// `namespaceObject`, once a policy has matched.
     namespace: Option<Option<Value>>,
     authority: Option<Arc<ExpressionAuthorizer>>,
+    pace: Pace,
 }
 
 impl ValidatingPolicies {
@@ -154,7 +156,7 @@ impl ValidatingPolicies {
         };
         let find_equivalents = || request.versions.equivalents();
         let targets = Targets::new(&requested, &find_equivalents);
-        let mut shared = Shared { view: None, namespace: None, authority: None };
+        let mut shared = Shared { view: None, namespace: None, authority: None, pace: Pace::new() };
         for hook in compiled.hooks() {
             let Some(matched) = hook.policy.matcher.endpoint(request, &targets) else { continue };
             match hook.policy.matcher.selects(request).await {
@@ -201,13 +203,14 @@ impl ValidatingPolicies {
                 }
             }
             let kind = policy.param_kind.as_ref().zip(served.as_ref());
-            let params = match collect_params(kind, binding.param_ref.as_ref(), request).await {
-                Ok(params) => params,
-                Err(error) => {
-                    outcome.misconfigured(hook, Some(binding), &error);
-                    continue;
-                }
-            };
+            let params =
+                match collect_params(kind, binding.param_ref.as_ref(), request, &mut shared.pace).await {
+                    Ok(params) => params,
+                    Err(error) => {
+                        outcome.misconfigured(hook, Some(binding), &error);
+                        continue;
+                    }
+                };
             if params.is_empty() {
                 continue;
             }
@@ -242,21 +245,23 @@ impl ValidatingPolicies {
         param: Option<&Value>,
         shared: &mut Shared<'_>,
     ) -> Results {
-        let Shared { view: Some(view), namespace, authority } = shared else { return Results::default() };
+        let Shared { view: Some(view), namespace, authority, pace } = shared else {
+            return Results::default();
+        };
         let namespace = namespace.as_ref().and_then(Option::as_ref);
         let authority = authority.get_or_insert_with(|| {
             ExpressionAuthorizer::new(Arc::new(request.context.user.clone()), self.authorizer.clone())
         });
         let input = view.input(param, namespace, Some(authority.clone() as Arc<dyn Authority>));
-        let evaluator = hook.policy.evaluator();
+        let evaluator = hook.policy.evaluator().await;
         let conditions = evaluator.conditions(&hook.policy.name);
         let matched =
-            conditions.evaluate(&input, authority, request.operation, &self.metrics.conditions).await;
+            conditions.evaluate(&input, authority, request.operation, &self.metrics.conditions, pace).await;
         if let Some(results) = evaluator.unmatched(matched) {
             return results;
         }
         loop {
-            match evaluator.evaluate(&input) {
+            match evaluator.evaluate(&input, pace).await {
                 Ok(results) => return results,
                 Err(Undecided) => authority.settle().await,
             }

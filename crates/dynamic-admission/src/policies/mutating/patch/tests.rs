@@ -1,14 +1,29 @@
 use super::*;
 use pintle_admission_cel::{Compiler, Input, OptionalVariables, POLICY_BUDGET, Returns, Variables};
+use pintle_offload::Pace;
 use pintle_schema::Schema;
 use serde_json::json;
+
+/// The patch of a mutation.
+fn evaluate<'p>(
+    mutation: &'p Mutation,
+    input: &Input<'p>,
+    values: &'p Variables<'p>,
+) -> Result<Patch, MutationError> {
+    let mut pace = Pace::new();
+    let patch = async {
+        let mut evaluation = Evaluation::new(input, values, POLICY_BUDGET, &mut pace);
+        mutation.evaluate(&mut evaluation).await
+    };
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(patch)
+}
 
 /// The object after a mutation of a kind of the core group, or the reason why there is none.
 fn mutate_kind(kind: &str, mutation: &Mutation, object: &Value) -> Result<Value, MutationError> {
     let set = Compiler::with_variables().compile_variables([], OptionalVariables::default());
     let values = Variables::new(&set);
     let input = Input { object: Some(object), ..Input::default() };
-    let patch = mutation.evaluate(&mut Evaluation::new(&input, &values, POLICY_BUDGET))?;
+    let patch = evaluate(mutation, &input, &values)?;
     let schema = Schema::builtin().by_kind("", "v1", kind).expect("a built-in kind");
     let kind = GroupVersionKind::new("", "v1", kind);
     patch.apply(object, PatchedKind { kind: &kind, schema, is_published: true })
@@ -100,7 +115,7 @@ fn a_kind_of_another_group_has_no_types() {
     let values = Variables::new(&set);
     let mutation = configuration("Object{spec: Object.spec{replicas: 7}}");
     let input = Input::default();
-    let patch = mutation.evaluate(&mut Evaluation::new(&input, &values, POLICY_BUDGET)).expect("a patch");
+    let patch = evaluate(&mutation, &input, &values).expect("a patch");
     let schema = Schema::builtin().by_kind("autoscaling", "v1", "Scale").expect("a built-in kind");
     let kind = GroupVersionKind::new("autoscaling", "v1", "Scale");
     let patched = PatchedKind { kind: &kind, schema, is_published: false };

@@ -142,3 +142,16 @@ async fn a_panic_when_work_is_given_up_ends_no_thread() {
         scope(weigh(LIGHT + 1)).await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn work_of_unknown_size_leaves_its_worker() {
+    let threads = scope(async {
+        let before = (is_on_worker(), std::thread::current().id());
+        leave_worker().await;
+        let after = (is_on_worker(), std::thread::current().id());
+        (before, after)
+    });
+    let ((was_there, worker), (is_there, other)) = tokio::spawn(threads).await.unwrap();
+    assert!(was_there && !is_there);
+    assert_ne!(worker, other);
+}

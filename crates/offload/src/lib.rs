@@ -8,7 +8,12 @@
 //! A large request stays on one of these threads until it ends. Its trees, which take most of the server's allocations,
 //! are then allocated and freed on few threads, and an idle thread returns free memory to the system (see
 //! [`when_idle`]).
+//!
+//! Work whose length is not known from its size, such as the evaluation of an expression, is begun with a small limit; a
+//! request that reaches it calls [`leave_worker`] and begins again. Work of many short steps calls [`Pace::breathe`]
+//! between them.
 
+mod pace;
 mod threads;
 
 use std::{cell::Cell, future::poll_fn, pin::Pin, task::Poll};
@@ -17,6 +22,7 @@ use tokio::{
     task_local,
 };
 
+pub use pace::Pace;
 pub use threads::when_idle;
 
 /// The bytes that a request may handle on a worker: at most a millisecond of work.
@@ -61,6 +67,16 @@ pub async fn weigh(bytes: usize) {
         // The next poll runs on the other thread.
         tokio::task::yield_now().await;
     }
+}
+
+/// Whether the request is polled by a worker, and would leave it by [`leave_worker`].
+pub fn is_on_worker() -> bool {
+    HEAVY.try_with(|heavy| !heavy.get()).unwrap_or(false)
+}
+
+/// Moves the request off the workers before long work of unknown size. Outside of [`scope`] it does nothing.
+pub async fn leave_worker() {
+    weigh(usize::MAX).await;
 }
 
 /// Runs a large piece of work on a thread beside the workers; without a multi-threaded runtime, on the caller's thread.
