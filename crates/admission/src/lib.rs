@@ -23,8 +23,8 @@ mod reinvocation;
 mod request;
 mod request_options;
 mod rest_mapper;
-#[cfg(test)]
-mod testing;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod versions;
 
 pub use admission_configuration::AdmissionConfiguration;

@@ -23,8 +23,10 @@ mod review;
 mod validating;
 mod webhook;
 
+pub use answer::{Answer, InvalidAnswer, answer};
 pub use clients::WebhookClients;
 pub use metrics::WebhookMetrics;
 pub use mutating::MutatingAdmissionWebhook;
 pub use plugin_config::ConfiguredUsers;
+pub use review::ReviewVersion;
 pub use validating::ValidatingAdmissionWebhook;

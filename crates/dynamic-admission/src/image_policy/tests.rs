@@ -1,8 +1,8 @@
 //! Tests with a webhook in this process, without TLS.
 
 use super::*;
-use crate::testing::Request;
 use pintle_admission::PluginFlags;
+use pintle_admission::testing::Request;
 use serde_json::{Value, json};
 use std::{
     io::{Read, Write},

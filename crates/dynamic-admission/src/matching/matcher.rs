@@ -101,16 +101,17 @@ fn rules(configuration: &Value, path: &str) -> Vec<Rule> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Request, endpoint};
-    use pintle_admission::Operation;
+    use pintle_admission::{
+        Operation,
+        testing::{Objects, Request, endpoint},
+    };
     use serde_json::json;
 
     /// The version of the endpoint that matches, "" when none does, or the error.
     fn matched(matcher: &Matcher, request: &Request) -> String {
         let equivalents =
             || ["v1beta1", "v1", "v2"].map(|version| endpoint("apps", version, "things")).to_vec();
-        let requested =
-            endpoint(&request.resource.group, &request.resource.version, &request.resource.resource);
+        let requested = request.endpoint();
         let targets = Targets::new(&requested, &equivalents);
         request.with(async |request| match matcher.matches(request, &targets).await {
             Ok(Some(endpoint)) => endpoint.resource.version.clone(),
@@ -236,7 +237,8 @@ mod tests {
         let mut request = Request::new(Operation::Update, "apps", "v1", "things", "ns");
         request.object = json!({"metadata": {"labels": {"a": "new"}}});
         request.old_object = Some(json!({"metadata": {"labels": {"a": "old"}}}));
-        request.namespaces = vec![("ns", json!({"metadata": {"name": "ns", "labels": {"a": "namespace"}}}))];
+        let namespace = json!({"metadata": {"name": "ns", "labels": {"a": "namespace"}}});
+        request.objects = Objects::new([("namespaces", namespace)]);
         let check = |request: &Request, more: Value, expected: &str| {
             assert_eq!(matched(&webhook(all.clone(), more.clone()), request), expected, "{more}");
         };
@@ -246,7 +248,7 @@ mod tests {
         check(&request, json!({"namespaceSelector": labels("namespace")}), "v1");
         check(&request, json!({"namespaceSelector": labels("new")}), "");
 
-        request.namespaces = Vec::new();
+        request.objects = Objects::default();
         check(&request, json!({"namespaceSelector": labels("x")}), "namespaces \"ns\" not found");
         check(&request, json!({"namespaceSelector": labels("x"), "objectSelector": labels("other")}), "");
 

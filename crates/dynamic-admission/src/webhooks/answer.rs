@@ -16,7 +16,7 @@ use std::sync::LazyLock;
 
 /// The verified answer of a webhook.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub struct Answer {
     pub(super) allowed: bool,
     /// The `Status` of a refusal; null if there is none.
     pub(super) status: Value,
@@ -28,9 +28,21 @@ pub(super) struct Answer {
     pub(super) patch_type: String,
 }
 
+impl Answer {
+    /// Whether the webhook admits the request.
+    pub fn is_allowed(&self) -> bool {
+        self.allowed
+    }
+
+    /// The `Status` with which this webhook refuses the request; `None` if it admits it.
+    pub fn denial(&self, webhook: &str) -> Option<Status> {
+        (!self.allowed).then(|| denial(webhook, &self.status))
+    }
+}
+
 /// The reason why an answer is none.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum InvalidAnswer {
+pub enum InvalidAnswer {
     /// The response is no review of the version that was sent.
     Unreadable(String),
     /// The review does not belong to the request, or contradicts itself.
@@ -48,7 +60,7 @@ const SCHEME: &str = "k8s.io/apiserver/pkg/util/webhook/client.go:71";
 ///
 /// # Errors
 /// [`InvalidAnswer`] with the reference's text.
-pub(super) fn answer(
+pub fn answer(
     response: &Response,
     version: ReviewVersion,
     uid: &str,
@@ -164,7 +176,7 @@ fn verify_patch_type(patch: &[u8], patch_type: Option<&str>, is_mutating: bool) 
 }
 
 /// The `Status` of a refusal. Reason, details and code are the webhook's, if the code is one of a failure.
-pub(super) fn denial(webhook: &str, status: &Value) -> Status {
+fn denial(webhook: &str, status: &Value) -> Status {
     const BAD_REQUEST: i64 = 400;
     /// The largest code that HTTP has room for.
     const MAX_CODE: i64 = 999;
@@ -206,3 +218,6 @@ fn details(details: &Value) -> StatusDetails {
         retry_after_seconds: u32::try_from(retry_after).unwrap_or_default(),
     }
 }
+
+#[cfg(test)]
+mod tests;

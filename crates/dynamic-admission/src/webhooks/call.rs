@@ -1,7 +1,7 @@
 //! Calls one webhook.
 
 use super::{
-    answer::{Answer, InvalidAnswer, answer, denial},
+    answer::{Answer, InvalidAnswer, answer},
     review::{Objects, review},
     webhook::Webhook,
 };
@@ -89,10 +89,10 @@ pub(super) async fn call(
     for (key, value) in answer.audit_annotations.drain(..) {
         notes.annotations.push((format!("{}/{key}", webhook.name), value));
     }
-    if !answer.allowed {
-        return Err(CallFailure::Rejected(denial(&webhook.name, &answer.status)));
+    match answer.denial(&webhook.name) {
+        Some(denial) => Err(CallFailure::Rejected(denial)),
+        None => Ok(answer),
     }
-    Ok(answer)
 }
 
 /// The warnings and audit annotations of a call.
@@ -113,3 +113,6 @@ impl Notes {
         request.audit_annotations.extend(valid.map(|(key, value)| (key.into(), value)));
     }
 }
+
+#[cfg(test)]
+mod tests;

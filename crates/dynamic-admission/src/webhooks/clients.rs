@@ -49,3 +49,22 @@ impl WebhookClients {
         Ok(client)
     }
 }
+
+#[cfg(test)]
+impl WebhookClients {
+    /// Clients for webhooks that are not called.
+    pub(super) fn unused() -> Arc<WebhookClients> {
+        struct NoServices;
+        impl ServiceResolver for NoServices {
+            fn resolve<'a>(
+                &'a self,
+                _: &'a str,
+                _: &'a str,
+                _: u16,
+            ) -> pintle_registry::BoxFuture<'a, Result<String, String>> {
+                unreachable!("the webhooks are not called")
+            }
+        }
+        Arc::new(WebhookClients::new(Arc::new(NoServices), ConfiguredUsers::default()))
+    }
+}

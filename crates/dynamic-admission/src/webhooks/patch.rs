@@ -148,3 +148,6 @@ fn loses_precision(request: &AdmissionRequest<'_>, matched: &Endpoint) -> bool {
     let now = format_time(request.context.now);
     request.object.items_at("metadata.managedFields").iter().any(|entry| entry.str_at("time") == now)
 }
+
+#[cfg(test)]
+mod tests;

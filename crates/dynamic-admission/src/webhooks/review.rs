@@ -11,8 +11,10 @@ use serde_json::json;
 
 /// A version of `AdmissionReview`. Both have the same fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ReviewVersion {
+pub enum ReviewVersion {
+    /// `v1`
     V1,
+    /// `v1beta1`
     V1beta1,
 }
 
@@ -129,4 +131,82 @@ fn write_triple(out: &mut Vec<u8>, name: &str, group: &str, version: &str, last:
     write_name(out, last);
     write_string(out, value);
     out.push(b'}');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pintle_admission::{
+        Operation,
+        testing::{Request, endpoint},
+    };
+    use serde_json::Value;
+
+    #[test]
+    fn reviews_name_what_was_asked_and_what_matched() {
+        let mut request = Request::new(Operation::Update, "apps", "v1", "things", "ns");
+        request.name = "n\"".to_owned();
+        request.subresource = "status".to_owned();
+        request.dry_run = true;
+        request.user.name = "jane".to_owned();
+        request.user.groups = vec!["devs".to_owned()];
+        request.user.extra.insert("scope".to_owned(), vec!["a".to_owned()]);
+        let objects = Objects { object: Some(br#"{"a":1}"#.to_vec()), old_object: None };
+        let (requested, matched) = (request.endpoint(), endpoint("apps", "v2", "things"));
+        let text = request.with(async |request| {
+            review(ReviewVersion::V1beta1, "u", request, &requested, &matched, &objects)
+        });
+        let found: Value = serde_json::from_slice(&text).unwrap();
+        let kind = |version: &str| json!({"group": "apps", "version": version, "kind": "things"});
+        let resource = |version: &str| json!({"group": "apps", "version": version, "resource": "things"});
+        let expected = json!({
+            "kind": "AdmissionReview",
+            "apiVersion": "admission.k8s.io/v1beta1",
+            "request": {
+                "uid": "u",
+                "kind": kind("v2"),
+                "resource": resource("v2"),
+                "subResource": "status",
+                "requestKind": kind("v1"),
+                "requestResource": resource("v1"),
+                "requestSubResource": "status",
+                "name": "n\"",
+                "namespace": "ns",
+                "operation": "UPDATE",
+                "userInfo": {"username": "jane", "groups": ["devs"], "extra": {"scope": ["a"]}},
+                "object": {"a": 1},
+                "oldObject": null,
+                "dryRun": true,
+                "options": null,
+            },
+        });
+        assert_eq!(found, expected);
+        assert_eq!(text.last(), Some(&b'\n'));
+    }
+
+    #[test]
+    fn texts_that_are_empty_are_absent() {
+        let request = Request::new(Operation::Create, "", "v1", "nodes", "");
+        let text = request.with(async |request| {
+            let own = endpoint("", "v1", "nodes");
+            review(ReviewVersion::V1, "u", request, &own, &own, &Objects::default())
+        });
+        let found: Value = serde_json::from_slice(&text).unwrap();
+        let names: Vec<&String> = found["request"].as_object().unwrap().keys().collect();
+        for absent in ["name", "namespace", "subResource", "requestSubResource"] {
+            assert!(!names.iter().any(|name| *name == absent), "{absent} in {names:?}");
+        }
+        assert_eq!(found["request"]["userInfo"], json!({}));
+    }
+
+    #[test]
+    fn the_first_known_version_is_sent() {
+        let check = |versions: &[&str], expected: Option<ReviewVersion>| {
+            assert_eq!(ReviewVersion::choose(versions.iter().copied()), expected, "{versions:?}");
+        };
+        check(&["v2", "v1beta1", "v1"], Some(ReviewVersion::V1beta1));
+        check(&["v1", "v1beta1"], Some(ReviewVersion::V1));
+        check(&["v2"], None);
+        check(&[], None);
+    }
 }

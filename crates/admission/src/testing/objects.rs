@@ -1,0 +1,107 @@
+//! Objects that plugins read.
+
+use crate::Lister;
+use pintle_machinery::{GroupResource, Status, Value, meta::ObjectMeta};
+use pintle_registry::{BoxFuture, DeleteOptions, Registry, WriteOptions};
+use std::{future::ready, sync::Arc};
+
+/// Stored objects, with the names of their resources.
+#[derive(Debug, Clone, Default)]
+pub struct Objects(Vec<(String, Value)>);
+
+impl Objects {
+    /// These objects, each with the name of its resource.
+    pub fn new<'a>(objects: impl IntoIterator<Item = (&'a str, Value)>) -> Objects {
+        Objects(objects.into_iter().map(|(resource, object)| (resource.to_owned(), object)).collect())
+    }
+
+    fn of<'a>(&'a self, resource: &'a GroupResource, namespace: &'a str) -> impl Iterator<Item = &'a Value> {
+        self.0
+            .iter()
+            .filter(move |(own, object)| {
+                *own == resource.resource && (namespace.is_empty() || object.namespace() == namespace)
+            })
+            .map(|(_, object)| object)
+    }
+}
+
+/// Pages only: other reads go to the registry.
+impl Lister for Objects {
+    fn get(&self, _: &GroupResource, _: &str, _: &str) -> Option<Arc<Value>> {
+        None
+    }
+
+    fn list(&self, _: &GroupResource, _: &str) -> Option<Vec<Arc<Value>>> {
+        None
+    }
+
+    fn page(
+        &self,
+        resource: &GroupResource,
+        namespace: &str,
+        after: &str,
+        limit: usize,
+    ) -> Option<Vec<Value>> {
+        let mut next: Vec<Value> =
+            self.of(resource, namespace).filter(|object| object.name() > after).cloned().collect();
+        next.sort_by(|one, other| one.name().cmp(other.name()));
+        next.truncate(limit);
+        Some(next)
+    }
+
+    fn count(&self, resource: &GroupResource, namespace: &str, after: &str) -> Option<usize> {
+        Some(self.of(resource, namespace).filter(|object| object.name() > after).count())
+    }
+}
+
+impl Registry for Objects {
+    fn get<'a>(
+        &'a self,
+        resource: &'a GroupResource,
+        namespace: &'a str,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<Value, Status>> {
+        let found = self.of(resource, namespace).find(|object| object.name() == name).cloned();
+        Box::pin(ready(found.ok_or_else(|| Status::not_found(resource, name))))
+    }
+
+    fn list<'a>(
+        &'a self,
+        resource: &'a GroupResource,
+        namespace: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
+        Box::pin(ready(Ok(self.of(resource, namespace).cloned().collect())))
+    }
+
+    fn create<'a>(
+        &'a self,
+        _: &'a GroupResource,
+        _: &'a str,
+        _: Value,
+        _: WriteOptions,
+    ) -> BoxFuture<'a, Result<Value, Status>> {
+        unreachable!("plugins neither create nor delete")
+    }
+
+    /// Returns the changed object without storing it.
+    fn update<'a>(
+        &'a self,
+        resource: &'a GroupResource,
+        namespace: &'a str,
+        name: &'a str,
+        mut change: Box<dyn FnMut(Value) -> Result<Value, Status> + Send + 'a>,
+        _: WriteOptions,
+    ) -> BoxFuture<'a, Result<Value, Status>> {
+        Box::pin(async move { change(Registry::get(self, resource, namespace, name).await?) })
+    }
+
+    fn delete<'a>(
+        &'a self,
+        _: &'a GroupResource,
+        _: &'a str,
+        _: &'a str,
+        _: DeleteOptions,
+    ) -> BoxFuture<'a, Result<Value, Status>> {
+        unreachable!("plugins neither create nor delete")
+    }
+}

@@ -1,0 +1,111 @@
+use super::*;
+use crate::webhooks::clients::WebhookClients;
+use pintle_admission::{Operation, testing::Request};
+use pintle_admission_cel::Compiler;
+use serde_json::json;
+
+/// Applies the patch of an answer to an object of a kind, which is absent if it is null.
+fn patched(
+    kind: &str,
+    object: &Value,
+    patch: &str,
+    patch_type: &str,
+) -> Result<Option<Patched>, CallFailure> {
+    let webhook = Webhook::new("c", 0, &json!({"name": "w"}), &Compiler::new(), &WebhookClients::unused());
+    let answer = Answer {
+        allowed: true,
+        status: Value::Null,
+        warnings: Vec::new(),
+        audit_annotations: Vec::new(),
+        patch: patch.as_bytes().to_vec(),
+        patch_type: patch_type.to_owned(),
+    };
+    let mut request = Request::new(Operation::Create, "", "v1", kind, "ns");
+    request.object = object.clone();
+    let matched = request.endpoint();
+    let json = (!object.is_null()).then(|| object.to_string());
+    let json = json.as_ref().map(String::as_bytes);
+    request.with(async |request| apply(&webhook, &answer, request, &matched, json, true).await)
+}
+
+#[test]
+fn a_patch_changes_the_object() {
+    let check = |patch: Value, expected: Value, is_changed: bool| {
+        let object = json!({"a": 1});
+        let found = patched("Thing", &object, &patch.to_string(), JSON_PATCH).unwrap().unwrap();
+        assert_eq!((&found.object, found.is_changed), (&expected, is_changed), "{patch}");
+        assert_eq!((found.patch, found.warning), (patch, None));
+    };
+    check(json!([{"op": "add", "path": "/b", "value": 2}]), json!({"a": 1, "b": 2}), true);
+    check(json!([{"op": "replace", "path": "/a", "value": 1}]), json!({"a": 1}), false);
+    for nothing in ["", "null", "[]"] {
+        assert!(patched("Thing", &json!({}), nothing, JSON_PATCH).unwrap().is_none(), "{nothing}");
+    }
+}
+
+#[test]
+fn patches_that_cannot_be_applied_fail() {
+    /// The reason, and whether the failure policy decides.
+    fn failure(found: Result<Option<Patched>, CallFailure>) -> (String, bool) {
+        match found {
+            Err(CallFailure::Calling { reason, .. }) => (reason, true),
+            Err(CallFailure::Internal(status) | CallFailure::Rejected(status)) => (status.message, false),
+            Ok(patched) => panic!("{patched:?}"),
+        }
+    }
+    let check = |kind: &str, object: Value, patch: &str, expected: &str, is_ignorable: bool| {
+        let found = failure(patched(kind, &object, patch, JSON_PATCH));
+        assert!(found.0.contains(expected) && found.1 == is_ignorable, "{patch}: {found:?}");
+    };
+    let undecodable = "received undecodable patch in webhook response: ";
+    check("Thing", json!({}), "nonsense", undecodable, true);
+    check("Thing", json!({}), "{}", undecodable, true);
+    let remove = r#"[{"op": "remove", "path": "/none"}]"#;
+    check("Thing", json!({}), remove, "Internal error occurred", false);
+    let nothing =
+        "admission webhook \"w\" attempted to modify the object, which is not supported for this operation";
+    check("Thing", Value::Null, remove, nothing, false);
+    // The kind of a built-in object stays.
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap"});
+    let kind = |kind: &str| format!(r#"[{{"op": "replace", "path": "/kind", "value": "{kind}"}}]"#);
+    check(
+        "ConfigMap",
+        map.clone(),
+        &kind("Secret"),
+        "converting (v1.Secret) to (v1.ConfigMap): unknown conversion",
+        false,
+    );
+    check(
+        "ConfigMap",
+        map.clone(),
+        &kind("Nope"),
+        "no kind \"Nope\" is registered for version \"v1\"",
+        false,
+    );
+    assert!(patched("ConfigMap", &map, &kind("ConfigMap"), JSON_PATCH).is_ok());
+
+    let found = failure(patched("Thing", &json!({}), remove, "MergePatch"));
+    assert_eq!(found, ("unsupported patch type \"MergePatch\"".to_owned(), true));
+}
+
+#[test]
+fn managed_fields_that_a_patch_breaks_are_restored() {
+    let fields =
+        json!([{"manager": "m", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1"}]);
+    let object = json!({"metadata": {"name": "n", "managedFields": fields}});
+    let check = |path: &str, value: &str, expected: &str| {
+        let path = format!("/metadata/managedFields/0/{path}");
+        let patch = json!([{"op": "replace", "path": path, "value": value}]).to_string();
+        let found = patched("Thing", &object, &patch, JSON_PATCH).unwrap().unwrap();
+        assert_eq!(found.object, object, "{path}");
+        let warning = found.warning.unwrap();
+        assert!(warning.ends_with(&format!("please fix your requests: {expected}")), "{warning}");
+    };
+    check("operation", "Other", "operation must be `Apply` or `Update`");
+    check("apiVersion", "", "apiVersion must not be empty");
+    check("fieldsType", "", "missing fieldsType in managed fields entry 0");
+    check("fieldsType", "V2", "invalid fieldsType \"V2\" in managed fields entry 0");
+    let patch = json!([{"op": "remove", "path": "/metadata/managedFields"}]).to_string();
+    let found = patched("Thing", &object, &patch, JSON_PATCH).unwrap().unwrap();
+    assert_eq!((found.object, found.warning), (json!({"metadata": {"name": "n"}}), None));
+}
