@@ -9,7 +9,7 @@ use std::thread;
 use crate::{task, tools};
 
 /// The fuzz targets, and the dictionary of each.
-const TARGETS: [(&str, &str); 24] = [
+const TARGETS: [(&str, &str); 25] = [
     ("abac_policies", "json"),
     ("apply", "patch"),
     ("audit_policy", "yaml"),
@@ -29,6 +29,7 @@ const TARGETS: [(&str, &str); 24] = [
     ("protobuf_decode", "protobuf"),
     ("quantity", "quantity"),
     ("request_info", "query"),
+    ("review_answer", "json"),
     ("snapshot_read", "json"),
     ("strategic_patch", "patch"),
     ("structural_schema", "schema"),
