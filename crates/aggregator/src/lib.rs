@@ -6,6 +6,8 @@ mod auto_registration;
 mod availability;
 mod backend;
 mod priority;
+mod proxy_handler;
+mod remote_user;
 mod service_directory;
 
 pub use api_services::ApiServices;
@@ -13,6 +15,7 @@ pub use auto_registration::{AutoRegistration, CustomGroupVersions};
 pub use availability::{AvailabilityMetrics, RemoteAvailability};
 pub use backend::ClientCertificate;
 pub use priority::group_priority;
+pub use proxy_handler::ProxyHandler;
 pub use service_directory::{Routing, ServiceDirectory};
 
 use pintle_registry::Resource;

@@ -4,7 +4,9 @@
 
 pub mod body;
 pub mod body_budget;
+pub(crate) mod client;
 pub(crate) mod connection;
+pub(crate) mod connection_lease;
 pub mod content;
 pub(crate) mod deadline;
 pub(crate) mod encoding;

@@ -26,6 +26,7 @@ use pintle_flowcontrol::FlowControl;
 use regex::Regex;
 use std::{sync::Arc, time::Duration};
 
+pub(crate) use audit_id::Arrival;
 pub(crate) use authorization::authorize;
 pub(crate) use priority_and_fairness::WatchTicket;
 

@@ -7,9 +7,10 @@
 //! 1. [`base`]: requests, responses, bodies, handlers, the facts of a connection, negotiation and encoding;
 //! 2. [`registry`]: the stores of the resources;
 //! 3. [`filters`]: the filter chain;
-//! 4. [`endpoints`] and [`discovery`]: the request scope, its dispatch, and one file per verb;
-//! 5. [`server`]: the servers of the delegation chain;
-//! 6. [`serving`]: sockets, TLS and HTTP.
+//! 4. [`proxying`]: requests that other servers answer;
+//! 5. [`endpoints`] and [`discovery`]: the request scope, its dispatch, and one file per verb;
+//! 6. [`server`]: the servers of the delegation chain;
+//! 7. [`serving`]: sockets, TLS and HTTP.
 
 pub mod base;
 pub mod discovery;
@@ -21,6 +22,7 @@ pub mod health;
 pub mod metrics;
 pub mod openapi_endpoints;
 pub mod post_start_hooks;
+pub mod proxying;
 pub mod registry;
 pub mod resource_config;
 pub mod server;

@@ -20,11 +20,12 @@ use crate::base::{
     body::Body,
     body_budget::BodyBudget,
     connection::{ConnectionHandle, End},
+    connection_lease::ConnectionLease,
     handler::Handler,
     peer::{PeerCertificates, RemoteAddress},
     response::{Response, json_failure},
 };
-use connections::Connections;
+use connections::{Connections, Place};
 use cutoff::{Cutoff, StreamExecutor, guard};
 use http::{HeaderValue, Method, Version, header};
 use http_body::Body as _;
@@ -119,10 +120,9 @@ pub async fn serve(
         };
         let server = server.clone();
         tokio::spawn(async move {
-            if let Err(error) = server.serve(stream, remote, handle).await {
+            if let Err(error) = server.serve(stream, remote, handle, Arc::new(place)).await {
                 tracing::debug!(error, "connection ended");
             }
-            drop(place);
         });
     }
     drop((listener, server));
@@ -156,6 +156,7 @@ impl Server {
         stream: TcpStream,
         remote: RemoteAddress,
         handle: ConnectionHandle,
+        place: Arc<Place>,
     ) -> Result<(), String> {
         stream.set_nodelay(true).map_err(|error| error.to_string())?;
         let acceptor = TlsAcceptor::from(self.config.tls.current());
@@ -176,12 +177,15 @@ impl Server {
         let cutoff = Cutoff::new(handle.clone());
         let (handler, tracked, stopping) = (self.handler.clone(), handle.clone(), self.draining.clone());
         let (config, connection_cutoff) = (self.config.clone(), cutoff.clone());
+        // Upgraded connections remain open connections.
+        let lease = ConnectionLease::new(handle.clone(), place, self.draining.clone());
         let service = service_fn(move |request: hyper::Request<Incoming>| {
             let method = request.method().clone();
             let active = tracked.begin();
             let (certificates, tracked) = (certificates.clone(), tracked.clone());
             let (refused, connection_cutoff) = (refused.clone(), connection_cutoff.clone());
             let (budget, stopping) = (config.body_budget.clone(), stopping.clone());
+            let lease = lease.clone();
             let response_budget = config.response_budget.clone();
             let answer = check(&request, &refused).map(|()| {
                 // The future of the stream would hold it twice.
@@ -191,6 +195,7 @@ impl Server {
                         request.extensions_mut().insert(certificates);
                     }
                     request.extensions_mut().insert(tracked);
+                    request.extensions_mut().insert(lease);
                 }))
             });
             async move {
@@ -300,7 +305,8 @@ fn check<B>(request: &hyper::Request<B>, refused: &Refused) -> Result<(), Box<Re
 /// The response to a HEAD, without the body, which HTTP/2 clients treat as a stream error.
 fn without_body(response: Response) -> Response {
     let (mut parts, body) = response.into_parts();
-    if let Some(length) = body.size_hint().exact() {
+    // The length of another server's body is in its header, or unknown.
+    if let Some(length) = body.size_hint().exact().filter(|_| !matches!(body, Body::Foreign(_))) {
         parts.headers.entry(header::CONTENT_LENGTH).or_insert(HeaderValue::from(length));
     }
     Response::from_parts(parts, Body::empty())

@@ -1,6 +1,6 @@
 //! Connections to other servers.
 
-use crate::{Cause, ServiceResolver};
+use crate::{Cause, ServiceResolver, usage::Usage};
 use http::Uri;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::client::legacy::connect::{Connected, Connection};
@@ -125,9 +125,9 @@ impl Connection for Stream {
     fn connected(&self) -> Connected {
         match self {
             Stream::Tls(stream) if stream.inner().get_ref().1.alpn_protocol() == Some(b"h2") => {
-                Connected::new().negotiated_h2()
+                Connected::new().negotiated_h2().extra(Usage::default())
             }
-            _ => Connected::new(),
+            _ => Connected::new().extra(Usage::default()),
         }
     }
 }
@@ -138,7 +138,12 @@ impl Read for Stream {
         context: &mut Context<'_>,
         buffer: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
-        either!(self, stream => stream.poll_read(context, buffer))
+        match either!(self, stream => stream.poll_read(context, buffer)) {
+            // Many servers close connections without a farewell. Go's clients take that for a proper end, too: the
+            // protocol inside knows whether the message is complete.
+            Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => Poll::Ready(Ok(())),
+            read => read,
+        }
     }
 }
 

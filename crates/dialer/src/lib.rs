@@ -12,6 +12,7 @@ mod connector;
 mod roots;
 mod service_resolver;
 mod tls_settings;
+mod usage;
 
 pub use cause::Cause;
 pub use client::{Client, UpstreamBody, empty_body};

@@ -1,7 +1,7 @@
 //! Parses and formats URLs as Go's `net/url` does (<https://pkg.go.dev/net/url#Parse>).
 
 use crate::{parse_address, quote, quote_bytes};
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 /// A URL, or a reference without a scheme.
 ///
@@ -119,6 +119,20 @@ impl Url {
         parameters
     }
 
+    /// Sets scheme and host.
+    pub fn set_origin(&mut self, scheme: &str, host: &str) {
+        self.scheme = scheme.to_owned();
+        self.host = host.as_bytes().to_vec();
+        self.omit_host = false;
+    }
+
+    /// Sets the path, which is not escaped.
+    pub fn set_path(&mut self, path: Vec<u8>) {
+        // An original form of another path does not count.
+        self.raw_path = None;
+        self.path = path;
+    }
+
     /// The fragment, unescaped.
     pub fn fragment(&self) -> String {
         String::from_utf8_lossy(&self.fragment).into_owned()
@@ -154,6 +168,69 @@ impl fmt::Display for Url {
             write!(f, "#{}", escaped(&self.fragment, self.raw_fragment.as_deref(), Part::Fragment))?;
         }
         Ok(())
+    }
+}
+
+/// The default form of an escaped path: decoded and escaped anew. A path with a malformed escape is unchanged.
+pub fn normalize_path(path: &str) -> Cow<'_, str> {
+    let is_normal = |byte: u8| !must_escape(byte, Part::Path);
+    if path.bytes().all(is_normal) {
+        return path.into();
+    }
+    match unescape(path, Part::Path) {
+        Ok(bytes) => escape(&bytes, Part::Path).into(),
+        Err(_) => path.into(),
+    }
+}
+
+/// The normal form of a query, as `url.Values.Encode` gives it: decoded, sorted by key and escaped anew. Malformed
+/// parameters, and those with a semicolon, are left out.
+pub fn normalize_query(query: &str) -> String {
+    let mut parameters: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+    for pair in query.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';')) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        if let (Ok(name), Ok(value)) = (unescape(name, Part::Query), unescape(value, Part::Query)) {
+            parameters.push((name, value));
+        }
+    }
+    // The sort is stable: the values of a key keep their order.
+    parameters.sort_by(|(first, _), (second, _)| first.cmp(second));
+    let mut out = String::with_capacity(query.len());
+    for (name, value) in &parameters {
+        if !out.is_empty() {
+            out.push('&');
+        }
+        push_query_part(&mut out, name);
+        out.push('=');
+        push_query_part(&mut out, value);
+    }
+    out
+}
+
+fn push_query_part(out: &mut String, bytes: &[u8]) {
+    for (position, word) in bytes.split(|byte| *byte == b' ').enumerate() {
+        if position > 0 {
+            out.push('+');
+        }
+        out.push_str(&escape(word, Part::Query));
+    }
+}
+
+/// The shortest path that is the same, as `path.Clean` gives it: without `.`, `..`, doubled slashes and a slash at the end.
+pub fn clean_path(path: &str) -> String {
+    let is_rooted = path.starts_with('/');
+    let mut segments: Vec<&str> = Vec::new();
+    for segment in path.split('/').filter(|segment| !matches!(*segment, "" | ".")) {
+        match segment {
+            ".." if segments.last().is_some_and(|last| *last != "..") => drop(segments.pop()),
+            ".." if is_rooted => {}
+            segment => segments.push(segment),
+        }
+    }
+    match (is_rooted, segments.is_empty()) {
+        (true, _) => format!("/{}", segments.join("/")),
+        (false, true) => ".".to_owned(),
+        (false, false) => segments.join("/"),
     }
 }
 
@@ -371,6 +448,40 @@ fn unescape(text: &str, part: Part) -> Result<Vec<u8>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn paths_and_queries_have_a_normal_form() {
+        let path = |text: &str, expected: &str| assert_eq!(normalize_path(text), expected, "{text}");
+        path("/a/b-c_d.e~f$&+,:;=@", "/a/b-c_d.e~f$&+,:;=@");
+        path("/a%2Fb%20c", "/a/b%20c");
+        path("/a!'()*[]", "/a%21%27%28%29%2A%5B%5D");
+        path("/a//b/../c/", "/a//b/../c/");
+        path("/%c3%a9%3f", "/%C3%A9%3F");
+        path("/%zz", "/%zz");
+        let query = |text: &str, expected: &str| assert_eq!(normalize_query(text), expected, "{text}");
+        query("", "");
+        query("a&b=/", "a=&b=%2F");
+        query(
+            "z=1&a=2&m=%C3%A9&a=1&e=&f&g=%26%3D&p=a+b&s=a%20b;c",
+            "a=2&a=1&e=&f=&g=%26%3D&m=%C3%A9&p=a+b&z=1",
+        );
+        query("x=%2Fa%20b&x=+&y&bad=%z", "x=%2Fa+b&x=+&y=");
+        query("b=%ff", "b=%FF");
+    }
+
+    #[test]
+    fn paths_are_cleaned() {
+        for (path, expected) in [
+            ("", "."),
+            ("/", "/"),
+            ("//a/./b//c/../d/", "/a/b/d"),
+            ("/../a", "/a"),
+            ("../../a", "../../a"),
+            ("a/..", "."),
+        ] {
+            assert_eq!(clean_path(path), expected, "{path}");
+        }
+    }
 
     #[test]
     fn parts_are_told_apart() {

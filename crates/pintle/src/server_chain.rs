@@ -13,7 +13,7 @@ use crate::{
     storage_factory::warn_of_unused_overrides,
     version::version,
 };
-use pintle_aggregator::{AutoRegistration, AvailabilityMetrics, RemoteAvailability};
+use pintle_aggregator::{AutoRegistration, AvailabilityMetrics, ProxyHandler, RemoteAvailability};
 use pintle_apiextensions::ApiExtensions;
 use pintle_apiserver::{
     base::handler::Handler,
@@ -240,6 +240,9 @@ fn front(
         storage_sizes: config.storage_sizes.clone(),
         count_objects: !options.etcd_count_metric_poll_period.is_zero(),
         documents,
-        remote: None,
+        remote: Some(Arc::new(ProxyHandler {
+            api_services: config.loaded.aggregation.api_services.clone(),
+            rejects_redirects: options.aggregation.reject_forwarding_redirect,
+        })),
     }
 }

@@ -63,6 +63,11 @@ impl LentBody {
         self.incoming.as_ref().map_or(0, |incoming| incoming.size_hint().lower())
     }
 
+    /// Whether nothing of the body is left, or it never had anything.
+    pub(crate) fn is_over(&self) -> bool {
+        self.incoming.as_ref().is_none_or(Incoming::is_end_stream)
+    }
+
     /// A charge of the memory budget that bodies share.
     pub(crate) fn charge(&self) -> Charge {
         self.budget.charge()

@@ -5,7 +5,7 @@ use crate::base::{
     encoding::encode_status,
     negotiation::{Accepted, MediaType, Offers, accepted, not_acceptable_of},
 };
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use pintle_machinery::Status;
 use std::sync::Arc;
 
@@ -16,6 +16,10 @@ pub type Response = http::Response<Body>;
 /// must not be kept, such as in metrics.
 #[derive(Clone, Copy)]
 pub(crate) struct Served;
+
+/// Marks a response of another server: its body is no object of this one.
+#[derive(Clone, Copy)]
+pub(crate) struct Proxied;
 
 /// Marks a streamed response whose frames are shared with other clients.
 #[derive(Clone, Copy)]
@@ -28,6 +32,15 @@ pub(crate) struct Answered(pub(crate) Arc<Status>);
 impl Answered {
     pub(crate) fn new(status: Status) -> Answered {
         Answered(Arc::new(status))
+    }
+}
+
+/// Puts a header in front of those of this name that another server has set.
+pub(crate) fn put_first(headers: &mut HeaderMap, name: HeaderName, value: HeaderValue) {
+    let others: Vec<HeaderValue> = headers.get_all(&name).iter().cloned().collect();
+    headers.insert(&name, value);
+    for other in others {
+        headers.append(&name, other);
     }
 }
 

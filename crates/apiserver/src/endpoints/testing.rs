@@ -85,7 +85,7 @@ impl TestServer {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let response = self.respond(method, uri, content_type, &body).await;
         let code = response.status().as_u16();
-        let Ok(body) = response.into_body().collect().await;
+        let body = response.into_body().collect().await.unwrap();
         (code, serde_json::from_slice(&body.to_bytes()).unwrap())
     }
 
@@ -96,7 +96,7 @@ impl TestServer {
 
     /// The text of the response to a GET.
     pub(super) async fn text(&self, uri: &str) -> String {
-        let Ok(body) = self.respond("GET", uri, "", "").await.into_body().collect().await;
+        let body = self.respond("GET", uri, "", "").await.into_body().collect().await.unwrap();
         String::from_utf8(body.to_bytes().to_vec()).unwrap()
     }
 
@@ -105,6 +105,7 @@ impl TestServer {
         match self.respond("GET", uri, "", "").await.into_body() {
             Body::Stream(frames) => frames,
             Body::Full(body) => panic!("not a stream: {body:?}"),
+            Body::Foreign(_) => panic!("not of this server"),
         }
     }
 

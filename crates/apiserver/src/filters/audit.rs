@@ -17,11 +17,11 @@ use crate::base::{
     peer::RemoteAddress,
     request::{Request, info_of, user_of},
     request_info::RequestInfo,
-    response::{Answered, Response, text},
+    response::{Answered, Proxied, Response, text},
 };
-use futures_util::FutureExt;
+use bytes::{Bytes, BytesMut};
+use futures_util::{FutureExt, StreamExt};
 use http::{HeaderMap, header};
-use http_body_util::BodyExt;
 use pintle_audit::{
     Attributes, AuditContext, Auditor, Level, ObjectReference, RequestMetadata, ResponseStatus, Stage,
 };
@@ -83,7 +83,7 @@ impl Audit {
             context.process_to_end(Stage::ResponseStarted).await;
             open.is_started = true;
         }
-        if matches!(response.body(), Body::Stream(_)) {
+        if response.body().is_stream() {
             return response.map(|body| body.with_end(open, Open::finish));
         }
         // The server cannot know that the client received everything, only that its own work is done.
@@ -203,24 +203,28 @@ async fn note_response(
         context.set_response_status(&status);
     }
     context.set_response_code(code);
-    let is_stream = is_long_running && matches!(response.body(), Body::Stream(_));
-    if context.level() < Level::RequestResponse || !is_object || is_stream {
+    let is_stream = is_long_running && response.body().is_stream();
+    let is_foreign = response.extensions().get::<Proxied>().is_some();
+    if context.level() < Level::RequestResponse || !is_object || is_stream || is_foreign {
         return response;
     }
     let (head, body) = response.into_parts();
     let body = match body {
         Body::Full(bytes) => bytes.unwrap_or_default(),
         // An event holds the whole object.
-        stream @ Body::Stream(_) => {
-            let Ok(collected) = stream.collect().await;
-            collected.to_bytes()
-        }
+        Body::Stream(frames) => frames.fold(BytesMut::new(), join).await.freeze(),
+        foreign @ Body::Foreign(_) => return Response::from_parts(head, foreign),
     };
     if let Some(json) = response_object::json_of(&head.headers, &body) {
         context.set_response_object(&json);
     }
     let body = if body.is_empty() { Body::empty() } else { body.into() };
     Response::from_parts(head, body)
+}
+
+async fn join(mut all: BytesMut, frame: Bytes) -> BytesMut {
+    all.extend_from_slice(&frame);
+    all
 }
 
 /// A request in flight. Dropped before the response: the client disconnected, or the request timed out.

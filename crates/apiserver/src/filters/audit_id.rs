@@ -2,7 +2,10 @@
 //! (<https://kubernetes.io/docs/tasks/debug/debug-cluster/audit/>).
 
 use super::filter::{Filter, Rest};
-use crate::base::{request::Request, response::Response};
+use crate::base::{
+    request::Request,
+    response::{Response, put_first},
+};
 use http::{HeaderName, HeaderValue};
 use jiff::Timestamp;
 
@@ -12,8 +15,8 @@ const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
 /// The audit ID of a request, which a client may choose, and the time when the request was received.
 #[derive(Clone)]
-pub(super) struct Arrival {
-    pub(super) audit_id: HeaderValue,
+pub(crate) struct Arrival {
+    pub(crate) audit_id: HeaderValue,
     pub(super) received: Timestamp,
 }
 
@@ -24,8 +27,8 @@ impl Filter for AuditId {
         let arrival = Arrival { audit_id: audit_id.clone(), received: Timestamp::now() };
         request.extensions_mut().insert(arrival);
         let mut response = next.call(request).await;
-        // A proxied response already has the extension server's header, with the same ID.
-        response.headers_mut().entry(AUDIT_ID).or_insert(audit_id);
+        // The response of an extension server has an ID as well, mostly the same one.
+        put_first(response.headers_mut(), AUDIT_ID, audit_id);
         response
     }
 }

@@ -8,15 +8,14 @@
 use super::{
     filter::{Filter, Rest},
     max_in_flight::too_many_requests,
-    timeout::Client,
 };
 use crate::base::{
-    body::Body,
+    client::Client,
     deadline::RequestDeadline,
     query::Query,
     request::{Request, info_of, query_of, user_of},
     request_info::RequestInfo,
-    response::Response,
+    response::{Response, put_first},
 };
 use http::{HeaderName, HeaderValue, Uri};
 use parking_lot::Mutex;
@@ -57,7 +56,7 @@ impl Filter for PriorityAndFairness {
             deadline.unwrap_or(RequestDeadline { received: Instant::now(), limit: self.request_timeout });
         let patience = (deadline.limit / WAIT_PART).min(MAX_WAIT).saturating_sub(deadline.received.elapsed());
         let admit = self.flow_control.admit(attributes.clone(), patience);
-        let admission = match request.extensions_mut().remove::<Client>() {
+        let admission = match request.extensions().get::<Client>().cloned() {
             None => admit.await,
             Some(client) => tokio::select! {
                 biased;
@@ -81,9 +80,9 @@ impl Filter for PriorityAndFairness {
             }
             false => {
                 let response = next.call(request).await;
-                match response.body() {
-                    Body::Full(_) => response,
-                    Body::Stream(_) => {
+                match response.body().is_stream() {
+                    false => response,
+                    true => {
                         let held = seat.hold(MAX_SENDING);
                         response.map(|body| body.with_guard(held))
                     }
@@ -113,7 +112,7 @@ impl WatchTicket {
 fn with_headers(mut response: Response, flow: &Flow) -> Response {
     for (name, uid) in [(FLOW_SCHEMA_UID, flow.schema_uid()), (PRIORITY_LEVEL_UID, flow.level_uid())] {
         if let Ok(uid) = HeaderValue::from_str(uid) {
-            response.headers_mut().insert(name, uid);
+            put_first(response.headers_mut(), name, uid);
         }
     }
     response

@@ -10,9 +10,10 @@ use super::{
 };
 use crate::base::{
     body::RequestBody,
+    client::Client,
     deadline::{RequestDeadline, SendDeadline},
     request::{Request, info_of, query_of},
-    response::{Response, json_failure},
+    response::{Answered, Response, json_failure, text},
 };
 use http::Method;
 use pintle_audit::Auditor;
@@ -25,7 +26,7 @@ use std::{
     task::{Context, Poll},
     time::Duration,
 };
-use tokio::{runtime::Handle, sync::watch, time::Instant};
+use tokio::{runtime::Handle, time::Instant};
 
 pub(super) struct RequestTimeout {
     pub(super) limit: Duration,
@@ -70,23 +71,22 @@ impl Filter for RequestTimeout {
                 response.extensions_mut().insert(SendDeadline(deadline.at()));
                 response
             }
-            Err(_) => {
-                json_failure(&Status::timeout("request did not complete within the allotted timeout", 0))
-            }
+            Err(_) => timed_out(),
         }
     }
 }
 
-/// Reports whether the client of a write still waits: a queued write whose client is gone need not continue.
-#[derive(Clone)]
-pub(super) struct Client(watch::Receiver<()>);
-
-impl Client {
-    /// Completes when the client is gone.
-    pub(super) async fn gone(mut self) {
-        // Nothing is ever sent: the channel closes when the future of the response is dropped.
-        while self.0.changed().await.is_ok() {}
-    }
+/// The response to a request over its time. The reference writes this `Status` without its type, and says that it is text.
+fn timed_out() -> Response {
+    let status = Status::timeout("request did not complete within the allotted timeout", 0);
+    let body = format!(
+        "{{\"metadata\":{{}},\"status\":\"Failure\",\"message\":\"{}\",\"reason\":\"Timeout\",\"details\":{{}},\"code\":504}}\n",
+        // It has no character that JSON escapes.
+        status.message,
+    );
+    let mut response = text(504, body);
+    response.extensions_mut().insert(Answered::new(status));
+    response
 }
 
 /// Answers a read; it is cancelled when its client is gone.
@@ -96,8 +96,8 @@ fn read(next: Rest, request: Request) -> impl Future<Output = Response> + Send {
 
 /// Answers a write. A task of its own finishes it when the response is no longer awaited.
 async fn finish(next: Rest, mut request: Request) -> Response {
-    let (_waits, client) = watch::channel(());
-    request.extensions_mut().insert(Client(client));
+    let (_waits, client) = Client::new();
+    request.extensions_mut().insert(client);
     Finish(Some(Box::pin(scope(async move { next.call(request).await })))).await
 }
 

@@ -116,9 +116,13 @@ impl HttpBody for SentBody {
                         false => Poll::Ready(None),
                     };
                 }
-                Some(Err(never)) => match never {},
+                // Without a proper end, the client knows that the response is incomplete.
+                Some(Err(_)) => return Poll::Ready(Some(Err(CutOff))),
                 Some(Ok(frame)) => {
-                    let bytes = frame.into_data().unwrap_or_default();
+                    let bytes = match frame.into_data() {
+                        Ok(bytes) => bytes,
+                        Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+                    };
                     this.rest = match bytes.len() > this.charged_bytes {
                         false => bytes,
                         true => match this.budget.charge(bytes, &this.cutoff) {
@@ -142,7 +146,7 @@ impl HttpBody for SentBody {
                 let rest = self.body.size_hint().exact().unwrap_or_default();
                 SizeHint::with_exact(rest + self.rest.len() as u64)
             }
-            Body::Stream(_) => SizeHint::default(),
+            Body::Stream(_) | Body::Foreign(_) => SizeHint::default(),
         }
     }
 }

@@ -1,0 +1,22 @@
+//! Whether the client of a request still waits.
+
+use tokio::sync::watch;
+
+/// Reports whether the client of a request still waits: a write whose client is gone continues, but need not wait in a
+/// queue nor for another server. An extension of the request.
+#[derive(Clone)]
+pub(crate) struct Client(watch::Receiver<()>);
+
+impl Client {
+    /// A client, which is gone when the sender is dropped.
+    pub(crate) fn new() -> (watch::Sender<()>, Client) {
+        let (waits, client) = watch::channel(());
+        (waits, Client(client))
+    }
+
+    /// Completes when the client is gone, or the request has timed out.
+    pub(crate) async fn gone(mut self) {
+        // Nothing is ever sent: the channel closes when the future of the response is dropped.
+        while self.0.changed().await.is_ok() {}
+    }
+}

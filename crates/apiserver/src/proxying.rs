@@ -1,0 +1,197 @@
+//! Answers requests by other servers: extension API servers, and later nodes, pods and services.
+//!
+//! The handler that calls [`Proxying::answer`] has authorized the request.
+
+use crate::{
+    base::{
+        body::Body,
+        client::Client as WaitingClient,
+        connection_lease::ConnectionLease,
+        peer::RemoteAddress,
+        request::{Request, info_of},
+        response::{Proxied, Response, put_first},
+        stop::stopped,
+    },
+    filters::Arrival,
+};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use http_body::{Body as HttpBody, Frame};
+use pintle_dialer::Client;
+use pintle_proxy::{BrokenOff, Forwarding, ResponseBody, TunnelLife};
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+use tokio::sync::watch;
+
+pub use pintle_proxy::Target;
+
+const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+
+/// How a request is answered by another server.
+pub struct Proxying<'a> {
+    /// The client of the server.
+    pub client: &'a Client,
+    /// The URL that the request is sent to.
+    pub target: Target,
+    /// Whether a redirect is answered with 502; otherwise it passes, with a rewritten location.
+    pub rejects_redirects: bool,
+    /// The time limit of the response; `None` for that of the request alone.
+    pub limit: Option<Duration>,
+}
+
+impl Proxying<'_> {
+    /// Forwards a request, with the headers that `prepare` adds, and returns the response, whose body is still arriving.
+    /// A text from `prepare` is the reason why the request cannot be sent. The request ends when its client is gone or
+    /// its timeout is over; a long-running one ends when the server stops.
+    pub async fn answer(
+        self,
+        mut request: Request,
+        prepare: impl FnOnce(&mut HeaderMap) -> Result<(), String>,
+    ) -> Response {
+        let waiting = request.extensions().get::<WaitingClient>().cloned();
+        let client_address = request.extensions().get::<RemoteAddress>().map(|remote| remote.0.ip());
+        let lease = request.extensions().get::<ConnectionLease>().cloned();
+        let stopping = lease.as_ref().map(ConnectionLease::stopping);
+        let stopping = stopping.filter(|_| info_of(&request).is_long_running());
+        // The events of both servers about a request have one ID.
+        if let Some(Arrival { audit_id, .. }) = request.extensions().get::<Arrival>().cloned() {
+            request.headers_mut().insert(AUDIT_ID, audit_id);
+        }
+        if let Err(why) = prepare(request.headers_mut()) {
+            let why = format!("error trying to reach service: {why}");
+            return failure(StatusCode::SERVICE_UNAVAILABLE, &why);
+        }
+        let forwarding = Forwarding {
+            client: self.client,
+            target: self.target,
+            client_address,
+            rejects_redirects: self.rejects_redirects,
+            limit: self.limit,
+            tunnel: lease.map_or_else(TunnelLife::default, |lease| lease.tunnel_life()),
+        };
+        let answer = forwarding.forward(request.map(|body| body.into_stream()));
+        let response = match (waiting, stopping.clone()) {
+            (None, None) => answer.await,
+            (waiting, stopping) => tokio::select! {
+                biased;
+                response = answer => response,
+                () = gone(waiting) => return Response::new(Body::empty()),
+                () = stop(stopping) => {
+                    let why = "apiserver is shutting down.";
+                    return proxied(pintle_proxy::failure(StatusCode::SERVICE_UNAVAILABLE, why), None);
+                }
+            },
+        };
+        proxied(response, stopping)
+    }
+}
+
+/// A plain-text failure of the proxy itself, in the form of Go's `http.Error`.
+pub fn failure(code: StatusCode, text: &str) -> Response {
+    proxied(pintle_proxy::failure(code, text), None)
+}
+
+fn proxied(response: http::Response<ResponseBody>, stopping: Option<watch::Receiver<bool>>) -> Response {
+    let is_upgraded = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+    let mut response = response.map(|body| match (body, stopping) {
+        (ResponseBody::Stream(frames), Some(mut stopping)) => Body::Foreign(Box::pin(LongRunning {
+            frames: Box::pin(frames),
+            stopped: Box::pin(async move { stopped(&mut stopping).await }),
+            is_between_lines: true,
+            is_over: false,
+        })),
+        (body, _) => Body::from(body),
+    });
+    if !is_upgraded {
+        let headers = response.headers_mut();
+        put_first(headers, header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    }
+    response.extensions_mut().insert(Proxied);
+    response
+}
+
+async fn gone(client: Option<WaitingClient>) {
+    match client {
+        Some(client) => client.gone().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn stop(stopping: Option<watch::Receiver<bool>>) {
+    match stopping {
+        Some(mut stopping) => stopped(&mut stopping).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The body of a long-running request, which ends when the server stops: properly after a whole line, such as an event of
+/// a watch, and otherwise broken off.
+struct LongRunning<B> {
+    frames: Pin<Box<B>>,
+    stopped: Pin<Box<dyn Future<Output = ()> + Send>>,
+    is_between_lines: bool,
+    is_over: bool,
+}
+
+impl<B: HttpBody<Data = Bytes, Error = BrokenOff>> HttpBody for LongRunning<B> {
+    type Data = Bytes;
+    type Error = BrokenOff;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+        let this = self.get_mut();
+        if this.is_over {
+            return Poll::Ready(None);
+        }
+        match this.frames.as_mut().poll_frame(context) {
+            Poll::Ready(frame) => {
+                if let Some(Ok(frame)) = &frame
+                    && let Some(last) = frame.data_ref().and_then(|data| data.last())
+                {
+                    this.is_between_lines = *last == b'\n';
+                }
+                Poll::Ready(frame)
+            }
+            Poll::Pending => this.stopped.as_mut().poll(context).map(|()| {
+                this.is_over = true;
+                (!this.is_between_lines).then_some(Err(BrokenOff))
+            }),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.is_over || self.frames.is_end_stream()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::{StreamExt, stream};
+    use http_body_util::{BodyExt, StreamBody};
+
+    #[tokio::test]
+    async fn a_long_running_body_ends_after_a_whole_line_when_the_server_stops() {
+        for (text, is_whole) in [("line\n", true), ("part", false)] {
+            let (stop, mut stopping) = watch::channel(false);
+            let frames = stream::iter([Ok(Frame::data(Bytes::from(text)))]).chain(stream::pending());
+            let mut body = LongRunning {
+                frames: Box::pin(StreamBody::new(frames)),
+                stopped: Box::pin(async move { stopped(&mut stopping).await }),
+                is_between_lines: true,
+                is_over: false,
+            };
+            assert!(body.frame().await.unwrap().is_ok());
+            stop.send_replace(true);
+            let end = body.frame().await;
+            assert_eq!(end.is_none(), is_whole);
+            assert!(end.is_none_or(|end| end.is_err()));
+            assert!(body.frame().await.is_none());
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! Forwards one request.
+
+use crate::{
+    body::{Relayed, ResponseBody},
+    failure::{plain, unavailable},
+    headers::{append_client, asks_for_upgrade, clean_response, remove_hop_by_hop, set_forwarded},
+    links::{self, Links},
+    target::Target,
+    tunnel::TunnelLife,
+    upgrade,
+};
+use bytes::{Bytes, BytesMut};
+use futures_util::future::Either;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header, request, response};
+use http_body::Body;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use pintle_dialer::{Cause, Client, UpstreamBody};
+use pintle_go_forms::{Url, quote};
+use std::{net::IpAddr, pin::Pin, time::Duration};
+use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
+
+/// A body of known length up to this many bytes is awaited and sent together with its head.
+const WHOLE_BYTES: u64 = 64 << 10;
+/// How long such a body is awaited before its head is sent.
+const WHOLE_TIMEOUT: Duration = Duration::from_millis(200);
+/// When such a body breaks off within this many bytes, the client gets no response at all, since Go's server would
+/// still hold the bytes in its buffer.
+const HELD_BACK_BYTES: usize = 3584;
+
+/// How a request is forwarded.
+pub struct Forwarding<'a> {
+    /// The client of the server.
+    pub client: &'a Client,
+    /// The URL.
+    pub target: Target,
+    /// The client's address, which is appended to `X-Forwarded-For`.
+    pub client_address: Option<IpAddr>,
+    /// Whether a redirect is answered with 502; otherwise it passes, with a rewritten location.
+    pub rejects_redirects: bool,
+    /// The time limit of the whole response; `None` for no limit.
+    pub limit: Option<Duration>,
+    /// The life of the tunnel that an upgraded connection becomes.
+    pub tunnel: TunnelLife,
+}
+
+impl Forwarding<'_> {
+    /// Forwards a request and returns its response, or a failure as text. Dropping the future, or the response's body,
+    /// aborts the request.
+    ///
+    /// The request's URI is replaced; its headers are those of the client, and those that the caller added. A request
+    /// to upgrade must have hyper's `OnUpgrade` among its extensions.
+    pub async fn forward(self, request: Request<UpstreamBody>) -> Response<ResponseBody> {
+        match asks_for_upgrade(request.headers()) {
+            // Few requests are, and their future is large.
+            true => Box::pin(self.upgrade(request)).await,
+            false => self.pass(request).await,
+        }
+    }
+
+    async fn upgrade(self, request: Request<UpstreamBody>) -> Response<ResponseBody> {
+        let (mut head, body) = request.into_parts();
+        append_client(&mut head.headers, self.client_address);
+        self.address(&mut head);
+        let answer = upgrade::upgrade(self.client, Request::from_parts(head, body), self.tunnel);
+        answer.await.unwrap_or_else(|error| unavailable(&error.to_string()))
+    }
+
+    async fn pass(self, request: Request<UpstreamBody>) -> Response<ResponseBody> {
+        let (mut head, body) = request.into_parts();
+        remove_hop_by_hop(&mut head.headers);
+        append_client(&mut head.headers, self.client_address);
+        set_forwarded(&mut head.headers, &self.target.uri, &self.target.prefix);
+        self.address(&mut head);
+        state_length(&mut head, &body);
+        let method = head.method.clone();
+        let deadline = self.limit.map(|limit| Instant::now() + limit);
+        let sent = match deadline {
+            None => self.send(head, body).await,
+            Some(deadline) => match timeout_at(deadline, self.send(head, body)).await {
+                Ok(sent) => sent,
+                Err(_) => Err(Cause::Timeout),
+            },
+        };
+        match sent {
+            Ok(response) => self.answer(&method, response, deadline.map(sleep_until).map(Box::pin)).await,
+            Err(error) => unavailable(&format!("error trying to reach service: {error}")),
+        }
+    }
+
+    /// Sets the URL, and the `Host` header to the address that is dialled.
+    fn address(&self, head: &mut request::Parts) {
+        head.uri = self.target.uri.clone();
+        head.version = http::Version::HTTP_11;
+        if let Some(Ok(host)) = head.uri.authority().map(|host| HeaderValue::from_str(host.as_str())) {
+            head.headers.insert(header::HOST, host);
+        }
+    }
+
+    /// Sends the request. It is sent again if a kept connection was closed and a repetition does no harm.
+    async fn send(&self, mut head: request::Parts, body: UpstreamBody) -> Result<Response<Incoming>, Cause> {
+        // The extensions are those of the client's connection.
+        head.extensions = http::Extensions::new();
+        match is_replayable(&head, &body) {
+            true => self.client.send_replayable(head).await,
+            false => self.client.send(Request::from_parts(head, body)).await,
+        }
+    }
+
+    /// The response to the client.
+    async fn answer(
+        &self,
+        method: &Method,
+        response: Response<Incoming>,
+        deadline: Option<Pin<Box<Sleep>>>,
+    ) -> Response<ResponseBody> {
+        let (mut head, body) = response.into_parts();
+        head.extensions.clear();
+        let location = head.headers.get(header::LOCATION).filter(|location| !location.is_empty());
+        if let Some(location) = location {
+            if self.rejects_redirects && head.status.is_redirection() {
+                let why = "the backend attempted to redirect this request, which is not permitted";
+                return plain(StatusCode::BAD_GATEWAY, why.to_owned());
+            }
+            let location = String::from_utf8_lossy(location.as_bytes()).into_owned();
+            match Url::parse(&location) {
+                Err(error) => {
+                    return unavailable(&format!(
+                        "Internal error occurred: error trying to parse Location header: {error}"
+                    ));
+                }
+                Ok(url) => {
+                    if let Ok(location) = HeaderValue::from_str(&self.links().rewrite(url)) {
+                        head.headers.insert(header::LOCATION, location);
+                    }
+                }
+            }
+        } else if links::is_page(&head.headers) {
+            return self.page(head, body, deadline).await;
+        }
+        if head.status == StatusCode::SWITCHING_PROTOCOLS {
+            let protocol = head.headers.get(header::UPGRADE).map(HeaderValue::as_bytes).unwrap_or_default();
+            let protocol = quote(&String::from_utf8_lossy(protocol));
+            return unavailable(&format!(
+                "backend tried to switch protocol {protocol} when \"\" was requested"
+            ));
+        }
+        clean_response(&mut head.headers);
+        let length = match *method == Method::HEAD {
+            // The length is not that of this body.
+            true => None,
+            false => body.size_hint().exact(),
+        };
+        let body = match length {
+            Some(0) => ResponseBody::Full(Bytes::new()),
+            Some(length) if length <= WHOLE_BYTES => whole(body, deadline).await,
+            _ => ResponseBody::Stream(Relayed::new(Bytes::new(), body, deadline)),
+        };
+        finished(head, body)
+    }
+
+    /// A page of HTML, with its links rewritten.
+    async fn page(
+        &self,
+        mut head: response::Parts,
+        body: Incoming,
+        deadline: Option<Pin<Box<Sleep>>>,
+    ) -> Response<ResponseBody> {
+        let links = self.links();
+        let rewriting = links::rewrite_page(&head.headers, body, &links);
+        let rewritten = match deadline {
+            None => rewriting.await,
+            Some(deadline) => match timeout_at(deadline.deadline(), rewriting).await {
+                Ok(rewritten) => rewritten,
+                Err(_) => Err("context deadline exceeded".to_owned()),
+            },
+        };
+        clean_response(&mut head.headers);
+        match rewritten {
+            Ok(links::Page::Rewritten(page)) => {
+                head.headers.remove(header::CONTENT_LENGTH);
+                finished(head, ResponseBody::Full(page))
+            }
+            Ok(links::Page::Unchanged(body)) => finished(head, ResponseBody::Stream(body)),
+            Err(error) => unavailable(&error),
+        }
+    }
+
+    fn links(&self) -> Links<'_> {
+        let uri = &self.target.uri;
+        let host = uri.authority().map_or("", |authority| authority.as_str());
+        Links { scheme: uri.scheme_str().unwrap_or_default(), host, prefix: &self.target.prefix }
+    }
+}
+
+fn finished(head: response::Parts, body: ResponseBody) -> Response<ResponseBody> {
+    // The versions of the two connections have nothing to do with each other.
+    let mut response = Response::new(body);
+    *response.status_mut() = head.status;
+    *response.headers_mut() = head.headers;
+    response
+}
+
+/// Whether a second attempt has the same effect as the first: the rule of Go's HTTP client.
+fn is_replayable(head: &request::Parts, body: &UpstreamBody) -> bool {
+    let is_safe = matches!(head.method, Method::GET | Method::HEAD | Method::OPTIONS | Method::TRACE);
+    let is_idempotent = |headers: &HeaderMap| {
+        headers.contains_key("idempotency-key") || headers.contains_key("x-idempotency-key")
+    };
+    body.is_end_stream() && (is_safe || is_idempotent(&head.headers))
+}
+
+/// States the length of the body, where there is none or it is unknown.
+pub(crate) fn state_length(head: &mut request::Parts, body: &UpstreamBody) {
+    let headers = &mut head.headers;
+    if body.is_end_stream() {
+        match head.method {
+            // Many servers expect it.
+            Method::POST | Method::PUT | Method::PATCH => {
+                headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
+            }
+            _ => drop(headers.remove(header::CONTENT_LENGTH)),
+        }
+    } else if !headers.contains_key(header::CONTENT_LENGTH) {
+        // The HTTP library assumes that a GET has no body otherwise.
+        headers.insert(header::TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+    }
+}
+
+/// Reads a short body to its end. One that takes its time, or breaks off late, is passed on piece by piece.
+async fn whole(mut body: Incoming, deadline: Option<Pin<Box<Sleep>>>) -> ResponseBody {
+    let until = Instant::now() + WHOLE_TIMEOUT;
+    let mut first = Either::Left(Bytes::new());
+    loop {
+        match timeout_at(until, body.frame()).await {
+            Err(_) => return ResponseBody::Stream(Relayed::new(bytes_of(first), body, deadline)),
+            Ok(None) => return ResponseBody::Full(bytes_of(first)),
+            Ok(Some(Err(error))) => {
+                tracing::debug!(%error, "the response of a proxied request broke off");
+                let first = bytes_of(first);
+                return match first.len() <= HELD_BACK_BYTES {
+                    true => ResponseBody::broken(),
+                    false => ResponseBody::Stream(Relayed::broken_after(first)),
+                };
+            }
+            Ok(Some(Ok(frame))) => {
+                let Ok(data) = frame.into_data() else { continue };
+                first = match first {
+                    Either::Left(bytes) if bytes.is_empty() => Either::Left(data),
+                    Either::Left(bytes) => {
+                        let mut both = BytesMut::with_capacity(bytes.len() + data.len());
+                        both.extend_from_slice(&bytes);
+                        both.extend_from_slice(&data);
+                        Either::Right(both)
+                    }
+                    Either::Right(mut all) => {
+                        all.extend_from_slice(&data);
+                        Either::Right(all)
+                    }
+                };
+                if body.is_end_stream() {
+                    return ResponseBody::Full(bytes_of(first));
+                }
+            }
+        }
+    }
+}
+
+fn bytes_of(bytes: Either<Bytes, BytesMut>) -> Bytes {
+    match bytes {
+        Either::Left(bytes) => bytes,
+        Either::Right(bytes) => bytes.freeze(),
+    }
+}

@@ -1,0 +1,194 @@
+//! The headers that concern one connection only, and those that tell of the client.
+
+use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
+use pintle_go_forms::clean_path;
+use std::net::IpAddr;
+
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
+
+/// The hop-by-hop headers (<https://www.rfc-editor.org/rfc/rfc9110#section-7.6.1>), and those of older standards.
+static HOP_BY_HOP: [HeaderName; 9] = [
+    header::CONNECTION,
+    HeaderName::from_static("proxy-connection"),
+    HeaderName::from_static("keep-alive"),
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+];
+
+/// Headers that permit a page of another origin to read a response: the proxy's own server decides that.
+static CROSS_ORIGIN: [HeaderName; 4] = [
+    header::ACCESS_CONTROL_ALLOW_CREDENTIALS,
+    header::ACCESS_CONTROL_ALLOW_HEADERS,
+    header::ACCESS_CONTROL_ALLOW_METHODS,
+    header::ACCESS_CONTROL_ALLOW_ORIGIN,
+];
+
+/// Removes the headers that concern the client's connection. `TE: trailers` stays, since trailers pass.
+pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
+    let takes_trailers = has_token(headers, &header::TE, "trailers");
+    remove_all(headers);
+    if takes_trailers {
+        headers.insert(header::TE, HeaderValue::from_static("trailers"));
+    }
+}
+
+/// Removes the headers that concern the backend's connection, and those that only the proxy's own server may set.
+/// A body without a known length may have trailers, which stay announced.
+pub(crate) fn clean_response(headers: &mut HeaderMap) {
+    let trailers: Vec<HeaderValue> = match headers.contains_key(header::CONTENT_LENGTH) {
+        true => Vec::new(),
+        false => headers.get_all(header::TRAILER).iter().cloned().collect(),
+    };
+    remove_all(headers);
+    for name in &CROSS_ORIGIN {
+        headers.remove(name);
+    }
+    for trailer in trailers {
+        headers.append(header::TRAILER, trailer);
+    }
+}
+
+fn remove_all(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = match headers.contains_key(header::CONNECTION) {
+        true => words(headers, &header::CONNECTION).filter_map(|word| word.parse().ok()).collect(),
+        false => Vec::new(),
+    };
+    for name in named.iter().chain(&HOP_BY_HOP) {
+        headers.remove(name);
+    }
+}
+
+/// Whether a request asks for an upgrade of its connection, by the rule of Kubernetes: a substring is enough.
+pub(crate) fn asks_for_upgrade(headers: &HeaderMap) -> bool {
+    let mut values = headers.get_all(header::CONNECTION).iter();
+    values.any(|value| value.as_bytes().to_ascii_lowercase().windows(7).any(|window| window == b"upgrade"))
+}
+
+fn words<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> + use<'a> {
+    let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).map(str::trim).filter(|word| !word.is_empty())
+}
+
+fn has_token(headers: &HeaderMap, name: &HeaderName, token: &str) -> bool {
+    headers.contains_key(name) && words(headers, name).any(|word| word.eq_ignore_ascii_case(token))
+}
+
+/// Appends the client's address to `X-Forwarded-For`.
+pub(crate) fn append_client(headers: &mut HeaderMap, client: Option<IpAddr>) {
+    let Some(client) = client else { return };
+    let mut chain = Vec::new();
+    for value in headers.get_all(FORWARDED_FOR) {
+        chain.extend_from_slice(value.as_bytes());
+        chain.extend_from_slice(b", ");
+    }
+    chain.extend_from_slice(client.to_canonical().to_string().as_bytes());
+    if let Ok(value) = HeaderValue::from_maybe_shared(bytes::Bytes::from(chain)) {
+        headers.insert(FORWARDED_FOR, value);
+    }
+}
+
+/// Sets `X-Forwarded-Uri`, `-Host` and `-Proto`, from which a backend builds links to itself. `prefix` is the part of
+/// the client's path that the backend does not see.
+pub(crate) fn set_forwarded(headers: &mut HeaderMap, uri: &Uri, prefix: &str) {
+    let path = uri.path();
+    let mut forwarded = clean_path(&match prefix.is_empty() {
+        true => path.to_owned(),
+        false => format!("{prefix}/{path}"),
+    });
+    // The root gets a second slash, as in the reference.
+    if path.ends_with('/') {
+        forwarded.push('/');
+    }
+    let pairs = [
+        (FORWARDED_URI, Some(forwarded.as_str())),
+        (FORWARDED_HOST, uri.authority().map(|authority| authority.as_str())),
+        (FORWARDED_PROTO, uri.scheme_str()),
+    ];
+    for (name, value) in pairs {
+        if let Some(Ok(value)) = value.map(HeaderValue::from_str) {
+            headers.insert(name, value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(rows: &[(&'static str, &str)]) -> HeaderMap {
+        let mut map = HeaderMap::new();
+        for (name, value) in rows {
+            map.append(*name, value.parse().unwrap());
+        }
+        map
+    }
+
+    fn text(headers: &HeaderMap) -> String {
+        let rows = headers.iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()));
+        rows.collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn headers_of_one_connection_do_not_pass() {
+        let mut headers = map(&[
+            ("connection", "X-Hop, keep-alive"),
+            ("x-hop", "1"),
+            ("x-stay", "1"),
+            ("keep-alive", "300"),
+            ("proxy-authorization", "Basic x"),
+            ("proxy-connection", "x"),
+            ("te", "gzip, trailers"),
+            ("transfer-encoding", "chunked"),
+            ("via", "1.1 a"),
+        ]);
+        remove_hop_by_hop(&mut headers);
+        assert_eq!(text(&headers), "x-stay: 1\nvia: 1.1 a\nte: trailers");
+    }
+
+    #[test]
+    fn trailers_stay_announced_where_there_may_be_some() {
+        let rows = [("trailer", "X-Late"), ("access-control-allow-origin", "*"), ("x-backend", "yes")];
+        let mut headers = map(&rows);
+        clean_response(&mut headers);
+        assert_eq!(text(&headers), "x-backend: yes\ntrailer: X-Late");
+        headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("3"));
+        clean_response(&mut headers);
+        assert_eq!(text(&headers), "x-backend: yes\ncontent-length: 3");
+    }
+
+    #[test]
+    fn a_request_to_upgrade_is_recognized() {
+        let check = |value: &str, expected| {
+            assert_eq!(asks_for_upgrade(&map(&[("connection", value)])), expected, "{value}");
+        };
+        check("Upgrade", true);
+        check("keep-alive, upgrade", true);
+        check("X-Upgraded", true);
+        check("keep-alive", false);
+        assert!(!asks_for_upgrade(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn the_client_and_the_address_are_told() {
+        let mut headers = map(&[("x-forwarded-for", "1.2.3.4"), ("x-forwarded-for", "5.6.7.8")]);
+        append_client(&mut headers, Some("::ffff:127.0.0.1".parse().unwrap()));
+        assert_eq!(text(&headers), "x-forwarded-for: 1.2.3.4, 5.6.7.8, 127.0.0.1");
+        let check = |uri: &str, prefix: &str, expected: &str| {
+            let mut headers = map(&[("x-forwarded-uri", "/evil")]);
+            set_forwarded(&mut headers, &uri.parse().unwrap(), prefix);
+            let uri = headers[FORWARDED_URI].to_str().unwrap();
+            let [host, proto] = [FORWARDED_HOST, FORWARDED_PROTO].map(|name| headers[name].to_str().unwrap());
+            assert_eq!(format!("{proto} {host} {uri}"), expected);
+        };
+        check("https://1.2.3.4:443/apis/a?x=1", "", "https 1.2.3.4:443 /apis/a");
+        check("https://a:1/x//y/../z/", "", "https a:1 /x/z/");
+        check("http://a:1/x", "/proxy", "http a:1 /proxy/x");
+    }
+}
