@@ -40,8 +40,8 @@ pub(crate) fn built_in_priority(group: &str, version: &str) -> Option<(i64, i64)
 
 /// The priorities by which discovery orders groups and versions.
 pub fn group_priority(group: &str, version: &str) -> (i64, i64) {
-    // The aggregator's own group has no `APIService` and comes first.
-    let own = (group == "apiregistration.k8s.io").then_some((18000, 15));
+    // The aggregator's own group has no `APIService` and comes first: an API service has at most 20000.
+    let own = (group == "apiregistration.k8s.io").then_some((20001, 0));
     own.or_else(|| built_in_priority(group, version)).unwrap_or(CUSTOM)
 }
 
@@ -57,7 +57,7 @@ mod tests {
             ("apps", "v1", (17800, 15), Some((17800, 15))),
             ("autoscaling", "v2", (17500, 30), Some((17500, 30))),
             ("autoscaling", "v1", (17500, 15), Some((17500, 15))),
-            ("apiregistration.k8s.io", "v1", (18000, 15), None),
+            ("apiregistration.k8s.io", "v1", (20001, 0), None),
             ("example.com", "v1", CUSTOM, None),
             // A version that this server does not know comes last, even in a built-in group.
             ("apps", "v9", CUSTOM, None),

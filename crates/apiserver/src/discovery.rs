@@ -1,10 +1,12 @@
 //! Serves discovery, in the legacy form (a document per group and version) and the aggregated form (one for all groups)
-//! (<https://kubernetes.io/docs/concepts/overview/kubernetes-api/#discovery-api>). Both follow from the resource
-//! declarations.
+//! (<https://kubernetes.io/docs/concepts/overview/kubernetes-api/#discovery-api>). Both follow from the resource declarations
+//! of this server, and from the registered API services, whose resources other servers may serve.
 
 mod aggregated;
+mod api_services;
 mod group;
 mod legacy;
+mod merge;
 mod version_order;
 
 use crate::{
@@ -16,33 +18,42 @@ use crate::{
     },
     registry::{Stores, VersionedResource},
 };
+pub use api_services::{ApiServiceGroups, ApiServiceSource, RegisteredVersion};
 use bytes::Bytes;
 use group::{Group, Listed, add, custom_group};
 use http::{HeaderMap, HeaderValue, header};
+use merge::{MergedGroup, merge};
 use parking_lot::Mutex;
 use pintle_machinery::{Status, Value};
 use pintle_schema::Schema;
+use prometheus::{IntCounter, core::Collector};
 use sha2::{Digest, Sha512};
 use std::{cmp::Reverse, collections::HashMap, sync::Arc};
 pub use version_order::compare_versions;
 
-/// The discovery documents of a server's resources. They follow changes of custom resources: the document of one group
-/// is built for each request; documents of all groups are cached until the next change.
+/// The discovery documents of a server's resources and of registered API services. They follow changes of custom resources
+/// and of API services: the document of one group is built for each request; documents of all groups are cached until the
+/// next change.
 pub struct Discovery {
     fixed: Vec<Arc<Group>>,
     custom: Option<Arc<Stores>>,
+    api_services: Option<Arc<dyn ApiServiceSource>>,
     priority: Priority,
     server_address: String,
     whole: Mutex<Option<Arc<Whole>>>,
+    merges: IntCounter,
 }
 
 /// The sort priority of a group and version: first for groups, second for versions of a group; higher comes first.
 type Priority = fn(&str, &str) -> (i64, i64);
 
-/// All groups, and documents of all groups, at one count of custom resource changes.
+/// All groups, and documents of all groups, at one count of custom resource changes and one set of API services.
 struct Whole {
     changes: u64,
+    api_services: Option<Arc<ApiServiceGroups>>,
+    /// The groups of this server.
     groups: Vec<Arc<Group>>,
+    merged: Vec<MergedGroup>,
     aggregated: Mutex<HashMap<(MediaType, bool), Aggregated>>,
 }
 
@@ -75,29 +86,59 @@ impl Discovery {
         }
         let mut fixed: Vec<_> = groups.into_iter().map(Arc::new).collect();
         sort_groups(&mut fixed, priority);
-        Discovery { fixed, custom, priority, server_address, whole: Mutex::default() }
+        let (name, help) = ("aggregator_discovery_aggregation_count_total", AGGREGATION_COUNT);
+        let merges = IntCounter::new(name, help).unwrap_or_else(|error| unreachable!("{error}"));
+        Discovery {
+            fixed,
+            custom,
+            api_services: None,
+            priority,
+            server_address,
+            whole: Mutex::default(),
+            merges,
+        }
+    }
+
+    /// Lists the groups and versions of these API services, too.
+    #[must_use]
+    pub fn with_api_services(self, api_services: Arc<dyn ApiServiceSource>) -> Discovery {
+        Discovery { api_services: Some(api_services), ..self }
+    }
+
+    /// The metrics of discovery, to register.
+    pub fn metrics(&self) -> Vec<Box<dyn Collector>> {
+        vec![Box::new(self.merges.clone())]
     }
 
     /// All current groups.
     fn whole(&self) -> Arc<Whole> {
         let changes = self.custom.as_ref().map_or(0, |stores| stores.custom_changes());
+        let api_services = self.api_services.as_ref().map(|source| source.current());
+        let is_current = |whole: &Whole| {
+            let same = match (&whole.api_services, &api_services) {
+                (Some(old), Some(new)) => Arc::ptr_eq(old, new),
+                (old, new) => old.is_none() && new.is_none(),
+            };
+            same && whole.changes == changes
+        };
         let mut whole = self.whole.lock();
-        if let Some(whole) = whole.as_ref().filter(|whole| whole.changes == changes) {
+        if let Some(whole) = whole.as_ref().filter(|whole| is_current(whole)) {
             return whole.clone();
         }
+        self.merges.inc();
         let mut groups = self.fixed.clone();
-        if let Some(stores) = &self.custom {
-            let all = stores.all_custom();
-            for custom in all.chunk_by(|a, b| a.group() == b.group()) {
-                let Some(group) = custom_group(custom) else { continue };
-                match groups.iter_mut().find(|fixed| fixed.name == group.name) {
-                    Some(fixed) => Arc::make_mut(fixed).versions.extend(group.versions),
-                    None => groups.push(Arc::new(group)),
-                }
+        let all = self.custom.as_ref().map(|stores| stores.all_custom()).unwrap_or_default();
+        let custom = all.chunk_by(|a, b| a.group() == b.group());
+        let custom: Vec<Group> = custom.filter_map(custom_group).collect();
+        let merged = merge(&self.fixed, &custom, api_services.as_deref(), self.priority);
+        for group in custom {
+            match groups.iter_mut().find(|fixed| fixed.name == group.name) {
+                Some(fixed) => Arc::make_mut(fixed).versions.extend(group.versions),
+                None => groups.push(Arc::new(group)),
             }
-            sort_groups(&mut groups, self.priority);
         }
-        let made = Arc::new(Whole { changes, groups, aggregated: Mutex::default() });
+        sort_groups(&mut groups, self.priority);
+        let made = Arc::new(Whole { changes, api_services, groups, merged, aggregated: Mutex::default() });
         *whole = Some(made.clone());
         made
     }
@@ -143,7 +184,8 @@ impl Discovery {
     /// The paths below `/api` and `/apis` for the list of all paths.
     pub fn paths(&self) -> Vec<String> {
         let mut paths = vec!["/api".to_owned(), "/apis".to_owned(), "/apis/".to_owned()];
-        for group in &self.whole().groups {
+        let whole = self.whole();
+        for group in &whole.groups {
             if group.name.is_empty() {
                 paths.extend(group.versions.iter().map(|version| format!("/api/{}", version.name)));
                 continue;
@@ -153,6 +195,13 @@ impl Discovery {
                 group.versions.iter().map(|version| format!("/apis/{}/{}", group.name, version.name)),
             );
         }
+        let remote = whole.api_services.as_ref().map(|own| own.remote()).unwrap_or_default();
+        paths.extend(remote.iter().flat_map(|version| {
+            let group = format!("/apis/{}", version.group);
+            [format!("{group}/{}", version.version), group]
+        }));
+        paths.sort();
+        paths.dedup();
         paths
     }
 
@@ -188,7 +237,7 @@ impl Discovery {
         if let Some(aggregated) = made.get(&(media_type, core)) {
             return Some(aggregated.clone());
         }
-        let document = aggregated::document(&whole.groups, core);
+        let document = aggregated::document(&whole.merged, core);
         let accepted = Accepted { media_type, ..Accepted::JSON };
         let schema = Schema::builtin().by_type_name("k8s.io/api/apidiscovery/v2.APIGroupDiscoveryList")?;
         let bytes = encode(&document, schema, &accepted).ok()?;
@@ -206,6 +255,7 @@ fn sort_groups(groups: &mut [Arc<Group>], priority: Priority) {
     groups.sort_by_cached_key(|group| (Reverse(priority(&group.name, &first(group)).0), group.name.clone()));
 }
 
+const AGGREGATION_COUNT: &str = "Counter of number of times discovery was aggregated";
 const RESOURCE_LIST: &str = "k8s.io/apimachinery/pkg/apis/meta/v1.APIResourceList";
 
 /// The media type of the aggregated form, if that is the client's first choice among the offered forms.

@@ -1,17 +1,23 @@
 //! The aggregated discovery document.
 
-use super::group::{Group, Version, subresource_facts, verb_names};
+use super::{
+    group::{Version, subresource_facts, verb_names},
+    merge::{Content, MergedGroup, MergedVersion},
+};
 use pintle_machinery::Value;
 use serde_json::json;
-use std::sync::Arc;
 
 /// The `APIGroupDiscoveryList` of the core group, or of all other groups.
-pub(super) fn document(groups: &[Arc<Group>], core: bool) -> Value {
+pub(super) fn document(groups: &[MergedGroup], core: bool) -> Value {
     let groups = groups.iter().filter(|group| group.name.is_empty() == core);
     let items: Vec<Value> = groups
         .map(|group| {
             let metadata = if core { json!({}) } else { json!({"name": group.name}) };
-            let versions: Vec<Value> = group.versions.iter().map(version_document).collect();
+            let version = |version: &MergedVersion| match &version.content {
+                Content::Local(version) => version_document(version),
+                Content::Remote(document) => Value::clone(document),
+            };
+            let versions: Vec<Value> = group.versions.iter().map(version).collect();
             json!({"metadata": metadata, "versions": versions})
         })
         .collect();
@@ -67,12 +73,16 @@ fn version_document(version: &Version) -> Value {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::group::{Listed, add},
+        super::{
+            group::{Group, Listed, add},
+            merge::merge,
+        },
         *,
     };
     use pintle_registry::{
         DefaultStrategy, ObjectModel, Resource, Scope, Subresource, SubresourceKind, Verb,
     };
+    use std::sync::Arc;
 
     /// The entry of a resource with a status and the verbs get and create.
     fn entry(model: ObjectModel, is_terminating: bool) -> Value {
@@ -86,7 +96,7 @@ mod tests {
         let mut groups = Vec::new();
         add(&mut groups, Listed { resource: Arc::new(resource), is_terminating });
         let groups: Vec<Arc<Group>> = groups.into_iter().map(Arc::new).collect();
-        document(&groups, false)["items"][0]["versions"][0]["resources"][0].take()
+        document(&merge(&groups, &[], None, |_, _| (1, 1)), false)["items"][0]["versions"][0]["resources"][0].take()
     }
 
     #[test]

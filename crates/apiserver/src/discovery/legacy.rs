@@ -2,6 +2,7 @@
 
 use super::{
     Discovery,
+    api_services::RegisteredGroup,
     group::{Group, storage_version_hash, subresource_facts, verb_names},
 };
 use pintle_machinery::{Value, ValueExt};
@@ -21,12 +22,20 @@ impl Discovery {
         })
     }
 
+    /// The list of registered groups. Without API services, it has the groups of this server.
     pub(super) fn group_list(&self) -> Value {
-        let whole = self.whole();
-        let groups = whole.groups.iter().filter(|group| !group.name.is_empty());
+        let documents: Vec<Value> = match &self.api_services {
+            None => self.whole().groups.iter().map(|group| group_document(group)).collect(),
+            Some(source) => {
+                let api_services = source.current();
+                let first = self.find(api_services.first());
+                let others = api_services.groups().iter().map(registered_document);
+                first.map(|group| group_document(&group)).into_iter().chain(others).collect()
+            }
+        };
+        let groups = documents.into_iter().filter(|document| !document.str_at("name").is_empty());
         let groups: Vec<Value> = groups
-            .map(|group| {
-                let mut document = group_document(group);
+            .map(|mut document| {
                 document.remove_at("kind");
                 document.remove_at("apiVersion");
                 document
@@ -35,8 +44,16 @@ impl Discovery {
         json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
     }
 
+    /// The registered versions of a group. A group without API services has the versions that this server serves.
     pub(super) fn group(&self, name: &str) -> Option<Value> {
-        self.find(name).filter(|group| !group.name.is_empty()).map(|group| group_document(&group))
+        if name.is_empty() {
+            return None;
+        }
+        let registered = self.api_services.as_ref().map(|source| source.current());
+        match registered.as_ref().and_then(|api_services| api_services.group(name)) {
+            Some(group) => Some(registered_document(group)),
+            None => self.find(name).map(|group| group_document(&group)),
+        }
     }
 
     pub(super) fn resource_list(&self, group: &str, version: &str) -> Option<Value> {
@@ -84,10 +101,17 @@ impl Discovery {
 }
 
 fn group_document(group: &Group) -> Value {
-    let name = &group.name;
-    let versions = group.versions.iter();
+    document(&group.name, group.versions.iter().map(|version| version.name.as_str()))
+}
+
+fn registered_document(group: &RegisteredGroup) -> Value {
+    document(&group.name, group.versions.iter().map(String::as_str))
+}
+
+/// The `APIGroup` with these versions, the preferred one first.
+fn document<'a>(name: &str, versions: impl Iterator<Item = &'a str>) -> Value {
     let versions: Vec<Value> = versions
-        .map(|version| json!({"groupVersion": format!("{name}/{}", version.name), "version": version.name}))
+        .map(|version| json!({"groupVersion": format!("{name}/{version}"), "version": version}))
         .collect();
     json!({
         "kind": "APIGroup",
