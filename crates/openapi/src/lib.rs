@@ -18,6 +18,7 @@ mod operation;
 mod parameters;
 mod paths;
 mod protobuf;
+mod remote;
 mod resource_paths;
 mod security;
 mod v2;
@@ -29,6 +30,7 @@ mod v3_protobuf;
 pub use custom_definition::{CustomDefinitions, PublishedDefinition};
 pub use descriptions::field_description;
 pub use document::Document;
+pub use remote::{PackedDocument, RemoteDocument, RemoteDocuments};
 
 use bytes::Bytes;
 use custom_documents::{CustomDocuments, Form};
@@ -52,6 +54,7 @@ pub struct OpenApi {
     v3_protobuf: Mutex<BTreeMap<String, Arc<Document>>>,
     v2: V2Documents,
     custom: Option<CustomDocuments>,
+    remote: Option<Arc<dyn RemoteDocuments>>,
 }
 
 impl OpenApi {
@@ -64,6 +67,7 @@ impl OpenApi {
             v3_protobuf: Mutex::new(BTreeMap::new()),
             v2: V2Documents::default(),
             custom: None,
+            remote: None,
         }
     }
 
@@ -72,6 +76,12 @@ impl OpenApi {
     pub fn with_custom_definitions(self, definitions: Arc<dyn CustomDefinitions>) -> OpenApi {
         let custom = CustomDocuments::new(definitions, &self.server_version, self.versions());
         OpenApi { custom: Some(custom), ..self }
+    }
+
+    /// Adds the documents of other servers to that of OpenAPI 2.
+    #[must_use]
+    pub fn with_remote_documents(self, remote: Arc<dyn RemoteDocuments>) -> OpenApi {
+        OpenApi { remote: Some(remote), ..self }
     }
 
     /// The response to `/openapi/v3`: the URL of each document, with its hash.
@@ -160,9 +170,11 @@ impl OpenApi {
 
     fn v2_document(&self, form: Form) -> Document {
         let versions = self.versions();
-        self.v2.document(form, self.custom.as_ref(), &|use_source| {
+        let remote = self.remote.as_ref().map(|remote| remote.current()).unwrap_or_default();
+        self.v2.document(form, self.custom.as_ref(), &remote, &|kinds, use_source| {
             let documents = paths::documents(&self.resources);
             use_source(&v2::Source {
+                kinds,
                 documents: &documents.values().collect::<Vec<_>>(),
                 versions: &versions,
                 server_version: &self.server_version,

@@ -117,24 +117,34 @@ impl Message {
     /// number `first`.
     pub(crate) fn limits(&mut self, schema: &Value, first: u32) {
         for (number, member) in (first..).zip(LIMITS) {
-            match schema.field(member) {
-                None => {}
-                Some(Value::Bool(value)) => self.boolean(number, *value),
-                Some(Value::String(text)) => self.text(number, text),
-                Some(value) if DOUBLES.contains(&member) => {
-                    // Zero is omitted.
-                    if let Some(value) = value.as_f64().filter(|value| *value != 0.0) {
-                        self.double(number, value);
-                    }
+            self.limit(schema, number, member);
+        }
+    }
+
+    /// Writes one of the limits of a schema, a parameter or a header.
+    pub(crate) fn limit(&mut self, schema: &Value, number: u32, member: &str) {
+        match schema.field(member) {
+            None => {}
+            Some(Value::Bool(value)) => self.boolean(number, *value),
+            Some(Value::String(text)) => self.text(number, text),
+            Some(value) if DOUBLES.contains(&member) => {
+                // Zero is omitted.
+                if let Some(value) = value.as_f64().filter(|value| *value != 0.0) {
+                    self.double(number, value);
                 }
-                Some(value) => {
-                    if let Some(value) = value.as_i64().filter(|value| *value != 0) {
-                        self.varint(u64::from(number) << 3);
-                        self.varint(value as u64);
-                    }
+            }
+            Some(value) => {
+                if let Some(value) = value.as_i64().filter(|value| *value != 0) {
+                    self.varint(u64::from(number) << 3);
+                    self.varint(value as u64);
                 }
             }
         }
+    }
+
+    /// Writes one entry of a map of any values.
+    pub(crate) fn named_any(&mut self, number: u32, name: &str, value: &Value) {
+        self.named(number, name, &any(value));
     }
 
     /// Writes the members whose name starts with `x-`.

@@ -6,6 +6,7 @@ use crate::{
     json::Members,
     operation::{Operation, Paths, Payload, common_parameters, meaning, own_parameters},
     parameters::Parameter,
+    remote::with_kinds,
 };
 use pintle_machinery::{GroupVersion, Map, Value};
 use serde_json::json;
@@ -21,6 +22,8 @@ pub(crate) struct Source<'a> {
     pub(crate) versions: &'a [GroupVersion],
     pub(crate) server_version: &'a str,
     pub(crate) descriptions: &'a Descriptions,
+    /// The group-version-kinds that are added to definitions, by the name of the definition.
+    pub(crate) kinds: &'a BTreeMap<String, Vec<Value>>,
 }
 
 impl Source<'_> {
@@ -46,12 +49,20 @@ impl Source<'_> {
     /// The first error of `visit`, which ends the visits.
     pub(crate) fn visit_definitions<E>(
         &self,
-        visit: impl FnMut(&str, &Value) -> Result<(), E>,
+        mut visit: impl FnMut(&str, &Value) -> Result<(), E>,
     ) -> Result<(), E> {
         let definitions =
             Definitions { dialect: Dialect::V2, descriptions: self.descriptions, versions: self.versions };
         let items = self.documents.iter().flat_map(|paths| paths.values());
-        definitions.visit(items.flat_map(BTreeMap::values).flat_map(Operation::definitions), visit)
+        let used = items.flat_map(BTreeMap::values).flat_map(Operation::definitions);
+        definitions.visit(used, |name, definition| match self.kinds.get(name) {
+            None => visit(name, definition),
+            Some(kinds) => {
+                let mut definition = definition.clone();
+                with_kinds(&mut definition, kinds);
+                visit(name, &definition)
+            }
+        })
     }
 
     /// Writes the JSON of the document up to the last path; more paths may follow.

@@ -1,7 +1,8 @@
 //! Builds and caches the OpenAPI 2 document in both encodings.
 //!
 //! The part for built-in resources is built once. The part for a custom resource definition is built on request and
-//! cached until the definition changes, so that a change of one definition rebuilds only its part.
+//! cached until the definition changes, so that a change of one definition rebuilds only its part. The documents of other
+//! servers are merged when the document is requested after a change.
 
 use crate::{
     custom_definition::{CustomResource, PublishedDefinition},
@@ -12,6 +13,9 @@ use crate::{
     document::{Document, Part, hash_of, hexadecimal},
     json::Members,
     operation::Paths,
+    remote::{
+        Fingerprint, LocalNames, Merge, PackedDocument, RemoteDocument, fingerprint, fingerprint_of_name,
+    },
     v2, v2_protobuf,
 };
 use parking_lot::Mutex;
@@ -19,18 +23,23 @@ use pintle_machinery::Value;
 use sha2::{Digest as _, Sha512};
 use std::{
     collections::BTreeMap,
+    convert::Infallible,
     io::Write as _,
     sync::{Arc, OnceLock},
 };
 
-/// Passes the inputs for built-in resources to a function.
-type WithSource<'a> = dyn Fn(&mut dyn FnMut(&v2::Source<'_>)) + 'a;
+/// Passes the inputs for built-in resources to a function, with group-version-kinds that are added to definitions.
+type WithSource<'a> = dyn Fn(&Kinds, &mut dyn FnMut(&v2::Source<'_>)) + 'a;
+
+type Kinds = BTreeMap<String, Vec<Value>>;
 
 /// The cached parts of the document.
 #[derive(Default)]
 pub(crate) struct V2Documents {
     json: OnceLock<BuiltinJson>,
     protobuf: OnceLock<Arc<Part>>,
+    names: OnceLock<LocalNames>,
+    merged: Mutex<Option<Arc<Merged>>>,
     custom: Mutex<BTreeMap<(Arc<str>, Form), CustomParts>>,
     /// Held while parts are built: the tree of a definition takes a multiple of its text.
     making: Mutex<()>,
@@ -50,6 +59,30 @@ struct CustomParts {
     /// Its paths and its definitions in JSON; in protobuf, both in `paths` and the other empty.
     paths: Arc<Part>,
     definitions: Arc<Part>,
+    names: Arc<CustomNames>,
+}
+
+/// The names of the paths and of the definitions of a custom resource definition, as hashes.
+struct CustomNames {
+    paths: Box<[Fingerprint]>,
+    definitions: Box<[(Fingerprint, Fingerprint)]>,
+}
+
+/// The parts of the documents of other servers.
+struct Merged {
+    /// The hash of the documents and of the definitions that they are merged with.
+    hash: String,
+    merge: Merge,
+    json: OnceLock<MergedJson>,
+    protobuf: OnceLock<[Arc<Part>; 2]>,
+}
+
+struct MergedJson {
+    paths: Arc<Part>,
+    /// The definitions of built-in resources, with the group-version-kinds of other servers.
+    builtin_definitions: Arc<Part>,
+    definitions: Arc<Part>,
+    end: Arc<Part>,
 }
 
 impl V2Documents {
@@ -58,11 +91,12 @@ impl V2Documents {
         &self,
         form: Form,
         custom: Option<&CustomDocuments>,
+        remote: &[Arc<PackedDocument>],
         with_source: &WithSource<'_>,
     ) -> Document {
         let builtin = self.json.get_or_init(|| {
             let mut made = None;
-            with_source(&mut |source| {
+            with_source(&Kinds::new(), &mut |source| {
                 let mut digest = Sha512::new();
                 made = Some(BuiltinJson {
                     paths: Part::hashed_by(&mut digest, |out| source.write_paths(out)),
@@ -78,6 +112,11 @@ impl V2Documents {
             true => builtin.hash.clone(),
             false => hash_of(std::iter::once(builtin.hash.as_str()).chain(states)),
         };
+        if !remote.is_empty() {
+            let merged = self.merged(hash, &custom, remote, with_source);
+            let parts = self.merged_parts(form, &merged, builtin, &custom, with_source);
+            return Document::of(parts, merged.hash.clone());
+        }
         let parts = match form {
             Form::Json => {
                 let mut parts = vec![builtin.paths.clone()];
@@ -88,16 +127,92 @@ impl V2Documents {
                 parts
             }
             Form::Protobuf => {
-                let builtin = self.protobuf.get_or_init(|| {
-                    let mut bytes = Vec::new();
-                    with_source(&mut |source| bytes = v2_protobuf::encode(source));
-                    Part::of(&bytes)
-                });
+                let builtin = self.protobuf.get_or_init(|| builtin_protobuf(&Kinds::new(), with_source));
                 let own = custom.iter().map(|(_, own)| own.paths.clone());
                 std::iter::once(builtin.clone()).chain(own).collect()
             }
         };
         Document::of(parts, hash)
+    }
+
+    /// The names of the documents of other servers, merged with those of this server, whose hash is `local`.
+    fn merged(
+        &self,
+        local: String,
+        custom: &[(Arc<str>, CustomParts)],
+        remote: &[Arc<PackedDocument>],
+        with_source: &WithSource<'_>,
+    ) -> Arc<Merged> {
+        let hashes = remote.iter().map(|document| document.hash());
+        let hash = hash_of(std::iter::once(local.as_str()).chain(hashes));
+        // Held while the names are decided, which takes one tree at a time.
+        let mut merged = self.merged.lock();
+        if let Some(merged) = merged.as_ref().filter(|merged| merged.hash == hash) {
+            return merged.clone();
+        }
+        let builtin = self.names.get_or_init(|| {
+            let mut names = LocalNames::default();
+            with_source(&Kinds::new(), &mut |source| {
+                source.paths().for_each(|(path, _)| names.add_path(path));
+                let Ok(()) = source.visit_definitions(|name, definition| {
+                    names.add_definition(name, definition);
+                    Ok::<(), Infallible>(())
+                });
+            });
+            names
+        });
+        let mut names = builtin.clone();
+        for (_, parts) in custom {
+            names.add_fixed(&parts.names.paths, &parts.names.definitions);
+        }
+        let merge = Merge::new(names, remote);
+        let made = Arc::new(Merged { hash, merge, json: OnceLock::new(), protobuf: OnceLock::new() });
+        *merged = Some(made.clone());
+        made
+    }
+
+    fn merged_parts(
+        &self,
+        form: Form,
+        merged: &Merged,
+        builtin: &BuiltinJson,
+        custom: &[(Arc<str>, CustomParts)],
+        with_source: &WithSource<'_>,
+    ) -> Vec<Arc<Part>> {
+        let kinds = merged.merge.kinds();
+        let mut parts = Vec::new();
+        match form {
+            Form::Json => {
+                let made = merged.json.get_or_init(|| {
+                    let _making = self.making.lock();
+                    merged_json(&merged.merge, builtin, with_source)
+                });
+                parts.push(builtin.paths.clone());
+                parts.extend(custom.iter().map(|(_, own)| own.paths.clone()));
+                parts.extend([made.paths.clone(), made.builtin_definitions.clone()]);
+                parts.extend(custom.iter().map(|(_, own)| own.definitions.clone()));
+                parts.extend([made.definitions.clone(), made.end.clone()]);
+            }
+            Form::Protobuf => {
+                let [builtin, more] = merged.protobuf.get_or_init(|| {
+                    let _making = self.making.lock();
+                    let more = Part::written_by(|out| {
+                        merged.merge.documents().try_for_each(|document| {
+                            out.write_all(&v2_protobuf::encode_remote(&document))
+                        })
+                    });
+                    let builtin = match kinds.is_empty() {
+                        true => self.protobuf.get_or_init(|| builtin_protobuf(kinds, with_source)).clone(),
+                        false => builtin_protobuf(kinds, with_source),
+                    };
+                    [builtin, more]
+                });
+                parts.push(builtin.clone());
+                parts.extend(custom.iter().map(|(_, own)| own.paths.clone()));
+                parts.push(more.clone());
+            }
+        }
+        parts
     }
 
     /// The parts of each published definition, by its name.
@@ -127,6 +242,51 @@ impl V2Documents {
     }
 }
 
+fn builtin_protobuf(kinds: &Kinds, with_source: &WithSource<'_>) -> Arc<Part> {
+    let mut bytes = Vec::new();
+    with_source(kinds, &mut |source| bytes = v2_protobuf::encode(source));
+    Part::of(&bytes)
+}
+
+fn merged_json(merge: &Merge, builtin: &BuiltinJson, with_source: &WithSource<'_>) -> MergedJson {
+    let kinds = merge.kinds();
+    let mut builtin_definitions = builtin.definitions.clone();
+    if !kinds.is_empty() {
+        with_source(kinds, &mut |source| {
+            builtin_definitions = Part::written_by(|out| source.write_definitions(out));
+        });
+    }
+    let members = |of: fn(RemoteDocument) -> BTreeMap<String, Value>| {
+        Part::written_by(|out| {
+            let mut members = Members::resume(out);
+            merge
+                .documents()
+                .flat_map(of)
+                .try_for_each(|(name, value)| members.member(&name, &value))
+        })
+    };
+    let end = match merge.has_parameters() {
+        false => Part::of(v2::END),
+        true => Part::written_by(|out| {
+            // Ends the definitions.
+            out.write_all(b"}")?;
+            let mut document = Members::resume(out);
+            let mut parameters = document.object("parameters")?;
+            for (name, parameter) in merge.documents().flat_map(|document| document.parameters) {
+                parameters.member(&name, &parameter)?;
+            }
+            parameters.end()?;
+            document.end()
+        }),
+    };
+    MergedJson {
+        paths: members(|document| document.paths),
+        builtin_definitions,
+        definitions: members(|document| document.definitions),
+        end,
+    }
+}
+
 fn make(
     custom: &CustomDocuments,
     definition: &Value,
@@ -141,6 +301,13 @@ fn make(
     }
     let mut items = paths.iter().map(|(path, operations)| (path.as_str(), v2::path_item(operations)));
     let state = PublishedDefinition::of(definition).state;
+    let names = Arc::new(CustomNames {
+        paths: paths.keys().map(|path| fingerprint_of_name(path)).collect(),
+        definitions: definitions
+            .iter()
+            .map(|(name, definition)| (fingerprint_of_name(name), fingerprint(definition)))
+            .collect(),
+    });
     match form {
         Form::Json => CustomParts {
             state,
@@ -152,6 +319,7 @@ fn make(
                 let mut members = Members::resume(out);
                 definitions.iter().try_for_each(|(name, definition)| members.member(name, definition))
             }),
+            names,
         },
         Form::Protobuf => CustomParts {
             state,
@@ -159,6 +327,7 @@ fn make(
                 out.write_all(&v2_protobuf::encode_more(items, definitions.iter()))
             }),
             definitions: Part::of(b""),
+            names,
         },
     }
 }

@@ -1,9 +1,9 @@
 //! Encodes OpenAPI 2 in protobuf: the messages of gnostic's `openapi.v2` package, filled from the JSON form.
 //!
-//! Supports only the members that this crate writes. Members whose name starts with `x-` are extensions, encoded as
+//! Members that the messages lack are left out. Members whose name starts with `x-` are extensions, encoded as
 //! YAML text, of which JSON is a subset.
 
-use crate::{protobuf::Message, v2};
+use crate::{protobuf::Message, remote::RemoteDocument, v2};
 use pintle_machinery::{Map, Value, ValueExt};
 use std::convert::Infallible;
 
@@ -52,6 +52,23 @@ pub(crate) fn encode_more<'a>(
     more.0
 }
 
+/// Encodes a document of another server to append to the document, as [`encode_more`].
+pub(crate) fn encode_remote(document: &RemoteDocument) -> Vec<u8> {
+    let mut more = Message::default();
+    let mut inner = Message::default();
+    document.paths.iter().for_each(|(path, item)| inner.named(2, path, &path_item(item)));
+    more.message(8, &inner);
+    let mut inner = Message::default();
+    document.definitions.iter().for_each(|(name, definition)| inner.named(1, name, &schema(definition)));
+    more.message(9, &inner);
+    if !document.parameters.is_empty() {
+        let mut inner = Message::default();
+        document.parameters.iter().for_each(|(name, own)| inner.named(1, name, &parameter(own)));
+        more.message(10, &inner);
+    }
+    more.0
+}
+
 fn paths<'a>(items: impl Iterator<Item = (&'a str, Value)>) -> Message {
     let mut paths = Message::default();
     for (path, item) in items {
@@ -73,46 +90,107 @@ fn path_item(item: &Value) -> Message {
     const METHODS: [(u32, &str); 7] =
         [(2, "get"), (3, "put"), (4, "post"), (5, "delete"), (6, "options"), (7, "head"), (8, "patch")];
     let mut message = Message::default();
+    message.texts_of(item, &[(1, "$ref")]);
     for (number, method) in METHODS {
         if let Some(written) = item.field(method) {
             message.message(number, &operation(written));
         }
     }
     for written in item.items_at("parameters") {
-        message.message(9, &parameter(written));
+        message.message(9, &parameter_item(written));
     }
+    message.extensions(item, 10);
     message
 }
 
 fn operation(operation: &Value) -> Message {
     let mut message = Message::default();
     message.list_of(operation, 1, "tags");
-    message.texts_of(operation, &[(3, "description"), (5, "operationId")]);
+    message.texts_of(operation, &[(2, "summary"), (3, "description")]);
+    message.external_docs(operation, 4);
+    message.texts_of(operation, &[(5, "operationId")]);
     message.list_of(operation, 6, "produces");
     message.list_of(operation, 7, "consumes");
     for written in operation.items_at("parameters") {
-        message.message(8, &parameter(written));
+        message.message(8, &parameter_item(written));
     }
     let mut responses = Message::default();
-    for (code, written) in operation.map_at("responses") {
-        let mut response = Message::default();
-        response.text(1, written.str_at("description"));
-        if let Some(answer) = written.field("schema") {
-            let mut item = Message::default();
-            item.message(1, &schema(answer));
-            response.message(2, &item);
-        }
+    for (code, written) in operation.map_at("responses").iter().filter(|(code, _)| !code.starts_with("x-")) {
         let mut value = Message::default();
-        value.message(1, &response);
+        match written.field("$ref") {
+            Some(_) => value.message(2, &reference(written)),
+            None => value.message(1, &response(written)),
+        }
         responses.named(1, code, &value);
+    }
+    if let Some(written) = operation.field("responses") {
+        responses.extensions(written, 2);
     }
     message.message(9, &responses);
     message.list_of(operation, 10, "schemes");
+    message.boolean(11, operation.bool_at("deprecated"));
+    for requirement in operation.items_at("security") {
+        let mut ways = Message::default();
+        for (name, _) in requirement.as_object().into_iter().flatten() {
+            let mut scopes = Message::default();
+            scopes.list_of(requirement, 1, name);
+            ways.named(1, name, &scopes);
+        }
+        message.message(12, &ways);
+    }
     message.extensions(operation, 13);
     message
 }
 
-/// Encodes a parameter, wrapped as an item and by its location.
+/// Encodes a reference to a parameter or a response.
+fn reference(value: &Value) -> Message {
+    let mut message = Message::default();
+    message.texts_of(value, &[(1, "$ref"), (2, "description")]);
+    message
+}
+
+fn response(response: &Value) -> Message {
+    let mut message = Message::default();
+    message.text(1, response.str_at("description"));
+    if let Some(answer) = response.field("schema") {
+        let mut item = Message::default();
+        match answer.str_at("type") {
+            "file" => item.message(2, &file_schema(answer)),
+            _ => item.message(1, &schema(answer)),
+        }
+        message.message(2, &item);
+    }
+    if let Some(headers) = response.field("headers").and_then(Value::as_object) {
+        let mut inner = Message::default();
+        for (name, header) in headers {
+            let mut value = Message::default();
+            simple(&mut value, header, 1);
+            value.texts_of(header, &[(18, "description")]);
+            value.extensions(header, 19);
+            inner.named(1, name, &value);
+        }
+        message.message(3, &inner);
+    }
+    if let Some(examples) = response.field("examples").and_then(Value::as_object) {
+        let mut inner = Message::default();
+        examples.iter().for_each(|(name, example)| inner.named_any(1, name, example));
+        message.message(4, &inner);
+    }
+    message.extensions(response, 5);
+    message
+}
+
+/// Encodes a parameter of an operation, or a reference to one.
+fn parameter_item(written: &Value) -> Message {
+    let mut item = Message::default();
+    match written.field("$ref") {
+        Some(_) => item.message(2, &reference(written)),
+        None => item.message(1, &parameter(written)),
+    }
+    item
+}
+
+/// Encodes a parameter, wrapped by its location.
 fn parameter(parameter: &Value) -> Message {
     let mut outer = Message::default();
     if parameter.str_at("in") == "body" {
@@ -122,28 +200,80 @@ fn parameter(parameter: &Value) -> Message {
         if let Some(carried) = parameter.field("schema") {
             body.message(5, &schema(carried));
         }
+        body.extensions(parameter, 6);
         outer.message(1, &body);
-    } else {
-        let in_path = parameter.str_at("in") == "path";
-        let mut place = Message::default();
-        place.boolean(1, parameter.bool_at("required"));
-        place.texts_of(parameter, &[(2, "in"), (3, "description"), (4, "name")]);
-        // Query parameters have one additional field, which shifts the numbers of the later ones.
-        let shift = u32::from(!in_path);
-        place.text(5 + shift, parameter.str_at("type"));
-        place.boolean(19 + shift, parameter.bool_at("uniqueItems"));
-        let mut kind = Message::default();
-        kind.message(if in_path { 4 } else { 3 }, &place);
-        outer.message(2, &kind);
+        return outer;
     }
-    let mut item = Message::default();
-    item.message(1, &outer);
-    item
+    // Parameters of queries and forms have one additional field, which shifts the numbers of the later ones.
+    let (number, shift) = match parameter.str_at("in") {
+        "header" => (1, 0),
+        "formData" => (2, 1),
+        "path" => (4, 0),
+        _ => (3, 1),
+    };
+    let mut place = Message::default();
+    place.boolean(1, parameter.bool_at("required"));
+    place.texts_of(parameter, &[(2, "in"), (3, "description"), (4, "name")]);
+    if shift == 1 {
+        place.boolean(5, parameter.bool_at("allowEmptyValue"));
+    }
+    simple(&mut place, parameter, 5 + shift);
+    place.extensions(parameter, 22 + shift);
+    let mut kind = Message::default();
+    kind.message(number, &place);
+    outer.message(2, &kind);
+    outer
 }
 
+/// Writes the type of a parameter, a header or their items, and its limits, which have the same order everywhere.
+fn simple(message: &mut Message, value: &Value, first: u32) {
+    const LIMITS: [&str; 10] = [
+        "maximum",
+        "exclusiveMaximum",
+        "minimum",
+        "exclusiveMinimum",
+        "maxLength",
+        "minLength",
+        "pattern",
+        "maxItems",
+        "minItems",
+        "uniqueItems",
+    ];
+    message.texts_of(value, &[(first, "type"), (first + 1, "format")]);
+    if let Some(items) = value.field("items") {
+        let mut inner = Message::default();
+        simple(&mut inner, items, 1);
+        inner.extensions(items, 18);
+        message.message(first + 2, &inner);
+    }
+    message.texts_of(value, &[(first + 3, "collectionFormat")]);
+    message.any_of(value, first + 4, "default");
+    for (number, member) in (first + 5..).zip(LIMITS) {
+        message.limit(value, number, member);
+    }
+    message.anys_of(value, first + 15, "enum");
+    message.limit(value, first + 16, "multipleOf");
+}
+
+/// Encodes the schema of a response that is a file.
+fn file_schema(value: &Value) -> Message {
+    let mut message = Message::default();
+    message.texts_of(value, &[(1, "format"), (2, "title"), (3, "description")]);
+    message.any_of(value, 4, "default");
+    message.list_of(value, 5, "required");
+    message.texts_of(value, &[(6, "type")]);
+    message.boolean(7, value.bool_at("readOnly"));
+    message.external_docs(value, 8);
+    message.any_of(value, 9, "example");
+    message.extensions(value, 10);
+    message
+}
+
+/// Encodes a schema. Members that the message lacks (`oneOf`, `anyOf`, `not`, …) are left out.
 fn schema(value: &Value) -> Message {
     let mut message = Message::default();
     message.texts_of(value, &[(1, "$ref"), (2, "format"), (3, "title"), (4, "description")]);
+    message.any_of(value, 5, "default");
     message.limits(value, 6);
     message.list_of(value, 19, "required");
     message.anys_of(value, 20, "enum");
@@ -152,13 +282,30 @@ fn schema(value: &Value) -> Message {
         Some(values) => message.within(21, 1, &schema(values)),
         None => {}
     }
-    if let Some(json_type) = value.field("type").and_then(Value::as_str) {
-        let mut item = Message::default();
-        item.text(1, json_type);
-        message.message(22, &item);
+    match value.field("type") {
+        Some(Value::String(json_type)) => {
+            let mut item = Message::default();
+            item.text(1, json_type);
+            message.message(22, &item);
+        }
+        Some(Value::Array(_)) => {
+            let mut item = Message::default();
+            item.list_of(value, 1, "type");
+            message.message(22, &item);
+        }
+        _ => {}
     }
-    if let Some(items) = value.field("items") {
-        message.within(23, 1, &schema(items));
+    match value.field("items") {
+        Some(Value::Array(several)) => {
+            let mut items = Message::default();
+            several.iter().for_each(|item| items.message(1, &schema(item)));
+            message.message(23, &items);
+        }
+        Some(items) => message.within(23, 1, &schema(items)),
+        None => {}
+    }
+    for part in value.items_at("allOf") {
+        message.message(24, &schema(part));
     }
     if let Some(properties) = value.field("properties").and_then(Value::as_object) {
         let mut inner = Message::default();
@@ -167,6 +314,8 @@ fn schema(value: &Value) -> Message {
         }
         message.message(25, &inner);
     }
+    message.texts_of(value, &[(26, "discriminator")]);
+    message.boolean(27, value.bool_at("readOnly"));
     message.external_docs(value, 29);
     message.any_of(value, 30, "example");
     message.extensions(value, 31);
