@@ -36,7 +36,7 @@ pub(crate) struct ApiService {
 }
 
 /// The part of the specification that connections depend on.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct BackendSpec {
     pub(crate) namespace: String,
     pub(crate) name: String,
@@ -192,6 +192,20 @@ impl ApiServices {
         if is_listed {
             self.is_synced.send_replace(true);
         }
+    }
+
+    /// Replaces all API services by these objects.
+    #[cfg(test)]
+    pub(crate) fn set(&self, objects: &[Value]) {
+        self.change(|snapshot| {
+            let before = std::mem::take(snapshot);
+            for object in objects {
+                let name = object.str_at("metadata.name");
+                let service = self.api_service(object, before.get(name));
+                snapshot.insert(service.name.clone(), Arc::new(service));
+            }
+        });
+        self.is_synced.send_replace(true);
     }
 
     fn change(&self, change: impl FnOnce(&mut Snapshot)) {

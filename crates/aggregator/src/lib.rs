@@ -2,18 +2,26 @@
 
 mod api_service;
 mod api_services;
+mod ask;
 mod auto_registration;
 mod availability;
 mod backend;
+mod discovery;
+mod openapi;
 mod priority;
 mod proxy_handler;
 mod remote_user;
+mod servers;
 mod service_directory;
+#[cfg(test)]
+mod testing;
 
 pub use api_services::ApiServices;
 pub use auto_registration::{AutoRegistration, CustomGroupVersions};
 pub use availability::{AvailabilityMetrics, RemoteAvailability};
 pub use backend::ClientCertificate;
+pub use discovery::{DiscoveredVersions, DiscoveryManager, aggregated, legacy};
+pub use openapi::OpenApiManager;
 pub use priority::group_priority;
 pub use proxy_handler::ProxyHandler;
 pub use service_directory::{Routing, ServiceDirectory};

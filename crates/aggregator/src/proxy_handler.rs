@@ -1,6 +1,7 @@
 //! Answers the requests of API services by the servers behind them.
 
 use crate::{
+    OpenApiManager,
     api_services::{ApiService, ApiServices},
     remote_user,
 };
@@ -16,17 +17,23 @@ use std::{sync::Arc, time::Duration};
 /// The time limit of a discovery document: clients wait for those of all groups.
 const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The aggregator's handler: requests of an API service that has a service go to the server behind it.
+/// The aggregator's handler: requests of an API service that has a service go to the server behind it, and those for its
+/// OpenAPI 3 documents.
 pub struct ProxyHandler {
     /// The registered API services.
     pub api_services: Arc<ApiServices>,
+    /// The OpenAPI documents of backends.
+    pub open_api: Arc<OpenApiManager>,
     /// Whether redirects of backends are refused (`--aggregator-reject-forwarding-redirect`).
     pub rejects_redirects: bool,
 }
 
 impl RemoteGroups for ProxyHandler {
     fn handler(&self, path: &str) -> Option<Handler> {
-        let name = api_service_of(path)?;
+        let name = match path.strip_prefix("/openapi/v3/") {
+            Some(key) => self.open_api.owner(key)?,
+            None => api_service_of(path)?.into(),
+        };
         let service = self.api_services.get(&name).filter(|service| service.backend.is_some())?;
         let rejects_redirects = self.rejects_redirects;
         Some(Handler::new(move |request| answer(service.clone(), rejects_redirects, request)))

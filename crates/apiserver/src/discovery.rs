@@ -13,7 +13,7 @@ use crate::{
     base::{
         body::Body,
         encoding::encode,
-        negotiation::{self, Accepted, MediaType, accept_clauses},
+        negotiation::{self, Accepted, Answers, MediaType, Offers, accept_clauses},
         response::{Response, json_failure, negotiated_failure, with_content_type},
     },
     registry::{Stores, VersionedResource},
@@ -178,7 +178,9 @@ impl Discovery {
             ["apis", group, version] => (self.resource_list(group, version)?, RESOURCE_LIST),
             _ => return None,
         };
-        Some(respond(&document, kind, headers))
+        // The lists of groups are no routes of the web services, which refuse media types by another message.
+        let is_routed = !matches!(parts.as_slice(), ["apis"] | ["apis", _]);
+        Some(respond(&document, kind, headers, is_routed))
     }
 
     /// The paths below `/api` and `/apis` for the list of all paths.
@@ -282,9 +284,9 @@ fn wants_aggregated(headers: &HeaderMap) -> Option<MediaType> {
     None
 }
 
-fn respond(document: &Value, type_name: &str, headers: &HeaderMap) -> Response {
-    let routed = negotiation::routed(headers);
-    let accepted = routed.and_then(|()| negotiation::accepted(headers, None, negotiation::Offers::Plain));
+fn respond(document: &Value, type_name: &str, headers: &HeaderMap, is_routed: bool) -> Response {
+    let answers = Answers { offers: Offers::Plain, is_routed, has_protobuf: true, go_type: &String::new };
+    let accepted = negotiation::accepted_of(headers, None, answers);
     let accepted = match accepted {
         Ok(accepted) => accepted,
         Err(status) => return negotiated_failure(&status, headers, None),

@@ -50,6 +50,8 @@ use v2_documents::V2Documents;
 pub struct OpenApi {
     resources: Vec<Arc<Resource>>,
     server_version: String,
+    /// The version in the documents: that of the API, without the patch.
+    info_version: String,
     documents: OnceLock<BTreeMap<String, Arc<Document>>>,
     v3_protobuf: Mutex<BTreeMap<String, Arc<Document>>>,
     v2: V2Documents,
@@ -60,9 +62,12 @@ pub struct OpenApi {
 impl OpenApi {
     /// Creates the documents of these resources. `server_version` is the server's version, such as `v1.36.2`.
     pub fn new(resources: Vec<Arc<Resource>>, server_version: impl Into<String>) -> OpenApi {
+        let server_version = server_version.into();
+        let parts: Vec<&str> = server_version.trim_start_matches('v').split('.').take(2).collect();
         OpenApi {
             resources,
-            server_version: server_version.into(),
+            info_version: parts.join("."),
+            server_version,
             documents: OnceLock::new(),
             v3_protobuf: Mutex::new(BTreeMap::new()),
             v2: V2Documents::default(),
@@ -86,9 +91,10 @@ impl OpenApi {
 
     /// The response to `/openapi/v3`: the URL of each document, with its hash.
     pub fn v3_index(&self) -> Bytes {
+        let of_url = |url: String| json!({"serverRelativeURL": url});
         let entry = |key: String, hash: &str| {
             let url = format!("/openapi/v3/{key}?hash={hash}");
-            (key, json!({"serverRelativeURL": url}))
+            (key, of_url(url))
         };
         let mut paths: Map = self
             .custom
@@ -98,6 +104,9 @@ impl OpenApi {
             .collect();
         // A custom resource never replaces one of the server's own versions.
         paths.extend(self.v3_documents().iter().map(|(key, document)| entry(key.clone(), document.hash())));
+        // Another server replaces them.
+        let remote = self.remote.as_ref().map(|remote| remote.index()).unwrap_or_default();
+        paths.extend(remote.into_iter().map(|(key, url)| (key, of_url(url))));
         json!({"paths": paths}).to_string().into()
     }
 
@@ -126,7 +135,7 @@ impl OpenApi {
         let source = v3::Source {
             paths: documents.get(key)?,
             version: versions.get(key),
-            server_version: &self.server_version,
+            server_version: &self.info_version,
             descriptions: &Descriptions::load(),
         };
         let bytes = v3_protobuf::encode(&source);
@@ -148,7 +157,7 @@ impl OpenApi {
                     let source = v3::Source {
                         paths,
                         version: versions.get(key),
-                        server_version: &self.server_version,
+                        server_version: &self.info_version,
                         descriptions: &descriptions,
                     };
                     (key.clone(), Arc::new(Document::written_by(|out| source.write(out))))
@@ -177,7 +186,7 @@ impl OpenApi {
                 kinds,
                 documents: &documents.values().collect::<Vec<_>>(),
                 versions: &versions,
-                server_version: &self.server_version,
+                server_version: &self.info_version,
                 descriptions: &Descriptions::load(),
             });
         })

@@ -197,9 +197,10 @@ impl V2Documents {
                 let [builtin, more] = merged.protobuf.get_or_init(|| {
                     let _making = self.making.lock();
                     let more = Part::written_by(|out| {
-                        merged.merge.documents().try_for_each(|document| {
-                            out.write_all(&v2_protobuf::encode_remote(&document))
-                        })
+                        merged
+                            .merge
+                            .documents()
+                            .try_for_each(|document| out.write_all(&v2_protobuf::encode_remote(&document)))
                     });
                     let builtin = match kinds.is_empty() {
                         true => self.protobuf.get_or_init(|| builtin_protobuf(kinds, with_source)).clone(),
@@ -259,10 +260,7 @@ fn merged_json(merge: &Merge, builtin: &BuiltinJson, with_source: &WithSource<'_
     let members = |of: fn(RemoteDocument) -> BTreeMap<String, Value>| {
         Part::written_by(|out| {
             let mut members = Members::resume(out);
-            merge
-                .documents()
-                .flat_map(of)
-                .try_for_each(|(name, value)| members.member(&name, &value))
+            merge.documents().flat_map(of).try_for_each(|(name, value)| members.member(&name, &value))
         })
     };
     let end = match merge.has_parameters() {

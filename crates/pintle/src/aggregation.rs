@@ -1,7 +1,7 @@
 //! The parts of aggregation: services and their addresses, the client certificate of the aggregator, API services.
 
 use crate::{AggregationOptions, Options, dynamic_files::DynamicFiles, run_error::RunError};
-use pintle_aggregator::{ApiServices, ClientCertificate, ServiceDirectory};
+use pintle_aggregator::{ApiServices, ClientCertificate, DiscoveryManager, OpenApiManager, ServiceDirectory};
 use pintle_apiserver::{post_start_hooks::HookContext, registry::Stores};
 use pintle_machinery::{GroupResource, Status};
 use std::{
@@ -16,6 +16,8 @@ pub(crate) struct Aggregation {
     /// The services of the cluster, by which API services and webhooks are reached.
     pub(crate) directory: Arc<ServiceDirectory>,
     pub(crate) api_services: Arc<ApiServices>,
+    pub(crate) discovery: Arc<DiscoveryManager>,
+    pub(crate) open_api: Arc<OpenApiManager>,
     certificate: Arc<ClientCertificate>,
     /// The files of the client certificate, and their contents at the start.
     files: Option<(Vec<PathBuf>, Vec<Vec<u8>>)>,
@@ -46,7 +48,9 @@ impl Aggregation {
         };
         let directory = Arc::new(ServiceDirectory::new(options.aggregation.routing()));
         let api_services = Arc::new(ApiServices::new(directory.clone(), certificate.clone()));
-        Ok(Aggregation { directory, api_services, certificate, files })
+        let discovery = DiscoveryManager::new(&api_services);
+        let open_api = OpenApiManager::new(&api_services);
+        Ok(Aggregation { directory, api_services, discovery, open_api, certificate, files })
     }
 
     /// Sets the address that the server listens on.

@@ -120,10 +120,18 @@ pub(crate) fn register(server: &Arc<ServerChain>) -> Result<PostStartHooks, RunE
         );
         hooks.check("apiservice-registration-controller", CACHES);
         hooks.check("apiservice-wait-for-first-sync", CACHES);
-        hooks.check("apiservice-discovery-controller", CACHES);
+        hooks.add(
+            "apiservice-discovery-controller",
+            &["start-kube-aggregator-informers"],
+            start_remote_discovery,
+        );
         hooks.add("kube-apiserver-autoregistration", &["bootstrap-controller"], register_api_services);
         health.add("autoregister-completion", CheckScope::Always, is_complete(registration));
-        hooks.check("apiservice-openapi-controller", CACHES);
+        hooks.add(
+            "apiservice-openapi-controller",
+            &["start-kube-aggregator-informers"],
+            start_remote_open_api,
+        );
         hooks.check("apiservice-openapiv3-controller", CACHES);
     }
     let stopping = config.stopping.clone();
@@ -274,6 +282,16 @@ async fn start_remote_availability(server: Arc<ServerChain>, hook: HookContext) 
     if let Some(controller) = server.remote_availability.clone() {
         controller.start(&hook);
     }
+    Ok(())
+}
+
+async fn start_remote_discovery(server: Arc<ServerChain>, hook: HookContext) -> Result<(), Status> {
+    server.config.loaded.aggregation.discovery.start(&hook);
+    Ok(())
+}
+
+async fn start_remote_open_api(server: Arc<ServerChain>, hook: HookContext) -> Result<(), Status> {
+    server.config.loaded.aggregation.open_api.start(&hook);
     Ok(())
 }
 

@@ -132,7 +132,8 @@ impl ServerChain {
             Some(_) => Some(remote_availability(&config, &stores.aggregator)?),
             None => None,
         };
-        let front = front(&config, &stores, &api_extensions, flow_control.as_ref());
+        let has_api_services = auto_registration.is_some();
+        let front = front(&config, &stores, &api_extensions, flow_control.as_ref(), has_api_services)?;
         let extensions = server(&config, &stores.extensions, None, None);
         let kube = server(&config, &stores.kube, Some(extensions), None);
         let aggregator = server(&config, &stores.aggregator, Some(kube), Some(front));
@@ -214,26 +215,35 @@ fn front(
     stores: &ChainStores,
     api_extensions: &ApiExtensions,
     flow_control: Option<&FlowControlParts>,
-) -> Front {
+    has_api_services: bool,
+) -> Result<Front, RunError> {
     let (options, address) = (config.options(), config.advertised().to_string());
     let all_stores = stores.all();
     let resources: Vec<_> = all_stores.iter().flat_map(|stores| stores.resources().iter().cloned()).collect();
     let server_version = version().get("gitVersion").and_then(Value::as_str).unwrap_or_default().to_owned();
     let declared = resources.iter().map(|resource| resource.resource.clone()).collect();
-    let open_api =
+    let aggregation = &config.loaded.aggregation;
+    let mut open_api =
         OpenApi::new(declared, server_version).with_custom_definitions(api_extensions.definitions());
+    let mut discovery = Discovery::new(
+        &resources,
+        Some(stores.extensions.clone()),
+        pintle_aggregator::group_priority,
+        address.clone(),
+    );
+    if has_api_services {
+        open_api = open_api.with_remote_documents(aggregation.open_api.clone());
+        discovery = discovery.with_api_services(aggregation.discovery.clone());
+    }
+    let registered = config.metrics.register(discovery.metrics());
+    registered.map_err(|error| RunError::Assemble(error.to_string()))?;
     let mut documents: Vec<Arc<dyn PlainEndpoints>> = vec![Arc::new(OpenApiEndpoints(open_api))];
     documents.extend(flow_control.map(FlowControlParts::endpoints));
     if let Some(open_id) = config.loaded.tokens.open_id(options, &address).map(OpenIdEndpoints) {
         documents.push(Arc::new(open_id));
     }
-    Front {
-        discovery: Discovery::new(
-            &resources,
-            Some(stores.extensions.clone()),
-            pintle_aggregator::group_priority,
-            address,
-        ),
+    Ok(Front {
+        discovery,
         health: config.health.clone(),
         metrics: config.metrics.clone(),
         stores: all_stores,
@@ -241,8 +251,9 @@ fn front(
         count_objects: !options.etcd_count_metric_poll_period.is_zero(),
         documents,
         remote: Some(Arc::new(ProxyHandler {
-            api_services: config.loaded.aggregation.api_services.clone(),
+            api_services: aggregation.api_services.clone(),
+            open_api: aggregation.open_api.clone(),
             rejects_redirects: options.aggregation.reject_forwarding_redirect,
         })),
-    }
+    })
 }

@@ -7,6 +7,7 @@ use super::{files, read};
 fn every_fuzz_target_is_declared_and_smoke_run() {
     let manifest = read("fuzz/Cargo.toml");
     let smoke = [
+        "aggregator/tests/fuzz_smoke.rs",
         "apiextensions/tests/properties/smoke.rs",
         "apiserver/tests/fuzz_smoke.rs",
         "audit/tests/fuzz_smoke.rs",
@@ -54,6 +55,8 @@ fn what_reads_bytes_from_elsewhere_has_a_fuzz_target() {
         "label_selector",
         "merge_patch",
         "protobuf_decode",
+        "remote_discovery",
+        "remote_openapi",
         "request_info",
         "review_answer",
         "snapshot_read",

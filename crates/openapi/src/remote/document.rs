@@ -156,7 +156,10 @@ pub(super) mod tests {
             "A": {"properties": {"c": {"$ref": "#/definitions/C"}}}, "B": {"$ref": "#/definitions/D"}, "C": {}, "D": {},
             "never": {},
         });
-        let document = document(json!({"/apis/a/v1/x": path(&["A"]), "/apis/b/v1/x": path(&["B"]), "/apis/": {}}), definitions);
+        let document = document(
+            json!({"/apis/a/v1/x": path(&["A"]), "/apis/b/v1/x": path(&["B"]), "/apis/": {}}),
+            definitions,
+        );
         let kept = document.below("/apis/a/v1/");
         assert_eq!(kept.paths.keys().collect::<Vec<_>>(), ["/apis/a/v1/x"]);
         assert_eq!(kept.definitions.keys().collect::<Vec<_>>(), ["A", "C", "never"]);

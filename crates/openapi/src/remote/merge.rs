@@ -1,7 +1,8 @@
 //! Merges documents of other servers into the document of this server.
 //!
 //! Paths and definitions that are there already win: a path of the same name is left out, and a definition of the same name but
-//! other content is renamed `NAME_v2`, with all references to it. Definitions of the same content are there once, with the
+//! other content is renamed `NAME_v2`, with all references to it. As in kube-apiserver, contents are compared before references
+//! are renamed. Definitions of the same content are there once, with the
 //! group-version-kinds of all documents.
 //!
 //! A merge has two passes, so that only one document at a time is in memory as a tree: the first one decides the names, the
@@ -276,7 +277,9 @@ pub(crate) fn fingerprint_of_name(name: &str) -> Fingerprint {
 pub(crate) fn fingerprint(definition: &Value) -> Fingerprint {
     let mut digest = Sha256::new();
     match definition {
-        Value::Object(members) => hash_members(members.iter().filter(|(name, _)| *name != KINDS), &mut digest),
+        Value::Object(members) => {
+            hash_members(members.iter().filter(|(name, _)| *name != KINDS), &mut digest)
+        }
         other => hash(other, &mut digest),
     }
     shortened(digest)
@@ -338,10 +341,10 @@ mod tests {
             "Options",
             &json!({"type": "object", KINDS: [{"group": "", "version": "v1", "kind": "Options"}]}),
         );
-        local.add_fixed(&[fingerprint_of_name("/apis/custom/v1/x")], &[(
-            fingerprint_of_name("Custom"),
-            fingerprint(&json!({"type": "object"})),
-        )]);
+        local.add_fixed(
+            &[fingerprint_of_name("/apis/custom/v1/x")],
+            &[(fingerprint_of_name("Custom"), fingerprint(&json!({"type": "object"})))],
+        );
         local
     }
 
@@ -372,8 +375,8 @@ mod tests {
         };
         let (_, all) = merged(&[of("a", "of a"), of("b", "local"), of("c", "of a"), of("d", "of d")]);
         let names: Vec<&String> = all.definitions.keys().collect();
-        // The `Own` of each document refers to another definition, except that of `c`, which is that of `a`.
-        assert_eq!(names, ["Own", "Own_v2", "Own_v3", "Shared_v2", "Shared_v3"]);
+        // The `Own` of `c` and `d` has the text of that of `b`: definitions are compared before references are renamed.
+        assert_eq!(names, ["Own", "Own_v2", "Shared_v2", "Shared_v3"]);
         let references = |path: &str| {
             let responses = &all.paths[path]["get"]["responses"];
             [200, 201].map(|code| {
@@ -385,6 +388,7 @@ mod tests {
         assert_eq!(references("/apis/b/v1/x"), ["Shared", "Own_v2"]);
         assert_eq!(all.definitions["Own"], json!({"items": {"$ref": "#/definitions/Shared_v2"}}));
         assert_eq!(all.definitions["Own_v2"], json!({"items": {"$ref": "#/definitions/Shared"}}));
+        assert_eq!(references("/apis/c/v1/x"), ["Shared_v2", "Own_v2"]);
         assert_eq!(references("/apis/d/v1/x")[0], "Shared_v3");
     }
 
@@ -452,8 +456,12 @@ mod tests {
         let (merge, all) = merged(&[of("a", "int"), of("b", "text"), of("c", "int")]);
         assert!(merge.has_parameters());
         assert_eq!(all.parameters.keys().collect::<Vec<_>>(), ["p", "p_v2"]);
-        let reference = |group: &str| all.paths[&format!("/apis/{group}/v1/x")]["parameters"][0]["$ref"].clone();
-        assert_eq!(["a", "b", "c"].map(reference), ["p", "p_v2", "p"].map(|name| json!(format!("#/parameters/{name}"))));
+        let reference =
+            |group: &str| all.paths[&format!("/apis/{group}/v1/x")]["parameters"][0]["$ref"].clone();
+        assert_eq!(
+            ["a", "b", "c"].map(reference),
+            ["p", "p_v2", "p"].map(|name| json!(format!("#/parameters/{name}")))
+        );
     }
 
     #[test]

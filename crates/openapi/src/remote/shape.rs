@@ -265,11 +265,7 @@ pub(super) fn visit_references<'a>(value: &'a Value, shape: &Shape, visit: &mut 
 }
 
 /// Replaces references for which `replace` returns another.
-pub(super) fn replace_references(
-    value: &mut Value,
-    shape: &Shape,
-    replace: &dyn Fn(&str) -> Option<String>,
-) {
+pub(super) fn replace_references(value: &mut Value, shape: &Shape, replace: &dyn Fn(&str) -> Option<String>) {
     match (shape, &mut *value) {
         (Shape::Reference, Value::String(reference)) => {
             if let Some(other) = replace(reference) {
@@ -321,7 +317,11 @@ mod tests {
             assert_eq!(conform(&mut value, shape).unwrap_err(), expected, "{value}");
         };
         check(&SCHEMA, json!({"type": 1}), "type has a wrong type");
-        check(&SCHEMA, json!({"properties": {"a": {"required": "b"}}}), "properties: a: required has a wrong type");
+        check(
+            &SCHEMA,
+            json!({"properties": {"a": {"required": "b"}}}),
+            "properties: a: required has a wrong type",
+        );
         check(&SCHEMA, json!({"additionalProperties": 7}), "additionalProperties has a wrong type");
         check(&SCHEMA, json!({"maxLength": 1.5}), "maxLength has a wrong type");
         check(&SCHEMA, json!({"required": [1]}), "required has a wrong type");
@@ -346,7 +346,8 @@ mod tests {
         let mut found = Vec::new();
         visit_references(&item, &PATH_ITEM, &mut |reference| found.push(reference.to_owned()));
         found.sort();
-        let all = ["#/definitions/A", "#/definitions/B", "#/definitions/C", "#/definitions/D", "#/parameters/p"];
+        let all =
+            ["#/definitions/A", "#/definitions/B", "#/definitions/C", "#/definitions/D", "#/parameters/p"];
         assert_eq!(found, all);
         replace_references(&mut item, &PATH_ITEM, &|reference| Some(format!("{reference}_v2")));
         let mut replaced = Vec::new();
