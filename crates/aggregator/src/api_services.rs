@@ -99,11 +99,6 @@ impl ApiServices {
         self.current.load_full()
     }
 
-    /// The API service of a group and version.
-    pub(crate) fn of(&self, group_version: &GroupVersion) -> Option<Arc<ApiService>> {
-        self.get(&name_of(group_version))
-    }
-
     /// The API service of this name.
     pub(crate) fn get(&self, name: &str) -> Option<Arc<ApiService>> {
         self.current.load().get(name).cloned()

@@ -19,11 +19,11 @@ use arc_swap::ArcSwap;
 use document::{is_aggregated, without_resources};
 use parking_lot::Mutex;
 use pintle_apiserver::{
-    base::offload::beside,
     discovery::{ApiServiceGroups, ApiServiceSource, RegisteredVersion},
     post_start_hooks::HookContext,
 };
 use pintle_machinery::{GroupVersion, Value, ValueExt};
+use pintle_offload::beside;
 use pintle_registry::BoxFuture;
 use std::{
     collections::{HashMap, HashSet},

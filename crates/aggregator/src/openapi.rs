@@ -14,7 +14,8 @@ use crate::{
 use arc_swap::ArcSwap;
 use index::{RemoteIndex, entries};
 use parking_lot::Mutex;
-use pintle_apiserver::{base::offload::beside, post_start_hooks::HookContext};
+use pintle_apiserver::post_start_hooks::HookContext;
+use pintle_offload::beside;
 use pintle_openapi::{PackedDocument, RemoteDocument, RemoteDocuments};
 use pintle_registry::BoxFuture;
 use sha2::{Digest as _, Sha256};
