@@ -1,5 +1,7 @@
 //! Requests through the proxy, to a real server with TLS in this process.
 
+#![expect(clippy::unwrap_used, reason = "a test stops at anything unexpected")]
+
 use http::Request;
 use http_body_util::BodyExt;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
