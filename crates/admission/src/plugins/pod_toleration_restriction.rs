@@ -6,7 +6,9 @@ mod configuration;
 use super::tolerations::{self, Toleration};
 use crate::{AdmissionPlugin, AdmissionRequest, Operation, PluginError, PluginSettings};
 use configuration::Configuration;
-use pintle_machinery::{GroupResource, Quantity, Status, Value, ValueExt, codec::json, meta::ObjectMeta};
+use pintle_machinery::{
+    GroupResource, Quantity, Status, Value, ValueExt, codec::json, meta::ObjectMeta, text::go_json_type,
+};
 use pintle_registry::BoxFuture;
 
 /// The annotations of a namespace: the tolerations that its pods get, and those that its pods may have.
@@ -51,7 +53,10 @@ impl PodTolerationRestriction {
         match &tree {
             Value::Null => Ok(Some(Vec::new())),
             Value::Array(items) if items.len() <= MAX_TOLERATIONS => {
-                Ok(Some(items.iter().map(Toleration::of).collect()))
+                match items.iter().find_map(type_error) {
+                    Some(why) => Err(malformed(why)),
+                    None => Ok(Some(items.iter().map(Toleration::of).collect())),
+                }
             }
             Value::Array(items) => Err(malformed(format!(
                 "annotation {annotation} has {} tolerations, more than {MAX_TOLERATIONS}",
@@ -59,7 +64,7 @@ impl PodTolerationRestriction {
             ))),
             other => Err(malformed(format!(
                 "json: cannot unmarshal {} into Go value of type []v1.Toleration",
-                pintle_machinery::text::go_json_type(other)
+                go_json_type(other)
             ))),
         }
     }
@@ -113,6 +118,38 @@ impl AdmissionPlugin for PodTolerationRestriction {
     fn validate<'a>(&'a self, request: &'a mut AdmissionRequest<'_>) -> BoxFuture<'a, Result<(), Status>> {
         Box::pin(self.check(request))
     }
+}
+
+/// The error of Go for a value that is no toleration.
+fn type_error(item: &Value) -> Option<String> {
+    const FIELDS: [(&str, &str); 5] = [
+        ("key", "string"),
+        ("operator", "v1.TolerationOperator"),
+        ("value", "string"),
+        ("effect", "v1.TaintEffect"),
+        ("tolerationSeconds", "int64"),
+    ];
+    let members = match item {
+        Value::Null => return None,
+        Value::Object(members) => members,
+        other => {
+            let found = go_json_type(other);
+            return Some(format!("json: cannot unmarshal {found} into Go value of type v1.Toleration"));
+        }
+    };
+    FIELDS.into_iter().find_map(|(name, go_type)| {
+        let value = members.get(name).filter(|value| !value.is_null())?;
+        let found = match (go_type, value) {
+            ("int64", Value::Number(number)) if number.as_i64().is_some() => return None,
+            ("int64", Value::Number(number)) => format!("number {number}"),
+            ("int64", other) => go_json_type(other).to_owned(),
+            (_, Value::String(_)) => return None,
+            (_, other) => go_json_type(other).to_owned(),
+        };
+        Some(format!(
+            "json: cannot unmarshal {found} into Go struct field Toleration.{name} of type {go_type}"
+        ))
+    })
 }
 
 /// Whether the pod is of the QoS class `BestEffort`: nothing of it requests CPU or memory. A new pod does not have its
@@ -180,6 +217,20 @@ mod tests {
         let refused = create(namespace, json!({"tolerations": [{"key": "a"}]})).unwrap_err();
         assert_eq!(refused, cluster.replace("cluster", "namespace"));
         assert!(create(json!({(ALLOWED): ""}), json!({"tolerations": [{"key": "x"}]})).is_ok());
+    }
+
+    #[test]
+    fn an_annotation_without_tolerations_is_an_error_of_its_type() {
+        let check = |annotation: &str, expected: &str| {
+            let found = run(Operation::Create, json!({(DEFAULTS): annotation}), json!({}));
+            assert_eq!(found.unwrap_err(), format!("json: cannot unmarshal {expected}"), "{annotation}");
+        };
+        check("{}", "object into Go value of type []v1.Toleration");
+        check("[\"x\"]", "string into Go value of type v1.Toleration");
+        check("[{\"key\": 5}]", "number into Go struct field Toleration.key of type string");
+        let seconds = "Go struct field Toleration.tolerationSeconds of type int64";
+        check("[{\"tolerationSeconds\": 1.5}]", &format!("number 1.5 into {seconds}"));
+        check("[{\"tolerationSeconds\": \"1\"}]", &format!("string into {seconds}"));
     }
 
     #[test]
