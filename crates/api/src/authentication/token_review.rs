@@ -146,7 +146,8 @@ mod tests {
         let check = |spec: Value, expected: Result<Value, &str>| {
             let review =
                 json!({"spec": spec.clone(), "status": {"authenticated": true, "user": {"username": "eve"}}});
-            let answer = now(reviewer.review(review)).map(|review| review["status"].clone());
+            let answer = require_token(&review).and_then(|()| now(reviewer.review(review)));
+            let answer = answer.map(|review| review["status"].clone());
             let answer = answer.map_err(|status| status.message);
             assert_eq!(answer, expected.map_err(str::to_owned), "{spec}");
         };

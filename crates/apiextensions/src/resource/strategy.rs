@@ -82,7 +82,8 @@ impl Strategy for CustomResourceStrategy {
     }
 
     fn prune(&self, object: &mut Value) {
-        self.0.schema.prune(object);
+        // Validation has passed, which refuses invalid metadata of embedded resources.
+        let _ = self.0.schema.coerce(object, InvalidMetadata::Drop);
     }
 
     fn default_on_read(&self, object: &mut Value) {

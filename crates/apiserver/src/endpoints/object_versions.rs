@@ -79,11 +79,13 @@ impl<'a> ObjectVersions<'a> {
             return Ok(object);
         }
         let version = self.version(kind)?;
-        if version.resource.model.keeps_unknown_fields() {
-            object = json::decode_any_body(bytes).map_err(Status::internal_error)?;
-            keep_declared_metadata(&mut object, &version.schema)?;
+        match version.resource.model.keeps_unknown_fields() {
+            true => {
+                object = json::decode_any_body(bytes).map_err(Status::internal_error)?;
+                keep_declared_metadata(&mut object, &version.schema)?;
+            }
+            false => drop(version.resource.strategy.coerce(&mut object, false)?),
         }
-        version.resource.strategy.coerce(&mut object, false)?;
         if version.resource.converter.is_some() {
             version.resource.strategy.set_defaults(&mut object);
         }

@@ -186,6 +186,8 @@ async fn admission_sees_a_delete_with_its_grace_period_and_once_more_before_the_
     let scope = Scope::Namespaced;
     let mut resource = Resource::new("", "v1", "configmaps", "configmap", "ConfigMap", scope, type_name);
     resource.strategy = Arc::new(Graceful);
+    // Each delete begins with the object as the one before it has left it.
+    resource.in_force_when_answered = true;
     let fixture = Fixture::of(resource, StorageMediaType::Json);
     let delete = async |grace_period_seconds: Option<i64>, refused: Option<i64>| {
         let recorder = Recorder { refused, ..Recorder::default() };

@@ -122,7 +122,6 @@ pub(super) async fn convert_unpruned(
     let converted = converter.convert(vec![object], &to.resource.group_version()).await?.pop();
     let mut object = converted.ok_or_else(|| Status::internal_error("a conversion without an answer"))?;
     keep_declared_metadata(&mut object, schema)?;
-    to.strategy.coerce(&mut object, false)?;
     Ok(object)
 }
 

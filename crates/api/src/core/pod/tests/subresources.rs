@@ -31,6 +31,8 @@ fn post(registry: &MemoryRegistry, subresource: &str, body: Value) -> Result<Val
     };
     with_context(registry, "ns", false, |context| {
         let context = RequestContext { name: "p", subresource, ..*context };
+        let mut body = body;
+        now(creater.prepare(&context, &mut body))?;
         now(creater.create(&context, body))
     })
 }
