@@ -16,6 +16,7 @@ use serde_json::Value;
 use crate::{shared, task};
 
 pub(crate) mod admission;
+pub(crate) mod aggregation;
 pub(crate) mod definitions;
 pub(crate) mod writers;
 

@@ -33,6 +33,8 @@ Tasks:
                       measure a release build with ../shared/loadgen
   bench admission [--creates=N] [--policies=N]
       measure what policies and a webhook add to the cost of creating a pod
+  bench aggregation [--gets=N] [--events=N] [--megabytes=N]
+                      what a proxied GET, an event of a proxied watch and a large body cost
   bench definitions [--count=N]
                       memory and CPU of custom resource definitions, from the first to the last
   bench writers [--objects=N] [--of=engines|servers]
@@ -62,6 +64,7 @@ fn main() -> ExitCode {
         ["sweep"] => test::sweep(root),
         ["conformance", args @ ..] => conformance::run(root, args),
         ["bench", "admission", args @ ..] => bench::admission::run(root, args),
+        ["bench", "aggregation", args @ ..] => bench::aggregation::run(root, args),
         ["bench", "definitions", args @ ..] => bench::definitions::run(root, args),
         ["bench", "writers", args @ ..] => bench::writers::run(root, args),
         ["bench", args @ ..] => bench::run(root, args),

@@ -254,6 +254,19 @@ impl Connection {
         Ok(body)
     }
 
+    /// Reads the body of known length that follows these headers, and keeps nothing of it. Returns its length in bytes.
+    ///
+    /// # Errors
+    /// When the body is incomplete, or has no known length.
+    pub fn discard(&mut self, headers: &[(String, String)]) -> Result<u64, Error> {
+        let length = headers.iter().find(|(name, _)| name == "content-length").ok_or("no content-length")?;
+        let length = length.1.parse()?;
+        match io::copy(&mut (&mut self.stream).take(length), &mut io::sink())? {
+            read if read == length => Ok(read),
+            read => Err(format!("{read} of {length} bytes").into()),
+        }
+    }
+
     fn line(&mut self) -> Result<String, Error> {
         let mut line = String::new();
         if self.stream.read_line(&mut line)? == 0 {
