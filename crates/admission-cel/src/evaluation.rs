@@ -1,6 +1,10 @@
 //! Evaluates the expressions of one request.
 
-use crate::{EXPRESSION_BUDGET, Expression, Input, variables::Variables};
+use crate::{
+    Expression, Input,
+    effort::{Effort, WORK_PER_COST},
+    variables::Variables,
+};
 use pintle_cel::{Activation, EvaluationError, Value as CelValue, WorkLimit, with_room_for};
 use pintle_offload::{Pace, is_on_worker, leave_worker};
 
@@ -32,40 +36,6 @@ pub struct Evaluation<'p, 'w> {
     work: u64,
     /// Other requests run between the expressions.
     pace: &'w mut Pace,
-}
-
-/// The cost up to which an expression is evaluated on a worker. An expression that costs more is evaluated again on
-/// another thread: the cost is known only then, and this one is a small part of it.
-const LIGHT_COST: u64 = 5_000;
-/// The number of items that may be visited for each unit of a budget: costs do not cover all work, such as the comparison
-/// of large objects.
-const WORK_PER_COST: u64 = 2;
-
-/// The limit of one attempt to evaluate an expression.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Effort {
-    /// At most [`LIGHT_COST`], which takes one or two milliseconds at most.
-    Light,
-    /// The limit of expressions.
-    Full,
-}
-
-impl Effort {
-    /// The maximum cost of an expression.
-    pub(crate) fn cost(self) -> u64 {
-        match self {
-            Effort::Light => LIGHT_COST,
-            Effort::Full => EXPRESSION_BUDGET,
-        }
-    }
-
-    /// The maximum number of items that an expression visits when there is a rest of `work`.
-    fn work(self, work: u64) -> u64 {
-        match self {
-            Effort::Light => work.min(LIGHT_COST * WORK_PER_COST),
-            Effort::Full => work,
-        }
-    }
 }
 
 /// The error of an attempt with [`Effort::Light`] that needs more.

@@ -8,6 +8,7 @@
 
 mod compile_error;
 mod compiler;
+mod effort;
 mod evaluation;
 mod expression;
 mod input;

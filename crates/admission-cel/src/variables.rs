@@ -1,6 +1,6 @@
 //! The variables of policies: expressions that others read by name.
 
-use crate::{Expression, Input, evaluation::Effort, types::VARIABLES_NAME};
+use crate::{Expression, Input, effort::Effort, types::VARIABLES_NAME};
 use pintle_cel::{Activation, EvaluationError, LazyFields, Map, Value as CelValue};
 use pintle_go_forms::quote;
 use std::{

@@ -2,7 +2,7 @@
 
 mod duration_summary;
 
-use super::Labels;
+use super::labels::Labels;
 use duration_summary::DurationSummary;
 use parking_lot::Mutex;
 use prometheus::{
@@ -101,7 +101,7 @@ fn label((name, value): (&str, &str)) -> LabelPair {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Operation, metrics::Step};
+    use crate::{Operation, metrics::labels::Step};
 
     #[test]
     fn durations_are_published_by_labels() {
