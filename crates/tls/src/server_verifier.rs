@@ -2,7 +2,7 @@
 
 use crate::TrustAnchors;
 use rustls::{
-    CertificateError, DigitallySignedStruct, Error, ExtendedKeyPurpose, SignatureScheme,
+    CertificateError, DigitallySignedStruct, Error, ExtendedKeyPurpose, OtherError, SignatureScheme,
     client::{
         WebPkiServerVerifier,
         danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
@@ -47,7 +47,8 @@ impl ServerCertVerifier for ServerVerifier {
             return verify_anchor(end_entity, server_name, now);
         }
         let chains = self.chains.as_ref().ok_or(CertificateError::UnknownIssuer)?;
-        chains.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+        let verified = chains.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
+        verified.map_err(|error| with_legacy_name(error, end_entity, server_name))
     }
 
     fn verify_tls12_signature(
@@ -75,6 +76,31 @@ impl ServerCertVerifier for ServerVerifier {
     }
 }
 
+/// A certificate that has the server's name as its common name only, which was sufficient in the past.
+#[derive(Debug, thiserror::Error)]
+#[error("certificate relies on legacy Common Name field, use SANs instead")]
+pub struct LegacyCommonName;
+
+/// The error of a certificate, in which a legacy common name is told from other names.
+fn with_legacy_name(error: Error, certificate: &CertificateDer<'_>, server_name: &ServerName<'_>) -> Error {
+    let no_names = match &error {
+        Error::InvalidCertificate(CertificateError::NotValidForNameContext { presented, .. }) => {
+            presented.is_empty()
+        }
+        _ => false,
+    };
+    match no_names && has_common_name(certificate, &server_name.to_str()) {
+        true => CertificateError::Other(OtherError(Arc::new(LegacyCommonName))).into(),
+        false => error,
+    }
+}
+
+fn has_common_name(certificate: &CertificateDer<'_>, name: &str) -> bool {
+    let Ok((_, parsed)) = X509Certificate::from_der(certificate) else { return false };
+    let mut common_names = parsed.subject().iter_common_name();
+    common_names.any(|own| own.as_str().is_ok_and(|own| own.eq_ignore_ascii_case(name)))
+}
+
 /// Verifies a server whose certificate is itself a trust anchor.
 fn verify_anchor(
     certificate: &CertificateDer<'_>,
@@ -98,6 +124,7 @@ fn verify_anchor(
         }
         .into());
     }
-    verify_server_name(&ParsedCertificate::try_from(certificate)?, server_name)?;
+    verify_server_name(&ParsedCertificate::try_from(certificate)?, server_name)
+        .map_err(|error| with_legacy_name(error, certificate, server_name))?;
     Ok(ServerCertVerified::assertion())
 }

@@ -1,7 +1,7 @@
 //! Handshakes between a rustls client and a rustls server, in memory.
 
 use crate::{ServerVerifier, TrustAnchors};
-use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair};
 use rustls::{
     CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, DistinguishedName, Error,
     ServerConfig, ServerConnection, SignatureScheme, SupportedProtocolVersion,
@@ -200,6 +200,14 @@ fn an_anchor_must_fit_as_a_server() {
     };
     let is = |error: &Error, expected: &str| assert!(format!("{error:?}").contains(expected), "{error:?}");
     is(&refused(self_signed(|_| ()), None, "other.example.com"), "NotValidForName");
+    let common_name = |name: &'static str| {
+        self_signed(move |params| {
+            params.subject_alt_names.clear();
+            params.distinguished_name.push(DnType::CommonName, name);
+        })
+    };
+    is(&refused(common_name("hook.example.com"), None, "hook.example.com"), "LegacyCommonName");
+    is(&refused(common_name("other.example.com"), None, "hook.example.com"), "NotValidForName");
     let expired = self_signed(|params| params.not_after = (now - day).into());
     is(&refused(expired, None, "hook.example.com"), "Expired");
     let early = self_signed(|params| params.not_before = (now + day).into());

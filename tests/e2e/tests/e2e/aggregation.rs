@@ -99,7 +99,7 @@ fn a_dead_extension_server_keeps_nothing_else_from_working() -> Result {
         ])?;
         assert!(waited.contains("condition met"), "{waited}");
         let failed = kubectl.fails(&["get", "--raw", "/apis/example.pintle.dev/v1/flunders"])?;
-        assert!(failed.contains("service unavailable"), "{failed}");
+        assert!(failed.contains("(ServiceUnavailable)"), "{failed}");
         kubectl.run(&["create", "namespace", "other"])?;
         kubectl.run(&["create", "configmap", "one", "--from-literal=a=b", "-n", "other"])?;
         let listed = kubectl.run(&["get", "configmaps", "-n", "other", "-o", "name"])?;
