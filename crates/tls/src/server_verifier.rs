@@ -79,7 +79,7 @@ impl ServerCertVerifier for ServerVerifier {
 /// A certificate that has the server's name as its common name only, which was sufficient in the past.
 #[derive(Debug, thiserror::Error)]
 #[error("certificate relies on legacy Common Name field, use SANs instead")]
-pub struct LegacyCommonName;
+struct LegacyCommonName;
 
 /// The error of a certificate, in which a legacy common name is told from other names.
 fn with_legacy_name(error: Error, certificate: &CertificateDer<'_>, server_name: &ServerName<'_>) -> Error {
