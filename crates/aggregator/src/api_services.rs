@@ -61,6 +61,9 @@ impl BackendSpec {
 
 const HTTPS: u16 = 443;
 
+/// Namespace and name of a service.
+type ServiceKey = (String, String);
+
 /// Called with the name of an API service that has changed.
 type Listener = Box<dyn Fn(&str) + Send + Sync>;
 
@@ -72,8 +75,8 @@ pub struct ApiServices {
     /// The number of changes.
     changes: watch::Sender<u64>,
     is_synced: watch::Sender<bool>,
-    /// The API services behind each service, by namespace and name of the service.
-    by_service: Mutex<HashMap<(String, String), Vec<Arc<str>>>>,
+    /// The names of the API services behind each service.
+    by_service: Mutex<HashMap<ServiceKey, Vec<Arc<str>>>>,
     listener: OnceLock<Listener>,
     directory: Arc<ServiceDirectory>,
     certificate: Arc<ClientCertificate>,

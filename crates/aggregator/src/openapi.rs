@@ -149,14 +149,14 @@ impl OpenApiManager {
         }
         let _reading = self.reading.lock().await;
         let services = available.clone();
-        let read = move || -> Result<Vec<(Arc<str>, Arc<PackedDocument>)>, String> {
+        let read = move || {
             let document = RemoteDocument::parse(&answer.body)?;
             let own = services.iter().map(|service| {
                 let version = &service.group_version;
                 let prefix = format!("/apis/{}/{}/", version.group, version.version);
                 (service.name.clone(), Arc::new(document.below(&prefix).pack()))
             });
-            Ok(own.collect())
+            Ok::<Vec<_>, String>(own.collect())
         };
         let documents = beside(read).await?;
         (known.etag, known.content) = (etag, Some(content));

@@ -62,7 +62,7 @@ enum Connection {
 /// Why a request has no answer.
 enum Unanswered {
     /// The kept connection was closed before the request was sent.
-    Unsent(Request<Body>),
+    Unsent(Box<Request<Body>>),
     Failed(Cause),
 }
 
@@ -82,7 +82,7 @@ impl Connections {
             match self.send_over(connection, request, limit).await {
                 Ok(answer) => return Ok(answer),
                 Err(Unanswered::Failed(cause)) => return Err(cause),
-                Err(Unanswered::Unsent(unsent)) => request = unsent,
+                Err(Unanswered::Unsent(unsent)) => request = *unsent,
             }
             *request.uri_mut() = uri.clone();
         }
@@ -139,7 +139,7 @@ impl Connections {
             }
             Connection::Http2(mut sender) => {
                 if sender.ready().await.is_err() {
-                    return Err(Unanswered::Unsent(request));
+                    return Err(Unanswered::Unsent(Box::new(request)));
                 }
                 let response = sender.try_send_request(request).await.map_err(unanswered)?;
                 read(response, limit).await.map_err(Unanswered::Failed)
@@ -271,7 +271,7 @@ fn set_origin_form(request: &mut Request<Body>) {
 
 fn unanswered(mut error: TrySendError<Request<Body>>) -> Unanswered {
     match error.take_message() {
-        Some(request) => Unanswered::Unsent(request),
+        Some(request) => Unanswered::Unsent(Box::new(request)),
         None => Unanswered::Failed(Cause::of(error.into_error())),
     }
 }
