@@ -3,7 +3,9 @@
 use crate::{
     body::{Relayed, ResponseBody},
     failure::{plain, unavailable},
-    headers::{append_client, asks_for_upgrade, clean_response, remove_hop_by_hop, set_forwarded},
+    headers::{
+        append_client, asks_for_upgrade, clean_response, remove_hop_by_hop, set_forwarded, state_length,
+    },
     links::{self, Links},
     target::Target,
     tunnel::TunnelLife,
@@ -208,23 +210,6 @@ fn is_replayable(head: &request::Parts, body: &UpstreamBody) -> bool {
         headers.contains_key("idempotency-key") || headers.contains_key("x-idempotency-key")
     };
     body.is_end_stream() && (is_safe || is_idempotent(&head.headers))
-}
-
-/// States the length of the body, where there is none or it is unknown.
-pub(crate) fn state_length(head: &mut request::Parts, body: &UpstreamBody) {
-    let headers = &mut head.headers;
-    if body.is_end_stream() {
-        match head.method {
-            // Many servers expect it.
-            Method::POST | Method::PUT | Method::PATCH => {
-                headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
-            }
-            _ => drop(headers.remove(header::CONTENT_LENGTH)),
-        }
-    } else if !headers.contains_key(header::CONTENT_LENGTH) {
-        // The HTTP library assumes that a GET has no body otherwise.
-        headers.insert(header::TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
-    }
 }
 
 /// Reads a short body to its end. One that takes its time, or breaks off late, is passed on piece by piece.

@@ -1,6 +1,8 @@
 //! The headers that concern one connection only, and those that tell of the client.
 
-use http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header, request};
+use http_body::Body;
+use pintle_dialer::UpstreamBody;
 use pintle_go_forms::clean_path;
 use std::net::IpAddr;
 
@@ -115,6 +117,23 @@ pub(crate) fn set_forwarded(headers: &mut HeaderMap, uri: &Uri, prefix: &str) {
         if let Some(Ok(value)) = value.map(HeaderValue::from_str) {
             headers.insert(name, value);
         }
+    }
+}
+
+/// States the length of the body, where there is none or it is unknown.
+pub(crate) fn state_length(head: &mut request::Parts, body: &UpstreamBody) {
+    let headers = &mut head.headers;
+    if body.is_end_stream() {
+        match head.method {
+            // Many servers expect it.
+            Method::POST | Method::PUT | Method::PATCH => {
+                headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
+            }
+            _ => drop(headers.remove(header::CONTENT_LENGTH)),
+        }
+    } else if !headers.contains_key(header::CONTENT_LENGTH) {
+        // The HTTP library assumes that a GET has no body otherwise.
+        headers.insert(header::TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
     }
 }
 

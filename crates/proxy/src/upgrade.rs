@@ -6,8 +6,7 @@
 
 use crate::{
     body::{Relayed, ResponseBody},
-    forward::state_length,
-    headers::clean_response,
+    headers::{clean_response, state_length},
     tunnel::{self, TunnelLife},
 };
 use bytes::Bytes;
