@@ -34,9 +34,8 @@ pub(crate) fn remote_discovery(data: &[u8]) -> bool {
 /// whether it is usable.
 pub(crate) fn remote_openapi(data: &[u8]) -> bool {
     let Ok(document) = RemoteDocument::parse(data) else { return false };
-    let parts = ["/apis/a/v1/", "/apis/b/v1/"].map(|prefix| Arc::new(document.below(prefix).pack()));
-    let whole = Arc::new(document.pack());
-    let documents = [parts.to_vec(), vec![whole]].concat();
+    let parts = document.split(["/apis/a/v1/", "/apis/b/v1/"]).collect::<Vec<_>>();
+    let documents = parts.iter().chain([&document]).map(|part| Arc::new(part.pack())).collect();
     let open_api = OpenApi::new(Vec::new(), "v1").with_remote_documents(Arc::new(Documents(documents)));
     let merged = json::decode_any(&open_api.v2().content()).expect("the merged document is valid");
     assert!(merged.map_at("paths").keys().all(|path| path.starts_with('/')));

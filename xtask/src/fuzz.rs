@@ -9,7 +9,7 @@ use std::thread;
 use crate::{task, tools};
 
 /// The fuzz targets, and the dictionary of each.
-const TARGETS: [(&str, &str); 25] = [
+const TARGETS: [(&str, &str); 27] = [
     ("abac_policies", "json"),
     ("apply", "patch"),
     ("audit_policy", "yaml"),
@@ -28,6 +28,8 @@ const TARGETS: [(&str, &str); 25] = [
     ("merge_patch", "patch"),
     ("protobuf_decode", "protobuf"),
     ("quantity", "quantity"),
+    ("remote_discovery", "json"),
+    ("remote_openapi", "json"),
     ("request_info", "query"),
     ("review_answer", "json"),
     ("snapshot_read", "json"),

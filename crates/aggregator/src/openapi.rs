@@ -37,6 +37,9 @@ const SOON: Duration = Duration::from_secs(1);
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// The maximum size of an OpenAPI 2 document in bytes. That of kube-apiserver has four million.
 const MAX_DOCUMENT: usize = 12 << 20;
+/// The maximum size of the parts for all API services of a server in bytes: definitions that no path uses are in each of
+/// them. API services beyond it have no document.
+const MAX_PARTS: usize = 48 << 20;
 /// The maximum size of an index of OpenAPI 3 in bytes.
 const MAX_INDEX: usize = 1 << 20;
 /// The number of servers that are asked at a time, which bounds the memory of documents that are being read.
@@ -151,12 +154,17 @@ impl OpenApiManager {
         let services = available.clone();
         let read = move || {
             let document = RemoteDocument::parse(&answer.body)?;
-            let own = services.iter().map(|service| {
+            let prefixes = services.iter().map(|service| {
                 let version = &service.group_version;
-                let prefix = format!("/apis/{}/{}/", version.group, version.version);
-                (service.name.clone(), Arc::new(document.below(&prefix).pack()))
+                format!("/apis/{}/{}/", version.group, version.version)
             });
-            Ok::<Vec<_>, String>(own.collect())
+            let mut length = 0;
+            let parts = document.split(prefixes).map(|part| Arc::new(part.pack())).take_while(|part| {
+                length += part.length();
+                length <= MAX_PARTS
+            });
+            let names = services.iter().map(|service| service.name.clone());
+            Ok::<Vec<_>, String>(names.zip(parts).collect())
         };
         let documents = beside(read).await?;
         (known.etag, known.content) = (etag, Some(content));

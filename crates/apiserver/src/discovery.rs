@@ -22,7 +22,7 @@ pub use api_services::{ApiServiceGroups, ApiServiceSource, RegisteredVersion};
 use bytes::Bytes;
 use group::{Group, Listed, add, custom_group};
 use http::{HeaderMap, HeaderValue, header};
-use merge::{MergedGroup, merge};
+use merge::{MergedGroup, Priority, merge};
 use parking_lot::Mutex;
 use pintle_machinery::{Status, Value};
 use pintle_schema::Schema;
@@ -43,9 +43,6 @@ pub struct Discovery {
     whole: Mutex<Option<Arc<Whole>>>,
     merges: IntCounter,
 }
-
-/// The sort priority of a group and version: first for groups, second for versions of a group; higher comes first.
-type Priority = fn(&str, &str) -> (i64, i64);
 
 /// All groups, and documents of all groups, at one count of custom resource changes and one set of API services.
 struct Whole {

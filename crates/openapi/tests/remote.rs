@@ -20,7 +20,7 @@ impl Remote {
         let pack = |document: &Value| {
             let parsed =
                 RemoteDocument::parse(document.to_string().as_bytes()).expect("the document is usable");
-            Arc::new(parsed.below("/apis/").pack())
+            Arc::new(parsed.pack())
         };
         *self.0.lock().expect("no test panics") = documents.iter().map(pack).collect();
     }

@@ -5,13 +5,15 @@
 //! are ordered by name, versions of the same priority as Kubernetes orders versions.
 
 use super::{
-    Priority,
     api_services::ApiServiceGroups,
     group::{Group, Version},
     version_order::compare_versions,
 };
 use pintle_machinery::Value;
 use std::{cmp::Reverse, collections::HashMap, sync::Arc};
+
+/// The sort priority of a group and version: first for groups, second for versions of a group; higher comes first.
+pub(super) type Priority = fn(&str, &str) -> (i64, i64);
 
 /// A group of the merged list, its preferred version first.
 pub(super) struct MergedGroup {

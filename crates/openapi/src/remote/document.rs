@@ -1,7 +1,7 @@
 //! A document of another server.
 
 use super::{
-    references::used,
+    references::{Used, used},
     shape::{PARAMETER, PATH_ITEM, SCHEMA, Shape, conform},
 };
 use crate::document::Document;
@@ -61,21 +61,37 @@ impl RemoteDocument {
         })
     }
 
-    /// Keeps the paths below a prefix, and removes definitions that only other paths used.
-    #[must_use]
-    pub fn below(&self, prefix: &str) -> RemoteDocument {
-        self.with_paths(|path| path.starts_with(prefix))
+    /// Splits the document by prefixes of paths: each part has the paths below its prefix, and not the definitions that only
+    /// other paths use. A part without paths is empty.
+    pub fn split<'a, Prefix: AsRef<str> + 'a>(
+        &'a self,
+        prefixes: impl IntoIterator<Item = Prefix> + 'a,
+    ) -> impl Iterator<Item = RemoteDocument> + 'a {
+        let before = self.used();
+        let part = move |prefix: Prefix| self.part(&before, |path| path.starts_with(prefix.as_ref()));
+        prefixes.into_iter().map(part)
     }
 
-    /// Keeps some paths, and removes definitions that only other paths used.
+    /// Keeps some paths, and removes definitions that only other paths use.
     pub(super) fn with_paths(&self, keep: impl Fn(&str) -> bool) -> RemoteDocument {
-        let before = used(self.paths.values(), &self.definitions, &self.parameters);
+        self.part(&self.used(), keep)
+    }
+
+    fn used(&self) -> Used<'_> {
+        used(self.paths.values(), &self.definitions, &self.parameters)
+    }
+
+    /// Keeps some paths; `before` is everything that all paths use.
+    fn part(&self, before: &Used<'_>, keep: impl Fn(&str) -> bool) -> RemoteDocument {
         let kept: BTreeMap<String, Value> = self
             .paths
             .iter()
             .filter(|(path, _)| keep(path))
             .map(|(path, item)| (path.clone(), item.clone()))
             .collect();
+        if kept.is_empty() {
+            return RemoteDocument::default();
+        }
         let after = used(kept.values(), &self.definitions, &self.parameters);
         let definitions = self
             .definitions
@@ -104,7 +120,7 @@ impl PackedDocument {
     }
 
     /// The length of the uncompressed text, in bytes.
-    pub(super) fn length(&self) -> usize {
+    pub fn length(&self) -> usize {
         self.0.length()
     }
 
@@ -160,7 +176,9 @@ pub(super) mod tests {
             json!({"/apis/a/v1/x": path(&["A"]), "/apis/b/v1/x": path(&["B"]), "/apis/": {}}),
             definitions,
         );
-        let kept = document.below("/apis/a/v1/");
+        let mut parts = document.split(["/apis/a/v1/", "/apis/c/v1/"]);
+        let kept = parts.next().unwrap();
+        assert_eq!(parts.next(), Some(RemoteDocument::default()));
         assert_eq!(kept.paths.keys().collect::<Vec<_>>(), ["/apis/a/v1/x"]);
         assert_eq!(kept.definitions.keys().collect::<Vec<_>>(), ["A", "C", "never"]);
         let packed = kept.pack();
