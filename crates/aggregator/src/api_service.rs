@@ -1,7 +1,7 @@
 //! API services: the registration of the server for each group and version
 //! (<https://kubernetes.io/docs/concepts/extend-kubernetes/api-extension/apiserver-aggregation/>).
 
-use crate::availability::Availability;
+use crate::condition::{AVAILABLE, Availability, condition};
 use jiff::Timestamp;
 use pintle_go_forms::quote;
 use pintle_machinery::{
@@ -15,7 +15,6 @@ use pintle_registry::{
     Cell, Column, RequestContext, Resource, Scope, StorageEncoding, Strategy, Subresource, SubresourceKind,
     TableConvertor, Verb, keep,
 };
-use serde_json::json;
 use std::sync::Arc;
 
 /// The declaration of the resource.
@@ -49,38 +48,6 @@ pub(crate) fn resource() -> Resource {
 /// The group and the plural name of API services.
 pub(crate) fn resource_name() -> GroupResource {
     GroupResource::new("apiregistration.k8s.io", "apiservices")
-}
-
-/// Sets the `Available` condition with a reason. Returns whether it changed.
-pub(crate) fn set_available(object: &mut Value, status: &str, reason: &str, message: &str) -> bool {
-    let wanted = [("status", status), ("reason", reason), ("message", message)];
-    let mut conditions = object.items_at("status.conditions").to_vec();
-    let now = meta::format_time(Timestamp::now());
-    let at = conditions.iter().position(|condition| condition.str_at("type") == AVAILABLE);
-    match at.and_then(|at| conditions.get_mut(at)) {
-        Some(old) if wanted.iter().all(|(name, value)| old.str_at(name) == *value) => return false,
-        Some(old) => {
-            if old.str_at("status") != status {
-                old.set("lastTransitionTime", now);
-            }
-            wanted.iter().for_each(|(name, value)| old.set(name, *value));
-        }
-        None => {
-            let mut condition = json!({"type": AVAILABLE, "lastTransitionTime": now});
-            wanted.iter().for_each(|(name, value)| condition.set(name, *value));
-            conditions.push(condition);
-        }
-    }
-    object.set("status.conditions", conditions);
-    true
-}
-
-/// The type of the condition.
-pub(crate) const AVAILABLE: &str = "Available";
-
-/// The condition of a type.
-pub(crate) fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
-    object.items_at("status.conditions").iter().find(|condition| condition.str_at("type") == kind)
 }
 
 struct ApiServiceStrategy;
@@ -267,6 +234,7 @@ fn availability(object: &Value) -> String {
 mod tests {
     use super::*;
     use pintle_registry::testing::{self, MemoryRegistry};
+    use serde_json::json;
 
     fn with_context(test: impl FnOnce(&RequestContext<'_>)) {
         testing::with_context(&MemoryRegistry::default(), "", false, test);

@@ -2,11 +2,10 @@
 
 use crate::{
     ServiceDirectory,
-    api_service::{AVAILABLE, condition},
-    backend::{Backend, ClientCertificate},
+    backend::{Backend, BackendSpec, ClientCertificate},
+    condition::is_available,
 };
 use arc_swap::ArcSwap;
-use base64::{Engine, engine::general_purpose::STANDARD};
 use imbl::OrdMap;
 use parking_lot::Mutex;
 use pintle_cacher::Cacher;
@@ -34,32 +33,6 @@ pub(crate) struct ApiService {
     /// The server behind the service; `None` for an API service that this server serves itself.
     pub(crate) backend: Option<Arc<Backend>>,
 }
-
-/// The part of the specification that connections depend on.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct BackendSpec {
-    pub(crate) namespace: String,
-    pub(crate) name: String,
-    pub(crate) port: u16,
-    pub(crate) ca_bundle: Vec<u8>,
-    pub(crate) insecure: bool,
-}
-
-impl BackendSpec {
-    /// The specification of an API service; `None` when it has no service.
-    pub(crate) fn of(object: &Value) -> Option<BackendSpec> {
-        let service = object.at("spec.service")?;
-        Some(BackendSpec {
-            namespace: service.str_at("namespace").to_owned(),
-            name: service.str_at("name").to_owned(),
-            port: service.i64_at("port").and_then(|port| u16::try_from(port).ok()).unwrap_or(HTTPS),
-            ca_bundle: STANDARD.decode(object.str_at("spec.caBundle")).unwrap_or_default(),
-            insecure: object.bool_at("spec.insecureSkipTLSVerify"),
-        })
-    }
-}
-
-const HTTPS: u16 = 443;
 
 /// Namespace and name of a service.
 type ServiceKey = (String, String);
@@ -234,8 +207,7 @@ impl ApiServices {
             group_version: GroupVersion::new(object.str_at("spec.group"), object.str_at("spec.version")),
             group_priority: object.i64_at("spec.groupPriorityMinimum").unwrap_or_default(),
             version_priority: object.i64_at("spec.versionPriority").unwrap_or_default(),
-            is_available: condition(object, AVAILABLE)
-                .is_some_and(|condition| condition.str_at("status") == "True"),
+            is_available: is_available(object),
             backend,
         }
     }

@@ -9,7 +9,8 @@
 use crate::{
     api_service::resource_name,
     api_services::name_of,
-    availability::{self, Availability, is_available},
+    availability,
+    condition::{Availability, is_available},
     priority::{CUSTOM, built_in_priority},
 };
 use parking_lot::Mutex;

@@ -11,39 +11,10 @@ mod remote;
 pub use metrics::AvailabilityMetrics;
 pub use remote::RemoteAvailability;
 
-use crate::api_service::{AVAILABLE, condition, resource_name, set_available};
+use crate::{api_service::resource_name, condition::Availability};
 use pintle_apiserver::registry::Stores;
-use pintle_machinery::{Status, Value, ValueExt, meta::ObjectMeta};
+use pintle_machinery::{Status, Value, meta::ObjectMeta};
 use pintle_registry::{Registry, WriteOptions};
-
-/// A state of the `Available` condition.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Availability {
-    pub(crate) status: &'static str,
-    pub(crate) reason: &'static str,
-    pub(crate) message: String,
-}
-
-impl Availability {
-    /// The condition of an API service that this server serves itself.
-    pub(crate) fn local() -> Availability {
-        Availability {
-            status: "True",
-            reason: "Local",
-            message: "Local APIServices are always available".to_owned(),
-        }
-    }
-
-    /// Sets the condition. Returns whether it changed.
-    pub(crate) fn set(&self, object: &mut Value) -> bool {
-        set_available(object, self.status, self.reason, &self.message)
-    }
-}
-
-/// Whether the `Available` condition is `True`.
-pub(crate) fn is_available(object: &Value) -> bool {
-    condition(object, AVAILABLE).is_some_and(|condition| condition.str_at("status") == "True")
-}
 
 /// Writes the condition of the API service in this state. Returns whether it was written; not when it has the condition
 /// already, or has changed or gone meanwhile: the event of that change follows.

@@ -1,11 +1,13 @@
 //! The server behind an API service.
 
-use crate::{ServiceDirectory, api_services::BackendSpec};
+use crate::ServiceDirectory;
 use arc_swap::ArcSwapOption;
+use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http::{HeaderMap, Request};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use pintle_dialer::{Cause, Client, ConfigError, ServiceResolver, TlsSettings, empty_body};
+use pintle_machinery::{Value, ValueExt};
 use std::{sync::Arc, time::Duration};
 use tokio::sync::watch;
 
@@ -38,6 +40,32 @@ impl ClientCertificate {
         self.changes.subscribe()
     }
 }
+
+/// The part of the specification that connections depend on.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct BackendSpec {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    pub(crate) port: u16,
+    pub(crate) ca_bundle: Vec<u8>,
+    pub(crate) insecure: bool,
+}
+
+impl BackendSpec {
+    /// The specification of an API service; `None` when it has no service.
+    pub(crate) fn of(object: &Value) -> Option<BackendSpec> {
+        let service = object.at("spec.service")?;
+        Some(BackendSpec {
+            namespace: service.str_at("namespace").to_owned(),
+            name: service.str_at("name").to_owned(),
+            port: service.i64_at("port").and_then(|port| u16::try_from(port).ok()).unwrap_or(HTTPS),
+            ca_bundle: STANDARD.decode(object.str_at("spec.caBundle")).unwrap_or_default(),
+            insecure: object.bool_at("spec.insecureSkipTLSVerify"),
+        })
+    }
+}
+
+const HTTPS: u16 = 443;
 
 /// The server behind an API service, and the connections to it. They are kept for later requests while the
 /// specification and the client certificate stay the same.

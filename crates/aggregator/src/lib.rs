@@ -6,6 +6,7 @@ mod ask;
 mod auto_registration;
 mod availability;
 mod backend;
+mod condition;
 mod discovery;
 mod openapi;
 mod priority;

@@ -3,8 +3,8 @@
 //! twice at a time, and a server that does not answer delays no other.
 
 use crate::{
-    api_services::{ApiService, ApiServices, BackendSpec},
-    backend::Backend,
+    api_services::{ApiService, ApiServices},
+    backend::{Backend, BackendSpec},
 };
 use parking_lot::Mutex;
 use pintle_apiserver::{post_start_hooks::HookContext, serving::stopped};

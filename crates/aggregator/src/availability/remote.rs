@@ -1,10 +1,11 @@
 //! The controller of the `Available` condition of API services with a service.
 
-use super::{Availability, AvailabilityMetrics, is_available, probe::probe, write};
+use super::{AvailabilityMetrics, probe::probe, write};
 use crate::{
     api_service::resource_name,
-    api_services::{ApiService, ApiServices, BackendSpec},
-    backend::Backend,
+    api_services::{ApiService, ApiServices},
+    backend::{Backend, BackendSpec},
+    condition::{Availability, is_available},
     service_directory::Endpoints,
 };
 use pintle_apiserver::{post_start_hooks::HookContext, registry::Stores, serving::stopped};
@@ -186,7 +187,7 @@ impl Reconciler for RemoteAvailability {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ClientCertificate, Routing, ServiceDirectory, api_service::condition};
+    use crate::{ClientCertificate, Routing, ServiceDirectory, condition::condition};
     use pintle_apiserver::registry::{Engine, StorageFactory};
     use pintle_machinery::{GroupResource, Value, ValueExt};
     use pintle_registry::{Resource, Scope, WriteOptions};

@@ -67,11 +67,12 @@ impl Filter for RequestTimeout {
             }
         };
         match tokio::time::timeout(limit, answer).await {
-            Ok(mut response) => {
+            Ok(mut response) if Instant::now() < deadline.at() => {
                 response.extensions_mut().insert(SendDeadline(deadline.at()));
                 response
             }
-            Err(_) => timed_out(),
+            // A response at the deadline, such as that of a body that has not arrived, could not be sent any more.
+            Ok(_) | Err(_) => timed_out(),
         }
     }
 }
