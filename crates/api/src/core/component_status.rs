@@ -9,10 +9,12 @@ use std::sync::Arc;
 
 /// The declaration of the resource, whose objects are computed.
 pub fn resource(objects: &Arc<dyn ComputedObjects>) -> Resource {
-    GROUP
+    let mut resource = GROUP
         .cluster("ComponentStatus", "componentstatuses")
         .prints(table::columns, table::cells)
         .short_names(["cs"])
         .verbs([Verb::Get, Verb::List])
-        .computed(objects.clone())
+        .computed(objects.clone());
+    resource.deprecation = Some("v1 ComponentStatus is deprecated in v1.19+".to_owned());
+    resource
 }

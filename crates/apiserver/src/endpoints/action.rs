@@ -159,11 +159,10 @@ fn action_of_route(scope: &RequestScope<'_>, method: &Method) -> Result<Action, 
     }
     let everywhere = resource.is_namespaced() && !in_namespace;
     match *method {
-        // The route is that of the list.
-        Method::GET if info.verb == "watch" && has(Verb::Watch).is_err() && has(Verb::List).is_ok() => {
-            Err(Status::method_not_supported(&resource.group_resource(), "watch"))
+        // The route is that of the list, also of a resource without watches.
+        Method::GET if info.verb == "watch" => {
+            has(Verb::Watch).or_else(|_| has(Verb::List)).map(|()| Action::Watch)
         }
-        Method::GET if info.verb == "watch" => has(Verb::Watch).map(|()| Action::Watch),
         Method::GET => has(Verb::List).map(|()| Action::List),
         Method::POST if !everywhere => has(Verb::Create).map(|()| Action::Create),
         Method::DELETE if !everywhere => has(Verb::DeleteCollection).map(|()| Action::DeleteCollection),

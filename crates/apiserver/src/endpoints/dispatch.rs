@@ -22,7 +22,7 @@ use http::Method;
 use jiff::Timestamp;
 use pintle_audit::AuditContext;
 use pintle_machinery::{GroupVersion, GroupVersionResource, Status, UserInfo};
-use pintle_registry::{Backing, BoxFuture, Resource};
+use pintle_registry::{Backing, BoxFuture, Resource, Verb};
 use std::sync::Arc;
 
 impl ApiEndpoints {
@@ -68,9 +68,10 @@ impl ApiEndpoints {
             audit: parts.extensions.get::<Arc<AuditContext>>().cloned(),
         };
         scope.note_deprecation();
-        scope.warnings.extend(resource.resource.deprecation.clone());
         let action = action(&scope, &parts.method);
         let is_served = action.is_ok();
+        // A method that no route has gets no warning.
+        scope.warnings.extend(resource.resource.deprecation.clone().filter(|_| is_served));
         let result = match action {
             Err(status) => Err(status),
             Ok(_)
@@ -86,7 +87,7 @@ impl ApiEndpoints {
                 let answer: BoxFuture<'_, Result<Response, Status>> = match action {
                     Action::Get | Action::GetSubresource => Box::pin(get_any(&scope)),
                     Action::List => Box::pin(list_any(&scope)),
-                    Action::Watch => Box::pin(watch::watch(&scope)),
+                    Action::Watch => Box::pin(watch_any(&scope)),
                     Action::Create => Box::pin(create_or_review(&scope, body)),
                     Action::Update => Box::pin(update::update(&scope, body, "")),
                     Action::Patch => Box::pin(patch::patch(&scope, body, "")),
@@ -131,6 +132,15 @@ async fn get_any(scope: &RequestScope<'_>) -> Result<Response, Status> {
     match &scope.resource.resource.backing {
         Backing::Computed(objects) => computed::get(scope, &**objects).await,
         Backing::Stored | Backing::Creater(_) => get::get(scope).await,
+    }
+}
+
+/// Watches objects, if they are stored.
+async fn watch_any(scope: &RequestScope<'_>) -> Result<Response, Status> {
+    let resource = &scope.resource.resource;
+    match resource.verbs.contains(&Verb::Watch) {
+        true => watch::watch(scope).await,
+        false => Err(Status::method_not_supported(&resource.group_resource(), "watch")),
     }
 }
 
