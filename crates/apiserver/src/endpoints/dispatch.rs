@@ -22,7 +22,7 @@ use http::Method;
 use jiff::Timestamp;
 use pintle_audit::AuditContext;
 use pintle_machinery::{GroupVersion, GroupVersionResource, Status, UserInfo};
-use pintle_registry::{Backing, BoxFuture, Resource, Verb};
+use pintle_registry::{Backing, BoxFuture, Resource, Routing, Verb};
 use std::sync::Arc;
 
 impl ApiEndpoints {
@@ -71,7 +71,8 @@ impl ApiEndpoints {
         let action = action(&scope, &parts.method);
         let is_served = action.is_ok();
         // A method that no route has gets no warning.
-        scope.warnings.extend(resource.resource.deprecation.clone().filter(|_| is_served));
+        let is_routed = is_served || resource.resource.model.routing == Routing::Verbs;
+        scope.warnings.extend(resource.resource.deprecation.clone().filter(|_| is_routed));
         let result = match action {
             Err(status) => Err(status),
             Ok(_)
