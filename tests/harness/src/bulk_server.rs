@@ -142,6 +142,7 @@ fn serve(socket: TcpStream, tls: Arc<ServerConfig>) -> Result<(), Error> {
                 for _ in 0..count.parse()? {
                     out.write_all(event.as_bytes())?;
                     out.flush()?;
+                    #[expect(clippy::disallowed_methods, reason = "no runtime owns the thread")]
                     thread::sleep(EVENT_PAUSE);
                 }
                 out.write_all(b"0\r\n\r\n")?;
