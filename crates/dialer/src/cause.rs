@@ -120,6 +120,7 @@ fn tls_text(error: &io::Error) -> String {
             CertificateError::NotValidForNameContext { expected, presented } => {
                 failed(&name_text(&expected.to_str(), presented))
             }
+            CertificateError::Other(other) => failed(&other.0.to_string()),
             other => failed(&other.to_string()),
         },
         Some(rustls::Error::InvalidMessage(_)) => {
@@ -142,7 +143,8 @@ fn name_text(expected: &str, presented: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustls::{CertificateError, pki_types::ServerName};
+    use rustls::{CertificateError, OtherError, pki_types::ServerName};
+    use std::sync::Arc;
 
     #[test]
     fn causes_have_gos_texts() {
@@ -175,6 +177,12 @@ mod tests {
             other_names(&[]),
             false,
             "tls: failed to verify certificate: x509: certificate is not valid for any names, but wanted to match s.n.svc",
+        );
+        let other = OtherError(Arc::new(io::Error::other("certificate relies on something")));
+        check(
+            Cause::Tls(certificate(CertificateError::Other(other))),
+            false,
+            "tls: failed to verify certificate: x509: certificate relies on something",
         );
         check(
             Cause::Tls(certificate(CertificateError::Expired)),

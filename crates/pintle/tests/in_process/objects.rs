@@ -134,7 +134,7 @@ async fn fields_nobody_knows_are_warned_of_or_refused() {
             &format!("POST {path}?fieldValidation=Ignore&dryRun=All\n\n{body}"),
             &format!("POST {path}?fieldValidation=Maybe\n\n{body}"),
             &format!("POST {path}?dryRun=All\nContent-Type: application/yaml\n\nmetadata:\n  name: a\n  nam: 1\nkind: ConfigMap\ndata:\n  k: v\n  k: w\nspec: {{}}\n"),
-            "GET /api/v1/componentstatuses?limit=0",
+            "GET /api/v1/componentstatuses/none",
             "GET /api/v1/namespaces/default/endpoints/kubernetes",
         ])
         .await;
