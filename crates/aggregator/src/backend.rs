@@ -55,11 +55,13 @@ impl BackendSpec {
     /// The specification of an API service; `None` when it has no service.
     pub(crate) fn of(object: &Value) -> Option<BackendSpec> {
         let service = object.at("spec.service")?;
+        let ca_bundle = object.str_at("spec.caBundle");
         Some(BackendSpec {
             namespace: service.str_at("namespace").to_owned(),
             name: service.str_at("name").to_owned(),
             port: service.i64_at("port").and_then(|port| u16::try_from(port).ok()).unwrap_or(HTTPS),
-            ca_bundle: STANDARD.decode(object.str_at("spec.caBundle")).unwrap_or_default(),
+            // Without a bundle the system's authorities are trusted: an unreadable one must not become none.
+            ca_bundle: STANDARD.decode(ca_bundle).unwrap_or_else(|_| ca_bundle.as_bytes().to_vec()),
             insecure: object.bool_at("spec.insecureSkipTLSVerify"),
         })
     }
@@ -158,4 +160,21 @@ async fn ask(client: &Client, url: &str, headers: HeaderMap, limit: usize) -> Re
         }
     })?;
     Ok(Fetched { status: head.status.as_u16(), headers: head.headers, body: body.to_bytes() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Routing;
+    use serde_json::json;
+
+    #[test]
+    fn an_unreadable_bundle_trusts_nobody() {
+        let object = json!({"spec": {"caBundle": "no base64", "service": {"namespace": "n", "name": "s"}}});
+        let spec = BackendSpec::of(&object).unwrap();
+        let directory = Arc::new(ServiceDirectory::new(Routing::ClusterIp));
+        let backend = Backend::new(spec, directory, &ClientCertificate::default());
+        let error = backend.client().unwrap_err().to_string();
+        assert_eq!(error, "unable to load root certificates: unable to parse bytes as PEM block");
+    }
 }
