@@ -9,7 +9,7 @@ use std::thread;
 use crate::{task, tools};
 
 /// The fuzz targets, and the dictionary of each.
-const TARGETS: [(&str, &str); 27] = [
+const TARGETS: [(&str, &str); 28] = [
     ("abac_policies", "json"),
     ("apply", "patch"),
     ("audit_policy", "yaml"),
@@ -36,6 +36,7 @@ const TARGETS: [(&str, &str); 27] = [
     ("strategic_patch", "patch"),
     ("structural_schema", "schema"),
     ("structural_values", "schema"),
+    ("websocket_frames", "protobuf"),
     ("yaml_decode", "yaml"),
 ];
 

@@ -18,6 +18,7 @@ fn every_fuzz_target_is_declared_and_smoke_run() {
         "machinery/tests/properties/smoke.rs",
         "service-account/tests/tokens/smoke.rs",
         "storage/tests/fuzz_smoke.rs",
+        "websocket/tests/fuzz_smoke.rs",
     ]
     .map(|file| read(&format!("crates/{file}")))
     .concat();
@@ -61,6 +62,7 @@ fn what_reads_bytes_from_elsewhere_has_a_fuzz_target() {
         "review_answer",
         "snapshot_read",
         "strategic_patch",
+        "websocket_frames",
         "yaml_decode",
     ] {
         assert!(targets.contains(&format!("{needed}.rs")), "there is no fuzz target {needed}");
