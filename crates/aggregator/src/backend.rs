@@ -5,7 +5,6 @@ use arc_swap::ArcSwapOption;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http::{HeaderMap, Request};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 use pintle_dialer::{Cause, Client, ConfigError, ServiceResolver, TlsSettings, empty_body};
 use pintle_machinery::{Value, ValueExt};
 use std::{sync::Arc, time::Duration};
@@ -153,13 +152,8 @@ async fn ask(client: &Client, url: &str, headers: HeaderMap, limit: usize) -> Re
         url.parse().map_err(|error: http::uri::InvalidUri| Cause::Other(error.to_string()))?;
     *request.headers_mut() = headers;
     let (head, body) = client.send(request).await?.into_parts();
-    let body = Limited::new(body, limit).collect().await.map_err(|error| {
-        match error.downcast::<LengthLimitError>() {
-            Ok(_) => Cause::TooLarge(limit),
-            Err(error) => Cause::Other(error.to_string()),
-        }
-    })?;
-    Ok(Fetched { status: head.status.as_u16(), headers: head.headers, body: body.to_bytes() })
+    let body = body.whole(limit).await?;
+    Ok(Fetched { status: head.status.as_u16(), headers: head.headers, body })
 }
 
 #[cfg(test)]

@@ -1,13 +1,11 @@
 //! Connections to other servers.
 
-use crate::{Cause, ServiceResolver, usage::Usage};
+use crate::{Cause, ServiceResolver};
 use http::Uri;
 use hyper::rt::{Read, ReadBufCursor, Write};
-use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
 use std::{
-    future::Future,
     io::{self, IoSlice},
     pin::Pin,
     sync::Arc,
@@ -15,7 +13,6 @@ use std::{
 };
 use tokio::net::{TcpStream, lookup_host};
 use tokio_rustls::{TlsConnector, client::TlsStream};
-use tower::Service;
 
 /// The destination of connections.
 #[derive(Clone)]
@@ -83,20 +80,6 @@ async fn dial(address: &str) -> Result<TcpStream, Cause> {
     Err(failed)
 }
 
-impl Service<Uri> for Connector {
-    type Response = Stream;
-    type Error = Cause;
-    type Future = Pin<Box<dyn Future<Output = Result<Stream, Cause>> + Send>>;
-
-    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), Cause>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, uri: Uri) -> Self::Future {
-        Box::pin(self.clone().connect(uri))
-    }
-}
-
 /// A connection, which knows the negotiated protocol.
 pub enum Stream {
     /// With TLS.
@@ -121,14 +104,10 @@ macro_rules! either {
     };
 }
 
-impl Connection for Stream {
-    fn connected(&self) -> Connected {
-        match self {
-            Stream::Tls(stream) if stream.inner().get_ref().1.alpn_protocol() == Some(b"h2") => {
-                Connected::new().negotiated_h2().extra(Usage::default())
-            }
-            _ => Connected::new().extra(Usage::default()),
-        }
+impl Stream {
+    /// Whether HTTP/2 was negotiated.
+    pub fn is_http2(&self) -> bool {
+        matches!(self, Stream::Tls(stream) if stream.inner().get_ref().1.alpn_protocol() == Some(b"h2"))
     }
 }
 

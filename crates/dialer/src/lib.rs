@@ -1,22 +1,23 @@
 //! Connects to other servers: webhooks, extension API servers.
 //!
-//! A [`Connector`] opens connections for an HTTP client: it resolves services by a [`ServiceResolver`], and negotiates TLS
-//! as [`TlsSettings`] say. What fails has the texts of Go's client ([`Cause`]), because clients of this server see them.
+//! A [`Connector`] opens connections: it resolves services by a [`ServiceResolver`], and negotiates TLS as
+//! [`TlsSettings`] say. [`Connections`] keep them for later requests. What fails has the texts of Go's client ([`Cause`]), because clients of this server see them.
 //!
 //! Proxies from the environment are not used.
 
 mod cause;
 mod client;
 mod config_error;
+mod connections;
 mod connector;
 mod roots;
 mod service_resolver;
 mod tls_settings;
-mod usage;
 
 pub use cause::Cause;
 pub use client::{Client, UpstreamBody, empty_body};
 pub use config_error::ConfigError;
+pub use connections::{Connections, Failed, IncomingBody};
 pub use connector::{Connector, Destination, Stream};
 pub use service_resolver::ServiceResolver;
 pub use tls_settings::TlsSettings;

@@ -2,7 +2,6 @@
 
 use crate::engines::Engines;
 use http::{HeaderMap, Request};
-use http_body_util::{BodyExt, Limited};
 use pintle_dialer::{Client, TlsSettings, empty_body};
 use pintle_machinery::{GroupResource, Status, Value};
 use pintle_registry::{BoxFuture, ComputedObjects};
@@ -73,9 +72,9 @@ async fn probe(url: &str) -> Result<String, String> {
     *request.uri_mut() = url.parse().map_err(|error| failed(&error))?;
     *request.headers_mut() = HeaderMap::new();
     let (head, body) = client.send(request).await.map_err(|cause| failed(&cause))?.into_parts();
-    let body = Limited::new(body, MAX_SIZE).collect().await.map_err(|error| failed(&error))?;
+    let body = body.whole(MAX_SIZE).await.map_err(|cause| failed(&cause))?;
     match head.status.as_u16() {
-        200..400 => Ok(String::from_utf8_lossy(&body.to_bytes()).into_owned()),
+        200..400 => Ok(String::from_utf8_lossy(&body).into_owned()),
         status => Err(format!("HTTP probe failed with statuscode: {status}")),
     }
 }

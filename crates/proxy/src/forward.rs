@@ -16,8 +16,7 @@ use futures_util::future::Either;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header, request, response};
 use http_body::Body;
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
-use pintle_dialer::{Cause, Client, UpstreamBody};
+use pintle_dialer::{Cause, Client, IncomingBody, UpstreamBody};
 use pintle_go_forms::{Url, quote};
 use std::{net::IpAddr, pin::Pin, time::Duration};
 use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
@@ -100,7 +99,11 @@ impl Forwarding<'_> {
     }
 
     /// Sends the request. It is sent again if a kept connection was closed and a repetition does no harm.
-    async fn send(&self, mut head: request::Parts, body: UpstreamBody) -> Result<Response<Incoming>, Cause> {
+    async fn send(
+        &self,
+        mut head: request::Parts,
+        body: UpstreamBody,
+    ) -> Result<Response<IncomingBody>, Cause> {
         // The extensions are those of the client's connection.
         head.extensions = http::Extensions::new();
         match is_replayable(&head, &body) {
@@ -113,7 +116,7 @@ impl Forwarding<'_> {
     async fn answer(
         &self,
         method: &Method,
-        response: Response<Incoming>,
+        response: Response<IncomingBody>,
         deadline: Option<Pin<Box<Sleep>>>,
     ) -> Response<ResponseBody> {
         let (mut head, body) = response.into_parts();
@@ -165,7 +168,7 @@ impl Forwarding<'_> {
     async fn page(
         &self,
         mut head: response::Parts,
-        body: Incoming,
+        body: IncomingBody,
         deadline: Option<Pin<Box<Sleep>>>,
     ) -> Response<ResponseBody> {
         let links = self.links();
@@ -213,7 +216,7 @@ fn is_replayable(head: &request::Parts, body: &UpstreamBody) -> bool {
 }
 
 /// Reads a short body to its end. One that takes its time, or breaks off late, is passed on piece by piece.
-async fn whole(mut body: Incoming, deadline: Option<Pin<Box<Sleep>>>) -> ResponseBody {
+async fn whole(mut body: IncomingBody, deadline: Option<Pin<Box<Sleep>>>) -> ResponseBody {
     let until = Instant::now() + WHOLE_TIMEOUT;
     let mut first = Either::Left(Bytes::new());
     loop {

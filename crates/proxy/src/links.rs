@@ -13,7 +13,7 @@ use flate2::{
 use http::{HeaderMap, header};
 use http_body::Body;
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
+use pintle_dialer::IncomingBody;
 use pintle_go_forms::{Url, clean_path};
 use std::io::{self, Read, Write};
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -75,7 +75,7 @@ pub(crate) enum Page {
 /// When the page does not arrive, or cannot be unpacked.
 pub(crate) async fn rewrite_page(
     headers: &HeaderMap,
-    mut body: Incoming,
+    mut body: IncomingBody,
     links: &Links<'_>,
 ) -> Result<Page, String> {
     let packing = match headers.get(header::CONTENT_ENCODING).map(|value| value.as_bytes()) {

@@ -74,7 +74,7 @@ pub(crate) async fn upgrade(
         head.extensions.clear();
         clean_response(&mut head.headers);
         head.headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
-        let body = ResponseBody::Stream(Relayed::new(Bytes::new(), body, None));
+        let body = ResponseBody::Stream(Relayed::new(Bytes::new(), body.into(), None));
         return Ok(Response::from_parts(head, body));
     }
     let Some(on_upgrade) = on_upgrade else { return Err(UpgradeError::Connection) };

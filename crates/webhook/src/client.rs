@@ -4,12 +4,11 @@
 mod tests;
 
 use crate::call_error::CallError;
-use crate::connections::{Answer, Connections};
 use crate::{ClientUser, Kubeconfig, Response, authorization_header::AuthorizationHeader};
 use bytes::Bytes;
 use http::{Method, Request, Uri, header, uri::PathAndQuery};
-use http_body_util::Full;
-use pintle_dialer::{Cause, ConfigError, Connector, Destination, ServiceResolver, TlsSettings};
+use http_body_util::{BodyExt, Full};
+use pintle_dialer::{Cause, ConfigError, Connections, Connector, Destination, ServiceResolver, TlsSettings};
 use pintle_go_forms::format_duration;
 use rustls::pki_types::ServerName;
 use std::{fmt, net::IpAddr, sync::Arc, time::Duration};
@@ -179,7 +178,7 @@ impl WebhookClient {
     async fn ask(&self, url: &str, question: Bytes) -> Result<Response, Cause> {
         let asked = question.len();
         let limit = ANSWER_SIZE + ANSWER_FACTOR * asked;
-        let mut request = Request::new(Full::new(question));
+        let mut request = Request::new(Full::new(question).map_err(|never| match never {}).boxed_unsync());
         *request.method_mut() = Method::POST;
         *request.uri_mut() = uri(url)?;
         let headers = request.headers_mut();
@@ -189,7 +188,13 @@ impl WebhookClient {
         if let Some(value) = self.authorization.value().await {
             headers.insert(header::AUTHORIZATION, value);
         }
-        let Answer { head, body } = self.connections.send(request, limit).await?;
+        let (head, body) = self.connections.send(request).await.map_err(|failed| failed.cause)?.into_parts();
+        let body = body.whole(limit).await.map_err(|cause| match cause {
+            Cause::Other(error) => {
+                Cause::Other(format!("unexpected error when reading response body: {error}"))
+            }
+            cause => cause,
+        })?;
         let content_type = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let content_type = content_type.unwrap_or_default().to_owned();
         let has_retry_after = head.headers.contains_key(header::RETRY_AFTER);

@@ -2,9 +2,7 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, Uri, header};
-use http_body_util::{BodyExt, Empty, LengthLimitError, Limited};
-use hyper_util::{client::legacy::Client, rt::TokioExecutor};
-use pintle_dialer::{Cause, ConfigError, Connector, Destination, TlsSettings};
+use pintle_dialer::{Cause, ConfigError, Connections, Connector, Destination, TlsSettings, empty_body};
 use rustls::pki_types::ServerName;
 use std::time::Duration;
 use tokio_rustls::TlsConnector;
@@ -77,7 +75,6 @@ impl DocumentClient {
         let server_name = ServerName::try_from(host.trim_matches(['[', ']']).to_owned());
         let server_name = server_name.map_err(|error| other(&error))?;
         let connector = Connector { destination: Destination::Url, server_name, tls: Some(self.tls.clone()) };
-        let client: Client<_, Empty<Bytes>> = Client::builder(TokioExecutor::new()).build(connector);
         let mut request = Request::get(uri)
             .header(header::ACCEPT, "application/json, */*")
             .header(header::USER_AGENT, "kube-apiserver");
@@ -85,16 +82,11 @@ impl DocumentClient {
             request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
         }
         // The library's error text might contain the token.
-        let request = request.body(Empty::new()).map_err(|_| other(&"the request cannot be made"))?;
-        let answer = client.request(request).await.map_err(Cause::of)?;
+        let request = request.body(empty_body()).map_err(|_| other(&"the request cannot be made"))?;
+        let answer = Connections::new(connector).send(request).await.map_err(|failed| failed.cause)?;
         let (head, body) = answer.into_parts();
-        let body = Limited::new(body, MAX_SIZE).collect().await.map_err(|error| {
-            match error.downcast::<LengthLimitError>() {
-                Ok(_) => Cause::TooLarge(MAX_SIZE),
-                Err(error) => other(&error),
-            }
-        })?;
-        Ok(Document { status: head.status.as_u16(), headers: head.headers, body: body.to_bytes() })
+        let body = body.whole(MAX_SIZE).await?;
+        Ok(Document { status: head.status.as_u16(), headers: head.headers, body })
     }
 }
 

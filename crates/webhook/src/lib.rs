@@ -11,7 +11,6 @@
 mod authorization_header;
 mod call_error;
 mod client;
-mod connections;
 mod document_client;
 mod kubeconfig;
 mod response;

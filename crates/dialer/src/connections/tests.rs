@@ -1,10 +1,12 @@
 //! Tests with servers in this process, without TLS.
 
 use super::*;
+use crate::{Destination, TlsSettings};
+use bytes::Bytes;
 use http::Method;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
-use pintle_dialer::{Destination, TlsSettings};
+use http_body_util::{BodyExt, Full};
+use hyper::{body::Incoming, service::service_fn};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::{
     ServerConfig,
     pki_types::{PrivatePkcs8KeyDer, ServerName},
@@ -52,17 +54,18 @@ fn connections() -> Connections {
 
 /// Sends a request and returns the number of its connection.
 async fn send(connections: &Connections, uri: &Uri) -> usize {
-    let mut request = Request::new(Full::new(Bytes::from_static(b"{}")));
+    let body = Full::new(Bytes::from_static(b"{}")).map_err(|never| match never {}).boxed_unsync();
+    let mut request = Request::new(body);
     *request.method_mut() = Method::POST;
     *request.uri_mut() = uri.clone();
-    let answer = connections.send(request, LIMIT).await.unwrap();
-    assert_eq!(&*answer.body, b"ok");
-    answer.head.headers["connection-number"].to_str().unwrap().parse().unwrap()
+    let (head, body) = connections.send(request).await.unwrap().into_parts();
+    assert_eq!(&*body.whole(LIMIT).await.unwrap(), b"ok");
+    head.headers["connection-number"].to_str().unwrap().parse().unwrap()
 }
 
 impl Connections {
     fn idle(&self) -> usize {
-        self.idle.0.lock().connections.len()
+        self.kept.0.lock().idle.len()
     }
 }
 
@@ -91,8 +94,9 @@ async fn a_connection_that_was_closed_while_it_was_idle_is_not_used() {
     let connections = connections();
     for expected in 0..3 {
         assert_eq!(send(&connections, &uri).await, expected);
-        while let Some(connection) = connections.idle.take() {
-            connections.idle.keep(connection);
+        let address = uri.authority().unwrap();
+        while let Some(Connection::Http1(connection)) = connections.kept.take(address) {
+            connections.kept.keep(address.clone(), connection);
             tokio::task::yield_now().await;
         }
     }
@@ -126,7 +130,7 @@ async fn connections_are_kept_for_a_time_and_not_too_many() {
     send(&connections, &uri).await;
     tokio::time::sleep(IDLE_TIMEOUT / 2 + Duration::from_secs(1)).await;
     assert_eq!(connections.idle(), 0, "the one that was used is at its end");
-    assert!(!connections.idle.0.lock().is_watched);
+    assert!(!connections.kept.0.lock().is_watched);
     send(&connections, &uri).await;
     assert_eq!(connections.idle(), 1);
 }
@@ -170,4 +174,36 @@ async fn a_connection_with_http2_is_shared() {
     assert_eq!(send(&connections, &uri).await, 0);
     assert_eq!(tokio::join!(send(&connections, &uri), send(&connections, &uri)), (0, 0));
     assert_eq!(connections.idle(), 0);
+    // It is closed when it has been idle for some time.
+    assert_eq!(connections.kept.0.lock().shared.len(), 1);
+    tokio::time::pause();
+    tokio::time::sleep(IDLE_TIMEOUT + Duration::from_secs(1)).await;
+    assert_eq!(connections.kept.0.lock().shared.len(), 0);
+}
+
+#[tokio::test]
+async fn a_body_that_is_dropped_early_closes_its_connection() {
+    let uri = server(&["HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nok", WHOLE]).await;
+    let connections = connections();
+    let mut request = Request::new(crate::empty_body());
+    *request.uri_mut() = uri.clone();
+    let mut body = connections.send(request).await.unwrap().into_body();
+    assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "ok");
+    drop(body);
+    assert_eq!(connections.idle(), 0);
+    let mut request = Request::new(crate::empty_body());
+    *request.uri_mut() = uri;
+    let response = connections.send(request).await.unwrap();
+    assert_eq!(response.headers()["connection-number"], "1");
+}
+
+#[tokio::test]
+async fn each_address_has_connections_of_its_own() {
+    let responses = &[WHOLE, WHOLE, WHOLE];
+    let uris = [server(responses).await, server(responses).await];
+    let connections = connections();
+    for uri in uris.iter().chain(&uris) {
+        assert_eq!(send(&connections, uri).await, 0);
+    }
+    assert_eq!(connections.idle(), 2);
 }
