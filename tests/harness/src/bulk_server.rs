@@ -9,7 +9,10 @@ use serde_json::{Value, json};
 use std::{
     io::{BufRead, BufReader, Write},
     net::{TcpListener, TcpStream},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU16, Ordering},
+    },
     thread,
     time::Duration,
 };
@@ -18,14 +21,16 @@ use std::{
 /// to run in a network of its own ([`crate::in_own_network`]), the server with `--enable-aggregator-routing`.
 pub struct BulkServer;
 
-const PORT: u16 = 28444;
+/// The port of the first server; each further one has the next.
+static PORT: AtomicU16 = AtomicU16::new(28444);
 const NAMESPACE: &str = "bulk";
 const GROUP_VERSION: &str = "/apis/bulk.example.com/v1";
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The pause between two events, so that each one is sent alone.
-const EVENT_PAUSE: Duration = Duration::from_micros(300);
 
 impl BulkServer {
+    /// The pause between two events, so that each one is sent alone.
+    pub const EVENT_PAUSE: Duration = Duration::from_micros(300);
+
     /// Starts the extension API server, registers it with `server`, and waits until it is available.
     ///
     /// # Errors
@@ -40,7 +45,8 @@ impl BulkServer {
             .with_no_client_auth()
             .with_single_cert(vec![certificate.der().clone()], private)?;
         let [address, ..] = ADDRESSES;
-        let listener = TcpListener::bind((address, PORT))?;
+        let port = PORT.fetch_add(1, Ordering::Relaxed);
+        let listener = TcpListener::bind((address, port))?;
         let tls = Arc::new(tls);
         thread::spawn(move || {
             for socket in listener.incoming().flatten() {
@@ -49,7 +55,7 @@ impl BulkServer {
                 thread::spawn(move || serve(socket, tls).ok());
             }
         });
-        register(server, address, &certificate.pem())?;
+        register(server, (address, port), &certificate.pem())?;
         wait_for("the extension API server", PATIENCE, || {
             let response = server.client().and_then(|client| client.get(GROUP_VERSION)).ok()?;
             (response.status == 200).then_some(())
@@ -69,7 +75,7 @@ impl BulkServer {
 }
 
 /// Creates the service, its endpoints and the API service.
-fn register(server: &Server, address: &str, authority: &str) -> Result<(), Error> {
+fn register(server: &Server, (address, port): (&str, u16), authority: &str) -> Result<(), Error> {
     let client = server.client()?;
     let create = |path: &str, object: Value| -> Result<(), Error> {
         let response = client.post(path, &object)?;
@@ -82,14 +88,14 @@ fn register(server: &Server, address: &str, authority: &str) -> Result<(), Error
     create(
         &format!("/api/v1/namespaces/{NAMESPACE}/services"),
         json!({"metadata": {"name": NAMESPACE},
-            "spec": {"ports": [{"name": "https", "port": 443, "targetPort": PORT}]}}),
+            "spec": {"ports": [{"name": "https", "port": 443, "targetPort": port}]}}),
     )?;
     create(
         &format!("/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/endpointslices"),
         json!({"metadata": {"name": "bulk-1", "labels": {"kubernetes.io/service-name": NAMESPACE}},
             "addressType": "IPv4",
             "endpoints": [{"addresses": [address]}],
-            "ports": [{"name": "https", "port": PORT}]}),
+            "ports": [{"name": "https", "port": port}]}),
     )?;
     create(
         "/apis/apiregistration.k8s.io/v1/apiservices",
@@ -143,7 +149,7 @@ fn serve(socket: TcpStream, tls: Arc<ServerConfig>) -> Result<(), Error> {
                     out.write_all(event.as_bytes())?;
                     out.flush()?;
                     #[expect(clippy::disallowed_methods, reason = "no runtime owns the thread")]
-                    thread::sleep(EVENT_PAUSE);
+                    thread::sleep(BulkServer::EVENT_PAUSE);
                 }
                 out.write_all(b"0\r\n\r\n")?;
             }

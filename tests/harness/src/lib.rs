@@ -15,6 +15,7 @@ mod etcd;
 mod etcd_member;
 mod extension_server;
 mod network;
+mod reference;
 mod server;
 mod wait;
 mod webhook;

@@ -1,6 +1,6 @@
 //! Runs the server as a child process.
 
-use crate::{Client, Error, wait_for};
+use crate::{Client, Error, Etcd, EtcdConfig, reference, wait_for};
 use std::{
     fs,
     io::{BufRead, BufReader},
@@ -26,12 +26,19 @@ pub struct Config {
     pub binary: PathBuf,
     /// Flags in addition to those of the harness.
     pub flags: Vec<String>,
+    /// The etcd binary beside a kube-apiserver.
+    etcd: Option<PathBuf>,
 }
 
 impl Config {
     /// The binary without further flags.
     pub fn new(binary: impl Into<PathBuf>) -> Config {
-        Config { binary: binary.into(), flags: Vec::new() }
+        Config { binary: binary.into(), flags: Vec::new(), etcd: None }
+    }
+
+    /// A kube-apiserver with an etcd of its own, to compare with.
+    pub fn reference(kube_apiserver: impl Into<PathBuf>, etcd: impl Into<PathBuf>) -> Config {
+        Config { etcd: Some(etcd.into()), ..Config::new(kube_apiserver) }
     }
 
     /// Adds a flag.
@@ -49,6 +56,7 @@ pub struct Server {
     child: Child,
     address: SocketAddr,
     ready_after: Duration,
+    _etcd: Option<Etcd>,
 }
 
 impl Server {
@@ -56,14 +64,18 @@ impl Server {
     ///
     /// # Errors
     /// When it does not start; the message ends with its log.
-    pub fn start(config: Config) -> Result<Server, Error> {
+    pub fn start(mut config: Config) -> Result<Server, Error> {
         let directory = TempDir::with_prefix("pintle-test-")?;
         fs::write(
             directory.path().join("tokens.csv"),
             format!("{MASTER_TOKEN},admin,1,\"system:masters\"\n{OTHER_TOKEN},stranger,2\n"),
         )?;
+        let etcd = config.etcd.as_ref().map(|binary| Etcd::launch(EtcdConfig::new(binary))).transpose()?;
+        if let Some(etcd) = &etcd {
+            config.flags.extend(reference::flags(directory.path(), etcd)?);
+        }
         let (child, address, ready_after) = launch(&config, directory.path())?;
-        Ok(Server { config, directory, child, address, ready_after })
+        Ok(Server { config, directory, child, address, ready_after, _etcd: etcd })
     }
 
     /// Starts the server again on the same directory. Its process must have ended.
@@ -107,7 +119,7 @@ impl Server {
 
     /// The certificate of the server's own certificate authority.
     pub fn ca_file(&self) -> PathBuf {
-        self.directory.path().join("data/certs/ca.crt")
+        ca_file(&self.config, self.directory.path())
     }
 
     /// The server's standard output and error, over all restarts.
@@ -214,19 +226,19 @@ fn launch(config: &Config, directory: &Path) -> Result<(Child, SocketAddr, Durat
     let log = fs::File::options().create(true).append(true).open(&log_path)?;
     let before = fs::read_to_string(&log_path)?.len();
     let started = Instant::now();
-    let mut child = Command::new(&config.binary)
-        .arg("--data-dir")
-        .arg(directory.join("data"))
-        .arg("--token-auth-file")
-        .arg(directory.join("tokens.csv"))
-        .args(["--bind-address=127.0.0.1", "--secure-port=0"])
+    let mut command = Command::new(&config.binary);
+    command.arg("--token-auth-file").arg(directory.join("tokens.csv")).arg("--bind-address=127.0.0.1");
+    if config.etcd.is_none() {
+        command.arg("--data-dir").arg(directory.join("data")).arg("--secure-port=0");
+    }
+    let mut child = command
         .args(&config.flags)
         .stdin(Stdio::null())
         .stdout(log.try_clone()?)
         .stderr(log)
         .spawn()
         .map_err(|error| format!("{}: {error}", config.binary.display()))?;
-    let outcome = ready(&mut child, directory, &log_path, before);
+    let outcome = ready(&mut child, config, directory, &log_path, before);
     match outcome {
         Ok(address) => Ok((child, address, started.elapsed())),
         Err(error) => {
@@ -237,7 +249,17 @@ fn launch(config: &Config, directory: &Path) -> Result<(Child, SocketAddr, Durat
     }
 }
 
-fn ready(child: &mut Child, directory: &Path, log: &Path, skip: usize) -> Result<SocketAddr, Error> {
+fn ca_file(config: &Config, directory: &Path) -> PathBuf {
+    directory.join("data/certs").join(if config.etcd.is_some() { "apiserver.crt" } else { "ca.crt" })
+}
+
+fn ready(
+    child: &mut Child,
+    config: &Config,
+    directory: &Path,
+    log: &Path,
+    skip: usize,
+) -> Result<SocketAddr, Error> {
     let port = wait_for("the port the server listens on", PATIENCE, || {
         if let Ok(Some(status)) = child.try_wait() {
             return Some(Err(format!("the server ended with {status}")));
@@ -245,17 +267,17 @@ fn ready(child: &mut Child, directory: &Path, log: &Path, skip: usize) -> Result
         listening(log, skip).map(Ok)
     })??;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let client = Client::new(address, &fs::read(directory.join("data/certs/ca.crt"))?)?;
+    let client = Client::new(address, &fs::read(ca_file(config, directory))?)?.with_token(MASTER_TOKEN);
     wait_for("/readyz", PATIENCE, || client.get("/readyz").ok().filter(|response| response.status == 200))?;
     Ok(address)
 }
 
-/// The port in the log line with the listening address.
+/// The port in the log line with the listening address: of `serving` or `Serving securely`.
 fn listening(log: &Path, skip: usize) -> Option<u16> {
     let text = fs::read(log).ok()?;
     let lines = BufReader::new(text.get(skip..)?).lines();
     lines.map_while(Result::ok).find_map(|line| {
-        let (_, rest) = line.split_once("serving")?;
+        let (_, rest) = line.split_once("erving")?;
         // The address is the last word of the line, with or without terminal colors.
         let digits = rest.trim_end().rsplit(':').next()?;
         digits.parse().ok()

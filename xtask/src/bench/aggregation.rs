@@ -5,11 +5,12 @@
 //! the proxy. All of them are in a network of their own, since endpoints may not have loopback addresses.
 
 use std::env;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pintle_harness::{BulkServer, Config, Error, Server, in_own_network, is_in_own_network};
 
+use super::bare_relay;
 use crate::task;
 
 const GOAL_GET: Duration = Duration::from_micros(60);
@@ -17,21 +18,44 @@ const GOAL_EVENT: Duration = Duration::from_micros(8);
 const GOAL_MB: f64 = 20.0;
 /// The size of the response to a GET, in bytes.
 const GET_BYTES: u64 = 5 << 10;
+/// The size of an event, in bytes.
+const EVENT_BYTES: usize = 983;
 
 struct Request {
     gets: u32,
     events: u32,
     megabytes: u32,
+    /// The binaries of a kube-apiserver and an etcd, which are measured beside.
+    reference: Option<(PathBuf, PathBuf)>,
+    /// The server's binary, when it is built already.
+    binary: Option<PathBuf>,
+}
+
+/// What one server needed.
+struct Cost {
+    get: Duration,
+    event: Duration,
+    transfer: Duration,
+    megabytes: f64,
 }
 
 pub(crate) fn run(root: &Path, args: &[&str]) -> Result<(), String> {
     let request = parse(args)?;
-    let binary = task::build_server(root, true)?;
-    if is_in_own_network() {
-        return measure(&binary, &request).map_err(|error| error.to_string());
+    if let Some(binary) = request.binary.as_ref().filter(|_| is_in_own_network()) {
+        return compare(binary, &request).map_err(|error| error.to_string());
     }
+    let binary = match &request.binary {
+        Some(binary) => binary.clone(),
+        None => task::build_server(root, true)?,
+    };
     let program = env::current_exe().map_err(|error| error.to_string())?;
-    let status = in_own_network(program).args(["bench", "aggregation"]).args(args).current_dir(root).status();
+    let binary = format!("--binary={}", binary.display());
+    let status = in_own_network(program)
+        .args(["bench", "aggregation"])
+        .args(args)
+        .arg(binary)
+        .current_dir(root)
+        .status();
     match status.map_err(|error| error.to_string())? {
         status if status.success() => Ok(()),
         status => Err(status.to_string()),
@@ -39,9 +63,21 @@ pub(crate) fn run(root: &Path, args: &[&str]) -> Result<(), String> {
 }
 
 fn parse(args: &[&str]) -> Result<Request, String> {
-    let mut request = Request { gets: 5000, events: 5000, megabytes: 1024 };
+    let mut request = Request { gets: 5000, events: 5000, megabytes: 1024, reference: None, binary: None };
     for arg in args {
         let (flag, value) = arg.split_once('=').ok_or_else(|| format!("{arg}: flags are --name=value"))?;
+        match flag {
+            "--binary" => {
+                request.binary = Some(value.into());
+                continue;
+            }
+            "--reference" => {
+                let (server, etcd) = value.split_once(',').ok_or("--reference=KUBE_APISERVER,ETCD")?;
+                request.reference = Some((server.into(), etcd.into()));
+                continue;
+            }
+            _ => {}
+        }
         let number = value.parse::<u32>().map_err(|error| format!("{flag}: {error}"))?.max(1);
         match flag {
             "--gets" => request.gets = number,
@@ -53,9 +89,38 @@ fn parse(args: &[&str]) -> Result<Request, String> {
     Ok(request)
 }
 
-fn measure(binary: &Path, request: &Request) -> Result<(), Error> {
-    let config = Config::new(binary).flag("--storage-backend=memory").flag("--enable-aggregator-routing");
-    let server = Server::start(config)?;
+/// Measures the server, and the reference after it.
+fn compare(binary: &Path, request: &Request) -> Result<(), Error> {
+    let config = Config::new(binary).flag("--storage-backend=memory");
+    let ours = measure(config, request)?;
+    let reference = match &request.reference {
+        Some((server, etcd)) => Some(measure(Config::reference(server, etcd), request)?),
+        None => None,
+    };
+    let bare_get = bare_relay::cost(request.gets, 400, GET_BYTES as usize, Duration::ZERO)?;
+    let bare_event = bare_relay::cost(request.events, EVENT_BYTES, 0, BulkServer::EVENT_PAUSE)?;
+    println!("| | server CPU | goal | | a bare copy | reference |");
+    println!("|---|---|---|---|---|---|");
+    let beside = |cost: &dyn Fn(&Cost) -> String| reference.as_ref().map(cost).unwrap_or_default();
+    for (what, goal, bare, of) in [
+        ("a proxied GET of 5 KB", GOAL_GET, bare_get, (|cost| cost.get) as fn(&Cost) -> Duration),
+        ("an event of a proxied watch, sent alone", GOAL_EVENT, bare_event, |cost| cost.event),
+    ] {
+        let (is, verdict) = (of(&ours), super::verdict(of(&ours) < goal));
+        let beside = beside(&|cost| format!("{:.1?}", of(cost)));
+        println!("| {what} | {is:.1?} | < {goal:?} | {verdict} | {bare:.1?} | {beside} |");
+    }
+    let mb = request.megabytes;
+    let time = beside(&|cost| format!("{:.1?}", cost.transfer));
+    println!("| {mb} MB | {:.1?} | | | | {time} |", ours.transfer);
+    let verdict = super::verdict(ours.megabytes < GOAL_MB);
+    let memory = beside(&|cost| format!("{:.1} MB", cost.megabytes));
+    println!("| memory of {mb} MB | {:.1} MB | < {GOAL_MB} MB | {verdict} | | {memory} |", ours.megabytes);
+    Ok(())
+}
+
+fn measure(config: Config, request: &Request) -> Result<Cost, Error> {
+    let server = Server::start(config.flag("--enable-aggregator-routing"))?;
     BulkServer::start(&server)?;
     let mut connection = server.client()?.connect()?;
     let mut gets = |count: u32| -> Result<(), Error> {
@@ -86,16 +151,5 @@ fn measure(binary: &Path, request: &Request) -> Result<(), Error> {
     let transfer = server.cpu_time()? - cpu_before;
     let megabytes = server.memory_kb("VmHWM")?.saturating_sub(before) as f64 / 1024.0;
 
-    println!("| | server CPU | goal | |");
-    println!("|---|---|---|---|");
-    for (what, is, goal) in [
-        ("a proxied GET of 5 KB", get, GOAL_GET),
-        ("an event of a proxied watch, sent alone", event, GOAL_EVENT),
-    ] {
-        println!("| {what} | {is:.1?} | < {goal:?} | {} |", super::verdict(is < goal));
-    }
-    println!("| {} MB | {transfer:.1?} | | |", request.megabytes);
-    let verdict = super::verdict(megabytes < GOAL_MB);
-    println!("| memory of {} MB | {megabytes:.1} MB | < {GOAL_MB} MB | {verdict} |", request.megabytes);
-    Ok(())
+    Ok(Cost { get, event, transfer, megabytes })
 }
