@@ -1,14 +1,12 @@
 //! A client of one server, which may have several addresses.
 
-use crate::{Cause, ConfigError, Connections, Connector, Destination, IncomingBody, Stream, TlsSettings};
-use bytes::Bytes;
+use crate::{
+    Cause, ConfigError, Connections, Connector, Destination, IncomingBody, Stream, TlsSettings, UpstreamBody,
+    empty_body,
+};
 use http::{Request, Response, Uri, request};
-use http_body_util::{BodyExt, Empty, combinators::UnsyncBoxBody};
 use rustls::pki_types::ServerName;
-use std::{error::Error, fmt};
-
-/// The body of a request to another server.
-pub type UpstreamBody = UnsyncBoxBody<Bytes, Box<dyn Error + Send + Sync>>;
+use std::fmt;
 
 /// A client of the server of one name. The URL of a request has the address; the certificate must have the name. Idle
 /// connections are kept for later requests, until the client is dropped.
@@ -74,9 +72,4 @@ impl Client {
     pub async fn connect(&self, url: Uri) -> Result<Stream, Cause> {
         self.upgradable.clone().connect(url).await
     }
-}
-
-/// No body.
-pub fn empty_body() -> UpstreamBody {
-    Empty::new().map_err(|never| match never {}).boxed_unsync()
 }

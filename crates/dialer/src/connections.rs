@@ -5,33 +5,18 @@
 //! once before it is used again, which shows whether the server has closed it. An HTTP/2 connection is shared and has a
 //! task of its own.
 
-mod http1;
-mod http2;
-mod incoming_body;
 #[cfg(test)]
 mod tests;
 
-use self::{http1::Http1, http2::Http2};
-use crate::{Cause, Connector, UpstreamBody};
-use http::{HeaderValue, Request, Response, Uri, header, uri::Authority};
-use hyper::client::conn::TrySendError;
-use parking_lot::Mutex;
-use std::{
-    io::ErrorKind,
-    sync::{Arc, Weak},
-    time::Duration,
+use crate::{
+    Cause, Connector, IncomingBody, UpstreamBody,
+    http1::Http1,
+    http2::Http2,
+    kept::{Connection, Kept},
+    unanswered::Unanswered,
 };
-use tokio::time::Instant;
-
-pub use incoming_body::IncomingBody;
-
-/// How long an idle connection is kept.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
-/// The maximum number of idle HTTP/1.1 connections of one address.
-const MAX_IDLE: usize = 25;
-/// The maximum number of headers of a response, and of bytes of its head.
-const MAX_HEADERS: usize = 1000;
-const MAX_HEAD_BYTES: usize = 512 << 10;
+use http::{HeaderValue, Request, Response, Uri, header, uri::Authority};
+use std::{io::ErrorKind, sync::Arc};
 
 /// The kept connections. Dropping them closes those that are idle.
 pub struct Connections {
@@ -47,19 +32,6 @@ pub struct Failed {
     /// Whether a kept connection was closed before the response began: the server may have closed it, because it was
     /// idle, just before the request came.
     pub is_stale: bool,
-}
-
-/// A new or a kept connection.
-enum Connection {
-    Http1(Http1),
-    Http2(Http2),
-}
-
-/// Why a request has no response.
-enum Unanswered {
-    /// The kept connection was closed before the request was sent.
-    Unsent(Box<Request<UpstreamBody>>),
-    Failed(Cause),
 }
 
 impl Connections {
@@ -136,94 +108,6 @@ impl Connections {
     }
 }
 
-/// The kept connections by address.
-#[derive(Default)]
-struct Kept(Mutex<KeptConnections>);
-
-#[derive(Default)]
-struct KeptConnections {
-    /// The idle connections, and since when they are idle, in the order of this time.
-    idle: Vec<(Instant, Authority, Http1)>,
-    /// The shared connections, idle or not.
-    shared: Vec<(Authority, Http2)>,
-    /// Whether a task closes unused connections.
-    is_watched: bool,
-}
-
-impl Kept {
-    /// A connection that can carry another request: a shared one, or the idle one that was used last.
-    fn take(&self, address: &Authority) -> Option<Connection> {
-        loop {
-            let mut kept = self.0.lock();
-            kept.shared.retain(|(_, connection)| !connection.is_closed());
-            let mut shared = kept.shared.iter();
-            if let Some((_, connection)) = shared.find(|(at, shared)| at == address && shared.has_room()) {
-                return Some(Connection::Http2(connection.clone()));
-            }
-            let index = kept.idle.iter().rposition(|(_, at, _)| at == address)?;
-            let (_, _, mut connection) = kept.idle.remove(index);
-            drop(kept);
-            if connection.is_free() {
-                return Some(Connection::Http1(connection));
-            }
-        }
-    }
-
-    /// Keeps a connection, if it can be used again and there are not too many.
-    fn keep(self: &Arc<Self>, address: Authority, mut connection: Http1) {
-        if !connection.is_free() {
-            return;
-        }
-        let mut kept = self.0.lock();
-        if kept.idle.iter().filter(|(_, at, _)| *at == address).count() < MAX_IDLE {
-            kept.idle.push((Instant::now(), address, connection));
-            self.watch(&mut kept);
-        }
-    }
-
-    /// Shares a new connection. Returns the one to use: when several requests connected at the same time, the first of
-    /// their connections is shared and the others are closed.
-    fn share(self: &Arc<Self>, address: &Authority, connection: Http2) -> Http2 {
-        let mut kept = self.0.lock();
-        let mut shared = kept.shared.iter();
-        let open = shared.find(|(at, shared)| at == address && shared.has_room() && !shared.is_closed());
-        if let Some((_, open)) = open {
-            return open.clone();
-        }
-        kept.shared.push((address.clone(), connection.clone()));
-        self.watch(&mut kept);
-        connection
-    }
-
-    fn watch(self: &Arc<Self>, kept: &mut KeptConnections) {
-        if !std::mem::replace(&mut kept.is_watched, true) {
-            tokio::spawn(close_unused(Arc::downgrade(self)));
-        }
-    }
-
-    /// Closes the connections that have been idle for too long. Returns the time of the next check, if there are
-    /// connections left.
-    fn close_unused(&self) -> Option<Instant> {
-        let now = Instant::now();
-        let mut kept = self.0.lock();
-        kept.idle.retain(|(since, ..)| *since + IDLE_TIMEOUT > now);
-        kept.shared
-            .retain(|(_, connection)| connection.idle_since().is_none_or(|at| at + IDLE_TIMEOUT > now));
-        let idle = kept.idle.iter().map(|(since, ..)| *since);
-        let shared = kept.shared.iter().map(|(_, connection)| connection.idle_since().unwrap_or(now));
-        let next = idle.chain(shared).min().map(|since| since + IDLE_TIMEOUT);
-        kept.is_watched = next.is_some();
-        next
-    }
-}
-
-/// Closes unused connections as long as connections are kept.
-async fn close_unused(kept: Weak<Kept>) {
-    while let Some(next) = kept.upgrade().and_then(|kept| kept.close_unused()) {
-        tokio::time::sleep_until(next).await;
-    }
-}
-
 fn set_host(request: &mut Request<UpstreamBody>) {
     let uri = request.uri();
     let default_port = if uri.scheme_str() == Some("https") { 443 } else { 80 };
@@ -234,12 +118,5 @@ fn set_host(request: &mut Request<UpstreamBody>) {
     };
     if let Ok(host) = host {
         request.headers_mut().insert(header::HOST, host);
-    }
-}
-
-fn unanswered(mut error: TrySendError<Request<UpstreamBody>>) -> Unanswered {
-    match error.take_message() {
-        Some(request) => Unanswered::Unsent(Box::new(request)),
-        None => Unanswered::Failed(Cause::of(error.into_error())),
     }
 }

@@ -1,7 +1,8 @@
 //! Connects to other servers: webhooks, extension API servers.
 //!
 //! A [`Connector`] opens connections: it resolves services by a [`ServiceResolver`], and negotiates TLS as
-//! [`TlsSettings`] say. [`Connections`] keep them for later requests. What fails has the texts of Go's client ([`Cause`]), because clients of this server see them.
+//! [`TlsSettings`] say. [`Connections`] keep them for later requests. What fails has the texts of Go's client ([`Cause`]),
+//! because clients of this server see them.
 //!
 //! Proxies from the environment are not used.
 
@@ -10,14 +11,22 @@ mod client;
 mod config_error;
 mod connections;
 mod connector;
+mod http1;
+mod http2;
+mod incoming_body;
+mod kept;
 mod roots;
 mod service_resolver;
 mod tls_settings;
+mod unanswered;
+mod upstream_body;
 
 pub use cause::Cause;
-pub use client::{Client, UpstreamBody, empty_body};
+pub use client::Client;
 pub use config_error::ConfigError;
-pub use connections::{Connections, Failed, IncomingBody};
+pub use connections::{Connections, Failed};
 pub use connector::{Connector, Destination, Stream};
+pub use incoming_body::IncomingBody;
 pub use service_resolver::ServiceResolver;
 pub use tls_settings::TlsSettings;
+pub use upstream_body::{UpstreamBody, empty_body};

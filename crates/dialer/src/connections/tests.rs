@@ -1,7 +1,10 @@
 //! Tests with servers in this process, without TLS.
 
 use super::*;
-use crate::{Destination, TlsSettings};
+use crate::{
+    Destination, TlsSettings,
+    kept::{IDLE_TIMEOUT, MAX_IDLE},
+};
 use bytes::Bytes;
 use http::Method;
 use http_body_util::{BodyExt, Full};
@@ -11,6 +14,7 @@ use rustls::{
     ServerConfig,
     pki_types::{PrivatePkcs8KeyDer, ServerName},
 };
+use std::time::Duration;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
@@ -65,7 +69,7 @@ async fn send(connections: &Connections, uri: &Uri) -> usize {
 
 impl Connections {
     fn idle(&self) -> usize {
-        self.kept.0.lock().idle.len()
+        self.kept.counts().0
     }
 }
 
@@ -130,7 +134,7 @@ async fn connections_are_kept_for_a_time_and_not_too_many() {
     send(&connections, &uri).await;
     tokio::time::sleep(IDLE_TIMEOUT / 2 + Duration::from_secs(1)).await;
     assert_eq!(connections.idle(), 0, "the one that was used is at its end");
-    assert!(!connections.kept.0.lock().is_watched);
+    assert!(!connections.kept.is_watched());
     send(&connections, &uri).await;
     assert_eq!(connections.idle(), 1);
 }
@@ -175,10 +179,10 @@ async fn a_connection_with_http2_is_shared() {
     assert_eq!(tokio::join!(send(&connections, &uri), send(&connections, &uri)), (0, 0));
     assert_eq!(connections.idle(), 0);
     // It is closed when it has been idle for some time.
-    assert_eq!(connections.kept.0.lock().shared.len(), 1);
+    assert_eq!(connections.kept.counts().1, 1);
     tokio::time::pause();
     tokio::time::sleep(IDLE_TIMEOUT + Duration::from_secs(1)).await;
-    assert_eq!(connections.kept.0.lock().shared.len(), 0);
+    assert_eq!(connections.kept.counts().1, 0);
 }
 
 #[tokio::test]

@@ -1,7 +1,6 @@
 //! A connection of HTTP/2, which requests share.
 
-use super::{MAX_HEAD_BYTES, Unanswered, unanswered};
-use crate::{Cause, Stream, UpstreamBody};
+use crate::{Cause, Stream, UpstreamBody, http1::MAX_HEAD_BYTES, unanswered::Unanswered};
 use http::{Request, Response};
 use hyper::{body::Incoming, client::conn::http2};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
@@ -20,7 +19,7 @@ const PING_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A connection of HTTP/2. Clones are the same connection, which ends with the last of them and of its requests.
 #[derive(Clone)]
-pub(super) struct Http2 {
+pub(crate) struct Http2 {
     sender: http2::SendRequest<UpstreamBody>,
     usage: Arc<Mutex<Usage>>,
 }
@@ -33,7 +32,7 @@ struct Usage {
 }
 
 /// The part that one request has in a connection; dropped when the request has ended.
-pub(super) struct StreamGuard(Arc<Mutex<Usage>>);
+pub(crate) struct StreamGuard(Arc<Mutex<Usage>>);
 
 impl Drop for StreamGuard {
     fn drop(&mut self) {
@@ -44,7 +43,7 @@ impl Drop for StreamGuard {
 }
 
 impl Http2 {
-    pub(super) async fn handshake(stream: Stream) -> Result<Http2, Cause> {
+    pub(crate) async fn handshake(stream: Stream) -> Result<Http2, Cause> {
         let (sender, connection) = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
             .keep_alive_interval(PING_INTERVAL)
@@ -60,22 +59,22 @@ impl Http2 {
         Ok(Http2 { sender, usage: Arc::new(Mutex::new(usage)) })
     }
 
-    pub(super) fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.sender.is_closed()
     }
 
     /// Whether another request may be sent.
-    pub(super) fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.usage.lock().streams < MAX_STREAMS
     }
 
     /// Since when the connection has no request; `None` while it has one.
-    pub(super) fn idle_since(&self) -> Option<Instant> {
+    pub(crate) fn idle_since(&self) -> Option<Instant> {
         let usage = self.usage.lock();
         (usage.streams == 0).then_some(usage.last)
     }
 
-    pub(super) async fn send(
+    pub(crate) async fn send(
         mut self,
         request: Request<UpstreamBody>,
     ) -> Result<(Response<Incoming>, StreamGuard), Unanswered> {
@@ -84,7 +83,7 @@ impl Http2 {
         if self.sender.ready().await.is_err() {
             return Err(Unanswered::Unsent(Box::new(request)));
         }
-        let response = self.sender.try_send_request(request).await.map_err(unanswered)?;
+        let response = self.sender.try_send_request(request).await?;
         Ok((response, guard))
     }
 }

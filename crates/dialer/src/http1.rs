@@ -1,7 +1,6 @@
 //! A connection of HTTP/1.1, which carries one request at a time.
 
-use super::{MAX_HEAD_BYTES, MAX_HEADERS, Unanswered, unanswered};
-use crate::{Cause, Stream, UpstreamBody};
+use crate::{Cause, Stream, UpstreamBody, unanswered::Unanswered};
 use futures_util::future::{Fuse, FusedFuture, FutureExt};
 use http::{Request, Response, Uri, uri::PathAndQuery};
 use hyper::{body::Incoming, client::conn::http1};
@@ -12,14 +11,19 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
+/// The maximum number of headers of a response.
+const MAX_HEADERS: usize = 1000;
+/// The maximum number of bytes of the head of a response.
+pub(crate) const MAX_HEAD_BYTES: usize = 512 << 10;
+
 /// A connection of HTTP/1.1.
-pub(super) struct Http1 {
+pub(crate) struct Http1 {
     sender: http1::SendRequest<UpstreamBody>,
     connection: Fuse<Pin<Box<http1::Connection<Stream, UpstreamBody>>>>,
 }
 
 impl Http1 {
-    pub(super) async fn handshake(stream: Stream) -> Result<Http1, Cause> {
+    pub(crate) async fn handshake(stream: Stream) -> Result<Http1, Cause> {
         let (sender, connection) = http1::Builder::new()
             .max_headers(MAX_HEADERS)
             .max_buf_size(MAX_HEAD_BYTES)
@@ -30,7 +34,7 @@ impl Http1 {
     }
 
     /// Sends a request. The body of the response arrives while the connection is polled.
-    pub(super) async fn send(
+    pub(crate) async fn send(
         &mut self,
         mut request: Request<UpstreamBody>,
     ) -> Result<Response<Incoming>, Unanswered> {
@@ -46,16 +50,16 @@ impl Http1 {
             response.as_mut().poll(context)
         }))
         .await
-        .map_err(unanswered)
+        .map_err(Unanswered::from)
     }
 
     /// Continues to send the request and to receive the response's body.
-    pub(super) fn poll(&mut self, context: &mut Context<'_>) {
+    pub(crate) fn poll(&mut self, context: &mut Context<'_>) {
         let _ = self.connection.poll_unpin(context);
     }
 
     /// Whether the connection is open and has no request.
-    pub(super) fn is_free(&mut self) -> bool {
+    pub(crate) fn is_free(&mut self) -> bool {
         // Whatever the connection waits for, the next request waits for it as well.
         let context = &mut Context::from_waker(Waker::noop());
         self.connection.poll_unpin(context).is_pending()

@@ -1,7 +1,6 @@
 //! The body of a response.
 
-use super::{Kept, http1::Http1, http2::StreamGuard};
-use crate::Cause;
+use crate::{Cause, http1::Http1, http2::StreamGuard, kept::Kept};
 use bytes::Bytes;
 use http::uri::Authority;
 use http_body::{Body, Frame, SizeHint};
@@ -43,7 +42,7 @@ impl From<Incoming> for IncomingBody {
 }
 
 impl IncomingBody {
-    pub(super) fn of_http1(
+    pub(crate) fn of_http1(
         incoming: Incoming,
         connection: Http1,
         home: (Weak<Kept>, Authority),
@@ -56,7 +55,7 @@ impl IncomingBody {
         body
     }
 
-    pub(super) fn of_http2(incoming: Incoming, stream: StreamGuard) -> IncomingBody {
+    pub(crate) fn of_http2(incoming: Incoming, stream: StreamGuard) -> IncomingBody {
         IncomingBody { incoming, carrier: Carrier::Http2(stream) }
     }
 
