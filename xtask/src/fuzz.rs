@@ -9,7 +9,7 @@ use std::thread;
 use crate::{task, tools};
 
 /// The fuzz targets, and the dictionary of each.
-const TARGETS: [(&str, &str); 28] = [
+const TARGETS: [(&str, &str); 29] = [
     ("abac_policies", "json"),
     ("apply", "patch"),
     ("audit_policy", "yaml"),
@@ -33,6 +33,7 @@ const TARGETS: [(&str, &str); 28] = [
     ("request_info", "query"),
     ("review_answer", "json"),
     ("snapshot_read", "json"),
+    ("spdy_frames", "protobuf"),
     ("strategic_patch", "patch"),
     ("structural_schema", "schema"),
     ("structural_values", "schema"),

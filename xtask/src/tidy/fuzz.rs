@@ -17,6 +17,7 @@ fn every_fuzz_target_is_declared_and_smoke_run() {
         "machinery/tests/fuzz_smoke.rs",
         "machinery/tests/properties/smoke.rs",
         "service-account/tests/tokens/smoke.rs",
+        "spdy/tests/fuzz_smoke.rs",
         "storage/tests/fuzz_smoke.rs",
         "websocket/tests/fuzz_smoke.rs",
     ]
@@ -61,6 +62,7 @@ fn what_reads_bytes_from_elsewhere_has_a_fuzz_target() {
         "request_info",
         "review_answer",
         "snapshot_read",
+        "spdy_frames",
         "strategic_patch",
         "websocket_frames",
         "yaml_decode",
