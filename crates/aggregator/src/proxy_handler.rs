@@ -12,7 +12,7 @@ use pintle_apiserver::{
     server::RemoteGroups,
 };
 use pintle_machinery::UserInfo;
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 /// The time limit of a discovery document: clients wait for those of all groups.
 const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -31,8 +31,8 @@ pub struct ProxyHandler {
 impl RemoteGroups for ProxyHandler {
     fn handler(&self, path: &str) -> Option<Handler> {
         let name = match path.strip_prefix("/openapi/v3/") {
-            Some(key) => self.open_api.owner(key)?,
-            None => api_service_of(path)?.into(),
+            Some(key) => Cow::Owned(self.open_api.owner(key)?.to_string()),
+            None => api_service_of(path)?,
         };
         let service = self.api_services.get(&name).filter(|service| service.backend.is_some())?;
         let rejects_redirects = self.rejects_redirects;
@@ -40,12 +40,19 @@ impl RemoteGroups for ProxyHandler {
     }
 }
 
-/// The name of the API service that a path belongs to, if it is below `/apis/GROUP/VERSION`.
-fn api_service_of(path: &str) -> Option<String> {
-    let rest = path.strip_prefix("/apis/")?;
+/// The API service of the core group, which has a path of its own.
+const CORE: &str = "v1.";
+
+/// The name of the API service that a path belongs to, if it is at or below `/api` or `/apis/GROUP/VERSION`.
+fn api_service_of(path: &str) -> Option<Cow<'static, str>> {
+    let rest = path.strip_prefix("/api")?;
+    if rest.is_empty() || rest.starts_with('/') {
+        return Some(Cow::Borrowed(CORE));
+    }
+    let rest = rest.strip_prefix("s/")?;
     let mut segments = rest.split('/');
     let (group, version) = (segments.next()?, segments.next()?);
-    (!group.is_empty() && !version.is_empty()).then(|| format!("{version}.{group}"))
+    (!group.is_empty() && !version.is_empty()).then(|| Cow::Owned(format!("{version}.{group}")))
 }
 
 async fn answer(service: Arc<ApiService>, rejects_redirects: bool, request: Request) -> Response {
@@ -98,6 +105,9 @@ mod tests {
         check("/apis/a.example.com", None);
         check("/apis/a.example.com/", None);
         check("/apis//v1", None);
-        check("/api/v1", None);
+        check("/api/v1", Some("v1."));
+        check("/api", Some("v1."));
+        check("/apiary", None);
+        check("/apis", None);
     }
 }

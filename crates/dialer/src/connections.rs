@@ -41,7 +41,7 @@ impl Connections {
     }
 
     /// Sends a request with an absolute URI over a kept connection or a new one, and returns the response when its head
-    /// has arrived. A request without the `Host` header gets the host of the URI.
+    /// has arrived. The URI's host is sent where there is no `Host` header.
     ///
     /// When the future or the response's body is dropped, the request is aborted, and its HTTP/1.1 connection closed.
     ///
@@ -91,11 +91,11 @@ impl Connections {
         mut request: Request<UpstreamBody>,
         address: &Authority,
     ) -> Result<Response<IncomingBody>, Unanswered> {
-        if !request.headers().contains_key(header::HOST) {
-            set_host(&mut request);
-        }
         match connection {
             Connection::Http1(mut connection) => {
+                if !request.headers().contains_key(header::HOST) {
+                    set_host(&mut request);
+                }
                 let response = connection.send(request).await?;
                 let home = (Arc::downgrade(&self.kept), address.clone());
                 Ok(response.map(|body| IncomingBody::of_http1(body, connection, home)))

@@ -107,3 +107,35 @@ fn a_dead_extension_server_keeps_nothing_else_from_working() -> Result {
         Ok(())
     })
 }
+
+#[test]
+fn an_extension_server_may_take_the_core_group() -> Result {
+    in_network("an_extension_server_may_take_the_core_group", || {
+        let (server, _extension) = start()?;
+        let client = server.client()?;
+        let set_service = |service: &str| -> Result {
+            let patch = format!(
+                r#"{{"spec":{{"insecureSkipTLSVerify":{},"service":{service}}}}}"#,
+                service != "null"
+            );
+            let headers = [("content-type", "application/merge-patch+json")];
+            let path = "/apis/apiregistration.k8s.io/v1/apiservices/v1.";
+            let response = client.request("PATCH", path, &headers, patch.as_bytes())?;
+            assert_eq!(response.status, 200, "{}", response.text());
+            Ok(())
+        };
+        let wait_for_status = |status: u16| {
+            wait_for("the status", PATIENCE, || {
+                client.get("/api/v1/namespaces/default").ok().filter(|response| response.status == status)
+            })
+        };
+        wait_for_status(200)?;
+        // It does not serve the group, so the API service becomes unavailable.
+        set_service(r#"{"namespace":"default","name":"extension"}"#)?;
+        wait_for_status(503)?;
+        assert_eq!(client.get("/apis/apps/v1/deployments")?.status, 200);
+        set_service("null")?;
+        wait_for_status(200)?;
+        Ok(())
+    })
+}
