@@ -2,7 +2,7 @@
 
 use crate::{
     ServiceDirectory,
-    backend::{Backend, BackendSpec, ClientCertificate},
+    backend::{Backend, BackendSpec},
     condition::is_available,
 };
 use arc_swap::ArcSwap;
@@ -10,6 +10,7 @@ use imbl::OrdMap;
 use parking_lot::Mutex;
 use pintle_cacher::Cacher;
 use pintle_controller::{Delta, Deltas, Informer};
+use pintle_dialer::ClientCertificate;
 use pintle_machinery::{GroupVersion, Value, ValueExt, codec::json};
 use std::{
     collections::HashMap,

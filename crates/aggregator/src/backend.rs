@@ -1,44 +1,14 @@
 //! The server behind an API service.
 
 use crate::ServiceDirectory;
-use arc_swap::ArcSwapOption;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http::{HeaderMap, Request};
-use pintle_dialer::{Cause, Client, ConfigError, ServiceResolver, TlsSettings, empty_body};
+use pintle_dialer::{
+    Cause, Client, ClientCertificate, ConfigError, ServiceResolver, TlsSettings, empty_body,
+};
 use pintle_machinery::{Value, ValueExt};
 use std::{sync::Arc, time::Duration};
-use tokio::sync::watch;
-
-/// The client certificate by which backends know the aggregator (`--proxy-client-cert-file`).
-#[derive(Default)]
-pub struct ClientCertificate {
-    current: ArcSwapOption<(Vec<u8>, Vec<u8>)>,
-    changes: watch::Sender<u64>,
-}
-
-impl ClientCertificate {
-    /// Sets the certificate and its key, in PEM. Later connections present it.
-    ///
-    /// # Errors
-    /// When they are unusable; what was set before stays.
-    pub fn set(&self, certificate: Vec<u8>, key: Vec<u8>) -> Result<(), ConfigError> {
-        TlsSettings {
-            ca: &[],
-            insecure: true,
-            client_certificate: Some((&certificate, &key)),
-            both_protocols: true,
-        }
-        .connector()?;
-        self.current.store(Some(Arc::new((certificate, key))));
-        self.changes.send_modify(|changes| *changes += 1);
-        Ok(())
-    }
-
-    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
-        self.changes.subscribe()
-    }
-}
 
 /// The part of the specification that connections depend on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -83,7 +53,7 @@ impl Backend {
         directory: Arc<ServiceDirectory>,
         certificate: &ClientCertificate,
     ) -> Backend {
-        let certificate = certificate.current.load();
+        let certificate = certificate.current();
         let settings = TlsSettings {
             ca: &spec.ca_bundle,
             insecure: spec.insecure,

@@ -20,7 +20,6 @@ mod testing;
 pub use api_services::ApiServices;
 pub use auto_registration::{AutoRegistration, CustomGroupVersions};
 pub use availability::{AvailabilityMetrics, RemoteAvailability};
-pub use backend::ClientCertificate;
 pub use discovery::{DiscoveredVersions, DiscoveryManager, aggregated, legacy};
 pub use openapi::OpenApiManager;
 pub use priority::group_priority;

@@ -8,7 +8,7 @@ use crate::{
 use http::StatusCode;
 use pintle_apiserver::{
     base::{handler::Handler, request::Request, request_info::RequestInfo, response::Response},
-    proxying::{self, Proxying, Target},
+    proxying::{self, Failure, Origin, Proxying, Target},
     server::RemoteGroups,
 };
 use pintle_machinery::UserInfo;
@@ -79,8 +79,9 @@ async fn answer(service: Arc<ApiService>, rejects_redirects: bool, request: Requ
         }
     };
     let limit = is_discovery(&request).then_some(DISCOVERY_TIMEOUT);
-    let proxying = Proxying { client, target, rejects_redirects, limit };
-    proxying.answer(request, |headers| remote_user::set(headers, &user)).await
+    let proxying = Proxying { client, target, origin: Origin::Backend, rejects_redirects, limit };
+    let answer = proxying.answer(request, |headers| remote_user::set(headers, &user)).await;
+    answer.unwrap_or_else(|failure: Failure| unavailable(&failure.to_string()))
 }
 
 /// Whether a request is for the list of a version's resources.

@@ -1,12 +1,13 @@
 //! Servers behind API services for tests, without a network.
 
 use crate::{
-    ApiServices, ClientCertificate, Routing, ServiceDirectory,
+    ApiServices, Routing, ServiceDirectory,
     ask::{Ask, Question},
     backend::{Backend, Fetched},
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
 use parking_lot::Mutex;
+use pintle_dialer::ClientCertificate;
 use pintle_machinery::Value;
 use pintle_registry::BoxFuture;
 use serde_json::json;

@@ -1,6 +1,9 @@
 //! Defines the configuration that the kinds depend on.
 
-use crate::{authentication::token_review::TokenReviewer, core::service::ServiceNetwork};
+use crate::{
+    authentication::token_review::TokenReviewer,
+    core::{node::KubeletAddresses, service::ServiceNetwork},
+};
 use pintle_machinery::{GroupResource, Status, Value};
 use pintle_rbac::Rbac;
 use pintle_registry::{BoxFuture, ComputedObjects};
@@ -22,6 +25,8 @@ pub struct Config {
     pub component_statuses: Arc<dyn ComputedObjects>,
     /// The index of roles and bindings, for the prevention of privilege escalation.
     pub rbac: Arc<Rbac>,
+    /// The addresses at which kubelets are reached.
+    pub kubelets: KubeletAddresses,
 }
 
 impl Default for Config {
@@ -33,6 +38,7 @@ impl Default for Config {
             token_reviewer: Arc::default(),
             component_statuses: Arc::new(NoComponents),
             rbac: Arc::default(),
+            kubelets: KubeletAddresses::default(),
         }
     }
 }

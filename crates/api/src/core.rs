@@ -3,6 +3,7 @@
 pub mod binding;
 pub mod component_status;
 pub mod config_map;
+mod connecting;
 mod data;
 pub mod endpoints;
 pub mod event;
@@ -22,6 +23,8 @@ pub mod resource_quota;
 pub mod secret;
 pub mod service;
 pub mod service_account;
+#[cfg(test)]
+mod testing;
 mod volume;
 
 use crate::Config;
@@ -37,10 +40,10 @@ pub fn resources(config: &Config) -> Vec<Resource> {
         event::resource(config.event_ttl),
         limit_range::resource(),
         namespace::resource(),
-        node::resource(),
+        node::resource(&config.kubelets),
         persistent_volume_claim::resource(),
         persistent_volume::resource(),
-        pod::resource(),
+        pod::resource(&config.kubelets),
         pod_template::resource(),
         replication_controller::resource(),
         resource_quota::resource(),

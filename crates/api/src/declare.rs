@@ -4,16 +4,16 @@ use crate::printing::Printer;
 use jiff::Timestamp;
 use pintle_machinery::{GroupVersionKind, Value, ValueExt};
 use pintle_registry::{
-    Backing, Cell, Column, ComputedObjects, ConnectOptions, Conversion, Resource, ScalePaths, ScaleValues,
-    Scope, SelectableField, Strategy, Subresource, SubresourceKind, Verb,
+    Backing, Cell, Column, ComputedObjects, ConnectOptions, Connecter, Conversion, Resource, ScalePaths,
+    ScaleValues, Scope, SelectableField, Strategy, Subresource, SubresourceKind, Verb,
 };
 use std::sync::Arc;
 
-/// The verbs of a proxy: one for each HTTP method.
-pub(crate) const PROXY_VERBS: [Verb; 5] = [Verb::Create, Verb::Delete, Verb::Get, Verb::Patch, Verb::Update];
+/// The verbs of a proxy: one for each HTTP method that has one.
+const PROXY_VERBS: [Verb; 5] = [Verb::Create, Verb::Delete, Verb::Get, Verb::Patch, Verb::Update];
 
 /// The verbs of a stream to a container.
-pub(crate) const STREAM_VERBS: [Verb; 2] = [Verb::Create, Verb::Get];
+const STREAM_VERBS: [Verb; 2] = [Verb::Create, Verb::Get];
 
 /// The verbs of a subresource that reads and writes the object.
 const PART_VERBS: [Verb; 3] = [Verb::Get, Verb::Patch, Verb::Update];
@@ -133,12 +133,27 @@ pub(crate) trait Declare: Sized {
         )
     }
 
-    /// Adds a stream or proxy whose options are a kind of the core group.
-    fn connect<const N: usize>(self, name: &str, options: &str, verbs: [Verb; N]) -> Resource {
-        let kind = GroupVersionKind::new("", "v1", options);
-        let options = ConnectOptions { kind: kind.clone(), validate: |_| Vec::new() };
-        self.subresource(name, SubresourceKind::Connect { kind, options, verbs: verbs.into() })
+    /// Adds a stream whose options are a kind of the core group.
+    fn stream(self, name: &str, options: &str, connecter: impl Connecter + 'static) -> Resource {
+        self.subresource(name, connect(options, &STREAM_VERBS, false, connecter))
     }
+
+    /// Adds the subresource `proxy`, whose options are a kind of the core group.
+    fn proxied(self, options: &str, connecter: impl Connecter + 'static) -> Resource {
+        self.subresource("proxy", connect(options, &PROXY_VERBS, true, connecter))
+    }
+}
+
+fn connect(
+    options: &str,
+    verbs: &[Verb],
+    is_proxy: bool,
+    connecter: impl Connecter + 'static,
+) -> SubresourceKind {
+    let kind = GroupVersionKind::new("", "v1", options);
+    let options = ConnectOptions { kind: kind.clone(), validate: |_| Vec::new() };
+    let connecter = Arc::new(connecter);
+    SubresourceKind::Connect { kind, options, verbs: verbs.into(), is_proxy, connecter }
 }
 
 impl Declare for Resource {

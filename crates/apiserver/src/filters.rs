@@ -27,7 +27,7 @@ use regex::Regex;
 use std::{sync::Arc, time::Duration};
 
 pub(crate) use audit_id::Arrival;
-pub(crate) use authorization::authorize;
+pub(crate) use authorization::{attributes_of, authorize};
 pub(crate) use priority_and_fairness::WatchTicket;
 
 /// The configuration of the filter chain.

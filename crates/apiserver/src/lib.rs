@@ -7,7 +7,7 @@
 //! 1. [`base`]: requests, responses, bodies, handlers, the facts of a connection, negotiation and encoding;
 //! 2. [`registry`]: the stores of the resources;
 //! 3. [`filters`]: the filter chain;
-//! 4. [`proxying`]: requests that other servers answer;
+//! 4. [`proxying`]: requests that other servers answer, and [`transports`], the clients of nodes, pods and services;
 //! 5. [`endpoints`] and [`discovery`]: the request scope, its dispatch, and one file per verb;
 //! 6. [`server`]: the servers of the delegation chain;
 //! 7. [`serving`]: sockets, TLS and HTTP.
@@ -27,3 +27,5 @@ pub mod registry;
 pub mod resource_config;
 pub mod server;
 pub mod serving;
+mod streaming;
+pub mod transports;

@@ -1,4 +1,4 @@
-//! Answers requests by other servers: extension API servers, and later nodes, pods and services.
+//! Answers requests by other servers: extension API servers, nodes, pods and services.
 //!
 //! The handler that calls [`Proxying::answer`] has authorized the request.
 
@@ -26,7 +26,7 @@ use std::{
 };
 use tokio::sync::watch;
 
-pub use pintle_proxy::Target;
+pub use pintle_proxy::{Failure, Origin, Target};
 
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
@@ -36,6 +36,8 @@ pub struct Proxying<'a> {
     pub client: &'a Client,
     /// The URL that the request is sent to.
     pub target: Target,
+    /// The address that the server and its links have for the client.
+    pub origin: Origin,
     /// Whether a redirect is answered with 502; otherwise it passes, with a rewritten location.
     pub rejects_redirects: bool,
     /// The time limit of the response; `None` for that of the request alone.
@@ -46,46 +48,72 @@ impl Proxying<'_> {
     /// Forwards a request, with the headers that `prepare` adds, and returns the response, whose body is still arriving.
     /// A text from `prepare` is the reason why the request cannot be sent. The request ends when its client is gone or
     /// its timeout is over; a long-running one ends when the server stops.
+    ///
+    /// # Errors
+    /// When there is no response.
     pub async fn answer(
         self,
         mut request: Request,
         prepare: impl FnOnce(&mut HeaderMap) -> Result<(), String>,
-    ) -> Response {
-        let waiting = request.extensions().get::<WaitingClient>().cloned();
+    ) -> Result<Response, Failure> {
         let client_address = request.extensions().get::<RemoteAddress>().map(|remote| remote.0.ip());
         let lease = request.extensions().get::<ConnectionLease>().cloned();
-        let stopping = lease.as_ref().map(ConnectionLease::stopping);
-        let stopping = stopping.filter(|_| info_of(&request).is_long_running());
-        // The events of both servers about a request have one ID.
-        if let Some(Arrival { audit_id, .. }) = request.extensions().get::<Arrival>().cloned() {
+        let interruptions = Interruptions::of(&request);
+        // The events of both API servers about a request have one ID.
+        if self.origin == Origin::Backend
+            && let Some(Arrival { audit_id, .. }) = request.extensions().get::<Arrival>().cloned()
+        {
             request.headers_mut().insert(AUDIT_ID, audit_id);
         }
-        if let Err(why) = prepare(request.headers_mut()) {
-            let why = format!("error trying to reach service: {why}");
-            return failure(StatusCode::SERVICE_UNAVAILABLE, &why);
-        }
+        prepare(request.headers_mut()).map_err(Failure::Unreachable)?;
         let forwarding = Forwarding {
             client: self.client,
             target: self.target,
+            origin: self.origin,
             client_address,
             rejects_redirects: self.rejects_redirects,
             limit: self.limit,
             tunnel: lease.map_or_else(TunnelLife::default, |lease| lease.tunnel_life()),
         };
         let answer = forwarding.forward(request.map(|body| body.into_stream()));
-        let response = match (waiting, stopping.clone()) {
-            (None, None) => answer.await,
-            (waiting, stopping) => tokio::select! {
+        match interruptions.wait_for(answer).await {
+            Ok(response) => Ok(proxied(response?, interruptions.stopping)),
+            Err(interrupted) => Ok(interrupted),
+        }
+    }
+}
+
+/// The reasons to stop waiting for another server.
+pub(crate) struct Interruptions {
+    client: Option<WaitingClient>,
+    /// Becomes true when a long-running request has to end, because the server stops.
+    pub(crate) stopping: Option<watch::Receiver<bool>>,
+}
+
+impl Interruptions {
+    /// Those of a request.
+    pub(crate) fn of(request: &Request) -> Interruptions {
+        let stopping = request.extensions().get().map(ConnectionLease::stopping);
+        Interruptions {
+            client: request.extensions().get::<WaitingClient>().cloned(),
+            stopping: stopping.filter(|_| info_of(request).is_long_running()),
+        }
+    }
+
+    /// Waits for the answer of another server. The response is for a client that waits no longer, or is told that the
+    /// server stops.
+    pub(crate) async fn wait_for<T>(&self, answer: impl Future<Output = T>) -> Result<T, Response> {
+        match (self.client.clone(), self.stopping.clone()) {
+            (None, None) => Ok(answer.await),
+            (client, stopping) => tokio::select! {
                 biased;
-                response = answer => response,
-                () = gone(waiting) => return Response::new(Body::empty()),
+                answer = answer => Ok(answer),
+                () = gone(client) => Err(Response::new(Body::empty())),
                 () = stop(stopping) => {
-                    let why = "apiserver is shutting down.";
-                    return proxied(pintle_proxy::failure(StatusCode::SERVICE_UNAVAILABLE, why), None);
+                    Err(failure(StatusCode::SERVICE_UNAVAILABLE, "apiserver is shutting down."))
                 }
             },
-        };
-        proxied(response, stopping)
+        }
     }
 }
 
@@ -120,7 +148,8 @@ async fn gone(client: Option<WaitingClient>) {
     }
 }
 
-async fn stop(stopping: Option<watch::Receiver<bool>>) {
+/// Waits until the server stops.
+pub(crate) async fn stop(stopping: Option<watch::Receiver<bool>>) {
     match stopping {
         Some(mut stopping) => stopped(&mut stopping).await,
         None => std::future::pending().await,

@@ -4,6 +4,7 @@ use std::{
     error::Error,
     fmt,
     io::{self, ErrorKind},
+    net::IpAddr,
 };
 
 /// The reason why a request had no response. The texts are those of Go's HTTP client.
@@ -130,11 +131,17 @@ fn tls_text(error: &io::Error) -> String {
     }
 }
 
-/// The text for a certificate of other names. `presented` has names as `DnsName("example.com")`.
+/// The text for a certificate of other names. `presented` has names as `DnsName("example.com")` and addresses as
+/// `IpAddress(10.0.0.1)`.
 fn name_text(expected: &str, presented: &[String]) -> String {
+    let is_address = expected.parse::<IpAddr>().is_ok();
+    let (begin, end) = if is_address { ("IpAddress(", ")") } else { ("DnsName(\"", "\")") };
     let names: Vec<&str> =
-        presented.iter().filter_map(|name| name.strip_prefix("DnsName(\"")?.strip_suffix("\")")).collect();
+        presented.iter().filter_map(|name| name.strip_prefix(begin)?.strip_suffix(end)).collect();
     match names.is_empty() {
+        true if is_address => {
+            format!("cannot validate certificate for {expected} because it doesn't contain any IP SANs")
+        }
         true => format!("certificate is not valid for any names, but wanted to match {expected}"),
         false => format!("certificate is valid for {}, not {expected}", names.join(", ")),
     }
@@ -177,6 +184,24 @@ mod tests {
             other_names(&[]),
             false,
             "tls: failed to verify certificate: x509: certificate is not valid for any names, but wanted to match s.n.svc",
+        );
+        let other_addresses = |presented: &[&str]| {
+            let presented = presented.iter().map(ToString::to_string).collect();
+            let expected = ServerName::try_from("10.0.0.1").unwrap();
+            Cause::Tls(certificate(CertificateError::NotValidForNameContext { expected, presented }))
+        };
+        let failed = "tls: failed to verify certificate: x509:";
+        check(
+            other_addresses(&["IpAddress(10.0.0.2)", "DnsName(\"b\")", "IpAddress(10.0.0.3)"]),
+            false,
+            &format!("{failed} certificate is valid for 10.0.0.2, 10.0.0.3, not 10.0.0.1"),
+        );
+        check(
+            other_addresses(&["DnsName(\"b\")"]),
+            false,
+            &format!(
+                "{failed} cannot validate certificate for 10.0.0.1 because it doesn't contain any IP SANs"
+            ),
         );
         let other = OtherError(Arc::new(io::Error::other("certificate relies on something")));
         check(

@@ -6,7 +6,7 @@ use crate::{
 };
 use http::{Request, Response, Uri, request};
 use rustls::pki_types::ServerName;
-use std::fmt;
+use std::{fmt, time::Duration};
 
 /// A client of the server of one name. The URL of a request has the address; the certificate must have the name. Idle
 /// connections are kept for later requests, until the client is dropped.
@@ -33,11 +33,30 @@ impl Client {
     pub fn new(server_name: String, settings: &TlsSettings<'_>) -> Result<Client, ConfigError> {
         let server_name =
             ServerName::try_from(server_name).map_err(|error| ConfigError::Url(error.to_string()))?;
+        Client::with(Some(server_name), Some(settings), None)
+    }
+
+    /// A client of any servers: the certificate of each must be valid for the host of its URL. Without settings it uses
+    /// no TLS. A connection must be made within `timeout`.
+    ///
+    /// # Errors
+    /// When the certificates or the key are unusable.
+    pub fn of_hosts(settings: Option<&TlsSettings<'_>>, timeout: Duration) -> Result<Client, ConfigError> {
+        Client::with(None, settings, Some(timeout))
+    }
+
+    fn with(
+        server_name: Option<ServerName<'static>>,
+        settings: Option<&TlsSettings<'_>>,
+        timeout: Option<Duration>,
+    ) -> Result<Client, ConfigError> {
         let connector = |both_protocols| {
-            let tls = TlsSettings { both_protocols, ..*settings }.connector()?;
-            Ok(Connector { destination: Destination::Url, server_name: server_name.clone(), tls: Some(tls) })
+            let tls = settings.map(|settings| TlsSettings { both_protocols, ..*settings }.connector());
+            let (server_name, tls) = (server_name.clone(), tls.transpose()?);
+            Ok(Connector { destination: Destination::Url, server_name, tls, timeout })
         };
-        let connections = Connections::new(connector(settings.both_protocols)?);
+        let both_protocols = settings.is_some_and(|settings| settings.both_protocols);
+        let connections = Connections::new(connector(both_protocols)?);
         Ok(Client { connections, upgradable: connector(false)? })
     }
 

@@ -10,6 +10,7 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
 use tokio::net::{TcpStream, lookup_host};
 use tokio_rustls::{TlsConnector, client::TlsStream};
@@ -37,10 +38,12 @@ pub enum Destination {
 pub struct Connector {
     /// The destination of connections.
     pub destination: Destination,
-    /// The name that the server's certificate must be valid for.
-    pub server_name: ServerName<'static>,
+    /// The name that the server's certificate must be valid for; `None` for the host of the URL.
+    pub server_name: Option<ServerName<'static>>,
     /// TLS; `None` for plain HTTP.
     pub tls: Option<TlsConnector>,
+    /// The time limit for each of the two steps, TCP and TLS; `None` for that of the caller alone.
+    pub timeout: Option<Duration>,
 }
 
 impl Connector {
@@ -58,13 +61,36 @@ impl Connector {
                 resolver.resolve(namespace, name, *port).await.map_err(Cause::Resolve)?
             }
         };
-        let tcp = dial(&address).await?;
+        let tcp = within(self.timeout, dial(&address), || format!("dial tcp {address}: i/o timeout")).await?;
         // A request is written at once and waits for its response: delaying small writes gains nothing.
         let _ = tcp.set_nodelay(true);
         let Some(tls) = self.tls else { return Ok(Stream::Plain(TokioIo::new(tcp))) };
-        let tls = tls.connect(self.server_name, tcp).await.map_err(Cause::Tls)?;
+        let server_name = match self.server_name {
+            Some(server_name) => server_name,
+            None => name_of(uri.host().unwrap_or_default())?,
+        };
+        let handshake = async { tls.connect(server_name, tcp).await.map_err(Cause::Tls) };
+        let tls = within(self.timeout, handshake, || "net/http: TLS handshake timeout".to_owned()).await?;
         Ok(Stream::Tls(TokioIo::new(Box::new(tls))))
     }
+}
+
+/// The result of a step, if it comes in time.
+async fn within<T>(
+    limit: Option<Duration>,
+    step: impl Future<Output = Result<T, Cause>>,
+    late: impl FnOnce() -> String,
+) -> Result<T, Cause> {
+    match limit {
+        None => step.await,
+        Some(limit) => tokio::time::timeout(limit, step).await.unwrap_or_else(|_| Err(Cause::Other(late()))),
+    }
+}
+
+/// The name of a URL's host.
+fn name_of(host: &str) -> Result<ServerName<'static>, Cause> {
+    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    ServerName::try_from(host.to_owned()).map_err(|error| Cause::Other(error.to_string()))
 }
 
 async fn dial(address: &str) -> Result<TcpStream, Cause> {

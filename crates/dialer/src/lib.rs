@@ -8,6 +8,7 @@
 
 mod cause;
 mod client;
+mod client_certificate;
 mod config_error;
 mod connections;
 mod connector;
@@ -23,6 +24,7 @@ mod upstream_body;
 
 pub use cause::Cause;
 pub use client::Client;
+pub use client_certificate::ClientCertificate;
 pub use config_error::ConfigError;
 pub use connections::{Connections, Failed};
 pub use connector::{Connector, Destination, Stream};

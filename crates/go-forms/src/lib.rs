@@ -13,4 +13,4 @@ mod url;
 pub use duration::{format_duration, parse_duration};
 pub use ip::{Address, Cidr, parse_address, parse_ip_sloppy};
 pub use quote::{is_print, quote, quote_ascii, quote_byte, quote_bytes, unicode_name};
-pub use url::{Url, clean_path, normalize_path, normalize_query};
+pub use url::{Url, clean_path, encode_query, escape_path, normalize_path, normalize_query};

@@ -207,6 +207,28 @@ pub fn normalize_query(query: &str) -> String {
     out
 }
 
+/// A path that is not escaped, in the default escaped form.
+pub fn escape_path(path: &[u8]) -> String {
+    escape(path, Part::Path)
+}
+
+/// Parameters that are not escaped, as a query: sorted by key, as `url.Values.Encode` does it.
+pub fn encode_query<'a>(parameters: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+    let mut parameters: Vec<(&str, &str)> = parameters.into_iter().collect();
+    // The sort is stable: the values of a key keep their order.
+    parameters.sort_by_key(|(name, _)| *name);
+    let mut out = String::new();
+    for (name, value) in parameters {
+        if !out.is_empty() {
+            out.push('&');
+        }
+        push_query_part(&mut out, name.as_bytes());
+        out.push('=');
+        push_query_part(&mut out, value.as_bytes());
+    }
+    out
+}
+
 fn push_query_part(out: &mut String, bytes: &[u8]) {
     for (position, word) in bytes.split(|byte| *byte == b' ').enumerate() {
         if position > 0 {

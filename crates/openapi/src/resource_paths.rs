@@ -82,7 +82,7 @@ fn add_subresource(
             (scale, vec![Verb::Get, Verb::Patch, Verb::Update])
         }
         SubresourceKind::Create { kind, .. } => (kind.clone(), vec![Verb::Create]),
-        SubresourceKind::Connect { kind, options, verbs } => {
+        SubresourceKind::Connect { kind, options, verbs, .. } => {
             match schema_of(options).filter(|_| *kind == options.kind) {
                 Some(schema) => return connect(put, writer, &path, subresource, kind, verbs, schema),
                 None => (kind.clone(), verbs.clone()),

@@ -1,8 +1,9 @@
 //! The parts of aggregation: services and their addresses, the client certificate of the aggregator, API services.
 
 use crate::{AggregationOptions, Options, dynamic_files::DynamicFiles, run_error::RunError};
-use pintle_aggregator::{ApiServices, ClientCertificate, DiscoveryManager, OpenApiManager, ServiceDirectory};
+use pintle_aggregator::{ApiServices, DiscoveryManager, OpenApiManager, ServiceDirectory};
 use pintle_apiserver::{post_start_hooks::HookContext, registry::Stores};
+use pintle_dialer::ClientCertificate;
 use pintle_machinery::{GroupResource, Status};
 use std::{
     fs,

@@ -117,6 +117,25 @@ pub(crate) fn configure_front_proxy(options: &mut Options) -> Result<(), Certifi
     Ok(())
 }
 
+/// The common name of the server's client certificate for kubelets, and its group.
+const KUBELET_CLIENT: (&str, &str) = ("kube-apiserver-kubelet-client", "system:masters");
+
+/// Configures the client certificate for kubelets if the options do not: one of the authority of the server's clients,
+/// which kubelets that trust it (`authentication.x509.clientCAFile`) believe to be an administrator. It is generated on
+/// the first start. Without a configured authority kubelets are not verified, since their own certificates are
+/// self-signed by default.
+pub(crate) fn configure_kubelet_client(options: &mut Options) -> Result<(), CertificateError> {
+    if options.kubelet.client_certificate.is_some() || options.kubelet.client_key.is_some() {
+        return Ok(());
+    }
+    let dir = options.certificates_dir();
+    fs::create_dir_all(&dir).map_err(|source| file_error(&dir, source))?;
+    Authority::load_or_make(&dir, &CLIENTS)?.client(&dir, "kubelet-client", KUBELET_CLIENT)?;
+    options.kubelet.client_certificate = Some(dir.join("kubelet-client.crt"));
+    options.kubelet.client_key = Some(dir.join("kubelet-client.key"));
+    Ok(())
+}
+
 /// A generated certificate authority.
 struct Authority {
     name: &'static AuthorityName,

@@ -5,8 +5,9 @@ use crate::{
     admission::Admission,
     aggregation::Aggregation,
     authorization::Authorization,
-    certificates::{Certificates, configure_front_proxy},
+    certificates::{Certificates, configure_front_proxy, configure_kubelet_client},
     encryption::EncryptionAtRest,
+    kubelets::Kubelets,
     run_error::RunError,
     secure_serving::SecureServing,
     tokens::Tokens,
@@ -32,6 +33,7 @@ pub(crate) struct Config {
     pub(crate) authorization: Authorization,
     pub(crate) aggregation: Aggregation,
     pub(crate) admission: Admission,
+    pub(crate) kubelets: Kubelets,
     pub(crate) encryption: EncryptionAtRest,
     /// The address that the server listens on.
     pub(crate) address: SocketAddr,
@@ -44,6 +46,7 @@ impl Config {
         let audit_metrics = AuditMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?;
         let auditor = options.audit.auditor(&audit_metrics).map_err(RunError::Options)?;
         configure_front_proxy(&mut options)?;
+        configure_kubelet_client(&mut options)?;
         let certificates = Certificates::load_or_make(&options, service_network.api_server_address())?;
         let tokens = Tokens::load(&options)?;
         let secure_serving = Arc::new(SecureServing::load(&options, &certificates)?);
@@ -54,6 +57,7 @@ impl Config {
         }
         let aggregation = Aggregation::load(&options)?;
         let admission = Admission::load(&options, &authorization, &aggregation.directory)?;
+        let kubelets = Kubelets::load(&options)?;
         let encryption = EncryptionAtRest::load(&options).await?;
         let address = SocketAddr::new(options.bind_address, options.secure_port);
         let listen = |source| RunError::Listen { address, source };
@@ -72,6 +76,7 @@ impl Config {
             authorization,
             aggregation,
             admission,
+            kubelets,
             encryption,
             address,
         };

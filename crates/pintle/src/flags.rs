@@ -3,8 +3,8 @@
 use crate::snapshot::{self, SnapshotCommand};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use pintle::{
-    AdmissionOptions, AggregationOptions, AuditOptions, AuthenticationOptions, AuthorizationOptions, Options,
-    PriorityAndFairnessOptions, ServiceAccountOptions, ServingOptions,
+    AdmissionOptions, AggregationOptions, AuditOptions, AuthenticationOptions, AuthorizationOptions,
+    KubeletOptions, Options, PriorityAndFairnessOptions, ServiceAccountOptions, ServingOptions,
 };
 
 /// The command that the command line selects.
@@ -55,6 +55,7 @@ fn command() -> Command {
         .args(ServiceAccountOptions::args())
         .args(PriorityAndFairnessOptions::args())
         .args(AggregationOptions::args())
+        .args(KubeletOptions::args())
         .args(AdmissionOptions::args())
         .args(Options::args())
         .arg(

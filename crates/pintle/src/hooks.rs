@@ -262,6 +262,7 @@ async fn reload_files(server: Arc<ServerChain>, hook: HookContext) -> Result<(),
     hook.join(config.encryption.watch_config(supervisor, stopping));
     let mut files: Vec<_> = config.secure_serving.dynamic_files().into_iter().collect();
     files.extend(config.aggregation.dynamic_files());
+    files.push(config.kubelets.dynamic_files());
     if let Some((config_file, task)) = server.authentication.config.follow(supervisor, stopping) {
         files.push(config_file);
         hook.join([task]);

@@ -22,6 +22,7 @@ mod flow_control;
 mod hooks;
 mod hostname;
 mod kubeconfig;
+mod kubelets;
 mod openid_endpoints;
 mod options;
 mod process_limits;
@@ -37,7 +38,7 @@ mod version;
 pub use options::{
     AdmissionOptions, AggregationOptions, AuditDeliveryOptions, AuditLogOptions, AuditOptions,
     AuditWebhookOptions, AuthenticationOptions, AuthorizationOptions, EndpointReconcilerType,
-    EtcdServersOverride, EtcdServersOverrides, FeatureGates, OidcOptions, Options,
+    EtcdServersOverride, EtcdServersOverrides, FeatureGates, KubeletOptions, OidcOptions, Options,
     PriorityAndFairnessOptions, RequestHeaderOptions, ServiceAccountOptions, ServingOptions, SniCertKey,
     StorageBackend, TokenWebhookOptions, WatchCache,
 };

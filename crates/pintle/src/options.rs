@@ -12,6 +12,7 @@ mod authentication;
 mod authorization;
 mod feature_gates;
 mod flags;
+mod kubelet;
 mod oidc;
 mod priority_and_fairness;
 mod service_account;
@@ -24,6 +25,7 @@ pub use audit::{AuditDeliveryOptions, AuditLogOptions, AuditOptions, AuditWebhoo
 pub use authentication::{AuthenticationOptions, RequestHeaderOptions, TokenWebhookOptions};
 pub use authorization::AuthorizationOptions;
 pub use feature_gates::FeatureGates;
+pub use kubelet::KubeletOptions;
 pub use oidc::OidcOptions;
 pub use priority_and_fairness::PriorityAndFairnessOptions;
 pub use service_account::ServiceAccountOptions;
@@ -162,6 +164,8 @@ pub struct Options {
     pub priority_and_fairness: PriorityAndFairnessOptions,
     /// Aggregation.
     pub aggregation: AggregationOptions,
+    /// How kubelets are reached.
+    pub kubelet: KubeletOptions,
     /// Admission plugins.
     pub admission: AdmissionOptions,
     /// Whether containers may be privileged. False holds for all servers of the process.
@@ -226,6 +230,7 @@ impl Default for Options {
             request_timeout: Duration::from_secs(60),
             priority_and_fairness: PriorityAndFairnessOptions::default(),
             aggregation: AggregationOptions::default(),
+            kubelet: KubeletOptions::default(),
             admission: AdmissionOptions::default(),
             allow_privileged: true,
             max_requests_inflight: 400,

@@ -83,6 +83,7 @@ fn kube_resources(config: &CompletedConfig) -> Vec<Resource> {
         token_issuer: tokens.issuer.clone(),
         token_reviewer: tokens.reviewer.clone(),
         rbac: config.loaded.authorization.rbac.clone(),
+        kubelets: config.options().kubelet.addresses(),
     });
     resources.extend(pintle_api::resources_off_by_default());
     resources
@@ -201,6 +202,7 @@ fn server(
             admission: config.loaded.admission.chain.clone(),
             authorizer: config.loaded.authorization.authorizer(),
             unsafe_deletes: config.options().feature_gates.allow_unsafe_malformed_object_deletion,
+            transports: config.loaded.kubelets.transports.clone(),
             shutdown: config.stopping.clone(),
         },
         version: version(),

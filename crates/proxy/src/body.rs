@@ -1,8 +1,8 @@
 //! The bodies of responses.
 
+use crate::backend_body::BackendBody;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use pintle_dialer::IncomingBody;
 use std::{
     future::Future,
     pin::Pin,
@@ -73,13 +73,13 @@ pub struct Relayed {
 
 #[derive(Debug)]
 enum Rest {
-    Incoming(IncomingBody),
+    Incoming(BackendBody),
     Broken,
 }
 
 impl Relayed {
     /// The beginning of a body, and its rest.
-    pub(crate) fn new(first: Bytes, rest: IncomingBody, deadline: Option<Pin<Box<Sleep>>>) -> Relayed {
+    pub(crate) fn new(first: Bytes, rest: BackendBody, deadline: Option<Pin<Box<Sleep>>>) -> Relayed {
         Relayed { first, rest: Rest::Incoming(rest), deadline }
     }
 

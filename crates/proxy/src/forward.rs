@@ -1,13 +1,14 @@
 //! Forwards one request.
 
 use crate::{
+    backend_body::{BackendBody, ask_for_gzip},
     body::{Relayed, ResponseBody},
-    failure::{plain, unavailable},
+    failure::{Failure, plain},
     headers::{
         append_client, asks_for_upgrade, clean_response, remove_hop_by_hop, set_forwarded, state_length,
     },
     links::{self, Links},
-    target::Target,
+    target::{Origin, Target},
     tunnel::TunnelLife,
     upgrade,
 };
@@ -35,6 +36,8 @@ pub struct Forwarding<'a> {
     pub client: &'a Client,
     /// The URL.
     pub target: Target,
+    /// The address that the backend and the links of its pages have for the client.
+    pub origin: Origin,
     /// The client's address, which is appended to `X-Forwarded-For`.
     pub client_address: Option<IpAddr>,
     /// Whether a redirect is answered with 502; otherwise it passes, with a rewritten location.
@@ -46,12 +49,14 @@ pub struct Forwarding<'a> {
 }
 
 impl Forwarding<'_> {
-    /// Forwards a request and returns its response, or a failure as text. Dropping the future, or the response's body,
-    /// aborts the request.
+    /// Forwards a request and returns its response. Dropping the future, or the response's body, aborts the request.
     ///
     /// The request's URI is replaced; its headers are those of the client, and those that the caller added. A request
     /// to upgrade must have hyper's `OnUpgrade` among its extensions.
-    pub async fn forward(self, request: Request<UpstreamBody>) -> Response<ResponseBody> {
+    ///
+    /// # Errors
+    /// When there is no response that could pass.
+    pub async fn forward(self, request: Request<UpstreamBody>) -> Result<Response<ResponseBody>, Failure> {
         match asks_for_upgrade(request.headers()) {
             // Few requests are, and their future is large.
             true => Box::pin(self.upgrade(request)).await,
@@ -59,21 +64,26 @@ impl Forwarding<'_> {
         }
     }
 
-    async fn upgrade(self, request: Request<UpstreamBody>) -> Response<ResponseBody> {
+    async fn upgrade(self, request: Request<UpstreamBody>) -> Result<Response<ResponseBody>, Failure> {
         let (mut head, body) = request.into_parts();
         append_client(&mut head.headers, self.client_address);
         self.address(&mut head);
         let answer = upgrade::upgrade(self.client, Request::from_parts(head, body), self.tunnel);
-        answer.await.unwrap_or_else(|error| unavailable(&error.to_string()))
+        answer.await.map_err(|error| Failure::Other(error.to_string()))
     }
 
-    async fn pass(self, request: Request<UpstreamBody>) -> Response<ResponseBody> {
+    async fn pass(self, request: Request<UpstreamBody>) -> Result<Response<ResponseBody>, Failure> {
         let (mut head, body) = request.into_parts();
         remove_hop_by_hop(&mut head.headers);
         append_client(&mut head.headers, self.client_address);
-        set_forwarded(&mut head.headers, &self.target.uri, &self.target.prefix);
+        set_forwarded(&mut head.headers, &self.target.uri, &self.target.prefix, self.origin);
         self.address(&mut head);
         state_length(&mut head, &body);
+        let unpacks = ask_for_gzip(&head.method, &mut head.headers);
+        let host = match self.origin {
+            Origin::Backend => None,
+            Origin::Client => head.headers.get(header::HOST).cloned(),
+        };
         let method = head.method.clone();
         let deadline = self.limit.map(|limit| Instant::now() + limit);
         let sent = match deadline {
@@ -83,17 +93,25 @@ impl Forwarding<'_> {
                 Err(_) => Err(Cause::Timeout),
             },
         };
-        match sent {
-            Ok(response) => self.answer(&method, response, deadline.map(sleep_until).map(Box::pin)).await,
-            Err(error) => unavailable(&format!("error trying to reach service: {error}")),
-        }
+        let response = sent.map_err(|error| Failure::Unreachable(error.to_string()))?;
+        let (mut head, body) = response.into_parts();
+        let body = BackendBody::new(body, &mut head.headers, unpacks);
+        let response = Response::from_parts(head, body);
+        let links = self.links(host.as_ref().and_then(|host| host.to_str().ok()));
+        self.answer(&method, response, &links, deadline.map(sleep_until).map(Box::pin)).await
     }
 
-    /// Sets the URL, and the `Host` header to the address that is dialled.
+    /// Sets the URL and the `Host` header.
     fn address(&self, head: &mut request::Parts) {
-        head.uri = self.target.uri.clone();
+        let requested = std::mem::replace(&mut head.uri, self.target.uri.clone());
         head.version = http::Version::HTTP_11;
-        if let Some(Ok(host)) = head.uri.authority().map(|host| HeaderValue::from_str(host.as_str())) {
+        let host = match self.origin {
+            Origin::Backend => head.uri.authority(),
+            // A request of HTTP/2 has no such header.
+            Origin::Client if head.headers.contains_key(header::HOST) => None,
+            Origin::Client => requested.authority(),
+        };
+        if let Some(Ok(host)) = host.map(|host| HeaderValue::from_str(host.as_str())) {
             head.headers.insert(header::HOST, host);
         }
     }
@@ -116,39 +134,38 @@ impl Forwarding<'_> {
     async fn answer(
         &self,
         method: &Method,
-        response: Response<IncomingBody>,
+        response: Response<BackendBody>,
+        links: &Links<'_>,
         deadline: Option<Pin<Box<Sleep>>>,
-    ) -> Response<ResponseBody> {
+    ) -> Result<Response<ResponseBody>, Failure> {
         let (mut head, body) = response.into_parts();
         head.extensions.clear();
         let location = head.headers.get(header::LOCATION).filter(|location| !location.is_empty());
         if let Some(location) = location {
             if self.rejects_redirects && head.status.is_redirection() {
                 let why = "the backend attempted to redirect this request, which is not permitted";
-                return plain(StatusCode::BAD_GATEWAY, why.to_owned());
+                return Ok(plain(StatusCode::BAD_GATEWAY, why.to_owned()));
             }
             let location = String::from_utf8_lossy(location.as_bytes()).into_owned();
             match Url::parse(&location) {
                 Err(error) => {
-                    return unavailable(&format!(
-                        "Internal error occurred: error trying to parse Location header: {error}"
-                    ));
+                    let why = format!("error trying to parse Location header: {error}");
+                    return Err(Failure::Internal(why));
                 }
                 Ok(url) => {
-                    if let Ok(location) = HeaderValue::from_str(&self.links().rewrite(url)) {
+                    if let Ok(location) = HeaderValue::from_str(&links.rewrite(url)) {
                         head.headers.insert(header::LOCATION, location);
                     }
                 }
             }
         } else if links::is_page(&head.headers) {
-            return self.page(head, body, deadline).await;
+            return page(head, body, links, deadline).await;
         }
         if head.status == StatusCode::SWITCHING_PROTOCOLS {
             let protocol = head.headers.get(header::UPGRADE).map(HeaderValue::as_bytes).unwrap_or_default();
             let protocol = quote(&String::from_utf8_lossy(protocol));
-            return unavailable(&format!(
-                "backend tried to switch protocol {protocol} when \"\" was requested"
-            ));
+            let why = format!("backend tried to switch protocol {protocol} when \"\" was requested");
+            return Err(Failure::Other(why));
         }
         clean_response(&mut head.headers);
         let length = match *method == Method::HEAD {
@@ -161,40 +178,45 @@ impl Forwarding<'_> {
             Some(length) if length <= WHOLE_BYTES => whole(body, deadline).await,
             _ => ResponseBody::Stream(Relayed::new(Bytes::new(), body, deadline)),
         };
-        finished(head, body)
+        Ok(finished(head, body))
     }
 
-    /// A page of HTML, with its links rewritten.
-    async fn page(
-        &self,
-        mut head: response::Parts,
-        body: IncomingBody,
-        deadline: Option<Pin<Box<Sleep>>>,
-    ) -> Response<ResponseBody> {
-        let links = self.links();
-        let rewriting = links::rewrite_page(&head.headers, body, &links);
-        let rewritten = match deadline {
-            None => rewriting.await,
-            Some(deadline) => match timeout_at(deadline.deadline(), rewriting).await {
-                Ok(rewritten) => rewritten,
-                Err(_) => Err("context deadline exceeded".to_owned()),
-            },
-        };
-        clean_response(&mut head.headers);
-        match rewritten {
-            Ok(links::Page::Rewritten(page)) => {
-                head.headers.remove(header::CONTENT_LENGTH);
-                finished(head, ResponseBody::Full(page))
-            }
-            Ok(links::Page::Unchanged(body)) => finished(head, ResponseBody::Stream(body)),
-            Err(error) => unavailable(&error),
-        }
-    }
-
-    fn links(&self) -> Links<'_> {
+    /// The links of a page that was requested of `requested_host`; `None` for the host that was dialled.
+    fn links<'a>(&'a self, requested_host: Option<&'a str>) -> Links<'a> {
         let uri = &self.target.uri;
-        let host = uri.authority().map_or("", |authority| authority.as_str());
-        Links { scheme: uri.scheme_str().unwrap_or_default(), host, prefix: &self.target.prefix }
+        let page_host = uri.authority().map_or("", |authority| authority.as_str());
+        let (scheme, host) = match self.origin {
+            Origin::Backend => (uri.scheme_str().unwrap_or_default(), page_host),
+            Origin::Client => ("", ""),
+        };
+        let requested_host = requested_host.unwrap_or(page_host);
+        Links { scheme, host, page_host, requested_host, prefix: &self.target.prefix }
+    }
+}
+
+/// A page of HTML, with its links rewritten.
+async fn page(
+    mut head: response::Parts,
+    body: BackendBody,
+    links: &Links<'_>,
+    deadline: Option<Pin<Box<Sleep>>>,
+) -> Result<Response<ResponseBody>, Failure> {
+    let rewriting = links::rewrite_page(&head.headers, body, links);
+    let rewritten = match deadline {
+        None => rewriting.await,
+        Some(deadline) => match timeout_at(deadline.deadline(), rewriting).await {
+            Ok(rewritten) => rewritten,
+            Err(_) => Err("context deadline exceeded".to_owned()),
+        },
+    };
+    clean_response(&mut head.headers);
+    match rewritten {
+        Ok(links::Page::Rewritten(page)) => {
+            head.headers.remove(header::CONTENT_LENGTH);
+            Ok(finished(head, ResponseBody::Full(page)))
+        }
+        Ok(links::Page::Unchanged(body)) => Ok(finished(head, ResponseBody::Stream(body))),
+        Err(error) => Err(Failure::Other(error)),
     }
 }
 
@@ -216,7 +238,7 @@ fn is_replayable(head: &request::Parts, body: &UpstreamBody) -> bool {
 }
 
 /// Reads a short body to its end. One that takes its time, or breaks off late, is passed on piece by piece.
-async fn whole(mut body: IncomingBody, deadline: Option<Pin<Box<Sleep>>>) -> ResponseBody {
+async fn whole(mut body: BackendBody, deadline: Option<Pin<Box<Sleep>>>) -> ResponseBody {
     let until = Instant::now() + WHOLE_TIMEOUT;
     let mut first = Either::Left(Bytes::new());
     loop {

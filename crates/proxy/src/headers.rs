@@ -1,5 +1,6 @@
 //! The headers that concern one connection only, and those that tell of the client.
 
+use crate::target::Origin;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header, request};
 use http_body::Body;
 use pintle_dialer::UpstreamBody;
@@ -68,7 +69,7 @@ fn remove_all(headers: &mut HeaderMap) {
 }
 
 /// Whether a request asks for an upgrade of its connection, by the rule of Kubernetes: a substring is enough.
-pub(crate) fn asks_for_upgrade(headers: &HeaderMap) -> bool {
+pub fn asks_for_upgrade(headers: &HeaderMap) -> bool {
     let mut values = headers.get_all(header::CONNECTION).iter();
     values.any(|value| value.as_bytes().to_ascii_lowercase().windows(7).any(|window| window == b"upgrade"))
 }
@@ -97,8 +98,8 @@ pub(crate) fn append_client(headers: &mut HeaderMap, client: Option<IpAddr>) {
 }
 
 /// Sets `X-Forwarded-Uri`, `-Host` and `-Proto`, from which a backend builds links to itself. `prefix` is the part of
-/// the client's path that the backend does not see.
-pub(crate) fn set_forwarded(headers: &mut HeaderMap, uri: &Uri, prefix: &str) {
+/// the client's path that the backend does not see. Host and scheme of the client stay what the client told.
+pub(crate) fn set_forwarded(headers: &mut HeaderMap, uri: &Uri, prefix: &str, origin: Origin) {
     let path = uri.path();
     let mut forwarded = clean_path(&match prefix.is_empty() {
         true => path.to_owned(),
@@ -108,13 +109,14 @@ pub(crate) fn set_forwarded(headers: &mut HeaderMap, uri: &Uri, prefix: &str) {
     if path.ends_with('/') {
         forwarded.push('/');
     }
+    let is_backend = origin == Origin::Backend;
     let pairs = [
         (FORWARDED_URI, Some(forwarded.as_str())),
-        (FORWARDED_HOST, uri.authority().map(|authority| authority.as_str())),
-        (FORWARDED_PROTO, uri.scheme_str()),
+        (FORWARDED_HOST, uri.authority().map(|authority| authority.as_str()).filter(|_| is_backend)),
+        (FORWARDED_PROTO, uri.scheme_str().filter(|_| is_backend)),
     ];
     for (name, value) in pairs {
-        if let Some(Ok(value)) = value.map(HeaderValue::from_str) {
+        if let Some(Ok(value)) = value.map(|value| HeaderValue::from_bytes(value.as_bytes())) {
             headers.insert(name, value);
         }
     }
@@ -201,7 +203,7 @@ mod tests {
         assert_eq!(text(&headers), "x-forwarded-for: 1.2.3.4, 5.6.7.8, 127.0.0.1");
         let check = |uri: &str, prefix: &str, expected: &str| {
             let mut headers = map(&[("x-forwarded-uri", "/evil")]);
-            set_forwarded(&mut headers, &uri.parse().unwrap(), prefix);
+            set_forwarded(&mut headers, &uri.parse().unwrap(), prefix, Origin::Backend);
             let uri = headers[FORWARDED_URI].to_str().unwrap();
             let [host, proto] = [FORWARDED_HOST, FORWARDED_PROTO].map(|name| headers[name].to_str().unwrap());
             assert_eq!(format!("{proto} {host} {uri}"), expected);

@@ -7,8 +7,10 @@
 //! The crate knows neither users nor API services: its caller decides where a request goes, adds headers, and has
 //! authorized the request.
 
+mod backend_body;
 mod body;
 mod failure;
+mod fetch;
 mod forward;
 mod headers;
 mod html;
@@ -17,8 +19,11 @@ mod target;
 mod tunnel;
 mod upgrade;
 
+pub use backend_body::{BackendBody, BackendBodyError};
 pub use body::{BrokenOff, Relayed, ResponseBody};
-pub use failure::failure;
+pub use failure::{Failure, failure};
+pub use fetch::fetch;
 pub use forward::Forwarding;
-pub use target::Target;
+pub use headers::asks_for_upgrade;
+pub use target::{Origin, Target};
 pub use tunnel::TunnelLife;

@@ -1,6 +1,7 @@
 //! Rewrites the links of HTML pages, so that they lead through the proxy.
 
 use crate::{
+    backend_body::BackendBody,
     body::Relayed,
     html::{Tag, Token, tokens},
 };
@@ -13,7 +14,6 @@ use flate2::{
 use http::{HeaderMap, header};
 use http_body::Body;
 use http_body_util::BodyExt;
-use pintle_dialer::IncomingBody;
 use pintle_go_forms::{Url, clean_path};
 use std::io::{self, Read, Write};
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -27,9 +27,14 @@ static LARGE_PAGES: Semaphore = Semaphore::const_new(16);
 
 /// The address that rewritten links lead to.
 pub(crate) struct Links<'a> {
+    /// The scheme; "" for links without scheme and host.
     pub(crate) scheme: &'a str,
-    /// Host and port, also of the page itself.
+    /// Host and port.
     pub(crate) host: &'a str,
+    /// Host and port of the page itself.
+    pub(crate) page_host: &'a str,
+    /// Host and port of which the page was requested.
+    pub(crate) requested_host: &'a str,
     /// The part of the client's path that the backend does not see.
     pub(crate) prefix: &'a str,
 }
@@ -38,11 +43,14 @@ impl Links<'_> {
     /// The rewritten form of a link. Links to other hosts and relative ones lead where they did.
     pub(crate) fn rewrite(&self, mut url: Url) -> String {
         let host = url.host();
-        let is_elsewhere = !host.is_empty() && host != self.host;
+        let is_elsewhere = !host.is_empty() && host != self.page_host && host != self.requested_host;
         if is_elsewhere || !url.path().starts_with(b"/") {
             return url.to_string();
         }
-        url.set_origin(self.scheme, self.host);
+        // A link to the host that the client asked leads there already.
+        if host != self.requested_host || !self.host.is_empty() {
+            url.set_origin(self.scheme, self.host);
+        }
         if !url.path().starts_with(self.prefix.as_bytes()) {
             let path = String::from_utf8_lossy(url.path()).into_owned();
             let mut joined = clean_path(&format!("{}/{path}", self.prefix));
@@ -75,7 +83,7 @@ pub(crate) enum Page {
 /// When the page does not arrive, or cannot be unpacked.
 pub(crate) async fn rewrite_page(
     headers: &HeaderMap,
-    mut body: IncomingBody,
+    mut body: BackendBody,
     links: &Links<'_>,
 ) -> Result<Page, String> {
     let packing = match headers.get(header::CONTENT_ENCODING).map(|value| value.as_bytes()) {
@@ -218,7 +226,13 @@ fn link_attributes(element: &[u8]) -> &'static [&'static [u8]] {
 mod tests {
     use super::*;
 
-    const LINKS: Links<'_> = Links { scheme: "https", host: "10.0.0.1:443", prefix: "" };
+    const LINKS: Links<'_> = Links {
+        scheme: "https",
+        host: "10.0.0.1:443",
+        page_host: "10.0.0.1:443",
+        requested_host: "10.0.0.1:443",
+        prefix: "",
+    };
 
     #[test]
     fn links_to_the_backend_lead_through_the_proxy() {
@@ -256,6 +270,21 @@ mod tests {
         };
         check("/a/", "https://10.0.0.1:443/proxy/a/");
         check("/proxy/a?b#c", "https://10.0.0.1:443/proxy/a?b#c");
+        check("a", "a");
+    }
+
+    #[test]
+    fn links_without_an_origin_lead_to_the_server_that_the_client_asked() {
+        let links =
+            Links { scheme: "", host: "", requested_host: "api.example.com", prefix: "/proxy", ..LINKS };
+        let check = |link: &str, expected: &str| {
+            assert_eq!(links.rewrite(Url::parse(link).unwrap()), expected);
+        };
+        check("/a/?b#c", "/proxy/a/?b#c");
+        check("http://10.0.0.1:443/a", "/proxy/a");
+        check("https://api.example.com/a", "https://api.example.com/proxy/a");
+        check("https://api.example.com/proxy/a", "https://api.example.com/proxy/a");
+        check("https://example.com/a", "https://example.com/a");
         check("a", "a");
     }
 

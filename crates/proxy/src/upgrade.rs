@@ -5,6 +5,7 @@
 //! connection ends.
 
 use crate::{
+    backend_body::BackendBody,
     body::{Relayed, ResponseBody},
     headers::{clean_response, state_length},
     tunnel::{self, TunnelLife},
@@ -74,7 +75,8 @@ pub(crate) async fn upgrade(
         head.extensions.clear();
         clean_response(&mut head.headers);
         head.headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
-        let body = ResponseBody::Stream(Relayed::new(Bytes::new(), body.into(), None));
+        let body = BackendBody::new(body.into(), &mut head.headers, false);
+        let body = ResponseBody::Stream(Relayed::new(Bytes::new(), body, None));
         return Ok(Response::from_parts(head, body));
     }
     let Some(on_upgrade) = on_upgrade else { return Err(UpgradeError::Connection) };

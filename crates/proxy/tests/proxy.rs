@@ -2,12 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops at anything unexpected")]
 
-use http::Request;
+use http::{Request, StatusCode};
 use http_body_util::BodyExt;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use pintle_dialer::{Client, TlsSettings};
-use pintle_proxy::{Forwarding, Target, TunnelLife};
+use pintle_proxy::{Failure, Forwarding, Origin, Target, TunnelLife, failure};
 use rcgen::{CertificateParams, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::{
@@ -132,13 +132,16 @@ impl Front {
                         let forwarding = Forwarding {
                             client: &client,
                             target: Target::of(request.uri(), &authority).unwrap(),
+                            origin: Origin::Backend,
                             client_address: Some(remote.ip()),
                             rejects_redirects,
                             limit,
                             tunnel,
                         };
                         let request = request.map(|body| body.map_err(Into::into).boxed_unsync());
-                        Ok::<_, Infallible>(forwarding.forward(request).await)
+                        let unavailable =
+                            |error: Failure| failure(StatusCode::SERVICE_UNAVAILABLE, &error.to_string());
+                        Ok::<_, Infallible>(forwarding.forward(request).await.unwrap_or_else(unavailable))
                     }
                 });
                 let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
@@ -202,7 +205,7 @@ async fn a_request_arrives_with_the_headers_of_a_proxy() {
     assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("\r\n\r\nok"), "{answer}");
     let host = backend.address;
     let expected = format!(
-        "\nGET /a//b/c?a=2&z=1 HTTP/1.1\nhost: {host}\nx-forwarded-for: 1.2.3.4, 127.0.0.1\n\
+        "\nGET /a//b/c?a=2&z=1 HTTP/1.1\naccept-encoding: gzip\nhost: {host}\nx-forwarded-for: 1.2.3.4, 127.0.0.1\n\
          x-forwarded-host: {host}\nx-forwarded-proto: https\nx-forwarded-uri: /a/b/c\nx-stay: 1"
     );
     let head = received.recv().await.unwrap();

@@ -7,6 +7,7 @@
 
 mod access;
 mod computed_objects;
+mod connecter;
 mod context;
 mod converter;
 mod keep;
@@ -22,6 +23,9 @@ mod verb;
 
 pub use access::{DeleteOptions, PropagationPolicy, Registry, ServedKind, WriteOptions};
 pub use computed_objects::ComputedObjects;
+pub use connecter::{
+    ConnectService, Connecter, Destination, Location, Scheme, Stream, Transport, is_proxyable,
+};
 pub use context::RequestContext;
 pub use converter::{Converter, SameContent};
 pub use keep::keep;

@@ -1,6 +1,6 @@
 //! Declares subresources: views of an object and actions on it that have a path of their own.
 
-use crate::{BoxFuture, RequestContext, Strategy, TableConvertor};
+use crate::{BoxFuture, Connecter, RequestContext, Strategy, TableConvertor};
 use pintle_machinery::{ErrorList, GroupVersionKind, Status, Value};
 use std::sync::Arc;
 
@@ -35,8 +35,7 @@ pub enum SubresourceKind {
         /// The implementation of the create.
         creater: Arc<dyn NamedCreater>,
     },
-    /// Streams and proxied requests to a node, a pod or a service. Not served yet; declared so that discovery lists
-    /// them.
+    /// Streams and proxied requests to a node, a pod or a service.
     Connect {
         /// The kind that discovery lists.
         kind: GroupVersionKind,
@@ -44,6 +43,11 @@ pub enum SubresourceKind {
         options: ConnectOptions,
         /// The verbs that discovery lists.
         verbs: Vec<crate::Verb>,
+        /// Whether whole requests pass: by HEAD and OPTIONS, too, and with a rest of the path, which is the option
+        /// `path`.
+        is_proxy: bool,
+        /// Resolves the destination of a request.
+        connecter: Arc<dyn Connecter>,
     },
 }
 

@@ -46,9 +46,16 @@ impl ServerCertVerifier for ServerVerifier {
         if self.anchors.contains(end_entity) {
             return verify_anchor(end_entity, server_name, now);
         }
-        let chains = self.chains.as_ref().ok_or(CertificateError::UnknownIssuer)?;
-        let verified = chains.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
-        verified.map_err(|error| with_legacy_name(error, end_entity, server_name))
+        let verified = match &self.chains {
+            None => Err(CertificateError::UnknownIssuer.into()),
+            Some(chains) => {
+                chains.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+            }
+        };
+        verified.map_err(|error| {
+            let error = first_error(error, end_entity, server_name, now);
+            with_legacy_name(error, end_entity, server_name)
+        })
     }
 
     fn verify_tls12_signature(
@@ -81,6 +88,29 @@ impl ServerCertVerifier for ServerVerifier {
 #[error("certificate relies on legacy Common Name field, use SANs instead")]
 struct LegacyCommonName;
 
+/// The first of the errors of a certificate, in the order of Go's checks: validity period, name, issuer.
+fn first_error(
+    error: Error,
+    certificate: &CertificateDer<'_>,
+    server_name: &ServerName<'_>,
+    now: UnixTime,
+) -> Error {
+    let is_of_issuer = matches!(
+        error,
+        Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature)
+    );
+    let checks = || {
+        let (_, parsed) =
+            X509Certificate::from_der(certificate).map_err(|_| CertificateError::BadEncoding)?;
+        check_period(&parsed, now)?;
+        verify_server_name(&ParsedCertificate::try_from(certificate)?, server_name)
+    };
+    match is_of_issuer.then(checks) {
+        Some(Err(first)) => first,
+        _ => error,
+    }
+}
+
 /// The error of a certificate, in which a legacy common name is told from other names.
 fn with_legacy_name(error: Error, certificate: &CertificateDer<'_>, server_name: &ServerName<'_>) -> Error {
     let no_names = match &error {
@@ -89,7 +119,8 @@ fn with_legacy_name(error: Error, certificate: &CertificateDer<'_>, server_name:
         }
         _ => false,
     };
-    match no_names && has_common_name(certificate, &server_name.to_str()) {
+    let is_of_host = matches!(server_name, ServerName::DnsName(_));
+    match no_names && is_of_host && has_common_name(certificate, &server_name.to_str()) {
         true => CertificateError::Other(OtherError(Arc::new(LegacyCommonName))).into(),
         false => error,
     }
@@ -108,14 +139,7 @@ fn verify_anchor(
     now: UnixTime,
 ) -> Result<ServerCertVerified, Error> {
     let (_, parsed) = X509Certificate::from_der(certificate).map_err(|_| CertificateError::BadEncoding)?;
-    let seconds = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-    let validity = parsed.validity();
-    if seconds < validity.not_before.timestamp() {
-        return Err(CertificateError::NotValidYet.into());
-    }
-    if seconds > validity.not_after.timestamp() {
-        return Err(CertificateError::Expired.into());
-    }
+    check_period(&parsed, now)?;
     let usage = parsed.extended_key_usage().map_err(|_| CertificateError::BadEncoding)?;
     if usage.is_some_and(|usage| !usage.value.server_auth && !usage.value.any) {
         return Err(CertificateError::InvalidPurposeContext {
@@ -127,4 +151,16 @@ fn verify_anchor(
     verify_server_name(&ParsedCertificate::try_from(certificate)?, server_name)
         .map_err(|error| with_legacy_name(error, certificate, server_name))?;
     Ok(ServerCertVerified::assertion())
+}
+
+fn check_period(certificate: &X509Certificate<'_>, now: UnixTime) -> Result<(), Error> {
+    let seconds = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+    let validity = certificate.validity();
+    if seconds < validity.not_before.timestamp() {
+        return Err(CertificateError::NotValidYet.into());
+    }
+    if seconds > validity.not_after.timestamp() {
+        return Err(CertificateError::Expired.into());
+    }
+    Ok(())
 }

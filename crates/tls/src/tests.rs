@@ -218,4 +218,8 @@ fn an_anchor_must_fit_as_a_server() {
     // The same name with another key is another certificate.
     is(&refused(self_signed(|_| ()), Some(&[twin]), "hook.example.com"), "CaUsedAsEndEntity");
     is(&refused(self_signed(|_| ()), Some(&[]), "hook.example.com"), "UnknownIssuer");
+    // The errors have an order.
+    is(&refused(self_signed(|_| ()), Some(&[]), "other.example.com"), "NotValidForName");
+    let expired = self_signed(|params| params.not_after = (now - day).into());
+    is(&refused(expired, Some(&[]), "other.example.com"), "Expired");
 }

@@ -115,7 +115,8 @@ impl WebhookClient {
             client_certificate: client_certificate.map(|(certificate, key)| (&**certificate, &**key)),
             both_protocols,
         };
-        let connector = Connector { destination, server_name, tls: Some(settings.connector()?) };
+        let tls = Some(settings.connector()?);
+        let connector = Connector { destination, server_name: Some(server_name), tls, timeout: None };
         Ok(WebhookClient {
             connections: Connections::new(connector),
             url,
@@ -152,8 +153,10 @@ impl WebhookClient {
         let url = format!("{scheme}://{authority}{}", uri.path());
         // Kubernetes leaves the name of this client to Go.
         let user_agent = if tls.is_some() { "Go-http-client/2.0" } else { "Go-http-client/1.1" };
+        let connector =
+            Connector { destination: Destination::Url, server_name: Some(server_name), tls, timeout: None };
         Ok(WebhookClient {
-            connections: Connections::new(Connector { destination: Destination::Url, server_name, tls }),
+            connections: Connections::new(connector),
             url,
             user_agent,
             authorization: AuthorizationHeader::new(&config.credentials).map_err(ConfigError::Credentials)?,

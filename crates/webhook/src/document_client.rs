@@ -3,7 +3,6 @@
 use bytes::Bytes;
 use http::{HeaderMap, Request, Uri, header};
 use pintle_dialer::{Cause, ConfigError, Connections, Connector, Destination, TlsSettings, empty_body};
-use rustls::pki_types::ServerName;
 use std::time::Duration;
 use tokio_rustls::TlsConnector;
 
@@ -69,12 +68,11 @@ impl DocumentClient {
 
     async fn ask(&self, uri: &Uri, bearer: Option<&str>) -> Result<Document, Cause> {
         let other = |error: &dyn std::fmt::Display| Cause::Other(error.to_string());
-        let Some(host) = uri.host().filter(|_| uri.scheme_str() == Some("https")) else {
+        if uri.scheme_str() != Some("https") || uri.host().is_none() {
             return Err(Cause::Other("the URL must begin with https:// and a host".to_owned()));
-        };
-        let server_name = ServerName::try_from(host.trim_matches(['[', ']']).to_owned());
-        let server_name = server_name.map_err(|error| other(&error))?;
-        let connector = Connector { destination: Destination::Url, server_name, tls: Some(self.tls.clone()) };
+        }
+        let tls = Some(self.tls.clone());
+        let connector = Connector { destination: Destination::Url, server_name: None, tls, timeout: None };
         let mut request = Request::get(uri)
             .header(header::ACCEPT, "application/json, */*")
             .header(header::USER_AGENT, "kube-apiserver");

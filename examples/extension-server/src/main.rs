@@ -21,6 +21,7 @@ use pintle_apiserver::{
         DEFAULT_RESPONSE_MEMORY, ResponseBudget, ServingConfig, serve,
         tls::{CertificatePair, ServingTls, TlsContent, TlsSettings},
     },
+    transports::Transports,
 };
 use pintle_auth::{RequestHeaders, authz::Authorizer};
 use pintle_authentication::{Anonymous, CaBundle, FrontProxy, Union};
@@ -69,6 +70,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             admission: AdmissionChain::new(Vec::new()),
             authorizer: authorizer.clone(),
             unsafe_deletes: false,
+            transports: Arc::new(Transports::new(Duration::from_secs(5))?),
             shutdown: stopping.clone(),
         },
         version: json!({"gitVersion": "v1.0.0"}),

@@ -187,8 +187,9 @@ impl Reconciler for RemoteAvailability {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ClientCertificate, Routing, ServiceDirectory, condition::condition};
+    use crate::{Routing, ServiceDirectory, condition::condition};
     use pintle_apiserver::registry::{Engine, StorageFactory};
+    use pintle_dialer::ClientCertificate;
     use pintle_machinery::{GroupResource, Value, ValueExt};
     use pintle_registry::{Resource, Scope, WriteOptions};
     use pintle_storage::MemoryStorage;

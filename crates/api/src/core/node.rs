@@ -1,18 +1,22 @@
 //! Nodes.
 
+mod kubelet;
+mod proxy;
 mod strategy;
 mod table;
 
+pub use kubelet::KubeletAddresses;
+
 use super::group::GROUP;
-use crate::declare::{Declare, PROXY_VERBS, boolean_field};
+use crate::declare::{Declare, boolean_field};
 use pintle_registry::Resource;
 
 /// The declaration of the resource.
-pub fn resource() -> Resource {
+pub fn resource(kubelets: &KubeletAddresses) -> Resource {
     GROUP
         .cluster("Node", "nodes")
         .short_names(["no"])
-        .connect("proxy", "NodeProxyOptions", PROXY_VERBS)
+        .proxied("NodeProxyOptions", proxy::NodeProxy(kubelets.clone()))
         .ruled(strategy::NodeStrategy)
         .status(strategy::StatusStrategy)
         .prints(table::columns, table::cells)

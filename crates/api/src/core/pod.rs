@@ -5,18 +5,21 @@
 
 mod binding;
 mod conditions;
+mod container;
 mod defaults;
 mod disabled_status;
 mod ephemeral_containers;
 mod eviction;
 mod label_keys;
 mod log;
+mod proxy;
 mod qos;
 mod resize;
 mod resize_validation;
 mod status;
 mod status_validation;
 mod strategy;
+mod stream;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -26,14 +29,16 @@ mod validation;
 pub(crate) use binding::BindingCreater;
 pub(in crate::core) use defaults::drop_init_container_annotations;
 
-use super::group::GROUP;
-use crate::declare::{Declare, PROXY_VERBS, STREAM_VERBS, boolean_field};
+use super::{group::GROUP, node::KubeletAddresses};
+use crate::declare::{Declare, boolean_field};
 use pintle_machinery::GroupVersionKind;
 use pintle_registry::{Resource, SelectableField, SubresourceKind};
 use std::sync::Arc;
+use stream::StreamKind;
 
 /// The declaration of the resource.
-pub fn resource() -> Resource {
+pub fn resource(kubelets: &KubeletAddresses) -> Resource {
+    let stream = |kind| stream::PodStream { kind, kubelets: kubelets.clone() };
     let binding = SubresourceKind::Create {
         kind: GroupVersionKind::new("", "v1", "Binding"),
         other_versions: Vec::new(),
@@ -48,14 +53,14 @@ pub fn resource() -> Resource {
         .namespaced("Pod", "pods")
         .short_names(["po"])
         .categories(["all"])
-        .connect("attach", "PodAttachOptions", STREAM_VERBS)
+        .stream("attach", "PodAttachOptions", stream(StreamKind::Attach))
         .subresource("binding", binding)
         .part("ephemeralcontainers", ephemeral_containers::EphemeralContainersStrategy)
         .subresource("eviction", eviction)
-        .connect("exec", "PodExecOptions", STREAM_VERBS)
-        .subresource("log", log::subresource())
-        .connect("portforward", "PodPortForwardOptions", STREAM_VERBS)
-        .connect("proxy", "PodProxyOptions", PROXY_VERBS)
+        .stream("exec", "PodExecOptions", stream(StreamKind::Exec))
+        .subresource("log", log::subresource(kubelets))
+        .stream("portforward", "PodPortForwardOptions", stream(StreamKind::PortForward))
+        .proxied("PodProxyOptions", proxy::PodProxy)
         .part("resize", resize::ResizeStrategy)
         .status(status::StatusStrategy)
         .selectable([

@@ -15,6 +15,7 @@ mod defaults;
 mod families;
 mod network;
 mod node_port;
+mod proxy;
 mod strategy;
 mod table;
 mod validation;
@@ -29,7 +30,7 @@ pub use view::{allocated_cluster_ips, allocated_node_ports};
 pub(crate) use warnings::load_balancer_warnings;
 
 use super::group::GROUP;
-use crate::declare::{Declare, PROXY_VERBS};
+use crate::declare::Declare;
 use crate::printing::Printer;
 use pintle_registry::{Resource, SelectableField};
 use std::sync::Arc;
@@ -41,7 +42,7 @@ pub fn resource(network: &Arc<ServiceNetwork>) -> Resource {
         .namespaced("Service", "services")
         .short_names(["svc"])
         .categories(["all"])
-        .connect("proxy", "ServiceProxyOptions", PROXY_VERBS)
+        .proxied("ServiceProxyOptions", proxy::ServiceProxy)
         .status(ServiceStatusStrategy(ServiceStrategy { network: network.clone() }))
         .selectable([SelectableField::new("spec.clusterIP"), SelectableField::new("spec.type")])
         .stored_at("services/specs");

@@ -169,14 +169,25 @@ pub fn accepted_of(
 /// # Errors
 /// 406 when no clause matches.
 pub fn routed(headers: &HeaderMap) -> Result<(), Status> {
+    routed_among(headers, None)
+}
+
+/// As [`routed`], for a route that produces another media type, too.
+///
+/// # Errors
+/// 406 when no clause matches.
+pub fn routed_among(headers: &HeaderMap, other: Option<&str>) -> Result<(), Status> {
     let header = header_of(headers);
     let is_named = |clause: &str| {
         let name = clause.split(';').next().unwrap_or_default().trim();
-        name != "application/*" && MediaType::matching(name).next().is_some()
+        Some(name) == other || name != "application/*" && MediaType::matching(name).next().is_some()
     };
     match header.is_empty() || header.split(',').any(is_named) {
         true => Ok(()),
-        false => Err(not_acceptable_of(&MediaType::ALL.map(MediaType::as_str))),
+        false => {
+            let own = MediaType::ALL.map(MediaType::as_str);
+            Err(not_acceptable_of(&other.into_iter().chain(own).collect::<Vec<_>>()))
+        }
     }
 }
 

@@ -113,7 +113,8 @@ fn action_of_route(scope: &RequestScope<'_>, method: &Method) -> Result<Action, 
             return Err(Status::no_such_resource());
         }
         let subresource = resource.subresource(&info.subresource).ok_or_else(Status::no_such_resource)?;
-        if !info.rest.is_empty() && !matches!(subresource.kind, SubresourceKind::Connect { .. }) {
+        let takes_rest = matches!(subresource.kind, SubresourceKind::Connect { is_proxy: true, .. });
+        if !info.rest.is_empty() && !takes_rest {
             return Err(Status::no_such_resource());
         }
         let verb = verb_of(method);
@@ -134,6 +135,11 @@ fn action_of_route(scope: &RequestScope<'_>, method: &Method) -> Result<Action, 
                 Some(Verb::Create) => Ok(Action::CreateNamed),
                 _ => Err(method_not_allowed()),
             },
+            SubresourceKind::Connect { is_proxy: true, .. }
+                if matches!(*method, Method::HEAD | Method::OPTIONS) =>
+            {
+                Ok(Action::Connect)
+            }
             SubresourceKind::Connect { verbs, .. } => match verb.filter(|verb| verbs.contains(verb)) {
                 Some(_) => Ok(Action::Connect),
                 None => Err(method_not_allowed()),

@@ -1,6 +1,6 @@
 //! The API endpoints of one server.
 
-use crate::registry::Stores;
+use crate::{registry::Stores, transports::Transports};
 use pintle_admission::AdmissionChain;
 use pintle_auth::authz::Authorizer;
 use std::sync::Arc;
@@ -15,6 +15,8 @@ pub struct ApiEndpoints {
     pub authorizer: Arc<dyn Authorizer>,
     /// Whether unreadable objects can be deleted (feature gate `AllowUnsafeMalformedObjectDeletion`).
     pub unsafe_deletes: bool,
+    /// The clients of the destinations of streams and proxied requests.
+    pub transports: Arc<Transports>,
     /// Becomes true when open watches have to end.
     pub shutdown: tokio::sync::watch::Receiver<bool>,
 }

@@ -1,56 +1,135 @@
 //! Serves connects: streams and proxied requests to a node, a pod or a service.
 
-use super::{action::method_not_allowed, admission::Admission, request_scope::RequestScope};
-use crate::base::response::Response;
-use pintle_admission::{Operation, RequestOptions};
-use pintle_cacher::Freshness;
-use pintle_machinery::{Status, StatusReason, ValueExt, options::connect_options};
-use pintle_registry::SubresourceKind;
-use pintle_schema::Schema;
+mod proxied;
+mod stream;
 
-/// Serves streams and proxied requests. They need the network of a node's kubelet or a pod, which this server cannot
-/// reach yet, so that every such request fails.
-///
-/// # Errors
-/// 400 or 422 for invalid options, 404 for a missing object, a not-implemented `Status` otherwise.
-pub(super) async fn connect(scope: &RequestScope<'_>) -> Result<Response, Status> {
-    admit(scope).await?;
-    let store = scope.store()?;
-    let namespace = if store.resource().is_namespaced() { scope.info.namespace.as_str() } else { "" };
-    let key = store.object_key(namespace, &scope.info.name)?;
-    let object = store.find(&key, Freshness::Consistent).await?;
-    if object.is_none() {
-        return Err(Status::not_found(&scope.resource.resource.group_resource(), &scope.info.name));
-    }
-    Err(Status::failure(501, StatusReason::Unknown, format!("{} is not served yet", scope.info.subresource)))
+use super::{action::method_not_allowed, admission::Admission, request_scope::RequestScope};
+use crate::{
+    base::{
+        body::Body,
+        negotiation::{self, Answers, Offers, routed_among},
+        request::Request,
+        response::Response,
+    },
+    filters::attributes_of,
+    proxying::Interruptions,
+    streaming::Text,
+};
+use http::StatusCode;
+use percent_encoding::percent_decode_str;
+use pintle_admission::{Operation, RequestOptions};
+use pintle_go_forms::{encode_query, quote};
+use pintle_machinery::{GroupResource, Status, Value, ValueExt, options::connect_options};
+use pintle_proxy::Target;
+use pintle_registry::{ConnectOptions, ConnectService, Connecter, Destination, SubresourceKind};
+use pintle_schema::Schema;
+use std::{borrow::Cow, net::IpAddr};
+
+/// The media type of texts.
+const TEXT: &str = "text/plain";
+
+/// The declaration of a connect.
+struct Declared<'a> {
+    options: &'a ConnectOptions,
+    is_proxy: bool,
+    connecter: &'a dyn Connecter,
 }
 
-/// Decodes and validates the options and runs the admission chain on them, before the object is read.
+/// Serves streams and proxied requests.
 ///
 /// # Errors
-/// 400 or 422 for invalid options, and the `Status` of a plugin that rejects the request.
-async fn admit(scope: &RequestScope<'_>) -> Result<(), Status> {
+/// 400 or 422 for invalid options, 403 when the user may not do it, the errors of admission, of the destination's choice
+/// and of the connection to it.
+pub(super) async fn connect(scope: &RequestScope<'_>, request: Request) -> Result<Response, Status> {
     let subresource = scope.resource.resource.subresource(&scope.info.subresource);
-    let Some(SubresourceKind::Connect { options, kind: answered, .. }) =
+    let Some(SubresourceKind::Connect { kind, options, is_proxy, connecter, .. }) =
         subresource.map(|subresource| &subresource.kind)
     else {
         return Err(method_not_allowed());
     };
-    let kind = &options.kind;
+    let declared = Declared { options, is_proxy: *is_proxy, connecter: &**connecter };
+    let path = percent_decode_str(request.uri().path()).decode_utf8_lossy().into_owned();
+    // What discovery lists under another kind than that of its options is a read, such as a log.
+    let options = match *kind == options.kind {
+        true => {
+            if scope.query.first("dryRun").is_some() {
+                return Err(Status::bad_request("dryRun is not supported"));
+            }
+            admit(scope, &declared, decode(scope, &declared, &path)?).await?
+        }
+        false => {
+            negotiate(scope)?;
+            decode(scope, &declared, &path)?
+        }
+    };
+    authorize(scope, declared.connecter).await?;
+    let context = scope.context(false);
+    let Some(destination) = declared.connecter.connect(&context, &options).await? else {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::NO_CONTENT;
+        return Ok(response);
+    };
+    match destination.service {
+        ConnectService::Text { follow } => text(scope, request, &destination, follow, &declared).await,
+        ConnectService::Upgrade(stream) => stream::answer(scope, request, &destination, stream).await,
+        ConnectService::Proxy => proxied::answer(scope, request, &destination, &path).await,
+        ConnectService::ProxyElsewhere => {
+            check_host(&destination.location.host).await?;
+            proxied::answer(scope, request, &destination, &path).await
+        }
+    }
+}
+
+/// Negotiates the form of a read, although its response is always text.
+fn negotiate(scope: &RequestScope<'_>) -> Result<(), Status> {
+    routed_among(scope.headers, Some(TEXT))?;
+    let answers = Answers {
+        offers: Offers::Plain,
+        is_routed: false,
+        has_protobuf: scope.resource.resource.model.protobuf,
+        go_type: &String::new,
+    };
+    negotiation::accepted_of(scope.headers, scope.query.first("pretty"), answers).map(drop)
+}
+
+/// Decodes and validates the options. The rest of the path of a proxied request is one of them.
+fn decode(scope: &RequestScope<'_>, declared: &Declared<'_>, path: &str) -> Result<Value, Status> {
+    let kind = &declared.options.kind;
     let schema = Schema::builtin()
         .by_kind(&kind.group, &kind.version, &kind.kind)
         .ok_or_else(Status::no_such_resource)?;
-    let mut given = connect_options(scope.query.pairs(), schema)?;
-    let errors = (options.validate)(&given);
-    if !errors.is_empty() {
-        return Err(Status::invalid(&kind.group_kind(), &scope.info.name, &errors));
+    let mut options = connect_options(scope.query.pairs(), schema)?;
+    if declared.is_proxy {
+        options.set("path", rest_of(&scope.info.rest, path));
     }
-    // What discovery lists under another kind than that of its options is a read, such as a log.
-    if answered != kind {
-        return Ok(());
+    let errors = (declared.options.validate)(&options);
+    match errors.is_empty() {
+        true => Ok(options),
+        false => Err(Status::invalid(&kind.group_kind(), &scope.info.name, &errors)),
     }
-    given.set("kind", kind.kind.as_str());
-    given.set("apiVersion", kind.group_version().to_string());
+}
+
+/// The rest of the path behind the subresource, with the slashes at its beginning and its end.
+fn rest_of(rest: &[String], path: &str) -> String {
+    let mut joined = rest.join("/");
+    if !joined.is_empty() && !joined.starts_with('/') {
+        joined.insert(0, '/');
+    }
+    if path.ends_with('/') && !joined.ends_with('/') {
+        joined.push('/');
+    }
+    joined
+}
+
+/// Runs the admission chain on the options, before anything is read.
+async fn admit(
+    scope: &RequestScope<'_>,
+    declared: &Declared<'_>,
+    mut options: Value,
+) -> Result<Value, Status> {
+    let kind = &declared.options.kind;
+    options.set("kind", kind.kind.as_str());
+    options.set("apiVersion", kind.group_version().to_string());
     let context = scope.context(false);
     let admission = Admission {
         scope,
@@ -60,13 +139,94 @@ async fn admit(scope: &RequestScope<'_>) -> Result<(), Status> {
         context: &context,
         options: RequestOptions::None,
     };
-    let given = admission.admit(given, None).await?;
-    admission.validate(&given, None).await
+    let options = admission.admit(options, None).await?;
+    admission.validate(&options, None).await?;
+    Ok(options)
+}
+
+/// Checks the verb that the user needs besides that of the method. The refusal has no text of its own.
+async fn authorize(scope: &RequestScope<'_>, connecter: &dyn Connecter) -> Result<(), Status> {
+    let Some(verb) = connecter.required_verb().filter(|verb| *verb != scope.info.verb) else {
+        return Ok(());
+    };
+    let attributes = attributes_of(scope.user, verb, scope.info);
+    let verdict = scope.server.authorizer.authorize(&attributes).await;
+    if verdict.is_allowed() {
+        return Ok(());
+    }
+    match verdict.error.is_empty() {
+        true => Err(Status::forbidden(&scope.info.group_resource(), &scope.info.name, &verdict.reason)),
+        false => Err(Status::unknown(verdict.error)),
+    }
+}
+
+/// Checks that a host is no name of this server or of its surroundings.
+async fn check_host(host: &str) -> Result<(), Status> {
+    let addresses: Vec<IpAddr> = match host.parse::<IpAddr>() {
+        Ok(address) => vec![address],
+        Err(_) => match tokio::net::lookup_host((host, 0)).await {
+            Ok(addresses) => addresses.map(|address| address.ip()).collect(),
+            Err(_) => return Err(Status::bad_request(format!("lookup {host}: no such host"))),
+        },
+    };
+    match addresses.iter().all(|address| pintle_registry::is_proxyable(*address)) {
+        _ if addresses.is_empty() => Err(Status::bad_request("no addresses for hostname")),
+        true => Ok(()),
+        false => Err(Status::bad_request("address not allowed")),
+    }
+}
+
+/// Streams a text.
+async fn text(
+    scope: &RequestScope<'_>,
+    request: Request,
+    destination: &Destination,
+    follow: bool,
+    declared: &Declared<'_>,
+) -> Result<Response, Status> {
+    let target = target_of(destination, &query_of(destination), String::new());
+    let uri = target.map_err(|why| {
+        let location = &destination.location;
+        let url = format!("{}://{}{}", location.scheme, location.authority(), location.path);
+        Status::unknown(format!("Get {}: {why}", quote(&url)))
+    })?;
+    let client = scope.server.transports.client(destination.transport, destination.location.scheme);
+    let resource = scope.resource.resource.group_resource();
+    let text = Text {
+        client: &client,
+        uri: uri.uri,
+        follow,
+        resource: GroupResource::new(
+            resource.group.clone(),
+            format!("{}/{}", resource.resource, scope.info.subresource),
+        ),
+        name: &scope.info.name,
+    };
+    text.stream(Interruptions::of(&request)).await.map_err(|failed| {
+        if failed.is_untrusted {
+            declared.connecter.note_untrusted();
+        }
+        failed.status
+    })
+}
+
+/// The query that a destination declares.
+fn query_of(destination: &Destination) -> Cow<'_, str> {
+    encode_query(destination.location.query.iter().map(|(name, value)| (*name, value.as_str()))).into()
+}
+
+/// The URL of a destination.
+///
+/// # Errors
+/// When its host or port is none.
+fn target_of(destination: &Destination, query: &str, prefix: String) -> Result<Target, String> {
+    let location = &destination.location;
+    Target::new(&location.scheme.to_string(), &location.authority(), &location.path, query, prefix)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::TestServer;
+    use super::{super::testing::TestServer, *};
     use serde_json::json;
 
     #[tokio::test]
@@ -77,8 +237,8 @@ mod tests {
         let (code, status) = server.send("GET", &log, json!(null)).await;
         assert_eq!((code, &status["message"]), (404, &json!("pods \"a\" not found")));
         assert_eq!(server.send("POST", pods, json!({"metadata": {"name": "a"}})).await.0, 201);
-        let (code, status) = server.send("GET", &log, json!(null)).await;
-        assert_eq!((code, &status["message"]), (501, &json!("log is not served yet")));
+        assert_eq!(server.respond("GET", &log, "", "").await.status(), 204);
+        assert_eq!(server.send("GET", &format!("{log}/more"), json!(null)).await.0, 404);
     }
 
     #[tokio::test]
@@ -88,5 +248,34 @@ mod tests {
         let (code, status) = server.send("GET", log, json!(null)).await;
         assert_eq!((code, &status["reason"]), (400, &json!("BadRequest")), "{status}");
         assert_eq!(server.send("POST", log, json!(null)).await.0, 405);
+    }
+
+    #[test]
+    fn the_rest_of_a_path_keeps_its_slashes() {
+        let check = |rest: &[&str], path: &str, expected: &str| {
+            let rest: Vec<String> = rest.iter().copied().map(str::to_owned).collect();
+            assert_eq!(rest_of(&rest, path), expected);
+        };
+        check(&[], "/api/v1/nodes/n/proxy", "");
+        check(&[], "/api/v1/nodes/n/proxy/", "/");
+        check(&["a", "b"], "/api/v1/nodes/n/proxy/a/b", "/a/b");
+        check(&["", "a", "", "b"], "/api/v1/nodes/n/proxy//a//b//", "/a//b/");
+    }
+
+    #[tokio::test]
+    async fn names_of_this_machine_are_refused() {
+        let check = async |host: &str, expected: &str| {
+            assert_eq!(
+                check_host(host).await.map_or_else(|status| status.message, |()| String::new()),
+                expected
+            );
+        };
+        check("10.0.0.1", "").await;
+        check("fd00::1", "").await;
+        for own in ["127.0.0.1", "localhost", "169.254.169.254", "::1", "0.0.0.0"] {
+            check(own, "address not allowed").await;
+        }
+        check("", "lookup : no such host").await;
+        check("no-such-name.invalid", "lookup no-such-name.invalid: no such host").await;
     }
 }

@@ -100,7 +100,10 @@ impl ApiEndpoints {
                     Action::UpdateScale => Box::pin(scale::update(&scope, body)),
                     Action::PatchScale => Box::pin(scale::patch(&scope, body)),
                     Action::CreateNamed => Box::pin(create_named::create(&scope, body)),
-                    Action::Connect => Box::pin(connect::connect(&scope)),
+                    Action::Connect => {
+                        let request = Request::from_parts(parts.clone(), body);
+                        Box::pin(connect::connect(&scope, request))
+                    }
                 };
                 answer.await
             }

@@ -9,6 +9,7 @@ use crate::{
         response::Response,
     },
     registry::{Engine, StorageFactory, Stores},
+    transports::Transports,
 };
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
@@ -16,11 +17,11 @@ use http::{Method, Request, header};
 use http_body_util::BodyExt as _;
 use pintle_admission::AdmissionChain;
 use pintle_auth::authz::AlwaysAllow;
-use pintle_machinery::{ErrorList, GroupVersionKind, Status, UserInfo, Value};
+use pintle_machinery::{ErrorList, GroupResource, GroupVersionKind, Status, UserInfo, Value};
 use pintle_registry::{
-    Backing, BoxFuture, ComputedObjects, ConnectOptions, NamedCreater, ObjectForm, ObjectModel, PatchType,
-    RequestContext, Resource, Routing, ScalePaths, ScaleValues, Scope, StorageEncoding, Strategy,
-    Subresource, SubresourceKind, Verb, keep,
+    Backing, BoxFuture, ComputedObjects, ConnectOptions, Connecter, Destination, NamedCreater, ObjectForm,
+    ObjectModel, PatchType, RequestContext, Resource, Routing, ScalePaths, ScaleValues, Scope,
+    StorageEncoding, Strategy, Subresource, SubresourceKind, Verb, keep,
 };
 use pintle_schema::{SchemaBuilder, Structural, Type};
 use pintle_storage::MemoryStorage;
@@ -28,6 +29,7 @@ use pintle_supervisor::Supervisor;
 use std::{
     future::ready,
     sync::{Arc, LazyLock},
+    time::Duration,
 };
 use tokio::sync::watch;
 
@@ -56,6 +58,7 @@ impl TestServer {
             admission: AdmissionChain::new(Vec::new()),
             authorizer: Arc::new(AlwaysAllow),
             unsafe_deletes: false,
+            transports: Arc::new(Transports::new(Duration::from_secs(5)).unwrap()),
             shutdown,
         };
         TestServer { endpoints, _shutdown: sender }
@@ -166,6 +169,8 @@ fn resources() -> Vec<Resource> {
                 validate: |_| ErrorList::default(),
             },
             verbs: vec![Verb::Get],
+            is_proxy: false,
+            connecter: Arc::new(Nowhere),
         },
     }];
     let mut deployments = Resource::new(
@@ -250,6 +255,20 @@ impl ComputedObjects for TwoStatuses {
     fn get<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Value, Status>> {
         let found = ["a", "b"].contains(&name).then(|| TwoStatuses::object(name));
         Box::pin(ready(found.ok_or_else(Status::no_such_resource)))
+    }
+}
+
+/// Connects to nothing.
+struct Nowhere;
+
+impl Connecter for Nowhere {
+    fn connect<'a>(
+        &'a self,
+        context: &'a RequestContext<'a>,
+        _options: &'a Value,
+    ) -> BoxFuture<'a, Result<Option<Destination>, Status>> {
+        let pods = GroupResource::new("", "pods");
+        Box::pin(async move { context.registry.get(&pods, "default", context.name).await.map(|_| None) })
     }
 }
 

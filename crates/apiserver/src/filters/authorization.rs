@@ -57,7 +57,7 @@ impl Filter for Authorization {
 }
 
 /// The authorization attributes of a request.
-pub(super) fn attributes_of<'a>(user: &'a UserInfo, verb: &'a str, info: &'a RequestInfo) -> Attributes<'a> {
+pub(crate) fn attributes_of<'a>(user: &'a UserInfo, verb: &'a str, info: &'a RequestInfo) -> Attributes<'a> {
     Attributes {
         group: &info.api_group,
         version: &info.api_version,

@@ -52,8 +52,8 @@ async fn server(responses: &'static [&'static str]) -> Uri {
 }
 
 fn connections() -> Connections {
-    let server_name = ServerName::try_from("a").unwrap();
-    Connections::new(Connector { destination: Destination::Url, server_name, tls: None })
+    let server_name = ServerName::try_from("a").ok();
+    Connections::new(Connector { destination: Destination::Url, server_name, tls: None, timeout: None })
 }
 
 /// Sends a request and returns the number of its connection.
@@ -171,8 +171,9 @@ async fn a_connection_with_http2_is_shared() {
         TlsSettings { ca: ca.as_bytes(), insecure: false, client_certificate: None, both_protocols: true };
     let connector = Connector {
         destination: Destination::Url,
-        server_name: ServerName::try_from("localhost").unwrap(),
+        server_name: ServerName::try_from("localhost").ok(),
         tls: Some(settings.connector().unwrap()),
+        timeout: None,
     };
     let connections = Connections::new(connector);
     assert_eq!(send(&connections, &uri).await, 0);

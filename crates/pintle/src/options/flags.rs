@@ -2,8 +2,8 @@
 
 use super::{
     AdmissionOptions, AggregationOptions, AuditOptions, AuthenticationOptions, AuthorizationOptions,
-    EndpointReconcilerType, EtcdServersOverrides, FeatureGates, Options, PriorityAndFairnessOptions,
-    ServiceAccountOptions, ServingOptions, StorageBackend, WatchCache,
+    EndpointReconcilerType, EtcdServersOverrides, FeatureGates, KubeletOptions, Options,
+    PriorityAndFairnessOptions, ServiceAccountOptions, ServingOptions, StorageBackend, WatchCache,
     arguments::{duration, flag, set, switch},
 };
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
@@ -188,6 +188,7 @@ impl Options {
         options.serving = ServingOptions::read(matches);
         options.priority_and_fairness = PriorityAndFairnessOptions::read(matches);
         options.aggregation = AggregationOptions::read(matches);
+        options.kubelet = KubeletOptions::read(matches);
         options.admission = AdmissionOptions::read(matches);
         options
     }

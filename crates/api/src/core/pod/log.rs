@@ -1,10 +1,16 @@
-//! `pods/log`: validates the options of a log.
+//! `pods/log`: validates the options of a log, and reads it from the kubelet.
 
-use pintle_machinery::{ErrorList, FieldError, FieldPath, GroupVersionKind, Value, ValueExt};
-use pintle_registry::{ConnectOptions, SubresourceKind, Verb};
+use super::container::choose;
+use crate::core::{connecting::read, node::KubeletAddresses};
+use pintle_machinery::{ErrorList, FieldError, FieldPath, GroupVersionKind, Status, Value, ValueExt};
+use pintle_registry::{
+    BoxFuture, ConnectOptions, ConnectService, Connecter, Destination, RequestContext, SubresourceKind,
+    Transport, Verb,
+};
+use std::sync::Arc;
 
 /// The declaration of the subresource. Discovery lists it under the kind of the pod.
-pub(super) fn subresource() -> SubresourceKind {
+pub(super) fn subresource(kubelets: &KubeletAddresses) -> SubresourceKind {
     SubresourceKind::Connect {
         kind: GroupVersionKind::new("", "v1", "Pod"),
         options: ConnectOptions {
@@ -12,7 +18,47 @@ pub(super) fn subresource() -> SubresourceKind {
             validate: validate_options,
         },
         verbs: vec![Verb::Get],
+        is_proxy: false,
+        connecter: Arc::new(PodLog(kubelets.clone())),
     }
+}
+
+/// Reads the log of a container from the kubelet of the pod's node.
+struct PodLog(KubeletAddresses);
+
+impl Connecter for PodLog {
+    fn connect<'a>(
+        &'a self,
+        context: &'a RequestContext<'a>,
+        options: &'a Value,
+    ) -> BoxFuture<'a, Result<Option<Destination>, Status>> {
+        Box::pin(async move {
+            let pod = read(context, "pods", "pods", context.namespace, context.name).await?;
+            let container = choose(&pod, options.str_at("container"))?;
+            let node = pod.str_at("spec.nodeName");
+            if node.is_empty() {
+                return Ok(None);
+            }
+            let path = format!("/containerLogs/{}/{}/{container}", context.namespace, context.name);
+            let kubelet = self.0.find(context, "pods", node).await?;
+            let is_unverified = options.bool_at("insecureSkipTLSVerifyBackend");
+            Ok(Some(Destination {
+                location: kubelet.location(path, parameters(options)),
+                transport: if is_unverified { Transport::UnverifiedKubelet } else { Transport::Kubelet },
+                service: ConnectService::Text { follow: options.bool_at("follow") },
+            }))
+        })
+    }
+}
+
+/// The parameters that the kubelet gets: those options that are set.
+fn parameters(options: &Value) -> Vec<(&'static str, String)> {
+    let switches = ["follow", "previous", "timestamps"].into_iter();
+    let switches = switches.filter(|name| options.bool_at(name)).map(|name| (name, "true".to_owned()));
+    let numbers = ["sinceSeconds", "tailLines", "limitBytes"].into_iter();
+    let numbers = numbers.filter_map(|name| Some((name, options.i64_at(name)?.to_string())));
+    let time = options.at("sinceTime").and_then(Value::as_str).map(|time| ("sinceTime", time.to_owned()));
+    switches.chain(numbers).chain(time).collect()
 }
 
 fn validate_options(options: &Value) -> ErrorList {
@@ -41,7 +87,38 @@ fn validate_options(options: &Value) -> ErrorList {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::testing::connect;
     use serde_json::json;
+
+    #[tokio::test]
+    async fn logs_are_read_from_the_kubelet() {
+        let pod = |name: &str, node: &str| {
+            json!({"metadata": {"name": name, "namespace": "ns"},
+                "spec": {"nodeName": node, "containers": [{"name": "c"}]}})
+        };
+        let node = json!({"metadata": {"name": "n"},
+            "status": {"addresses": [{"type": "InternalIP", "address": "10.0.0.1"}]}});
+        let objects =
+            [("pods", pod("p", "n")), ("pods", pod("new", "")), ("pods", pod("lost", "x")), ("nodes", node)];
+        let check = async |name: &str, options: Value, expected: &str| {
+            assert_eq!(
+                connect(&PodLog(KubeletAddresses::default()), &objects, name, options).await,
+                expected
+            );
+        };
+        let url = "https://10.0.0.1:10250/containerLogs/ns/p/c";
+        check("p", json!({}), &format!("Kubelet {url}")).await;
+        let insecure = json!({"insecureSkipTLSVerifyBackend": true, "follow": false});
+        check("p", insecure, &format!("UnverifiedKubelet {url}")).await;
+        let all = json!({"follow": true, "previous": true, "timestamps": true, "sinceSeconds": 5,
+            "sinceTime": "2020-01-02T03:04:05Z", "tailLines": 0, "limitBytes": 1});
+        let query = "follow=true&previous=true&timestamps=true&sinceSeconds=5&tailLines=0&limitBytes=1";
+        check("p", all, &format!("Kubelet {url}?{query}&sinceTime=2020-01-02T03:04:05Z")).await;
+        check("new", json!({}), "nothing").await;
+        check("new", json!({"container": "x"}), "400 container x is not valid for pod new").await;
+        check("lost", json!({}), "404 pods \"x\" not found").await;
+        check("missing", json!({}), "404 pods \"missing\" not found").await;
+    }
 
     #[test]
     fn options_of_logs_are_checked() {

@@ -5,6 +5,7 @@ mod subresources;
 mod updates;
 
 use super::resource;
+use crate::core::node::KubeletAddresses;
 use pintle_machinery::{ErrorList, Value, ValueExt};
 use pintle_registry::testing::{MemoryRegistry, with_context};
 use pintle_registry::{Strategy, SubresourceKind};
@@ -39,7 +40,7 @@ fn merge(object: &mut Value, patch: &Value) {
 
 /// Creates a pod: returns it as it is stored, and the validation errors.
 fn create(mut pod: Value) -> (Value, ErrorList) {
-    let strategy = resource().strategy;
+    let strategy = resource(&KubeletAddresses::default()).strategy;
     let errors = with_context(&MemoryRegistry::default(), "ns", false, |context| {
         strategy.set_defaults(&mut pod);
         strategy.prepare_for_create(context, &mut pod);
@@ -49,7 +50,7 @@ fn create(mut pod: Value) -> (Value, ErrorList) {
 }
 
 fn warnings_of(mut pod: Value) -> Vec<String> {
-    let strategy = resource().strategy;
+    let strategy = resource(&KubeletAddresses::default()).strategy;
     with_context(&MemoryRegistry::default(), "ns", false, |context| {
         strategy.set_defaults(&mut pod);
         strategy.prepare_for_create(context, &mut pod);
@@ -69,7 +70,7 @@ fn stored(spec: Value, rest: Value) -> Value {
 
 /// Patches a pod through a subresource ("" for none): returns it as it is stored, and the validation errors.
 fn update(old: &Value, subresource: &str, patch: &Value) -> (Value, ErrorList) {
-    let resource = resource();
+    let resource = resource(&KubeletAddresses::default());
     let strategy: Arc<dyn Strategy> = match resource.subresource(subresource).map(|part| &part.kind) {
         Some(SubresourceKind::Object { strategy, .. }) => strategy.clone(),
         _ => resource.strategy.clone(),
@@ -103,7 +104,7 @@ fn a_pod_that_does_not_run_is_deleted_at_once() {
     ];
     for (pod, requested, grace) in rows {
         let answer = with_context(&MemoryRegistry::default(), "ns", false, |context| {
-            resource().strategy.graceful_deletion(context, &pod, requested)
+            resource(&KubeletAddresses::default()).strategy.graceful_deletion(context, &pod, requested)
         });
         assert_eq!(answer, Some(grace), "{pod} {requested:?}");
     }

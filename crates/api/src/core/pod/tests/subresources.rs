@@ -1,6 +1,7 @@
 //! Tests binding and evicting pods.
 
 use super::{resource, stored};
+use crate::core::node::KubeletAddresses;
 use pintle_machinery::{GroupResource, Status, Value, ValueExt};
 use pintle_registry::testing::{MemoryRegistry, now, with_context};
 use pintle_registry::{Registry, RequestContext, SubresourceKind, WriteOptions};
@@ -23,7 +24,7 @@ fn registry_with(objects: &[(GroupResource, &str, Value)]) -> MemoryRegistry {
 }
 
 fn post(registry: &MemoryRegistry, subresource: &str, body: Value) -> Result<Value, Status> {
-    let resource = resource();
+    let resource = resource(&KubeletAddresses::default());
     let Some(SubresourceKind::Create { creater, .. }) =
         resource.subresource(subresource).map(|part| &part.kind)
     else {

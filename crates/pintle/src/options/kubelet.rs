@@ -1,0 +1,68 @@
+//! The flags of connections to kubelets. Names and defaults are kube-apiserver's
+//! (<https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/>).
+
+use super::arguments::{duration, flag, list, set, set_list};
+use clap::{Arg, ArgMatches, value_parser};
+use pintle_api::core::node::KubeletAddresses;
+use std::{path::PathBuf, time::Duration};
+
+/// The options of connections to kubelets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KubeletOptions {
+    /// The certificate by which kubelets know this server; by default a generated one.
+    pub client_certificate: Option<PathBuf>,
+    /// The key of the certificate.
+    pub client_key: Option<PathBuf>,
+    /// The authorities that the certificates of kubelets are verified by; without them nothing is verified.
+    pub certificate_authority: Option<PathBuf>,
+    /// The types of node addresses in the order in which they are tried.
+    pub preferred_address_types: Vec<String>,
+    /// The time limit for a connection to a kubelet, without the requests on it.
+    pub timeout: Duration,
+}
+
+impl Default for KubeletOptions {
+    fn default() -> KubeletOptions {
+        let types = ["Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"];
+        KubeletOptions {
+            client_certificate: None,
+            client_key: None,
+            certificate_authority: None,
+            preferred_address_types: types.map(str::to_owned).into(),
+            timeout: Duration::from_secs(5),
+        }
+    }
+}
+
+impl KubeletOptions {
+    /// The flags.
+    pub fn args() -> Vec<Arg> {
+        let path = |arg: Arg| arg.value_parser(value_parser!(PathBuf));
+        vec![
+            path(flag("kubelet-client-certificate", "FILE", "the certificate shown to kubelets")),
+            path(flag("kubelet-client-key", "FILE", "the key of that certificate")),
+            path(flag("kubelet-certificate-authority", "FILE", "the authorities of kubelets")),
+            list("kubelet-preferred-address-types", "TYPES", "the order of the types of node addresses"),
+            flag("kubelet-timeout", "DURATION", "the time limit for a connection to a kubelet")
+                .value_parser(duration),
+        ]
+    }
+
+    /// Reads the flags.
+    pub fn read(matches: &ArgMatches) -> KubeletOptions {
+        let mut options = KubeletOptions {
+            client_certificate: matches.get_one("kubelet-client-certificate").cloned(),
+            client_key: matches.get_one("kubelet-client-key").cloned(),
+            certificate_authority: matches.get_one("kubelet-certificate-authority").cloned(),
+            ..KubeletOptions::default()
+        };
+        set_list(matches, "kubelet-preferred-address-types", &mut options.preferred_address_types);
+        set(matches, "kubelet-timeout", &mut options.timeout);
+        options
+    }
+
+    /// The addresses at which kubelets are reached.
+    pub(crate) fn addresses(&self) -> KubeletAddresses {
+        KubeletAddresses::new(self.preferred_address_types.iter().cloned())
+    }
+}
