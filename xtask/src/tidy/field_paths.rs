@@ -20,6 +20,7 @@ const OTHER_KINDS: &[(&str, &[(&str, &str)])] = &[
     ("apps/stateful_set/strategy", &[("", "PersistentVolumeClaim"), ("", "Pod")]),
     ("batch/job/strategy", &[("", "Pod")]),
     ("core/pod/eviction", &[("policy", "PodDisruptionBudget")]),
+    ("core/service/proxy", &[("", "Pod")]),
     ("core/service/cluster_ip", &[("networking.k8s.io", "IPAddress"), ("networking.k8s.io", "ServiceCIDR")]),
     ("core/service_account/token", &[("", "Pod"), ("authentication.k8s.io", "TokenRequest")]),
 ];

@@ -2,6 +2,7 @@
 
 mod proxied;
 mod stream;
+mod target;
 
 use super::{action::method_not_allowed, admission::Admission, request_scope::RequestScope};
 use crate::{
@@ -18,12 +19,12 @@ use crate::{
 use http::StatusCode;
 use percent_encoding::percent_decode_str;
 use pintle_admission::{Operation, RequestOptions};
-use pintle_go_forms::{encode_query, quote};
+use pintle_go_forms::quote;
 use pintle_machinery::{GroupResource, Status, Value, ValueExt, options::connect_options};
-use pintle_proxy::Target;
 use pintle_registry::{ConnectOptions, ConnectService, Connecter, Destination, SubresourceKind};
 use pintle_schema::Schema;
-use std::{borrow::Cow, net::IpAddr};
+use std::net::IpAddr;
+use target::{query_of, target_of};
 
 /// The media type of texts.
 const TEXT: &str = "text/plain";
@@ -208,20 +209,6 @@ async fn text(
         }
         failed.status
     })
-}
-
-/// The query that a destination declares.
-fn query_of(destination: &Destination) -> Cow<'_, str> {
-    encode_query(destination.location.query.iter().map(|(name, value)| (*name, value.as_str()))).into()
-}
-
-/// The URL of a destination.
-///
-/// # Errors
-/// When its host or port is none.
-fn target_of(destination: &Destination, query: &str, prefix: String) -> Result<Target, String> {
-    let location = &destination.location;
-    Target::new(&location.scheme.to_string(), &location.authority(), &location.path, query, prefix)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Answers a request by the destination.
 
-use super::{super::request_scope::RequestScope, target_of};
+use super::{super::request_scope::RequestScope, target::target_of};
 use crate::{
     base::{body::Body, request::Request, response::Response},
     proxying::{Failure, Origin, Proxying},

@@ -1,6 +1,10 @@
 //! Answers a stream by a connection of the destination that is upgraded.
 
-use super::{super::request_scope::RequestScope, proxied::status_of, query_of, target_of};
+use super::{
+    super::request_scope::RequestScope,
+    proxied::status_of,
+    target::{query_of, target_of},
+};
 use crate::{
     base::{request::Request, response::Response},
     proxying::{Origin, Proxying},
