@@ -2,7 +2,7 @@
 
 use crate::{
     Cause, ConfigError, Connections, Connector, Destination, IncomingBody, Stream, TlsSettings, UpstreamBody,
-    empty_body,
+    empty_body, tls_settings::without_http2,
 };
 use http::{Request, Response, Uri, request};
 use rustls::pki_types::ServerName;
@@ -50,14 +50,11 @@ impl Client {
         settings: Option<&TlsSettings<'_>>,
         timeout: Option<Duration>,
     ) -> Result<Client, ConfigError> {
-        let connector = |both_protocols| {
-            let tls = settings.map(|settings| TlsSettings { both_protocols, ..*settings }.connector());
-            let (server_name, tls) = (server_name.clone(), tls.transpose()?);
-            Ok(Connector { destination: Destination::Url, server_name, tls, timeout })
-        };
-        let both_protocols = settings.is_some_and(|settings| settings.both_protocols);
-        let connections = Connections::new(connector(both_protocols)?);
-        Ok(Client { connections, upgradable: connector(false)? })
+        let tls = settings.map(TlsSettings::connector).transpose()?;
+        let upgradable = tls.as_ref().map(without_http2);
+        let connector =
+            |tls| Connector { destination: Destination::Url, server_name: server_name.clone(), tls, timeout };
+        Ok(Client { connections: Connections::new(connector(tls)), upgradable: connector(upgradable) })
     }
 
     /// Sends a request, and returns the response when its head has arrived.

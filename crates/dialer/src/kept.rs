@@ -4,6 +4,7 @@ use crate::{http1::Http1, http2::Http2};
 use http::uri::Authority;
 use parking_lot::Mutex;
 use std::{
+    collections::HashMap,
     sync::{Arc, Weak},
     time::Duration,
 };
@@ -26,12 +27,26 @@ pub(crate) struct Kept(Mutex<KeptConnections>);
 
 #[derive(Default)]
 struct KeptConnections {
-    /// The idle connections, and since when they are idle, in the order of this time.
-    idle: Vec<(Instant, Authority, Http1)>,
-    /// The shared connections, idle or not.
-    shared: Vec<(Authority, Http2)>,
+    addresses: HashMap<Authority, OfAddress>,
     /// Whether a task closes unused connections.
     is_watched: bool,
+}
+
+/// The kept connections to one address.
+#[derive(Default)]
+struct OfAddress {
+    /// The idle connections, and since when they are idle, in the order of this time.
+    idle: Vec<(Instant, Http1)>,
+    /// The shared connections, idle or not.
+    shared: Vec<Http2>,
+}
+
+impl OfAddress {
+    /// An open connection that can carry another request.
+    fn shared_with_room(&mut self) -> Option<Http2> {
+        self.shared.retain(|connection| !connection.is_closed());
+        self.shared.iter().find(|connection| connection.has_room()).cloned()
+    }
 }
 
 impl Kept {
@@ -39,13 +54,11 @@ impl Kept {
     pub(crate) fn take(&self, address: &Authority) -> Option<Connection> {
         loop {
             let mut kept = self.0.lock();
-            kept.shared.retain(|(_, connection)| !connection.is_closed());
-            let mut shared = kept.shared.iter();
-            if let Some((_, connection)) = shared.find(|(at, shared)| at == address && shared.has_room()) {
-                return Some(Connection::Http2(connection.clone()));
+            let connections = kept.addresses.get_mut(address)?;
+            if let Some(shared) = connections.shared_with_room() {
+                return Some(Connection::Http2(shared));
             }
-            let index = kept.idle.iter().rposition(|(_, at, _)| at == address)?;
-            let (_, _, mut connection) = kept.idle.remove(index);
+            let (_, mut connection) = connections.idle.pop()?;
             drop(kept);
             if connection.is_free() {
                 return Some(Connection::Http1(connection));
@@ -59,8 +72,9 @@ impl Kept {
             return;
         }
         let mut kept = self.0.lock();
-        if kept.idle.iter().filter(|(_, at, _)| *at == address).count() < MAX_IDLE {
-            kept.idle.push((Instant::now(), address, connection));
+        let idle = &mut kept.addresses.entry(address).or_default().idle;
+        if idle.len() < MAX_IDLE {
+            idle.push((Instant::now(), connection));
             self.watch(&mut kept);
         }
     }
@@ -69,12 +83,11 @@ impl Kept {
     /// their connections is shared and the others are closed.
     pub(crate) fn share(self: &Arc<Self>, address: &Authority, connection: Http2) -> Http2 {
         let mut kept = self.0.lock();
-        let mut shared = kept.shared.iter();
-        let open = shared.find(|(at, shared)| at == address && shared.has_room() && !shared.is_closed());
-        if let Some((_, open)) = open {
-            return open.clone();
+        let connections = kept.addresses.entry(address.clone()).or_default();
+        if let Some(open) = connections.shared_with_room() {
+            return open;
         }
-        kept.shared.push((address.clone(), connection.clone()));
+        connections.shared.push(connection.clone());
         self.watch(&mut kept);
         connection
     }
@@ -90,12 +103,18 @@ impl Kept {
     fn close_unused(&self) -> Option<Instant> {
         let now = Instant::now();
         let mut kept = self.0.lock();
-        kept.idle.retain(|(since, ..)| *since + IDLE_TIMEOUT > now);
-        kept.shared
-            .retain(|(_, connection)| connection.idle_since().is_none_or(|at| at + IDLE_TIMEOUT > now));
-        let idle = kept.idle.iter().map(|(since, ..)| *since);
-        let shared = kept.shared.iter().map(|(_, connection)| connection.idle_since().unwrap_or(now));
-        let next = idle.chain(shared).min().map(|since| since + IDLE_TIMEOUT);
+        let mut next: Option<Instant> = None;
+        kept.addresses.retain(|_, connections| {
+            connections.idle.retain(|(since, _)| *since + IDLE_TIMEOUT > now);
+            connections
+                .shared
+                .retain(|connection| connection.idle_since().is_none_or(|since| since + IDLE_TIMEOUT > now));
+            let idle = connections.idle.first().map(|(since, _)| *since);
+            let shared = connections.shared.iter().map(|connection| connection.idle_since().unwrap_or(now));
+            let first = idle.into_iter().chain(shared).min();
+            next = first.into_iter().map(|since| since + IDLE_TIMEOUT).chain(next).min();
+            first.is_some()
+        });
         kept.is_watched = next.is_some();
         next
     }
@@ -113,7 +132,8 @@ impl Kept {
     /// The numbers of idle and of shared connections.
     pub(crate) fn counts(&self) -> (usize, usize) {
         let kept = self.0.lock();
-        (kept.idle.len(), kept.shared.len())
+        let all = kept.addresses.values();
+        all.fold((0, 0), |(idle, shared), at| (idle + at.idle.len(), shared + at.shared.len()))
     }
 
     pub(crate) fn is_watched(&self) -> bool {

@@ -4,12 +4,17 @@ use crate::{ConfigError, roots};
 use pintle_tls::ServerVerifier;
 use rustls::{
     ClientConfig, DigitallySignedStruct, SignatureScheme,
+    client::Resumption,
     client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
     crypto::CryptoProvider,
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject},
 };
 use std::sync::Arc;
 use tokio_rustls::TlsConnector;
+
+/// The number of TLS sessions that are remembered, of all servers together. Most settings are those of one server, and
+/// there may be thousands of them.
+const MAX_SESSIONS: usize = 64;
 
 /// The trust anchors and the client credentials.
 #[derive(Clone, Copy)]
@@ -50,12 +55,20 @@ impl TlsSettings<'_> {
                 builder.with_client_auth_cert(chain, key).map_err(|error| failed(error.to_string()))?
             }
         };
+        config.resumption = Resumption::in_memory_sessions(MAX_SESSIONS);
         config.alpn_protocols = match self.both_protocols {
             true => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
             false => vec![b"http/1.1".to_vec()],
         };
         Ok(TlsConnector::from(Arc::new(config)))
     }
+}
+
+/// The same TLS for connections of HTTP/1.1 alone.
+pub(crate) fn without_http2(connector: &TlsConnector) -> TlsConnector {
+    let mut config = ClientConfig::clone(connector.config());
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    TlsConnector::from(Arc::new(config))
 }
 
 /// Accepts any server certificate, as `insecure-skip-tls-verify` requires. The server's possession of the private key
