@@ -20,4 +20,5 @@ pub mod request_info;
 pub mod response;
 pub(crate) mod stop;
 pub mod warning;
+pub(crate) mod websocket;
 pub(crate) mod websocket_protocol;

@@ -14,6 +14,7 @@ mod response_budget;
 mod sent_body;
 pub mod tls;
 mod unread;
+mod websocket;
 mod write_timeout;
 
 use crate::base::{
@@ -43,6 +44,7 @@ use tokio::{
     sync::watch,
 };
 use tokio_rustls::TlsAcceptor;
+use websocket::Upgradable;
 use write_timeout::WriteTimeout;
 
 pub use crate::base::stop::stopped;
@@ -186,6 +188,11 @@ impl Server {
             let (refused, connection_cutoff) = (refused.clone(), connection_cutoff.clone());
             let (budget, stopping) = (config.body_budget.clone(), stopping.clone());
             let lease = lease.clone();
+            let upgradable = Upgradable {
+                on_upgrade: request.extensions().get().cloned(),
+                handle: tracked.clone(),
+                lease: lease.clone(),
+            };
             let response_budget = config.response_budget.clone();
             let answer = check(&request, &refused).map(|()| {
                 // The future of the stream would hold it twice.
@@ -207,6 +214,7 @@ impl Server {
                     response = without_body(response);
                 }
                 response = if_there_is_room(response, &method, &response_budget);
+                response = upgradable.switch(response, &response_budget);
                 if refused.ends_connection() {
                     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
                 }

@@ -94,6 +94,18 @@ impl Header {
     }
 }
 
+/// Appends a frame of a server, which is a whole message or a control frame.
+pub fn put_frame(buffer: &mut BytesMut, opcode: Opcode, payload: &[u8]) {
+    buffer.reserve(MAX_HEADER_BYTES + payload.len());
+    put_header(buffer, opcode, payload.len());
+    buffer.put_slice(payload);
+}
+
+/// Appends the header of such a frame, for a payload that stays where it is.
+pub fn put_header(buffer: &mut BytesMut, opcode: Opcode, length: usize) {
+    Header { is_final: true, opcode: Some(opcode), length: length as u64, mask: None }.put(buffer);
+}
+
 /// Masks or unmasks bytes that begin at a position of the payload.
 pub(crate) fn apply_mask(bytes: &mut [u8], mask: [u8; 4], position: u64) {
     let mut mask = mask;
@@ -122,6 +134,14 @@ mod tests {
         assert!(matches!(take(&[0x83, 0]), Err(ReadError::UnknownOpcode(3))));
         assert!(matches!(take(&[0x09, 0]), Err(ReadError::ControlFrame)));
         assert!(matches!(take(&[0x89, 126, 0, 126]), Err(ReadError::ControlFrame)));
+    }
+
+    #[test]
+    fn a_frame_of_a_server_has_no_mask() {
+        let mut buffer = BytesMut::new();
+        put_frame(&mut buffer, Opcode::Text, b"a");
+        put_header(&mut buffer, Opcode::Binary, 126);
+        assert_eq!(buffer, &b"\x81\x01a\x82\x7e\0\x7e"[..]);
     }
 
     proptest! {

@@ -15,7 +15,7 @@ mod read_error;
 mod reader;
 mod writer;
 
-pub use frame::Role;
+pub use frame::{Role, put_frame, put_header};
 pub use handshake::{Handshake, HandshakeError, is_websocket_request};
 pub use opcode::Opcode;
 pub use read_error::ReadError;

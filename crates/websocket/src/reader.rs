@@ -64,6 +64,11 @@ impl<S: AsyncRead + Unpin> Reader<S> {
         Reader { stream, role, buffer: BytesMut::new(), frame: None, message: None }
     }
 
+    /// The stream. Bytes that were read and not returned are lost.
+    pub fn into_inner(self) -> S {
+        self.stream
+    }
+
     /// The next piece or control frame; `None` when the connection ended between frames without a close frame.
     ///
     /// Cancel safe: nothing is lost when the future is dropped. After an error the connection is unusable.

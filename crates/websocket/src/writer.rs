@@ -34,6 +34,11 @@ impl<S: AsyncWrite + Unpin> Writer<S> {
         Writer { stream, role, pending: BytesMut::new() }
     }
 
+    /// The stream. The rest of a frame that was begun is lost.
+    pub fn into_inner(self) -> S {
+        self.stream
+    }
+
     /// Sends a frame, whose payload is `head` and `rest`. It returns when the connection has taken the frame.
     ///
     /// Cancel safe: a frame that was begun before the future was dropped is completed before the next one.

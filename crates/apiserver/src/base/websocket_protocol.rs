@@ -3,6 +3,7 @@
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::{HeaderMap, HeaderValue, header};
+use pintle_websocket::is_websocket_request;
 
 /// A token among the subprotocols of a web socket.
 pub(crate) struct ProtocolToken {
@@ -18,7 +19,7 @@ const PREFIX: &str = "base64url.bearer.authorization.k8s.io.";
 /// # Errors
 /// When the token is malformed or the only subprotocol. The text does not quote the token.
 pub(crate) fn token(headers: &HeaderMap) -> Result<Option<ProtocolToken>, &'static str> {
-    if !headers.contains_key(header::SEC_WEBSOCKET_PROTOCOL) || !is_web_socket(headers) {
+    if !headers.contains_key(header::SEC_WEBSOCKET_PROTOCOL) || !is_websocket_request(headers) {
         return Ok(None);
     }
     let mut token = None;
@@ -49,14 +50,6 @@ pub(crate) fn token(headers: &HeaderMap) -> Result<Option<ProtocolToken>, &'stat
             Ok(Some(ProtocolToken { token, others }))
         }
     }
-}
-
-fn is_web_socket(headers: &HeaderMap) -> bool {
-    let has = |name, wanted: &str| {
-        let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
-        values.flat_map(|value| value.split(',')).any(|word| word.trim().eq_ignore_ascii_case(wanted))
-    };
-    has(header::CONNECTION, "upgrade") && has(header::UPGRADE, "websocket")
 }
 
 #[cfg(test)]

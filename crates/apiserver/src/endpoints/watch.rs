@@ -13,6 +13,7 @@ use crate::{
         negotiation::{Accepted, MediaType, Offers, Transform, only},
         response::{Response, SharedFrames, with_content_type},
         stop::stopped,
+        websocket,
     },
     errors,
     filters::WatchTicket,
@@ -27,6 +28,7 @@ use pintle_cacher::{
 use pintle_machinery::{Status, ValueExt, options::ListOptions};
 use pintle_offload::{LIGHT, beside};
 use pintle_storage::Revision;
+use pintle_websocket::{Opcode, is_websocket_request, put_frame, put_header};
 use rand::Rng;
 use serde_json::json;
 use std::{collections::VecDeque, pin::Pin, sync::Arc, time::Duration};
@@ -46,6 +48,8 @@ const END_TIME: Duration = Duration::from_secs(10);
 const BATCH: usize = 256;
 /// The size at which a frame gets no more items, in bytes: a client that does not read holds one frame and one event.
 const FRAME_BYTES: usize = 128 * 1024;
+/// The length in front of an event in protobuf, in bytes.
+const LENGTH_BYTES: usize = 4;
 /// The bytes of object JSON at which a frame gets no more items, however small its encoding of them.
 const READ_BYTES: usize = 8 * LIGHT;
 
@@ -104,6 +108,11 @@ pub(super) async fn watch(scope: &RequestScope<'_>) -> Result<Response, Status> 
         batch: Vec::new(),
         items: VecDeque::new(),
         columns_sent: false,
+        web_socket: is_websocket_request(scope.headers).then_some(match media_type {
+            MediaType::Protobuf => Opcode::Binary,
+            MediaType::Json | MediaType::Yaml => Opcode::Text,
+        }),
+        payload: None,
         over: Box::pin(over(deadline, scope.server.shutdown.clone())),
         watcher: None,
         failed: None,
@@ -121,8 +130,15 @@ pub(super) async fn watch(scope: &RequestScope<'_>) -> Result<Response, Status> 
     }
     stream.is_cached_json = stream.encoder().is_cached_json();
     stream.note_progress();
+    let is_web_socket = stream.web_socket.is_some();
     let body = Body::stream(futures_util::stream::unfold(stream, WatchStream::next));
-    let mut response = with_content_type(200, content_type, body);
+    let mut response = match is_web_socket {
+        false => with_content_type(200, content_type, body),
+        true => match websocket::accept(scope.headers, body) {
+            Ok(response) => response,
+            Err(refusal) => return Ok(*refusal),
+        },
+    };
     response.extensions_mut().insert(SharedFrames);
     // A client that still reads gets the end of the stream.
     response.extensions_mut().insert(SendDeadline(deadline + END_TIME));
@@ -164,6 +180,10 @@ struct WatchStream {
     /// Items that are not sent yet.
     items: VecDeque<WatchItem>,
     columns_sent: bool,
+    /// The frames of events in a WebSocket connection, where each event has a frame of its own.
+    web_socket: Option<Opcode>,
+    /// The payload of the last frame, which had the header alone.
+    payload: Option<Bytes>,
     /// Ready when the watch has to end. Allocated once per watch, not once per event.
     over: Pin<Box<dyn Future<Output = ()> + Send + Sync>>,
     watcher: Option<Watcher>,
@@ -176,6 +196,9 @@ struct WatchStream {
 impl WatchStream {
     /// The next frame: as many ready events as one frame takes. `None` ends the stream.
     async fn next(mut self) -> Option<(Bytes, WatchStream)> {
+        if let Some(payload) = self.payload.take() {
+            return Some((payload, self));
+        }
         if let Some(status) = self.failed.take() {
             return Some((self.error_frame(&status), self));
         }
@@ -270,17 +293,29 @@ impl WatchStream {
         let Some(item) = self.items.pop_front() else { return Ok(Bytes::new()) };
         // Single frames are shared between watches; only several small ones are copied into one.
         let first = self.frame(&item)?;
-        if self.items.is_empty() || first.len() >= FRAME_BYTES {
-            return Ok(first);
-        }
+        let mut out = match self.web_socket {
+            Some(opcode) if first.len() >= FRAME_BYTES => {
+                let payload = payload(opcode, first);
+                let mut header = BytesMut::new();
+                put_header(&mut header, opcode, payload.len());
+                self.payload = Some(payload);
+                return Ok(header.freeze());
+            }
+            None if self.items.is_empty() || first.len() >= FRAME_BYTES => return Ok(first),
+            None => BytesMut::from(first),
+            Some(opcode) => in_frame(opcode, first),
+        };
         let mut read = size_of_object(&item);
-        let mut out = BytesMut::from(first);
         while out.len() < FRAME_BYTES
             && read < READ_BYTES
             && let Some(item) = self.items.pop_front()
         {
             read += size_of_object(&item);
-            out.extend_from_slice(&self.frame(&item)?);
+            let frame = self.frame(&item)?;
+            match self.web_socket {
+                None => out.extend_from_slice(&frame),
+                Some(opcode) => put_frame(&mut out, opcode, &payload(opcode, frame)),
+            }
         }
         Ok(out.freeze())
     }
@@ -326,7 +361,26 @@ impl WatchStream {
             include_object: self.include_object,
             now: Timestamp::now(),
         };
-        encoder.event("ERROR", encode_status(status, &encoder.accepted))
+        let frame = encoder.event("ERROR", encode_status(status, &encoder.accepted));
+        match self.web_socket {
+            None => frame,
+            Some(opcode) => in_frame(opcode, frame).freeze(),
+        }
+    }
+}
+
+/// An event in a WebSocket frame.
+fn in_frame(opcode: Opcode, event: Bytes) -> BytesMut {
+    let mut frame = BytesMut::new();
+    put_frame(&mut frame, opcode, &payload(opcode, event));
+    frame
+}
+
+/// The payload of a WebSocket frame for an event. The length in front of binary events is that of the frame.
+fn payload(opcode: Opcode, event: Bytes) -> Bytes {
+    match opcode {
+        Opcode::Binary => event.slice(LENGTH_BYTES.min(event.len())..),
+        _ => event,
     }
 }
 

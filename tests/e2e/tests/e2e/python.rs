@@ -9,6 +9,12 @@ fn the_python_client_creates_reads_changes_watches_and_deletes() -> Result {
     run(include_str!("python_client.py"))
 }
 
+/// The client of WebSocket is a dependency of the Kubernetes client.
+#[test]
+fn a_websocket_client_watches() -> Result {
+    run(include_str!("websocket_client.py"))
+}
+
 #[test]
 fn a_kopf_operator_keeps_what_its_objects_say() -> Result {
     run(include_str!("kopf_operator.py"))
