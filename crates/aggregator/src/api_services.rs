@@ -10,7 +10,7 @@ use imbl::OrdMap;
 use parking_lot::Mutex;
 use pintle_cacher::Cacher;
 use pintle_controller::{Delta, Deltas, Informer};
-use pintle_dialer::ClientCertificate;
+use pintle_dialer::{ClientCertificate, Dialer};
 use pintle_machinery::{GroupVersion, Value, ValueExt, codec::json};
 use std::{
     collections::HashMap,
@@ -54,11 +54,16 @@ pub struct ApiServices {
     listener: OnceLock<Listener>,
     directory: Arc<ServiceDirectory>,
     certificate: Arc<ClientCertificate>,
+    dialer: Dialer,
 }
 
 impl ApiServices {
-    /// No API services, until [`ApiServices::run`] has read them.
-    pub fn new(directory: Arc<ServiceDirectory>, certificate: Arc<ClientCertificate>) -> ApiServices {
+    /// No API services, until [`ApiServices::run`] has read them. Their servers are in the network of the dialer.
+    pub fn new(
+        directory: Arc<ServiceDirectory>,
+        certificate: Arc<ClientCertificate>,
+        dialer: Dialer,
+    ) -> ApiServices {
         ApiServices {
             current: ArcSwap::default(),
             writer: Mutex::default(),
@@ -68,6 +73,7 @@ impl ApiServices {
             listener: OnceLock::new(),
             directory,
             certificate,
+            dialer,
         }
     }
 
@@ -214,7 +220,7 @@ impl ApiServices {
     }
 
     fn backend(&self, spec: BackendSpec) -> Arc<Backend> {
-        Arc::new(Backend::new(spec, self.directory.clone(), &self.certificate))
+        Arc::new(Backend::new(spec, self.directory.clone(), &self.certificate, &self.dialer))
     }
 }
 

@@ -5,7 +5,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http::{HeaderMap, Request};
 use pintle_dialer::{
-    Cause, Client, ClientCertificate, ConfigError, ServiceResolver, TlsSettings, empty_body,
+    Cause, Client, ClientCertificate, ConfigError, Dialer, ServiceResolver, TlsSettings, empty_body,
 };
 use pintle_machinery::{Value, ValueExt};
 use std::{sync::Arc, time::Duration};
@@ -52,6 +52,7 @@ impl Backend {
         spec: BackendSpec,
         directory: Arc<ServiceDirectory>,
         certificate: &ClientCertificate,
+        dialer: &Dialer,
     ) -> Backend {
         let certificate = certificate.current();
         let settings = TlsSettings {
@@ -60,7 +61,7 @@ impl Backend {
             client_certificate: certificate.as_ref().map(|pair| (pair.0.as_slice(), pair.1.as_slice())),
             both_protocols: true,
         };
-        let client = Client::new(format!("{}.{}.svc", spec.name, spec.namespace), &settings);
+        let client = Client::new(format!("{}.{}.svc", spec.name, spec.namespace), &settings, dialer);
         Backend { spec, directory, client }
     }
 
@@ -137,7 +138,7 @@ mod tests {
         let object = json!({"spec": {"caBundle": "no base64", "service": {"namespace": "n", "name": "s"}}});
         let spec = BackendSpec::of(&object).unwrap();
         let directory = Arc::new(ServiceDirectory::new(Routing::ClusterIp));
-        let backend = Backend::new(spec, directory, &ClientCertificate::default());
+        let backend = Backend::new(spec, directory, &ClientCertificate::default(), &Dialer::default());
         let error = backend.client().unwrap_err().to_string();
         assert_eq!(error, "unable to load root certificates: unable to parse bytes as PEM block");
     }

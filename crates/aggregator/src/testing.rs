@@ -7,7 +7,7 @@ use crate::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
 use parking_lot::Mutex;
-use pintle_dialer::ClientCertificate;
+use pintle_dialer::{ClientCertificate, Dialer};
 use pintle_machinery::Value;
 use pintle_registry::BoxFuture;
 use serde_json::json;
@@ -16,7 +16,7 @@ use std::{collections::HashMap, sync::Arc};
 /// API services that nothing is registered in.
 pub(crate) fn api_services() -> Arc<ApiServices> {
     let directory = Arc::new(ServiceDirectory::new(Routing::ClusterIp));
-    Arc::new(ApiServices::new(directory, Arc::new(ClientCertificate::default())))
+    Arc::new(ApiServices::new(directory, Arc::new(ClientCertificate::default()), Dialer::default()))
 }
 
 /// An available API service; `service` is the name of its service, if it has one.

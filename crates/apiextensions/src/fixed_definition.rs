@@ -7,7 +7,7 @@ use crate::{
 };
 use pintle_apiserver::registry::{CustomResource, StorageFactory};
 use pintle_cacher::{CachedObject, DecodedObject};
-use pintle_dialer::ServiceResolver;
+use pintle_dialer::{Outbound, ServiceResolver};
 use pintle_machinery::{Value, ValueExt};
 use pintle_openapi::{CustomDefinitions, PublishedDefinition};
 use pintle_registry::BoxFuture;
@@ -57,7 +57,8 @@ impl FixedDefinition {
         supervisor: &Supervisor,
     ) -> Result<CustomResource, String> {
         let metrics = ConversionMetrics::new().map_err(|error| error.to_string())?;
-        let declared = declare(&self.definition, &Webhooks { services: Arc::new(NoServices), metrics });
+        let outbound = Outbound::direct(Arc::new(NoServices));
+        let declared = declare(&self.definition, &Webhooks { outbound, metrics });
         let versions = &self.definition.spec.versions;
         let is_served = |version: &str| versions.iter().any(|own| own.name == version && own.served);
         CustomResource::start(

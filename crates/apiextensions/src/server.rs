@@ -14,7 +14,7 @@ use pintle_apiserver::{
     post_start_hooks::HookContext,
     registry::{StorageFactory, Stores},
 };
-use pintle_dialer::ServiceResolver;
+use pintle_dialer::Outbound;
 use pintle_machinery::Status;
 use pintle_openapi::CustomDefinitions;
 use pintle_registry::BoxFuture;
@@ -39,7 +39,7 @@ pub struct ApiExtensions {
 
 impl ApiExtensions {
     /// Creates the server of the definitions in `stores`, not yet running. When the resource of definitions is disabled,
-    /// no custom resource is served. Conversion webhooks are reached through `services`.
+    /// no custom resource is served. Conversion webhooks are reached by `outbound`.
     ///
     /// # Errors
     /// When the metrics cannot be created, which would be a defect.
@@ -47,12 +47,12 @@ impl ApiExtensions {
         stores: &Arc<Stores>,
         storage: &Arc<StorageFactory>,
         supervisor: &Supervisor,
-        services: Arc<dyn ServiceResolver>,
+        outbound: Outbound,
     ) -> Result<ApiExtensions, Status> {
         let definitions = Arc::new(Definitions::default());
         let context = Context { stores: stores.clone(), definitions: definitions.clone() };
         let metrics = ConversionMetrics::new().map_err(Status::internal_error)?;
-        let webhooks = Webhooks { services, metrics: metrics.clone() };
+        let webhooks = Webhooks { outbound, metrics: metrics.clone() };
         let (synced, is_synced) = watch::channel(false);
         let group_versions = Arc::new(GroupVersions::default());
         let (mut informer, mut controllers) = (None, Vec::new());

@@ -1,7 +1,7 @@
 //! The clients by which streams and proxied requests reach nodes, pods and services.
 
 use arc_swap::ArcSwap;
-use pintle_dialer::{Client, ClientCertificate, ConfigError, TlsSettings};
+use pintle_dialer::{Client, ClientCertificate, ConfigError, Dialer, TlsSettings};
 use pintle_registry::{Scheme, Transport};
 use std::{sync::Arc, time::Duration};
 
@@ -17,6 +17,8 @@ pub struct Transports {
     plain: Arc<Client>,
     /// The time limit for a connection to a kubelet.
     timeout: Duration,
+    /// Opens all connections.
+    dialer: Dialer,
 }
 
 /// The time limit for a connection to a pod or a service: that of Go's transports.
@@ -33,6 +35,7 @@ impl Kubelets {
         ca: Option<&[u8]>,
         certificate: &ClientCertificate,
         timeout: Duration,
+        dialer: &Dialer,
     ) -> Result<Kubelets, ConfigError> {
         let certificate = certificate.current();
         let client_certificate = certificate.as_ref().map(|pair| (pair.0.as_slice(), pair.1.as_slice()));
@@ -43,26 +46,32 @@ impl Kubelets {
                 client_certificate,
                 both_protocols: false,
             };
-            Client::of_hosts(Some(&settings), timeout)
+            Client::of_hosts(Some(&settings), timeout, dialer)
         };
         Ok(Kubelets { verified: Arc::new(settings(ca)?), unverified: Arc::new(settings(None)?) })
     }
 }
 
 impl Transports {
-    /// Clients without a certificate for kubelets, whose certificates are not verified. A connection to a kubelet must
+    /// Clients in the network of the dialer, without a certificate for kubelets, whose certificates are not verified. A connection to a kubelet must
     /// be made within `timeout`.
     ///
     /// # Errors
     /// When TLS cannot be configured.
-    pub fn new(timeout: Duration) -> Result<Transports, ConfigError> {
+    pub fn new(timeout: Duration, dialer: Dialer) -> Result<Transports, ConfigError> {
         let settings =
             TlsSettings { ca: &[], insecure: true, client_certificate: None, both_protocols: false };
         Ok(Transports {
-            kubelets: ArcSwap::from_pointee(Kubelets::new(None, &ClientCertificate::default(), timeout)?),
-            cluster: Arc::new(Client::of_hosts(Some(&settings), DIAL_TIMEOUT)?),
-            plain: Arc::new(Client::of_hosts(None, DIAL_TIMEOUT)?),
+            kubelets: ArcSwap::from_pointee(Kubelets::new(
+                None,
+                &ClientCertificate::default(),
+                timeout,
+                &dialer,
+            )?),
+            cluster: Arc::new(Client::of_hosts(Some(&settings), DIAL_TIMEOUT, &dialer)?),
+            plain: Arc::new(Client::of_hosts(None, DIAL_TIMEOUT, &dialer)?),
             timeout,
+            dialer,
         })
     }
 
@@ -76,7 +85,7 @@ impl Transports {
         ca: Option<&[u8]>,
         certificate: &ClientCertificate,
     ) -> Result<(), ConfigError> {
-        self.kubelets.store(Arc::new(Kubelets::new(ca, certificate, self.timeout)?));
+        self.kubelets.store(Arc::new(Kubelets::new(ca, certificate, self.timeout, &self.dialer)?));
         Ok(())
     }
 

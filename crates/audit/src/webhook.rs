@@ -2,7 +2,7 @@
 
 use crate::encode::event_list;
 use bytes::Bytes;
-use pintle_dialer::ConfigError;
+use pintle_dialer::{ConfigError, Dialer};
 use pintle_webhook::{Backoff, Kubeconfig, KubeconfigError, WebhookClient};
 use std::{
     path::{Path, PathBuf},
@@ -37,14 +37,18 @@ pub struct Webhook {
 }
 
 impl Webhook {
-    /// A client of the server in a kubeconfig file. Failed attempts are retried with a back-off that begins at
+    /// A client of the server in a kubeconfig file, in the network of the dialer. Failed attempts are retried with a back-off that begins at
     /// `initial_backoff`.
     ///
     /// # Errors
     /// When the file cannot be read, or its contents are unusable.
-    pub fn new(kubeconfig: &Path, initial_backoff: Duration) -> Result<Webhook, WebhookError> {
+    pub fn new(
+        kubeconfig: &Path,
+        initial_backoff: Duration,
+        dialer: &Dialer,
+    ) -> Result<Webhook, WebhookError> {
         let config = Kubeconfig::read(kubeconfig)?;
-        let client = WebhookClient::of_kubeconfig(&config)
+        let client = WebhookClient::of_kubeconfig(&config, dialer)
             .map_err(|source| WebhookError::Config { path: kubeconfig.to_owned(), source })?;
         Ok(Webhook { client, backoff: Backoff { initial: initial_backoff, ..Backoff::default() } })
     }

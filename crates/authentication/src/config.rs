@@ -59,7 +59,7 @@ pub struct Issuer {
     pub audiences: Vec<String>,
     /// `MatchAny`, or "" with a single audience.
     pub audience_match_policy: String,
-    /// The egress selection for requests to the issuer; this server supports none.
+    /// The network of the issuer, `controlplane` or `cluster`; empty for direct connections.
     pub egress_selector_type: String,
 }
 

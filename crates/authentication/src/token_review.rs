@@ -139,6 +139,7 @@ impl TokenAuthenticator for TokenReviewWebhook {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pintle_dialer::Dialer;
     use pintle_webhook::{Credentials, Kubeconfig};
 
     fn webhook() -> TokenReviewWebhook {
@@ -151,7 +152,11 @@ mod tests {
             credentials: Credentials::None,
         };
         let own = Arc::from(["api".to_owned()]);
-        TokenReviewWebhook::new(WebhookClient::of_kubeconfig(&config).unwrap(), TokenReviewVersion::V1, own)
+        TokenReviewWebhook::new(
+            WebhookClient::of_kubeconfig(&config, &Dialer::default()).unwrap(),
+            TokenReviewVersion::V1,
+            own,
+        )
     }
 
     #[test]

@@ -23,6 +23,7 @@ use pintle_auth::{
     BoxFuture,
     authz::{AlwaysAllow, Attributes, Authorizer, Decision, ResolvedRules, Verdict},
 };
+use pintle_dialer::Dialer;
 use pintle_machinery::{UserInfo, status::aggregate, user::SYSTEM_MASTERS};
 use std::{
     collections::HashSet,
@@ -107,6 +108,8 @@ struct Parts {
     metrics: Arc<AuthorizationMetrics>,
     /// The authorizer types of the first configuration.
     types: HashSet<AuthorizerType>,
+    /// Connects to webhooks.
+    dialer: Dialer,
 }
 
 /// The configuration in force, which the next one is compared with.
@@ -125,6 +128,7 @@ impl ConfiguredAuthorizer {
         policy_file: Option<PathBuf>,
         objects: ObjectAuthorizers,
         metrics: Arc<AuthorizationMetrics>,
+        dialer: Dialer,
     ) -> Result<Arc<ConfiguredAuthorizer>, AuthorizationError> {
         let (configuration, hash) = match &source {
             ConfigurationSource::Fixed(configuration) => (configuration.clone(), String::new()),
@@ -143,7 +147,7 @@ impl ConfiguredAuthorizer {
             None => None,
         };
         let types = configuration.authorizers.iter().map(|own| own.kind.authorizer_type()).collect();
-        let parts = Parts { objects, abac, metrics, types };
+        let parts = Parts { objects, abac, metrics, types, dialer };
         let chain = parts.chain(&configuration)?;
         if matches!(source, ConfigurationSource::File { .. }) {
             parts.metrics.config_in_force(&hash);
@@ -232,7 +236,12 @@ impl Parts {
         let authorizer_type = match kind {
             AuthorizerKind::Webhook(webhook) => {
                 let webhook = (**webhook).clone();
-                return Ok(Arc::new(WebhookAuthorizer::new(name.to_owned(), webhook, self.metrics.clone())?));
+                return Ok(Arc::new(WebhookAuthorizer::new(
+                    name.to_owned(),
+                    webhook,
+                    self.metrics.clone(),
+                    &self.dialer,
+                )?));
             }
             AuthorizerKind::BuiltIn(authorizer_type) => *authorizer_type,
         };

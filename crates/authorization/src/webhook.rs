@@ -18,6 +18,7 @@ use pintle_auth::{
     BoxFuture,
     authz::{Attributes, Authorizer, Decision, ResolvedRules, Verdict},
 };
+use pintle_dialer::Dialer;
 use pintle_machinery::UserInfo;
 use pintle_webhook::{AttemptResult, Backoff, Kubeconfig, WebhookClient};
 use std::{borrow::Cow, future::ready, sync::Arc, time::Instant};
@@ -45,10 +46,11 @@ impl WebhookAuthorizer {
         name: String,
         configuration: WebhookConfiguration,
         metrics: Arc<AuthorizationMetrics>,
+        dialer: &Dialer,
     ) -> Result<WebhookAuthorizer, String> {
         let path = &configuration.kube_config_file;
         let kubeconfig = Kubeconfig::read(path).map_err(|error| error.to_string())?;
-        let client = WebhookClient::of_kubeconfig(&kubeconfig);
+        let client = WebhookClient::of_kubeconfig(&kubeconfig, dialer);
         let client = client.map_err(|error| format!("kubeconfig file {path:?}: {error}"))?;
         let (backoff, answers) = (Backoff::default(), Mutex::default());
         Ok(WebhookAuthorizer { name, configuration, client, backoff, answers, metrics })

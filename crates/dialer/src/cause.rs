@@ -97,7 +97,7 @@ impl fmt::Display for Cause {
 impl Error for Cause {}
 
 /// The system's error text without the number.
-fn plain(error: &io::Error) -> String {
+pub(crate) fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     text.to_lowercase()

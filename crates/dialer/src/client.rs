@@ -1,8 +1,8 @@
 //! A client of one server, which may have several addresses.
 
 use crate::{
-    Cause, ConfigError, Connections, Connector, Destination, IncomingBody, Stream, TlsSettings, UpstreamBody,
-    empty_body, tls_settings::without_http2,
+    Cause, ConfigError, Connections, Connector, Destination, Dialer, IncomingBody, Stream, TlsSettings,
+    UpstreamBody, empty_body, tls_settings::without_http2,
 };
 use http::{Request, Response, Uri, request};
 use rustls::pki_types::ServerName;
@@ -26,34 +26,48 @@ impl fmt::Debug for Client {
 const MAX_RETRIES: usize = 3;
 
 impl Client {
-    /// A client of the server of this name; it does not connect yet.
+    /// A client of the server of this name, in the network of the dialer; it does not connect yet.
     ///
     /// # Errors
     /// When the name is none, or the certificates or the key are unusable.
-    pub fn new(server_name: String, settings: &TlsSettings<'_>) -> Result<Client, ConfigError> {
+    pub fn new(
+        server_name: String,
+        settings: &TlsSettings<'_>,
+        dialer: &Dialer,
+    ) -> Result<Client, ConfigError> {
         let server_name =
             ServerName::try_from(server_name).map_err(|error| ConfigError::Url(error.to_string()))?;
-        Client::with(Some(server_name), Some(settings), None)
+        Client::with(Some(server_name), Some(settings), None, dialer)
     }
 
-    /// A client of any servers: the certificate of each must be valid for the host of its URL. Without settings it uses
+    /// A client of any servers in the network of the dialer: the certificate of each must be valid for the host of its URL. Without settings it uses
     /// no TLS. A connection must be made within `timeout`.
     ///
     /// # Errors
     /// When the certificates or the key are unusable.
-    pub fn of_hosts(settings: Option<&TlsSettings<'_>>, timeout: Duration) -> Result<Client, ConfigError> {
-        Client::with(None, settings, Some(timeout))
+    pub fn of_hosts(
+        settings: Option<&TlsSettings<'_>>,
+        timeout: Duration,
+        dialer: &Dialer,
+    ) -> Result<Client, ConfigError> {
+        Client::with(None, settings, Some(timeout), dialer)
     }
 
     fn with(
         server_name: Option<ServerName<'static>>,
         settings: Option<&TlsSettings<'_>>,
         timeout: Option<Duration>,
+        dialer: &Dialer,
     ) -> Result<Client, ConfigError> {
         let tls = settings.map(TlsSettings::connector).transpose()?;
         let upgradable = tls.as_ref().map(without_http2);
-        let connector =
-            |tls| Connector { destination: Destination::Url, server_name: server_name.clone(), tls, timeout };
+        let connector = |tls| Connector {
+            destination: Destination::Url,
+            server_name: server_name.clone(),
+            tls,
+            timeout,
+            dialer: dialer.clone(),
+        };
         Ok(Client { connections: Connections::new(connector(tls)), upgradable: connector(upgradable) })
     }
 

@@ -1,6 +1,6 @@
 //! Connections to other servers.
 
-use crate::{Cause, ServiceResolver};
+use crate::{Cause, Dialer, Link, ServiceResolver};
 use http::Uri;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::rt::TokioIo;
@@ -12,7 +12,6 @@ use std::{
     task::{Context, Poll},
     time::Duration,
 };
-use tokio::net::{TcpStream, lookup_host};
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
 /// The destination of connections.
@@ -44,6 +43,8 @@ pub struct Connector {
     pub tls: Option<TlsConnector>,
     /// The time limit for each of the two steps, TCP and TLS; `None` for that of the caller alone.
     pub timeout: Option<Duration>,
+    /// Opens the connections in the network of the destination.
+    pub dialer: Dialer,
 }
 
 impl Connector {
@@ -61,15 +62,14 @@ impl Connector {
                 resolver.resolve(namespace, name, *port).await.map_err(Cause::Resolve)?
             }
         };
-        let tcp = within(self.timeout, dial(&address), || format!("dial tcp {address}: i/o timeout")).await?;
-        // A request is written at once and waits for its response: delaying small writes gains nothing.
-        let _ = tcp.set_nodelay(true);
-        let Some(tls) = self.tls else { return Ok(Stream::Plain(TokioIo::new(tcp))) };
+        let late = || format!("dial tcp {address}: i/o timeout");
+        let link = within(self.timeout, self.dialer.dial(&address), late).await?;
+        let Some(tls) = self.tls else { return Ok(Stream::Plain(TokioIo::new(link))) };
         let server_name = match self.server_name {
             Some(server_name) => server_name,
             None => name_of(uri.host().unwrap_or_default())?,
         };
-        let handshake = async { tls.connect(server_name, tcp).await.map_err(Cause::Tls) };
+        let handshake = async { tls.connect(server_name, link).await.map_err(Cause::Tls) };
         let tls = within(self.timeout, handshake, || "net/http: TLS handshake timeout".to_owned()).await?;
         Ok(Stream::Tls(TokioIo::new(Box::new(tls))))
     }
@@ -93,25 +93,12 @@ fn name_of(host: &str) -> Result<ServerName<'static>, Cause> {
     ServerName::try_from(host.to_owned()).map_err(|error| Cause::Other(error.to_string()))
 }
 
-async fn dial(address: &str) -> Result<TcpStream, Cause> {
-    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
-    let addresses = lookup_host(address).await.map_err(|_| Cause::Lookup(host.to_owned()))?;
-    let mut failed = Cause::Lookup(host.to_owned());
-    for address in addresses {
-        match TcpStream::connect(address).await {
-            Ok(stream) => return Ok(stream),
-            Err(error) => failed = Cause::Dial { address: address.to_string(), error },
-        }
-    }
-    Err(failed)
-}
-
 /// A connection, which knows the negotiated protocol.
 pub enum Stream {
     /// With TLS.
-    Tls(TokioIo<Box<TlsStream<TcpStream>>>),
+    Tls(TokioIo<Box<TlsStream<Link>>>),
     /// Without TLS.
-    Plain(TokioIo<TcpStream>),
+    Plain(TokioIo<Link>),
 }
 
 /// Calls a function of the connection, with or without TLS.

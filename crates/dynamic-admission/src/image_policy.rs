@@ -12,6 +12,7 @@ use bytes::Bytes;
 use configuration::Configuration;
 use parking_lot::Mutex;
 use pintle_admission::{AdmissionPlugin, AdmissionRequest, Operation, PluginError, PluginSettings};
+use pintle_dialer::Dialer;
 use pintle_machinery::Status;
 use pintle_registry::BoxFuture;
 use pintle_webhook::{Backoff, Kubeconfig, WebhookClient};
@@ -48,7 +49,7 @@ impl ImagePolicyWebhook {
             return Err(PluginError::Configuration(why));
         }
         let kubeconfig = Kubeconfig::read(path).map_err(PluginError::configuration)?;
-        let client = WebhookClient::of_kubeconfig(&kubeconfig);
+        let client = WebhookClient::of_kubeconfig(&kubeconfig, &Dialer::default());
         let client = client
             .map_err(|error| PluginError::Configuration(format!("kubeconfig file {path:?}: {error}")))?;
         let backoff = Backoff { initial: configuration.retry_backoff, ..Backoff::default() };

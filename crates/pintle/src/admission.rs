@@ -5,7 +5,7 @@ use pintle_admission::{
     AdmissionChain, AdmissionConfiguration, AdmissionMetrics, ChainConfig, PluginFactories,
     plugins::OwnerReferencesPermissionEnforcement,
 };
-use pintle_aggregator::ServiceDirectory;
+use pintle_dialer::Outbound;
 use pintle_dynamic_admission::{
     ConditionMetrics, ImagePolicyWebhook,
     policies::{
@@ -63,7 +63,7 @@ impl Admission {
     pub(crate) fn load(
         options: &Options,
         authorization: &Authorization,
-        services: &Arc<ServiceDirectory>,
+        outbound: &Outbound,
     ) -> Result<Admission, RunError> {
         let options = &options.admission;
         let configuration = match &options.config_file {
@@ -75,7 +75,7 @@ impl Admission {
         let rest_mapper = Arc::new(ChainRestMapper::default());
         let mut factories = PluginFactories::default();
         factories.add("ImagePolicyWebhook", |settings| Ok(Arc::new(ImagePolicyWebhook::new(settings)?)));
-        add_webhooks(&mut factories, services, authorization, &dynamic_metrics.webhooks);
+        add_webhooks(&mut factories, outbound, authorization, &dynamic_metrics.webhooks);
         add_policies(&mut factories, authorization, &dynamic_metrics);
         let mapper = rest_mapper.clone();
         factories.add("OwnerReferencesPermissionEnforcement", move |_| {
@@ -109,15 +109,15 @@ impl Admission {
 /// Adds the plugins that call webhooks.
 fn add_webhooks(
     factories: &mut PluginFactories,
-    services: &Arc<ServiceDirectory>,
+    outbound: &Outbound,
     authorization: &Authorization,
     metrics: &WebhookMetrics,
 ) {
     let clients = {
-        let services = services.clone();
+        let outbound = outbound.clone();
         move |configuration: Option<&[u8]>| {
             let users = ConfiguredUsers::of_configuration(configuration)?;
-            Ok(Arc::new(WebhookClients::new(services.clone(), users)))
+            Ok(Arc::new(WebhookClients::new(outbound.clone(), users)))
         }
     };
     let (of_mutating, authorizer, counted) = (clients.clone(), authorization.authorizer(), metrics.clone());

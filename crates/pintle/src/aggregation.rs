@@ -3,7 +3,7 @@
 use crate::{AggregationOptions, Options, dynamic_files::DynamicFiles, run_error::RunError};
 use pintle_aggregator::{ApiServices, DiscoveryManager, OpenApiManager, ServiceDirectory};
 use pintle_apiserver::{post_start_hooks::HookContext, registry::Stores};
-use pintle_dialer::ClientCertificate;
+use pintle_dialer::{ClientCertificate, EgressSelector, Network, Outbound};
 use pintle_machinery::{GroupResource, Status};
 use std::{
     fs,
@@ -16,6 +16,8 @@ use std::{
 pub(crate) struct Aggregation {
     /// The services of the cluster, by which API services and webhooks are reached.
     pub(crate) directory: Arc<ServiceDirectory>,
+    /// How webhooks are reached.
+    pub(crate) outbound: Outbound,
     pub(crate) api_services: Arc<ApiServices>,
     pub(crate) discovery: Arc<DiscoveryManager>,
     pub(crate) open_api: Arc<OpenApiManager>,
@@ -26,7 +28,7 @@ pub(crate) struct Aggregation {
 
 impl Aggregation {
     /// Loads the files that the options name.
-    pub(crate) fn load(options: &Options) -> Result<Aggregation, RunError> {
+    pub(crate) fn load(options: &Options, egress: &EgressSelector) -> Result<Aggregation, RunError> {
         let AggregationOptions { proxy_client_cert_file, proxy_client_key_file, .. } = &options.aggregation;
         let certificate = Arc::new(ClientCertificate::default());
         let files = match (proxy_client_cert_file, proxy_client_key_file) {
@@ -48,10 +50,15 @@ impl Aggregation {
             }
         };
         let directory = Arc::new(ServiceDirectory::new(options.aggregation.routing()));
-        let api_services = Arc::new(ApiServices::new(directory.clone(), certificate.clone()));
+        let api_services = Arc::new(ApiServices::new(
+            directory.clone(),
+            certificate.clone(),
+            egress.dialer(Network::Cluster),
+        ));
         let discovery = DiscoveryManager::new(&api_services);
         let open_api = OpenApiManager::new(&api_services);
-        Ok(Aggregation { directory, api_services, discovery, open_api, certificate, files })
+        let outbound = Outbound { services: directory.clone(), egress: egress.clone() };
+        Ok(Aggregation { directory, outbound, api_services, discovery, open_api, certificate, files })
     }
 
     /// Sets the address that the server listens on.

@@ -13,6 +13,7 @@ use pintle_authentication::{
     AudienceAgnostic, AuthenticationMetrics, ClientCertificates, FrontProxy, JwtMetrics, TokenCache,
     TokenCacheConfig, TokenFile, TokenReviewWebhook, TokenUnion, Union,
 };
+use pintle_dialer::{EgressSelector, Network};
 use pintle_webhook::{Kubeconfig, WebhookClient};
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -48,6 +49,7 @@ impl Authentication {
         serving: &SecureServing,
         metrics: &Metrics,
         own: OwnTokens,
+        egress: &EgressSelector,
     ) -> Result<Authentication, RunError> {
         let assemble = |error: prometheus::Error| RunError::Assemble(error.to_string());
         let counted = AuthenticationMetrics::new().map_err(assemble)?;
@@ -60,7 +62,7 @@ impl Authentication {
         let front_proxy = serving.request_header_ca.clone().map(|bundle| {
             FrontProxy::new(bundle, proxy_options.allowed_names.clone(), request_headers.clone())
         });
-        let config = AuthenticationConfig::load(options, own.issuers, &jwt_metrics)?;
+        let config = AuthenticationConfig::load(options, own.issuers, &jwt_metrics, egress)?;
         let audiences: Arc<[String]> = own.audiences.into();
         let agnostic = |authenticator: Arc<dyn TokenAuthenticator>| {
             Arc::new(AudienceAgnostic::new(authenticator, audiences.clone())) as Arc<dyn TokenAuthenticator>
@@ -70,7 +72,7 @@ impl Authentication {
         let mut tokens: Vec<_> = file.map(|file| agnostic(Arc::new(file))).into_iter().collect();
         let mut asked = own.authenticators;
         asked.extend(config.issuers.clone().map(|issuers| agnostic(issuers)));
-        asked.extend(webhook(options, &audiences)?);
+        asked.extend(webhook(options, &audiences, egress)?);
         if !asked.is_empty() {
             let config = TokenCacheConfig {
                 success_ttl: TOKEN_SUCCESS_TTL,
@@ -98,13 +100,15 @@ impl Authentication {
 fn webhook(
     options: &Options,
     audiences: &Arc<[String]>,
+    egress: &EgressSelector,
 ) -> Result<Option<Arc<dyn TokenAuthenticator>>, RunError> {
     let TokenWebhookOptions { config_file, version, cache_ttl } = &options.authentication.webhook;
     let Some(path) = config_file else { return Ok(None) };
     let flag = "--authentication-token-webhook-config-file";
     let failed = |error: &dyn std::fmt::Display| RunError::Options(format!("{flag}: {error}"));
     let kubeconfig = Kubeconfig::read(path).map_err(|error| failed(&error))?;
-    let client = WebhookClient::of_kubeconfig(&kubeconfig).map_err(|error| failed(&error))?;
+    let client = WebhookClient::of_kubeconfig(&kubeconfig, &egress.dialer(Network::ControlPlane))
+        .map_err(|error| failed(&error))?;
     let webhook = Arc::new(TokenReviewWebhook::new(client, *version, audiences.clone()));
     let config = TokenCacheConfig { success_ttl: *cache_ttl, failure_ttl: *cache_ttl, keeps_errors: false };
     Ok(Some(Arc::new(TokenCache::new(webhook, config))))

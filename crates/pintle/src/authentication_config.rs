@@ -7,6 +7,7 @@ use pintle_authentication::{
     config::{self, AnonymousAuthConfig, AuthenticationConfiguration, ConfigError},
     oidc::{Algorithm, Issuers},
 };
+use pintle_dialer::EgressSelector;
 use pintle_machinery::{FieldPath, error_list::FieldError};
 use pintle_supervisor::Supervisor;
 use std::{path::PathBuf, sync::Arc};
@@ -46,6 +47,7 @@ impl AuthenticationConfig {
         options: &Options,
         own_issuers: Vec<String>,
         metrics: &JwtMetrics,
+        egress: &EgressSelector,
     ) -> Result<AuthenticationConfig, RunError> {
         let given = &options.authentication;
         let (config, algorithms, content) = match &given.config_file {
@@ -83,7 +85,7 @@ impl AuthenticationConfig {
         // The file may name issuers later.
         let issuers = match given.config_file.is_some() || !config.jwt.is_empty() {
             true => Some(Arc::new(
-                Issuers::start(&config, expressions, algorithms, metrics.clone())
+                Issuers::start(&config, expressions, algorithms, metrics.clone(), egress.clone())
                     .map_err(RunError::Options)?,
             )),
             false => None,

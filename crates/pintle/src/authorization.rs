@@ -8,6 +8,7 @@ use pintle_authorization::{
     ObjectAuthorizers,
 };
 use pintle_cacher::Cacher;
+use pintle_dialer::Dialer;
 use pintle_machinery::GroupResource;
 use pintle_rbac::{GROUP_NAME, Rbac, Sources};
 use prometheus::core::Collector;
@@ -23,15 +24,15 @@ pub(crate) struct Authorization {
 }
 
 impl Authorization {
-    /// Loads the configuration that the options name.
-    pub(crate) fn load(options: &Options) -> Result<Authorization, RunError> {
+    /// Loads the configuration that the options name. Webhooks are in the network of the dialer.
+    pub(crate) fn load(options: &Options, dialer: Dialer) -> Result<Authorization, RunError> {
         let metrics = AuthorizationMetrics::new(&pintle_controlplane::identity(&hostname()));
         let metrics = Arc::new(metrics.map_err(|error| RunError::Assemble(error.to_string()))?);
         let source = options.authorization.source().map_err(RunError::Options)?;
         let (node, rbac) = (NodeAuthorizer::new(metrics.node().clone()), Arc::new(Rbac::default()));
         let objects = ObjectAuthorizers { node: node.clone(), rbac: rbac.clone() };
         let policy_file = options.authorization.policy_file.clone();
-        let configured = ConfiguredAuthorizer::load(source, policy_file, objects, metrics.clone())?;
+        let configured = ConfiguredAuthorizer::load(source, policy_file, objects, metrics.clone(), dialer)?;
         Ok(Authorization { configured, node, rbac, metrics })
     }
 

@@ -73,6 +73,7 @@ impl Config {
         metrics.register(engine_metrics.collectors()).map_err(assemble)?;
         metrics.register(self.audit_metrics.collectors()).map_err(assemble)?;
         metrics.register(self.admission.collectors()).map_err(assemble)?;
+        metrics.register(vec![Box::new(self.egress.metrics.clone()) as _]).map_err(assemble)?;
         Ok(Arc::new(metrics))
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::engines::Engines;
 use http::{HeaderMap, Request};
-use pintle_dialer::{Client, TlsSettings, empty_body};
+use pintle_dialer::{Client, Dialer, TlsSettings, empty_body};
 use pintle_machinery::{GroupResource, Status, Value};
 use pintle_registry::{BoxFuture, ComputedObjects};
 use pintle_storage::Storage;
@@ -67,7 +67,8 @@ impl Component {
 async fn probe(url: &str) -> Result<String, String> {
     let failed = |cause: &dyn std::fmt::Display| format!("Get \"{url}\": {cause}");
     let settings = TlsSettings { ca: &[], insecure: true, client_certificate: None, both_protocols: true };
-    let client = Client::new("127.0.0.1".to_owned(), &settings).map_err(|error| failed(&error))?;
+    let client =
+        Client::new("127.0.0.1".to_owned(), &settings, &Dialer::default()).map_err(|error| failed(&error))?;
     let mut request = Request::new(empty_body());
     *request.uri_mut() = url.parse().map_err(|error| failed(&error))?;
     *request.headers_mut() = HeaderMap::new();

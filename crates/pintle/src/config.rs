@@ -6,6 +6,7 @@ use crate::{
     aggregation::Aggregation,
     authorization::Authorization,
     certificates::{Certificates, configure_front_proxy, configure_kubelet_client},
+    egress::Egress,
     encryption::EncryptionAtRest,
     kubelets::Kubelets,
     run_error::RunError,
@@ -15,12 +16,14 @@ use crate::{
 use pintle_api::core::{pod_spec::refuse_privileged_containers, service::ServiceNetwork};
 use pintle_apiserver::filters::TransportFilters;
 use pintle_audit::{AuditMetrics, Auditor};
+use pintle_dialer::Network;
 use std::{net::SocketAddr, sync::Arc};
 use tokio::net::TcpListener;
 
 /// A configuration that is valid by itself. [`Config::complete`] adds the parts that all servers share.
 pub(crate) struct Config {
     pub(crate) options: Options,
+    pub(crate) egress: Egress,
     /// The network from which services get addresses and ports.
     pub(crate) service_network: Arc<ServiceNetwork>,
     pub(crate) audit_metrics: AuditMetrics,
@@ -41,23 +44,24 @@ pub(crate) struct Config {
 
 impl Config {
     /// Applies the options, and listens on the port. Connections wait until the server serves them.
-    pub(crate) async fn new(mut options: Options) -> Result<(Config, TcpListener), RunError> {
+    pub(crate) async fn new(mut options: Options, egress: Egress) -> Result<(Config, TcpListener), RunError> {
         let service_network = Arc::new(options.service_network().map_err(RunError::Options)?);
         let audit_metrics = AuditMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?;
-        let auditor = options.audit.auditor(&audit_metrics).map_err(RunError::Options)?;
+        let control_plane = egress.selector.dialer(Network::ControlPlane);
+        let auditor = options.audit.auditor(&audit_metrics, &control_plane).map_err(RunError::Options)?;
         configure_front_proxy(&mut options)?;
         configure_kubelet_client(&mut options)?;
         let certificates = Certificates::load_or_make(&options, service_network.api_server_address())?;
         let tokens = Tokens::load(&options)?;
         let secure_serving = Arc::new(SecureServing::load(&options, &certificates)?);
         let transport = options.serving.transport_filters().map_err(RunError::Options)?;
-        let authorization = Authorization::load(&options)?;
+        let authorization = Authorization::load(&options, control_plane)?;
         if !options.allow_privileged {
             refuse_privileged_containers();
         }
-        let aggregation = Aggregation::load(&options)?;
-        let admission = Admission::load(&options, &authorization, &aggregation.directory)?;
-        let kubelets = Kubelets::load(&options)?;
+        let aggregation = Aggregation::load(&options, &egress.selector)?;
+        let admission = Admission::load(&options, &authorization, &aggregation.outbound)?;
+        let kubelets = Kubelets::load(&options, egress.selector.dialer(Network::Cluster))?;
         let encryption = EncryptionAtRest::load(&options).await?;
         let address = SocketAddr::new(options.bind_address, options.secure_port);
         let listen = |source| RunError::Listen { address, source };
@@ -66,6 +70,7 @@ impl Config {
         aggregation.set_address(address);
         let config = Config {
             options,
+            egress,
             service_network,
             audit_metrics,
             auditor,

@@ -1,6 +1,6 @@
 //! Opens storage engines, and records the metrics of etcd requests.
 
-use crate::{Options, StorageBackend, run_error::RunError};
+use crate::{Options, StorageBackend, egress::Egress, run_error::RunError};
 use pintle_apiserver::registry::{Engine, Stores};
 use pintle_machinery::GroupResource;
 use pintle_storage::{
@@ -16,9 +16,13 @@ use std::{
 };
 
 /// Opens the engine that the options select.
-pub(crate) async fn open(options: &Options, metrics: &Arc<EngineMetrics>) -> Result<Engine, RunError> {
+pub(crate) async fn open(
+    options: &Options,
+    egress: &Egress,
+    metrics: &Arc<EngineMetrics>,
+) -> Result<Engine, RunError> {
     if let Some(etcd) = options.etcd().map_err(RunError::Options)? {
-        return open_etcd(etcd, metrics).await;
+        return open_etcd(etcd, egress, metrics).await;
     }
     let storage: Arc<dyn Storage> = match options.storage_backend {
         StorageBackend::Memory => Arc::new(MemoryStorage::new()),
@@ -30,9 +34,11 @@ pub(crate) async fn open(options: &Options, metrics: &Arc<EngineMetrics>) -> Res
 /// Connects to an etcd cluster, which is not exclusive: other servers may write to it.
 pub(crate) async fn open_etcd(
     mut options: EtcdOptions,
+    egress: &Egress,
     metrics: &Arc<EngineMetrics>,
 ) -> Result<Engine, RunError> {
     options.observer = Some(metrics.clone());
+    options.dialer = egress.etcd();
     let prefix = options.prefix.clone();
     let storage = EtcdStorage::open(options).await?;
     refuse_unfinished_restore(&storage, prefix).await?;

@@ -3,6 +3,7 @@
 
 use crate::{
     Options,
+    egress::Egress,
     engine::{self, EngineMetrics},
     run_error::RunError,
 };
@@ -37,14 +38,18 @@ pub(crate) struct Engines {
 
 impl Engines {
     /// Opens the engines.
-    pub(crate) async fn open(options: &Options, metrics: &Arc<EngineMetrics>) -> Result<Engines, RunError> {
+    pub(crate) async fn open(
+        options: &Options,
+        egress: &Egress,
+        metrics: &Arc<EngineMetrics>,
+    ) -> Result<Engines, RunError> {
         let clusters = options.etcd_servers_overrides.server_lists();
         let clusters = clusters.into_iter().map(|servers| options.etcd_cluster(servers));
         let clusters: Vec<_> = clusters.collect::<Result<_, _>>().map_err(RunError::Options)?;
-        let default = engine::open(options, metrics).await?;
+        let default = engine::open(options, egress, metrics).await?;
         let mut overridden = Vec::new();
         for cluster in clusters {
-            overridden.push(engine::open_etcd(cluster, metrics).await?);
+            overridden.push(engine::open_etcd(cluster, egress, metrics).await?);
         }
         Ok(Engines { default, overridden })
     }

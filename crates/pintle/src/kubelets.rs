@@ -2,7 +2,7 @@
 
 use crate::{KubeletOptions, Options, dynamic_files::DynamicFiles, run_error::RunError};
 use pintle_apiserver::transports::Transports;
-use pintle_dialer::ClientCertificate;
+use pintle_dialer::{ClientCertificate, Dialer};
 use std::{fs, path::PathBuf, sync::Arc};
 
 /// The connections to nodes, pods and services.
@@ -17,8 +17,8 @@ pub(crate) struct Kubelets {
 }
 
 impl Kubelets {
-    /// Loads the files that the options name.
-    pub(crate) fn load(options: &Options) -> Result<Kubelets, RunError> {
+    /// Loads the files that the options name. Nodes, pods and services are in the network of the dialer.
+    pub(crate) fn load(options: &Options, dialer: Dialer) -> Result<Kubelets, RunError> {
         let KubeletOptions { client_certificate, client_key, certificate_authority, timeout, .. } =
             &options.kubelet;
         let (Some(certificate), Some(key)) = (client_certificate, client_key) else {
@@ -31,7 +31,8 @@ impl Kubelets {
             fs::read(path).map_err(|error| RunError::Options(format!("{}: {error}", path.display())))
         };
         let first = paths.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-        let transports = Transports::new(*timeout).map_err(|error| RunError::Options(error.to_string()))?;
+        let transports =
+            Transports::new(*timeout, dialer).map_err(|error| RunError::Options(error.to_string()))?;
         let kubelets =
             Kubelets { transports: Arc::new(transports), certificate: Arc::default(), paths, first };
         apply(&kubelets.transports, &kubelets.certificate, &kubelets.first).map_err(RunError::Options)?;

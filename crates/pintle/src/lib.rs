@@ -14,6 +14,7 @@ mod completed_config;
 mod component_statuses;
 mod config;
 mod dynamic_files;
+mod egress;
 mod enablement;
 mod encryption;
 mod engine;

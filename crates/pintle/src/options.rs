@@ -146,6 +146,8 @@ pub struct Options {
     pub client_ca_file: Option<PathBuf>,
     /// The file of static tokens.
     pub token_auth_file: Option<PathBuf>,
+    /// The file that names the proxies through which the server reaches other networks; `None` for direct connections.
+    pub egress_selector_config_file: Option<PathBuf>,
     /// The configuration of the authorizers.
     pub authorization: AuthorizationOptions,
     /// Tokens of service accounts, and bootstrap tokens.
@@ -221,6 +223,7 @@ impl Default for Options {
             tls_private_key_file: None,
             client_ca_file: None,
             token_auth_file: None,
+            egress_selector_config_file: None,
             authorization: AuthorizationOptions::default(),
             service_accounts: ServiceAccountOptions::default(),
             authentication: AuthenticationOptions::default(),

@@ -1,8 +1,9 @@
 //! Starts and stops a server.
 
 use crate::{
-    Options, certificates::write_private, config::Config, engine::EngineMetrics, engines::Engines, hooks,
-    kubeconfig::kubeconfig, process_limits, run_error::RunError, server_chain::ServerChain,
+    Options, certificates::write_private, config::Config, egress::Egress, engine::EngineMetrics,
+    engines::Engines, hooks, kubeconfig::kubeconfig, process_limits, run_error::RunError,
+    server_chain::ServerChain,
 };
 use pintle_apiserver::{
     base::{body_budget::BodyBudget, handler::Handler},
@@ -94,9 +95,10 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     std::fs::create_dir_all(&options.data_dir).map_err(data_dir)?;
     let engine_metrics =
         Arc::new(EngineMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?);
-    let engines = Arc::new(Engines::open(&options, &engine_metrics).await?);
+    let egress = Egress::load(&options)?;
+    let engines = Arc::new(Engines::open(&options, &egress, &engine_metrics).await?);
     let (stop, _) = watch::channel(false);
-    match start_on(&engines, &engine_metrics, &stop, options).await {
+    match start_on(&engines, &engine_metrics, &stop, options, egress).await {
         Ok(running) => Ok(running),
         Err(error) => {
             // The tasks that were started release the store, so that another attempt can open it.
@@ -115,8 +117,9 @@ async fn start_on(
     engine_metrics: &Arc<EngineMetrics>,
     stop: &watch::Sender<bool>,
     options: Options,
+    egress: Egress,
 ) -> Result<Running, RunError> {
-    let (config, listener) = Config::new(options).await?;
+    let (config, listener) = Config::new(options, egress).await?;
     let config = config.complete(engines, engine_metrics, stop.subscribe())?;
     let chain = Arc::new(ServerChain::new(config, engine_metrics)?);
     let hooks = hooks::register(&chain)?;

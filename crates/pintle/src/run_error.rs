@@ -34,6 +34,9 @@ pub enum RunError {
     /// The encryption configuration cannot be used.
     #[error("--encryption-provider-config: {0}")]
     Encryption(#[from] pintle_encryption::EncryptionConfigError),
+    /// The egress selector configuration cannot be used.
+    #[error(transparent)]
+    Egress(#[from] pintle_dialer::EgressConfigError),
     /// The authorization configuration cannot be used.
     #[error(transparent)]
     Authorization(#[from] pintle_authorization::AuthorizationError),

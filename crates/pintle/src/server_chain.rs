@@ -110,9 +110,9 @@ impl ServerChain {
         let stores = ChainStores::start(&config)?;
         let all_stores = stores.all();
         config.loaded.admission.rest_mapper.set_stores(all_stores.clone());
-        let services = config.loaded.aggregation.directory.clone();
+        let outbound = config.loaded.aggregation.outbound.clone();
         let api_extensions =
-            ApiExtensions::new(&stores.extensions, &config.storage, &config.supervisor, services)
+            ApiExtensions::new(&stores.extensions, &config.storage, &config.supervisor, outbound)
                 .map_err(|status| RunError::Assemble(status.message))?;
         let registered = config.metrics.register(api_extensions.metrics());
         registered.map_err(|error| RunError::Assemble(error.to_string()))?;
@@ -184,7 +184,13 @@ fn authentication(config: &CompletedConfig, stores: &ChainStores) -> Result<Auth
         issuers: options.service_accounts.issuers.clone(),
         audiences: options.service_accounts.audiences().to_vec(),
     };
-    let authentication = Authentication::new(options, &config.loaded.secure_serving, &config.metrics, own)?;
+    let authentication = Authentication::new(
+        options,
+        &config.loaded.secure_serving,
+        &config.metrics,
+        own,
+        &config.loaded.egress.selector,
+    )?;
     tokens.reviewer.set_authenticator(authentication.tokens.clone());
     Ok(authentication)
 }

@@ -6,7 +6,7 @@ use http::{Request, StatusCode};
 use http_body_util::BodyExt;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
-use pintle_dialer::{Client, TlsSettings};
+use pintle_dialer::{Client, Dialer, TlsSettings};
 use pintle_proxy::{Failure, Forwarding, Origin, Target, TunnelLife, failure};
 use rcgen::{CertificateParams, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -117,7 +117,7 @@ impl Front {
             client_certificate: None,
             both_protocols: true,
         };
-        let client = Arc::new(Client::new(NAME.to_owned(), &settings).unwrap());
+        let client = Arc::new(Client::new(NAME.to_owned(), &settings, &Dialer::default()).unwrap());
         let authority = backend.address.to_string();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

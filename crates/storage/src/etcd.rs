@@ -14,6 +14,7 @@ mod client;
 mod compaction;
 mod compaction_key;
 mod connection;
+mod dialer;
 mod feed;
 mod follow;
 mod kv;
@@ -26,6 +27,7 @@ mod revision;
 mod snapshot;
 mod watch;
 
+pub use dialer::{EtcdConnection, EtcdDialer};
 pub use metrics::EtcdObserver;
 pub use options::{EtcdOpenError, EtcdOptions};
 pub use snapshot::EtcdSnapshotStore;

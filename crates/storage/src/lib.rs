@@ -31,7 +31,9 @@ mod watch;
 
 pub use embedded::{EmbeddedOptions, EmbeddedSnapshot, EmbeddedStorage, OpenError, restore_embedded};
 pub use error::{StorageError, WriteError};
-pub use etcd::{EtcdObserver, EtcdOpenError, EtcdOptions, EtcdSnapshotStore, EtcdStorage};
+pub use etcd::{
+    EtcdConnection, EtcdDialer, EtcdObserver, EtcdOpenError, EtcdOptions, EtcdSnapshotStore, EtcdStorage,
+};
 pub use future::BoxFuture;
 pub use key::{Key, Revision};
 pub use key_value::{GetResponse, KeyValue, ListRequest, ListResponse};

@@ -8,10 +8,12 @@ use crate::{ClientUser, Kubeconfig, Response, authorization_header::Authorizatio
 use bytes::Bytes;
 use http::{Method, Request, Uri, header, uri::PathAndQuery};
 use http_body_util::{BodyExt, Full};
-use pintle_dialer::{Cause, ConfigError, Connections, Connector, Destination, ServiceResolver, TlsSettings};
+use pintle_dialer::{
+    Cause, ConfigError, Connections, Connector, Destination, Dialer, Network, Outbound, TlsSettings,
+};
 use pintle_go_forms::format_duration;
 use rustls::pki_types::ServerName;
-use std::{fmt, net::IpAddr, sync::Arc, time::Duration};
+use std::{fmt, net::IpAddr, time::Duration};
 
 /// The address of a webhook, and its trust anchors.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -69,11 +71,8 @@ impl WebhookClient {
     ///
     /// # Errors
     /// When the scheme of the URL is not `https`, or the bundle has no certificate.
-    pub fn new(
-        config: &ClientConfig,
-        resolver: &Arc<dyn ServiceResolver>,
-    ) -> Result<WebhookClient, ConfigError> {
-        WebhookClient::of_user(config, resolver, &ClientUser::default())
+    pub fn new(config: &ClientConfig, outbound: &Outbound) -> Result<WebhookClient, ConfigError> {
+        WebhookClient::of_user(config, outbound, &ClientUser::default())
     }
 
     /// As [`WebhookClient::new`]; the client identifies itself as this user.
@@ -82,10 +81,10 @@ impl WebhookClient {
     /// As [`WebhookClient::new`], and when the credentials of the user are unusable.
     pub fn of_user(
         config: &ClientConfig,
-        resolver: &Arc<dyn ServiceResolver>,
+        outbound: &Outbound,
         user: &ClientUser,
     ) -> Result<WebhookClient, ConfigError> {
-        let (url, destination, host, both_protocols) = match &config.endpoint {
+        let (url, destination, host, both_protocols, network) = match &config.endpoint {
             Endpoint::Url(url) => {
                 let uri: Uri = url.parse().map_err(|error| ConfigError::Url(format!("{error}")))?;
                 let Some(host) = uri.host().filter(|_| uri.scheme_str() == Some("https")) else {
@@ -95,7 +94,7 @@ impl WebhookClient {
                 let host = host.trim_matches(['[', ']']).to_owned();
                 let url = format!("https://{authority}{}", uri.path());
                 let is_local = is_local(&host);
-                (url, Destination::Url, host, is_local)
+                (url, Destination::Url, host, is_local, Some(Network::ControlPlane))
             }
             Endpoint::Service(service) => {
                 let ServiceReference { namespace, name, port, path } = service;
@@ -103,8 +102,12 @@ impl WebhookClient {
                 // connection carries one request at a time.
                 let host = format!("{name}.{namespace}.svc");
                 let url = format!("https://{host}:{port}/{}", path.trim_start_matches('/'));
-                let (resolver, namespace, name) = (resolver.clone(), namespace.clone(), name.clone());
-                (url, Destination::Service { resolver, namespace, name, port: *port }, host, false)
+                // This server itself is behind this service.
+                let is_own = (namespace.as_str(), name.as_str(), *port) == ("default", "kubernetes", 443);
+                let network = (!is_own).then_some(Network::Cluster);
+                let resolver = outbound.services.clone();
+                let (namespace, name, port) = (namespace.clone(), name.clone(), *port);
+                (url, Destination::Service { resolver, namespace, name, port }, host, false, network)
             }
         };
         let server_name = ServerName::try_from(host).map_err(|error| ConfigError::Url(error.to_string()))?;
@@ -115,8 +118,9 @@ impl WebhookClient {
             client_certificate: client_certificate.map(|(certificate, key)| (&**certificate, &**key)),
             both_protocols,
         };
+        let dialer = network.map(|network| outbound.egress.dialer(network)).unwrap_or_default();
         let tls = Some(settings.connector()?);
-        let connector = Connector { destination, server_name: Some(server_name), tls, timeout: None };
+        let connector = Connector { destination, server_name: Some(server_name), tls, timeout: None, dialer };
         Ok(WebhookClient {
             connections: Connections::new(connector),
             url,
@@ -125,12 +129,12 @@ impl WebhookClient {
         })
     }
 
-    /// A client of the server in a kubeconfig; it does not connect yet. The path of the server's URL is the
-    /// webhook's.
+    /// A client of the server in a kubeconfig, in the network of the dialer; it does not connect yet. The path of the
+    /// server's URL is the webhook's.
     ///
     /// # Errors
     /// When the scheme of the URL is neither `https` nor `http`, or certificates, keys or tokens are unusable.
-    pub fn of_kubeconfig(config: &Kubeconfig) -> Result<WebhookClient, ConfigError> {
+    pub fn of_kubeconfig(config: &Kubeconfig, dialer: &Dialer) -> Result<WebhookClient, ConfigError> {
         // Kubernetes' client uses plain HTTP for a server without a scheme.
         let text = match config.server.contains("://") {
             true => config.server.clone(),
@@ -153,8 +157,13 @@ impl WebhookClient {
         let url = format!("{scheme}://{authority}{}", uri.path());
         // Kubernetes leaves the name of this client to Go.
         let user_agent = if tls.is_some() { "Go-http-client/2.0" } else { "Go-http-client/1.1" };
-        let connector =
-            Connector { destination: Destination::Url, server_name: Some(server_name), tls, timeout: None };
+        let connector = Connector {
+            destination: Destination::Url,
+            server_name: Some(server_name),
+            tls,
+            timeout: None,
+            dialer: dialer.clone(),
+        };
         Ok(WebhookClient {
             connections: Connections::new(connector),
             url,

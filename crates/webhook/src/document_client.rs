@@ -2,13 +2,16 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, Uri, header};
-use pintle_dialer::{Cause, ConfigError, Connections, Connector, Destination, TlsSettings, empty_body};
+use pintle_dialer::{
+    Cause, ConfigError, Connections, Connector, Destination, Dialer, TlsSettings, empty_body,
+};
 use std::time::Duration;
 use tokio_rustls::TlsConnector;
 
 /// Fetches documents by URL, over TLS only. It keeps no connections: requests are rare, and go to any server.
 pub struct DocumentClient {
     tls: TlsConnector,
+    dialer: Dialer,
 }
 
 /// A document.
@@ -28,14 +31,15 @@ const MAX_REDIRECTS: usize = 10;
 const MAX_SIZE: usize = 4 << 20;
 
 impl DocumentClient {
-    /// A client that trusts the CA certificates of a bundle (PEM), or the system's trust anchors when it is blank.
+    /// A client that trusts the CA certificates of a bundle (PEM), or the system's trust anchors when it is blank, and
+    /// connects in the network of the dialer.
     ///
     /// # Errors
     /// When the bundle has no certificate.
-    pub fn new(ca_bundle: &[u8]) -> Result<DocumentClient, ConfigError> {
+    pub fn new(ca_bundle: &[u8], dialer: Dialer) -> Result<DocumentClient, ConfigError> {
         let settings =
             TlsSettings { ca: ca_bundle, insecure: false, client_certificate: None, both_protocols: true };
-        Ok(DocumentClient { tls: settings.connector()? })
+        Ok(DocumentClient { tls: settings.connector()?, dialer })
     }
 
     /// Fetches a document; all of it must arrive within `timeout`. The bearer token is sent to the URL's host only.
@@ -71,8 +75,13 @@ impl DocumentClient {
         if uri.scheme_str() != Some("https") || uri.host().is_none() {
             return Err(Cause::Other("the URL must begin with https:// and a host".to_owned()));
         }
-        let tls = Some(self.tls.clone());
-        let connector = Connector { destination: Destination::Url, server_name: None, tls, timeout: None };
+        let connector = Connector {
+            destination: Destination::Url,
+            server_name: None,
+            tls: Some(self.tls.clone()),
+            timeout: None,
+            dialer: self.dialer.clone(),
+        };
         let mut request = Request::get(uri)
             .header(header::ACCEPT, "application/json, */*")
             .header(header::USER_AGENT, "kube-apiserver");
@@ -127,11 +136,11 @@ mod tests {
     #[tokio::test]
     async fn documents_are_fetched_over_tls_only() {
         let authority = rcgen::generate_simple_self_signed(["a".to_owned()]).unwrap().cert.pem();
-        let client = DocumentClient::new(authority.as_bytes()).unwrap();
+        let client = DocumentClient::new(authority.as_bytes(), Dialer::default()).unwrap();
         for url in ["http://127.0.0.1/x", "/x"] {
             let error = client.get(url, Some("secret"), Duration::from_secs(20)).await.unwrap_err();
             assert_eq!(error, format!("Get {url:?}: the URL must begin with https:// and a host"));
         }
-        assert!(DocumentClient::new(b"no certificate").is_err());
+        assert!(DocumentClient::new(b"no certificate", Dialer::default()).is_err());
     }
 }

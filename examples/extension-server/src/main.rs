@@ -29,6 +29,7 @@ use pintle_authorization::{
     AuthorizationMetrics, FailurePolicy, MatchConditions, ReviewVersion, WebhookAuthorizer,
     WebhookConfiguration,
 };
+use pintle_dialer::Dialer;
 use pintle_openapi::OpenApi;
 use pintle_storage::{EtcdOptions, EtcdStorage, MemoryStorage, Storage};
 use pintle_supervisor::Supervisor;
@@ -70,7 +71,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             admission: AdmissionChain::new(Vec::new()),
             authorizer: authorizer.clone(),
             unsafe_deletes: false,
-            transports: Arc::new(Transports::new(Duration::from_secs(5))?),
+            transports: Arc::new(Transports::new(Duration::from_secs(5), Dialer::default())?),
             shutdown: stopping.clone(),
         },
         version: json!({"gitVersion": "v1.0.0"}),
@@ -169,7 +170,7 @@ fn authorizer(flags: &ArgMatches) -> Result<Arc<dyn Authorizer>, Box<dyn Error>>
         match_conditions: MatchConditions::default(),
     };
     let metrics = Arc::new(AuthorizationMetrics::new("extension-server")?);
-    Ok(Arc::new(WebhookAuthorizer::new("delegated".to_owned(), configuration, metrics)?))
+    Ok(Arc::new(WebhookAuthorizer::new("delegated".to_owned(), configuration, metrics, &Dialer::default())?))
 }
 
 fn text<'a>(flags: &'a ArgMatches, name: &str) -> &'a str {

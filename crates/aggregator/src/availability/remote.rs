@@ -189,7 +189,7 @@ mod tests {
     use super::*;
     use crate::{Routing, ServiceDirectory, condition::condition};
     use pintle_apiserver::registry::{Engine, StorageFactory};
-    use pintle_dialer::ClientCertificate;
+    use pintle_dialer::{ClientCertificate, Dialer};
     use pintle_machinery::{GroupResource, Value, ValueExt};
     use pintle_registry::{Resource, Scope, WriteOptions};
     use pintle_storage::MemoryStorage;
@@ -230,8 +230,11 @@ mod tests {
             let stores = Stores::start(resources, Vec::new(), &storage, &Supervisor::current()).unwrap();
             stores.wait_ready().await.unwrap();
             let directory = Arc::new(ServiceDirectory::new(Routing::Endpoints));
-            let api_services =
-                Arc::new(ApiServices::new(directory.clone(), Arc::new(ClientCertificate::default())));
+            let api_services = Arc::new(ApiServices::new(
+                directory.clone(),
+                Arc::new(ClientCertificate::default()),
+                Dialer::default(),
+            ));
             let metrics = AvailabilityMetrics::new().unwrap();
             let controller = RemoteAvailability::new(&stores, &api_services, metrics);
             let (stop, stopping) = watch::channel(false);

@@ -8,14 +8,11 @@ use super::metrics::{ConversionMetrics, FailureType};
 use super::review::{self, ReviewVersion};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use pintle_dialer::ServiceResolver;
+use pintle_dialer::Outbound;
 use pintle_machinery::{GroupVersion, Status, Value, ValueExt};
 use pintle_registry::{BoxFuture, Converter};
 use pintle_webhook::{ClientConfig, Endpoint, ServiceReference, WebhookClient};
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 /// The time limit of one webhook call.
@@ -26,7 +23,7 @@ const REVIEW_SIZE: usize = 2 << 20;
 /// The dependencies that all conversion webhooks share.
 #[derive(Clone)]
 pub(crate) struct Webhooks {
-    pub(crate) services: Arc<dyn ServiceResolver>,
+    pub(crate) outbound: Outbound,
     pub(crate) metrics: ConversionMetrics,
 }
 
@@ -44,7 +41,7 @@ impl WebhookConverter {
     pub(crate) fn new(definition: &str, webhook: &Value, webhooks: &Webhooks) -> WebhookConverter {
         let versions = webhook.items_at("conversionReviewVersions").iter().filter_map(Value::as_str);
         let config = client_config(webhook.at("clientConfig").unwrap_or(&Value::Null));
-        let client = WebhookClient::new(&config, &webhooks.services).map_err(|error| error.to_string());
+        let client = WebhookClient::new(&config, &webhooks.outbound).map_err(|error| error.to_string());
         WebhookConverter {
             definition: definition.to_owned(),
             client,

@@ -17,6 +17,7 @@ use http::{Method, Request, header};
 use http_body_util::BodyExt as _;
 use pintle_admission::AdmissionChain;
 use pintle_auth::authz::AlwaysAllow;
+use pintle_dialer::Dialer;
 use pintle_machinery::{ErrorList, GroupResource, GroupVersionKind, Status, UserInfo, Value};
 use pintle_registry::{
     Backing, BoxFuture, ComputedObjects, ConnectOptions, Connecter, Destination, NamedCreater, ObjectForm,
@@ -58,7 +59,7 @@ impl TestServer {
             admission: AdmissionChain::new(Vec::new()),
             authorizer: Arc::new(AlwaysAllow),
             unsafe_deletes: false,
-            transports: Arc::new(Transports::new(Duration::from_secs(5)).unwrap()),
+            transports: Arc::new(Transports::new(Duration::from_secs(5), Dialer::default()).unwrap()),
             shutdown,
         };
         TestServer { endpoints, _shutdown: sender }

@@ -152,12 +152,15 @@ fn issuers_are_validated() {
         ),
     );
     check_issuer(
-        &with("audiences: [a], egressSelectorType: cluster"),
+        &with("audiences: [a], egressSelectorType: etcd"),
         Some(
-            "jwt[0].issuer.egressSelectorType: Invalid value: \"cluster\": egress selector is not supported when \
-             StructuredAuthenticationConfigurationEgressSelector feature gate is disabled",
+            "jwt[0].issuer.egressSelectorType: Invalid value: \"etcd\": egress selector must be either controlplane or \
+             cluster",
         ),
     );
+    for valid in ["controlplane", "cluster", "\"\""] {
+        check_issuer(&with(&format!("audiences: [a], egressSelectorType: {valid}")), None);
+    }
     assert_eq!(
         wrong(&format!("{ISSUER}{MAPPINGS}{ISSUER}{MAPPINGS}")).as_deref(),
         Some("jwt[1].issuer.url: Duplicate value: \"https://a.example.com\"")

@@ -98,12 +98,11 @@ fn issuer(issuer: &Issuer, disallowed: &[String], path: &FieldPath, errors: &mut
         let path = path.child("certificateAuthority");
         errors.push(FieldError::invalid(&path, "<omitted>", error.to_string()));
     }
-    if !issuer.egress_selector_type.is_empty() {
+    if !matches!(issuer.egress_selector_type.as_str(), "" | "controlplane" | "cluster") {
         errors.push(FieldError::invalid(
             &path.child("egressSelectorType"),
             issuer.egress_selector_type.as_str(),
-            "egress selector is not supported when StructuredAuthenticationConfigurationEgressSelector feature gate is \
-             disabled",
+            "egress selector must be either controlplane or cluster",
         ));
     }
 }

@@ -16,6 +16,7 @@ use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 use pintle_auth::authn::{Authenticated, Authentication, InvalidCredentials};
 use pintle_cel::Value as CelValue;
+use pintle_dialer::{Dialer, EgressSelector, Network};
 use pintle_jwt::{Algorithm, Token};
 use pintle_machinery::{UserInfo, Value, user::CREDENTIAL_ID};
 use pintle_webhook::DocumentClient;
@@ -54,14 +55,16 @@ impl JwtTokenAuthenticator {
     /// Starts the discovery of the issuer. Tokens with algorithms other than these are rejected.
     ///
     /// # Errors
-    /// When the trust anchors of the issuer's certificate are invalid.
+    /// When the trust anchors of the issuer's certificate are invalid, or the network of the issuer is not configured.
     pub(super) fn start(
         config: JwtAuthenticator,
         expressions: Expressions,
         algorithms: Vec<Algorithm>,
         metrics: JwtMetrics,
+        egress: &EgressSelector,
     ) -> Result<JwtTokenAuthenticator, String> {
-        let client = DocumentClient::new(config.issuer.certificate_authority.as_bytes());
+        let dialer = dialer(&config.issuer.egress_selector_type, egress)?;
+        let client = DocumentClient::new(config.issuer.certificate_authority.as_bytes(), dialer);
         let client = Arc::new(client.map_err(|error| format!("oidc: {error}"))?);
         let issuer_hash = hash(&config.issuer.url);
         let provider = Arc::new(Provider {
@@ -298,6 +301,17 @@ impl JwtTokenAuthenticator {
         check(&self.expressions.user_validation_rules, Variable::User, &seen)
             .map_err(|error| format!("oidc: error evaluating user info validation rule: {error}"))
     }
+}
+
+/// The dialer of the network that an issuer names. An issuer without one is reached directly.
+fn dialer(selector_type: &str, egress: &EgressSelector) -> Result<Dialer, String> {
+    let network = match selector_type {
+        "" => return Ok(Dialer::default()),
+        "cluster" => Network::Cluster,
+        _ => Network::ControlPlane,
+    };
+    let dialer = egress.configured(network);
+    dialer.ok_or_else(|| format!("oidc: egress lookup for {selector_type:?} is not configured"))
 }
 
 impl Drop for JwtTokenAuthenticator {

@@ -7,6 +7,7 @@ use pintle_auth::{
     BoxFuture,
     authn::{Authentication, TokenAuthenticator},
 };
+use pintle_dialer::EgressSelector;
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 
@@ -15,6 +16,7 @@ pub struct Issuers {
     current: ArcSwap<Vec<Arc<JwtTokenAuthenticator>>>,
     algorithms: Vec<Algorithm>,
     metrics: JwtMetrics,
+    egress: EgressSelector,
 }
 
 /// How long the discovery of new issuers may take before the old ones are kept.
@@ -25,15 +27,16 @@ impl Issuers {
     /// order.
     ///
     /// # Errors
-    /// When the trust anchors of an issuer are invalid.
+    /// When the trust anchors of an issuer are invalid, or its network is not configured.
     pub fn start(
         config: &AuthenticationConfiguration,
         expressions: Vec<Expressions>,
         algorithms: Vec<Algorithm>,
         metrics: JwtMetrics,
+        egress: EgressSelector,
     ) -> Result<Issuers, String> {
-        let first = start(config, expressions, &algorithms, &metrics)?;
-        Ok(Issuers { current: ArcSwap::from_pointee(first), algorithms, metrics })
+        let first = start(config, expressions, &algorithms, &metrics, &egress)?;
+        Ok(Issuers { current: ArcSwap::from_pointee(first), algorithms, metrics, egress })
     }
 
     /// Replaces the configuration by another validated one, after the discovery of all its issuers has succeeded.
@@ -45,7 +48,7 @@ impl Issuers {
         config: &AuthenticationConfiguration,
         expressions: Vec<Expressions>,
     ) -> Result<(), String> {
-        let next = start(config, expressions, &self.algorithms, &self.metrics)?;
+        let next = start(config, expressions, &self.algorithms, &self.metrics, &self.egress)?;
         let ready = async {
             for issuer in &next {
                 issuer.ready().await;
@@ -78,10 +81,17 @@ fn start(
     expressions: Vec<Expressions>,
     algorithms: &[Algorithm],
     metrics: &JwtMetrics,
+    egress: &EgressSelector,
 ) -> Result<Vec<Arc<JwtTokenAuthenticator>>, String> {
     let started = config.jwt.iter().zip(expressions).map(|(config, expressions)| {
-        JwtTokenAuthenticator::start(config.clone(), expressions, algorithms.to_vec(), metrics.clone())
-            .map(Arc::new)
+        JwtTokenAuthenticator::start(
+            config.clone(),
+            expressions,
+            algorithms.to_vec(),
+            metrics.clone(),
+            egress,
+        )
+        .map(Arc::new)
     });
     started.collect()
 }

@@ -5,6 +5,7 @@ use crate::config::{self, AuthenticationConfiguration};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use parking_lot::Mutex;
 use pintle_auth::authn::{Authentication, TokenAuthenticator};
+use pintle_dialer::EgressSelector;
 use pintle_jwt::SigningKey;
 use pintle_machinery::{UserInfo, Value, ValueExt};
 use serde_json::json;
@@ -132,7 +133,9 @@ impl Issuer {
         let config = self.config(rest);
         let expressions = config::validate(&config, &[]).unwrap();
         let metrics = JwtMetrics::new("test").unwrap();
-        let issuers = Issuers::start(&config, expressions, Algorithm::ALL.to_vec(), metrics).unwrap();
+        let issuers =
+            Issuers::start(&config, expressions, Algorithm::ALL.to_vec(), metrics, EgressSelector::default())
+                .unwrap();
         ready(&issuers).await;
         issuers
     }
@@ -380,7 +383,9 @@ async fn an_issuer_that_is_another_is_not_believed() {
     let config = issuer.config(PLAIN);
     let expressions = config::validate(&config, &[]).unwrap();
     let metrics = JwtMetrics::new("test").unwrap();
-    let issuers = Issuers::start(&config, expressions, Algorithm::ALL.to_vec(), metrics).unwrap();
+    let issuers =
+        Issuers::start(&config, expressions, Algorithm::ALL.to_vec(), metrics, EgressSelector::default())
+            .unwrap();
     while !issuers.health().unwrap_err().contains("issuer did not match") {
         tokio::task::yield_now().await;
     }

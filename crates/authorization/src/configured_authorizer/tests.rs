@@ -12,7 +12,8 @@ fn nobody() -> ObjectAuthorizers {
 }
 
 fn load(source: ConfigurationSource) -> Result<Arc<ConfiguredAuthorizer>, String> {
-    ConfiguredAuthorizer::load(source, None, nobody(), metrics()).map_err(|error| error.to_string())
+    ConfiguredAuthorizer::load(source, None, nobody(), metrics(), Dialer::default())
+        .map_err(|error| error.to_string())
 }
 
 fn fixed(types: &[AuthorizerType]) -> ConfigurationSource {
@@ -41,7 +42,8 @@ fn administrators_are_never_locked_out() {
 fn authorizers_are_asked_in_the_order_of_the_configuration() {
     let metrics = metrics();
     let source = fixed(&[AuthorizerType::AlwaysDeny, AuthorizerType::Rbac, AuthorizerType::AlwaysAllow]);
-    let authorizer = ConfiguredAuthorizer::load(source, None, nobody(), metrics.clone()).unwrap();
+    let authorizer =
+        ConfiguredAuthorizer::load(source, None, nobody(), metrics.clone(), Dialer::default()).unwrap();
     assert!(authorizer.has(AuthorizerType::Rbac) && !authorizer.has(AuthorizerType::Node));
     assert!(verdict(&authorizer, &[]).is_allowed());
     let registry = Registry::new();
@@ -57,20 +59,32 @@ fn authorizers_are_asked_in_the_order_of_the_configuration() {
 #[test]
 fn policies_need_a_file() {
     let error = |policy_file| {
-        let loaded =
-            ConfiguredAuthorizer::load(fixed(&[AuthorizerType::Abac]), policy_file, nobody(), metrics());
+        let loaded = ConfiguredAuthorizer::load(
+            fixed(&[AuthorizerType::Abac]),
+            policy_file,
+            nobody(),
+            metrics(),
+            Dialer::default(),
+        );
         loaded.map(|_| ()).unwrap_err().to_string()
     };
     assert!(error(None).ends_with("authorization policy file not passed"));
     let unused = fixed(&[AuthorizerType::AlwaysDeny]);
-    let unused = ConfiguredAuthorizer::load(unused, Some("/nowhere".into()), nobody(), metrics());
+    let unused =
+        ConfiguredAuthorizer::load(unused, Some("/nowhere".into()), nobody(), metrics(), Dialer::default());
     assert!(unused.is_err_and(|error| error.to_string().contains("without mode ABAC")));
     assert!(error(Some("/nowhere".into())).starts_with("error reading policy file /nowhere: "));
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(file.path(), "{\"user\":\"jane\"}").unwrap();
     let path = Some(file.path().to_owned());
-    let authorizer =
-        ConfiguredAuthorizer::load(fixed(&[AuthorizerType::Abac]), path, nobody(), metrics()).unwrap();
+    let authorizer = ConfiguredAuthorizer::load(
+        fixed(&[AuthorizerType::Abac]),
+        path,
+        nobody(),
+        metrics(),
+        Dialer::default(),
+    )
+    .unwrap();
     assert!(verdict(&authorizer, &[]).is_allowed());
 }
 

@@ -143,7 +143,8 @@ async fn answer(
 
 fn authorizer(configuration: WebhookConfiguration) -> WebhookAuthorizer {
     let metrics = Arc::new(AuthorizationMetrics::new("me").unwrap());
-    let mut authorizer = WebhookAuthorizer::new("w".to_owned(), configuration, metrics).unwrap();
+    let mut authorizer =
+        WebhookAuthorizer::new("w".to_owned(), configuration, metrics, &Dialer::default()).unwrap();
     authorizer.backoff.initial = Duration::from_millis(1);
     authorizer
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    Destination, TlsSettings,
+    Destination, Dialer, TlsSettings,
     kept::{IDLE_TIMEOUT, MAX_IDLE},
 };
 use bytes::Bytes;
@@ -53,7 +53,13 @@ async fn server(responses: &'static [&'static str]) -> Uri {
 
 fn connections() -> Connections {
     let server_name = ServerName::try_from("a").ok();
-    Connections::new(Connector { destination: Destination::Url, server_name, tls: None, timeout: None })
+    Connections::new(Connector {
+        destination: Destination::Url,
+        server_name,
+        tls: None,
+        timeout: None,
+        dialer: Dialer::default(),
+    })
 }
 
 /// Sends a request and returns the number of its connection.
@@ -174,6 +180,7 @@ async fn a_connection_with_http2_is_shared() {
         server_name: ServerName::try_from("localhost").ok(),
         tls: Some(settings.connector().unwrap()),
         timeout: None,
+        dialer: Dialer::default(),
     };
     let connections = Connections::new(connector);
     assert_eq!(send(&connections, &uri).await, 0);

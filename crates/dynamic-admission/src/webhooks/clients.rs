@@ -2,7 +2,7 @@
 
 use super::plugin_config::ConfiguredUsers;
 use parking_lot::Mutex;
-use pintle_dialer::ServiceResolver;
+use pintle_dialer::Outbound;
 use pintle_webhook::{ClientConfig, WebhookClient};
 use std::{
     collections::HashMap,
@@ -13,7 +13,7 @@ use std::{
 /// The clients of all webhooks of a server. Webhooks with one address and one CA bundle share a client, and so its
 /// connections, also when their configuration is replaced by another one.
 pub struct WebhookClients {
-    services: Arc<dyn ServiceResolver>,
+    outbound: Outbound,
     users: ConfiguredUsers,
     /// Clients that are in use.
     clients: Mutex<HashMap<ClientConfig, Weak<WebhookClient>>>,
@@ -26,9 +26,9 @@ impl fmt::Debug for WebhookClients {
 }
 
 impl WebhookClients {
-    /// Clients that resolve services with `services` and identify themselves as `users` say.
-    pub fn new(services: Arc<dyn ServiceResolver>, users: ConfiguredUsers) -> WebhookClients {
-        WebhookClients { services, users, clients: Mutex::default() }
+    /// Clients that reach their webhooks by `outbound` and identify themselves as `users` say.
+    pub fn new(outbound: Outbound, users: ConfiguredUsers) -> WebhookClients {
+        WebhookClients { outbound, users, clients: Mutex::default() }
     }
 
     /// The client of a webhook, which does not connect yet.
@@ -42,7 +42,7 @@ impl WebhookClients {
         }
         let user = self.users.of_webhook(&config.endpoint);
         let client =
-            WebhookClient::of_user(config, &self.services, user).map_err(|error| error.to_string())?;
+            WebhookClient::of_user(config, &self.outbound, user).map_err(|error| error.to_string())?;
         let client = Arc::new(client);
         clients.retain(|_, client| client.strong_count() > 0);
         clients.insert(config.clone(), Arc::downgrade(&client));
@@ -55,7 +55,7 @@ impl WebhookClients {
     /// Clients for webhooks that are not called.
     pub(super) fn unused() -> Arc<WebhookClients> {
         struct NoServices;
-        impl ServiceResolver for NoServices {
+        impl pintle_dialer::ServiceResolver for NoServices {
             fn resolve<'a>(
                 &'a self,
                 _: &'a str,
@@ -65,6 +65,6 @@ impl WebhookClients {
                 unreachable!("the webhooks are not called")
             }
         }
-        Arc::new(WebhookClients::new(Arc::new(NoServices), ConfiguredUsers::default()))
+        Arc::new(WebhookClients::new(Outbound::direct(Arc::new(NoServices)), ConfiguredUsers::default()))
     }
 }

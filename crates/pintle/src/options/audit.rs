@@ -7,6 +7,7 @@ use pintle_audit::{
     AuditMetrics, Auditor, Backend, BatchConfig, Log, LogConfig, LogFormat, Mode, Policy, RotationConfig,
     Throttle, TruncateConfig, Webhook,
 };
+use pintle_dialer::Dialer;
 use pintle_go_forms::quote;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -212,7 +213,11 @@ impl AuditOptions {
     ///
     /// # Errors
     /// When an option is invalid or a file cannot be used.
-    pub(crate) fn auditor(&self, metrics: &AuditMetrics) -> Result<Option<Arc<Auditor>>, String> {
+    pub(crate) fn auditor(
+        &self,
+        metrics: &AuditMetrics,
+        dialer: &Dialer,
+    ) -> Result<Option<Arc<Auditor>>, String> {
         let has_log = self.log.path.is_some();
         let has_webhook = self.webhook.config_file.is_some();
         if has_log {
@@ -238,8 +243,8 @@ impl AuditOptions {
             backends.push(Backend::log(log, mode, &batch, delivery.truncate(), metrics));
         }
         if let Some(path) = &self.webhook.config_file {
-            let webhook =
-                Webhook::new(path, self.webhook.initial_backoff).map_err(|error| error.to_string())?;
+            let webhook = Webhook::new(path, self.webhook.initial_backoff, dialer)
+                .map_err(|error| error.to_string())?;
             let delivery = &self.webhook.delivery;
             let (mode, batch) = (delivery.mode(), delivery.batch());
             backends.push(Backend::webhook(webhook, mode, &batch, delivery.truncate(), metrics));
@@ -424,7 +429,11 @@ mod tests {
     async fn mistakes_are_told_in_the_reference_s_words() {
         let check = |flags: &[&str], want: &str| {
             let flags = [&["--audit-log-path=/nowhere/audit.log"], flags].concat();
-            let error = read(&flags).auditor(&AuditMetrics::new().unwrap()).err().unwrap().to_string();
+            let error = read(&flags)
+                .auditor(&AuditMetrics::new().unwrap(), &Dialer::default())
+                .err()
+                .unwrap()
+                .to_string();
             assert!(error.contains(want), "{error}");
         };
         check(

@@ -101,6 +101,11 @@ impl Options {
             path(flag("tls-private-key-file", "FILE", "the key of the serving certificate")),
             path(flag("client-ca-file", "FILE", "whose client certificates are believed")),
             path(flag("token-auth-file", "FILE", "static tokens")),
+            path(flag(
+                "egress-selector-config-file",
+                "FILE",
+                "the proxies through which networks are reached",
+            )),
             flag("service-cluster-ip-range", "CIDR", "the range of service addresses"),
             flag("service-node-port-range", "FROM-TO", "the range of node ports"),
             flag("request-timeout", "DURATION", "how long a request may take").value_parser(duration),
@@ -114,7 +119,7 @@ impl Options {
     /// Reads the flags, including those of the option groups.
     pub fn read(matches: &ArgMatches) -> Options {
         let mut options = Options::default();
-        let paths: [(&str, &mut Option<PathBuf>); 9] = [
+        let paths: [(&str, &mut Option<PathBuf>); 10] = [
             ("etcd-cafile", &mut options.etcd_cafile),
             ("etcd-certfile", &mut options.etcd_certfile),
             ("etcd-keyfile", &mut options.etcd_keyfile),
@@ -123,6 +128,7 @@ impl Options {
             ("tls-private-key-file", &mut options.tls_private_key_file),
             ("client-ca-file", &mut options.client_ca_file),
             ("token-auth-file", &mut options.token_auth_file),
+            ("egress-selector-config-file", &mut options.egress_selector_config_file),
             ("encryption-provider-config", &mut options.encryption_provider_config),
         ];
         for (name, option) in paths {

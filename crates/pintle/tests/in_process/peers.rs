@@ -209,7 +209,12 @@ pub(crate) struct Https {
 
 impl Https {
     pub(crate) async fn start(answers: Arc<Answers>) -> Https {
-        Https::serve(&["127.0.0.1"], move |request| answer(request, answers.clone())).await
+        Https::named(&["127.0.0.1"], answers).await
+    }
+
+    /// As [`Https::start`]; the certificate has these names.
+    pub(crate) async fn named(names: &[&str], answers: Arc<Answers>) -> Https {
+        Https::serve(names, move |request| answer(request, answers.clone())).await
     }
 
     /// A server whose certificate has these names.

@@ -61,18 +61,15 @@ pub(super) struct Failure {
 impl Connection {
     /// Connects, and requests the member's status.
     pub(super) async fn open(target: &Target, options: &EtcdOptions) -> Result<Connection, String> {
-        let stream = TcpStream::connect((target.host.as_str(), target.port)).await;
-        let stream = stream.map_err(|error| error.to_string())?;
-        // Messages are requests that wait for an answer: delaying them gains nothing.
-        stream.set_nodelay(true).map_err(|error| error.to_string())?;
-        let sender = match &target.tls {
-            None => handshake(stream).await?,
-            Some(name) => {
-                let config = options.tls_config().map_err(|error| error.to_string())?;
-                let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
-                let stream = connector.connect(name.clone(), stream).await;
-                handshake(stream.map_err(|error| error.to_string())?).await?
+        let sender = match &options.dialer {
+            None => {
+                let stream = TcpStream::connect((target.host.as_str(), target.port)).await;
+                let stream = stream.map_err(|error| error.to_string())?;
+                // Messages are requests that wait for an answer: delaying them gains nothing.
+                stream.set_nodelay(true).map_err(|error| error.to_string())?;
+                secure(stream, target, options).await?
             }
+            Some(dialer) => secure(dialer.dial(&target.to_string()).await?, target, options).await?,
         };
         let origin = target.origin().parse::<Uri>().map_err(|error| error.to_string())?;
         let mut connection = Connection {
@@ -149,6 +146,19 @@ fn with_leader<T>(message: T) -> tonic::Request<T> {
     let (name, value) = REQUIRE_LEADER;
     request.metadata_mut().insert(name, tonic::metadata::MetadataValue::from_static(value));
     request
+}
+
+/// Negotiates TLS, if the member has it, and HTTP/2.
+async fn secure(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    target: &Target,
+    options: &EtcdOptions,
+) -> Result<SendRequest<Body>, String> {
+    let Some(name) = &target.tls else { return handshake(stream).await };
+    let config = options.tls_config().map_err(|error| error.to_string())?;
+    let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
+    let stream = connector.connect(name.clone(), stream).await;
+    handshake(stream.map_err(|error| error.to_string())?).await
 }
 
 async fn handshake(

@@ -1,6 +1,6 @@
 //! The options of the connection to an etcd cluster.
 
-use super::metrics::EtcdObserver;
+use super::{dialer::EtcdDialer, metrics::EtcdObserver};
 use pintle_tls::{ServerVerifier, TrustAnchors};
 use rustls::{
     ClientConfig,
@@ -31,6 +31,8 @@ pub struct EtcdOptions {
     pub lease_reuse: Duration,
     /// The longest time that [`EtcdStorage::open`](super::EtcdStorage::open) waits for the cluster.
     pub open_patience: Duration,
+    /// Opens the connections; `None` for direct ones.
+    pub dialer: Option<Arc<dyn EtcdDialer>>,
     /// The observer of requests.
     pub observer: Option<Arc<dyn EtcdObserver>>,
     /// Uses progress responses of every server version, also of those that are too old: only for tests, which have no
@@ -53,6 +55,7 @@ impl EtcdOptions {
             key_file: None,
             lease_reuse: Duration::from_secs(60),
             open_patience: Duration::from_secs(20),
+            dialer: None,
             observer: None,
             trust_progress: false,
         }

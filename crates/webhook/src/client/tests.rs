@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::{AttemptResult, Backoff, Credentials};
+use pintle_dialer::ServiceResolver;
 use pintle_registry::BoxFuture;
+use std::sync::Arc;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -58,7 +60,7 @@ fn client_of(server: &str, credentials: Credentials) -> WebhookClient {
         client_certificate: None,
         credentials,
     };
-    WebhookClient::of_kubeconfig(&config).unwrap()
+    WebhookClient::of_kubeconfig(&config, &Dialer::default()).unwrap()
 }
 
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -165,10 +167,10 @@ impl ServiceResolver for NoServices {
 
 #[tokio::test]
 async fn webhooks_are_reached_over_tls_only() {
-    let resolver: Arc<dyn ServiceResolver> = Arc::new(NoServices);
+    let outbound = Outbound::direct(Arc::new(NoServices));
     let client = |endpoint: Endpoint, ca_bundle: &str| {
         let config = ClientConfig { endpoint, ca_bundle: ca_bundle.as_bytes().to_vec() };
-        WebhookClient::new(&config, &resolver).map_err(|error| error.to_string())
+        WebhookClient::new(&config, &outbound).map_err(|error| error.to_string())
     };
     let https = "the URL cannot be used: it must begin with https:// and a host";
     for url in ["http://example.com/x", "/x", "example.com"] {

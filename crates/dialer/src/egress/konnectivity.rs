@@ -1,0 +1,132 @@
+//! Connects through a konnectivity server over gRPC
+//! (<https://github.com/kubernetes-sigs/apiserver-network-proxy>).
+//!
+//! ```text
+//! this server          konnectivity server
+//!   DIAL_REQ ──────────────>
+//!            <────────────── DIAL_RSP | DIAL_CLS
+//!   DATA    <──────────────> DATA
+//!   CLOSE_REQ ─────────────>
+//!            <────────────── CLOSE_RSP
+//! ```
+//!
+//! A gRPC stream carries one connection, as in Kubernetes, so that HTTP/2's flow control is that of the connection: a
+//! packet is read when the packet before it was read to the end.
+
+mod connection;
+pub(super) mod packet;
+
+use crate::{Cause, direct, link::Tunnel};
+use connection::{Connection, Sending};
+use http::{Uri, uri::PathAndQuery};
+use hyper::client::conn::http2::{self, SendRequest};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use packet::{DialRequest, Packet, Payload};
+use pintle_registry::BoxFuture;
+use std::{
+    path::PathBuf,
+    task::{Context, Poll},
+};
+use tokio::sync::mpsc;
+use tonic::{Streaming, body::Body, client::Grpc, client::GrpcService};
+use tonic_prost::ProstCodec;
+
+const PROXY: &str = "/ProxyService/Proxy";
+
+/// The most bytes of a packet; agents send 32 KiB.
+const MAX_PACKET_BYTES: usize = 256 << 10;
+/// The bytes that the server may send before they are read.
+const WINDOW: u32 = 64 << 10;
+/// The bytes that are kept until the server accepts them.
+const MAX_SEND_BUFFER: usize = 64 << 10;
+
+/// A konnectivity server behind a Unix socket.
+pub(super) struct Konnectivity {
+    socket: PathBuf,
+}
+
+impl Konnectivity {
+    pub(super) fn new(socket: PathBuf) -> Konnectivity {
+        Konnectivity { socket }
+    }
+
+    /// Opens an HTTP/2 connection to the server.
+    pub(super) async fn connect(&self) -> Result<SendRequest<Body>, Cause> {
+        let stream = direct::unix(&self.socket).await?;
+        let (sender, connection) = http2::Builder::new(TokioExecutor::new())
+            .initial_stream_window_size(WINDOW)
+            .initial_connection_window_size(WINDOW)
+            .max_send_buf_size(MAX_SEND_BUFFER)
+            .handshake(TokioIo::new(stream))
+            .await
+            .map_err(|error| Cause::Other(error.to_string()))?;
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "a connection to a konnectivity server ended");
+            }
+        });
+        Ok(sender)
+    }
+
+    /// Requests a connection to an address.
+    pub(super) async fn tunnel(
+        &self,
+        sender: SendRequest<Body>,
+        address: &str,
+    ) -> Result<Box<dyn Tunnel>, Cause> {
+        // Identifies the dial for the server's agents.
+        let random = rand::random_range(1..i64::MAX);
+        let (packets, requests) = mpsc::channel(1);
+        let mut sending = Sending::new(packets);
+        let dial = DialRequest { protocol: "tcp".to_owned(), address: address.to_owned(), random };
+        sending.send(Packet::of(Payload::DialRequest(dial))).await.map_err(|_| closed())?;
+        let requests = futures_util::stream::unfold(requests, async |mut requests| {
+            let request: Packet = requests.recv().await?;
+            Some((request, requests))
+        });
+        let origin = Uri::from_static("http://localhost");
+        let codec = ProstCodec::<Packet, Packet>::default();
+        let path = PathAndQuery::from_static(PROXY);
+        let mut grpc = Grpc::with_origin(Call(sender), origin).max_decoding_message_size(MAX_PACKET_BYTES);
+        let answer = grpc.streaming(tonic::Request::new(requests), path, codec).await;
+        let mut packets: Streaming<Packet> = answer.map_err(|status| failed(&status))?.into_inner();
+        let packet = packets.message().await.map_err(|status| failed(&status))?;
+        match packet.and_then(|packet| packet.payload) {
+            Some(Payload::DialResponse(response)) if response.random == random => {
+                match response.error.is_empty() {
+                    true => Ok(Box::new(Connection::new(response.connect_id, packets, sending))),
+                    false => Err(Cause::Other(response.error)),
+                }
+            }
+            Some(Payload::CloseDial(_)) => Err(Cause::Other("dial closed".to_owned())),
+            // Whatever else the server says is about no dial of this stream.
+            _ => Err(closed()),
+        }
+    }
+}
+
+fn closed() -> Cause {
+    Cause::Other("tunnel closed".to_owned())
+}
+
+fn failed(status: &tonic::Status) -> Cause {
+    tracing::debug!(%status, "a konnectivity server failed");
+    closed()
+}
+
+/// The service that carries the stream.
+struct Call(SendRequest<Body>);
+
+impl GrpcService<Body> for Call {
+    type ResponseBody = hyper::body::Incoming;
+    type Error = hyper::Error;
+    type Future = BoxFuture<'static, Result<http::Response<hyper::body::Incoming>, hyper::Error>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), hyper::Error>> {
+        self.0.poll_ready(context)
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        Box::pin(self.0.send_request(request))
+    }
+}

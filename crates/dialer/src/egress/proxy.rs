@@ -1,0 +1,63 @@
+//! A proxy to a network.
+
+use super::{
+    http_connect::HttpConnect,
+    konnectivity::Konnectivity,
+    metrics::{ProxyMetrics, Stage},
+};
+use crate::{Cause, link::Tunnel};
+use std::time::{Duration, Instant};
+use tokio::time::timeout;
+
+/// How long a proxy may take: to accept a connection, and to connect to the destination.
+pub(super) const DIAL_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A proxy to a network.
+pub(crate) struct Proxy {
+    protocol: Protocol,
+    metrics: ProxyMetrics,
+}
+
+/// The protocol of a proxy.
+pub(super) enum Protocol {
+    HttpConnect(HttpConnect),
+    Konnectivity(Konnectivity),
+}
+
+impl Proxy {
+    pub(super) fn new(protocol: Protocol, metrics: ProxyMetrics) -> Proxy {
+        Proxy { protocol, metrics }
+    }
+
+    /// Opens a connection to an address through the proxy.
+    pub(crate) async fn dial(&self, address: &str) -> Result<Box<dyn Tunnel>, Cause> {
+        let begun = Instant::now();
+        self.metrics.start();
+        let dialed = match &self.protocol {
+            Protocol::HttpConnect(proxy) => {
+                let connection = self.stage(Stage::Connect, proxy.connect()).await?;
+                self.stage(Stage::Proxy, proxy.tunnel(connection, address)).await?
+            }
+            Protocol::Konnectivity(proxy) => {
+                let connection = self.stage(Stage::Connect, proxy.connect()).await?;
+                self.stage(Stage::Proxy, proxy.tunnel(connection, address)).await?
+            }
+        };
+        self.metrics.dialed(begun.elapsed());
+        Ok(dialed)
+    }
+
+    /// Carries out a part of a dial within the time that it has.
+    async fn stage<T>(&self, stage: Stage, work: impl Future<Output = Result<T, Cause>>) -> Result<T, Cause> {
+        let done = timeout(DIAL_TIMEOUT, work).await.unwrap_or_else(|_| {
+            Err(Cause::Other(match stage {
+                Stage::Connect => "dial timeout, the proxy did not accept the connection".to_owned(),
+                Stage::Proxy => "dial timeout, backstop".to_owned(),
+            }))
+        });
+        if done.is_err() {
+            self.metrics.failed(stage);
+        }
+        done
+    }
+}
