@@ -79,7 +79,8 @@ async fn answer(service: Arc<ApiService>, rejects_redirects: bool, request: Requ
         }
     };
     let limit = is_discovery(&request).then_some(DISCOVERY_TIMEOUT);
-    let proxying = Proxying { client, target, origin: Origin::Backend, rejects_redirects, limit };
+    let proxying =
+        Proxying { client, target, origin: Origin::Backend, rejects_redirects, limit, carry: None };
     let answer = proxying.answer(request, |headers| remote_user::set(headers, &user)).await;
     answer.unwrap_or_else(|failure: Failure| unavailable(&failure.to_string()))
 }

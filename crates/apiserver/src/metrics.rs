@@ -4,6 +4,7 @@
 mod authorization;
 mod impersonation;
 mod stores;
+mod streams;
 
 use crate::{base::request_info::RequestInfo, registry::Stores};
 use authorization::AuthorizationMetrics;
@@ -20,6 +21,7 @@ use std::{
 };
 pub use stores::StorageSizes;
 use stores::StoreMetrics;
+pub(crate) use streams::StreamMetrics;
 
 /// All metrics of a server.
 pub struct Metrics {
@@ -32,6 +34,7 @@ pub struct Metrics {
     stores: StoreMetrics,
     impersonation: ImpersonationMetrics,
     authorization: AuthorizationMetrics,
+    streams: StreamMetrics,
 }
 
 const DURATION_BUCKETS: &[f64] = &[
@@ -84,6 +87,7 @@ impl Metrics {
         let stores = StoreMetrics::register(&registry)?;
         let impersonation = ImpersonationMetrics::register(&registry)?;
         let authorization = AuthorizationMetrics::register(&registry)?;
+        let streams = StreamMetrics::register(&registry)?;
         let start_time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         Ok(Metrics {
             start_time,
@@ -95,7 +99,13 @@ impl Metrics {
             stores,
             impersonation,
             authorization,
+            streams,
         })
+    }
+
+    /// The metrics of streams.
+    pub(crate) fn streams(&self) -> &StreamMetrics {
+        &self.streams
     }
 
     /// Records an answered request. Names from the path become labels only when the server serves them: labels are kept

@@ -18,7 +18,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use http_body::{Body as HttpBody, Frame};
 use pintle_dialer::Client;
-use pintle_proxy::{BrokenOff, Forwarding, ResponseBody, TunnelLife};
+use pintle_proxy::{BrokenOff, Carry, Forwarding, ResponseBody, TunnelLife};
 use std::{
     pin::Pin,
     task::{Context, Poll},
@@ -42,6 +42,8 @@ pub struct Proxying<'a> {
     pub rejects_redirects: bool,
     /// The time limit of the response; `None` for that of the request alone.
     pub limit: Option<Duration>,
+    /// What carries an upgraded connection; `None` for its bytes.
+    pub carry: Option<Carry>,
 }
 
 impl Proxying<'_> {
@@ -73,7 +75,7 @@ impl Proxying<'_> {
             client_address,
             rejects_redirects: self.rejects_redirects,
             limit: self.limit,
-            tunnel: lease.map_or_else(TunnelLife::default, |lease| lease.tunnel_life()),
+            tunnel: TunnelLife { carry: self.carry, ..tunnel_life(lease.as_ref()) },
         };
         let answer = forwarding.forward(request.map(|body| body.into_stream()));
         match interruptions.wait_for(answer).await {
@@ -115,6 +117,11 @@ impl Interruptions {
             },
         }
     }
+}
+
+/// The life of what a connection becomes when it is upgraded.
+pub(crate) fn tunnel_life(lease: Option<&ConnectionLease>) -> TunnelLife {
+    lease.map_or_else(TunnelLife::default, ConnectionLease::tunnel_life)
 }
 
 /// A plain-text failure of the proxy itself, in the form of Go's `http.Error`.

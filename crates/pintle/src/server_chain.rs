@@ -209,6 +209,7 @@ fn server(
             authorizer: config.loaded.authorization.authorizer(),
             unsafe_deletes: config.options().feature_gates.allow_unsafe_malformed_object_deletion,
             transports: config.loaded.kubelets.transports.clone(),
+            metrics: config.metrics.clone(),
             shutdown: config.stopping.clone(),
         },
         version: version(),

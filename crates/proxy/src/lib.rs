@@ -26,4 +26,5 @@ pub use fetch::fetch;
 pub use forward::Forwarding;
 pub use headers::asks_for_upgrade;
 pub use target::{Origin, Target};
-pub use tunnel::TunnelLife;
+pub use tunnel::{Carry, Connection, TunnelLife};
+pub use upgrade::{Switch, SwitchError, switch};

@@ -1,6 +1,8 @@
 //! Copies the bytes of an upgraded connection in both directions.
 
-use std::{any::Any, fmt, io, time::Duration};
+use hyper::upgrade::Upgraded;
+use hyper_util::rt::TokioIo;
+use std::{any::Any, fmt, io, pin::Pin, time::Duration};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf, split},
     sync::watch,
@@ -11,9 +13,18 @@ const BUFFER_BYTES: usize = 16 << 10;
 /// How long the second direction may go on after the first has ended.
 const HALF_CLOSED_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// A connection that was upgraded.
+pub type Connection = TokioIo<Upgraded>;
+
+/// Carries what a client and a backend send each other, until one of them has ended.
+pub type Carry = fn(Connection, Connection) -> Pin<Box<dyn Future<Output = io::Result<()>> + Send>>;
+
 /// The life of a tunnel.
 #[derive(Default)]
 pub struct TunnelLife {
+    /// What carries the tunnel's content, for a client and a backend that speak different protocols. `None` copies the
+    /// bytes.
+    pub carry: Option<Carry>,
     /// Becomes true when the server stops: the tunnel ends. `None` for a server that never stops.
     pub stopping: Option<watch::Receiver<bool>>,
     /// Dropped when the tunnel has ended, such as its part in a count of connections.
@@ -26,21 +37,45 @@ impl fmt::Debug for TunnelLife {
     }
 }
 
+impl TunnelLife {
+    /// Runs what the connection has become, until it has ended or the server stops.
+    pub async fn run<T>(self, running: impl Future<Output = T>) -> Option<T> {
+        let TunnelLife { mut stopping, guard, .. } = self;
+        let stopped = async {
+            match &mut stopping {
+                // The result borrows the channel and is not needed.
+                Some(stopping) => drop(stopping.wait_for(|stopping| *stopping).await),
+                None => std::future::pending().await,
+            }
+        };
+        let result = tokio::select! {
+            result = running => Some(result),
+            () = stopped => None,
+        };
+        drop(guard);
+        result
+    }
+}
+
+/// Connects a client and a backend, until both directions have ended or the server stops.
+pub(crate) async fn connect(client: Connection, backend: Connection, life: TunnelLife) {
+    match life.carry {
+        None => copy(client, backend, life).await,
+        Some(carry) => {
+            if let Some(Err(error)) = life.run(carry(client, backend)).await {
+                tracing::debug!(%error, "a tunnel broke");
+            }
+        }
+    }
+}
+
 /// Copies until both directions have ended, one of them has failed, or the server stops. When one direction has ended,
 /// the other one has ten seconds.
-pub(crate) async fn copy<A, B>(client: A, backend: B, life: TunnelLife)
+async fn copy<A, B>(client: A, backend: B, life: TunnelLife)
 where
     A: AsyncRead + AsyncWrite,
     B: AsyncRead + AsyncWrite,
 {
-    let TunnelLife { mut stopping, guard } = life;
-    let stopped = async {
-        match &mut stopping {
-            // The result borrows the channel and is not needed.
-            Some(stopping) => drop(stopping.wait_for(|stopping| *stopping).await),
-            None => std::future::pending().await,
-        }
-    };
     let copied = async {
         let (from_client, to_client) = split(client);
         let (from_backend, to_backend) = split(backend);
@@ -51,15 +86,11 @@ where
             first = &mut up => { first?; tokio::time::timeout(HALF_CLOSED_TIMEOUT, down).await }
             first = &mut down => { first?; tokio::time::timeout(HALF_CLOSED_TIMEOUT, up).await }
         };
-        rest.unwrap_or(Ok(()))
+        rest.unwrap_or(io::Result::Ok(()))
     };
-    tokio::select! {
-        copied = copied => if let Err(error) = copied {
-            tracing::debug!(%error, "a tunnel broke");
-        },
-        () = stopped => {}
+    if let Some(Err(error)) = life.run(copied).await {
+        tracing::debug!(%error, "a tunnel broke");
     }
-    drop(guard);
 }
 
 /// Copies one direction until its end, and closes the other side for writing then.
@@ -85,7 +116,11 @@ mod tests {
     fn life() -> (TunnelLife, watch::Sender<bool>, Arc<AtomicBool>) {
         let (stop, stopping) = watch::channel(false);
         let guard = Arc::new(AtomicBool::new(true));
-        (TunnelLife { stopping: Some(stopping), guard: Some(Box::new(guard.clone())) }, stop, guard)
+        (
+            TunnelLife { stopping: Some(stopping), guard: Some(Box::new(guard.clone())), carry: None },
+            stop,
+            guard,
+        )
     }
 
     #[tokio::test(start_paused = true)]

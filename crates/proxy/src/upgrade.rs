@@ -8,11 +8,11 @@ use crate::{
     backend_body::BackendBody,
     body::{Relayed, ResponseBody},
     headers::{clean_response, state_length},
-    tunnel::{self, TunnelLife},
+    tunnel::{self, Connection, TunnelLife},
 };
 use bytes::Bytes;
-use http::{HeaderValue, Request, Response, StatusCode, header, uri::PathAndQuery};
-use hyper::{client::conn::http1, upgrade::OnUpgrade};
+use http::{HeaderValue, Request, Response, StatusCode, header, response, uri::PathAndQuery};
+use hyper::{body::Incoming, client::conn::http1, upgrade::OnUpgrade};
 use hyper_util::rt::TokioIo;
 use pintle_dialer::{Cause, Client, UpstreamBody};
 
@@ -21,36 +21,65 @@ const MAX_HEADERS: usize = 1000;
 /// The most bytes of a response's head.
 const MAX_HEAD_BYTES: usize = 1 << 20;
 
-/// The reason why a connection was not upgraded, and there is no response of the backend.
+/// The answer of a backend to a request to upgrade.
+#[derive(Debug)]
+pub enum Switch {
+    /// The connection is upgraded.
+    Switched {
+        /// The head of the response.
+        head: response::Parts,
+        /// The connection.
+        connection: Connection,
+    },
+    /// The connection is not upgraded. Its end is that of the response's body.
+    Refused(Response<Incoming>),
+}
+
+/// The reason why there is no answer to a request to upgrade.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum UpgradeError {
-    #[error("error dialing backend: {0}")]
+#[non_exhaustive]
+pub enum SwitchError {
+    /// There is no connection.
+    #[error("{0}")]
     Dial(Cause),
-    #[error("error sending request: {0}")]
+    /// The request was not sent.
+    #[error("{0}")]
     Send(String),
+    /// There is no response.
     #[error("{0}")]
     Receive(&'static str),
+    /// The response cannot be read.
     #[error("malformed HTTP response")]
     Malformed,
+}
+
+/// The reason why a connection was not upgraded, and there is no response of the backend that could pass.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum UpgradeError {
+    #[error("{}{}", prefix(.0), .0)]
+    Switch(#[from] SwitchError),
     #[error("invalid upgrade response: status code {0}")]
     Status(u16),
     #[error("request connection cannot be hijacked")]
     Connection,
 }
 
-/// Forwards a request to upgrade, whose URI is the backend's.
+fn prefix(error: &SwitchError) -> &'static str {
+    match error {
+        SwitchError::Dial(_) => "error dialing backend: ",
+        SwitchError::Send(_) => "error sending request: ",
+        SwitchError::Receive(_) | SwitchError::Malformed => "",
+    }
+}
+
+/// Sends a request to upgrade, whose URI is the backend's, over a connection of its own.
 ///
 /// # Errors
-/// When the backend gives no response that could pass.
-pub(crate) async fn upgrade(
-    client: &Client,
-    request: Request<UpstreamBody>,
-    life: TunnelLife,
-) -> Result<Response<ResponseBody>, UpgradeError> {
+/// When there is no answer.
+pub async fn switch(client: &Client, request: Request<UpstreamBody>) -> Result<Switch, SwitchError> {
     let (mut head, body) = request.into_parts();
-    let on_upgrade = head.extensions.remove::<OnUpgrade>();
     head.extensions.clear();
-    let stream = client.connect(head.uri.clone()).await.map_err(UpgradeError::Dial)?;
+    let stream = client.connect(head.uri.clone()).await.map_err(SwitchError::Dial)?;
     // The connection has the authority already.
     let path = head.uri.path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/"));
     head.uri = path.into();
@@ -60,32 +89,52 @@ pub(crate) async fn upgrade(
         .max_buf_size(MAX_HEAD_BYTES)
         .handshake(stream)
         .await
-        .map_err(|error| UpgradeError::Send(error.to_string()))?;
-    // The connection is polled by its own task, which ends with the response's body or with the tunnel.
+        .map_err(|error| SwitchError::Send(error.to_string()))?;
+    // The connection is polled by its own task, which ends with the response's body or with the upgrade.
     let connection = tokio::spawn(connection.with_upgrades());
     let mut abort = AbortOnDrop(Some(connection.abort_handle()));
-    let response = sender.send_request(Request::from_parts(head, body)).await.map_err(received)?;
-    let (mut head, body) = response.into_parts();
-    if head.status != StatusCode::SWITCHING_PROTOCOLS {
-        if head.status.as_u16() < 400 {
-            return Err(UpgradeError::Status(head.status.as_u16()));
-        }
+    let mut response = sender.send_request(Request::from_parts(head, body)).await.map_err(received)?;
+    if response.status() != StatusCode::SWITCHING_PROTOCOLS {
         // The task ends when the body is read or dropped.
         abort.0 = None;
-        head.extensions.clear();
-        clean_response(&mut head.headers);
-        head.headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
-        let body = BackendBody::new(body.into(), &mut head.headers, false);
-        let body = ResponseBody::Stream(Relayed::new(Bytes::new(), body, None));
-        return Ok(Response::from_parts(head, body));
+        return Ok(Switch::Refused(response));
     }
+    let upgraded = response.extensions_mut().remove::<OnUpgrade>().ok_or(SwitchError::Malformed)?;
+    let connection = TokioIo::new(upgraded.await.map_err(|_| SwitchError::Malformed)?);
+    let (head, _) = response.into_parts();
+    Ok(Switch::Switched { head, connection })
+}
+
+/// Forwards a request to upgrade, whose URI is the backend's.
+///
+/// # Errors
+/// When the backend gives no response that could pass.
+pub(crate) async fn upgrade(
+    client: &Client,
+    mut request: Request<UpstreamBody>,
+    life: TunnelLife,
+) -> Result<Response<ResponseBody>, UpgradeError> {
+    let on_upgrade = request.extensions_mut().remove::<OnUpgrade>();
+    let (mut head, backend) = match switch(client, request).await? {
+        Switch::Switched { head, connection } => (head, connection),
+        Switch::Refused(response) if response.status().as_u16() < 400 => {
+            return Err(UpgradeError::Status(response.status().as_u16()));
+        }
+        Switch::Refused(response) => {
+            let (mut head, body) = response.into_parts();
+            head.extensions.clear();
+            clean_response(&mut head.headers);
+            head.headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+            let body = BackendBody::new(body.into(), &mut head.headers, false);
+            let body = ResponseBody::Stream(Relayed::new(Bytes::new(), body, None));
+            return Ok(Response::from_parts(head, body));
+        }
+    };
     let Some(on_upgrade) = on_upgrade else { return Err(UpgradeError::Connection) };
-    let Some(switched) = head.extensions.remove::<OnUpgrade>() else { return Err(UpgradeError::Malformed) };
-    let switched = switched.await.map_err(|_| UpgradeError::Malformed)?;
     tokio::spawn(async move {
         // The client's connection is switched when it has got the response.
         match on_upgrade.await {
-            Ok(client) => tunnel::copy(TokioIo::new(client), TokioIo::new(switched), life).await,
+            Ok(client) => tunnel::connect(TokioIo::new(client), backend, life).await,
             Err(error) => tracing::debug!(%error, "a client left before its connection was upgraded"),
         }
     });
@@ -104,13 +153,13 @@ impl Drop for AbortOnDrop {
     }
 }
 
-fn received(error: hyper::Error) -> UpgradeError {
+fn received(error: hyper::Error) -> SwitchError {
     if error.is_parse() || error.is_parse_too_large() {
-        return UpgradeError::Malformed;
+        return SwitchError::Malformed;
     }
     match error.is_incomplete_message() || error.is_closed() || error.is_canceled() {
         // Go's reader of responses expected more.
-        true => UpgradeError::Receive("unexpected EOF"),
-        false => UpgradeError::Send(error.to_string()),
+        true => SwitchError::Receive("unexpected EOF"),
+        false => SwitchError::Send(error.to_string()),
     }
 }

@@ -127,7 +127,7 @@ impl Front {
                 let (client, authority, stopping) = (client.clone(), authority.clone(), stopping.clone());
                 let service = service_fn(move |request: Request<Incoming>| {
                     let (client, authority) = (client.clone(), authority.clone());
-                    let tunnel = TunnelLife { stopping: Some(stopping.clone()), guard: None };
+                    let tunnel = TunnelLife { stopping: Some(stopping.clone()), ..TunnelLife::default() };
                     async move {
                         let forwarding = Forwarding {
                             client: &client,

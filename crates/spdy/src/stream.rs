@@ -29,7 +29,8 @@ pub enum ReadError {
 
 /// A stream of a session: two directions, which end one by one.
 ///
-/// When both halves are dropped before both directions have ended, the stream is reset.
+/// When both halves are dropped before both directions have ended, the stream is reset. Peers of Kubernetes may lose what
+/// they have not read of a stream that is reset, even when this side had ended its direction before.
 #[derive(Debug)]
 pub struct Stream {
     reader: StreamReader,

@@ -80,8 +80,8 @@ impl Handshake {
     }
 
     /// The response that switches protocols, with the chosen subprotocol.
-    pub fn response<B: Default>(&self, protocol: Option<HeaderValue>) -> Response<B> {
-        let mut response = Response::new(B::default());
+    pub fn response(&self, protocol: Option<HeaderValue>) -> Response<()> {
+        let mut response = Response::new(());
         *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
         let headers = response.headers_mut();
         headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));

@@ -72,6 +72,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             authorizer: authorizer.clone(),
             unsafe_deletes: false,
             transports: Arc::new(Transports::new(Duration::from_secs(5), Dialer::default())?),
+            metrics: metrics.clone(),
             shutdown: stopping.clone(),
         },
         version: json!({"gitVersion": "v1.0.0"}),

@@ -36,6 +36,10 @@ impl ConnectionLease {
     /// the server stops.
     pub(crate) fn tunnel_life(&self) -> TunnelLife {
         let request = self.0.connection.begin().answered();
-        TunnelLife { stopping: Some(self.stopping()), guard: Some(Box::new((request, self.0.place.clone()))) }
+        TunnelLife {
+            carry: None,
+            stopping: Some(self.stopping()),
+            guard: Some(Box::new((request, self.0.place.clone()))),
+        }
     }
 }

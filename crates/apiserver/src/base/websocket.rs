@@ -34,7 +34,7 @@ pub(crate) fn accept(headers: &HeaderMap, frames: Body) -> Result<Response, Box<
         [protocol] => Some(HeaderValue::from_str(protocol).map_err(|_| refusal(StatusCode::BAD_REQUEST))?),
         _ => return Err(refusal(StatusCode::BAD_REQUEST)),
     };
-    let mut response = handshake.response::<()>(protocol).map(|()| frames);
+    let mut response = handshake.response(protocol).map(|()| frames);
     response.extensions_mut().insert(WebSocketFrames);
     Ok(response)
 }

@@ -1,6 +1,6 @@
 //! The API endpoints of one server.
 
-use crate::{registry::Stores, transports::Transports};
+use crate::{metrics::Metrics, registry::Stores, transports::Transports};
 use pintle_admission::AdmissionChain;
 use pintle_auth::authz::Authorizer;
 use std::sync::Arc;
@@ -17,6 +17,8 @@ pub struct ApiEndpoints {
     pub unsafe_deletes: bool,
     /// The clients of the destinations of streams and proxied requests.
     pub transports: Arc<Transports>,
+    /// The metrics of the process.
+    pub metrics: Arc<Metrics>,
     /// Becomes true when open watches have to end.
     pub shutdown: tokio::sync::watch::Receiver<bool>,
 }

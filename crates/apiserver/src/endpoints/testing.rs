@@ -8,6 +8,7 @@ use crate::{
         request_info::RequestInfo,
         response::Response,
     },
+    metrics::Metrics,
     registry::{Engine, StorageFactory, Stores},
     transports::Transports,
 };
@@ -60,6 +61,7 @@ impl TestServer {
             authorizer: Arc::new(AlwaysAllow),
             unsafe_deletes: false,
             transports: Arc::new(Transports::new(Duration::from_secs(5), Dialer::default()).unwrap()),
+            metrics: Arc::new(Metrics::new().unwrap()),
             shutdown,
         };
         TestServer { endpoints, _shutdown: sender }

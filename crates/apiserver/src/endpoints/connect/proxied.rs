@@ -36,8 +36,14 @@ pub(super) async fn answer(
         false => status_of(Failure::Unreachable(why)),
     })?;
     let client = scope.server.transports.client(destination.transport, destination.location.scheme);
-    let proxying =
-        Proxying { client: &client, target, origin: Origin::Client, rejects_redirects: false, limit: None };
+    let proxying = Proxying {
+        client: &client,
+        target,
+        origin: Origin::Client,
+        rejects_redirects: false,
+        limit: None,
+        carry: None,
+    };
     proxying.answer(request, |_| Ok(())).await.map_err(status_of)
 }
 
