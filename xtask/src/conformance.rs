@@ -4,12 +4,14 @@
 //! own, and those are replayed one after the other: they share the port of the webhook that their flags name, and some
 //! count seconds. Areas whose scenarios have servers that API objects name are replayed in a network namespace each, since
 //! those cannot have loopback addresses. `conformance-floors.json` has the percentage of an area's steps that must pass:
-//! `--bless` raises it when more pass, and it is never lowered without a reason in the commit.
+//! `--bless` raises it when more pass, and it is never lowered without a reason in the commit. A scenario whose kubelet is a
+//! program that `FAKEKUBELET` names has a floor of its own, since it is left out where there is no such program.
 //!
 //! `--compare` replays on several engines and requires the same steps to pass on all of them: the engine behind the
 //! [`Storage`](../../crates/storage/src/lib.rs) trait must not be observable.
 
 mod server_flags;
+mod streaming;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -87,6 +89,20 @@ struct Outcome {
     scenarios: BTreeMap<String, Count>,
 }
 
+impl Outcome {
+    /// The count of the area, and those of the scenarios with floors of their own, by name.
+    fn counts(&self, area: &str, apart: &[String]) -> BTreeMap<String, Count> {
+        let mut rest = self.all;
+        let mut counts = BTreeMap::new();
+        for (name, count) in self.scenarios.iter().filter(|(name, _)| apart.contains(name)) {
+            rest = Count { passed: rest.passed - count.passed, failed: rest.failed - count.failed };
+            counts.insert(name.clone(), *count);
+        }
+        counts.insert(area.to_owned(), rest);
+        counts
+    }
+}
+
 pub(crate) fn run(root: &Path, args: &[&str]) -> Result<(), String> {
     let request = parse(args)?;
     let scenarios = shared::directory(root).join("conformance/scenarios");
@@ -142,16 +158,21 @@ pub(crate) fn run(root: &Path, args: &[&str]) -> Result<(), String> {
     for (other, outcomes) in others {
         compare((*engine, first), (*other, outcomes))?;
     }
-    let counts = first.iter().map(|(area, outcome)| (*area, outcome.all)).collect();
+    let mut counts = BTreeMap::new();
+    for (area, outcome) in first {
+        let apart = streaming::scenarios(area, &scenarios.join(area))?;
+        counts.extend(outcome.counts(area, &apart));
+    }
     judge(root, &counts, &mut floors, request.bless)
 }
 
 /// Whether the engines are compared in an area. They are not in the area of the transport, whose steps read connections
-/// for fractions of a second, in those of aggregation, whose servers come and go by the clock, and in those of admission,
+/// for fractions of a second, in those of aggregation and connections, whose servers come and go by the clock, and in those of admission,
 /// where webhooks tell whether a write began with an outdated guess of its object: on a busy machine the cache may not have
 /// the write of the step before.
 fn is_compared(area: &str) -> bool {
-    area != "serving" && !area.starts_with("admission") && !area.starts_with("aggregation")
+    let by_the_clock = ["admission", "aggregation", "connections"];
+    area != "serving" && !by_the_clock.iter().any(|prefix| area.starts_with(prefix))
 }
 
 /// Fails unless two engines passed the same number of steps of every scenario.
@@ -274,6 +295,19 @@ impl Replay<'_> {
                 outcome.without_apply.total(),
                 outcome.without_apply.percent(),
             );
+            let apart = streaming::scenarios(area, &self.folder(area))?;
+            if !apart.is_empty() && !streaming::has_program() {
+                println!("{}", streaming::left_out(&apart));
+            }
+            for (name, count) in outcome.counts(area, &apart).iter().filter(|(name, _)| apart.contains(name))
+            {
+                println!(
+                    "{name}: {} of {} steps of these ({}%)",
+                    count.passed,
+                    count.total(),
+                    count.percent()
+                );
+            }
             outcomes.insert(area, outcome);
         }
         Ok(outcomes)
@@ -324,6 +358,9 @@ impl Replay<'_> {
         let (flags, folder) = server_flags::of(area, &self.folder(area), &copies)?;
         for flag in flags {
             config = config.flag(flag);
+        }
+        if folder.starts_with(&copies) && !streaming::has_program() {
+            streaming::remove(area, &folder)?;
         }
         // Dropped, and so killed, at the end of the replay.
         let etcd = match self.etcd {
@@ -407,17 +444,17 @@ fn floors(root: &Path) -> Result<BTreeMap<String, u64>, String> {
 /// Compares the results with the floors, or raises the floors.
 fn judge(
     root: &Path,
-    outcomes: &BTreeMap<&str, Count>,
+    outcomes: &BTreeMap<String, Count>,
     floors: &mut BTreeMap<String, u64>,
     bless: bool,
 ) -> Result<(), String> {
     let mut below = Vec::new();
     for (area, count) in outcomes {
-        let floor = floors.get(*area).copied().unwrap_or(0);
+        let floor = floors.get(area).copied().unwrap_or(0);
         if count.percent() < floor {
             below.push(format!("{area}: {}% of the steps pass, the floor is {floor}%", count.percent()));
         } else if bless {
-            floors.insert((*area).to_owned(), count.percent());
+            floors.insert(area.clone(), count.percent());
         }
     }
     if bless {
