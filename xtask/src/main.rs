@@ -35,6 +35,8 @@ Tasks:
       measure what policies and a webhook add to the cost of creating a pod
   bench aggregation [--gets=N] [--events=N] [--megabytes=N]
                       what a proxied GET, an event of a proxied watch and a large body cost
+  bench connections [--megabytes=N] [--idle=N] [--reference=KUBE_APISERVER,ETCD]
+                      streams to nodes: the CPU of a gigabyte, the memory of idle ones
   bench definitions [--count=N]
                       memory and CPU of custom resource definitions, from the first to the last
   bench writers [--objects=N] [--of=engines|servers]
@@ -65,6 +67,7 @@ fn main() -> ExitCode {
         ["conformance", args @ ..] => conformance::run(root, args),
         ["bench", "admission", args @ ..] => bench::admission::run(root, args),
         ["bench", "aggregation", args @ ..] => bench::aggregation::run(root, args),
+        ["bench", "connections", args @ ..] => bench::connections::run(root, args),
         ["bench", "definitions", args @ ..] => bench::definitions::run(root, args),
         ["bench", "writers", args @ ..] => bench::writers::run(root, args),
         ["bench", args @ ..] => bench::run(root, args),

@@ -267,6 +267,27 @@ impl Connection {
         }
     }
 
+    /// Reads this many bytes, such as those after an upgrade.
+    ///
+    /// # Errors
+    /// When the connection ends before.
+    pub fn read(&mut self, count: usize) -> Result<Vec<u8>, Error> {
+        let mut bytes = vec![0; count];
+        self.stream.read_exact(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Reads this many bytes, and keeps nothing of them.
+    ///
+    /// # Errors
+    /// When the connection ends before.
+    pub fn skip(&mut self, count: u64) -> Result<(), Error> {
+        match io::copy(&mut (&mut self.stream).take(count), &mut io::sink())? {
+            read if read == count => Ok(()),
+            read => Err(format!("{read} of {count} bytes").into()),
+        }
+    }
+
     fn line(&mut self) -> Result<String, Error> {
         let mut line = String::new();
         if self.stream.read_line(&mut line)? == 0 {

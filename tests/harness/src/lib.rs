@@ -8,6 +8,7 @@
 //!
 //! The harness never sleeps for a fixed time: [`wait_for`] polls until a condition holds or the timeout has passed.
 
+mod bulk_kubelet;
 mod bulk_server;
 mod client;
 pub mod definition;
@@ -20,6 +21,7 @@ mod server;
 mod wait;
 mod webhook;
 
+pub use bulk_kubelet::BulkKubelet;
 pub use bulk_server::BulkServer;
 pub use client::{Client, Connection, Lines, Response};
 pub use etcd::{Etcd, EtcdConfig, EtcdTls};
