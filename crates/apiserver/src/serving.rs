@@ -14,6 +14,7 @@ mod response_budget;
 mod sent_body;
 pub mod tls;
 mod unread;
+mod upgradable;
 mod websocket;
 mod write_timeout;
 
@@ -44,7 +45,7 @@ use tokio::{
     sync::watch,
 };
 use tokio_rustls::TlsAcceptor;
-use websocket::Upgradable;
+use upgradable::Upgradable;
 use write_timeout::WriteTimeout;
 
 pub use crate::base::stop::stopped;

@@ -1,9 +1,10 @@
 //! The connection of a request, for handlers that keep it beyond their response.
 
 use crate::base::connection::ConnectionHandle;
+use parking_lot::Mutex;
 use pintle_proxy::TunnelLife;
 use std::{any::Any, sync::Arc};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
 /// The connection of a request: its place among the open connections, and the signal that the server stops. An extension
 /// of the request.
@@ -14,6 +15,8 @@ struct Lease {
     connection: ConnectionHandle,
     place: Arc<dyn Any + Send + Sync>,
     stopping: watch::Receiver<bool>,
+    /// Becomes ready when the tunnel of the last request has ended.
+    tunnel_end: Mutex<Option<oneshot::Receiver<()>>>,
 }
 
 impl ConnectionLease {
@@ -24,7 +27,7 @@ impl ConnectionLease {
         place: Arc<dyn Any + Send + Sync>,
         stopping: watch::Receiver<bool>,
     ) -> ConnectionLease {
-        ConnectionLease(Arc::new(Lease { connection, place, stopping }))
+        ConnectionLease(Arc::new(Lease { connection, place, stopping, tunnel_end: Mutex::default() }))
     }
 
     /// The signal that the server stops.
@@ -36,10 +39,18 @@ impl ConnectionLease {
     /// the server stops.
     pub(crate) fn tunnel_life(&self) -> TunnelLife {
         let request = self.0.connection.begin().answered();
+        let (end, ended) = oneshot::channel::<()>();
+        *self.0.tunnel_end.lock() = Some(ended);
         TunnelLife {
             carry: None,
             stopping: Some(self.stopping()),
-            guard: Some(Box::new((request, self.0.place.clone()))),
+            guard: Some(Box::new((request, self.0.place.clone(), end))),
         }
+    }
+
+    /// Becomes ready, with an error, when the tunnel has ended whose life was made last; `None` without one, or when it
+    /// was taken. Requests of HTTP/1 come one after the other.
+    pub(crate) fn tunnel_end(&self) -> Option<oneshot::Receiver<()>> {
+        self.0.tunnel_end.lock().take()
     }
 }

@@ -21,7 +21,7 @@ use crate::base::{
 };
 use bytes::{Bytes, BytesMut};
 use futures_util::{FutureExt, StreamExt};
-use http::{HeaderMap, header};
+use http::{HeaderMap, StatusCode, header};
 use pintle_audit::{
     Attributes, AuditContext, Auditor, Level, ObjectReference, RequestMetadata, ResponseStatus, Stage,
 };
@@ -83,7 +83,8 @@ impl Audit {
             context.process_to_end(Stage::ResponseStarted).await;
             open.is_started = true;
         }
-        if response.body().is_stream() {
+        // The server keeps the body of an upgraded connection until that has ended.
+        if response.body().is_stream() || response.status() == StatusCode::SWITCHING_PROTOCOLS {
             return response.map(|body| body.with_end(open, Open::finish));
         }
         // The server cannot know that the client received everything, only that its own work is done.

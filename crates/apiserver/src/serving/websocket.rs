@@ -4,23 +4,9 @@
 //! one is read, so that a client that does not read cannot make the server keep answers. The response ends as every
 //! other: it is cut off when the client does not read, and holds the server's stop up until it has ended.
 
-use super::{
-    cutoff::{Cutoff, guard},
-    response_budget::ResponseBudget,
-    sent_body::SentBody,
-};
-use crate::base::{
-    body::Body,
-    connection::ConnectionHandle,
-    connection_lease::ConnectionLease,
-    response::Response,
-    websocket::{WebSocketFrames, refusal},
-};
+use super::sent_body::SentBody;
 use bytes::{Bytes, BytesMut};
-use http::StatusCode;
 use http_body_util::BodyExt;
-use hyper::upgrade::OnUpgrade;
-use hyper_util::rt::TokioIo;
 use pintle_websocket::{CloseCode, Event, Opcode, ReadError, Reader, Role, put_frame};
 use std::{io, pin::pin, time::Duration};
 use tokio::{
@@ -32,47 +18,6 @@ use tokio::{
 /// How long the client may take to close the connection after a close frame.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The connection of a request that may become a WebSocket connection.
-pub(super) struct Upgradable {
-    /// `None` when the request does not ask for an upgrade.
-    pub(super) on_upgrade: Option<OnUpgrade>,
-    pub(super) handle: ConnectionHandle,
-    pub(super) lease: ConnectionLease,
-}
-
-impl Upgradable {
-    /// Starts to send a response of frames once the connection is upgraded, and returns the response for the upgrade.
-    /// Other responses are returned unchanged.
-    pub(super) fn switch(self, response: Response, budget: &ResponseBudget) -> Response {
-        if response.extensions().get::<WebSocketFrames>().is_none() {
-            return response;
-        }
-        // HTTP/1.0 knows no upgrade.
-        let Some(on_upgrade) = self.on_upgrade else { return *refusal(StatusCode::BAD_REQUEST) };
-        let (head, frames) = response.into_parts();
-        let mut answer = Response::new(Body::empty());
-        *answer.status_mut() = head.status;
-        *answer.headers_mut() = head.headers.clone();
-        let frames = Response::from_parts(head, frames);
-        let cutoff = Cutoff::new(self.handle.clone());
-        let frames = SentBody::of(frames, budget, cutoff.clone(), self.handle.begin().answered()).into_body();
-        let lease = self.lease;
-        tokio::spawn(async move {
-            match on_upgrade.await {
-                Ok(connection) => {
-                    let sent = pin!(serve(TokioIo::new(connection), frames));
-                    if guard(&cutoff, sent).await.is_none() {
-                        tracing::debug!("a client did not read its WebSocket connection in time");
-                    }
-                }
-                Err(error) => tracing::debug!(%error, "a client left before its connection was upgraded"),
-            }
-            drop(lease);
-        });
-        answer
-    }
-}
-
 /// The answer to a frame of the client.
 enum Reply {
     Pong(Bytes),
@@ -81,7 +26,7 @@ enum Reply {
 }
 
 /// Sends frames until they end or the client closes the connection.
-async fn serve(connection: impl AsyncRead + AsyncWrite, frames: SentBody) {
+pub(super) async fn serve(connection: impl AsyncRead + AsyncWrite, frames: SentBody) {
     let (from_client, to_client) = split(connection);
     let (sender, replies) = mpsc::channel(1);
     let mut sent = pin!(send(to_client, frames, replies));

@@ -6,6 +6,7 @@
 mod large_lists;
 mod lists;
 mod memory;
+mod streams;
 mod sweep;
 
 type Result<T = ()> = std::result::Result<T, pintle_harness::Error>;

@@ -47,12 +47,15 @@ assert opcode == websocket.ABNF.OPCODE_BINARY and b'k8s\0' in payload, (opcode, 
 watch.close()
 
 # A browser can set no headers: its token is a subprotocol.
-token = core.create_namespaced_service_account_token('default', 'default', client.AuthenticationV1TokenRequest(
+core.create_namespaced_service_account('default', client.V1ServiceAccount(metadata={'name': 'browser'}))
+token = core.create_namespaced_service_account_token('browser', 'default', client.AuthenticationV1TokenRequest(
     spec=client.V1TokenRequestSpec(audiences=[]))).status.token
 rbac = client.RbacAuthorizationV1Api()
+rbac.create_cluster_role(client.V1ClusterRole(
+    metadata={'name': 'watcher'}, rules=[client.V1PolicyRule(api_groups=[''], resources=['configmaps'], verbs=['watch'])]))
 rbac.create_cluster_role_binding(client.V1ClusterRoleBinding(
-    metadata={'name': 'viewer'}, role_ref=client.V1RoleRef(api_group='rbac.authorization.k8s.io', kind='ClusterRole', name='view'),
-    subjects=[client.RbacV1Subject(kind='ServiceAccount', name='default', namespace='default')]))
+    metadata={'name': 'watcher'}, role_ref=client.V1RoleRef(api_group='rbac.authorization.k8s.io', kind='ClusterRole', name='watcher'),
+    subjects=[client.RbacV1Subject(kind='ServiceAccount', name='browser', namespace='default')]))
 encoded = base64.urlsafe_b64encode(token.encode()).decode().rstrip('=')
 bearer = 'base64url.bearer.authorization.k8s.io.' + encoded
 watch = connect(sslopt=TRUST, subprotocols=[bearer, 'any'])

@@ -1,6 +1,13 @@
 //! Tests of WebSocket connections between memory pipes.
 
 use super::*;
+use crate::{
+    base::{body::Body, connection::ConnectionHandle, response::Response},
+    serving::{
+        cutoff::{Cutoff, guard},
+        response_budget::ResponseBudget,
+    },
+};
 use futures_util::stream;
 use tokio::{
     io::{DuplexStream, duplex},
@@ -84,17 +91,4 @@ async fn a_client_that_does_not_read_is_cut_off_and_its_pings_are_not_kept() {
     assert!(pings * 131 <= 4096 + (16 << 10), "{pings}");
     assert_eq!(task.await.unwrap(), None);
     assert!(begun.elapsed() <= crate::serving::cutoff::STALL_TIMEOUT, "{:?}", begun.elapsed());
-}
-
-#[tokio::test]
-async fn a_request_without_an_upgrade_is_refused() {
-    let handle = ConnectionHandle::new(10);
-    let (_stop, stopping) = tokio::sync::watch::channel(false);
-    let lease = ConnectionLease::new(handle.clone(), std::sync::Arc::new(()), stopping);
-    let upgradable = || Upgradable { on_upgrade: None, handle: handle.clone(), lease: lease.clone() };
-    let mut frames = Response::new(Body::empty());
-    assert_eq!(upgradable().switch(frames, &ResponseBudget::default()).status(), 200);
-    frames = Response::new(Body::empty());
-    frames.extensions_mut().insert(WebSocketFrames);
-    assert_eq!(upgradable().switch(frames, &ResponseBudget::default()).status(), 400);
 }
