@@ -113,7 +113,8 @@ impl CommandClient {
 
     async fn code(self) -> u16 {
         drop((self.reader, self.writer));
-        timeout(PATIENCE, self.code).await.unwrap().unwrap()
+        // A command may read the end of its input for a while.
+        timeout(3 * PATIENCE, self.code).await.unwrap().unwrap()
     }
 }
 
@@ -354,4 +355,27 @@ async fn a_slow_client_slows_the_command() {
     // The buffers of the sockets are some megabytes.
     assert!(written < 32 << 20, "{written}");
     drop(client);
+}
+
+/// A client that does nothing is sent away after four hours, and not before; pings count as a sign of life.
+#[tokio::test(start_paused = true)]
+async fn an_idle_connection_ends() {
+    // The node accepts the connection and says nothing.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut client = CommandClient::start(&format!("http://{}/", listener.local_addr().unwrap()), all());
+    let begun = tokio::time::Instant::now();
+    tokio::time::sleep(Duration::from_secs(3 * 3600)).await;
+    client.writer.send(Opcode::Ping, b"", &[]).await.unwrap();
+    loop {
+        match client.reader.next().await.unwrap() {
+            Some(Event::Piece { .. } | Event::Pong) => {}
+            Some(Event::Close(code)) => break assert_eq!(code, Some(1000)),
+            other => panic!("{other:?}"),
+        }
+    }
+    let hours = begun.elapsed().as_secs() / 3600;
+    assert_eq!(hours, 7);
+    // The node has half a minute more.
+    assert_eq!(client.code().await, 200);
+    assert!(begun.elapsed() < Duration::from_secs(7 * 3600 + 60));
 }

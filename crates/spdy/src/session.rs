@@ -145,7 +145,7 @@ impl Task {
     async fn run<S>(
         self,
         input: ReadHalf<S>,
-        answers: mpsc::Receiver<Control>,
+        mut answers: mpsc::Receiver<Control>,
         new_streams: mpsc::Sender<Stream>,
         ping_interval: Option<Duration>,
     ) where
@@ -155,13 +155,13 @@ impl Task {
         let is_closing = async { drop(closing.wait_for(|closing| *closing).await) };
         let end = tokio::select! {
             end = self.read(FrameReader::new(input, self.role), new_streams) => end.unwrap_or_else(failed),
-            error = self.answer(answers, ping_interval) => failed(error.into()),
+            error = self.answer(&mut answers, ping_interval) => failed(error.into()),
             () = is_closing => SessionEnd::Closed,
         };
         tracing::trace!(?end, "a session ends");
         if matches!(end, SessionEnd::Closed) {
             let streams = self.shared.streams.end();
-            timeout(CLOSE_TIMEOUT, self.say_goodbye(streams)).await.ok();
+            timeout(CLOSE_TIMEOUT, self.say_goodbye(answers, streams)).await.ok();
         }
         self.shared.end(end);
         // No other writer waits for the peer any more.
@@ -170,10 +170,12 @@ impl Task {
         writer.close();
     }
 
-    async fn say_goodbye(&self, streams: Vec<u32>) {
+    /// Sends the answers that wait, resets the streams, and ends the session.
+    async fn say_goodbye(&self, mut answers: mpsc::Receiver<Control>, streams: Vec<u32>) {
+        let waiting = std::iter::from_fn(move || answers.try_recv().ok());
         let resets = streams.into_iter().map(|stream| Control::Reset { stream, reset: Reset::Cancel });
         let goodbye = Control::GoAway { last_stream: self.shared.streams.latest_of_peer() };
-        for control in resets.chain([goodbye]) {
+        for control in waiting.chain(resets).chain([goodbye]) {
             if self.shared.write(|writer| writer.put_control(control)).await.is_err() {
                 break;
             }
@@ -183,7 +185,7 @@ impl Task {
     /// Sends answers and pings, until the connection fails.
     async fn answer(
         &self,
-        mut answers: mpsc::Receiver<Control>,
+        answers: &mut mpsc::Receiver<Control>,
         ping_interval: Option<Duration>,
     ) -> io::Error {
         let mut ticks = ping_interval.map(|period| {

@@ -24,6 +24,7 @@ mod secrecy;
 mod server_side_apply;
 mod several_servers;
 mod snapshot;
+mod streams;
 mod tokens;
 
 type Result<T = ()> = std::result::Result<T, pintle_harness::Error>;
