@@ -186,6 +186,20 @@ async fn networks_are_reached_through_their_proxies() {
     assert!(control_plane.asked().contains(&"hook.example:443".to_owned()));
     assert!(cluster.asked().contains(&hook_address));
 
+    // Nodes are in the network of the cluster. Without an authority of kubelets, any certificate is accepted.
+    cluster.add("10.99.0.9:10250", &extension);
+    let node = json!({"metadata": {"name": "a"}, "status": {"addresses": [{"type": "InternalIP", "address": "10.99.0.9"}],
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}}}});
+    assert_eq!(server.send(&format!("POST /api/v1/nodes\n\n{node}")).await.status, 201);
+    let answer = server.send("GET /api/v1/nodes/a/proxy/stats").await;
+    assert_eq!(
+        (answer.status, answer.json()["groupVersion"].as_str()),
+        (200, Some("/stats")),
+        "{}",
+        answer.text()
+    );
+    assert!(cluster.asked().contains(&"10.99.0.9:10250".to_owned()));
+
     // The proxy's refusal is the reason that clients get.
     cluster.addresses.lock().unwrap().remove(&hook_address);
     let patch = json!({"webhooks": [hook("other.example.com", json!({"service": {"namespace": "default", "name": "hook",

@@ -4,12 +4,15 @@
 use pintle_etcd_tests::{options, put, read};
 use pintle_harness::{Error, Etcd, EtcdConfig};
 use pintle_storage::{
-    CompactionRound, EtcdOpenError, EtcdOptions, EtcdStorage, Key, ListRequest, Revision, Storage,
-    StorageError, StorageEvent, WatchRequest, WatchStream, WriteError,
+    BoxFuture, CompactionRound, EtcdConnection, EtcdDialer, EtcdOpenError, EtcdOptions, EtcdStorage, Key,
+    ListRequest, Revision, Storage, StorageError, StorageEvent, WatchRequest, WatchStream, WriteError,
 };
 use serde_json::json;
-use std::time::Duration;
-use tokio::time::timeout;
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use tokio::{net::TcpStream, time::timeout};
 
 fn list(prefix: &str) -> ListRequest {
     ListRequest { prefix: prefix.to_owned(), start_after: None, limit: 0, revision: None }
@@ -41,6 +44,38 @@ async fn certificates_are_shown_and_checked() -> Result<(), Error> {
     let no_file = EtcdOptions { key_file: Some("/no/such/file".into()), ..right };
     let outcome = EtcdStorage::open(no_file).await.map(drop);
     assert!(matches!(outcome, Err(EtcdOpenError::File { .. })), "{outcome:?}");
+    Ok(())
+}
+
+/// Knows the address of a member that no name leads to.
+struct Network {
+    member: String,
+    asked: Mutex<Vec<String>>,
+}
+
+impl EtcdDialer for Network {
+    fn dial<'a>(&'a self, address: &'a str) -> BoxFuture<'a, Result<Box<dyn EtcdConnection>, String>> {
+        self.asked.lock().unwrap().push(address.to_owned());
+        Box::pin(async move {
+            let stream = TcpStream::connect(&self.member).await.map_err(|error| error.to_string())?;
+            Ok(Box::new(stream) as Box<dyn EtcdConnection>)
+        })
+    }
+}
+
+#[tokio::test]
+async fn members_in_another_network_are_reached_by_its_dialer() -> Result<(), Error> {
+    let etcd = Etcd::start(1)?;
+    let member = etcd.urls().trim_start_matches("http://").to_owned();
+    let network = Arc::new(Network { member, asked: Mutex::default() });
+    let mut options = EtcdOptions::new(["http://etcd.invalid:2379"], "/registry/");
+    options.dialer = Some(network.clone());
+    let storage = EtcdStorage::open(options).await?;
+    let key = Key::new("/registry/a");
+    let created = storage.create(&key, "1".into(), None).await?;
+    assert_eq!(storage.get(&key).await?.revision, created);
+    let asked = network.asked.lock().unwrap();
+    assert!(!asked.is_empty() && asked.iter().all(|address| address == "etcd.invalid:2379"), "{asked:?}");
     Ok(())
 }
 
