@@ -2,7 +2,7 @@
 
 use crate::{
     authentication::token_review::TokenReviewer,
-    core::{node::KubeletAddresses, service::ServiceNetwork},
+    core::{node::KubeletAddresses, pod::PodLogMetrics, service::ServiceNetwork},
 };
 use pintle_machinery::{GroupResource, Status, Value};
 use pintle_rbac::Rbac;
@@ -27,6 +27,8 @@ pub struct Config {
     pub rbac: Arc<Rbac>,
     /// The addresses at which kubelets are reached.
     pub kubelets: KubeletAddresses,
+    /// Counts the requests for logs; `None` counts nothing.
+    pub pod_log_metrics: Option<PodLogMetrics>,
 }
 
 impl Default for Config {
@@ -39,6 +41,7 @@ impl Default for Config {
             component_statuses: Arc::new(NoComponents),
             rbac: Arc::default(),
             kubelets: KubeletAddresses::default(),
+            pod_log_metrics: None,
         }
     }
 }

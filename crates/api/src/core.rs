@@ -43,7 +43,7 @@ pub fn resources(config: &Config) -> Vec<Resource> {
         node::resource(&config.kubelets),
         persistent_volume_claim::resource(),
         persistent_volume::resource(),
-        pod::resource(&config.kubelets),
+        pod::resource(&config.kubelets, config.pod_log_metrics.as_ref()),
         pod_template::resource(),
         replication_controller::resource(),
         resource_quota::resource(),

@@ -111,7 +111,8 @@ impl Metrics {
     /// Records an answered request. Names from the path become labels only when the server serves them: labels are kept
     /// for ever, and clients can make up any number of names.
     pub fn observe(&self, info: &RequestInfo, is_served: bool, dry_run: bool, code: u16, duration: Duration) {
-        let verb = verb_label(info);
+        let is_connect = info.is_long_running() && !matches!(&*info.verb, "watch" | "proxy");
+        let verb = if is_connect { "CONNECT" } else { verb_label(info) };
         let dry_run = if dry_run { "All" } else { "" };
         let scope = info.scope();
         let [group, version, resource, subresource] = match is_served {

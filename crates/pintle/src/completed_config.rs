@@ -74,6 +74,7 @@ impl Config {
         metrics.register(self.audit_metrics.collectors()).map_err(assemble)?;
         metrics.register(self.admission.collectors()).map_err(assemble)?;
         metrics.register(vec![Box::new(self.egress.metrics.clone()) as _]).map_err(assemble)?;
+        metrics.register(self.kubelets.log_metrics.collectors()).map_err(assemble)?;
         Ok(Arc::new(metrics))
     }
 }

@@ -1,6 +1,7 @@
 //! The connections to kubelets: the server's certificate for them, and the authorities that they are verified by.
 
 use crate::{KubeletOptions, Options, dynamic_files::DynamicFiles, run_error::RunError};
+use pintle_api::core::pod::PodLogMetrics;
 use pintle_apiserver::transports::Transports;
 use pintle_dialer::{ClientCertificate, Dialer};
 use std::{fs, path::PathBuf, sync::Arc};
@@ -9,6 +10,7 @@ use std::{fs, path::PathBuf, sync::Arc};
 pub(crate) struct Kubelets {
     /// The clients.
     pub(crate) transports: Arc<Transports>,
+    pub(crate) log_metrics: PodLogMetrics,
     certificate: Arc<ClientCertificate>,
     /// The files of the certificate, its key and the authorities, if there are any.
     paths: Vec<PathBuf>,
@@ -33,8 +35,13 @@ impl Kubelets {
         let first = paths.iter().map(read).collect::<Result<Vec<_>, _>>()?;
         let transports =
             Transports::new(*timeout, dialer).map_err(|error| RunError::Options(error.to_string()))?;
-        let kubelets =
-            Kubelets { transports: Arc::new(transports), certificate: Arc::default(), paths, first };
+        let kubelets = Kubelets {
+            transports: Arc::new(transports),
+            log_metrics: PodLogMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?,
+            certificate: Arc::default(),
+            paths,
+            first,
+        };
         apply(&kubelets.transports, &kubelets.certificate, &kubelets.first).map_err(RunError::Options)?;
         Ok(kubelets)
     }

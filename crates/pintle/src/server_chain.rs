@@ -84,6 +84,7 @@ fn kube_resources(config: &CompletedConfig) -> Vec<Resource> {
         token_reviewer: tokens.reviewer.clone(),
         rbac: config.loaded.authorization.rbac.clone(),
         kubelets: config.options().kubelet.addresses(),
+        pod_log_metrics: Some(config.loaded.kubelets.log_metrics.clone()),
     });
     resources.extend(pintle_api::resources_off_by_default());
     resources

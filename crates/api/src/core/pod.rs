@@ -12,6 +12,7 @@ mod ephemeral_containers;
 mod eviction;
 mod label_keys;
 mod log;
+mod log_metrics;
 mod proxy;
 mod qos;
 mod resize;
@@ -28,6 +29,7 @@ mod validation;
 
 pub(crate) use binding::BindingCreater;
 pub(in crate::core) use defaults::drop_init_container_annotations;
+pub use log_metrics::PodLogMetrics;
 
 use super::{group::GROUP, node::KubeletAddresses};
 use crate::declare::{Declare, boolean_field};
@@ -37,7 +39,7 @@ use std::sync::Arc;
 use stream::StreamKind;
 
 /// The declaration of the resource.
-pub fn resource(kubelets: &KubeletAddresses) -> Resource {
+pub fn resource(kubelets: &KubeletAddresses, log_metrics: Option<&PodLogMetrics>) -> Resource {
     let stream = |kind| stream::PodStream { kind, kubelets: kubelets.clone() };
     let binding = SubresourceKind::Create {
         kind: GroupVersionKind::new("", "v1", "Binding"),
@@ -58,7 +60,7 @@ pub fn resource(kubelets: &KubeletAddresses) -> Resource {
         .part("ephemeralcontainers", ephemeral_containers::EphemeralContainersStrategy)
         .subresource("eviction", eviction)
         .stream("exec", "PodExecOptions", stream(StreamKind::Exec))
-        .subresource("log", log::subresource(kubelets))
+        .subresource("log", log::subresource(kubelets, log_metrics))
         .stream("portforward", "PodPortForwardOptions", stream(StreamKind::PortForward))
         .proxied("PodProxyOptions", proxy::PodProxy)
         .part("resize", resize::ResizeStrategy)

@@ -1,6 +1,6 @@
 //! `pods/log`: validates the options of a log, and reads it from the kubelet.
 
-use super::container::choose;
+use super::{container::choose, log_metrics::PodLogMetrics};
 use crate::core::{connecting::read, node::KubeletAddresses};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, GroupVersionKind, Status, Value, ValueExt};
 use pintle_registry::{
@@ -10,7 +10,7 @@ use pintle_registry::{
 use std::sync::Arc;
 
 /// The declaration of the subresource. Discovery lists it under the kind of the pod.
-pub(super) fn subresource(kubelets: &KubeletAddresses) -> SubresourceKind {
+pub(super) fn subresource(kubelets: &KubeletAddresses, metrics: Option<&PodLogMetrics>) -> SubresourceKind {
     SubresourceKind::Connect {
         kind: GroupVersionKind::new("", "v1", "Pod"),
         options: ConnectOptions {
@@ -19,20 +19,33 @@ pub(super) fn subresource(kubelets: &KubeletAddresses) -> SubresourceKind {
         },
         verbs: vec![Verb::Get],
         is_proxy: false,
-        connecter: Arc::new(PodLog(kubelets.clone())),
+        connecter: Arc::new(PodLog { kubelets: kubelets.clone(), metrics: metrics.cloned() }),
     }
 }
 
 /// Reads the log of a container from the kubelet of the pod's node.
-struct PodLog(KubeletAddresses);
+struct PodLog {
+    kubelets: KubeletAddresses,
+    metrics: Option<PodLogMetrics>,
+}
 
 impl Connecter for PodLog {
+    fn note_untrusted(&self) {
+        if let Some(metrics) = &self.metrics {
+            metrics.note_untrusted();
+        }
+    }
+
     fn connect<'a>(
         &'a self,
         context: &'a RequestContext<'a>,
         options: &'a Value,
     ) -> BoxFuture<'a, Result<Option<Destination>, Status>> {
         Box::pin(async move {
+            let is_verified = !options.bool_at("insecureSkipTLSVerifyBackend");
+            if let Some(metrics) = &self.metrics {
+                metrics.note_request(is_verified);
+            }
             let pod = read(context, "pods", "pods", context.namespace, context.name).await?;
             let container = choose(&pod, options.str_at("container"))?;
             let node = pod.str_at("spec.nodeName");
@@ -40,11 +53,10 @@ impl Connecter for PodLog {
                 return Ok(None);
             }
             let path = format!("/containerLogs/{}/{}/{container}", context.namespace, context.name);
-            let kubelet = self.0.find(context, "pods", node).await?;
-            let is_unverified = options.bool_at("insecureSkipTLSVerifyBackend");
+            let kubelet = self.kubelets.find(context, "pods", node).await?;
             Ok(Some(Destination {
                 location: kubelet.location(path, parameters(options)),
-                transport: if is_unverified { Transport::UnverifiedKubelet } else { Transport::Kubelet },
+                transport: if is_verified { Transport::Kubelet } else { Transport::UnverifiedKubelet },
                 service: ConnectService::Text { follow: options.bool_at("follow") },
             }))
         })
@@ -100,11 +112,10 @@ mod tests {
             "status": {"addresses": [{"type": "InternalIP", "address": "10.0.0.1"}]}});
         let objects =
             [("pods", pod("p", "n")), ("pods", pod("new", "")), ("pods", pod("lost", "x")), ("nodes", node)];
+        let metrics = PodLogMetrics::new().unwrap();
+        let log = PodLog { kubelets: KubeletAddresses::default(), metrics: Some(metrics.clone()) };
         let check = async |name: &str, options: Value, expected: &str| {
-            assert_eq!(
-                connect(&PodLog(KubeletAddresses::default()), &objects, name, options).await,
-                expected
-            );
+            assert_eq!(connect(&log, &objects, name, options).await, expected);
         };
         let url = "https://10.0.0.1:10250/containerLogs/ns/p/c";
         check("p", json!({}), &format!("Kubelet {url}")).await;
@@ -118,6 +129,14 @@ mod tests {
         check("new", json!({"container": "x"}), "400 container x is not valid for pod new").await;
         check("lost", json!({}), "404 pods \"x\" not found").await;
         check("missing", json!({}), "404 pods \"missing\" not found").await;
+        log.note_untrusted();
+        let collectors = metrics.collectors();
+        let families = collectors.iter().flat_map(|collector| collector.collect());
+        let counted: Vec<f64> = families
+            .flat_map(|family| family.get_metric().to_vec())
+            .map(|metric| metric.get_counter().get_value())
+            .collect();
+        assert_eq!(counted.iter().sum::<f64>(), 8.0);
     }
 
     #[test]

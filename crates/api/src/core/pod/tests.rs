@@ -40,7 +40,7 @@ fn merge(object: &mut Value, patch: &Value) {
 
 /// Creates a pod: returns it as it is stored, and the validation errors.
 fn create(mut pod: Value) -> (Value, ErrorList) {
-    let strategy = resource(&KubeletAddresses::default()).strategy;
+    let strategy = resource(&KubeletAddresses::default(), None).strategy;
     let errors = with_context(&MemoryRegistry::default(), "ns", false, |context| {
         strategy.set_defaults(&mut pod);
         strategy.prepare_for_create(context, &mut pod);
@@ -50,7 +50,7 @@ fn create(mut pod: Value) -> (Value, ErrorList) {
 }
 
 fn warnings_of(mut pod: Value) -> Vec<String> {
-    let strategy = resource(&KubeletAddresses::default()).strategy;
+    let strategy = resource(&KubeletAddresses::default(), None).strategy;
     with_context(&MemoryRegistry::default(), "ns", false, |context| {
         strategy.set_defaults(&mut pod);
         strategy.prepare_for_create(context, &mut pod);
@@ -70,7 +70,7 @@ fn stored(spec: Value, rest: Value) -> Value {
 
 /// Patches a pod through a subresource ("" for none): returns it as it is stored, and the validation errors.
 fn update(old: &Value, subresource: &str, patch: &Value) -> (Value, ErrorList) {
-    let resource = resource(&KubeletAddresses::default());
+    let resource = resource(&KubeletAddresses::default(), None);
     let strategy: Arc<dyn Strategy> = match resource.subresource(subresource).map(|part| &part.kind) {
         Some(SubresourceKind::Object { strategy, .. }) => strategy.clone(),
         _ => resource.strategy.clone(),
@@ -104,7 +104,7 @@ fn a_pod_that_does_not_run_is_deleted_at_once() {
     ];
     for (pod, requested, grace) in rows {
         let answer = with_context(&MemoryRegistry::default(), "ns", false, |context| {
-            resource(&KubeletAddresses::default()).strategy.graceful_deletion(context, &pod, requested)
+            resource(&KubeletAddresses::default(), None).strategy.graceful_deletion(context, &pod, requested)
         });
         assert_eq!(answer, Some(grace), "{pod} {requested:?}");
     }

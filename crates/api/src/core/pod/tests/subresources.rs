@@ -24,7 +24,7 @@ fn registry_with(objects: &[(GroupResource, &str, Value)]) -> MemoryRegistry {
 }
 
 fn post(registry: &MemoryRegistry, subresource: &str, body: Value) -> Result<Value, Status> {
-    let resource = resource(&KubeletAddresses::default());
+    let resource = resource(&KubeletAddresses::default(), None);
     let Some(SubresourceKind::Create { creater, .. }) =
         resource.subresource(subresource).map(|part| &part.kind)
     else {
