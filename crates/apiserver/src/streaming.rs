@@ -10,7 +10,7 @@ use crate::{
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, Uri, header};
 use http_body::{Body as HttpBody, Frame};
-use http_body_util::{BodyExt, Limited};
+use http_body_util::BodyExt;
 use pintle_dialer::{Cause, Client};
 use pintle_go_forms::{Url, quote};
 use pintle_machinery::{GroupResource, Status};
@@ -103,9 +103,8 @@ fn refuse_redirect(code: u16, headers: &HeaderMap, url: &str) -> Result<(), Stat
 }
 
 /// The failure that another server reports.
-async fn failure(code: u16, body: BackendBody, resource: &GroupResource, name: &str) -> Status {
+async fn failure(code: u16, mut body: BackendBody, resource: &GroupResource, name: &str) -> Status {
     let mut text = BytesMut::new();
-    let mut body = Limited::new(body, usize::MAX);
     while text.len() < MAX_ERROR_BYTES {
         match body.frame().await {
             None => break,
@@ -116,6 +115,8 @@ async fn failure(code: u16, body: BackendBody, resource: &GroupResource, name: &
     text.truncate(MAX_ERROR_BYTES);
     let text = String::from_utf8_lossy(&text);
     match code {
+        // A response with such a code would not be the last one.
+        ..200 => Status::unknown(format!("the server responded with the status code {code}")),
         500 => Status::internal_error(text),
         400 => Status::bad_request(text),
         code => Status::server_response(code, resource, name, &text),

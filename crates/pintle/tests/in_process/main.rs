@@ -20,6 +20,7 @@ mod authorization;
 mod bad_connections;
 mod bad_input;
 mod bad_values;
+mod connections;
 mod conversion;
 mod custom_resources;
 mod discovery;

@@ -9,9 +9,10 @@ use rcgen::{
     KeyPair, KeyUsagePurpose,
 };
 use rustls::{
-    ClientConfig, ServerConfig, SupportedProtocolVersion,
+    ClientConfig, RootCertStore, ServerConfig, SupportedProtocolVersion,
     client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
-    pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime},
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject},
+    server::WebPkiClientVerifier,
 };
 use serde_json::Value;
 use std::{
@@ -24,7 +25,8 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
 };
-use tokio_rustls::{TlsAcceptor, TlsConnector, client::TlsStream};
+use tokio_rustls::{TlsAcceptor, TlsConnector, client::TlsStream, server::TlsStream as ServerStream};
+use x509_parser::prelude::{FromDer, X509Certificate};
 
 /// A certificate authority.
 pub(crate) struct Authority {
@@ -251,6 +253,61 @@ impl Https {
         });
         Https { url, ca: authority.pem().to_owned() }
     }
+}
+
+/// A TLS server that answers by bytes, so that it can break any rule of HTTP.
+pub(crate) struct RawHttps {
+    pub(crate) port: u16,
+    pub(crate) ca: String,
+}
+
+impl RawHttps {
+    /// A server at 127.0.0.1, which asks for client certificates of the authority `clients`, and calls `answer` for each
+    /// connection with the name of its client: the common name, or "" without a certificate.
+    pub(crate) async fn start<F>(
+        clients: &[u8],
+        answer: impl Fn(ServerStream<TcpStream>, String) -> F + Clone + Send + 'static,
+    ) -> RawHttps
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let authority = Authority::new("kubelets");
+        let pair = authority.server(&["127.0.0.1"]);
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(clients).unwrap()).unwrap();
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
+            .allow_unauthenticated()
+            .build()
+            .unwrap();
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_client_cert_verifier(verifier)
+            .with_single_cert(vec![pair.certificate.clone()], pair.key())
+            .unwrap();
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(async move {
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                let (acceptor, answer) = (acceptor.clone(), answer.clone());
+                tokio::spawn(async move {
+                    let Ok(stream) = acceptor.accept(stream).await else { return };
+                    let client = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
+                    let name = client.map(common_name).unwrap_or_default();
+                    answer(stream, name).await;
+                });
+            }
+        });
+        RawHttps { port, ca: authority.pem().to_owned() }
+    }
+}
+
+fn common_name(certificate: &CertificateDer<'_>) -> String {
+    let (_, parsed) = X509Certificate::from_der(certificate).unwrap();
+    parsed.subject().iter_common_name().next().unwrap().as_str().unwrap().to_owned()
 }
 
 async fn answer(
