@@ -5,7 +5,7 @@
 //! measured several times in turn with none, and the medians are compared: a create alone varies more than a policy
 //! costs.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pintle_harness::{AdmittingWebhook, Config, Connection, Error, Server, wait_for};
@@ -30,21 +30,27 @@ const PODS: &str = "/api/v1/namespaces/bench/pods";
 struct Request {
     creates: u32,
     policies: usize,
+    /// The server's binary, when it is built already.
+    binary: Option<PathBuf>,
 }
 
 pub(crate) fn run(root: &Path, args: &[&str]) -> Result<(), String> {
     let request = parse(args)?;
-    let binary = task::build_server(root, true)?;
+    let binary = match &request.binary {
+        Some(binary) => binary.clone(),
+        None => task::build_server(root, true)?,
+    };
     measure(&binary, &request).map_err(|error| error.to_string())
 }
 
 fn parse(args: &[&str]) -> Result<Request, String> {
-    let mut request = Request { creates: 1000, policies: 1000 };
+    let mut request = Request { creates: 1000, policies: 1000, binary: None };
     for arg in args {
         let (flag, value) = arg.split_once('=').ok_or_else(|| format!("{arg}: flags are --name=value"))?;
         let number = || value.parse::<u32>().map_err(|error| format!("{flag}: {error}"));
         match flag {
             "--creates" => request.creates = number()?,
+            "--binary" => request.binary = Some(value.into()),
             "--policies" => request.policies = number()? as usize,
             _ => return Err(format!("unknown flag {flag}")),
         }
