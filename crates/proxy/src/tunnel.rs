@@ -10,6 +10,8 @@ use tokio::{
 
 /// The buffer of each direction, in bytes. A side that does not read stops the other one from sending.
 const BUFFER_BYTES: usize = 16 << 10;
+/// The buffer of a direction on which little has come: most streams are idle most of the time.
+const IDLE_BUFFER_BYTES: usize = 512;
 /// How long the second direction may go on after the first has ended.
 const HALF_CLOSED_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -95,7 +97,7 @@ where
 
 /// Copies one direction until its end, and closes the other side for writing then.
 async fn pump<R: AsyncRead, W: AsyncWrite>(mut from: ReadHalf<R>, mut to: WriteHalf<W>) -> io::Result<()> {
-    let mut buffer = vec![0; BUFFER_BYTES];
+    let mut buffer = vec![0; IDLE_BUFFER_BYTES];
     loop {
         let read = from.read(&mut buffer).await?;
         match buffer.get(..read) {
@@ -103,6 +105,9 @@ async fn pump<R: AsyncRead, W: AsyncWrite>(mut from: ReadHalf<R>, mut to: WriteH
             Some(bytes) => to.write_all(bytes).await?,
         }
         to.flush().await?;
+        if read == buffer.len() && read < BUFFER_BYTES {
+            buffer = vec![0; BUFFER_BYTES];
+        }
     }
     to.shutdown().await
 }
