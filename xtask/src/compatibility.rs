@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use pintle_admission::plugins::{Declaration, PLUGINS};
+use pintle_feature_gates::{Gate, MinorVersion, Stage, Support};
 use serde_json::Value;
 
 use crate::{shared, task};
@@ -15,7 +16,11 @@ use crate::{shared, task};
 const PAGE: &str = "COMPATIBILITY.md";
 const ABSENT_FLAGS: &str = "Flags that are absent";
 const OWN_FLAGS: &str = "Flags that kube-apiserver does not list";
-const GATES: &str = "Feature gates that can be set";
+const GATES: &str = "Feature gates with both values";
+const FIXED_GATES: &str = "Feature gates with one value";
+/// Gates that the reference's build has beyond Kubernetes.
+const GATES_OF_A_DISTRIBUTION: [&str; 3] =
+    ["MinimumKubeletVersion", "RouteExternalCertificate", "StoragePerformantSecurityPolicy"];
 
 type Names = BTreeSet<String>;
 
@@ -25,7 +30,7 @@ pub(crate) fn run(root: &Path) -> Result<(), String> {
     let server = task::build_server(root, false)?;
     let mut differences = flags(root, &page, &server)?;
     differences.extend(admission_plugins(root)?);
-    differences.extend(feature_gates(root, &page, &server)?);
+    differences.extend(feature_gates(root, &page)?);
     if !differences.is_empty() {
         return Err(format!("{PAGE} and the server differ:\n{}", differences.join("\n")));
     }
@@ -77,29 +82,47 @@ fn admission_plugins(root: &Path) -> Result<Vec<String>, String> {
     Ok(differences)
 }
 
-fn feature_gates(root: &Path, page: &str, server: &Path) -> Result<Vec<String>, String> {
+fn feature_gates(root: &Path, page: &str) -> Result<Vec<String>, String> {
     let reference = reference(root, "feature-gates.json")?;
-    let listed = first_cells(page, GATES)?;
-    let mut accepted = Names::new();
     let mut differences = Vec::new();
-    for (name, gate) in members(&reference)? {
-        let gates = format!("--feature-gates={name}=true");
-        if task::output(Command::new(server).args([gates.as_str(), "--version"])).is_err() {
+    for (name, facts) in members(&reference)? {
+        if GATES_OF_A_DISTRIBUTION.contains(&name.as_str()) {
             continue;
         }
-        accepted.insert(name.clone());
-        let stage = gate.get("stage").and_then(Value::as_str).unwrap_or_default().to_lowercase();
-        let is_on = gate.get("default").and_then(Value::as_bool).unwrap_or_default();
-        let expected = format!("{stage}, {}", if is_on { "on" } else { "off" });
-        match listed.get(name) {
-            Some(cell) if *cell != expected => {
-                differences.push(format!("  {name}: the page says {cell:?}, the reference {expected:?}"));
-            }
-            _ => {}
+        let Ok(gate) = name.parse::<Gate>() else {
+            differences.push(format!("  the server does not know the gate {name}"));
+            continue;
+        };
+        let stage = facts.get("stage").and_then(Value::as_str).unwrap_or_default();
+        let default = facts.get("default").and_then(Value::as_bool).unwrap_or_default();
+        let expected = format!("{}, {}", stage.to_lowercase(), if default { "on" } else { "off" });
+        if state(gate) != expected {
+            differences.push(format!("  {name}: {} here, {expected} in the reference", state(gate)));
         }
     }
-    differences.extend(compare(GATES, &listed.into_keys().collect(), &accepted));
+    let can_be_set = |gate: &&Gate| !gate.spec(MinorVersion::BINARY).locked;
+    let with = |support: Support| Gate::ALL.iter().filter(move |gate| gate.support() == support);
+    let names = |gates: Vec<&Gate>| -> Names { gates.iter().map(|gate| gate.name().to_owned()).collect() };
+    let listed = first_cells(page, GATES)?;
+    for (name, cell) in &listed {
+        let gate = name.parse::<Gate>().ok().map(state).unwrap_or_default();
+        if gate != *cell {
+            differences.push(format!("  {name}: the page says {cell:?}, the server {gate:?}"));
+        }
+    }
+    let both = names(with(Support::Both).filter(can_be_set).collect());
+    differences.extend(compare(GATES, &listed.into_keys().collect(), &both));
+    let fixed = names(with(Support::DefaultOnly).filter(can_be_set).collect());
+    let listed = first_cells(page, FIXED_GATES)?.into_keys().collect();
+    differences.extend(compare(FIXED_GATES, &listed, &fixed));
     Ok(differences)
+}
+
+/// The stage and default of a gate, as the page has them: `beta, on`.
+fn state(gate: Gate) -> String {
+    let spec = gate.spec(MinorVersion::BINARY);
+    let stage = if spec.stage == Stage::GA { "stable".to_owned() } else { spec.stage.name().to_lowercase() };
+    format!("{stage}, {}", if spec.default { "on" } else { "off" })
 }
 
 /// The names in backticks in the first cells of the table under a heading, each with the row's second cell.

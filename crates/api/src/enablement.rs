@@ -1,6 +1,8 @@
 //! Lists the versions of the built-in groups with their default enablement, and the resources of kube-apiserver that
 //! this server lacks in a version that can be enabled.
 
+use pintle_feature_gates::Gate;
+
 /// The default state of a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Enablement {
@@ -82,7 +84,7 @@ pub const VERSIONS: [(&str, &str, Enablement); 60] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Absence {
     /// kube-apiserver serves it only with a feature gate: the storage, and the gate.
-    GateClosed(&'static str, &'static str),
+    GateClosed(&'static str, Gate),
     /// Not implemented yet.
     NotBuilt,
 }
@@ -95,31 +97,31 @@ pub const ABSENT: [(&str, &str, &str, Absence); 10] = [
         "certificates.k8s.io",
         "v1beta1",
         "clustertrustbundles",
-        GateClosed("ClusterTrustBundle", "ClusterTrustBundle"),
+        GateClosed("ClusterTrustBundle", Gate::ClusterTrustBundle),
     ),
     (
         "certificates.k8s.io",
         "v1beta1",
         "podcertificaterequests",
-        GateClosed("PodCertificateRequest", "PodCertificateRequest"),
+        GateClosed("PodCertificateRequest", Gate::PodCertificateRequest),
     ),
     (
         "certificates.k8s.io",
         "v1alpha1",
         "clustertrustbundles",
-        GateClosed("ClusterTrustBundle", "ClusterTrustBundle"),
+        GateClosed("ClusterTrustBundle", Gate::ClusterTrustBundle),
     ),
     ("internal.apiserver.k8s.io", "v1alpha1", "storageversions", NotBuilt),
     ("resource.k8s.io", "v1beta2", "devicetaintrules", NotBuilt),
     ("resource.k8s.io", "v1alpha3", "devicetaintrules", NotBuilt),
     ("resource.k8s.io", "v1alpha3", "resourcepoolstatusrequests", NotBuilt),
-    ("scheduling.k8s.io", "v1alpha2", "podgroups", GateClosed("PodGroup", "GenericWorkload")),
-    ("scheduling.k8s.io", "v1alpha2", "workloads", GateClosed("Workload", "GenericWorkload")),
+    ("scheduling.k8s.io", "v1alpha2", "podgroups", GateClosed("PodGroup", Gate::GenericWorkload)),
+    ("scheduling.k8s.io", "v1alpha2", "workloads", GateClosed("Workload", Gate::GenericWorkload)),
     (
         "storagemigration.k8s.io",
         "v1beta1",
         "storageversionmigrations",
-        GateClosed("StorageVersionMigrator", "StorageVersionMigrator"),
+        GateClosed("StorageVersionMigrator", Gate::StorageVersionMigrator),
     ),
 ];
 

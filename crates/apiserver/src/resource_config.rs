@@ -4,7 +4,7 @@
 //! A setting for a resource takes precedence over one for its version, and that over the keys for many versions at once
 //! (`api/all`, then `api/ga`, `api/beta`, `api/alpha`).
 
-use pintle_go_forms::quote;
+use pintle_go_forms::{parse_bool, quote};
 use pintle_machinery::{GroupVersion, GroupVersionResource};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -80,7 +80,7 @@ impl RuntimeConfig {
     /// Whether a version, or a resource in it, is enabled by name.
     pub fn names_version(&self, version: &GroupVersion) -> bool {
         self.names().any(|(_, name, value)| {
-            name.is_ok_and(|name| name.version == *version) && parse_bool(value).unwrap_or_default()
+            name.is_ok_and(|name| name.version == *version) && boolean(value).unwrap_or_default()
         })
     }
 
@@ -91,7 +91,7 @@ impl RuntimeConfig {
                 && name.version.version == resource.version
                 && name.resource.as_deref() == Some(&resource.resource)
         };
-        self.names().any(|(_, name, value)| name.is_ok_and(is_named) && parse_bool(value).unwrap_or_default())
+        self.names().any(|(_, name, value)| name.is_ok_and(is_named) && boolean(value).unwrap_or_default())
     }
 }
 
@@ -169,7 +169,7 @@ impl ResourceConfig {
             if !registered.contains(&version) {
                 return Err(format!("group version {version} that has not been registered"));
             }
-            let enabled = parse_bool(value).ok_or_else(|| {
+            let enabled = boolean(value).ok_or_else(|| {
                 format!(
                     "invalid value of {key}: {value}, err: strconv.ParseBool: parsing {}: invalid syntax",
                     quote(value)
@@ -206,13 +206,9 @@ fn is_version(version: &str, stage: &str) -> bool {
     }
 }
 
-/// Parses a boolean as Go does; the empty text is true.
-fn parse_bool(text: &str) -> Option<bool> {
-    match text {
-        "" | "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
-        "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
-        _ => None,
-    }
+/// A value; the empty text is true.
+fn boolean(text: &str) -> Option<bool> {
+    if text.is_empty() { Some(true) } else { parse_bool(text) }
 }
 
 #[cfg(test)]

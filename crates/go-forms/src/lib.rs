@@ -5,11 +5,13 @@
 //! same error for a text with several.
 
 pub mod base64;
+mod bool;
 mod duration;
 mod ip;
 mod quote;
 mod url;
 
+pub use bool::parse_bool;
 pub use duration::{format_duration, parse_duration};
 pub use ip::{Address, Cidr, parse_address, parse_ip_sloppy};
 pub use quote::{is_print, quote, quote_ascii, quote_byte, quote_bytes, unicode_name};

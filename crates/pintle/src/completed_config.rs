@@ -1,8 +1,15 @@
 //! The completed configuration: the parts that all servers of the chain share.
 
 use crate::{
-    Options, config::Config, enablement, engine::EngineMetrics, engines::Engines, run_error::RunError,
-    storage_factory::storage_factory, version::version,
+    Options,
+    config::Config,
+    enablement,
+    engine::EngineMetrics,
+    engines::Engines,
+    feature_metrics::feature_metrics,
+    run_error::RunError,
+    storage_factory::storage_factory,
+    version::{API_VERSION, version},
 };
 use pintle_apiserver::{
     health::{CheckScope, Health},
@@ -42,14 +49,14 @@ impl Config {
     ) -> Result<CompletedConfig, RunError> {
         let options = &self.options;
         let supervisor = Supervisor::current();
-        let storage = storage_factory(options, engines).encryption(self.encryption.resources());
+        let storage = storage_factory(options, engines, &self.gates).encryption(self.encryption.resources());
         let health = Arc::new(Health::new(supervisor.clone()));
         // The server calls its own handler in the process, without a certificate that could expire.
         health.add("loopback-serving-certificate", CheckScope::NotReady, Arc::new(|| Ok(())));
         engines.watch_health(&health, options, &supervisor, &stopping);
         let metrics = self.metrics(engine_metrics)?;
         let resource_config =
-            enablement::resource_config(&options.runtime_config).map_err(RunError::Options)?;
+            enablement::resource_config(&options.runtime_config, &self.gates).map_err(RunError::Options)?;
         Ok(CompletedConfig {
             engines: engines.clone(),
             storage: Arc::new(storage),
@@ -67,7 +74,8 @@ impl Config {
     fn metrics(&self, engine_metrics: &EngineMetrics) -> Result<Arc<Metrics>, RunError> {
         let assemble = |error: prometheus::Error| RunError::Assemble(error.to_string());
         let metrics = Metrics::new().map_err(assemble)?;
-        metrics.set_build_info(&version()).map_err(assemble)?;
+        metrics.set_build_info(&version(self.gates.versions())).map_err(assemble)?;
+        metrics.register(feature_metrics(&self.gates, API_VERSION).map_err(assemble)?).map_err(assemble)?;
         metrics.register(self.authorization.metrics()).map_err(assemble)?;
         metrics.register(self.encryption.metrics()).map_err(assemble)?;
         metrics.register(engine_metrics.collectors()).map_err(assemble)?;

@@ -17,12 +17,15 @@ use pintle_api::core::{pod_spec::refuse_privileged_containers, service::ServiceN
 use pintle_apiserver::filters::TransportFilters;
 use pintle_audit::{AuditMetrics, Auditor};
 use pintle_dialer::Network;
+use pintle_feature_gates::FeatureGates;
 use std::{net::SocketAddr, sync::Arc};
 use tokio::net::TcpListener;
 
 /// A configuration that is valid by itself. [`Config::complete`] adds the parts that all servers share.
 pub(crate) struct Config {
     pub(crate) options: Options,
+    /// The feature gates in force.
+    pub(crate) gates: FeatureGates,
     pub(crate) egress: Egress,
     /// The network from which services get addresses and ports.
     pub(crate) service_network: Arc<ServiceNetwork>,
@@ -44,7 +47,11 @@ pub(crate) struct Config {
 
 impl Config {
     /// Applies the options, and listens on the port. Connections wait until the server serves them.
-    pub(crate) async fn new(mut options: Options, egress: Egress) -> Result<(Config, TcpListener), RunError> {
+    pub(crate) async fn new(
+        mut options: Options,
+        gates: FeatureGates,
+        egress: Egress,
+    ) -> Result<(Config, TcpListener), RunError> {
         let service_network = Arc::new(options.service_network().map_err(RunError::Options)?);
         let audit_metrics = AuditMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?;
         let control_plane = egress.selector.dialer(Network::ControlPlane);
@@ -70,6 +77,7 @@ impl Config {
         aggregation.set_address(address);
         let config = Config {
             options,
+            gates,
             egress,
             service_network,
             audit_metrics,

@@ -2,6 +2,7 @@
 
 use pintle_api::enablement::{ABSENT, Absence, Enablement, VERSIONS};
 use pintle_apiserver::resource_config::{ResourceConfig, RuntimeConfig};
+use pintle_feature_gates::{FeatureGates, Gate};
 use pintle_machinery::{GroupVersion, GroupVersionResource};
 use pintle_registry::Resource;
 use std::collections::BTreeSet;
@@ -19,7 +20,10 @@ pub(crate) struct Enabled {
 /// # Errors
 /// When the configuration is invalid, in kube-apiserver's words, or enables a resource by name that this server does
 /// not have.
-pub(crate) fn resource_config(runtime_config: &RuntimeConfig) -> Result<ResourceConfig, String> {
+pub(crate) fn resource_config(
+    runtime_config: &RuntimeConfig,
+    gates: &FeatureGates,
+) -> Result<ResourceConfig, String> {
     let registered: Vec<GroupVersion> =
         VERSIONS.iter().map(|(group, version, _)| GroupVersion::new(*group, *version)).collect();
     let problems = runtime_config.validate(|group| registered.iter().any(|version| version.group == group));
@@ -39,9 +43,10 @@ pub(crate) fn resource_config(runtime_config: &RuntimeConfig) -> Result<Resource
             continue;
         }
         match absence {
-            Absence::GateClosed(storage, gate) => {
-                tracing::warn!("{storage} storage is disabled because the {gate} feature gate is disabled");
-            }
+            Absence::GateClosed(storage, gate) => match gates.enabled(gate) {
+                true => tracing::warn!("{group}/{version}/{resource} is not supported and not served"),
+                false => warn_of_closed_gate(storage, gate),
+            },
             Absence::NotBuilt if is_asked_for(runtime_config, &absent) => {
                 return Err(format!(
                     "--runtime-config: {group}/{version}/{resource} is not supported; what is off by default and \
@@ -55,6 +60,10 @@ pub(crate) fn resource_config(runtime_config: &RuntimeConfig) -> Result<Resource
         }
     }
     Ok(config)
+}
+
+fn warn_of_closed_gate(storage: &str, gate: Gate) {
+    tracing::warn!("{storage} storage is disabled because the {gate} feature gate is disabled");
 }
 
 /// Whether the configuration enables an absent resource by name (or its version, if nothing else of that version
@@ -76,10 +85,20 @@ fn on_demand() -> Vec<String> {
     versions.iter().map(ToString::to_string).collect()
 }
 
-/// Selects the enabled declarations.
-pub(crate) fn enabled(declared: Vec<Resource>, config: &ResourceConfig) -> Enabled {
-    let (served, off): (Vec<_>, Vec<_>) =
-        declared.into_iter().partition(|resource| config.resource_enabled(&resource.resource));
+/// Selects the enabled declarations. A resource with a closed gate is not served, and says so in the log if it is
+/// enabled otherwise.
+pub(crate) fn enabled(declared: Vec<Resource>, config: &ResourceConfig, gates: &FeatureGates) -> Enabled {
+    let is_served = |resource: &Resource| {
+        let is_enabled = config.resource_enabled(&resource.resource);
+        match resource.gate {
+            Some(gate) if is_enabled && !gates.enabled(gate) => {
+                warn_of_closed_gate(&resource.kind, gate);
+                false
+            }
+            _ => is_enabled,
+        }
+    };
+    let (served, off): (Vec<_>, Vec<_>) = declared.into_iter().partition(is_served);
     let stores_for_another = |resource: &Resource| {
         resource.is_stored()
             && resource.conversion.is_none()
@@ -96,10 +115,11 @@ mod tests {
     fn check(text: &str) -> Result<(BTreeSet<String>, BTreeSet<String>), String> {
         let mut runtime_config = RuntimeConfig::default();
         runtime_config.add(text);
-        let config = resource_config(&runtime_config)?;
+        let gates = FeatureGates::default();
+        let config = resource_config(&runtime_config, &gates)?;
         let mut declared = pintle_api::resources(&pintle_api::Config::default());
         declared.extend(pintle_api::resources_off_by_default());
-        let Enabled { served, internal } = enabled(declared, &config);
+        let Enabled { served, internal } = enabled(declared, &config, &gates);
         let names = |resources: Vec<Resource>| {
             resources
                 .iter()

@@ -4,7 +4,8 @@ use crate::snapshot::{self, SnapshotCommand};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use pintle::{
     AdmissionOptions, AggregationOptions, AuditOptions, AuthenticationOptions, AuthorizationOptions,
-    KubeletOptions, Options, PriorityAndFairnessOptions, ServiceAccountOptions, ServingOptions,
+    FeatureOptions, KubeletOptions, Options, PriorityAndFairnessOptions, ServiceAccountOptions,
+    ServingOptions,
 };
 
 /// The command that the command line selects.
@@ -57,6 +58,7 @@ fn command() -> Command {
         .args(AggregationOptions::args())
         .args(KubeletOptions::args())
         .args(AdmissionOptions::args())
+        .args(FeatureOptions::args())
         .args(Options::args())
         .arg(
             Arg::new("v")

@@ -19,6 +19,7 @@ mod enablement;
 mod encryption;
 mod engine;
 mod engines;
+mod feature_metrics;
 mod flow_control;
 mod hooks;
 mod hostname;
@@ -39,7 +40,7 @@ mod version;
 pub use options::{
     AdmissionOptions, AggregationOptions, AuditDeliveryOptions, AuditLogOptions, AuditOptions,
     AuditWebhookOptions, AuthenticationOptions, AuthorizationOptions, EndpointReconcilerType,
-    EtcdServersOverride, EtcdServersOverrides, FeatureGates, KubeletOptions, OidcOptions, Options,
+    EtcdServersOverride, EtcdServersOverrides, FeatureOptions, KubeletOptions, OidcOptions, Options,
     PriorityAndFairnessOptions, RequestHeaderOptions, ServiceAccountOptions, ServingOptions, SniCertKey,
     StorageBackend, TokenWebhookOptions, WatchCache,
 };

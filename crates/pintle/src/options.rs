@@ -10,7 +10,7 @@ mod arguments;
 mod audit;
 mod authentication;
 mod authorization;
-mod feature_gates;
+mod features;
 mod flags;
 mod kubelet;
 mod oidc;
@@ -24,7 +24,7 @@ pub use aggregation::AggregationOptions;
 pub use audit::{AuditDeliveryOptions, AuditLogOptions, AuditOptions, AuditWebhookOptions};
 pub use authentication::{AuthenticationOptions, RequestHeaderOptions, TokenWebhookOptions};
 pub use authorization::AuthorizationOptions;
-pub use feature_gates::FeatureGates;
+pub use features::FeatureOptions;
 pub use kubelet::KubeletOptions;
 pub use oidc::OidcOptions;
 pub use priority_and_fairness::PriorityAndFairnessOptions;
@@ -103,8 +103,8 @@ pub struct Options {
     pub lease_reuse: Duration,
     /// The prefix of all storage keys.
     pub etcd_prefix: String,
-    /// The enabled feature gates.
-    pub feature_gates: FeatureGates,
+    /// Feature gates and the emulated version.
+    pub features: FeatureOptions,
     /// The storage media type of built-in kinds; `None` is JSON in a store of the server's own, and protobuf in etcd.
     pub storage_media_type: Option<StorageMediaType>,
     /// Resources that are stored in another etcd cluster.
@@ -202,7 +202,7 @@ impl Default for Options {
             etcd_db_metric_poll_interval: Duration::from_secs(30),
             lease_reuse: Duration::from_secs(60),
             etcd_prefix: "/registry".to_owned(),
-            feature_gates: FeatureGates::default(),
+            features: FeatureOptions::default(),
             storage_media_type: None,
             etcd_servers_overrides: EtcdServersOverrides::default(),
             watch_cache: WatchCache::default(),

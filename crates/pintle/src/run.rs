@@ -12,6 +12,7 @@ use pintle_apiserver::{
     serving::{ResponseBudget, ServingConfig, serve},
 };
 use pintle_audit::Auditor;
+use pintle_feature_gates::FeatureGates;
 use pintle_storage::{Storage, StorageError};
 use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 use tokio::{sync::watch, task::JoinHandle};
@@ -91,6 +92,8 @@ const STOP_PATIENCE: Duration = Duration::from_secs(30);
 /// # Errors
 /// When an option is invalid or a part of the server cannot start; nothing is served then.
 pub async fn start(options: Options) -> Result<Running, RunError> {
+    let gates = options.features.resolve().map_err(RunError::Options)?;
+    pintle_feature_gates::install(&gates);
     let data_dir = |source| RunError::DataDir { path: options.data_dir.display().to_string(), source };
     std::fs::create_dir_all(&options.data_dir).map_err(data_dir)?;
     let engine_metrics =
@@ -98,7 +101,7 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let egress = Egress::load(&options)?;
     let engines = Arc::new(Engines::open(&options, &egress, &engine_metrics).await?);
     let (stop, _) = watch::channel(false);
-    match start_on(&engines, &engine_metrics, &stop, options, egress).await {
+    match start_on(&engines, &engine_metrics, &stop, (options, gates), egress).await {
         Ok(running) => Ok(running),
         Err(error) => {
             // The tasks that were started release the store, so that another attempt can open it.
@@ -116,10 +119,10 @@ async fn start_on(
     engines: &Arc<Engines>,
     engine_metrics: &Arc<EngineMetrics>,
     stop: &watch::Sender<bool>,
-    options: Options,
+    (options, gates): (Options, FeatureGates),
     egress: Egress,
 ) -> Result<Running, RunError> {
-    let (config, listener) = Config::new(options, egress).await?;
+    let (config, listener) = Config::new(options, gates, egress).await?;
     let config = config.complete(engines, engine_metrics, stop.subscribe())?;
     let chain = Arc::new(ServerChain::new(config, engine_metrics)?);
     let hooks = hooks::register(&chain)?;

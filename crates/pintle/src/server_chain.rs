@@ -24,6 +24,7 @@ use pintle_apiserver::{
     registry::Stores,
     server::{Front, GenericApiServer, PlainEndpoints},
 };
+use pintle_feature_gates::Gate;
 use pintle_openapi::OpenApi;
 use pintle_registry::Resource;
 use serde_json::Value;
@@ -96,7 +97,8 @@ fn start_stores(
     stored_only: Vec<Resource>,
     beside: Option<Arc<Stores>>,
 ) -> Result<Arc<Stores>, RunError> {
-    let Enabled { served, mut internal } = enablement::enabled(declared, &config.resource_config);
+    let Enabled { served, mut internal } =
+        enablement::enabled(declared, &config.resource_config, &config.loaded.gates);
     internal.extend(stored_only);
     Stores::start_beside(beside, served, internal, &config.storage, &config.supervisor)
         .map_err(RunError::Assemble)
@@ -208,12 +210,12 @@ fn server(
             stores: stores.clone(),
             admission: config.loaded.admission.chain.clone(),
             authorizer: config.loaded.authorization.authorizer(),
-            unsafe_deletes: config.options().feature_gates.allow_unsafe_malformed_object_deletion,
+            unsafe_deletes: config.loaded.gates.enabled(Gate::AllowUnsafeMalformedObjectDeletion),
             transports: config.loaded.kubelets.transports.clone(),
             metrics: config.metrics.clone(),
             shutdown: config.stopping.clone(),
         },
-        version: version(),
+        version: version(config.loaded.gates.versions()),
         delegate,
         front,
     })
@@ -230,7 +232,11 @@ fn front(
     let (options, address) = (config.options(), config.advertised().to_string());
     let all_stores = stores.all();
     let resources: Vec<_> = all_stores.iter().flat_map(|stores| stores.resources().iter().cloned()).collect();
-    let server_version = version().get("gitVersion").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let server_version = version(config.loaded.gates.versions())
+        .get("gitVersion")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
     let declared = resources.iter().map(|resource| resource.resource.clone()).collect();
     let aggregation = &config.loaded.aggregation;
     let mut open_api =

@@ -6,6 +6,7 @@ use crate::{
     options::storage::{EtcdServersOverride, sorted},
 };
 use pintle_apiserver::registry::{StorageFactory, Stores};
+use pintle_feature_gates::{FeatureGates, Gate};
 use std::sync::Arc;
 
 /// Groups of the other servers of the chain: overrides apply to the built-in groups only.
@@ -29,11 +30,11 @@ pub(crate) fn warn_of_unused_overrides(options: &Options, stores: &[Arc<Stores>]
 
 /// The storage configuration of all resources. The overridden engines are those of
 /// [`EtcdServersOverrides::server_lists`].
-pub(crate) fn storage_factory(options: &Options, engines: &Engines) -> StorageFactory {
+pub(crate) fn storage_factory(options: &Options, engines: &Engines, gates: &FeatureGates) -> StorageFactory {
     let Engines { default, overridden } = engines;
     let mut factory = StorageFactory::new(default.clone(), options.etcd_prefix.clone())
         .media_type(options.storage_media_type)
-        .unsafe_deletes(options.feature_gates.allow_unsafe_malformed_object_deletion);
+        .unsafe_deletes(gates.enabled(Gate::AllowUnsafeMalformedObjectDeletion));
     let lists = options.etcd_servers_overrides.server_lists();
     for EtcdServersOverride { resource, servers } in &options.etcd_servers_overrides.0 {
         if OWN_SERVERS.contains(&resource.group.as_str()) {

@@ -4,6 +4,7 @@ use crate::{
     ComputedObjects, Converter, DefaultStrategy, DefaultTable, NamedCreater, ObjectModel, SelectableField,
     Strategy, Subresource, TableConvertor, Verb,
 };
+use pintle_feature_gates::Gate;
 use pintle_machinery::{GroupResource, GroupVersionKind, GroupVersionResource, Status, Value, ValueExt};
 use pintle_schema::Schema;
 use std::sync::{Arc, LazyLock};
@@ -140,6 +141,8 @@ pub struct Resource {
     /// Makes the message for an unsupported field selector, when the kind has its own text. A kind without that and
     /// without selectable fields supports `metadata.namespace` in every scope.
     pub unsupported_field: Option<fn(&str) -> String>,
+    /// The feature gate without which the resource is not served in this version, whatever `--runtime-config` says.
+    pub gate: Option<Gate>,
     /// The warning for every request to a deprecated resource.
     pub deprecation: Option<String>,
     /// Dotted paths of integers that are pointers in this version and plain numbers in the reference's internal
@@ -192,6 +195,7 @@ impl Resource {
             subresources: Vec::new(),
             selectable_fields: Vec::new(),
             unsupported_field: None,
+            gate: None,
             deprecation: None,
             plain_integers: &[],
             integer_annotations: &[],

@@ -1,7 +1,7 @@
 //! Helpers for the definition and parsing of flags.
 
 use clap::{Arg, ArgAction, ArgMatches};
-use pintle_go_forms::parse_duration;
+use pintle_go_forms::{parse_bool, parse_duration, quote};
 use std::time::Duration;
 
 /// A flag with a value.
@@ -39,11 +39,7 @@ pub(crate) fn set_list(matches: &ArgMatches, name: &str, option: &mut Vec<String
 
 /// Parses a boolean as Go does.
 pub(crate) fn boolean(text: &str) -> Result<bool, String> {
-    match text {
-        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
-        "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
-        _ => Err(format!("strconv.ParseBool: parsing \"{text}\": invalid syntax")),
-    }
+    parse_bool(text).ok_or_else(|| format!("strconv.ParseBool: parsing {}: invalid syntax", quote(text)))
 }
 
 /// Parses a duration in Go's format.

@@ -2,7 +2,7 @@
 
 use super::{
     AdmissionOptions, AggregationOptions, AuditOptions, AuthenticationOptions, AuthorizationOptions,
-    EndpointReconcilerType, EtcdServersOverrides, FeatureGates, KubeletOptions, Options,
+    EndpointReconcilerType, EtcdServersOverrides, FeatureOptions, KubeletOptions, Options,
     PriorityAndFairnessOptions, ServiceAccountOptions, ServingOptions, StorageBackend, WatchCache,
     arguments::{duration, flag, set, switch},
 };
@@ -60,8 +60,6 @@ impl Options {
             flag("runtime-config", "KEY=VALUE,…", "groups, versions and resources to switch on and off")
                 .action(ArgAction::Append),
             flag("event-ttl", "DURATION", "how long events are kept; 0 is for ever").value_parser(duration),
-            flag("feature-gates", "NAME=BOOL,…", "features to switch on or off")
-                .value_parser(str::parse::<FeatureGates>),
             flag("storage-media-type", "TYPE", "how built-in kinds are stored")
                 .value_parser(str::parse::<StorageMediaType>),
             flag(
@@ -154,7 +152,7 @@ impl Options {
             &mut options.encryption_provider_config_automatic_reload,
         );
         set(matches, "event-ttl", &mut options.event_ttl);
-        set(matches, "feature-gates", &mut options.feature_gates);
+        options.features = FeatureOptions::read(matches);
         options.storage_media_type = matches.get_one("storage-media-type").copied();
         let overrides =
             matches.get_many::<EtcdServersOverrides>("etcd-servers-overrides").into_iter().flatten();

@@ -1,7 +1,7 @@
 //! Tests stored values that cannot be read: an error for that object, while all others are served.
 
 use crate::harness::{Identity, Server, plain_user};
-use pintle::{FeatureGates, StorageMediaType};
+use pintle::StorageMediaType;
 use pintle_storage::{Key, Storage};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -134,7 +134,7 @@ async fn keys_of_no_known_shape_trouble_nobody() {
 async fn a_bad_value_is_deleted_by_who_may_and_says_so() {
     const OPTION: &str = "ignoreStoreReadErrorWithClusterBreakingPotential=true";
     let server = Server::start_with(|options| {
-        options.feature_gates = FeatureGates { allow_unsafe_malformed_object_deletion: true };
+        options.features.gates.add("AllowUnsafeMalformedObjectDeletion=true");
         plain_user(options);
     })
     .await;

@@ -1,0 +1,167 @@
+//! The flags of feature gates and of the emulated version
+//! (<https://kubernetes.io/docs/concepts/cluster-administration/compatibility-version/>).
+
+use super::arguments::{flag, list, set, switch};
+use clap::{Arg, ArgAction, ArgMatches};
+use pintle_feature_gates::{
+    ComponentSettings, EffectiveVersion, FeatureGates, Gate, MinorVersion, Notice, VersionSettings,
+};
+
+/// The options of feature gates and of the emulated version.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FeatureOptions {
+    /// The gates that are set (`--feature-gates`).
+    pub gates: ComponentSettings,
+    /// The versions (`--emulated-version`, `--min-compatibility-version`).
+    pub versions: VersionSettings,
+    /// Whether resources are also served in versions that are newer than the emulated one, if they are served in an older
+    /// version.
+    pub emulation_forward_compatible: bool,
+    /// Whether `--runtime-config` may enable versions and resources that are newer than the emulated version.
+    pub runtime_config_emulation_forward_compatible: bool,
+}
+
+impl FeatureOptions {
+    /// The flags.
+    pub fn args() -> Vec<Arg> {
+        vec![
+            flag("feature-gates", "NAME=BOOL,…", "features to switch on or off").action(ArgAction::Append),
+            list("emulated-version", "VERSION,…", "the version whose APIs and features the server has"),
+            list(
+                "min-compatibility-version",
+                "VERSION,…",
+                "the least version of the other servers of the control plane",
+            ),
+            switch(
+                "emulation-forward-compatible",
+                "whether resources are also served in versions newer than the emulated one",
+            ),
+            switch(
+                "runtime-config-emulation-forward-compatible",
+                "whether --runtime-config may switch on what is newer than the emulated version",
+            ),
+        ]
+    }
+
+    /// Reads the flags.
+    pub fn read(matches: &ArgMatches) -> FeatureOptions {
+        let mut options = FeatureOptions::default();
+        for text in matches.get_many::<String>("feature-gates").into_iter().flatten() {
+            options.gates.add(text);
+        }
+        let texts = |name: &str| matches.get_many::<String>(name).into_iter().flatten().cloned().collect();
+        options.versions = VersionSettings {
+            emulated: texts("emulated-version"),
+            min_compatibility: texts("min-compatibility-version"),
+        };
+        set(matches, "emulation-forward-compatible", &mut options.emulation_forward_compatible);
+        set(
+            matches,
+            "runtime-config-emulation-forward-compatible",
+            &mut options.runtime_config_emulation_forward_compatible,
+        );
+        options
+    }
+
+    /// The gates in force. Remarks on the settings go to the log.
+    ///
+    /// # Errors
+    /// When a setting is invalid, in kube-apiserver's words.
+    pub(crate) fn resolve(&self) -> Result<FeatureGates, String> {
+        let versions = self.versions.resolve()?;
+        let (gates, notices) = self.gates.apply(versions)?;
+        for notice in notices {
+            log(&notice);
+        }
+        self.validate(versions)?;
+        warn_of_unsupported(&gates);
+        Ok(gates)
+    }
+
+    fn validate(&self, versions: EffectiveVersion) -> Result<(), String> {
+        let mut errors = versions.validate().err().unwrap_or_default();
+        let needs_emulation = [
+            ("EmulationForwardCompatible", self.emulation_forward_compatible),
+            ("RuntimeConfigEmulationForwardCompatible", self.runtime_config_emulation_forward_compatible),
+        ];
+        for (option, is_set) in needs_emulation {
+            if is_set && versions.emulation == MinorVersion::BINARY {
+                errors.push(format!(
+                    "ServerRunOptions.{option} cannot be set to true if the emulation version is the same as the binary \
+                     version"
+                ));
+            }
+        }
+        match errors.as_slice() {
+            [] => Ok(()),
+            [error] => Err(error.clone()),
+            errors => Err(format!("[{}]", errors.join(", "))),
+        }
+    }
+}
+
+fn log(notice: &Notice) {
+    match notice {
+        Notice::Unrecognized(_) => tracing::warn!("{notice}"),
+        Notice::Removal { .. } => tracing::info!("{notice}"),
+    }
+}
+
+/// Names the gates whose value is not implemented: silence would mislead.
+fn warn_of_unsupported(gates: &FeatureGates) {
+    for value in [true, false] {
+        let unsupported = gates.unsupported().filter(|gate| gates.enabled(*gate) == value);
+        let names: Vec<&str> = unsupported.map(Gate::name).collect();
+        if !names.is_empty() {
+            tracing::warn!(
+                "feature gates have no effect here: this server works as with {}: {}",
+                !value,
+                names.join(", ")
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_and_gates_are_checked_together() {
+        let check = |change: fn(&mut FeatureOptions), expected: Result<bool, &str>| {
+            let mut options = FeatureOptions::default();
+            change(&mut options);
+            let found = options.resolve().map(|gates| gates.enabled(Gate::ConstrainedImpersonation));
+            assert_eq!(found, expected.map_err(str::to_owned), "{options:?}");
+        };
+        check(|_| {}, Ok(true));
+        check(|options| options.versions.emulated.push("1.35".to_owned()), Ok(false));
+        check(
+            |options| {
+                options.versions.emulated.push("1.35".to_owned());
+                options.gates.add("ConstrainedImpersonation=true");
+                options.emulation_forward_compatible = true;
+            },
+            Ok(true),
+        );
+        check(
+            |options| options.versions.emulated.push("1.37".to_owned()),
+            Err("emulation version 1.37 is not between [1.33, 1.36.0]"),
+        );
+        check(
+            |options| {
+                options.emulation_forward_compatible = true;
+                options.runtime_config_emulation_forward_compatible = true;
+            },
+            Err(
+                "[ServerRunOptions.EmulationForwardCompatible cannot be set to true if the emulation version is the same \
+                 as the binary version, ServerRunOptions.RuntimeConfigEmulationForwardCompatible cannot be set to true if \
+                 the emulation version is the same as the binary version]",
+            ),
+        );
+        check(
+            |options| options.gates.add("BtreeWatchCache=false"),
+            Err("cannot set feature gate BtreeWatchCache to false, feature is locked to true"),
+        );
+    }
+}
