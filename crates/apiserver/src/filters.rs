@@ -6,6 +6,7 @@ mod audit_id;
 mod authentication;
 mod authorization;
 mod cors;
+mod drain;
 mod filter;
 mod goaway;
 mod hsts;
@@ -17,7 +18,7 @@ mod priority_and_fairness;
 mod request_info;
 mod timeout;
 
-use crate::{base::handler::Handler, metrics::Metrics};
+use crate::{base::handler::Handler, drain::Drain, metrics::Metrics};
 use filter::{Filter, before};
 use http::HeaderValue;
 use pintle_audit::Auditor;
@@ -64,6 +65,8 @@ pub struct TransportFilters {
     pub cors_allowed_origins: Vec<Regex>,
     /// The probability that a request closes its HTTP/2 connection, 0 to 1.
     pub goaway_chance: f64,
+    /// Counts the requests in flight, and refuses requests at shutdown; `None` does neither.
+    pub drain: Option<Arc<Drain>>,
 }
 
 /// Puts the filters in front of a handler. Read it bottom to top: the last is the outermost.
@@ -71,7 +74,7 @@ pub fn chain(config: ChainConfig, handler: Handler) -> Handler {
     let limits = (config.max_requests_in_flight, config.max_mutating_requests_in_flight);
     let auditor = config.auditor;
     let audit = auditor.clone().map(|auditor| audit::Audit { auditor });
-    let TransportFilters { strict_transport_security, cors_allowed_origins, goaway_chance } =
+    let TransportFilters { strict_transport_security, cors_allowed_origins, goaway_chance, drain } =
         config.transport;
     let hsts = strict_transport_security.map(|directives| hsts::Hsts { directives });
     let goaway = (goaway_chance > 0.0).then_some(goaway::ProbabilisticGoaway { chance: goaway_chance });
@@ -101,6 +104,7 @@ pub fn chain(config: ChainConfig, handler: Handler) -> Handler {
     let rest = timeout.before(rest);
     let rest = before(goaway, rest);
     let rest = before(hsts, rest);
+    let rest = before(drain.map(|drain| drain::RefuseWhileDraining { drain }), rest);
     let rest = instrumentation.before(rest);
     let rest = request_info::ReadRequestInfo.before(rest);
     let rest = panic_recovery::PanicRecovery.before(rest);

@@ -9,8 +9,8 @@ use http::HeaderValue;
 use parking_lot::RwLock;
 use pintle_go_forms::quote;
 use pintle_supervisor::Supervisor;
-use std::{collections::BTreeSet, sync::Arc};
-use tokio::sync::watch;
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use tokio::{sync::watch, time::Instant};
 
 /// A health check: `Err` has the reason of the failure.
 pub type Check = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
@@ -32,6 +32,8 @@ pub enum CheckScope {
 pub struct Health {
     checks: RwLock<Vec<NamedCheck>>,
     supervisor: Supervisor,
+    /// Until when `/livez` reports no failure.
+    livez_grace: RwLock<Option<Instant>>,
 }
 
 #[derive(Clone)]
@@ -47,10 +49,19 @@ impl Health {
     /// The two checks that every server has. A dead task of `supervisor` fails the check of the same name; without such
     /// a check, it appears as a failed check of its own.
     pub fn new(supervisor: Supervisor) -> Health {
-        let health = Health { checks: RwLock::default(), supervisor };
+        let health = Health { checks: RwLock::default(), supervisor, livez_grace: RwLock::default() };
         health.add("ping", CheckScope::Always, Arc::new(|| Ok(())));
         health.add("log", CheckScope::Always, Arc::new(|| Ok(())));
         health
+    }
+
+    /// Makes `/livez` pass for a time: a server that starts slowly is not restarted by its liveness probe.
+    pub fn set_livez_grace_period(&self, period: Duration) {
+        *self.livez_grace.write() = Instant::now().checked_add(period);
+    }
+
+    fn has_livez_grace(&self) -> bool {
+        self.livez_grace.read().is_some_and(|end| Instant::now() < end)
     }
 
     /// Adds a check.
@@ -114,7 +125,10 @@ impl Health {
         if !matches!(root, "healthz" | "livez" | "readyz") {
             return None;
         }
-        let checks = self.all_checks();
+        let mut checks = self.all_checks();
+        if root == "livez" && self.has_livez_grace() {
+            checks.iter_mut().for_each(|check| check.check = Arc::new(|| Ok(())));
+        }
         let mut checks: Vec<_> = checks.iter().filter(|check| asks(root, check.scope)).collect();
         if let Some(one) = one {
             checks.retain(|check| check.name == one);
@@ -304,5 +318,17 @@ mod tests {
         assert_eq!(status("/livez/poststarthook/roles"), Some(500));
         assert_eq!(status("/livez/watch-cache/pods"), Some(500));
         assert_eq!(status("/livez/ping"), Some(200));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn livez_passes_during_its_grace_period() {
+        let health = Health::new(Supervisor::current());
+        health.add("broken", CheckScope::Always, Arc::new(|| Err("why".to_owned())));
+        let status = |path: &str| health.serve(path, &Query::parse("")).unwrap().status().as_u16();
+        assert_eq!(status("/livez"), 500);
+        health.set_livez_grace_period(Duration::from_secs(10));
+        assert_eq!([status("/livez"), status("/livez/broken"), status("/readyz")], [200, 200, 500]);
+        tokio::time::advance(Duration::from_secs(11)).await;
+        assert_eq!(status("/livez"), 500);
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! 1. [`base`]: requests, responses, bodies, handlers, the facts of a connection, negotiation and encoding;
 //! 2. [`registry`]: the stores of the resources;
-//! 3. [`filters`]: the filter chain;
+//! 3. [`filters`]: the filter chain, and the [`drain`] of requests at shutdown;
 //! 4. [`proxying`]: requests that other servers answer, and [`transports`], the clients of nodes, pods and services;
 //! 5. [`endpoints`] and [`discovery`]: the request scope, its dispatch, and one file per verb;
 //! 6. [`server`]: the servers of the delegation chain;
@@ -14,6 +14,7 @@
 
 pub mod base;
 pub mod discovery;
+pub mod drain;
 pub mod endpoints;
 pub mod errors;
 pub mod filters;

@@ -57,6 +57,8 @@ pub struct ServingConfig {
     pub tls: Arc<tls::ServingTls>,
     /// The maximum of concurrent streams on one HTTP/2 connection; zero is the default of 100.
     pub http2_max_streams_per_connection: u32,
+    /// Becomes true when streams, such as those of commands, have to end. They may outlast the stop of the port.
+    pub ending: watch::Receiver<bool>,
     /// How long requests in flight may take after the stop.
     pub grace_period: Duration,
     /// The memory budget of request bodies in flight.
@@ -181,7 +183,11 @@ impl Server {
         let (handler, tracked, stopping) = (self.handler.clone(), handle.clone(), self.draining.clone());
         let (config, connection_cutoff) = (self.config.clone(), cutoff.clone());
         // Upgraded connections remain open connections.
-        let lease = ConnectionLease::new(handle.clone(), place, self.draining.clone());
+        let lease = ConnectionLease::new(
+            handle.clone(),
+            Arc::new((place, self.draining.clone())),
+            self.config.ending.clone(),
+        );
         let service = service_fn(move |request: hyper::Request<Incoming>| {
             let method = request.method().clone();
             let active = tracked.begin();

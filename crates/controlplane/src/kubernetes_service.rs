@@ -44,6 +44,8 @@ pub struct KubernetesService {
     pub advertise_address: IpAddr,
     /// The port at which clients reach the server (`--secure-port`).
     pub secure_port: u16,
+    /// The node port of the service (`--kubernetes-service-node-port`); `None` for a service without.
+    pub node_port: Option<u16>,
     /// Whether no other server uses the store.
     pub exclusive: bool,
     /// The source of the addresses behind the service (`--endpoint-reconciler-type`).
@@ -111,7 +113,13 @@ fn is_published(config: &KubernetesService) -> bool {
 
 async fn reconcile_service(registry: &dyn Registry, config: &KubernetesService) -> Result<(), Status> {
     let Some(address) = config.service_network.api_server_address() else { return Ok(()) };
-    let ports = json!([{"name": "https", "port": 443, "targetPort": config.secure_port, "protocol": "TCP"}]);
+    let mut port = json!({"name": "https", "port": 443, "targetPort": config.secure_port, "protocol": "TCP"});
+    let mut service_type = "ClusterIP";
+    if let Some(node_port) = config.node_port {
+        port.set("nodePort", node_port);
+        service_type = "NodePort";
+    }
+    let ports = json!([port]);
     let object = json!({
         "apiVersion": "v1",
         "kind": "Service",
@@ -121,7 +129,7 @@ async fn reconcile_service(registry: &dyn Registry, config: &KubernetesService) 
             "labels": {"component": "apiserver", "provider": "kubernetes"},
         },
         "spec": {
-            "type": "ClusterIP",
+            "type": service_type,
             "clusterIP": address.to_string(),
             "sessionAffinity": "None",
             "ports": ports,
@@ -132,7 +140,7 @@ async fn reconcile_service(registry: &dyn Registry, config: &KubernetesService) 
         return create_unless_begun(registry, object).await;
     }
     create_or_change(registry, &core("services"), NAMESPACE, object, |service| {
-        service.set("spec.type", "ClusterIP");
+        service.set("spec.type", service_type);
         service.set("spec.ports", ports.clone());
     })
     .await

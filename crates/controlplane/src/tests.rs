@@ -13,6 +13,7 @@ fn kubernetes_service() -> KubernetesService {
         service_network: Default::default(),
         advertise_address: "10.20.30.40".parse().unwrap(),
         secure_port: 6443,
+        node_port: None,
         exclusive: true,
         endpoint_reconciler: EndpointReconciler::MasterCount(1),
     }

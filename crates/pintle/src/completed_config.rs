@@ -7,6 +7,7 @@ use crate::{
     engine::EngineMetrics,
     engines::Engines,
     feature_metrics::feature_metrics,
+    lifecycle::Lifecycle,
     run_error::RunError,
     storage_factory::storage_factory,
     version::{API_VERSION, version},
@@ -18,7 +19,11 @@ use pintle_apiserver::{
     resource_config::ResourceConfig,
 };
 use pintle_supervisor::Supervisor;
-use std::{net::SocketAddr, sync::Arc};
+use serde_json::Value;
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
 use tokio::sync::watch;
 
 /// A configuration from which [`crate::server_chain::ServerChain::new`] creates the servers.
@@ -35,22 +40,26 @@ pub(crate) struct CompletedConfig {
     pub(crate) storage_sizes: Arc<StorageSizes>,
     pub(crate) health: Arc<Health>,
     pub(crate) supervisor: Supervisor,
-    /// Becomes true when the server shuts down.
+    /// The signals of the shutdown.
+    pub(crate) lifecycle: Lifecycle,
+    /// Becomes true when the background work has to end.
     pub(crate) stopping: watch::Receiver<bool>,
 }
 
 impl Config {
-    /// Completes the configuration with open engines. The tasks of the server end when `stopping` becomes true.
+    /// Completes the configuration with open engines. The tasks of the server end when the lifecycle is over.
     pub(crate) fn complete(
         self,
         engines: &Arc<Engines>,
         engine_metrics: &Arc<EngineMetrics>,
-        stopping: watch::Receiver<bool>,
+        lifecycle: &Lifecycle,
     ) -> Result<CompletedConfig, RunError> {
         let options = &self.options;
+        let stopping = lifecycle.stopped();
         let supervisor = Supervisor::current();
         let storage = storage_factory(options, engines, &self.gates).encryption(self.encryption.resources());
         let health = Arc::new(Health::new(supervisor.clone()));
+        health.set_livez_grace_period(options.management.livez_grace_period);
         // The server calls its own handler in the process, without a certificate that could expire.
         health.add("loopback-serving-certificate", CheckScope::NotReady, Arc::new(|| Ok(())));
         engines.watch_health(&health, options, &supervisor, &stopping);
@@ -65,6 +74,7 @@ impl Config {
             storage_sizes: Arc::default(),
             health,
             supervisor,
+            lifecycle: lifecycle.clone(),
             stopping,
             loaded: self,
         })
@@ -74,7 +84,7 @@ impl Config {
     fn metrics(&self, engine_metrics: &EngineMetrics) -> Result<Arc<Metrics>, RunError> {
         let assemble = |error: prometheus::Error| RunError::Assemble(error.to_string());
         let metrics = Metrics::new().map_err(assemble)?;
-        metrics.set_build_info(&version(self.gates.versions())).map_err(assemble)?;
+        metrics.set_build_info(&version(self.gates.versions(), &self.options.version)).map_err(assemble)?;
         metrics.register(feature_metrics(&self.gates, API_VERSION).map_err(assemble)?).map_err(assemble)?;
         metrics.register(self.authorization.metrics()).map_err(assemble)?;
         metrics.register(self.encryption.metrics()).map_err(assemble)?;
@@ -91,6 +101,27 @@ impl CompletedConfig {
     /// The options.
     pub(crate) fn options(&self) -> &Options {
         &self.loaded.options
+    }
+
+    /// The response of `/version`.
+    pub(crate) fn version(&self) -> Value {
+        version(self.loaded.gates.versions(), &self.options().version)
+    }
+
+    /// The host and port by which documents name the server.
+    pub(crate) fn external_address(&self) -> String {
+        let host = self.options().management.external_hostname.as_str();
+        let advertised = self.advertised();
+        match host {
+            "" => advertised.to_string(),
+            host if host.contains(':') && !host.starts_with('[') && host.parse::<IpAddr>().is_err() => {
+                host.to_owned()
+            }
+            host if host.contains(':') => {
+                format!("[{}]:{}", host.trim_matches(['[', ']']), advertised.port())
+            }
+            host => format!("{host}:{}", advertised.port()),
+        }
     }
 
     /// The address and port that the server publishes.

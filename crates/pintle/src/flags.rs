@@ -1,15 +1,24 @@
 //! Parses the command line.
 
+mod command_line;
+mod help;
+
+pub(crate) use command_line::Refusal;
+
 use crate::snapshot::{self, SnapshotCommand};
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgMatches, Command, parser::ValueSource, value_parser};
 use pintle::{
     AdmissionOptions, AggregationOptions, AuditOptions, AuthenticationOptions, AuthorizationOptions,
-    FeatureOptions, KubeletOptions, Options, PriorityAndFairnessOptions, ServiceAccountOptions,
-    ServingOptions,
+    FeatureOptions, KubeletOptions, ManagementOptions, Options, PriorityAndFairnessOptions,
+    ServiceAccountOptions, ServingOptions, VersionFlag,
 };
+use pintle_go_forms::{parse_bool, quote};
+use std::{ffi::OsString, path::Path};
 
 /// The command that the command line selects.
 pub(crate) enum Invocation {
+    /// Print a text.
+    Print(String),
     /// Run the server.
     Serve(Box<Flags>),
     /// Run a snapshot command.
@@ -35,22 +44,44 @@ impl Flags {
     }
 }
 
-/// Parses the command line; prints help or an error and exits when there is no command to run.
-pub(crate) fn parse() -> Invocation {
-    let matches = command().get_matches();
-    match matches.subcommand_matches("snapshot").and_then(snapshot::read) {
-        Some(command) => Invocation::Snapshot(command),
-        None => Invocation::Serve(Box::new(read(&matches))),
+/// Parses the command line. A subcommand ends the process by itself when its arguments are wrong.
+///
+/// # Errors
+/// When the flags of the server are wrong.
+pub(crate) fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Invocation, Refusal> {
+    let path = arguments.next().unwrap_or_default();
+    let arguments: Vec<OsString> = arguments.collect();
+    let command = command();
+    let is_subcommand = arguments
+        .first()
+        .is_some_and(|first| command.get_subcommands().any(|subcommand| *first == *subcommand.get_name()));
+    if is_subcommand {
+        let matches = command.get_matches_from(std::iter::once(path).chain(arguments));
+        let snapshot = matches.subcommand_matches("snapshot").and_then(snapshot::read);
+        return snapshot.map(Invocation::Snapshot).ok_or_else(|| Refusal::Syntax("no command".to_owned()));
     }
+    // The file may have the name of the reference.
+    let name = Path::new(&path).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let matches = command_line::parse(&command, &name, arguments)?;
+    if matches.get_one("help") == Some(&true) {
+        return Ok(Invocation::Print(help::help(&command)));
+    }
+    let flags = read(&matches);
+    Ok(match flags.options.version {
+        VersionFlag::Print => Invocation::Print(format!("{}\n", pintle::version_line())),
+        VersionFlag::PrintRaw => Invocation::Print(format!("{}\n", pintle::raw_version())),
+        VersionFlag::Run | VersionFlag::Report(_) => Invocation::Serve(Box::new(flags)),
+    })
 }
 
 fn command() -> Command {
     Command::new("pintle")
-        .version(env!("CARGO_PKG_VERSION"))
         .about("The Kubernetes API server in one small binary")
         .args_conflicts_with_subcommands(true)
+        .args_override_self(true)
         .disable_help_subcommand(true)
-        .subcommand(snapshot::command())
+        .disable_help_flag(true)
+        .subcommand(snapshot::command().disable_help_flag(false))
         .args(AuthenticationOptions::args())
         .args(ServingOptions::args())
         .args(ServiceAccountOptions::args())
@@ -59,6 +90,7 @@ fn command() -> Command {
         .args(KubeletOptions::args())
         .args(AdmissionOptions::args())
         .args(FeatureOptions::args())
+        .args(ManagementOptions::args())
         .args(Options::args())
         .arg(
             Arg::new("v")
@@ -68,24 +100,49 @@ fn command() -> Command {
                 .help("how much is logged")
                 .value_parser(value_parser!(u8)),
         )
+        .arg(
+            Arg::new("help")
+                .long("help")
+                .short('h')
+                .value_name("BOOL")
+                .num_args(0..=1)
+                .require_equals(true)
+                .default_missing_value("true")
+                .value_parser(boolean)
+                .help("prints this help"),
+        )
         .args(AuditOptions::args())
         .args(AuthorizationOptions::args())
 }
 
+/// The deprecated flags, with the reference's messages.
+const DEPRECATED: [(&str, &str); 4] = [
+    (
+        "admission-control",
+        "Use --enable-admission-plugins or --disable-admission-plugins instead. Will be removed in a future version.",
+    ),
+    ("apiserver-count", "apiserver-count is deprecated and will be removed in a future version."),
+    ("audit-webhook-batch-initial-backoff", "Deprecated, use --audit-webhook-initial-backoff instead."),
+    (
+        "default-watch-cache-size",
+        "watch caches are sized automatically and this flag will be removed in a future version",
+    ),
+];
+
 fn read(matches: &ArgMatches) -> Flags {
-    let mut warnings = Vec::new();
-    if matches.contains_id("default-watch-cache-size") {
-        warnings.push(
-            "Flag --default-watch-cache-size has been deprecated, watch caches are sized automatically and this flag \
-             will be removed in a future version"
-                .to_owned(),
-        );
-    }
+    let is_given = |name: &str| matches.value_source(name) == Some(ValueSource::CommandLine);
+    let deprecated = DEPRECATED.iter().filter(|(name, _)| is_given(name));
     Flags {
         options: Options::read(matches),
-        warnings,
+        warnings: deprecated
+            .map(|(name, message)| format!("Flag --{name} has been deprecated, {message}"))
+            .collect(),
         verbosity: matches.get_one("v").copied().unwrap_or_default(),
     }
+}
+
+fn boolean(text: &str) -> Result<bool, String> {
+    parse_bool(text).ok_or_else(|| format!("strconv.ParseBool: parsing {}: invalid syntax", quote(text)))
 }
 
 #[cfg(test)]

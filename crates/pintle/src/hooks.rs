@@ -20,7 +20,8 @@ use pintle_controlplane::{
     ServiceCidr, ServiceIpRepair, SystemNamespaces,
 };
 use pintle_machinery::Status;
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
+use tokio::{sync::watch, time::timeout};
 
 /// The hooks after which objects can be read and written: the authorizers, custom resources and caches are complete.
 const CACHES: &[&str] = &["generic-apiserver-start-informers", "crd-informer-synced", "storage-readiness"];
@@ -35,6 +36,11 @@ pub(crate) fn register(server: &Arc<ServerChain>) -> Result<PostStartHooks, RunE
         service_network: service_network.clone(),
         advertise_address: config.options().advertised(),
         secure_port: config.loaded.address.port(),
+        node_port: config
+            .options()
+            .management
+            .node_port(&config.options().service_node_port_range)
+            .map_err(RunError::Options)?,
         exclusive,
         endpoint_reconciler: endpoint_reconciler(server)?,
     };
@@ -98,7 +104,7 @@ pub(crate) fn register(server: &Arc<ServerChain>) -> Result<PostStartHooks, RunE
         hooks.controller("priority-and-fairness-config-producer", CACHES, FlowControlObjects);
     }
     // The service gets its address from the block.
-    hooks.controller(
+    hooks.leaving_controller(
         "bootstrap-controller",
         &["start-kubernetes-service-cidr-controller"],
         kubernetes_service,
@@ -134,11 +140,11 @@ pub(crate) fn register(server: &Arc<ServerChain>) -> Result<PostStartHooks, RunE
         );
         hooks.check("apiservice-openapiv3-controller", CACHES);
     }
-    let stopping = config.stopping.clone();
+    let lifecycle = config.lifecycle.clone();
     health.add(
         "shutdown",
         CheckScope::ReadyOnly,
-        Arc::new(move || match *stopping.borrow() {
+        Arc::new(move || match lifecycle.has_begun() {
             false => Ok(()),
             true => Err("process is shutting down".to_owned()),
         }),
@@ -169,12 +175,36 @@ impl Hooks {
 
     /// Adds a controller of the server's own objects.
     fn controller<C: Controller>(&mut self, name: &'static str, after: &[&'static str], controller: C) {
+        let stopped = self.server.config.lifecycle.clone();
+        self.run_controller(name, after, controller, move || stopped.stopped());
+    }
+
+    /// Adds a controller that withdraws this server from the others before the port closes.
+    fn leaving_controller<C: Controller>(
+        &mut self,
+        name: &'static str,
+        after: &[&'static str],
+        controller: C,
+    ) {
+        let lifecycle = self.server.config.lifecycle.clone();
+        self.run_controller(name, after, controller, move || lifecycle.leaving());
+    }
+
+    fn run_controller<C: Controller>(
+        &mut self,
+        name: &'static str,
+        after: &[&'static str],
+        controller: C,
+        until: impl Fn() -> watch::Receiver<bool> + Send + Sync + 'static,
+    ) {
         let controller = Arc::new(controller);
+        let until = Arc::new(until);
         self.add(name, after, move |server, hook| {
             let (controller, registry) = (controller.clone(), server.stores.kube.clone());
+            let until = until.clone();
             async move {
                 pintle_controlplane::start(&*controller, &*registry).await?;
-                let mut stopping = hook.stopping().clone();
+                let mut stopping = until();
                 hook.spawn(async move {
                     pintle_controlplane::run(&*controller, &*registry, stopped(&mut stopping)).await;
                 });
@@ -218,8 +248,22 @@ async fn wait_for_definitions(server: Arc<ServerChain>, _: HookContext) -> Resul
 /// Waits until the watch caches are filled and the authorizers know their contents, and starts the compaction of
 /// history.
 async fn wait_for_caches(server: Arc<ServerChain>, hook: HookContext) -> Result<(), Status> {
-    for stores in &server.stores.all() {
-        stores.wait_ready().await?;
+    let limit = server.config.options().management.storage_initialization_timeout;
+    let stores = server.stores.all();
+    let filled = async {
+        for stores in &stores {
+            stores.wait_ready().await?;
+        }
+        Ok::<(), Status>(())
+    };
+    tokio::pin!(filled);
+    match timeout(limit.max(Duration::from_millis(1)), &mut filled).await {
+        Ok(filled) => filled?,
+        // Requests cannot be authorized from empty caches.
+        Err(_) => {
+            tracing::warn!(?limit, "the storage is not initialized in time; the server waits for it");
+            filled.await?;
+        }
     }
     server.config.loaded.authorization.wait_synced().await;
     let config = &server.config;

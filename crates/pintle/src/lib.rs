@@ -25,6 +25,7 @@ mod hooks;
 mod hostname;
 mod kubeconfig;
 mod kubelets;
+mod lifecycle;
 mod openid_endpoints;
 mod options;
 mod process_limits;
@@ -40,11 +41,13 @@ mod version;
 pub use options::{
     AdmissionOptions, AggregationOptions, AuditDeliveryOptions, AuditLogOptions, AuditOptions,
     AuditWebhookOptions, AuthenticationOptions, AuthorizationOptions, EndpointReconcilerType,
-    EtcdServersOverride, EtcdServersOverrides, FeatureOptions, KubeletOptions, OidcOptions, Options,
-    PriorityAndFairnessOptions, RequestHeaderOptions, ServiceAccountOptions, ServingOptions, SniCertKey,
-    StorageBackend, TokenWebhookOptions, WatchCache,
+    EtcdServersOverride, EtcdServersOverrides, FeatureOptions, KubeletOptions, ManagementOptions,
+    OidcOptions, Options, OutOfRange, PriorityAndFairnessOptions, RequestHeaderOptions,
+    ServiceAccountOptions, ServingOptions, SniCertKey, StorageBackend, TokenWebhookOptions, VersionFlag,
+    WatchCache,
 };
 pub use pintle_apiserver::{registry::StorageMediaType, resource_config::RuntimeConfig};
 pub use process_limits::raise_descriptor_limit;
 pub use run::{Running, start};
 pub use run_error::RunError;
+pub use version::{raw_version, version_line};

@@ -4,7 +4,7 @@ mod flags;
 mod log_writer;
 mod snapshot;
 
-use flags::Invocation;
+use flags::{Flags, Invocation, Refusal};
 use log_writer::LogWriter;
 
 use pintle::RunError;
@@ -27,10 +27,22 @@ fn return_free_memory() {
 }
 
 fn main() -> ExitCode {
-    let flags = match flags::parse() {
-        Invocation::Serve(flags) => *flags,
-        Invocation::Snapshot(command) => return run_snapshot(command),
+    let (flags, refused) = match flags::parse(std::env::args_os()) {
+        Ok(Invocation::Serve(flags)) => (Some(*flags), None),
+        Ok(Invocation::Snapshot(command)) => return run_snapshot(command),
+        Ok(Invocation::Print(text)) => {
+            print!("{text}");
+            return ExitCode::SUCCESS;
+        }
+        Err(Refusal::Syntax(error)) => {
+            eprintln!("Error: {error}");
+            return ExitCode::FAILURE;
+        }
+        Err(Refusal::Value(error)) => (None, Some(error)),
     };
+    for warning in flags.iter().flat_map(|flags| &flags.warnings) {
+        eprintln!("{warning}");
+    }
     // A slow reader of the log blocks the log's own thread only.
     let (log, _flush) = match LogWriter::start(std::io::stderr()) {
         Ok(started) => started,
@@ -39,12 +51,13 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let filter = EnvFilter::new(flags.log_filter());
+    let filter = EnvFilter::new(flags.as_ref().map_or("info", Flags::log_filter));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(log).init();
+    let Some(flags) = flags else {
+        tracing::error!(err = refused.unwrap_or_default(), "command failed");
+        return ExitCode::FAILURE;
+    };
     pintle::raise_descriptor_limit();
-    for warning in &flags.warnings {
-        tracing::warn!("{warning}");
-    }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -56,7 +69,7 @@ fn main() -> ExitCode {
     match runtime.block_on(run(flags)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("pintle: {error}");
+            tracing::error!(err = %error, "command failed");
             ExitCode::from(error.exit_code())
         }
     }
@@ -73,7 +86,7 @@ fn run_snapshot(command: snapshot::SnapshotCommand) -> ExitCode {
     }
 }
 
-async fn run(flags: flags::Flags) -> Result<(), RunError> {
+async fn run(flags: Flags) -> Result<(), RunError> {
     let mut terminate = signal(SignalKind::terminate()).map_err(signal_error)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(signal_error)?;
     let running = pintle::start(flags.options).await?;
@@ -86,7 +99,7 @@ async fn run(flags: flags::Flags) -> Result<(), RunError> {
         _ = interrupt.recv() => {}
     }
     tracing::info!("stopping");
-    running.stop().await?;
+    running.shut_down().await?;
     Ok(())
 }
 

@@ -13,21 +13,26 @@ mod authorization;
 mod features;
 mod flags;
 mod kubelet;
+mod management;
 mod oidc;
 mod priority_and_fairness;
+mod reported_version;
 mod service_account;
 mod serving;
 pub(crate) mod storage;
 
 pub use admission::AdmissionOptions;
 pub use aggregation::AggregationOptions;
+pub use arguments::OutOfRange;
 pub use audit::{AuditDeliveryOptions, AuditLogOptions, AuditOptions, AuditWebhookOptions};
 pub use authentication::{AuthenticationOptions, RequestHeaderOptions, TokenWebhookOptions};
 pub use authorization::AuthorizationOptions;
 pub use features::FeatureOptions;
 pub use kubelet::KubeletOptions;
+pub use management::ManagementOptions;
 pub use oidc::OidcOptions;
 pub use priority_and_fairness::PriorityAndFairnessOptions;
+pub use reported_version::VersionFlag;
 pub use service_account::ServiceAccountOptions;
 pub use serving::{ServingOptions, SniCertKey};
 pub use storage::{EtcdServersOverride, EtcdServersOverrides, WatchCache};
@@ -103,6 +108,10 @@ pub struct Options {
     pub lease_reuse: Duration,
     /// The prefix of all storage keys.
     pub etcd_prefix: String,
+    /// Start, stop, and the time of requests.
+    pub management: ManagementOptions,
+    /// Prints the version, or sets the reported one.
+    pub version: VersionFlag,
     /// Feature gates and the emulated version.
     pub features: FeatureOptions,
     /// The storage media type of built-in kinds; `None` is JSON in a store of the server's own, and protobuf in etcd.
@@ -202,6 +211,8 @@ impl Default for Options {
             etcd_db_metric_poll_interval: Duration::from_secs(30),
             lease_reuse: Duration::from_secs(60),
             etcd_prefix: "/registry".to_owned(),
+            management: ManagementOptions::default(),
+            version: VersionFlag::default(),
             features: FeatureOptions::default(),
             storage_media_type: None,
             etcd_servers_overrides: EtcdServersOverrides::default(),

@@ -1,12 +1,13 @@
 //! Starts and stops a server.
 
 use crate::{
-    Options, certificates::write_private, config::Config, egress::Egress, engine::EngineMetrics,
-    engines::Engines, hooks, kubeconfig::kubeconfig, process_limits, run_error::RunError,
-    server_chain::ServerChain,
+    ManagementOptions, Options, certificates::write_private, config::Config, egress::Egress,
+    engine::EngineMetrics, engines::Engines, hooks, kubeconfig::kubeconfig, lifecycle::Lifecycle,
+    process_limits, run_error::RunError, server_chain::ServerChain,
 };
 use pintle_apiserver::{
     base::{body_budget::BodyBudget, handler::Handler},
+    drain::Drain,
     post_start_hooks::PostStartHooks,
     registry::Stores,
     serving::{ResponseBudget, ServingConfig, serve},
@@ -15,7 +16,7 @@ use pintle_audit::Auditor;
 use pintle_feature_gates::FeatureGates;
 use pintle_storage::{Storage, StorageError};
 use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
-use tokio::{sync::watch, task::JoinHandle};
+use tokio::{task::JoinHandle, time::timeout};
 
 /// A running server. Dropping it leaves the server running; [`Running::stop`] ends it.
 pub struct Running {
@@ -23,8 +24,11 @@ pub struct Running {
     kubeconfig: PathBuf,
     kubeconfig_text: String,
     handler: Handler,
-    stop: watch::Sender<bool>,
-    serving: JoinHandle<io::Result<()>>,
+    lifecycle: Lifecycle,
+    drain: Arc<Drain>,
+    shutdown: ManagementOptions,
+    request_timeout: Duration,
+    serving: Option<JoinHandle<io::Result<()>>>,
     hooks: PostStartHooks,
     engines: Arc<Engines>,
     auditor: Option<Arc<Auditor>>,
@@ -59,17 +63,62 @@ impl Running {
         self.handler.clone()
     }
 
-    /// Stops the server: no new connections are accepted, requests in flight finish, watches end, the store is synced
-    /// and closed.
+    /// Shuts the server down in kube-apiserver's order: `/readyz` fails; after the shutdown delay the other servers drop this
+    /// one, and the port closes; requests, watches and streams have the time of a request. Then it stops as
+    /// [`Running::stop`] does. With `shutdown_send_retry_after` the port stays open until the requests have ended; others
+    /// get 429.
     ///
     /// # Errors
     /// When closing the store fails.
-    pub async fn stop(self) -> Result<(), StorageError> {
-        self.stop.send_replace(true);
-        match self.serving.await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::error!(%error, "serving ended with an error"),
-            Err(error) => tracing::error!(%error, "serving ended unexpectedly"),
+    pub async fn shut_down(mut self) -> Result<(), StorageError> {
+        let ManagementOptions {
+            shutdown_delay,
+            shutdown_send_retry_after,
+            shutdown_watch_termination_grace_period: watch_time,
+            ..
+        } = self.shutdown;
+        self.lifecycle.begin();
+        tokio::time::sleep(shutdown_delay).await;
+        self.lifecycle.leave().await;
+        if shutdown_send_retry_after {
+            self.drain.refuse();
+        }
+        if !watch_time.is_zero() {
+            self.lifecycle.end_watches();
+            // The clients of watches learn of the end before the port closes.
+            tokio::time::sleep(watch_time.min(WATCH_END_TIME)).await;
+        }
+        if shutdown_send_retry_after && timeout(self.request_timeout, self.drain.idle()).await.is_err() {
+            tracing::warn!("requests are cut off: they have not ended in the time of a request");
+        }
+        self.lifecycle.close_port();
+        let time = if shutdown_send_retry_after { RETRY_AFTER_TIME } else { self.request_timeout };
+        if let Some(mut serving) = self.serving.take() {
+            if timeout(time, &mut serving).await.is_err() {
+                self.lifecycle.end_watches();
+                if timeout(WATCH_END_TIME, &mut serving).await.is_err() {
+                    tracing::warn!("requests are cut off at the end of the shutdown");
+                }
+            }
+            serving.abort();
+        }
+        self.stop().await
+    }
+
+    /// Stops the server at once: no new connections are accepted, watches end, other requests in flight finish, the store
+    /// is synced and closed.
+    ///
+    /// # Errors
+    /// When closing the store fails.
+    pub async fn stop(mut self) -> Result<(), StorageError> {
+        self.lifecycle.stop();
+        match self.serving.take() {
+            None => {}
+            Some(serving) => match serving.await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::error!(%error, "serving ended with an error"),
+                Err(error) => tracing::error!(%error, "serving ended unexpectedly"),
+            },
         }
         // All requests are answered: no further audit events follow.
         if let Some(auditor) = self.auditor {
@@ -84,6 +133,10 @@ impl Running {
     }
 }
 
+/// How long watches may take to end, once they have to.
+const WATCH_END_TIME: Duration = Duration::from_secs(1);
+/// How long connections may take to end when requests have been refused for a while.
+const RETRY_AFTER_TIME: Duration = Duration::from_secs(2);
 /// How long the controllers of a server that did not start may take to stop.
 const STOP_PATIENCE: Duration = Duration::from_secs(30);
 
@@ -100,12 +153,12 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
         Arc::new(EngineMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?);
     let egress = Egress::load(&options)?;
     let engines = Arc::new(Engines::open(&options, &egress, &engine_metrics).await?);
-    let (stop, _) = watch::channel(false);
-    match start_on(&engines, &engine_metrics, &stop, (options, gates), egress).await {
+    let lifecycle = Lifecycle::default();
+    match start_on(&engines, &engine_metrics, &lifecycle, (options, gates), egress).await {
         Ok(running) => Ok(running),
         Err(error) => {
             // The tasks that were started release the store, so that another attempt can open it.
-            stop.send_replace(true);
+            lifecycle.stop();
             if let Err(error) = engines.close().await {
                 tracing::warn!(%error, "the store of a server that did not start is not closed in order");
             }
@@ -114,38 +167,48 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     }
 }
 
-/// Starts a server on open engines. After a failure, the tasks that were started run until `stop` becomes true.
+/// Starts a server on open engines. After a failure, the tasks that were started run until `lifecycle` is over.
 async fn start_on(
     engines: &Arc<Engines>,
     engine_metrics: &Arc<EngineMetrics>,
-    stop: &watch::Sender<bool>,
+    lifecycle: &Lifecycle,
     (options, gates): (Options, FeatureGates),
     egress: Egress,
 ) -> Result<Running, RunError> {
     let (config, listener) = Config::new(options, gates, egress).await?;
-    let config = config.complete(engines, engine_metrics, stop.subscribe())?;
+    let config = config.complete(engines, engine_metrics, lifecycle)?;
     let chain = Arc::new(ServerChain::new(config, engine_metrics)?);
     let hooks = hooks::register(&chain)?;
     let encryption = &chain.config.loaded.encryption;
     let started = encryption.once_usable(|| async { hooks.start().await.map_err(RunError::Bootstrap) }).await;
     if let Err(error) = started {
         // The controllers that have started withdraw what they have written, for which they need the store.
-        stop.send_replace(true);
+        lifecycle.stop();
         if tokio::time::timeout(STOP_PATIENCE, hooks.stopped()).await.is_err() {
             tracing::warn!("controllers of a server that did not start have not stopped in time");
         }
         return Err(error);
     }
     let (kubeconfig, kubeconfig_text) = write_kubeconfig(&chain.config.loaded)?;
-    let serving = serving_config(&chain.config.loaded);
+    let serving = serving_config(&chain.config.loaded, lifecycle);
+    let drain = chain.config.loaded.transport.drain.clone().unwrap_or_default();
+    let options = chain.config.options();
+    if options.management.send_retry_after_while_not_ready_once {
+        tracing::warn!(
+            "--send-retry-after-while-not-ready-once has no effect: requests wait until the server is ready"
+        );
+    }
     let handler = chain.handler.clone();
     Ok(Running {
         address: chain.config.loaded.address,
         kubeconfig,
         kubeconfig_text,
-        serving: tokio::spawn(serve(listener, serving, handler.clone(), stop.subscribe())),
+        serving: Some(tokio::spawn(serve(listener, serving, handler.clone(), lifecycle.port_closed()))),
         handler,
-        stop: stop.clone(),
+        lifecycle: lifecycle.clone(),
+        drain,
+        shutdown: options.management.clone(),
+        request_timeout: options.request_timeout,
         hooks,
         engines: engines.clone(),
         auditor: chain.config.loaded.auditor.clone(),
@@ -172,11 +235,12 @@ fn write_kubeconfig(config: &Config) -> Result<(PathBuf, String), RunError> {
     Ok((path, text))
 }
 
-fn serving_config(config: &Config) -> ServingConfig {
+fn serving_config(config: &Config, lifecycle: &Lifecycle) -> ServingConfig {
     let options = &config.options;
     ServingConfig {
         tls: config.secure_serving.tls.clone(),
         http2_max_streams_per_connection: options.serving.http2_max_streams_per_connection,
+        ending: lifecycle.ending(),
         grace_period: options.shutdown_grace_period,
         body_budget: BodyBudget::new(options.request_body_memory),
         response_budget: ResponseBudget::new(options.response_memory),

@@ -11,7 +11,6 @@ use crate::{
     openid_endpoints::OpenIdEndpoints,
     run_error::RunError,
     storage_factory::warn_of_unused_overrides,
-    version::version,
 };
 use pintle_aggregator::{AutoRegistration, AvailabilityMetrics, ProxyHandler, RemoteAvailability};
 use pintle_apiextensions::ApiExtensions;
@@ -213,9 +212,11 @@ fn server(
             unsafe_deletes: config.loaded.gates.enabled(Gate::AllowUnsafeMalformedObjectDeletion),
             transports: config.loaded.kubelets.transports.clone(),
             metrics: config.metrics.clone(),
-            shutdown: config.stopping.clone(),
+            min_request_timeout: config.options().management.min_request_timeout,
+            delete_collection_workers: config.options().management.delete_collection_workers,
+            shutdown: config.lifecycle.ending(),
         },
-        version: version(config.loaded.gates.versions()),
+        version: config.version(),
         delegate,
         front,
     })
@@ -229,14 +230,11 @@ fn front(
     flow_control: Option<&FlowControlParts>,
     has_api_services: bool,
 ) -> Result<Front, RunError> {
-    let (options, address) = (config.options(), config.advertised().to_string());
+    let (options, address) = (config.options(), config.external_address());
     let all_stores = stores.all();
     let resources: Vec<_> = all_stores.iter().flat_map(|stores| stores.resources().iter().cloned()).collect();
-    let server_version = version(config.loaded.gates.versions())
-        .get("gitVersion")
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-        .to_owned();
+    let server_version =
+        config.version().get("gitVersion").and_then(Value::as_str).unwrap_or_default().to_owned();
     let declared = resources.iter().map(|resource| resource.resource.clone()).collect();
     let aggregation = &config.loaded.aggregation;
     let mut open_api =

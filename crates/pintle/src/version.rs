@@ -1,13 +1,15 @@
 //! The version of the server.
 
+use crate::VersionFlag;
 use pintle_feature_gates::EffectiveVersion;
+use pintle_go_forms::quote;
 use serde_json::{Value, json};
 
 /// The version of the API that is served.
 pub(crate) const API_VERSION: &str = "1.36.2";
 
 /// The response of `/version`: the served API version, the emulated one, and the build.
-pub(crate) fn version(effective: EffectiveVersion) -> Value {
+pub(crate) fn version(effective: EffectiveVersion, reported: &VersionFlag) -> Value {
     let EffectiveVersion { emulation, min_compatibility } = effective;
     json!({
         "major": "1",
@@ -16,7 +18,7 @@ pub(crate) fn version(effective: EffectiveVersion) -> Value {
         "emulationMinor": emulation.minor().to_string(),
         "minCompatibilityMajor": min_compatibility.major().to_string(),
         "minCompatibilityMinor": min_compatibility.minor().to_string(),
-        "gitVersion": format!("v{API_VERSION}+pintle-{}", env!("CARGO_PKG_VERSION")),
+        "gitVersion": git_version(reported),
         "gitCommit": "",
         "gitTreeState": "",
         "buildDate": "1970-01-01T00:00:00Z",
@@ -32,5 +34,55 @@ fn go_arch() -> &'static str {
         "x86_64" => "amd64",
         "aarch64" => "arm64",
         other => other,
+    }
+}
+
+fn git_version(reported: &VersionFlag) -> String {
+    match reported {
+        VersionFlag::Report(version) => version.clone(),
+        _ => format!("v{API_VERSION}+pintle-{}", env!("CARGO_PKG_VERSION")),
+    }
+}
+
+/// The text of `--version`.
+pub fn version_line() -> String {
+    format!("Kubernetes {}", git_version(&VersionFlag::default()))
+}
+
+/// The text of `--version=raw`: Go's form of the version.
+pub fn raw_version() -> String {
+    let version = version(EffectiveVersion::default(), &VersionFlag::default());
+    let names = [
+        ("Major", "major"),
+        ("Minor", "minor"),
+        ("EmulationMajor", ""),
+        ("EmulationMinor", ""),
+        ("MinCompatibilityMajor", ""),
+        ("MinCompatibilityMinor", ""),
+        ("GitVersion", "gitVersion"),
+        ("GitCommit", "gitCommit"),
+        ("GitTreeState", "gitTreeState"),
+        ("BuildDate", "buildDate"),
+        ("GoVersion", "goVersion"),
+        ("Compiler", "compiler"),
+        ("Platform", "platform"),
+    ];
+    let value = |name: &str| version.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let members: Vec<String> =
+        names.iter().map(|(name, member)| format!("{name}:{}", quote(&value(member)))).collect();
+    format!("version.Info{{{}}}", members.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_is_printed_as_the_reference_prints_it() {
+        assert!(version_line().starts_with("Kubernetes v1.36.2"));
+        assert!(raw_version().starts_with("version.Info{Major:\"1\", Minor:\"36\", EmulationMajor:\"\", "));
+        let reported = VersionFlag::Report("v1.36.2-mine".to_owned());
+        let version = version(EffectiveVersion::default(), &reported);
+        assert_eq!(version["gitVersion"], "v1.36.2-mine");
     }
 }

@@ -71,6 +71,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
             admission: AdmissionChain::new(Vec::new()),
             authorizer: authorizer.clone(),
             unsafe_deletes: false,
+            min_request_timeout: Duration::from_secs(1800),
+            delete_collection_workers: 1,
             transports: Arc::new(Transports::new(Duration::from_secs(5), Dialer::default())?),
             metrics: metrics.clone(),
             shutdown: stopping.clone(),
@@ -110,6 +112,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     };
     let content = TlsContent { certificate: &pair, sni: &[], client_authorities: &[] };
     let serving = ServingConfig {
+        ending: stopping.clone(),
         tls: Arc::new(ServingTls::new(&TlsSettings::default(), &content)?),
         http2_max_streams_per_connection: 0,
         grace_period: Duration::from_secs(10),

@@ -20,8 +20,7 @@ struct Lease {
 }
 
 impl ConnectionLease {
-    /// A lease of an open connection. `stopping` becomes true when the server stops, which waits until its receivers are
-    /// dropped.
+    /// A lease of an open connection, which keeps `place`. `stopping` becomes true when streams have to end.
     pub(crate) fn new(
         connection: ConnectionHandle,
         place: Arc<dyn Any + Send + Sync>,

@@ -3,7 +3,7 @@
 use crate::{metrics::Metrics, registry::Stores, transports::Transports};
 use pintle_admission::AdmissionChain;
 use pintle_auth::authz::Authorizer;
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 /// Serves the resources of one server.
 pub struct ApiEndpoints {
@@ -15,6 +15,10 @@ pub struct ApiEndpoints {
     pub authorizer: Arc<dyn Authorizer>,
     /// Whether unreadable objects can be deleted (feature gate `AllowUnsafeMalformedObjectDeletion`).
     pub unsafe_deletes: bool,
+    /// The least time of a watch that names none; watches last up to twice as long.
+    pub min_request_timeout: Duration,
+    /// How many objects of a collection are deleted at the same time; zero is one.
+    pub delete_collection_workers: usize,
     /// The clients of the destinations of streams and proxied requests.
     pub transports: Arc<Transports>,
     /// The metrics of the process.

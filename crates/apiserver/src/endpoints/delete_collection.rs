@@ -15,6 +15,7 @@ use crate::base::{
     negotiation::Offers,
     response::{Response, with_content_type},
 };
+use futures_util::future::join_all;
 use pintle_admission::{Operation, RequestOptions};
 use pintle_machinery::{
     FieldError, FieldPath, GroupKind, Status,
@@ -54,30 +55,33 @@ pub(super) async fn delete_collection(
     let kind = scope.resource.resource.group_version_kind();
     let mut items = Vec::new();
     let deadline = scope.deadline.map(RequestDeadline::at);
-    for object in page.objects(None) {
+    let objects: Vec<_> = page.objects(None).cloned().collect();
+    for together in objects.chunks(scope.server.delete_collection_workers.max(1)) {
         // The request has timed out: the rest of the collection is left to the client's next request.
         if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return Err(Status::timeout("request did not complete within the allotted timeout", 0));
         }
-        let context = RequestContext {
-            name: object.name(),
-            namespace: object.namespace(),
-            ..scope.context(options.dry_run)
-        };
-        let admission = Admission {
-            scope,
-            operation: Operation::Delete,
-            name: &scope.info.name,
-            kind: &kind,
-            context: &context,
-            options: RequestOptions::Delete(&options),
-        };
-        match store.delete(&context, &options, &admission).await {
-            Ok(_) => {}
-            Err(status) if status.code == 404 => {}
-            Err(status) => return Err(status),
-        }
-        items.push(object.clone());
+        let deletes = together.iter().map(|object| async {
+            let context = RequestContext {
+                name: object.name(),
+                namespace: object.namespace(),
+                ..scope.context(options.dry_run)
+            };
+            let admission = Admission {
+                scope,
+                operation: Operation::Delete,
+                name: &scope.info.name,
+                kind: &kind,
+                context: &context,
+                options: RequestOptions::Delete(&options),
+            };
+            match store.delete(&context, &options, &admission).await {
+                Err(status) if status.code != 404 => Err(status),
+                _ => Ok(()),
+            }
+        });
+        join_all(deletes).await.into_iter().collect::<Result<(), Status>>()?;
+        items.extend_from_slice(together);
     }
     // The namespace controller would take the collection for empty otherwise.
     store.require_readable(&page.snapshot, &page.prefix)?;

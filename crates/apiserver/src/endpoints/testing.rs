@@ -60,6 +60,8 @@ impl TestServer {
             admission: AdmissionChain::new(Vec::new()),
             authorizer: Arc::new(AlwaysAllow),
             unsafe_deletes: false,
+            min_request_timeout: Duration::from_secs(1800),
+            delete_collection_workers: 2,
             transports: Arc::new(Transports::new(Duration::from_secs(5), Dialer::default()).unwrap()),
             metrics: Arc::new(Metrics::new().unwrap()),
             shutdown,

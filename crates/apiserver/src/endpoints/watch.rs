@@ -34,10 +34,6 @@ use serde_json::json;
 use std::{collections::VecDeque, pin::Pin, sync::Arc, time::Duration};
 use tokio::time::Instant;
 
-/// The minimum timeout of a watch that names none. The timeout is up to twice as long, so that not all clients
-/// reconnect at once.
-const MIN_WATCH_TIME: Duration = Duration::from_secs(1800);
-
 /// The maximum timeout of a watch: timers do not reach as far as a client's `timeoutSeconds`.
 const MAX_WATCH_TIME: Duration = Duration::from_secs(365 * 24 * 3600);
 
@@ -70,7 +66,10 @@ pub(super) async fn watch(scope: &RequestScope<'_>) -> Result<Response, Status> 
     let selection = Arc::new(Selection::parse(scope, &options)?);
     let time = match options.timeout_seconds.filter(|seconds| *seconds > 0) {
         Some(seconds) => Duration::from_secs(seconds.unsigned_abs()).min(MAX_WATCH_TIME),
-        None => MIN_WATCH_TIME.mul_f64(rand::rng().random_range(1.0..2.0)),
+        // Up to twice as long, so that not all clients reconnect at once.
+        None => {
+            scope.server.min_request_timeout.mul_f64(rand::rng().random_range(1.0..2.0)).min(MAX_WATCH_TIME)
+        }
     };
     let deadline = Instant::now() + time;
     let watch_scope = match scope.info.namespace.as_str() {

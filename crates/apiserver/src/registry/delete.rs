@@ -275,6 +275,9 @@ impl Store {
 
     /// Sets the finalizers by which the garbage collector carries out the propagation policy.
     fn set_garbage_collection_finalizers(&self, object: &mut Value, options: &DeleteOptions) {
+        if !self.garbage_collection {
+            return;
+        }
         let has = |name: &str| object.finalizers().contains(&name);
         let (orphan, foreground) = match (options.orphan_dependents, options.propagation_policy) {
             (Some(orphan), _) => (orphan, false),

@@ -36,6 +36,7 @@ pub struct StorageFactory {
     read_source: ReadSource,
     read_sources: HashMap<GroupResource, ReadSource>,
     unsafe_deletes: bool,
+    garbage_collection: bool,
     log_budget: LogBudget,
 }
 
@@ -51,6 +52,7 @@ impl StorageFactory {
             read_source: ReadSource::default(),
             read_sources: HashMap::new(),
             unsafe_deletes: false,
+            garbage_collection: true,
             log_budget: LogBudget::default(),
         }
     }
@@ -67,6 +69,16 @@ impl StorageFactory {
     pub fn unsafe_deletes(mut self, unsafe_deletes: bool) -> StorageFactory {
         self.unsafe_deletes = unsafe_deletes;
         self
+    }
+
+    /// Whether deletes set the finalizers by which the garbage collector carries out the propagation policy.
+    pub fn garbage_collection(mut self, garbage_collection: bool) -> StorageFactory {
+        self.garbage_collection = garbage_collection;
+        self
+    }
+
+    pub(super) fn has_garbage_collection(&self) -> bool {
+        self.garbage_collection
     }
 
     /// Stores one resource in another engine; the resource `*` stands for all resources of the group.

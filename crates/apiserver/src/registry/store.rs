@@ -43,6 +43,7 @@ pub struct Store {
     pub(super) codec: Arc<ObjectCodec>,
     storage_codec: Arc<StorageCodec>,
     unsafe_deletes: bool,
+    pub(super) garbage_collection: bool,
     storage_prefix: Arc<str>,
     pub(super) storage: Arc<dyn Storage>,
     pub(super) cacher: Arc<Cacher>,
@@ -86,6 +87,7 @@ impl Store {
         let codec = Arc::new(ObjectCodec::new(&resource, schema.clone(), prefix.clone()));
         let read_source = storage.read_source_of(&resource);
         let log_budget = storage.log_budget().clone();
+        let garbage_collection = storage.has_garbage_collection();
         let (unsafe_deletes, storage_prefix) = (storage.has_unsafe_deletes(), storage.prefix().into());
         let versions = Versions::new(&resource, &versions).map(Arc::new);
         let (storage, storage_codec) = storage.storage(&resource, &schema, &codec, versions.clone());
@@ -116,6 +118,7 @@ impl Store {
             codec,
             storage_codec,
             unsafe_deletes,
+            garbage_collection,
             storage_prefix,
             storage,
             cacher,
@@ -139,6 +142,7 @@ impl Store {
             codec: self.codec.clone(),
             storage_codec: self.storage_codec.clone(),
             unsafe_deletes: self.unsafe_deletes,
+            garbage_collection: self.garbage_collection,
             storage_prefix: self.storage_prefix.clone(),
             storage: self.storage.clone(),
             cacher: self.cacher.clone(),

@@ -7,6 +7,7 @@ fn config(address: &str, endpoint_reconciler: EndpointReconciler) -> KubernetesS
         service_network: Default::default(),
         advertise_address: address.parse().unwrap(),
         secure_port: 6443,
+        node_port: None,
         exclusive: false,
         endpoint_reconciler,
     }

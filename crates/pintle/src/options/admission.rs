@@ -1,7 +1,7 @@
 //! The flags of admission: plugins to enable and disable, and their configuration. Names and messages are kube-apiserver's
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/>).
 
-use super::arguments::{flag, list, set};
+use super::arguments::{flag, integer, list, set};
 use clap::{Arg, ArgMatches, value_parser};
 use pintle_admission::PluginFlags;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ const UNREACHABLE: &str = "default-unreachable-toleration-seconds";
 impl AdmissionOptions {
     /// The flags.
     pub fn args() -> [Arg; 6] {
-        let seconds = |name, help| flag(name, "SECONDS", help).value_parser(value_parser!(i64));
+        let seconds = |name, help| flag(name, "SECONDS", help).value_parser(integer::<i64>);
         [
             list(ENABLE, "NAME,…", "admission plugins to switch on beside the default ones"),
             list(DISABLE, "NAME,…", "admission plugins to switch off"),

@@ -1,7 +1,7 @@
 //! The flags of audit logging: reads and validates them and builds the auditor. Names, defaults and messages are
 //! kube-apiserver's (<https://kubernetes.io/docs/tasks/debug/debug-cluster/audit/>).
 
-use super::arguments::{self, duration, flag, set};
+use super::arguments::{duration, flag, float, integer, set, switch};
 use clap::{Arg, ArgMatches, value_parser};
 use pintle_audit::{
     AuditMetrics, Auditor, Backend, BatchConfig, Log, LogConfig, LogFormat, Mode, Policy, RotationConfig,
@@ -149,7 +149,7 @@ macro_rules! delivery_flags {
             Arg::new(concat!("audit-", $plugin, "-batch-throttle-qps"))
                 .long(concat!("audit-", $plugin, "-batch-throttle-qps"))
                 .value_name("N")
-                .value_parser(value_parser!(f32))
+                .value_parser(float::<f32>)
                 .help("how many batches are sent in a second, in the mode batch"),
             number(
                 concat!("audit-", $plugin, "-batch-throttle-burst"),
@@ -373,16 +373,11 @@ fn path(name: &'static str, help: &'static str) -> Arg {
 }
 
 fn number(name: &'static str, help: &'static str) -> Arg {
-    flag(name, "N", help).value_parser(value_parser!(i64)).allow_negative_numbers(true)
+    flag(name, "N", help).value_parser(integer::<i64>).allow_negative_numbers(true)
 }
 
 fn time(name: &'static str, help: &'static str) -> Arg {
     flag(name, "DURATION", help).value_parser(duration)
-}
-
-/// A boolean flag that only accepts `true` and `false`.
-fn switch(name: &'static str, help: &'static str) -> Arg {
-    arguments::switch(name, help).value_parser(value_parser!(bool))
 }
 
 #[cfg(test)]

@@ -2,19 +2,29 @@
 
 use super::{
     AdmissionOptions, AggregationOptions, AuditOptions, AuthenticationOptions, AuthorizationOptions,
-    EndpointReconcilerType, EtcdServersOverrides, FeatureOptions, KubeletOptions, Options,
-    PriorityAndFairnessOptions, ServiceAccountOptions, ServingOptions, StorageBackend, WatchCache,
-    arguments::{duration, flag, set, switch},
+    EndpointReconcilerType, EtcdServersOverrides, FeatureOptions, KubeletOptions, ManagementOptions, Options,
+    PriorityAndFairnessOptions, ServiceAccountOptions, ServingOptions, StorageBackend, VersionFlag,
+    WatchCache,
+    arguments::{OutOfRange, ValueError, duration, flag, integer, ip, port, set, switch},
 };
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use pintle_apiserver::registry::StorageMediaType;
-use std::{net::IpAddr, path::PathBuf, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 impl Options {
     /// The flags, except those of the option groups.
     pub fn args() -> Vec<Arg> {
         let path = |arg: Arg| arg.value_parser(value_parser!(PathBuf));
         vec![
+            flag(
+                "version",
+                "true|raw|vX.Y.Z",
+                "prints the version and ends; vX.Y.Z… sets the reported version",
+            )
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_missing_value("true")
+            .value_parser(str::parse::<VersionFlag>),
             path(flag("data-dir", "DIR", "where the store, certificates and admin.kubeconfig are")),
             flag("storage-backend", "NAME", "embedded, etcd3 (with --etcd-servers) or memory")
                 .value_parser(["embedded", "etcd3", "memory"]),
@@ -39,7 +49,7 @@ impl Options {
             )
             .value_parser(duration),
             flag("lease-reuse-duration-seconds", "N", "for how long an etcd lease is given to further keys")
-                .value_parser(value_parser!(u32)),
+                .value_parser(integer::<u32>),
             flag("etcd-prefix", "PREFIX", "the prefix of all storage keys"),
             flag("etcd-compaction-interval", "DURATION", "how often history is compacted; 0 is never")
                 .value_parser(duration),
@@ -48,15 +58,10 @@ impl Options {
                 "FILE",
                 "which resources are encrypted at rest, and how",
             )),
-            flag(
+            switch(
                 "encryption-provider-config-automatic-reload",
-                "BOOL",
                 "whether that file is read again when it changes",
-            )
-            .value_parser(value_parser!(bool))
-            .num_args(0..=1)
-            .require_equals(true)
-            .default_missing_value("true"),
+            ),
             flag("runtime-config", "KEY=VALUE,…", "groups, versions and resources to switch on and off")
                 .action(ArgAction::Append),
             flag("event-ttl", "DURATION", "how long events are kept; 0 is for ever").value_parser(duration),
@@ -79,13 +84,13 @@ impl Options {
             .action(ArgAction::Append)
             .value_parser(watch_cache_sizes),
             flag("default-watch-cache-size", "N", "deprecated: it has no effect")
-                .value_parser(value_parser!(i64)),
+                .value_parser(integer::<i64>),
             flag("etcd-count-metric-poll-period", "DURATION", "whether objects are counted; 0 is no")
                 .value_parser(duration),
-            flag("bind-address", "IP", "the address to listen on").value_parser(value_parser!(IpAddr)),
-            flag("secure-port", "PORT", "the port to listen on").value_parser(value_parser!(u16)),
+            flag("bind-address", "IP", "the address to listen on").value_parser(ip),
+            flag("secure-port", "PORT", "the port to listen on").value_parser(port),
             flag("advertise-address", "IP", "the address that members of the cluster reach the server at")
-                .value_parser(value_parser!(IpAddr)),
+                .value_parser(ip),
             flag(
                 "endpoint-reconciler-type",
                 "NAME",
@@ -93,7 +98,7 @@ impl Options {
             )
             .value_parser(EndpointReconcilerType::ALL.map(|(name, _)| name)),
             flag("apiserver-count", "N", "how many servers master-count counts on (deprecated)")
-                .value_parser(value_parser!(u16).range(1..)),
+                .value_parser(count),
             path(flag("cert-dir", "DIR", "where generated certificates go")),
             path(flag("tls-cert-file", "FILE", "the serving certificate")),
             path(flag("tls-private-key-file", "FILE", "the key of the serving certificate")),
@@ -108,9 +113,9 @@ impl Options {
             flag("service-node-port-range", "FROM-TO", "the range of node ports"),
             flag("request-timeout", "DURATION", "how long a request may take").value_parser(duration),
             flag("max-requests-inflight", "N", "how many reads may be in flight")
-                .value_parser(value_parser!(usize)),
+                .value_parser(integer::<usize>),
             flag("max-mutating-requests-inflight", "N", "how many writes may be in flight")
-                .value_parser(value_parser!(usize)),
+                .value_parser(integer::<usize>),
         ]
     }
 
@@ -153,6 +158,8 @@ impl Options {
         );
         set(matches, "event-ttl", &mut options.event_ttl);
         options.features = FeatureOptions::read(matches);
+        options.management = ManagementOptions::read(matches);
+        set(matches, "version", &mut options.version);
         options.storage_media_type = matches.get_one("storage-media-type").copied();
         let overrides =
             matches.get_many::<EtcdServersOverrides>("etcd-servers-overrides").into_iter().flatten();
@@ -186,6 +193,8 @@ impl Options {
             None if !options.etcd_servers.is_empty() => StorageBackend::Etcd3,
             _ => StorageBackend::Embedded,
         };
+        // The requests that are still there then are cut off one by one.
+        options.shutdown_grace_period = options.request_timeout.saturating_add(Duration::from_secs(3));
         options.audit = AuditOptions::read(matches);
         options.authorization = AuthorizationOptions::read(matches);
         options.authentication = AuthenticationOptions::read(matches);
@@ -196,6 +205,14 @@ impl Options {
         options.admission = AdmissionOptions::read(matches);
         options
     }
+}
+
+/// Parses the number of servers.
+fn count(text: &str) -> Result<u16, ValueError> {
+    let count = integer::<i64>(text)?;
+    let positive = u16::try_from(count).ok().filter(|count| *count > 0);
+    let message = || format!("--apiserver-count should be a positive number, but value '{count}' provided");
+    Ok(positive.ok_or_else(|| OutOfRange::Message(message()))?)
 }
 
 fn watch_cache_sizes(text: &str) -> Result<WatchCache, String> {

@@ -1,15 +1,15 @@
 //! The flags of the secure port: TLS, server names, HTTP/2, headers for browsers
 //! (<https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/>).
 
-use super::arguments::{flag, list, set, set_list, switch};
-use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use super::arguments::{flag, float, integer, list, set, set_list, switch};
+use clap::{Arg, ArgAction, ArgMatches};
 use http::HeaderValue;
 use pintle_apiserver::{
     filters::TransportFilters,
     serving::tls::{TlsSettings, TlsVersion},
 };
 use regex::Regex;
-use std::{io, net::SocketAddr, path::PathBuf, str::FromStr};
+use std::{io, net::SocketAddr, path::PathBuf, str::FromStr, sync::Arc};
 use tokio::net::{TcpListener, TcpSocket};
 
 /// The options of the secure port.
@@ -86,7 +86,7 @@ impl ServingOptions {
             flag("tls-min-version", "VERSION", "the least version of TLS: VersionTLS12 or VersionTLS13"),
             list("tls-cipher-suites", "NAME,…", "the cipher suites of TLS 1.2, by Go's names"),
             list("tls-curve-preferences", "N,…", "the key exchanges, by Go's numbers")
-                .value_parser(value_parser!(u16)),
+                .value_parser(integer::<u16>),
             flag("tls-sni-cert-key", "CERT,KEY[:NAME,…]", "a certificate for some names")
                 .action(ArgAction::Append)
                 .value_parser(str::parse::<SniCertKey>),
@@ -95,7 +95,7 @@ impl ServingOptions {
                 "N",
                 "how many requests a client may have open on a connection; 0 is 100",
             )
-            .value_parser(value_parser!(u32)),
+            .value_parser(integer::<u32>),
             switch("disable-http2-serving", "whether HTTP/2 is not spoken"),
             switch("permit-port-sharing", "whether other processes may listen on the same port"),
             switch("permit-address-sharing", "whether the port may be listened on at other addresses"),
@@ -106,7 +106,7 @@ impl ServingOptions {
             ),
             list("cors-allowed-origins", "REGEX,…", "the origins whose pages may read answers"),
             flag("goaway-chance", "FRACTION", "in how many of all requests an HTTP/2 connection is closed")
-                .value_parser(value_parser!(f64)),
+                .value_parser(float::<f64>),
         ]
     }
 
@@ -176,7 +176,12 @@ impl ServingOptions {
         }
         let goaway_chance = if self.disable_http2_serving { 0.0 } else { self.goaway_chance };
         match errors.as_slice() {
-            [] => Ok(TransportFilters { strict_transport_security, cors_allowed_origins, goaway_chance }),
+            [] => Ok(TransportFilters {
+                strict_transport_security,
+                cors_allowed_origins,
+                goaway_chance,
+                drain: Some(Arc::default()),
+            }),
             [one] => Err(one.clone()),
             several => Err(format!("[{}]", several.join(", "))),
         }

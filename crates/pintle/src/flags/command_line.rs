@@ -1,0 +1,242 @@
+//! Reads a command line as Go's pflag does, and refuses it in its words.
+//!
+//! The flags are declared for clap, which also parses their values. pflag differs in syntax (underscores, `-v4`, booleans
+//! that take their value only after `=`), so that the arguments are brought into one form first: `--name=value`.
+
+use clap::{
+    Arg, ArgMatches, Command,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
+use pintle::OutOfRange;
+use pintle_go_forms::quote;
+use std::{error::Error as _, ffi::OsString};
+
+/// A command line that is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The syntax is wrong: kube-apiserver ends before it has a log.
+    Syntax(String),
+    /// A value is out of range: kube-apiserver logs `command failed`.
+    Value(String),
+}
+
+/// Parses the arguments behind the command's name.
+///
+/// # Errors
+/// The first error of pflag.
+pub(crate) fn parse(
+    command: &Command,
+    name: &str,
+    arguments: impl IntoIterator<Item = OsString>,
+) -> Result<ArgMatches, Refusal> {
+    let arguments = normalized(command, name, arguments).map_err(Refusal::Syntax)?;
+    let arguments = std::iter::once(name.to_owned()).chain(arguments);
+    command.clone().try_get_matches_from(arguments).map_err(|error| refusal(&error))
+}
+
+/// The arguments as `--name=value`.
+fn normalized(
+    command: &Command,
+    name: &str,
+    arguments: impl IntoIterator<Item = OsString>,
+) -> Result<Vec<String>, String> {
+    let mut arguments = arguments.into_iter().map(|argument| argument.to_string_lossy().into_owned());
+    let mut flags = Vec::new();
+    let mut positional = Vec::new();
+    while let Some(argument) = arguments.next() {
+        if argument == "--" {
+            positional.extend(arguments.by_ref());
+        } else if let Some(flag) = argument.strip_prefix("--") {
+            let (given, value) = match flag.split_once('=') {
+                Some((given, value)) => (given, Some(value.to_owned())),
+                None => (flag, None),
+            };
+            if given.is_empty() || given.starts_with('-') {
+                return Err(format!("bad flag syntax: {argument}"));
+            }
+            let long = given.replace('_', "-");
+            let found = command.get_arguments().find(|arg| arg.get_long() == Some(&long));
+            let arg = found.ok_or_else(|| format!("unknown flag: --{given}"))?;
+            let value = match value.or_else(|| implied(arg)) {
+                Some(value) => value,
+                None => arguments.next().ok_or_else(|| format!("flag needs an argument: --{given}"))?,
+            };
+            flags.push(format!("--{long}={value}"));
+        } else if let Some(letters) = argument.strip_prefix('-').filter(|letters| !letters.is_empty()) {
+            shorthands(command, letters, &mut arguments, &mut flags)?;
+        } else {
+            positional.push(argument);
+        }
+    }
+    match positional.iter().any(|argument| !argument.is_empty()) {
+        false => Ok(flags),
+        true => {
+            let list: Vec<String> = positional.iter().map(|argument| quote(argument)).collect();
+            Err(format!("{} does not take any arguments, got [{}]", quote(name), list.join(" ")))
+        }
+    }
+}
+
+/// Reads the flags of `-v4`, `-v=4` or `-v 4`.
+fn shorthands(
+    command: &Command,
+    letters: &str,
+    arguments: &mut impl Iterator<Item = String>,
+    flags: &mut Vec<String>,
+) -> Result<(), String> {
+    let mut rest = letters.chars();
+    while let Some(letter) = rest.next() {
+        let found = command.get_arguments().find(|arg| arg.get_short() == Some(letter));
+        let arg = found.ok_or_else(|| format!("unknown shorthand flag: '{letter}' in -{letters}"))?;
+        let long = arg.get_long().unwrap_or_default();
+        let behind = rest.as_str();
+        if let Some(value) = behind.strip_prefix('=') {
+            flags.push(format!("--{long}={value}"));
+            return Ok(());
+        }
+        if let Some(value) = implied(arg) {
+            flags.push(format!("--{long}={value}"));
+            continue;
+        }
+        let value = match behind.is_empty() {
+            false => Some(behind.to_owned()),
+            true => arguments.next(),
+        };
+        let value =
+            value.ok_or_else(|| format!("flag needs an argument: {} in -{letters}", quote_rune(letter)))?;
+        flags.push(format!("--{long}={value}"));
+        return Ok(());
+    }
+    Ok(())
+}
+
+fn quote_rune(letter: char) -> String {
+    format!("'{letter}'")
+}
+
+/// The value of a flag without `=`; `None` when the next argument is the value.
+fn implied(arg: &Arg) -> Option<String> {
+    let takes_none = arg.get_num_args().is_some_and(|range| range.min_values() == 0);
+    takes_none.then(|| "true".to_owned())
+}
+
+/// The error in pflag's words.
+fn refusal(error: &clap::Error) -> Refusal {
+    let context = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => text.as_str(),
+        _ => "",
+    };
+    let shown = context(ContextKind::InvalidArg);
+    let flag = shown.split([' ', '=', '[']).next().unwrap_or(shown);
+    let value = context(ContextKind::InvalidValue);
+    match error.source() {
+        Some(source) => match source.downcast_ref::<OutOfRange>() {
+            Some(OutOfRange::Negative) => Refusal::Value(negative(flag)),
+            Some(OutOfRange::Message(message)) => Refusal::Value(message.clone()),
+            None => Refusal::Syntax(format!(
+                "invalid argument {} for {} flag: {source}",
+                quote(value),
+                quote(flag)
+            )),
+        },
+        // Of the possible values clap says more than the reference.
+        None if error.kind() == ErrorKind::InvalidValue => {
+            Refusal::Value(format!("{flag}: unknown value {}", quote(value)))
+        }
+        None => Refusal::Syntax(error.to_string().trim_end().to_owned()),
+    }
+}
+
+/// The error of a negative value.
+fn negative(flag: &str) -> String {
+    match flag {
+        "--livez-grace-period" => format!("{flag} can not be a negative value"),
+        "--shutdown-watch-termination-grace-period" => {
+            "shutdown-watch-termination-grace-period, if provided, can not be a negative value".to_owned()
+        }
+        _ => format!("{flag} can not be negative value"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flags::command;
+
+    fn read(arguments: &[&str]) -> Result<ArgMatches, Refusal> {
+        parse(&command(), "kube-apiserver", arguments.iter().map(OsString::from))
+    }
+
+    #[test]
+    fn syntax_is_that_of_the_reference() {
+        let seconds = |arguments: &[&str]| {
+            let matches = read(arguments).unwrap();
+            matches.get_one::<std::time::Duration>("request-timeout").unwrap().as_secs()
+        };
+        assert_eq!(seconds(&["--request-timeout=5s"]), 5);
+        assert_eq!(seconds(&["--request_timeout", "5s"]), 5);
+        assert_eq!(seconds(&["--request-timeout=5s", "--request-timeout=1m"]), 60, "the last value counts");
+        let anonymous =
+            |arguments: &[&str]| read(arguments).unwrap().get_one::<bool>("anonymous-auth").copied();
+        for (argument, expected) in [("", true), ("=T", true), ("=1", true), ("=FALSE", false), ("=0", false)]
+        {
+            assert_eq!(anonymous(&[&format!("--anonymous_auth{argument}")]), Some(expected), "{argument}");
+        }
+        for argument in [&["-v", "4"] as &[&str], &["-v=4"], &["-v4"], &["--v=4"], &["--v", "4"]] {
+            assert!(read(argument).is_ok(), "{argument:?}");
+        }
+        assert!(read(&["--service-account-issuer=a", "--service_account_issuer=b", ""]).is_ok());
+    }
+
+    #[test]
+    fn mistakes_have_the_words_of_the_reference() {
+        let check = |arguments: &[&str], expected: &str| {
+            assert_eq!(read(arguments).err(), Some(Refusal::Syntax(expected.to_owned())), "{arguments:?}");
+        };
+        check(&["--no_such"], "unknown flag: --no_such");
+        check(&["-q"], "unknown shorthand flag: 'q' in -q");
+        check(&["--secure-port"], "flag needs an argument: --secure-port");
+        check(&["-v"], "flag needs an argument: 'v' in -v");
+        check(&["--=x"], "bad flag syntax: --=x");
+        check(&["foo", "--v=1"], "\"kube-apiserver\" does not take any arguments, got [\"foo\"]");
+        check(
+            &["--secure-port=x"],
+            "invalid argument \"x\" for \"--secure-port\" flag: strconv.ParseInt: parsing \"x\": invalid syntax",
+        );
+        check(
+            &["--anonymous-auth=maybe"],
+            "invalid argument \"maybe\" for \"--anonymous-auth\" flag: strconv.ParseBool: parsing \"maybe\": invalid syntax",
+        );
+        check(
+            &["--request-timeout=soon"],
+            "invalid argument \"soon\" for \"--request-timeout\" flag: time: invalid duration \"soon\"",
+        );
+        check(
+            &["--bind-address=x"],
+            "invalid argument \"x\" for \"--bind-address\" flag: failed to parse IP: \"x\"",
+        );
+        check(
+            &["--version=v1.35.0"],
+            "invalid argument \"v1.35.0\" for \"--version\" flag: version \"v1.35.0\" must match major/minor/patch of default version \
+             \"v1.36.2\"",
+        );
+        check(
+            &["--max-requests-inflight=99999999999999999999"],
+            "invalid argument \"99999999999999999999\" for \"--max-requests-inflight\" flag: strconv.ParseInt: parsing \
+             \"99999999999999999999\": value out of range",
+        );
+        let refused = |argument: &str| read(&[argument]).unwrap_err();
+        assert_eq!(
+            refused("--request-timeout=-1s"),
+            Refusal::Value("--request-timeout can not be negative value".to_owned())
+        );
+        assert_eq!(
+            refused("--max-requests-inflight=-1"),
+            Refusal::Value("--max-requests-inflight can not be negative value".to_owned())
+        );
+        assert_eq!(
+            refused("--livez-grace-period=-1s"),
+            Refusal::Value("--livez-grace-period can not be a negative value".to_owned())
+        );
+    }
+}

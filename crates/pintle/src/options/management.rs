@@ -1,0 +1,136 @@
+//! The flags of the server's life: how it starts, how it stops, and how long requests may take
+//! (<https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/>).
+
+use super::arguments::{duration, flag, integer, set, switch};
+use clap::{Arg, ArgMatches};
+use std::time::Duration;
+
+/// The options of the server's life.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ManagementOptions {
+    /// The host name in documents that refer to the server; empty for the advertised address.
+    pub external_hostname: String,
+    /// How long `/livez` does not fail after the start.
+    pub livez_grace_period: Duration,
+    /// The least time of a watch that names none; watches last up to twice as long.
+    pub min_request_timeout: Duration,
+    /// How long the watch caches may take to be filled before the log says so.
+    pub storage_initialization_timeout: Duration,
+    /// How long requests are served after the shutdown has begun, while `/readyz` fails.
+    pub shutdown_delay: Duration,
+    /// Whether requests at the end of the shutdown get 429, and the port stays open for them until all others have ended.
+    pub shutdown_send_retry_after: bool,
+    /// Whether watches end when the shutdown delay is over, and how long they may take.
+    pub shutdown_watch_termination_grace_period: Duration,
+    /// How many objects of a collection are deleted at the same time.
+    pub delete_collection_workers: usize,
+    /// Whether deletes set the finalizers of the garbage collector.
+    pub enable_garbage_collector: bool,
+    /// The node port of the service `kubernetes`; `None` for a service without.
+    pub kubernetes_service_node_port: i64,
+    /// Whether requests before the server is ready should get 429. They wait instead.
+    pub send_retry_after_while_not_ready_once: bool,
+}
+
+impl Default for ManagementOptions {
+    fn default() -> ManagementOptions {
+        ManagementOptions {
+            external_hostname: String::new(),
+            livez_grace_period: Duration::ZERO,
+            min_request_timeout: Duration::from_secs(1800),
+            storage_initialization_timeout: Duration::from_secs(60),
+            shutdown_delay: Duration::ZERO,
+            shutdown_send_retry_after: false,
+            shutdown_watch_termination_grace_period: Duration::ZERO,
+            delete_collection_workers: 1,
+            enable_garbage_collector: true,
+            kubernetes_service_node_port: 0,
+            send_retry_after_while_not_ready_once: false,
+        }
+    }
+}
+
+impl ManagementOptions {
+    /// The flags.
+    pub fn args() -> Vec<Arg> {
+        let time = |name, help| flag(name, "DURATION", help).value_parser(duration);
+        vec![
+            flag("external-hostname", "HOST", "the name of the server in documents that refer to it"),
+            time("livez-grace-period", "how long /livez does not fail after the start"),
+            flag("min-request-timeout", "SECONDS", "the least time of a watch that names none")
+                .value_parser(integer::<u32>),
+            time("storage-initialization-timeout", "how long the watch caches may take to be filled"),
+            time("shutdown-delay-duration", "how long requests are served after the signal to stop"),
+            switch(
+                "shutdown-send-retry-after",
+                "whether requests are refused with 429 while the last ones end, instead of closing the port",
+            ),
+            time(
+                "shutdown-watch-termination-grace-period",
+                "how long watches may take to end after the shutdown delay; 0 lets them go on until the end",
+            ),
+            switch(
+                "send-retry-after-while-not-ready-once",
+                "whether requests before the server is ready get 429; they wait in any case",
+            ),
+            flag("delete-collection-workers", "N", "how many objects of a collection are deleted at once")
+                .value_parser(integer::<usize>),
+            switch("enable-garbage-collector", "whether deletes set the garbage collector's finalizers"),
+            flag(
+                "kubernetes-service-node-port",
+                "PORT",
+                "the node port of the service kubernetes; 0 is none",
+            )
+            .value_parser(integer::<i64>),
+        ]
+    }
+
+    /// Reads the flags.
+    pub fn read(matches: &ArgMatches) -> ManagementOptions {
+        let mut options = ManagementOptions::default();
+        set(matches, "external-hostname", &mut options.external_hostname);
+        set(matches, "livez-grace-period", &mut options.livez_grace_period);
+        if let Some(seconds) = matches.get_one::<u32>("min-request-timeout") {
+            options.min_request_timeout = Duration::from_secs((*seconds).into());
+        }
+        set(matches, "storage-initialization-timeout", &mut options.storage_initialization_timeout);
+        set(matches, "shutdown-delay-duration", &mut options.shutdown_delay);
+        set(matches, "shutdown-send-retry-after", &mut options.shutdown_send_retry_after);
+        set(
+            matches,
+            "shutdown-watch-termination-grace-period",
+            &mut options.shutdown_watch_termination_grace_period,
+        );
+        set(
+            matches,
+            "send-retry-after-while-not-ready-once",
+            &mut options.send_retry_after_while_not_ready_once,
+        );
+        set(matches, "delete-collection-workers", &mut options.delete_collection_workers);
+        set(matches, "enable-garbage-collector", &mut options.enable_garbage_collector);
+        set(matches, "kubernetes-service-node-port", &mut options.kubernetes_service_node_port);
+        options
+    }
+
+    /// The node port of the service `kubernetes`, within the range of node ports.
+    ///
+    /// # Errors
+    /// When it is no port, or outside the range, in kube-apiserver's words.
+    pub(crate) fn node_port(&self, range: &str) -> Result<Option<u16>, String> {
+        let port = self.kubernetes_service_node_port;
+        let number = u16::try_from(port).map_err(|_| {
+            format!(
+                "--kubernetes-service-node-port {port} must be between 0 and 65535, inclusive. If 0, the Kubernetes master \
+                 service will be of type ClusterIP"
+            )
+        })?;
+        let bounds = range.parse::<pintle_api::core::service::PortRange>();
+        match (number, bounds) {
+            (0, _) => Ok(None),
+            (port, Ok(range)) if range.offset(port.into()).is_none() => {
+                Err(format!("kubernetes service node port range {range} doesn't contain {port}"))
+            }
+            (port, _) => Ok(Some(port)),
+        }
+    }
+}
