@@ -84,7 +84,9 @@ impl Config {
     fn metrics(&self, engine_metrics: &EngineMetrics) -> Result<Arc<Metrics>, RunError> {
         let assemble = |error: prometheus::Error| RunError::Assemble(error.to_string());
         let metrics = Metrics::new().map_err(assemble)?;
-        metrics.set_build_info(&version(self.gates.versions(), &self.options.version)).map_err(assemble)?;
+        metrics
+            .set_build_info(&version(self.gates.versions(), self.options.version.reported()))
+            .map_err(assemble)?;
         metrics.register(feature_metrics(&self.gates, API_VERSION).map_err(assemble)?).map_err(assemble)?;
         metrics.register(self.authorization.metrics()).map_err(assemble)?;
         metrics.register(self.encryption.metrics()).map_err(assemble)?;
@@ -105,7 +107,7 @@ impl CompletedConfig {
 
     /// The response of `/version`.
     pub(crate) fn version(&self) -> Value {
-        version(self.loaded.gates.versions(), &self.options().version)
+        version(self.loaded.gates.versions(), self.options().version.reported())
     }
 
     /// The host and port by which documents name the server.

@@ -1,6 +1,5 @@
 //! The version of the server.
 
-use crate::VersionFlag;
 use pintle_feature_gates::EffectiveVersion;
 use pintle_go_forms::quote;
 use serde_json::{Value, json};
@@ -8,8 +7,8 @@ use serde_json::{Value, json};
 /// The version of the API that is served.
 pub(crate) const API_VERSION: &str = "1.36.2";
 
-/// The response of `/version`: the served API version, the emulated one, and the build.
-pub(crate) fn version(effective: EffectiveVersion, reported: &VersionFlag) -> Value {
+/// The response of `/version`: the served API version, the emulated one, and the build. `reported` replaces the version of the build.
+pub(crate) fn version(effective: EffectiveVersion, reported: Option<&str>) -> Value {
     let EffectiveVersion { emulation, min_compatibility } = effective;
     json!({
         "major": "1",
@@ -37,21 +36,21 @@ fn go_arch() -> &'static str {
     }
 }
 
-fn git_version(reported: &VersionFlag) -> String {
+fn git_version(reported: Option<&str>) -> String {
     match reported {
-        VersionFlag::Report(version) => version.clone(),
-        _ => format!("v{API_VERSION}+pintle-{}", env!("CARGO_PKG_VERSION")),
+        Some(version) => version.to_owned(),
+        None => format!("v{API_VERSION}+pintle-{}", env!("CARGO_PKG_VERSION")),
     }
 }
 
 /// The text of `--version`.
 pub fn version_line() -> String {
-    format!("Kubernetes {}", git_version(&VersionFlag::default()))
+    format!("Kubernetes {}", git_version(None))
 }
 
 /// The text of `--version=raw`: Go's form of the version.
 pub fn raw_version() -> String {
-    let version = version(EffectiveVersion::default(), &VersionFlag::default());
+    let version = version(EffectiveVersion::default(), None);
     let names = [
         ("Major", "major"),
         ("Minor", "minor"),
@@ -81,8 +80,7 @@ mod tests {
     fn the_version_is_printed_as_the_reference_prints_it() {
         assert!(version_line().starts_with("Kubernetes v1.36.2"));
         assert!(raw_version().starts_with("version.Info{Major:\"1\", Minor:\"36\", EmulationMajor:\"\", "));
-        let reported = VersionFlag::Report("v1.36.2-mine".to_owned());
-        let version = version(EffectiveVersion::default(), &reported);
+        let version = version(EffectiveVersion::default(), Some("v1.36.2-mine"));
         assert_eq!(version["gitVersion"], "v1.36.2-mine");
     }
 }

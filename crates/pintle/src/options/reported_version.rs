@@ -26,6 +26,16 @@ static SEMANTIC: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&format!("^v((?:0|[1-9][0-9]*)(?:\\.(?:0|[1-9][0-9]*)){{2}})(?:-{name})?(?:\\+{name})?$")).ok()
 });
 
+impl VersionFlag {
+    /// The version to report; `None` for that of the build.
+    pub(crate) fn reported(&self) -> Option<&str> {
+        match self {
+            VersionFlag::Report(version) => Some(version),
+            VersionFlag::Run | VersionFlag::Print | VersionFlag::PrintRaw => None,
+        }
+    }
+}
+
 impl FromStr for VersionFlag {
     type Err = String;
 

@@ -3,8 +3,11 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, Request, Response};
-use http_body_util::{BodyExt, Full, combinators::BoxBody};
-use hyper::{body::Incoming, client::conn::http2};
+use http_body_util::{BodyExt, Full, StreamBody, combinators::BoxBody};
+use hyper::{
+    body::{Frame, Incoming},
+    client::conn::http2,
+};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use pintle::{Options, Running, StorageBackend};
 use pintle_storage::Storage;
@@ -21,7 +24,7 @@ use std::{
     time::Duration,
 };
 use tempfile::TempDir;
-use tokio::{net::TcpStream, time::timeout};
+use tokio::{net::TcpStream, sync::mpsc, time::timeout};
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
 /// The timeout of every wait: longer than anything takes here.
@@ -275,6 +278,31 @@ impl Client {
             panic!("watching {path}: {} {why:?}", parts.status);
         }
         frames
+    }
+}
+
+/// A body whose frames the test sends one by one.
+pub(crate) fn slow_body() -> (mpsc::UnboundedSender<Bytes>, BoxBody<Bytes, Infallible>) {
+    let (sender, receiver) = mpsc::unbounded_channel::<Bytes>();
+    let frames = futures_util::stream::unfold(receiver, |mut receiver| async move {
+        let bytes = receiver.recv().await?;
+        Some((Ok::<_, Infallible>(Frame::data(bytes)), receiver))
+    });
+    // A boxed body has to be `Sync`, which a receiver behind a lock is.
+    (sender, BodyExt::boxed(StreamBody::new(SyncStream(std::sync::Mutex::new(Box::pin(frames))))))
+}
+
+/// A stream behind a lock, polled by its owner only.
+struct SyncStream<S>(std::sync::Mutex<std::pin::Pin<Box<S>>>);
+
+impl<S: futures_util::Stream> futures_util::Stream for SyncStream<S> {
+    type Item = S::Item;
+
+    fn poll_next(
+        self: std::pin::Pin<&mut Self>,
+        context: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<S::Item>> {
+        self.get_mut().0.get_mut().unwrap().as_mut().poll_next(context)
     }
 }
 

@@ -38,6 +38,7 @@ mod openapi;
 mod overload;
 mod rbac;
 mod robustness;
+mod shutdown;
 mod slow_readers;
 mod statuses;
 mod tables;

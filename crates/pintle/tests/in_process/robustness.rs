@@ -1,12 +1,10 @@
 //! Tests shutdowns, restarts, and clients that disconnect or fall behind.
 
-use crate::harness::{Answer, Client, Identity, PATIENCE, Server, options, whole};
+use crate::harness::{Answer, Client, Identity, PATIENCE, Server, options, slow_body, whole};
 use bytes::Bytes;
-use http_body_util::{BodyExt, StreamBody};
-use hyper::body::Frame;
 use pintle::{Options, StorageBackend};
-use std::{convert::Infallible, path::Path, time::Duration};
-use tokio::{sync::mpsc, time::timeout};
+use std::{path::Path, time::Duration};
+use tokio::time::timeout;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const JSON: (&str, &str) = ("Content-Type", "application/json");
@@ -72,31 +70,6 @@ async fn nothing_acknowledged_is_lost_when_the_server_ends() {
     let lost: Vec<_> = acknowledged.iter().filter(|name| !stored.contains(name.as_str())).collect();
     assert!(lost.is_empty(), "{lost:?}");
     server.stop().await;
-}
-
-/// A body whose frames the test sends one by one.
-fn slow_body() -> (mpsc::UnboundedSender<Bytes>, http_body_util::combinators::BoxBody<Bytes, Infallible>) {
-    let (sender, receiver) = mpsc::unbounded_channel::<Bytes>();
-    let frames = futures_util::stream::unfold(receiver, |mut receiver| async move {
-        let bytes = receiver.recv().await?;
-        Some((Ok::<_, Infallible>(Frame::data(bytes)), receiver))
-    });
-    // A boxed body has to be `Sync`, which a receiver behind a lock is.
-    (sender, BodyExt::boxed(StreamBody::new(SyncStream(std::sync::Mutex::new(Box::pin(frames))))))
-}
-
-/// A stream behind a lock, polled by its owner only.
-struct SyncStream<S>(std::sync::Mutex<std::pin::Pin<Box<S>>>);
-
-impl<S: futures_util::Stream> futures_util::Stream for SyncStream<S> {
-    type Item = S::Item;
-
-    fn poll_next(
-        self: std::pin::Pin<&mut Self>,
-        context: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<S::Item>> {
-        self.get_mut().0.get_mut().unwrap().as_mut().poll_next(context)
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
