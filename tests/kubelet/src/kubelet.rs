@@ -156,7 +156,7 @@ async fn answer(mut request: Request<Incoming>, root: Arc<PathBuf>) -> Result<An
             switched("portforward.k8s.io")
         }
         ["portForward", ..] => match Handshake::read(request.method(), request.headers()) {
-            Ok(handshake) if handshake.protocols().iter().any(|protocol| protocol == "v4.channel.k8s.io") => {
+            Ok(handshake) => {
                 let ports: Vec<u16> = query
                     .iter()
                     .filter(|(name, _)| name == "port")
@@ -164,16 +164,20 @@ async fn answer(mut request: Request<Incoming>, root: Arc<PathBuf>) -> Result<An
                         ports.split(',').filter_map(|port| port.parse().ok()).collect::<Vec<_>>()
                     })
                     .collect();
+                let Some(protocol) = ports::choose(handshake.protocols()) else {
+                    return Ok(text(403, String::new()));
+                };
                 let upgraded = upgrade::on(&mut request);
                 tokio::spawn(async move {
-                    if let Ok(connection) = upgraded.await {
-                        ports::serve_websocket(TokioIo::new(connection), ports).await;
+                    let Ok(connection) = upgraded.await else { return };
+                    match protocol == ports::TUNNEL {
+                        true => ports::serve_tunnel(TokioIo::new(connection)).await,
+                        false => ports::serve_websocket(TokioIo::new(connection), ports).await,
                     }
                 });
-                let protocol = HeaderValue::from_static("v4.channel.k8s.io");
-                handshake.response(Some(protocol)).map(|()| Full::default())
+                handshake.response(Some(HeaderValue::from_static(protocol))).map(|()| Full::default())
             }
-            _ => text(403, String::new()),
+            Err(_) => text(403, String::new()),
         },
         _ => text(200, format!("{} {uri}\n", request.method())),
     })

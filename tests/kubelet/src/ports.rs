@@ -2,7 +2,15 @@
 
 use pintle_spdy::{Session, Stream};
 use pintle_websocket::{Event, Opcode, Reader, Role, Writer};
-use tokio::io::{AsyncRead, AsyncWrite, split};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, duplex, split};
+
+/// The subprotocol of a WebSocket connection that carries the bytes of a SPDY connection.
+pub(crate) const TUNNEL: &str = "SPDY/3.1+portforward.k8s.io";
+
+/// The subprotocol for a client of WebSocket.
+pub(crate) fn choose(offered: &[String]) -> Option<&'static str> {
+    [TUNNEL, "v4.channel.k8s.io"].into_iter().find(|protocol| offered.iter().any(|offer| offer == protocol))
+}
 
 /// Serves the ports of a pod over SPDY, until the client leaves.
 pub(crate) async fn serve<S>(connection: S)
@@ -26,6 +34,37 @@ where
         }
     }
     session.ended().await;
+}
+
+/// Serves the ports of a pod over SPDY inside of WebSocket.
+pub(crate) async fn serve_tunnel<S: AsyncRead + AsyncWrite>(connection: S) {
+    let (input, output) = split(connection);
+    tokio::pin!(input, output);
+    let (mut reader, mut writer) = (Reader::new(input, Role::Server), Writer::new(output, Role::Server));
+    let (inner, outer) = duplex(16 << 10);
+    let session = tokio::spawn(serve(inner));
+    let (mut from_session, mut to_session) = split(outer);
+    let hears = async {
+        while let Ok(Some(event)) = reader.next().await {
+            match event {
+                Event::Piece { bytes, .. } => to_session.write_all(&bytes).await.unwrap_or_default(),
+                Event::Close(_) => break,
+                Event::Ping(_) | Event::Pong => {}
+            }
+        }
+        to_session.shutdown().await.ok();
+    };
+    let says = async {
+        let mut buffer = vec![0; 16 << 10];
+        while let Ok(read @ 1..) = from_session.read(&mut buffer).await {
+            let Some(bytes) = buffer.get(..read) else { break };
+            if writer.send(Opcode::Binary, bytes, &[]).await.is_err() {
+                break;
+            }
+        }
+    };
+    tokio::join!(hears, says);
+    session.await.ok();
 }
 
 async fn echo(stream: Stream) {

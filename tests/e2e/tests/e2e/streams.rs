@@ -156,3 +156,43 @@ fn the_python_client_runs_commands_and_forwards_ports() -> Result {
         Ok(())
     })
 }
+
+#[test]
+fn the_javascript_client_runs_commands_and_forwards_ports() -> Result {
+    in_network("the_javascript_client_runs_commands_and_forwards_ports", || {
+        let cluster = Cluster::start(false)?;
+        let output = Command::new(variable("PINTLE_NODE")?)
+            .arg("tests/e2e/tests/e2e/streams_client.mjs")
+            .current_dir(variable("PINTLE_ROOT")?)
+            .env("NODE_PATH", variable("PINTLE_NODE_PATH")?)
+            .env("KUBECONFIG", cluster.server.kubeconfig())
+            .output()?;
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(String::from_utf8_lossy(&output.stdout).lines().last(), Some("ok"));
+        Ok(())
+    })
+}
+
+/// `script` gives kubectl a terminal.
+#[test]
+fn the_size_of_kubectls_terminal_reaches_the_command() -> Result {
+    in_network("the_size_of_kubectls_terminal_reaches_the_command", || {
+        let cluster = Cluster::start(false)?;
+        for websockets in [true, false] {
+            let program = variable("PINTLE_KUBECTL")?.into_string().map_err(|_| "the path is no text")?;
+            let line = format!("stty rows 30 cols 100; '{program}' exec -it one -- resize 1");
+            let mut command = Command::new("script");
+            command.args(["--quiet", "--return", "--command", &line, "/dev/null"]);
+            for (name, value) in cluster.kubectl(websockets, &[])?.get_envs() {
+                match value {
+                    Some(value) => command.env(name, value),
+                    None => command.env_remove(name),
+                };
+            }
+            let output = command.current_dir(cluster.server.directory()).stdin(Stdio::null()).output()?;
+            let text = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success() && text.contains("100x30"), "{text}");
+        }
+        Ok(())
+    })
+}
