@@ -5,7 +5,7 @@ use pintle_machinery::{
     GroupResource, GroupVersionKind, GroupVersionResource, Status, StatusReason, Value, ValueExt,
 };
 use pintle_registry::RequestContext;
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 /// The admission attributes of one request.
 pub struct AdmissionRequest<'a> {
@@ -42,6 +42,8 @@ pub struct AdmissionRequest<'a> {
     pub audit_annotations: Vec<(Cow<'static, str>, String)>,
     /// As `audit_annotations`, with parts of the object: only events that have the object get them.
     pub detailed_audit_annotations: Vec<(Cow<'static, str>, String)>,
+    /// The time that webhooks took.
+    pub webhook_time: Duration,
 }
 
 impl AdmissionRequest<'_> {

@@ -73,20 +73,27 @@ pub struct TransportFilters {
 pub fn chain(config: ChainConfig, handler: Handler) -> Handler {
     let limits = (config.max_requests_in_flight, config.max_mutating_requests_in_flight);
     let auditor = config.auditor;
-    let audit = auditor.clone().map(|auditor| audit::Audit { auditor });
+    let audit = auditor.clone().map(|auditor| audit::Audit { auditor, metrics: config.metrics.clone() });
     let TransportFilters { strict_transport_security, cors_allowed_origins, goaway_chance, drain } =
         config.transport;
     let hsts = strict_transport_security.map(|directives| hsts::Hsts { directives });
     let goaway = (goaway_chance > 0.0).then_some(goaway::ProbabilisticGoaway { chance: goaway_chance });
     let cors =
         (!cors_allowed_origins.is_empty()).then(|| cors::Cors { allowed_origins: cors_allowed_origins });
-    let authentication =
-        authentication::Authentication::new(config.authenticator, config.request_headers, auditor.clone());
+    let authentication = authentication::Authentication::new(
+        config.authenticator,
+        config.request_headers,
+        auditor.clone(),
+        config.metrics.clone(),
+    );
     let max_in_flight =
         config.flow_control.is_none().then(|| max_in_flight::MaxInFlight::new(limits.0, limits.1));
-    let priority_and_fairness = config.flow_control.map(|flow_control| {
-        priority_and_fairness::PriorityAndFairness { flow_control, request_timeout: config.request_timeout }
-    });
+    let priority_and_fairness =
+        config.flow_control.map(|flow_control| priority_and_fairness::PriorityAndFairness {
+            flow_control,
+            request_timeout: config.request_timeout,
+            metrics: config.metrics.clone(),
+        });
     let authorization = authorization::Authorization {
         authorizer: config.authorizer.clone(),
         metrics: config.metrics.clone(),

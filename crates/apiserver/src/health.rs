@@ -1,10 +1,14 @@
 //! `/healthz`, `/livez` and `/readyz`
 //! (<https://kubernetes.io/docs/reference/using-api/health-checks/>).
 
+mod health_metrics;
+
 use crate::base::{
     query::Query,
-    response::{Response, not_found, text},
+    response::{Measured, Response, not_found, text},
 };
+use crate::metrics::Format;
+use health_metrics::HealthMetrics;
 use http::HeaderValue;
 use parking_lot::RwLock;
 use pintle_go_forms::quote;
@@ -34,6 +38,7 @@ pub struct Health {
     supervisor: Supervisor,
     /// Until when `/livez` reports no failure.
     livez_grace: RwLock<Option<Instant>>,
+    metrics: HealthMetrics,
 }
 
 #[derive(Clone)]
@@ -49,7 +54,12 @@ impl Health {
     /// The two checks that every server has. A dead task of `supervisor` fails the check of the same name; without such
     /// a check, it appears as a failed check of its own.
     pub fn new(supervisor: Supervisor) -> Health {
-        let health = Health { checks: RwLock::default(), supervisor, livez_grace: RwLock::default() };
+        let health = Health {
+            checks: RwLock::default(),
+            supervisor,
+            livez_grace: RwLock::default(),
+            metrics: HealthMetrics::default(),
+        };
         health.add("ping", CheckScope::Always, Arc::new(|| Ok(())));
         health.add("log", CheckScope::Always, Arc::new(|| Ok(())));
         health
@@ -84,6 +94,14 @@ impl Health {
         };
         self.add(&format!("poststarthook/{name}"), CheckScope::Always, Arc::new(check));
         hook
+    }
+
+    /// The results of the checks as metrics, in a format.
+    ///
+    /// # Errors
+    /// When the metrics cannot be encoded.
+    pub(crate) fn encode_metrics(&self, format: Format) -> Result<Vec<u8>, prometheus::Error> {
+        self.metrics.encode(format)
     }
 
     fn all_checks(&self) -> Vec<NamedCheck> {
@@ -125,6 +143,21 @@ impl Health {
         if !matches!(root, "healthz" | "livez" | "readyz") {
             return None;
         }
+        let measured = match (root, one) {
+            ("healthz", None) => Some("/healthz"),
+            ("livez", None) => Some("/livez"),
+            ("readyz", None) => Some("/readyz"),
+            _ => None,
+        };
+        let mut response = self.run(root, one, query);
+        if let Some(subresource) = measured {
+            response.extensions_mut().insert(Measured { resource: "", subresource, component: "" });
+        }
+        Some(response)
+    }
+
+    /// Runs the checks of an endpoint, or one of them.
+    fn run(&self, root: &str, one: Option<&str>, query: &Query) -> Response {
         let mut checks = self.all_checks();
         if root == "livez" && self.has_livez_grace() {
             checks.iter_mut().for_each(|check| check.check = Arc::new(|| Ok(())));
@@ -132,11 +165,11 @@ impl Health {
         let mut checks: Vec<_> = checks.iter().filter(|check| asks(root, check.scope)).collect();
         if let Some(one) = one {
             checks.retain(|check| check.name == one);
-            let Some(check) = checks.first() else { return Some(not_found()) };
-            return Some(match (check.check)() {
+            let Some(check) = checks.first() else { return not_found() };
+            return match (check.check)() {
                 Ok(()) => ok_text("ok".to_owned()),
                 Err(why) => failed_text(format!("internal server error: {why}\n")),
-            });
+            };
         }
         let excluded: BTreeSet<&str> =
             query.pairs().filter(|(name, _)| *name == "exclude").map(|(_, value)| value).collect();
@@ -154,7 +187,9 @@ impl Health {
                 report.push_str(&format!("[+]{name} excluded with {group}: ok\n"));
                 continue;
             }
-            match check() {
+            let result = check();
+            self.metrics.ran(root, name, result.is_ok());
+            match result {
                 Ok(()) => report.push_str(&format!("[+]{name} ok\n")),
                 Err(why) => {
                     tracing::warn!(check = name, why, "health check failed");
@@ -171,11 +206,11 @@ impl Health {
                 .push_str(&format!("warn: some health checks cannot be excluded: no matches for {names}\n"));
         }
         if has_failed {
-            return Some(failed_text(format!("{report}{root} check failed\n")));
+            return failed_text(format!("{report}{root} check failed\n"));
         }
         match query.first("verbose").is_some() {
-            true => Some(ok_text(format!("{report}{root} check passed\n"))),
-            false => Some(ok_text("ok".to_owned())),
+            true => ok_text(format!("{report}{root} check passed\n")),
+            false => ok_text("ok".to_owned()),
         }
     }
 }

@@ -1,5 +1,11 @@
 //! A generic API server: filter chain, API endpoints, plain endpoints, and a delegate for paths that it does not serve.
 
+mod debug_flags;
+mod metrics_endpoint;
+mod statusz;
+
+pub use debug_flags::VerbositySetter;
+
 use crate::{
     base::{
         body::Body,
@@ -7,9 +13,7 @@ use crate::{
         negotiation::MediaType,
         request::{Request, info_of, query_of, user_of},
         request_info::RequestInfo,
-        response::{
-            Response, accept_only, json_failure, negotiated_failure, not_found, text, with_content_type,
-        },
+        response::{Response, accept_only, negotiated_failure, not_found, with_content_type},
     },
     discovery::Discovery,
     endpoints::{ApiEndpoints, method_not_allowed},
@@ -61,6 +65,8 @@ pub struct Front {
     pub stores: Vec<Arc<Stores>>,
     /// The size of the stored data in bytes, as last measured.
     pub storage_sizes: Arc<StorageSizes>,
+    /// Sets the verbosity of the log; `None` if it is fixed.
+    pub verbosity: Option<VerbositySetter>,
     /// Whether the metrics include the number of objects.
     pub count_objects: bool,
     /// OpenAPI and similar endpoints.
@@ -88,6 +94,16 @@ impl GenericApiServer {
         }
         if let Some(handler) = self.remote_handler(&info, request.uri().path()) {
             return handler.call(request).await;
+        }
+        if let Some(front) = &self.front
+            && let Some(response) = metrics_endpoint::serve(front, &request).await
+        {
+            return response;
+        }
+        if let Some(setter) = self.front.as_ref().and_then(|front| front.verbosity.as_ref())
+            && debug_flags::serves(request.uri().path())
+        {
+            return debug_flags::serve(setter, request).await;
         }
         let mut server = self;
         if let Some(response) = self.front.as_ref().and_then(|front| front.serve(&request, &self.version)) {
@@ -148,12 +164,8 @@ impl Front {
             return Some(self.root(request));
         }
         match path.strip_suffix('/').unwrap_or(path) {
+            "/statusz" => Some(statusz::serve(self, request, version)),
             "/version" => Some(self.only_get(request, |request| version_document(request, version))),
-            "/metrics" if *request.method() == Method::DELETE => {
-                self.metrics.reset();
-                Some(text(200, "metrics reset\n"))
-            }
-            "/metrics" => Some(self.metrics_text()),
             path if path == "/api"
                 || path == "/apis"
                 || path.starts_with("/api/")
@@ -180,24 +192,12 @@ impl Front {
         }
     }
 
-    fn metrics_text(&self) -> Response {
-        match self.metrics.text(&self.stores, &self.storage_sizes, self.count_objects) {
-            Ok(text) => {
-                let media_type = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
-                let mut response = with_content_type(200, media_type, Body::from(text));
-                response.headers_mut().insert("process-start-time-unix", self.metrics.start_time().into());
-                response
-            }
-            Err(error) => json_failure(&Status::internal_error(error)),
-        }
-    }
-
     fn root(&self, request: &Request) -> Response {
         self.only_get(request, |_| {
             let mut paths = self.discovery.paths();
             paths.extend(self.health.paths());
             paths.extend(self.documents.iter().flat_map(|documents| documents.paths()));
-            paths.extend(["/metrics".to_owned(), "/version".to_owned()]);
+            paths.extend(["/metrics", "/metrics/slis", "/statusz", "/version"].map(str::to_owned));
             paths.sort();
             let document = json!({"paths": paths});
             with_content_type(200, MediaType::Json.as_str(), Body::from(format!("{document:#}")))

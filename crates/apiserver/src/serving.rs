@@ -38,6 +38,7 @@ use hyper_util::{
     server::conn::auto,
 };
 use pintle_machinery::Status;
+use prometheus::IntCounter;
 use sent_body::SentBody;
 use std::{io, pin::pin, sync::Arc, time::Duration};
 use tokio::{
@@ -67,6 +68,8 @@ pub struct ServingConfig {
     pub response_budget: ResponseBudget,
     /// The maximum of open connections.
     pub max_connections: usize,
+    /// Counts failed TLS handshakes.
+    pub tls_handshake_errors: IntCounter,
 }
 
 /// The time limit of the TLS handshake.
@@ -168,8 +171,9 @@ impl Server {
         let handshake = tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(WriteTimeout::new(stream)));
         let stream = tokio::select! {
             handshake = handshake => handshake
-                .map_err(|_| "TLS handshake timed out".to_owned())?
-                .map_err(|error| error.to_string())?,
+                .map_err(|_| "TLS handshake timed out".to_owned())
+                .and_then(|handshake| handshake.map_err(|error| error.to_string()))
+                .inspect_err(|_| self.config.tls_handshake_errors.inc())?,
             () = handle.severed() => return Err("it gives way to another connection".to_owned()),
         };
         let certificates = stream.get_ref().1.peer_certificates().map(|certificates| {

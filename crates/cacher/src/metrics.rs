@@ -32,6 +32,22 @@ pub struct CacherMetrics {
     pub terminated_watchers: AtomicU64,
     /// `watch_cache_capacity`
     pub capacity: AtomicUsize,
+    /// `apiserver_cache_list_total`: lists that were answered from the cache.
+    pub lists: AtomicU64,
+    /// `apiserver_cache_list_fetched_objects_total`: objects that these lists read.
+    pub list_fetched: AtomicU64,
+    /// `apiserver_cache_list_returned_objects_total`: objects that they returned.
+    pub list_returned: AtomicU64,
+    /// `apiserver_storage_list_total`: lists that were read from the store.
+    pub storage_lists: AtomicU64,
+    /// `apiserver_storage_list_fetched_objects_total`: objects that these lists read.
+    pub storage_list_fetched: AtomicU64,
+    /// `apiserver_storage_list_returned_objects_total`: objects that could be decoded.
+    pub storage_list_returned: AtomicU64,
+    /// `etcd_bookmark_total`: reports of progress from the store.
+    pub bookmarks: AtomicU64,
+    /// `apiserver_resource_size_estimate_bytes`: the size of all objects, as JSON.
+    pub size_estimate: AtomicU64,
     /// Stored values that could not be decoded.
     pub decode_errors: AtomicU64,
     /// Watchers open now.
@@ -54,6 +70,14 @@ impl Default for CacherMetrics {
             init_events: AtomicU64::default(),
             terminated_watchers: AtomicU64::default(),
             capacity: AtomicUsize::default(),
+            lists: AtomicU64::default(),
+            list_fetched: AtomicU64::default(),
+            list_returned: AtomicU64::default(),
+            storage_lists: AtomicU64::default(),
+            storage_list_fetched: AtomicU64::default(),
+            storage_list_returned: AtomicU64::default(),
+            bookmarks: AtomicU64::default(),
+            size_estimate: AtomicU64::default(),
             decode_errors: AtomicU64::default(),
             watchers: AtomicUsize::default(),
             wake_ups: AtomicU64::default(),
@@ -68,6 +92,14 @@ fn read_wait() -> Histogram {
     );
     Histogram::with_opts(options.buckets(READ_WAIT_BUCKETS.to_vec()))
         .expect("a valid name, and ascending bounds")
+}
+
+impl CacherMetrics {
+    /// Counts the objects of a list that is answered from the cache.
+    pub fn add_listed(&self, fetched: usize, returned: usize) {
+        add(&self.list_fetched, fetched);
+        add(&self.list_returned, returned);
+    }
 }
 
 pub(crate) fn add(counter: &AtomicU64, n: usize) {

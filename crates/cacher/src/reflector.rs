@@ -91,6 +91,8 @@ impl From<StorageError> for Ended {
 
 impl<'a> Reflector<'a> {
     fn new(shared: &'a Shared, snapshot: Snapshot) -> Reflector<'a> {
+        let size: usize = snapshot.objects().values().map(|object| object.json().len()).sum();
+        shared.metrics.size_estimate.store(size as u64, Ordering::Relaxed);
         let reflector = Reflector {
             shared,
             objects: snapshot.objects().clone(),
@@ -177,7 +179,10 @@ impl<'a> Reflector<'a> {
                     let sides = self.write(kind, kv, &mut hidden);
                     changes.extend(sides.and_then(|(current, previous)| change(revision, current, previous)));
                 }
-                StorageEvent::Progress(revision) => self.revision = self.revision.max(revision),
+                StorageEvent::Progress(revision) => {
+                    metrics::add(&self.shared.metrics.bookmarks, 1);
+                    self.revision = self.revision.max(revision);
+                }
                 StorageEvent::Error(error) => {
                     failed = Err(error);
                     break;
@@ -210,17 +215,33 @@ impl<'a> Reflector<'a> {
         let last = unreadable.and_then(|unreadable| unreadable.last.clone());
         match current {
             Some(Ok(object)) => {
-                let previous = self.objects.insert(kv.key, object.clone()).or(last);
+                let previous = self.objects.insert(kv.key, object.clone());
+                self.note_size(Some(&object), previous.as_ref());
+                let previous = previous.or(last);
                 Some((Some(object), previous))
             }
             Some(Err(mut unreadable)) => {
                 *hidden = true;
-                unreadable.last = self.objects.remove(kv.key.as_str()).or(last);
+                let previous = self.objects.remove(kv.key.as_str());
+                self.note_size(None, previous.as_ref());
+                unreadable.last = previous.or(last);
                 self.unreadable.insert(kv.key, Arc::new(unreadable));
                 None
             }
-            None => Some((None, self.objects.remove(kv.key.as_str()).or(last))),
+            None => {
+                let previous = self.objects.remove(kv.key.as_str());
+                self.note_size(None, previous.as_ref());
+                Some((None, previous.or(last)))
+            }
         }
+    }
+
+    /// Corrects the estimated size of all objects by that of a written one.
+    fn note_size(&self, current: Option<&Arc<CachedObject>>, previous: Option<&Arc<CachedObject>>) {
+        let size = |object: Option<&Arc<CachedObject>>| object.map_or(0, |object| object.json().len() as u64);
+        let estimate = &self.shared.metrics.size_estimate;
+        estimate.fetch_add(size(current), Ordering::Relaxed);
+        estimate.fetch_sub(size(previous), Ordering::Relaxed);
     }
 }
 

@@ -329,6 +329,7 @@ impl Shared {
         let mut unreadable = UnreadableMap::new();
         let mut revision = revision;
         let mut start_after = None;
+        metrics::add(&self.metrics.storage_lists, 1);
         loop {
             let page = self
                 .storage
@@ -342,6 +343,7 @@ impl Shared {
             // All pages are read at the revision of the first.
             let revision = *revision.get_or_insert(page.revision);
             start_after = page.items.last().map(|kv| kv.key.clone());
+            metrics::add(&self.metrics.storage_list_fetched, page.items.len());
             for kv in page.items {
                 match self.decode(&kv) {
                     Ok(object) => drop(objects.insert(kv.key, object)),
@@ -349,6 +351,7 @@ impl Shared {
                 }
             }
             if !page.more || start_after.is_none() {
+                metrics::add(&self.metrics.storage_list_returned, objects.len());
                 return Ok(Snapshot::new(objects, unreadable, revision));
             }
             tokio::task::yield_now().await;

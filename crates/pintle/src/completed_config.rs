@@ -83,7 +83,8 @@ impl Config {
     /// The metrics of the process, with those of the parts of this configuration.
     fn metrics(&self, engine_metrics: &EngineMetrics) -> Result<Arc<Metrics>, RunError> {
         let assemble = |error: prometheus::Error| RunError::Assemble(error.to_string());
-        let metrics = Metrics::new().map_err(assemble)?;
+        let configuration = self.options.metrics.configuration().map_err(RunError::Options)?;
+        let metrics = Metrics::configured(&configuration).map_err(assemble)?;
         metrics
             .set_build_info(&version(self.gates.versions(), self.options.version.reported()))
             .map_err(assemble)?;

@@ -6,11 +6,11 @@ mod help;
 pub(crate) use command_line::Refusal;
 
 use crate::snapshot::{self, SnapshotCommand};
-use clap::{Arg, ArgMatches, Command, parser::ValueSource, value_parser};
+use clap::{Arg, ArgMatches, Command, parser::ValueSource};
 use pintle::{
     AdmissionOptions, AggregationOptions, AuditOptions, AuthenticationOptions, AuthorizationOptions,
-    FeatureOptions, KubeletOptions, ManagementOptions, Options, PriorityAndFairnessOptions,
-    ServiceAccountOptions, ServingOptions, VersionFlag,
+    FeatureOptions, KubeletOptions, LoggingOptions, ManagementOptions, MetricsOptions, Options,
+    PriorityAndFairnessOptions, ServiceAccountOptions, ServingOptions, VersionFlag,
 };
 use pintle_go_forms::{parse_bool, quote};
 use std::{ffi::OsString, path::Path};
@@ -30,18 +30,6 @@ pub(crate) struct Flags {
     pub(crate) options: Options,
     /// Warnings to log once the logger runs.
     pub(crate) warnings: Vec<String>,
-    verbosity: u8,
-}
-
-impl Flags {
-    /// The filter of log lines for the verbosity.
-    pub(crate) fn log_filter(&self) -> &'static str {
-        match self.verbosity {
-            0..=1 => "info",
-            2..=4 => "pintle=debug,pintle_apiserver=debug,info",
-            _ => "debug",
-        }
-    }
 }
 
 /// Parses the command line. A subcommand ends the process by itself when its arguments are wrong.
@@ -92,14 +80,8 @@ fn command() -> Command {
         .args(FeatureOptions::args())
         .args(ManagementOptions::args())
         .args(Options::args())
-        .arg(
-            Arg::new("v")
-                .long("v")
-                .short('v')
-                .value_name("N")
-                .help("how much is logged")
-                .value_parser(value_parser!(u8)),
-        )
+        .args(LoggingOptions::args())
+        .args(MetricsOptions::args())
         .arg(
             Arg::new("help")
                 .long("help")
@@ -137,7 +119,6 @@ fn read(matches: &ArgMatches) -> Flags {
         warnings: deprecated
             .map(|(name, message)| format!("Flag --{name} has been deprecated, {message}"))
             .collect(),
-        verbosity: matches.get_one("v").copied().unwrap_or_default(),
     }
 }
 

@@ -41,10 +41,10 @@ mod version;
 pub use options::{
     AdmissionOptions, AggregationOptions, AuditDeliveryOptions, AuditLogOptions, AuditOptions,
     AuditWebhookOptions, AuthenticationOptions, AuthorizationOptions, EndpointReconcilerType,
-    EtcdServersOverride, EtcdServersOverrides, FeatureOptions, KubeletOptions, ManagementOptions,
-    OidcOptions, Options, OutOfRange, PriorityAndFairnessOptions, RequestHeaderOptions,
-    ServiceAccountOptions, ServingOptions, SniCertKey, StorageBackend, TokenWebhookOptions, VersionFlag,
-    WatchCache,
+    EtcdServersOverride, EtcdServersOverrides, FeatureOptions, KubeletOptions, LoggingOptions,
+    ManagementOptions, MetricsOptions, OidcOptions, Options, OutOfRange, PriorityAndFairnessOptions,
+    RequestHeaderOptions, ServiceAccountOptions, ServingOptions, SniCertKey, StorageBackend, StreamOptions,
+    TokenWebhookOptions, VersionFlag, WatchCache,
 };
 pub use pintle_apiserver::{registry::StorageMediaType, resource_config::RuntimeConfig};
 pub use process_limits::raise_descriptor_limit;

@@ -1,16 +1,15 @@
 //! The `pintle` command: the server, with kube-apiserver's flag names and meanings, or a subcommand.
 
 mod flags;
-mod log_writer;
 mod snapshot;
 
 use flags::{Flags, Invocation, Refusal};
-use log_writer::LogWriter;
 
-use pintle::RunError;
+use pintle::{LoggingOptions, RunError};
+use pintle_feature_gates::Gate;
 use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::{EnvFilter, Layer, layer::SubscriberExt, util::SubscriberInitExt};
 
 /// Trees consist of many small allocations, and threads free memory that others allocated: the C library's allocator
 /// took a third of the time of a write. Huge pages are not used, since they would double an idle server's memory.
@@ -43,19 +42,34 @@ fn main() -> ExitCode {
     for warning in flags.iter().flat_map(|flags| &flags.warnings) {
         eprintln!("{warning}");
     }
-    // A slow reader of the log blocks the log's own thread only.
-    let (log, _flush) = match LogWriter::start(std::io::stderr()) {
-        Ok(started) => started,
+    let options = flags.as_ref().map(|flags| &flags.options);
+    let refused = refused.or_else(|| {
+        let options = options?;
+        let has_alpha_options = options.features.is_open(Gate::LoggingAlphaOptions);
+        options.logging.validate(has_alpha_options).err()
+    });
+    // Without a valid configuration, the log has the default one.
+    let logging = match (&refused, options) {
+        (None, Some(options)) => options.logging.clone(),
+        _ => LoggingOptions::default(),
+    };
+    let levels = options.map(|options| options.log_levels.clone()).unwrap_or_default();
+    let _flush = match logging.layer(&levels) {
+        Ok((layer, flush)) => {
+            tracing_subscriber::registry().with(layer.with_filter(levels)).init();
+            flush
+        }
         Err(error) => {
             eprintln!("pintle: {error}");
             return ExitCode::FAILURE;
         }
     };
-    let filter = EnvFilter::new(flags.as_ref().map_or("info", Flags::log_filter));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(log).init();
-    let Some(flags) = flags else {
-        tracing::error!(err = refused.unwrap_or_default(), "command failed");
-        return ExitCode::FAILURE;
+    let flags = match (flags, refused) {
+        (Some(flags), None) => flags,
+        (_, refused) => {
+            tracing::error!(err = refused.unwrap_or_default(), "command failed");
+            return ExitCode::FAILURE;
+        }
     };
     pintle::raise_descriptor_limit();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {

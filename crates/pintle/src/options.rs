@@ -13,7 +13,9 @@ mod authorization;
 mod features;
 mod flags;
 mod kubelet;
+mod logging;
 mod management;
+mod metrics;
 mod oidc;
 mod priority_and_fairness;
 mod reported_version;
@@ -29,7 +31,9 @@ pub use authentication::{AuthenticationOptions, RequestHeaderOptions, TokenWebho
 pub use authorization::AuthorizationOptions;
 pub use features::FeatureOptions;
 pub use kubelet::KubeletOptions;
+pub use logging::{LoggingOptions, StreamOptions};
 pub use management::ManagementOptions;
+pub use metrics::MetricsOptions;
 pub use oidc::OidcOptions;
 pub use priority_and_fairness::PriorityAndFairnessOptions;
 pub use reported_version::VersionFlag;
@@ -43,6 +47,7 @@ use pintle_apiserver::{
     serving::DEFAULT_RESPONSE_MEMORY,
 };
 use pintle_go_forms::Cidr;
+use pintle_logs::Levels;
 use pintle_storage::EtcdOptions;
 use std::{
     net::{IpAddr, Ipv4Addr},
@@ -114,6 +119,12 @@ pub struct Options {
     pub version: VersionFlag,
     /// Feature gates and the emulated version.
     pub features: FeatureOptions,
+    /// The log.
+    pub logging: LoggingOptions,
+    /// The verbosity of the log, which can be changed while the server runs.
+    pub log_levels: Levels,
+    /// Metrics.
+    pub metrics: MetricsOptions,
     /// The storage media type of built-in kinds; `None` is JSON in a store of the server's own, and protobuf in etcd.
     pub storage_media_type: Option<StorageMediaType>,
     /// Resources that are stored in another etcd cluster.
@@ -214,6 +225,9 @@ impl Default for Options {
             management: ManagementOptions::default(),
             version: VersionFlag::default(),
             features: FeatureOptions::default(),
+            logging: LoggingOptions::default(),
+            log_levels: Levels::default(),
+            metrics: MetricsOptions::default(),
             storage_media_type: None,
             etcd_servers_overrides: EtcdServersOverrides::default(),
             watch_cache: WatchCache::default(),

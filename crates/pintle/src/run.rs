@@ -190,7 +190,7 @@ async fn start_on(
         return Err(error);
     }
     let (kubeconfig, kubeconfig_text) = write_kubeconfig(&chain.config.loaded)?;
-    let serving = serving_config(&chain.config.loaded, lifecycle);
+    let serving = serving_config(&chain, lifecycle);
     let drain = chain.config.loaded.transport.drain.clone().unwrap_or_default();
     let options = chain.config.options();
     if options.management.send_retry_after_while_not_ready_once {
@@ -235,7 +235,8 @@ fn write_kubeconfig(config: &Config) -> Result<(PathBuf, String), RunError> {
     Ok((path, text))
 }
 
-fn serving_config(config: &Config, lifecycle: &Lifecycle) -> ServingConfig {
+fn serving_config(chain: &ServerChain, lifecycle: &Lifecycle) -> ServingConfig {
+    let config = &chain.config.loaded;
     let options = &config.options;
     ServingConfig {
         tls: config.secure_serving.tls.clone(),
@@ -245,5 +246,6 @@ fn serving_config(config: &Config, lifecycle: &Lifecycle) -> ServingConfig {
         body_budget: BodyBudget::new(options.request_body_memory),
         response_budget: ResponseBudget::new(options.response_memory),
         max_connections: options.max_connections.unwrap_or_else(process_limits::max_connections),
+        tls_handshake_errors: chain.config.metrics.tls_handshake_errors().clone(),
     }
 }

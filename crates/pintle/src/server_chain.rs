@@ -21,9 +21,10 @@ use pintle_apiserver::{
     filters::ChainConfig,
     openapi_endpoints::OpenApiEndpoints,
     registry::Stores,
-    server::{Front, GenericApiServer, PlainEndpoints},
+    server::{Front, GenericApiServer, PlainEndpoints, VerbositySetter},
 };
 use pintle_feature_gates::Gate;
+use pintle_logs::{Levels, Verbosity};
 use pintle_openapi::OpenApi;
 use pintle_registry::Resource;
 use serde_json::Value;
@@ -222,6 +223,15 @@ fn server(
     })
 }
 
+/// Sets the verbosity of the log by the text of a request.
+fn verbosity_setter(levels: Levels) -> VerbositySetter {
+    Arc::new(move |text| {
+        let verbosity: Verbosity = text.parse()?;
+        levels.set_verbosity(verbosity);
+        Ok(verbosity.0.to_string())
+    })
+}
+
 /// The endpoints that cover the whole chain.
 fn front(
     config: &CompletedConfig,
@@ -262,6 +272,7 @@ fn front(
         metrics: config.metrics.clone(),
         stores: all_stores,
         storage_sizes: config.storage_sizes.clone(),
+        verbosity: Some(verbosity_setter(options.log_levels.clone())),
         count_objects: !options.etcd_count_metric_poll_period.is_zero(),
         documents,
         remote: Some(Arc::new(ProxyHandler {

@@ -64,6 +64,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let authorizer = authorizer(&flags)?;
     let metrics = Arc::new(Metrics::new()?);
+    let tls_handshake_errors = metrics.tls_handshake_errors().clone();
     let open_api = OpenApi::new(Vec::new(), "v1.0.0").with_custom_definitions(definition);
     let server = GenericApiServer {
         endpoints: ApiEndpoints {
@@ -85,6 +86,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             metrics: metrics.clone(),
             stores: vec![stores],
             storage_sizes: Arc::new(StorageSizes::default()),
+            verbosity: None,
             count_objects: true,
             documents: vec![Arc::new(OpenApiEndpoints(open_api))],
             remote: None,
@@ -119,6 +121,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         body_budget: BodyBudget::new(DEFAULT_BODY_MEMORY),
         response_budget: ResponseBudget::new(DEFAULT_RESPONSE_MEMORY),
         max_connections: 1000,
+        tls_handshake_errors,
     };
     let listener = TcpListener::bind(text(&flags, "listen")).await?;
     tokio::spawn(async move {

@@ -279,7 +279,7 @@ fn listening(log: &Path, skip: usize) -> Option<u16> {
     lines.map_while(Result::ok).find_map(|line| {
         let (_, rest) = line.split_once("erving")?;
         // The address is the last word of the line, with or without terminal colors.
-        let digits = rest.trim_end().rsplit(':').next()?;
+        let digits = rest.trim_end().trim_end_matches('"').rsplit(':').next()?;
         digits.parse().ok()
     })
 }

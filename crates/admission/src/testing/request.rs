@@ -7,7 +7,7 @@ use pintle_auth::authz::{AlwaysAllow, Authorizer};
 use pintle_machinery::{GroupVersion, GroupVersionKind, GroupVersionResource, Status, UserInfo, Value};
 use pintle_registry::{BoxFuture, RequestContext};
 use pintle_schema::SchemaRef;
-use std::{borrow::Cow, future::ready};
+use std::{borrow::Cow, future::ready, time::Duration};
 
 /// An endpoint of a group, version and resource. Its kind is the name of the resource.
 pub fn endpoint(group: &str, version: &str, resource: &str) -> Endpoint {
@@ -103,6 +103,7 @@ impl Request {
             warnings: Vec::new(),
             audit_annotations: Vec::new(),
             detailed_audit_annotations: Vec::new(),
+            webhook_time: Duration::ZERO,
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(call(&mut request))

@@ -140,6 +140,7 @@ impl RequestInfo {
     pub fn scope(&self) -> &'static str {
         match (self.is_resource_request, self.name.is_empty(), self.namespace.is_empty()) {
             (false, _, _) => "",
+            (true, _, _) if self.verb == "create" => "resource",
             (true, false, _) => "resource",
             (true, true, false) => "namespace",
             (true, true, true) => "cluster",

@@ -5,17 +5,44 @@ use crate::base::{
     encoding::encode_status,
     negotiation::{Accepted, MediaType, Offers, accepted, not_acceptable_of},
 };
+use crate::metrics::RouteSeries;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use pintle_machinery::Status;
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 /// The response that filters and handlers return.
 pub type Response = http::Response<Body>;
 
-/// Marks a response for a resource and subresource that exist. Other names in a path are the client's invention and
-/// must not be kept, such as in metrics.
+/// Marks a response of a route that exists. Other names in a path are the client's invention and must not be kept, such
+/// as in metrics.
+#[derive(Clone)]
+pub(crate) struct Served {
+    /// The metrics of the route.
+    pub(crate) series: Arc<RouteSeries>,
+    /// The time that webhooks took.
+    pub(crate) webhook_time: Duration,
+}
+
+/// Marks a response of an endpoint that is no resource but is measured, such as a health check.
+#[derive(Clone)]
+pub(crate) struct Measured {
+    pub(crate) resource: &'static str,
+    pub(crate) subresource: &'static str,
+    pub(crate) component: &'static str,
+}
+
+/// Marks a response that the server gave to protect itself instead of serving the request.
 #[derive(Clone, Copy)]
-pub(crate) struct Served;
+pub(crate) enum Terminated {
+    /// There were too many requests.
+    Dropped,
+    /// The request was over its time.
+    TimedOut,
+}
+
+/// The time that a request waited in a queue of flow control.
+#[derive(Clone, Copy)]
+pub(crate) struct QueueWait(pub(crate) Duration);
 
 /// Marks a response of another server: its body is no object of this one.
 #[derive(Clone, Copy)]

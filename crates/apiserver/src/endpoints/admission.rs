@@ -9,7 +9,7 @@ use pintle_admission::{AdmissionRequest, Operation, Reinvocation, RequestOptions
 use pintle_audit::Level;
 use pintle_machinery::{GroupVersionKind, Status, Value, meta::ObjectMeta};
 use pintle_registry::{BoxFuture, DeleteOptions, RequestContext};
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::atomic::Ordering, time::Duration};
 
 use super::object_versions::ObjectVersions;
 
@@ -96,12 +96,15 @@ impl<'a> Admission<'a> {
             warnings: Vec::new(),
             audit_annotations: Vec::new(),
             detailed_audit_annotations: Vec::new(),
+            webhook_time: Duration::ZERO,
         }
     }
 
     /// Adds the warnings and audit annotations of the plugins to the response and the audit event.
     fn note(&self, request: &mut AdmissionRequest<'_>) {
         self.scope.warnings.extend(std::mem::take(&mut request.warnings));
+        let nanoseconds = u64::try_from(std::mem::take(&mut request.webhook_time).as_nanos());
+        self.scope.webhook_time.fetch_add(nanoseconds.unwrap_or(u64::MAX), Ordering::Relaxed);
         if let Some(audit) = &self.scope.audit {
             for (key, value) in std::mem::take(&mut request.audit_annotations) {
                 audit.annotate(key, value);

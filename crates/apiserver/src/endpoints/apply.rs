@@ -6,6 +6,7 @@ use super::{
     request_scope::RequestScope,
     write::{check_name, encoder, respond, set_namespace},
 };
+use crate::metrics::BodyVerb;
 use crate::{
     base::{body::RequestBody, response::Response},
     registry::{Preconditions, Transform, Upsert},
@@ -30,7 +31,7 @@ pub(super) async fn apply(
 ) -> Result<Response, Status> {
     let encoder = encoder(scope)?;
     let options = WriteOptions::parse_apply(scope.query.pairs())?;
-    let body = body.read().await?;
+    let body = scope.read_body(body, BodyVerb::Patch).await?;
     scope.note_patch(&body);
     let config = Configuration::parse(&body)?;
     let kind = scope.resource.resource.group_version_kind();

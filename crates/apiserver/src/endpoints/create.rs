@@ -8,6 +8,7 @@ use super::{
     write::{DedupTime, dedup_owner_references, encoder, respond, set_namespace},
 };
 use crate::base::{body::RequestBody, response::Response};
+use crate::metrics::BodyVerb;
 use pintle_admission::{Operation, RequestOptions};
 use pintle_machinery::{Status, ValueExt, meta::ObjectMeta, options::WriteOptions};
 
@@ -18,7 +19,7 @@ use pintle_machinery::{Status, ValueExt, meta::ObjectMeta, options::WriteOptions
 pub(super) async fn create(scope: &RequestScope<'_>, body: RequestBody) -> Result<Response, Status> {
     let encoder = encoder(scope)?;
     let options = WriteOptions::parse(scope.query.pairs(), "CreateOptions")?;
-    let body = body.read().await?;
+    let body = scope.read_body(body, BodyVerb::Create).await?;
     let resource = &scope.resource.resource;
     let kind = resource.group_version_kind();
     let object = decode(

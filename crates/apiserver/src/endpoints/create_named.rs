@@ -14,6 +14,7 @@ use crate::base::{
     negotiation::Offers,
     response::{Answered, Response, with_content_type},
 };
+use crate::metrics::BodyVerb;
 use pintle_admission::{Operation, RequestOptions};
 use pintle_machinery::{
     GroupVersion, GroupVersionKind, Status, Value, ValueExt,
@@ -51,7 +52,7 @@ pub(super) async fn serve(
 ) -> Result<Response, Status> {
     let accepted = scope.accepted(Offers::Answer)?;
     let options = WriteOptions::parse(scope.query.pairs(), "CreateOptions")?;
-    let body = body.read().await?;
+    let body = scope.read_body(body, BodyVerb::Create).await?;
     let schema = Schema::builtin()
         .by_kind(&kind.group, &kind.version, &kind.kind)
         .ok_or_else(Status::no_such_resource)?;

@@ -13,6 +13,7 @@ use crate::base::{
     negotiation::Accepted,
     response::{Answered, Response, with_content_type},
 };
+use crate::metrics::BodyVerb;
 use pintle_admission::{Operation, RequestOptions};
 use pintle_auth::authz::Attributes;
 use pintle_machinery::{
@@ -96,7 +97,7 @@ async fn delete_unreadable(scope: &RequestScope<'_>, accepted: Accepted) -> Resu
 /// # Errors
 /// 400 for a body or a query that has no valid options, and the errors of reading the body.
 pub(super) async fn options(scope: &RequestScope<'_>, body: RequestBody) -> Result<DeleteOptions, Status> {
-    let body = body.read().await?;
+    let body = scope.read_body(body, BodyVerb::Delete).await?;
     let tree = match body.is_empty() {
         true => Value::Null,
         false => {

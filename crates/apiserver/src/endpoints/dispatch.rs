@@ -4,7 +4,7 @@ use super::{
     action::{Action, action},
     api_endpoints::ApiEndpoints,
     computed, connect, create, create_named, delete, delete_collection, get, list, patch,
-    request_scope::RequestScope,
+    request_scope::{RequestScope, removed_release},
     scale, update, watch,
 };
 use crate::{
@@ -23,7 +23,13 @@ use jiff::Timestamp;
 use pintle_audit::AuditContext;
 use pintle_machinery::{GroupVersion, GroupVersionResource, Status, UserInfo};
 use pintle_registry::{Backing, BoxFuture, Resource, Routing, Verb};
-use std::sync::Arc;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 impl ApiEndpoints {
     /// Whether this server serves a resource request: it has the group and version, or that custom resource.
@@ -66,6 +72,7 @@ impl ApiEndpoints {
             watch_ticket: parts.extensions.get().cloned(),
             deadline: parts.extensions.get().copied(),
             audit: parts.extensions.get::<Arc<AuditContext>>().cloned(),
+            webhook_time: AtomicU64::default(),
         };
         scope.note_deprecation();
         let action = action(&scope, &parts.method);
@@ -114,7 +121,12 @@ impl ApiEndpoints {
         };
         scope.warnings.write_to(response.headers_mut());
         if is_served {
-            response.extensions_mut().insert(Served);
+            let series = scope.route_series(&parts.method);
+            if let Some(text) = &resource.resource.deprecation {
+                self.metrics.requests().requested_deprecated(series.labels(), removed_release(text));
+            }
+            let webhook_time = Duration::from_nanos(scope.webhook_time.load(Ordering::Relaxed));
+            response.extensions_mut().insert(Served { series, webhook_time });
         }
         response
     }

@@ -13,7 +13,7 @@ use crate::base::{
 };
 use pintle_machinery::{Status, options::ListOptions};
 use pintle_offload::weigh;
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 /// Serves a GET of a collection.
 ///
@@ -29,6 +29,9 @@ pub(super) async fn list(scope: &RequestScope<'_>) -> Result<Response, Status> {
     let store = scope.store()?;
     let selection = Arc::new(Selection::parse(scope, &options)?);
     let page = Page::select(store, scope, &options, selection).await?;
+    if store.cacher().is_read_cached() {
+        store.cacher().metrics().lists.fetch_add(1, Ordering::Relaxed);
+    }
     let unreadable = page.unreadable();
     if unreadable > 0 {
         // Kube-apiserver fails the whole list then. Here the readable objects are listed, with a warning.

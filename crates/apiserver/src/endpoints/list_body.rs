@@ -25,7 +25,7 @@ use pintle_machinery::{
 };
 use pintle_offload::{LIGHT, beside};
 use pintle_storage::Key;
-use std::sync::Arc;
+use std::{cell::Cell, sync::Arc};
 
 /// The minimum size of a frame, in bytes; the last frame may be smaller.
 const FRAME_BYTES: usize = 128 * 1024;
@@ -48,6 +48,14 @@ impl Objects {
     fn rest(&self) -> Box<dyn Iterator<Item = &Arc<CachedObject>> + Send + '_> {
         match self {
             Objects::Page { page, after } => Box::new(page.objects(after.as_ref())),
+            Objects::Items { items, sent } => Box::new(items.iter().skip(*sent)),
+        }
+    }
+
+    /// As [`Objects::rest`]; counts the objects that are read, selected or not.
+    fn counted<'a>(&'a self, read: &'a Cell<usize>) -> Box<dyn Iterator<Item = &'a Arc<CachedObject>> + 'a> {
+        match self {
+            Objects::Page { page, after } => Box::new(page.counted(after.as_ref(), read)),
             Objects::Items { items, sent } => Box::new(items.iter().skip(*sent)),
         }
     }
@@ -148,8 +156,9 @@ impl Frames {
         frame.put_slice(&std::mem::take(&mut self.writer.head));
         let (mut read, mut count) = (0, 0);
         let mut last = None;
+        let fetched = Cell::new(0);
         let encoder = self.writer.form.encoder();
-        for object in self.objects.rest() {
+        for object in self.objects.counted(&fetched) {
             if !std::mem::replace(&mut self.is_first, false) {
                 frame.put_slice(self.writer.separator);
             }
@@ -160,6 +169,11 @@ impl Frames {
                 last = Some(object.key().clone());
                 break;
             }
+        }
+        if let Some(store) = self.writer.form.resource.store.as_ref().filter(|_| fetched.get() > 0)
+            && store.cacher().is_read_cached()
+        {
+            store.cacher().metrics().add_listed(fetched.get(), count);
         }
         if let Some(key) = last {
             self.objects.go_on_after(key, count);

@@ -11,7 +11,7 @@ use pintle_machinery::{
 use pintle_offload::LIGHT;
 use pintle_storage::{Key, Revision};
 use serde_json::json;
-use std::sync::Arc;
+use std::{cell::Cell, sync::Arc};
 
 /// The page of a snapshot that a list returns.
 pub(super) struct Page {
@@ -109,10 +109,25 @@ impl Page {
         &'a self,
         after: Option<&'a Key>,
     ) -> impl Iterator<Item = &'a Arc<CachedObject>> + 'a {
+        self.read(after).filter(|object| self.selection.matches(object))
+    }
+
+    /// The objects in the key range of the page after a key, selected or not.
+    fn read<'a>(&'a self, after: Option<&'a Key>) -> impl Iterator<Item = &'a Arc<CachedObject>> + 'a {
         let last = self.last.as_ref();
         self.snapshot
             .range(&self.prefix, after.or(self.after.as_ref()))
             .take_while(move |object| last.is_none_or(|last| object.key() <= last))
+    }
+
+    /// As [`Page::objects`]; counts the objects that are read, selected or not.
+    pub(super) fn counted<'a>(
+        &'a self,
+        after: Option<&'a Key>,
+        read: &'a Cell<usize>,
+    ) -> impl Iterator<Item = &'a Arc<CachedObject>> + 'a {
+        self.read(after)
+            .inspect(|_| read.update(|read| read + 1))
             .filter(|object| self.selection.matches(object))
     }
 }

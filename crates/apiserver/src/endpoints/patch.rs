@@ -16,6 +16,7 @@ use super::{
     request_scope::RequestScope,
     write::{check_name, encoder, respond, set_namespace},
 };
+use crate::metrics::BodyVerb;
 use crate::{
     base::{
         body::RequestBody,
@@ -51,7 +52,7 @@ pub(super) async fn patch(
     }
     let encoder = encoder(scope)?;
     let options = WriteOptions::parse(scope.query.pairs(), "PatchOptions")?;
-    let body = body.read().await?;
+    let body = scope.read_body(body, BodyVerb::Patch).await?;
     scope.note_patch(&body);
     let patch = Patch::parse(scope, &body)?;
     let kind = scope.resource.resource.group_version_kind();

@@ -3,6 +3,7 @@
 use super::{api_endpoints::ApiEndpoints, go_names::go_type_of};
 use crate::{
     base::{
+        body::RequestBody,
         deadline::RequestDeadline,
         negotiation::{self, APPLY_PATCH, Accepted, Answers, Offers, body_media_type},
         query::Query,
@@ -10,9 +11,11 @@ use crate::{
         warning::Warnings,
     },
     filters::{WatchTicket, authorize},
+    metrics::{BodyVerb, RequestLabels, RequestVerb, RouteSeries, route_place},
     registry::{Conversions, ManagedWrite, Store, VersionedResource},
 };
-use http::{HeaderMap, header};
+use bytes::Bytes;
+use http::{HeaderMap, Method, header};
 use jiff::Timestamp;
 use pintle_audit::AuditContext;
 use pintle_machinery::{
@@ -21,7 +24,7 @@ use pintle_machinery::{
 };
 use pintle_registry::{RequestContext, Routing};
 use pintle_schema::{SchemaRef, default_by_schema};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, atomic::AtomicU64};
 
 /// The length limit of a field manager's name, in bytes.
 const MAX_FIELD_MANAGER: usize = 128;
@@ -43,9 +46,38 @@ pub(super) struct RequestScope<'a> {
     pub(super) deadline: Option<RequestDeadline>,
     /// The request's audit context, if the policy selects it.
     pub(super) audit: Option<Arc<AuditContext>>,
+    /// The time that webhooks took, in nanoseconds.
+    pub(super) webhook_time: AtomicU64,
 }
 
 impl RequestScope<'_> {
+    /// The metrics of the request's route.
+    pub(super) fn route_series(&self, method: &Method) -> Arc<RouteSeries> {
+        let is_apply = *method == Method::PATCH && body_media_type(self.headers) == APPLY_PATCH;
+        let verb = RequestVerb::of(method, self.info, is_apply);
+        let subresources = &self.resource.resource.subresources;
+        let subresource = match self.info.subresource.as_str() {
+            "" => 0,
+            name => subresources.iter().position(|one| one.name == name).map_or(usize::MAX, |at| at + 1),
+        };
+        let place = route_place(verb, self.info.scope());
+        let labels = || RequestLabels::of_resource(verb, self.info);
+        let metrics = self.server.metrics.requests();
+        self.resource.series.requests.route(metrics, subresources.len(), subresource, labels, place)
+    }
+
+    /// Reads the request's body, and records its size.
+    ///
+    /// # Errors
+    /// Those of [`RequestBody::read`].
+    pub(super) async fn read_body(&self, body: RequestBody, verb: BodyVerb) -> Result<Bytes, Status> {
+        let body = body.read().await?;
+        let resource = &self.resource.resource.resource;
+        let metrics = self.server.metrics.bodies();
+        metrics.read(&self.resource.series.bodies, &resource.group, &resource.resource, verb, body.len());
+        Ok(body)
+    }
+
     /// Negotiates the form of the response.
     ///
     /// # Errors
@@ -127,8 +159,7 @@ impl RequestScope<'_> {
     pub(super) fn note_deprecation(&self) {
         let (Some(audit), Some(text)) = (&self.audit, &self.resource.resource.deprecation) else { return };
         audit.annotate("k8s.io/deprecated", "true");
-        let removed = text.split_once("unavailable in v").and_then(|(_, rest)| rest.split_once('+'));
-        if let Some((release, _)) = removed {
+        if let Some(release) = removed_release(text) {
             audit.annotate("k8s.io/removed-release", release.to_owned());
         }
     }
@@ -161,6 +192,12 @@ impl RequestScope<'_> {
         let name = agent.unwrap_or_default().split('/').next().unwrap_or_default();
         name.get(..MAX_FIELD_MANAGER).unwrap_or(name)
     }
+}
+
+/// The release that removes a resource, by the text of its deprecation.
+pub(super) fn removed_release(deprecation: &str) -> Option<&str> {
+    let (_, rest) = deprecation.split_once("unavailable in v")?;
+    rest.split_once('+').map(|(release, _)| release)
 }
 
 /// The 501 for a declared resource that is not served.

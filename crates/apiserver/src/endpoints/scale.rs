@@ -19,6 +19,7 @@ use crate::base::{
     negotiation::{APPLY_PATCH, body_media_type},
     response::Response,
 };
+use crate::metrics::BodyVerb;
 use pintle_cacher::Freshness;
 use pintle_go_forms::quote;
 use pintle_machinery::{Status, options::WriteOptions};
@@ -51,7 +52,7 @@ pub(super) async fn get(scope: &RequestScope<'_>) -> Result<Response, Status> {
 pub(super) async fn update(scope: &RequestScope<'_>, body: RequestBody) -> Result<Response, Status> {
     let options = WriteOptions::parse(scope.query.pairs(), "UpdateOptions")?;
     let answer = Answer::new(scope)?;
-    let body = body.read().await?;
+    let body = scope.read_body(body, BodyVerb::Update).await?;
     let scale = decode(
         scope,
         &body,
@@ -77,7 +78,7 @@ pub(super) async fn patch(scope: &RequestScope<'_>, body: RequestBody) -> Result
         false => WriteOptions::parse(scope.query.pairs(), "PatchOptions")?,
     };
     let answer = Answer::new(scope)?;
-    let body = body.read().await?;
+    let body = scope.read_body(body, BodyVerb::Patch).await?;
     scope.note_patch(&body);
     let change = match is_apply {
         true => Change::Apply(Configuration::parse(&body)?),

@@ -7,6 +7,7 @@ use super::{
     request_scope::RequestScope,
     write::{DedupTime, check_name, dedup_owner_references, encoder, respond, set_namespace},
 };
+use crate::metrics::BodyVerb;
 use crate::{
     base::{
         body::RequestBody,
@@ -38,7 +39,7 @@ pub(super) async fn update(
 ) -> Result<Response, Status> {
     let encoder = encoder(scope)?;
     let options = WriteOptions::parse(scope.query.pairs(), "UpdateOptions")?;
-    let body = body.read().await?;
+    let body = scope.read_body(body, BodyVerb::Update).await?;
     let kind = scope.resource.resource.group_version_kind();
     let object = read(scope, &body, &kind, options.field_validation.unwrap_or_default())?;
     let store = scope.store()?;

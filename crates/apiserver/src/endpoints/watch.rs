@@ -17,6 +17,7 @@ use crate::{
     },
     errors,
     filters::WatchTicket,
+    metrics::{InitialEvents, WatchSeries},
     registry::VersionedResource,
 };
 use bytes::{Bytes, BytesMut};
@@ -25,7 +26,7 @@ use pintle_cacher::{
     CachedObject, CacherError, EventType, Freshness, WatchEvent, WatchItem, WatchOptions, WatchScope,
     WatchStart, Watcher,
 };
-use pintle_machinery::{Status, ValueExt, options::ListOptions};
+use pintle_machinery::{GroupVersionResource, Status, ValueExt, options::ListOptions};
 use pintle_offload::{LIGHT, beside};
 use pintle_storage::Revision;
 use pintle_websocket::{Opcode, is_websocket_request, put_frame, put_header};
@@ -117,6 +118,8 @@ pub(super) async fn watch(scope: &RequestScope<'_>) -> Result<Response, Status> 
         failed: None,
         ticket: scope.watch_ticket.clone(),
         has_begun: false,
+        metrics: metrics_of(scope),
+        initial: (options.send_initial_events == Some(true)).then(|| initial_events(scope)),
     };
     match store.cacher().watch(watch_options).await {
         Ok(watcher) => stream.watcher = Some(watcher),
@@ -142,6 +145,23 @@ pub(super) async fn watch(scope: &RequestScope<'_>) -> Result<Response, Status> 
     // A client that still reads gets the end of the stream.
     response.extensions_mut().insert(SendDeadline(deadline + END_TIME));
     Ok(response)
+}
+
+/// The metrics of watches of the resource.
+fn metrics_of(scope: &RequestScope<'_>) -> Arc<WatchSeries> {
+    let found = scope.resource.series.watches.get_or_init(|| {
+        let GroupVersionResource { group, version, resource } = &scope.resource.resource.resource;
+        Arc::new(scope.server.metrics.watches().of(group, version, resource))
+    });
+    found.clone()
+}
+
+fn initial_events(scope: &RequestScope<'_>) -> InitialEvents {
+    let GroupVersionResource { group, version, resource } = &scope.resource.resource.resource;
+    InitialEvents {
+        received: Instant::now(),
+        duration: scope.server.metrics.watches().initial(group, version, resource, scope.info.scope()),
+    }
 }
 
 fn start(options: &ListOptions) -> Result<WatchStart, Status> {
@@ -190,6 +210,9 @@ struct WatchStream {
     /// The watch's registration and seat in flow control.
     ticket: Option<Arc<WatchTicket>>,
     has_begun: bool,
+    metrics: Arc<WatchSeries>,
+    /// Records when the initial events are sent, if the client wants to know their end.
+    initial: Option<InitialEvents>,
 }
 
 impl WatchStream {
@@ -320,6 +343,17 @@ impl WatchStream {
     }
 
     fn frame(&mut self, item: &WatchItem) -> Result<Bytes, Status> {
+        let frame = self.encoded(item)?;
+        self.metrics.sent(frame.len());
+        if let WatchItem::Bookmark { initial_events_end: true, .. } = item
+            && let Some(initial) = self.initial.take()
+        {
+            initial.sent();
+        }
+        Ok(frame)
+    }
+
+    fn encoded(&mut self, item: &WatchItem) -> Result<Bytes, Status> {
         let encoder = Encoder {
             resource: &self.resource,
             accepted: self.accepted.clone(),

@@ -19,6 +19,7 @@ use crate::base::{
     request_info::RequestInfo,
     response::{Answered, Proxied, Response, text},
 };
+use crate::metrics::Metrics;
 use bytes::{Bytes, BytesMut};
 use futures_util::{FutureExt, StreamExt};
 use http::{HeaderMap, StatusCode, header};
@@ -38,16 +39,19 @@ use tokio::time::Instant;
 
 pub(super) struct Audit {
     pub(super) auditor: Arc<Auditor>,
+    pub(super) metrics: Arc<Metrics>,
 }
 
 impl Filter for Audit {
     async fn handle(&self, request: Request, next: &Rest) -> Response {
+        let started = Instant::now();
         let info = info_of(&request);
         let Some(context) = begin(&self.auditor, &request, &info, Some(user_of(&request))) else {
+            self.metrics.filters().audit.observe(started.elapsed().as_secs_f64());
             return next.call(request).await;
         };
         // Most requests have no event, and a smaller future without it.
-        Box::pin(self.audited(context, &info, request, next)).await
+        Box::pin(self.audited(context, &info, started, request, next)).await
     }
 }
 
@@ -57,6 +61,7 @@ impl Audit {
         &self,
         context: Arc<AuditContext>,
         info: &RequestInfo,
+        started: Instant,
         mut request: Request,
         next: &Rest,
     ) -> Response {
@@ -68,6 +73,7 @@ impl Audit {
         let is_long_running = info.is_long_running();
         request.extensions_mut().insert(context.clone());
         let deadline = request.extensions().get::<RequestDeadline>().map(|deadline| deadline.at());
+        self.metrics.filters().audit.observe(started.elapsed().as_secs_f64());
         let mut open = Open { context: Some(context.clone()), is_long_running, is_started: false, deadline };
         let response = match AssertUnwindSafe(next.call(request)).catch_unwind().await {
             Ok(response) => response,

@@ -12,6 +12,7 @@ use crate::base::{
     warning::Warnings,
     websocket_protocol::{self, ProtocolToken},
 };
+use crate::metrics::Metrics;
 use http::{HeaderMap, HeaderValue, Version, header};
 use pintle_audit::Auditor;
 use pintle_auth::{
@@ -22,7 +23,7 @@ use pintle_machinery::{
     Status, UserInfo,
     user::{ANONYMOUS, UNAUTHENTICATED},
 };
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 pub(super) struct Authentication {
     pub(super) authenticator: Arc<dyn Authenticator>,
@@ -30,6 +31,7 @@ pub(super) struct Authentication {
     pub(super) auditor: Option<Arc<Auditor>>,
     /// The headers in which a front proxy sends the user. They are removed before the next filter.
     pub(super) request_headers: [RequestHeaders; 2],
+    pub(super) metrics: Arc<Metrics>,
 }
 
 impl Authentication {
@@ -38,8 +40,9 @@ impl Authentication {
         authenticator: Arc<dyn Authenticator>,
         own: RequestHeaders,
         auditor: Option<Arc<Auditor>>,
+        metrics: Arc<Metrics>,
     ) -> Authentication {
-        Authentication { authenticator, auditor, request_headers: [RequestHeaders::standard(), own] }
+        Authentication { authenticator, auditor, request_headers: [RequestHeaders::standard(), own], metrics }
     }
 }
 
@@ -48,6 +51,7 @@ const EXTRA_SPACE: &str =
 
 impl Filter for Authentication {
     async fn handle(&self, mut request: Request, next: &Rest) -> Response {
+        let started = Instant::now();
         let bearer = Bearer::read(request.headers());
         // A token in the `Authorization` header takes precedence over one among the protocols.
         let protocol = match bearer {
@@ -95,6 +99,7 @@ impl Filter for Authentication {
             end_connection(&request);
         }
         request.extensions_mut().insert(user);
+        self.metrics.filters().authentication.observe(started.elapsed().as_secs_f64());
         let mut response = next.call(request).await;
         if has_extra_space {
             let warnings = Warnings::default();

@@ -34,9 +34,11 @@ impl Filter for Authorization {
             Attributes { selectors: selectors.as_ref(), ..attributes_of(&user, &info.verb, &info) };
         let start = Instant::now();
         let verdict = self.authorizer.authorize(&attributes).await;
-        self.metrics.authorized(&verdict, start.elapsed());
+        let took = start.elapsed();
+        self.metrics.authorized(&verdict, took);
         audit::note_verdict(&request, &verdict);
         if verdict.is_allowed() {
+            self.metrics.filters().authorization.observe(took.as_secs_f64());
             return next.call(request).await;
         }
         let mut response = match verdict.error.is_empty() {

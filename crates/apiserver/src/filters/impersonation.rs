@@ -69,12 +69,15 @@ impl Impersonation {
 
 impl Filter for Impersonation {
     async fn handle(&self, mut request: Request, next: &Rest) -> Response {
+        let start = Instant::now();
         let wanted = match headers::take(request.headers_mut()) {
-            Ok(None) => return next.call(request).await,
+            Ok(None) => {
+                self.metrics.filters().impersonation.observe(start.elapsed().as_secs_f64());
+                return next.call(request).await;
+            }
             Ok(Some(wanted)) => wanted,
             Err(status) => return refuse(&request, &status),
         };
-        let start = Instant::now();
         let outcome = Box::pin(self.user(&request, &wanted)).await;
         let mode = outcome.as_ref().map_or("", |(_, mode)| mode.as_str());
         self.metrics.impersonation().attempted(mode, outcome.is_ok(), start.elapsed());
@@ -83,6 +86,7 @@ impl Filter for Impersonation {
                 let user = Arc::new(user);
                 audit::note_impersonation(&request, &user, mode.constraint());
                 request.extensions_mut().insert(user);
+                self.metrics.filters().impersonation.observe(start.elapsed().as_secs_f64());
                 next.call(request).await
             }
             Err(status) => {

@@ -4,7 +4,7 @@
 use super::filter::{Filter, Rest};
 use crate::base::{
     request::{Request, info_of, user_of},
-    response::{Response, text},
+    response::{Response, Terminated, text},
 };
 use http::{HeaderValue, header};
 use pintle_machinery::user::SYSTEM_MASTERS;
@@ -45,5 +45,6 @@ pub(super) fn too_many_requests(retry_after: u64) -> Response {
     let headers = response.headers_mut();
     headers.insert(header::RETRY_AFTER, HeaderValue::from(retry_after));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response.extensions_mut().insert(Terminated::Dropped);
     response
 }

@@ -15,8 +15,9 @@ use crate::base::{
     query::Query,
     request::{Request, info_of, query_of, user_of},
     request_info::RequestInfo,
-    response::{Response, put_first},
+    response::{QueueWait, Response, put_first},
 };
+use crate::metrics::Metrics;
 use http::{HeaderName, HeaderValue, Uri};
 use parking_lot::Mutex;
 use percent_encoding::percent_decode_str;
@@ -29,6 +30,7 @@ pub(super) struct PriorityAndFairness {
     pub(super) flow_control: Arc<FlowControl>,
     /// The timeout of requests that are not long-running.
     pub(super) request_timeout: Duration,
+    pub(super) metrics: Arc<Metrics>,
 }
 
 const FLOW_SCHEMA_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
@@ -43,6 +45,9 @@ const WAIT_PART: u32 = 4;
 /// costs the server little, and must not keep the seat from other requests.
 const MAX_SENDING: Duration = Duration::from_secs(1);
 
+/// The time in which a request is admitted that need not wait.
+const SHORT_WAIT: Duration = Duration::from_millis(1);
+
 impl Filter for PriorityAndFairness {
     async fn handle(&self, mut request: Request, next: &Rest) -> Response {
         let info = info_of(&request);
@@ -55,6 +60,7 @@ impl Filter for PriorityAndFairness {
         let deadline =
             deadline.unwrap_or(RequestDeadline { received: Instant::now(), limit: self.request_timeout });
         let patience = (deadline.limit / WAIT_PART).min(MAX_WAIT).saturating_sub(deadline.received.elapsed());
+        let arrived = Instant::now();
         let admit = self.flow_control.admit(attributes.clone(), patience);
         let admission = match request.extensions().get::<Client>().cloned() {
             None => admit.await,
@@ -65,6 +71,8 @@ impl Filter for PriorityAndFairness {
                 () = client.gone() => return too_many_requests(1),
             },
         };
+        let waited = arrived.elapsed();
+        self.metrics.filters().priority_and_fairness.observe(waited.as_secs_f64());
         let seat = match admission.seat {
             Ok(seat) => seat,
             Err(refusal) => return with_headers(too_many_requests(refusal.retry_after), &admission.flow),
@@ -89,7 +97,11 @@ impl Filter for PriorityAndFairness {
                 }
             }
         };
-        with_headers(response, &admission.flow)
+        let mut response = with_headers(response, &admission.flow);
+        if waited > SHORT_WAIT {
+            response.extensions_mut().insert(QueueWait(waited));
+        }
+        response
     }
 }
 

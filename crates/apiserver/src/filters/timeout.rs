@@ -13,7 +13,7 @@ use crate::base::{
     client::Client,
     deadline::{RequestDeadline, SendDeadline},
     request::{Request, info_of, query_of},
-    response::{Answered, Response, json_failure, text},
+    response::{Answered, Response, Terminated, json_failure, text},
 };
 use http::Method;
 use pintle_audit::Auditor;
@@ -87,6 +87,7 @@ fn timed_out() -> Response {
     );
     let mut response = text(504, body);
     response.extensions_mut().insert(Answered::new(status));
+    response.extensions_mut().insert(Terminated::TimedOut);
     response
 }
 

@@ -1,8 +1,9 @@
 //! Records authorization decisions.
 
+use super::metric_registry::MetricRegistry;
 use pintle_auth::authz::{Decision, Verdict};
 use prometheus::{
-    Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry, exponential_buckets,
+    Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, exponential_buckets,
 };
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ impl AuthorizationMetrics {
     ///
     /// # Errors
     /// When a metric of the same name is registered already.
-    pub(super) fn register(registry: &Registry) -> Result<AuthorizationMetrics, prometheus::Error> {
+    pub(super) fn register(registry: &MetricRegistry) -> Result<AuthorizationMetrics, prometheus::Error> {
         let total =
             Opts::new("authorization_attempts_total", "Requests that were authorized or not, by result.");
         let total = IntCounterVec::new(total, &["result"])?;

@@ -1,6 +1,7 @@
 //! Records impersonation.
 
-use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry, exponential_buckets};
+use super::metric_registry::MetricRegistry;
+use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, exponential_buckets};
 use std::time::Duration;
 
 /// Counts and durations of impersonation attempts, and of the authorization checks they make.
@@ -19,7 +20,7 @@ impl ImpersonationMetrics {
     ///
     /// # Errors
     /// When a metric of the same name is registered already.
-    pub(super) fn register(registry: &Registry) -> Result<ImpersonationMetrics, prometheus::Error> {
+    pub(super) fn register(registry: &MetricRegistry) -> Result<ImpersonationMetrics, prometheus::Error> {
         Ok(ImpersonationMetrics {
             attempts: Counted::register(
                 registry,
@@ -46,7 +47,7 @@ impl ImpersonationMetrics {
 }
 
 impl Counted {
-    fn register(registry: &Registry, name: &str, help: &str) -> Result<Counted, prometheus::Error> {
+    fn register(registry: &MetricRegistry, name: &str, help: &str) -> Result<Counted, prometheus::Error> {
         let labels = ["mode", "decision"];
         let name = format!("apiserver_impersonation_{name}");
         let total = IntCounterVec::new(Opts::new(format!("{name}_total"), help), &labels)?;

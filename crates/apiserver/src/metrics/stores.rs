@@ -1,9 +1,10 @@
 //! Exports the metrics of stores and watch caches.
 
+use super::metric_registry::MetricRegistry;
 use crate::registry::Stores;
 use pintle_cacher::CacherMetrics;
 use prometheus::{
-    Histogram, IntCounterVec, IntGaugeVec, Opts, Registry,
+    Histogram, IntCounterVec, IntGaugeVec, Opts,
     core::{Collector, Desc},
     proto::{LabelPair, MetricFamily},
 };
@@ -41,17 +42,22 @@ pub(super) struct StoreMetrics {
     resource_version: IntGaugeVec,
     capacity: IntGaugeVec,
     objects: IntGaugeVec,
+    /// The same under a former name.
+    storage_objects: IntGaugeVec,
+    size_estimate: IntGaugeVec,
     size: IntGaugeVec,
 }
 
 const BY_RESOURCE: &[&str] = &["group", "resource"];
+/// The watch cache is read by key alone.
+const NO_INDEX: &[&str] = &[""];
 
 impl StoreMetrics {
     /// Registers the metrics.
     ///
     /// # Errors
     /// When a metric of the same name is registered already.
-    pub(super) fn register(registry: &Registry) -> Result<StoreMetrics, prometheus::Error> {
+    pub(super) fn register(registry: &MetricRegistry) -> Result<StoreMetrics, prometheus::Error> {
         let counter = |name: &str, help: &str, labels: &[&str]| {
             let counter = IntCounterVec::new(Opts::new(name, help), labels)?;
             registry.register(Box::new(counter.clone()))?;
@@ -106,6 +112,58 @@ impl StoreMetrics {
                     "Watchers cut off because they were too slow.",
                     |metrics| &metrics.terminated_watchers,
                 )?,
+                by_resource(
+                    "apiserver_storage_events_received_total",
+                    "Events that were received from the store.",
+                    |metrics| &metrics.events_received,
+                )?,
+                by_resource("etcd_bookmark_total", "Reports of progress from the store.", |metrics| {
+                    &metrics.bookmarks
+                })?,
+                CacheCounter {
+                    exported: counter(
+                        "apiserver_cache_list_total",
+                        "Lists that were answered from the watch cache.",
+                        &["group", "resource", "index"],
+                    )?,
+                    read: |metrics| &metrics.lists,
+                    more: NO_INDEX,
+                },
+                CacheCounter {
+                    exported: counter(
+                        "apiserver_cache_list_fetched_objects_total",
+                        "Objects that lists read from the watch cache.",
+                        &["group", "resource", "index"],
+                    )?,
+                    read: |metrics| &metrics.list_fetched,
+                    more: NO_INDEX,
+                },
+                by_resource(
+                    "apiserver_cache_list_returned_objects_total",
+                    "Objects that lists returned from the watch cache.",
+                    |metrics| &metrics.list_returned,
+                )?,
+                by_resource(
+                    "apiserver_storage_list_total",
+                    "Lists that were read from the store.",
+                    |metrics| &metrics.storage_lists,
+                )?,
+                by_resource(
+                    "apiserver_storage_list_fetched_objects_total",
+                    "Objects that lists read from the store.",
+                    |metrics| &metrics.storage_list_fetched,
+                )?,
+                // The store has no selectors: the watch cache selects.
+                by_resource(
+                    "apiserver_storage_list_evaluated_objects_total",
+                    "Objects of the store that lists tested.",
+                    |metrics| &metrics.storage_list_returned,
+                )?,
+                by_resource(
+                    "apiserver_storage_list_returned_objects_total",
+                    "Objects that lists returned from the store.",
+                    |metrics| &metrics.storage_list_returned,
+                )?,
                 consistent_reads(|metrics| &metrics.consistent_reads, &["false", "true"]),
                 consistent_reads(|metrics| &metrics.consistent_reads_fallback, &["true", "true"]),
                 consistent_reads(|metrics| &metrics.consistent_reads_failed, &["true", "false"]),
@@ -118,6 +176,12 @@ impl StoreMetrics {
             )?,
             capacity: gauge("watch_cache_capacity", "Events that the watch cache may keep.", BY_RESOURCE)?,
             objects: gauge("apiserver_resource_objects", "Stored objects.", BY_RESOURCE)?,
+            storage_objects: gauge("apiserver_storage_objects", "Stored objects.", &["resource"])?,
+            size_estimate: gauge(
+                "apiserver_resource_size_estimate_bytes",
+                "The estimated size of stored objects: of their JSON.",
+                BY_RESOURCE,
+            )?,
             size: gauge(
                 "apiserver_storage_size_bytes",
                 "Bytes that the stored data takes.",
@@ -153,6 +217,12 @@ impl StoreMetrics {
             if count_objects {
                 let objects = cacher.current().map_or(0, |snapshot| snapshot.len());
                 self.objects.with_label_values(&labels).set(signed(objects as u64));
+                self.storage_objects
+                    .with_label_values(&[resource.to_string().as_str()])
+                    .set(signed(objects as u64));
+                self.size_estimate
+                    .with_label_values(&labels)
+                    .set(signed(metrics.size_estimate.load(Ordering::Relaxed)));
             }
         }
         self.read_wait.set(read_wait);
@@ -169,7 +239,7 @@ struct ReadWaitState {
 }
 
 impl ReadWait {
-    fn register(registry: &Registry) -> Result<ReadWait, prometheus::Error> {
+    fn register(registry: &MetricRegistry) -> Result<ReadWait, prometheus::Error> {
         let description = Desc::new(
             "apiserver_watch_cache_read_wait_seconds".to_owned(),
             "How long reads waited until the watch cache was fresh, in seconds.".to_owned(),
@@ -226,7 +296,7 @@ mod tests {
 
     #[test]
     fn waits_are_exported_for_the_resources_that_have_some() {
-        let registry = Registry::new();
+        let registry = MetricRegistry::bare().unwrap();
         let read_wait = ReadWait::register(&registry).unwrap();
         let scrape = || TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
         assert_eq!(scrape(), "");

@@ -1,6 +1,7 @@
 //! Records streams to containers and pods.
 
-use prometheus::{IntCounterVec, Opts, Registry};
+use super::metric_registry::MetricRegistry;
+use prometheus::{IntCounterVec, Opts};
 
 /// Counts of streams. A clone counts into the same metrics.
 #[derive(Clone)]
@@ -15,7 +16,7 @@ impl StreamMetrics {
     ///
     /// # Errors
     /// When a metric of the same name is registered already.
-    pub(super) fn register(registry: &Registry) -> Result<StreamMetrics, prometheus::Error> {
+    pub(super) fn register(registry: &MetricRegistry) -> Result<StreamMetrics, prometheus::Error> {
         let counter = |name: &str, help: &str, labels: &[&str]| {
             let counter = IntCounterVec::new(Opts::new(name, help), labels)?;
             registry.register(Box::new(counter.clone()))?;

@@ -48,7 +48,13 @@ impl CustomResource {
                     (at as u32 + 1, own)
                 }
             };
-            all_versions.push(Arc::new(VersionedResource { resource, schema, slot, store: Some(own) }));
+            all_versions.push(Arc::new(VersionedResource {
+                resource,
+                schema,
+                slot,
+                store: Some(own),
+                series: Default::default(),
+            }));
         }
         let versions = all_versions.iter().filter(|version| is_served(&version.resource)).cloned().collect();
         Ok(CustomResource { versions, all_versions, store, terminating })

@@ -122,7 +122,13 @@ impl Stores {
                     others.count() as u32 + 1
                 }
             };
-            let versioned = Arc::new(VersionedResource { resource: Arc::new(resource), schema, slot, store });
+            let versioned = Arc::new(VersionedResource {
+                resource: Arc::new(resource),
+                schema,
+                slot,
+                store,
+                series: Default::default(),
+            });
             stores.by_path.insert(versioned.resource.resource.clone(), versioned.clone());
             stores.resources.push(versioned);
         }

@@ -1,9 +1,13 @@
 //! A resource in one of its served versions.
 
 use super::{Store, TypeSchema, versions::convert_unpruned};
+use crate::metrics::{BodySeries, ResourceSeries, WatchSeries};
 use pintle_machinery::{Status, Value, ValueExt};
 use pintle_registry::Resource;
-use std::{borrow::Cow, sync::Arc};
+use std::{
+    borrow::Cow,
+    sync::{Arc, OnceLock},
+};
 
 /// A resource in one served version.
 pub struct VersionedResource {
@@ -15,6 +19,16 @@ pub struct VersionedResource {
     pub slot: u32,
     /// The store of its objects; `None` for resources that are not stored.
     pub store: Option<Arc<Store>>,
+    /// The series of its metrics.
+    pub(crate) series: VersionSeries,
+}
+
+/// The series of the metrics of a resource in one version. Each is made by the first request that records it.
+#[derive(Default)]
+pub(crate) struct VersionSeries {
+    pub(crate) requests: ResourceSeries,
+    pub(crate) bodies: BodySeries,
+    pub(crate) watches: OnceLock<Arc<WatchSeries>>,
 }
 
 impl VersionedResource {

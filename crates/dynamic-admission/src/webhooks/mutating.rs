@@ -125,6 +125,7 @@ impl MutatingAdmissionWebhook {
             webhook.ignores_failures,
         );
         notes.add_to(request);
+        request.webhook_time += started.elapsed();
         let is_changed =
             result.as_ref().is_ok_and(|patched| patched.as_ref().is_some_and(|patched| patched.is_changed));
         annotations.mutated(request, is_changed);

@@ -66,6 +66,7 @@ impl ValidatingAdmissionWebhook {
                 encoded.push((&matched.kind, objects_of(request, &matched.kind).await?));
             }
         }
+        let started = Instant::now();
         let shared: &AdmissionRequest<'_> = request;
         let calls: FuturesUnordered<_> = due
             .iter()
@@ -77,6 +78,7 @@ impl ValidatingAdmissionWebhook {
             .collect();
         // All answers are awaited: each may have warnings. The refusal that came first is the client's.
         let answers: Vec<Called<'_>> = calls.collect().await;
+        request.webhook_time += started.elapsed();
         let mut refusal = None;
         for Called { webhook, place, failure, notes } in answers {
             notes.add_to(request);

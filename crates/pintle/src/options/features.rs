@@ -63,6 +63,13 @@ impl FeatureOptions {
         options
     }
 
+    /// Whether a gate is open; closed if a setting is invalid.
+    pub fn is_open(&self, gate: Gate) -> bool {
+        let versions = self.versions.resolve().ok();
+        let applied = versions.and_then(|versions| self.gates.apply(versions).ok());
+        applied.is_some_and(|(gates, _)| gates.enabled(gate))
+    }
+
     /// The gates in force. Remarks on the settings go to the log.
     ///
     /// # Errors

@@ -2,9 +2,9 @@
 
 use super::{
     AdmissionOptions, AggregationOptions, AuditOptions, AuthenticationOptions, AuthorizationOptions,
-    EndpointReconcilerType, EtcdServersOverrides, FeatureOptions, KubeletOptions, ManagementOptions, Options,
-    PriorityAndFairnessOptions, ServiceAccountOptions, ServingOptions, StorageBackend, VersionFlag,
-    WatchCache,
+    EndpointReconcilerType, EtcdServersOverrides, FeatureOptions, KubeletOptions, LoggingOptions,
+    ManagementOptions, MetricsOptions, Options, PriorityAndFairnessOptions, ServiceAccountOptions,
+    ServingOptions, StorageBackend, VersionFlag, WatchCache,
     arguments::{OutOfRange, ValueError, duration, flag, integer, ip, port, set, switch},
 };
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
@@ -160,6 +160,8 @@ impl Options {
         options.features = FeatureOptions::read(matches);
         options.management = ManagementOptions::read(matches);
         set(matches, "version", &mut options.version);
+        options.logging = LoggingOptions::read(matches);
+        options.metrics = MetricsOptions::read(matches);
         options.storage_media_type = matches.get_one("storage-media-type").copied();
         let overrides =
             matches.get_many::<EtcdServersOverrides>("etcd-servers-overrides").into_iter().flatten();

@@ -32,6 +32,7 @@ mod history;
 mod http2_floods;
 mod layout;
 mod lists;
+mod monitoring;
 mod mutating_policies;
 mod objects;
 mod openapi;

@@ -60,6 +60,7 @@ impl<'a> Answer<'a> {
                     schema: TypeSchema::Builtin(scale_schema()?),
                     slot: 0,
                     store: None,
+                    series: Default::default(),
                 };
                 let encoder = Encoder {
                     resource: &scale_resource,

@@ -1,0 +1,64 @@
+//! Tests what monitoring needs: the metrics that common rules and dashboards of the API server name, with their labels.
+
+use crate::harness::Server;
+
+/// The metrics that the rules and the dashboard of kube-prometheus evaluate, with the labels that they select or sum by.
+/// Not among them: `workqueue_*` and `go_goroutines`, which have no counterpart here, and metrics that exist from their
+/// first event on: of client certificates, of API services that are not available, of requests that the server ended.
+const EVALUATED: [(&str, &[&str]); 7] = [
+    ("apiserver_request_sli_duration_seconds_bucket", &["le", "verb", "scope", "resource", "subresource"]),
+    ("apiserver_request_sli_duration_seconds_count", &["verb", "scope", "resource", "subresource"]),
+    ("apiserver_request_duration_seconds_bucket", &["le", "verb", "scope", "resource", "subresource"]),
+    ("apiserver_request_total", &["code", "verb", "resource"]),
+    ("process_resident_memory_bytes", &[]),
+    ("process_cpu_seconds_total", &[]),
+    ("process_start_time_seconds", &[]),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_and_dashboards_find_their_metrics() {
+    let server = Server::start().await;
+    let maps = "/api/v1/namespaces/default/configmaps";
+    for request in [
+        format!("POST {maps}\n\n{{\"metadata\":{{\"name\":\"a\"}}}}"),
+        format!("GET {maps}/a"),
+        format!("GET {maps}/none"),
+        format!("GET {maps}"),
+        "GET /api/v1/configmaps".to_owned(),
+        "GET /readyz".to_owned(),
+        "GET /api/v1/componentstatuses".to_owned(),
+        format!(
+            "GET {maps}?watch=1&timeoutSeconds=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+        ),
+    ] {
+        server.send(&request).await;
+    }
+    let answer = server.send("GET /metrics").await;
+    let text = answer.text();
+    for (name, labels) in EVALUATED {
+        let found = text.lines().any(|line| {
+            let rest = line.strip_prefix(name);
+            rest.is_some_and(|rest| labels.iter().all(|label| rest.contains(&format!("{label}=\""))))
+        });
+        assert!(found, "{name} {labels:?}");
+    }
+    let route = "group=\"\",resource=\"configmaps\"";
+    for expected in [
+        format!("apiserver_request_total{{code=\"404\",component=\"apiserver\",dry_run=\"\",{route},scope=\"resource\",subresource=\"\",verb=\"GET\",version=\"v1\"}} 1"),
+        format!("apiserver_request_total{{code=\"201\",component=\"apiserver\",dry_run=\"\",{route},scope=\"resource\",subresource=\"\",verb=\"POST\",version=\"v1\"}} 1"),
+        format!("apiserver_response_sizes_count{{component=\"apiserver\",{route},scope=\"namespace\",subresource=\"\",verb=\"LIST\",version=\"v1\"}} 1"),
+        format!("apiserver_response_sizes_count{{component=\"apiserver\",{route},scope=\"cluster\",subresource=\"\",verb=\"LIST\",version=\"v1\"}} 1"),
+        format!("apiserver_request_body_size_bytes_count{{{route},verb=\"create\"}} 1"),
+        format!("apiserver_watch_list_duration_seconds_count{{{route},scope=\"namespace\",version=\"v1\"}} 1"),
+        "apiserver_requested_deprecated_apis{group=\"\",removed_release=\"\",resource=\"componentstatuses\",subresource=\"\",version=\"v1\"} 1".to_owned(),
+        "apiserver_request_total{code=\"200\",component=\"\",dry_run=\"\",group=\"\",resource=\"\",scope=\"\",subresource=\"/readyz\",verb=\"GET\",version=\"\"}".to_owned(),
+        "# HELP apiserver_request_total [STABLE] ".to_owned(),
+    ] {
+        assert!(text.contains(&expected), "no {expected}");
+    }
+    let slis = server.send("GET /metrics/slis").await;
+    assert!(slis.text().contains("kubernetes_healthcheck{name=\"ping\",type=\"readyz\"} 1\n"));
+    let compressed = server.send("GET /metrics\nAccept-Encoding: gzip").await;
+    assert_eq!(compressed.header("content-encoding"), "gzip");
+    server.stop().await;
+}
