@@ -5,6 +5,7 @@
 pub mod body;
 pub mod body_budget;
 pub(crate) mod client;
+pub(crate) mod compression;
 pub(crate) mod connection;
 pub(crate) mod connection_lease;
 pub mod content;

@@ -12,6 +12,7 @@ mod version_order;
 use crate::{
     base::{
         body::Body,
+        compression::Compressible,
         encoding::encode,
         negotiation::{self, Accepted, Answers, MediaType, Offers, accept_clauses},
         response::{Response, json_failure, negotiated_failure, with_content_type},
@@ -218,7 +219,7 @@ impl Discovery {
             false => {
                 let content_type =
                     format!("{};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", media_type.as_str());
-                with_content_type(200, &content_type, bytes)
+                compressible(with_content_type(200, &content_type, bytes))
             }
         };
         let headers = response.headers_mut();
@@ -293,9 +294,14 @@ fn respond(document: &Value, type_name: &str, headers: &HeaderMap, is_routed: bo
         None => Err(Status::internal_error("no schema for discovery")),
     };
     match bytes {
-        Ok(bytes) => with_content_type(200, accepted.media_type.as_str(), bytes),
+        Ok(bytes) => compressible(with_content_type(200, accepted.media_type.as_str(), bytes)),
         Err(status) => json_failure(&status),
     }
+}
+
+fn compressible(mut response: Response) -> Response {
+    response.extensions_mut().insert(Compressible);
+    response
 }
 
 fn hex(bytes: &[u8]) -> String {

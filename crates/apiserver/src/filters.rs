@@ -5,6 +5,7 @@ mod audit;
 mod audit_id;
 mod authentication;
 mod authorization;
+mod compression;
 mod cors;
 mod drain;
 mod filter;
@@ -106,6 +107,7 @@ pub fn chain(config: ChainConfig, handler: Handler) -> Handler {
     let rest = before(priority_and_fairness, rest);
     let rest = impersonation.before(rest);
     let rest = before(audit, rest);
+    let rest = compression::Compression.before(rest);
     let rest = authentication.before(rest);
     let rest = before(cors, rest);
     let rest = timeout.before(rest);

@@ -8,7 +8,7 @@ use crate::{
     custom_paths, custom_schema,
     definitions::{Definitions, Dialect},
     descriptions::Descriptions,
-    document::{Document, Part, hash_of},
+    document::{Document, hash_of, part_of, written_part},
     json::Members,
     names::meta,
     operation::Paths,
@@ -16,6 +16,7 @@ use crate::{
 };
 use hashlink::LruCache;
 use parking_lot::Mutex;
+use pintle_gzip::Part;
 use pintle_machinery::{GroupVersion, Value};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -164,7 +165,7 @@ impl CustomDocuments {
             }
             Ok(())
         };
-        let own = Part::written_by(|out| match form {
+        let own = written_part(|out| match form {
             Form::Json => write_json(out, &info, items, with_each),
             Form::Protobuf => {
                 out.write_all(&v3_protobuf::head(&info, items).0)?;
@@ -197,7 +198,7 @@ impl CustomDocuments {
         let mut scale = all(&definitions, std::iter::once(custom_paths::SCALE));
         scale.retain(|(name, _)| !names.contains(name.as_str()));
         let part = |some: &[(String, Value)]| {
-            Part::written_by(|out| match form {
+            written_part(|out| match form {
                 Form::Json => write_definitions(&mut Members::resume(out), some),
                 Form::Protobuf => {
                     let mut message = Default::default();
@@ -207,8 +208,8 @@ impl CustomDocuments {
             })
         };
         let end = match form {
-            Form::Json => Part::of(b"}}}"),
-            Form::Protobuf => Part::of(b""),
+            Form::Json => part_of(b"}}}"),
+            Form::Protobuf => part_of(b""),
         };
         Common { always: part(&always), scale: part(&scale), end }
     }

@@ -1,7 +1,8 @@
 //! A finished, compressed document.
 
 use bytes::Bytes;
-use flate2::{Compression, Crc, read::DeflateDecoder, write::DeflateEncoder};
+use flate2::read::DeflateDecoder;
+use pintle_gzip::{HEADER, Part, PartWriter, Trailer};
 use sha2::{Digest, Sha512};
 use std::{
     fmt::Write as _,
@@ -24,7 +25,7 @@ impl Document {
     /// is written and never held as a whole.
     pub(crate) fn written_by(write: impl FnOnce(&mut PartWriter<'_>) -> io::Result<()>) -> Document {
         let mut digest = Sha512::new();
-        let part = Part::hashed_by(&mut digest, write);
+        let part = hashed_part(&mut digest, write);
         Document { parts: [part].into(), hash: hexadecimal(digest), made: SystemTime::now() }
     }
 
@@ -40,23 +41,19 @@ impl Document {
 
     /// The document in gzip form, as shared pieces.
     pub fn gzip_pieces(&self) -> Vec<Bytes> {
-        // Deflate, unknown system, no name and no time.
-        const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
-        // An empty final block: the parts end at byte boundaries, and none has a final block.
-        const END: [u8; 2] = [3, 0];
         let mut gzip = vec![Bytes::from_static(&HEADER)];
-        let mut crc = Crc::new();
+        let mut trailer = Trailer::default();
         for part in &self.parts {
-            gzip.push(part.deflated.clone());
-            crc.combine(&part.crc);
+            gzip.push(part.deflated().clone());
+            trailer.add(part);
         }
-        gzip.push([&END[..], &crc.sum().to_le_bytes(), &crc.amount().to_le_bytes()].concat().into());
+        gzip.push(Bytes::copy_from_slice(&trailer.finish()));
         gzip
     }
 
     /// The uncompressed length in bytes.
     pub fn length(&self) -> usize {
-        self.parts.iter().map(|part| part.crc.amount() as usize).sum()
+        self.parts.iter().map(|part| part.length() as usize).sum()
     }
 
     /// The uncompressed document, inflated piece by piece: it may be many times larger than its compressed form.
@@ -88,7 +85,7 @@ impl Document {
     /// The size of the parts that no other document shares, in bytes.
     pub(crate) fn own_size(&self) -> usize {
         let own = self.parts.iter().filter(|part| Arc::strong_count(part) == 1);
-        own.map(|part| part.deflated.len() + size_of::<Part>()).sum()
+        own.map(|part| part.deflated().len() + size_of::<Part>()).sum()
     }
 }
 
@@ -108,7 +105,7 @@ impl Iterator for Pieces {
                 Some(reader) => reader,
                 None => {
                     let part = self.parts.next()?;
-                    self.reader.insert(DeflateDecoder::new(io::Cursor::new(part.deflated.clone())))
+                    self.reader.insert(DeflateDecoder::new(io::Cursor::new(part.deflated().clone())))
                 }
             };
             // A part has no final block, so the reader reports an error after the part's content.
@@ -124,48 +121,22 @@ impl Iterator for Pieces {
 /// The size of inflated pieces, in bytes.
 const PIECE: u64 = 64 * 1024;
 
-/// A part of a document: deflate blocks, none of them final, without references to earlier parts.
-#[derive(Debug)]
-pub(crate) struct Part {
-    deflated: Bytes,
-    crc: Crc,
+/// Creates the part that `write` writes.
+pub(crate) fn written_part(write: impl FnOnce(&mut PartWriter<'_>) -> io::Result<()>) -> Arc<Part> {
+    Arc::new(PartWriter::write_part(None, write))
 }
 
-impl Part {
-    /// Creates the part that `write` writes.
-    pub(crate) fn written_by(write: impl FnOnce(&mut PartWriter<'_>) -> io::Result<()>) -> Arc<Part> {
-        Arc::new(Part::written(None, write))
-    }
+/// As [`written_part`], and adds the content to a hash.
+pub(crate) fn hashed_part(
+    digest: &mut Sha512,
+    write: impl FnOnce(&mut PartWriter<'_>) -> io::Result<()>,
+) -> Arc<Part> {
+    Arc::new(PartWriter::write_part(Some(&mut |content| digest.update(content)), write))
+}
 
-    /// As [`Part::written_by`], and adds the content to a hash.
-    pub(crate) fn hashed_by(
-        digest: &mut Sha512,
-        write: impl FnOnce(&mut PartWriter<'_>) -> io::Result<()>,
-    ) -> Arc<Part> {
-        Arc::new(Part::written(Some(digest), write))
-    }
-
-    /// Creates a part of these bytes.
-    pub(crate) fn of(bytes: &[u8]) -> Arc<Part> {
-        Part::written_by(|out| out.write_all(bytes))
-    }
-
-    fn written(
-        digest: Option<&mut Sha512>,
-        write: impl FnOnce(&mut PartWriter<'_>) -> io::Result<()>,
-    ) -> Part {
-        let mut writer = PartWriter {
-            encoder: DeflateEncoder::new(Vec::new(), Compression::default()),
-            crc: Crc::new(),
-            digest,
-            waiting: Vec::with_capacity(BUFFER),
-        };
-        // Writing to a vector cannot fail. A flush ends the last block at a byte boundary.
-        let _ = write(&mut writer).and_then(|()| writer.pass_on()).and_then(|()| writer.encoder.flush());
-        let mut deflated = std::mem::take(writer.encoder.get_mut());
-        deflated.shrink_to_fit();
-        Part { deflated: deflated.into(), crc: writer.crc }
-    }
+/// Creates a part of these bytes.
+pub(crate) fn part_of(bytes: &[u8]) -> Arc<Part> {
+    written_part(|out| out.write_all(bytes))
 }
 
 /// The hash of texts; their boundaries are hashed too.
@@ -189,44 +160,6 @@ pub(crate) fn hexadecimal(digest: Sha512) -> String {
     hash
 }
 
-/// The writer of a part.
-pub(crate) struct PartWriter<'a> {
-    encoder: DeflateEncoder<Vec<u8>>,
-    crc: Crc,
-    digest: Option<&'a mut Sha512>,
-    /// Content that is not hashed and compressed yet: JSON is written in very small pieces.
-    waiting: Vec<u8>,
-}
-
-/// The size in bytes at which content is hashed and compressed.
-const BUFFER: usize = 32 * 1024;
-
-impl PartWriter<'_> {
-    fn pass_on(&mut self) -> io::Result<()> {
-        self.crc.update(&self.waiting);
-        if let Some(digest) = &mut self.digest {
-            digest.update(&self.waiting);
-        }
-        self.encoder.write_all(&self.waiting)?;
-        self.waiting.clear();
-        Ok(())
-    }
-}
-
-impl Write for PartWriter<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.waiting.len() + bytes.len() > BUFFER {
-            self.pass_on()?;
-        }
-        self.waiting.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.pass_on()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -234,7 +167,7 @@ mod tests {
     #[test]
     fn parts_make_one_document() {
         let long = "many words ".repeat(10_000);
-        let parts = vec![Part::of(b"{"), Part::of(long.as_bytes()), Part::of(b""), Part::of(b"}")];
+        let parts = vec![part_of(b"{"), part_of(long.as_bytes()), part_of(b""), part_of(b"}")];
         let document = Document::of(parts, hash_of(["a"].into_iter()));
         let expected = format!("{{{long}}}");
         assert_eq!(document.content(), expected.as_bytes());

@@ -10,7 +10,7 @@ use crate::{
     custom_paths, custom_schema,
     definitions::Dialect,
     descriptions::Descriptions,
-    document::{Document, Part, hash_of, hexadecimal},
+    document::{Document, hash_of, hashed_part, hexadecimal, part_of, written_part},
     json::Members,
     operation::Paths,
     remote::{
@@ -19,6 +19,7 @@ use crate::{
     v2, v2_protobuf,
 };
 use parking_lot::Mutex;
+use pintle_gzip::Part;
 use pintle_machinery::Value;
 use sha2::{Digest as _, Sha512};
 use std::{
@@ -99,8 +100,8 @@ impl V2Documents {
             with_source(&Kinds::new(), &mut |source| {
                 let mut digest = Sha512::new();
                 made = Some(BuiltinJson {
-                    paths: Part::hashed_by(&mut digest, |out| source.write_paths(out)),
-                    definitions: Part::hashed_by(&mut digest, |out| source.write_definitions(out)),
+                    paths: hashed_part(&mut digest, |out| source.write_paths(out)),
+                    definitions: hashed_part(&mut digest, |out| source.write_definitions(out)),
                     hash: hexadecimal(digest),
                 });
             });
@@ -123,7 +124,7 @@ impl V2Documents {
                 parts.extend(custom.iter().map(|(_, own)| own.paths.clone()));
                 parts.push(builtin.definitions.clone());
                 parts.extend(custom.iter().map(|(_, own)| own.definitions.clone()));
-                parts.push(Part::of(v2::END));
+                parts.push(part_of(v2::END));
                 parts
             }
             Form::Protobuf => {
@@ -196,7 +197,7 @@ impl V2Documents {
             Form::Protobuf => {
                 let [builtin, more] = merged.protobuf.get_or_init(|| {
                     let _making = self.making.lock();
-                    let more = Part::written_by(|out| {
+                    let more = written_part(|out| {
                         merged
                             .merge
                             .documents()
@@ -246,7 +247,7 @@ impl V2Documents {
 fn builtin_protobuf(kinds: &Kinds, with_source: &WithSource<'_>) -> Arc<Part> {
     let mut bytes = Vec::new();
     with_source(kinds, &mut |source| bytes = v2_protobuf::encode(source));
-    Part::of(&bytes)
+    part_of(&bytes)
 }
 
 fn merged_json(merge: &Merge, builtin: &BuiltinJson, with_source: &WithSource<'_>) -> MergedJson {
@@ -254,18 +255,18 @@ fn merged_json(merge: &Merge, builtin: &BuiltinJson, with_source: &WithSource<'_
     let mut builtin_definitions = builtin.definitions.clone();
     if !kinds.is_empty() {
         with_source(kinds, &mut |source| {
-            builtin_definitions = Part::written_by(|out| source.write_definitions(out));
+            builtin_definitions = written_part(|out| source.write_definitions(out));
         });
     }
     let members = |of: fn(RemoteDocument) -> BTreeMap<String, Value>| {
-        Part::written_by(|out| {
+        written_part(|out| {
             let mut members = Members::resume(out);
             merge.documents().flat_map(of).try_for_each(|(name, value)| members.member(&name, &value))
         })
     };
     let end = match merge.has_parameters() {
-        false => Part::of(v2::END),
-        true => Part::written_by(|out| {
+        false => part_of(v2::END),
+        true => written_part(|out| {
             // Ends the definitions.
             out.write_all(b"}")?;
             let mut document = Members::resume(out);
@@ -309,11 +310,11 @@ fn make(
     match form {
         Form::Json => CustomParts {
             state,
-            paths: Part::written_by(|out| {
+            paths: written_part(|out| {
                 let mut members = Members::resume(out);
                 items.try_for_each(|(path, item)| members.member(path, &item))
             }),
-            definitions: Part::written_by(|out| {
+            definitions: written_part(|out| {
                 let mut members = Members::resume(out);
                 definitions.iter().try_for_each(|(name, definition)| members.member(name, definition))
             }),
@@ -321,10 +322,8 @@ fn make(
         },
         Form::Protobuf => CustomParts {
             state,
-            paths: Part::written_by(|out| {
-                out.write_all(&v2_protobuf::encode_more(items, definitions.iter()))
-            }),
-            definitions: Part::of(b""),
+            paths: written_part(|out| out.write_all(&v2_protobuf::encode_more(items, definitions.iter()))),
+            definitions: part_of(b""),
             names,
         },
     }

@@ -2,7 +2,7 @@
 
 use super::{
     encoder::{Encoder, IncludeObject},
-    list_body::{ListForm, Objects},
+    list_body::{ListBody, ListForm, Objects},
     request_scope::RequestScope,
     selection::Selection,
 };
@@ -51,8 +51,14 @@ pub(super) async fn list(
         .filter(|object| selection.matches(object))
         .collect();
     let content_type = accepted.media_type;
-    let form = ListForm { resource: scope.resource_arc(), accepted, include_object, now: scope.now };
-    let body = form.body(Objects::Items { items, sent: 0 }, &json!({})).await?;
+    let form = ListForm {
+        resource: scope.resource_arc(),
+        accepted,
+        include_object,
+        now: scope.now,
+        may_compress: false,
+    };
+    let ListBody { body, .. } = form.body(Objects::Items { items, sent: 0 }, &json!({})).await?;
     Ok(with_content_type(200, content_type.as_str(), body))
 }
 

@@ -4,7 +4,7 @@ use super::{
     admission::Admission,
     delete,
     encoder::IncludeObject,
-    list_body::{ListForm, Objects},
+    list_body::{ListBody, ListForm, Objects},
     page::Page,
     request_scope::RequestScope,
     selection::Selection,
@@ -39,6 +39,7 @@ pub(super) async fn delete_collection(
         accepted: scope.accepted(Offers::List)?,
         include_object: IncludeObject::parse(scope.query.first("includeObject"))?,
         now: scope.now,
+        may_compress: false,
     };
     let options = delete::options(scope, body).await?;
     if options.ignore_store_read_error {
@@ -88,7 +89,7 @@ pub(super) async fn delete_collection(
     weigh(items.iter().map(|object| object.json().len()).sum()).await;
     form.encoder().convert(&items).await?;
     let media_type = form.accepted.media_type;
-    let body = form.body(Objects::Items { items, sent: 0 }, &page.metadata).await?;
+    let ListBody { body, .. } = form.body(Objects::Items { items, sent: 0 }, &page.metadata).await?;
     Ok(with_content_type(200, media_type.as_str(), body))
 }
 

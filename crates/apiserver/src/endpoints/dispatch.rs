@@ -10,6 +10,7 @@ use super::{
 use crate::{
     base::{
         body::RequestBody,
+        compression::Compressible,
         query::Query,
         request::Request,
         request_info::RequestInfo,
@@ -77,6 +78,7 @@ impl ApiEndpoints {
         scope.note_deprecation();
         let action = action(&scope, &parts.method);
         let is_served = action.is_ok();
+        let is_stream = matches!(action, Ok(Action::Watch | Action::Connect));
         // A method that no route has gets no warning.
         let is_routed = is_served || resource.resource.model.routing == Routing::Verbs;
         scope.warnings.extend(resource.resource.deprecation.clone().filter(|_| is_routed));
@@ -120,6 +122,9 @@ impl ApiEndpoints {
             Err(status) => negotiated_failure(&status, scope.headers, query.first("pretty")),
         };
         scope.warnings.write_to(response.headers_mut());
+        if !is_stream {
+            response.extensions_mut().insert(Compressible);
+        }
         if is_served {
             let series = scope.route_series(&parts.method);
             if let Some(text) = &resource.resource.deprecation {

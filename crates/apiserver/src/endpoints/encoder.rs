@@ -23,6 +23,7 @@ use crate::{
 use bytes::{BufMut, Bytes, BytesMut};
 use jiff::Timestamp;
 use pintle_cacher::{CachedObject, RepresentationId};
+use pintle_gzip::Part;
 use pintle_machinery::{
     Status, Value, ValueExt,
     codec::{json, protobuf, yaml},
@@ -31,6 +32,8 @@ use pintle_registry::Converter;
 use serde_json::json;
 use std::sync::Arc;
 
+/// The cache slots of a version: those of whole objects, and those of compressed list items.
+const SLOTS: u32 = 16;
 /// The size limit of a converted object, in bytes: `CONVERTED_SIZE + CONVERTED_FACTOR * its JSON's size`.
 const CONVERTED_SIZE: usize = 64 * 1024;
 const CONVERTED_FACTOR: usize = 8;
@@ -231,9 +234,27 @@ impl Encoder<'_> {
         protobuf::encode_message(metadata, META_V1.list_meta).ok_or_else(no_protobuf)
     }
 
-    /// The cache slot of an encoding of this version: two slots per version, after those of the storage version.
+    /// The cache slot of an encoding of this version.
     pub(super) fn representation(&self, media_type: MediaType) -> RepresentationId {
         representation_of(self.resource, media_type)
+    }
+
+    /// The compressed form of a list item, whose content is `content`.
+    ///
+    /// # Errors
+    /// Those of `content`.
+    pub(super) fn compressed_item(
+        &self,
+        object: &CachedObject,
+        content: impl FnOnce() -> Result<[Bytes; 2], Status>,
+    ) -> Result<Part, Status> {
+        let number = SLOTS / 2 + media_type_number(self.accepted.media_type);
+        let id = RepresentationId(self.resource.slot * SLOTS + number);
+        let bytes = object.representation(id, || {
+            let [head, rest] = content()?;
+            Ok::<_, Status>(Part::fast(&[&head, &rest]).to_bytes())
+        })?;
+        Part::from_bytes(&bytes).ok_or_else(|| Status::internal_error("the bytes of a list item"))
     }
 
     /// A whole JSON response in the negotiated form.
@@ -270,12 +291,15 @@ impl Encoder<'_> {
 }
 
 fn representation_of(resource: &VersionedResource, media_type: MediaType) -> RepresentationId {
-    let slot = resource.slot * 4;
-    RepresentationId(match media_type {
-        MediaType::Json => slot,
-        MediaType::Protobuf => slot + 1,
-        MediaType::Yaml => slot + 2,
-    })
+    RepresentationId(resource.slot * SLOTS + media_type_number(media_type))
+}
+
+fn media_type_number(media_type: MediaType) -> u32 {
+    match media_type {
+        MediaType::Json => 0,
+        MediaType::Protobuf => 1,
+        MediaType::Yaml => 2,
+    }
 }
 
 /// The object's JSON in a version, if it exists: the cached JSON, or the result of an earlier conversion.

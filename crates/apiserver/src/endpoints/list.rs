@@ -2,12 +2,13 @@
 
 use super::{
     encoder::IncludeObject,
-    list_body::{ListForm, Objects},
+    list_body::{ListBody, ListForm, Objects},
     page::Page,
     request_scope::RequestScope,
     selection::Selection,
 };
 use crate::base::{
+    compression::declare,
     negotiation::Offers,
     response::{Response, with_content_type},
 };
@@ -41,22 +42,33 @@ pub(super) async fn list(scope: &RequestScope<'_>) -> Result<Response, Status> {
         ));
     }
     let content_type = accepted.media_type;
-    let form = ListForm { resource: scope.resource_arc(), accepted, include_object, now: scope.now };
+    let may_compress = scope.may_compress_items();
+    let form =
+        ListForm { resource: scope.resource_arc(), accepted, include_object, now: scope.now, may_compress };
     let encoder = form.encoder();
-    if !encoder.is_cached_json() || scope.resource.resource.converter.is_some() {
+    if !encoder.is_cached_json() || may_compress || scope.resource.resource.converter.is_some() {
         weigh(page.size()).await;
     }
     encoder.convert(page.objects(None)).await?;
     drop(encoder);
     let metadata = page.metadata.clone();
-    let body = form.body(Objects::Page { page, after: None }, &metadata).await?;
-    Ok(with_content_type(200, content_type.as_str(), body))
+    let ListBody { body, is_compressed } = form.body(Objects::Page { page, after: None }, &metadata).await?;
+    let mut response = with_content_type(200, content_type.as_str(), body);
+    if is_compressed {
+        declare(response.headers_mut());
+    }
+    Ok(response)
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::testing::{CONFIG_MAPS, TestServer, WIDGETS, widget};
+    use crate::base::compression::THRESHOLD;
+    use flate2::read::GzDecoder;
+    use http::header;
+    use http_body_util::BodyExt as _;
     use serde_json::json;
+    use std::io::Read as _;
 
     #[tokio::test]
     async fn a_list_is_selected_and_paged() {
@@ -102,5 +114,54 @@ mod tests {
         let (code, status) =
             server.send("GET", &format!("{WIDGETS}?fieldSelector=spec.size%3D1"), json!(null)).await;
         assert_eq!((code, &status["message"]), (400, &json!("field label not supported: spec.size")));
+    }
+
+    /// The body of a list that was asked for with gzip, and whether it is compressed.
+    async fn gzip(server: &TestServer, uri: &str, accept: &str) -> (Vec<u8>, bool) {
+        let headers = [(header::ACCEPT_ENCODING, "gzip"), (header::ACCEPT, accept)];
+        let response = server.respond_with("GET", uri, &headers, "").await;
+        let is_compressed = response.headers().get(header::CONTENT_ENCODING).is_some();
+        let sent = response.into_body().collect().await.unwrap().to_bytes();
+        if !is_compressed {
+            return (sent.to_vec(), false);
+        }
+        let mut content = Vec::new();
+        GzDecoder::new(&sent[..]).read_to_end(&mut content).unwrap();
+        (content, true)
+    }
+
+    #[tokio::test]
+    async fn a_long_list_consists_of_compressed_items() {
+        const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+        let server = TestServer::start().await;
+        let large = |name: &str, text: &str| {
+            let data = json!({"text": text.repeat(20_000)});
+            json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name}, "data": data})
+        };
+        for index in 0..40 {
+            let (code, _) =
+                server.send("POST", CONFIG_MAPS, large(&format!("map-{index}"), &format!("{index} "))).await;
+            assert_eq!(code, 201);
+        }
+        for round in 0..3 {
+            for accept in ["application/json", PROTOBUF] {
+                let plain = server.respond_with("GET", CONFIG_MAPS, &[(header::ACCEPT, accept)], "").await;
+                let plain = plain.into_body().collect().await.unwrap().to_bytes().to_vec();
+                assert!(plain.len() > 1 << 20);
+                assert!(gzip(&server, CONFIG_MAPS, accept).await == (plain, true), "{accept}");
+            }
+            // An item that has changed is compressed again.
+            let name = format!("map-{round}");
+            let (code, _) =
+                server.send("PUT", &format!("{CONFIG_MAPS}/{name}"), large(&name, "changed ")).await;
+            assert_eq!(code, 200);
+        }
+        let limited = format!("{CONFIG_MAPS}?limit=1&fieldSelector=metadata.name%3Dmap-9");
+        let (content, is_compressed) = gzip(&server, &limited, "application/json").await;
+        assert!(!is_compressed && content.len() < THRESHOLD);
+        // Forms that are made for each response are compressed by the filter.
+        let table = "application/json;as=Table;g=meta.k8s.io;v=v1";
+        assert!(!gzip(&server, CONFIG_MAPS, table).await.1);
+        assert!(!gzip(&server, &format!("{CONFIG_MAPS}?pretty=true"), "application/json").await.1);
     }
 }

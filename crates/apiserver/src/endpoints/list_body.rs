@@ -2,6 +2,9 @@
 //!
 //! A list of any size takes constant memory, in every form but YAML: frames are filled from the snapshot when the
 //! connection accepts them, and the snapshot shares its objects with the cache.
+//!
+//! For a client that asks for gzip, each item is compressed once and cached beside the object: most items of a list do
+//! not change between two reads. Forms that are made for each response are compressed by the filter.
 
 use super::{
     encoder::{Encoder, IncludeObject, TABLE_FOOT, list_metadata, made_json},
@@ -10,6 +13,7 @@ use super::{
 use crate::{
     base::{
         body::Body,
+        compression::THRESHOLD,
         encoding::Indenter,
         negotiation::{Accepted, MediaType, Transform},
     },
@@ -19,6 +23,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use futures_util::StreamExt as _;
 use jiff::Timestamp;
 use pintle_cacher::CachedObject;
+use pintle_gzip::{HEADER, Part, Trailer};
 use pintle_machinery::{
     Status, Value, ValueExt,
     codec::{json, protobuf, yaml},
@@ -74,6 +79,14 @@ pub(super) struct ListForm {
     pub(super) accepted: Accepted,
     pub(super) include_object: IncludeObject,
     pub(super) now: Timestamp,
+    /// Whether the body may consist of compressed items.
+    pub(super) may_compress: bool,
+}
+
+/// The body of a list.
+pub(super) struct ListBody {
+    pub(super) body: Body,
+    pub(super) is_compressed: bool,
 }
 
 impl ListForm {
@@ -91,7 +104,7 @@ impl ListForm {
     ///
     /// # Errors
     /// 406 when the list is too long for YAML; 500 when an object cannot be encoded.
-    pub(super) async fn body(self, objects: Objects, metadata: &Value) -> Result<Body, Status> {
+    pub(super) async fn body(self, objects: Objects, metadata: &Value) -> Result<ListBody, Status> {
         let is_cheap = self.encoder().is_cached_json();
         let as_yaml = self.accepted.media_type == MediaType::Yaml;
         if as_yaml && size_of(&objects) > MAX_YAML {
@@ -100,6 +113,8 @@ impl ListForm {
             )));
         }
         let writer = ListWriter::new(self, &objects, metadata)?;
+        let is_compressed = writer.compressed.is_some();
+        let is_cheap = is_cheap && !is_compressed;
         let frames = Frames { objects, writer, is_first: true };
         let (first, mut rest) = frames.next()?;
         if as_yaml {
@@ -110,9 +125,10 @@ impl ListForm {
                 rest = next;
             }
             let tree = json::decode_any(&json).map_err(Status::internal_error)?;
-            return Ok(Body::from(Bytes::from(yaml::encode_any(&tree))));
+            let body = Body::from(Bytes::from(yaml::encode_any(&tree)));
+            return Ok(ListBody { body, is_compressed });
         }
-        Ok(match rest {
+        let body = match rest {
             // Go's server sends the length of a response that fits its buffer.
             None if first.len() < BUFFERED_BYTES => Body::from(first),
             rest => {
@@ -127,7 +143,8 @@ impl ListForm {
                 });
                 Body::stream(futures_util::stream::iter([first]).chain(rest))
             }
-        })
+        };
+        Ok(ListBody { body, is_compressed })
     }
 }
 
@@ -153,16 +170,33 @@ struct Frames {
 impl Frames {
     fn next(mut self) -> Result<(Bytes, Option<Frames>), Status> {
         let mut frame = BytesMut::with_capacity(FRAME_BYTES + 16 * 1024);
-        frame.put_slice(&std::mem::take(&mut self.writer.head));
+        let ListWriter { form, items, head, foot, separator, compressed, .. } = &mut self.writer;
+        put(compressed, &std::mem::take(head), &mut frame);
         let (mut read, mut count) = (0, 0);
         let mut last = None;
+<<<<<<< HEAD
         let fetched = Cell::new(0);
         let encoder = self.writer.form.encoder();
         for object in self.objects.counted(&fetched) {
             if !std::mem::replace(&mut self.is_first, false) {
                 frame.put_slice(self.writer.separator);
+=======
+        let encoder = form.encoder();
+        for object in self.objects.rest() {
+            let is_first = std::mem::replace(&mut self.is_first, false);
+            match compressed {
+                None => {
+                    frame.put_slice(if is_first { b"" } else { separator });
+                    items.write(&encoder, object, &mut frame)?;
+                }
+                Some(compressed) => {
+                    if !is_first {
+                        compressed.put_separator(&mut frame);
+                    }
+                    compressed.put(&items.compressed(&encoder, object)?, &mut frame);
+                }
+>>>>>>> 97bc0e7a (Compress large API objects for clients that ask for gzip)
             }
-            self.writer.items.write(&encoder, object, &mut frame)?;
             read += object.json().len();
             count += 1;
             if frame.len() >= FRAME_BYTES || read >= READ_BYTES {
@@ -170,17 +204,33 @@ impl Frames {
                 break;
             }
         }
+<<<<<<< HEAD
         if let Some(store) = self.writer.form.resource.store.as_ref().filter(|_| fetched.get() > 0)
             && store.cacher().is_read_cached()
         {
             store.cacher().metrics().add_listed(fetched.get(), count);
         }
+=======
+        drop(encoder);
+>>>>>>> 97bc0e7a (Compress large API objects for clients that ask for gzip)
         if let Some(key) = last {
             self.objects.go_on_after(key, count);
             return Ok((self.writer.finish(frame), Some(self)));
         }
-        frame.put_slice(&self.writer.foot);
+        put(compressed, foot, &mut frame);
+        if let Some(compressed) = compressed.take() {
+            frame.put_slice(&compressed.trailer.finish());
+        }
         Ok((self.writer.finish(frame), None))
+    }
+}
+
+/// Writes bytes that belong to no item.
+fn put(compressed: &mut Option<Compressed>, bytes: &[u8], frame: &mut BytesMut) {
+    match compressed {
+        Some(_) if bytes.is_empty() => {}
+        Some(compressed) => compressed.put(&Part::fast(&[bytes]), frame),
+        None => frame.put_slice(bytes),
     }
 }
 
@@ -208,29 +258,49 @@ impl Items {
         out: &mut BytesMut,
     ) -> Result<(), Status> {
         match self {
-            Items::Json { skip } => {
-                let json = match made_json(encoder.resource, object) {
-                    Some(json) => json,
-                    None => encoder.json(object)?,
-                };
-                let end = json.trim_ascii_end().len();
-                out.put_u8(b'{');
-                out.put_slice(json.get(skip..end).unwrap_or_default());
+            Items::Json { .. } | Items::Protobuf | Items::PartialProtobuf { .. } => {
+                let [head, rest] = self.content(encoder, object)?;
+                out.put_slice(&head);
+                out.put_slice(&rest);
             }
             Items::TableRows => {
                 let version = encoder.accepted.transform.as_ref().map_or("", |(_, version)| version);
                 encoder.table(version).row(&encoder.tree(object)?, out);
             }
             Items::PartialJson => out.put_slice(&encoder.partial_json(object)?),
-            Items::Protobuf | Items::PartialProtobuf { .. } => {
-                let (field, message) = protobuf_item(encoder, self, object)?;
-                let mut head = Vec::with_capacity(8);
-                protobuf::write_field_head(&mut head, field, message.len());
-                out.put_slice(&head);
-                out.put_slice(&message);
-            }
         }
         Ok(())
+    }
+
+    /// The compressed form of one object, if its encoding is cached.
+    fn compressed(self, encoder: &Encoder<'_>, object: &Arc<CachedObject>) -> Result<Part, Status> {
+        encoder.compressed_item(object, || self.content(encoder, object))
+    }
+
+    /// The bytes of one object that is a slice of an encoding, with what comes before it.
+    fn content(self, encoder: &Encoder<'_>, object: &Arc<CachedObject>) -> Result<[Bytes; 2], Status> {
+        let Items::Json { skip } = self else {
+            let (field, message) = protobuf_item(encoder, self, object)?;
+            let mut head = Vec::with_capacity(8);
+            protobuf::write_field_head(&mut head, field, message.len());
+            return Ok([head.into(), message]);
+        };
+        let json = match made_json(encoder.resource, object) {
+            Some(json) => json,
+            None => encoder.json(object)?,
+        };
+        let end = json.trim_ascii_end().len();
+        Ok([Bytes::from_static(b"{"), json.slice(skip.min(end)..end)])
+    }
+
+    /// The size of the content of one object, in bytes; `None` for those that are made for each response.
+    fn size(self, encoder: &Encoder<'_>, object: &Arc<CachedObject>) -> Option<usize> {
+        match self {
+            Items::Json { .. } | Items::Protobuf => {
+                self.content(encoder, object).ok().map(|[head, rest]| head.len() + rest.len())
+            }
+            Items::TableRows | Items::PartialJson | Items::PartialProtobuf { .. } => None,
+        }
     }
 }
 
@@ -243,6 +313,32 @@ struct ListWriter {
     /// The bytes between two items.
     separator: &'static [u8],
     indenter: Option<Indenter>,
+    compressed: Option<Compressed>,
+}
+
+/// The state of a compressed body.
+struct Compressed {
+    trailer: Trailer,
+    /// The separator, unless it is empty.
+    separator: Option<Part>,
+    is_begun: bool,
+}
+
+impl Compressed {
+    fn put(&mut self, part: &Part, frame: &mut BytesMut) {
+        if !std::mem::replace(&mut self.is_begun, true) {
+            frame.put_slice(&HEADER);
+        }
+        frame.put_slice(part.deflated());
+        self.trailer.add(part);
+    }
+
+    fn put_separator(&mut self, frame: &mut BytesMut) {
+        if let Some(part) = &self.separator {
+            frame.put_slice(part.deflated());
+            self.trailer.add(part);
+        }
+    }
 }
 
 impl ListWriter {
@@ -295,7 +391,26 @@ impl ListWriter {
         let separator: &[u8] = if is_protobuf { b"" } else { b"," };
         let is_indented = form.accepted.pretty && form.accepted.media_type == MediaType::Json;
         let indenter = is_indented.then(Indenter::default);
-        Ok(ListWriter { form, items, head, foot, separator, indenter })
+        let encoder = form.encoder();
+        let mut length = head.len() + foot.len();
+        let is_long = |object| {
+            let size: Option<usize> = items.size(&encoder, object);
+            length += separator.len() + size.unwrap_or_default();
+            // No separator is in front of the first item.
+            size.is_none() || length - separator.len() > THRESHOLD
+        };
+        let is_sliced = matches!(items, Items::Json { .. } | Items::Protobuf) && indenter.is_none();
+        let is_compressed = form.may_compress
+            && is_sliced
+            && form.accepted.media_type != MediaType::Yaml
+            && objects.rest().any(is_long);
+        let compressed = is_compressed.then(|| Compressed {
+            trailer: Trailer::default(),
+            separator: (!separator.is_empty()).then(|| Part::fast(&[separator])),
+            is_begun: false,
+        });
+        drop(encoder);
+        Ok(ListWriter { form, items, head, foot, separator, indenter, compressed })
     }
 
     /// The bytes of a frame in the negotiated form.

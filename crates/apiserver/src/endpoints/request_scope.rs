@@ -3,7 +3,11 @@
 use super::{api_endpoints::ApiEndpoints, go_names::go_type_of};
 use crate::{
     base::{
+<<<<<<< HEAD
         body::RequestBody,
+=======
+        compression::accepts_gzip,
+>>>>>>> 97bc0e7a (Compress large API objects for clients that ask for gzip)
         deadline::RequestDeadline,
         negotiation::{self, APPLY_PATCH, Accepted, Answers, Offers, body_media_type},
         query::Query,
@@ -17,7 +21,7 @@ use crate::{
 use bytes::Bytes;
 use http::{HeaderMap, Method, header};
 use jiff::Timestamp;
-use pintle_audit::AuditContext;
+use pintle_audit::{AuditContext, Level};
 use pintle_machinery::{
     GroupVersion, Status, StatusReason, UserInfo, Value,
     codec::{json, yaml},
@@ -91,6 +95,13 @@ impl RequestScope<'_> {
             go_type: &|| go_type_of(resource, offers),
         };
         negotiation::accepted_of(self.headers, self.query.first("pretty"), answers)
+    }
+
+    /// Whether the body of a list may consist of compressed items: the client accepts gzip, and no audit event holds
+    /// the list, which would need it uncompressed.
+    pub(super) fn may_compress_items(&self) -> bool {
+        let is_audited = self.audit.as_ref().is_some_and(|audit| audit.level() >= Level::RequestResponse);
+        !is_audited && accepts_gzip(self.headers)
     }
 
     /// The store of the resource.

@@ -14,7 +14,7 @@ use crate::{
 };
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
-use http::{Method, Request, header};
+use http::{HeaderName, Method, Request, header};
 use http_body_util::BodyExt as _;
 use pintle_admission::AdmissionChain;
 use pintle_auth::authz::AlwaysAllow;
@@ -71,10 +71,23 @@ impl TestServer {
 
     /// The response to a request.
     pub(super) async fn respond(&self, method: &str, uri: &str, content_type: &str, body: &str) -> Response {
+        self.respond_with(method, uri, &[(header::CONTENT_TYPE, content_type)], body).await
+    }
+
+    /// The response to a request with these headers.
+    pub(super) async fn respond_with(
+        &self,
+        method: &str,
+        uri: &str,
+        headers: &[(HeaderName, &str)],
+        body: &str,
+    ) -> Response {
         let body = RequestBody::Bytes(Bytes::copy_from_slice(body.as_bytes()));
-        let request =
-            Request::builder().method(method).uri(uri).header(header::CONTENT_TYPE, content_type).body(body);
-        let request = request.unwrap();
+        let mut request = Request::builder().method(method).uri(uri);
+        for (name, value) in headers {
+            request = request.header(name, *value);
+        }
+        let request = request.body(body).unwrap();
         let query = Query::parse(request.uri().query().unwrap_or_default());
         let method: Method = request.method().clone();
         let info = RequestInfo::parse(&method, request.uri().path(), &query);
