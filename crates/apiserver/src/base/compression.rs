@@ -35,9 +35,13 @@ pub(crate) async fn compress(response: Response) -> Response {
     let body = match body {
         Body::Full(Some(bytes)) if bytes.len() > THRESHOLD => {
             declare(&mut head.headers);
-            compressed(futures_util::stream::iter([bytes]))
+            let part = beside(move || Part::fast(&[&bytes])).await;
+            let mut trailer = Trailer::default();
+            trailer.add(&part);
+            Body::from(Bytes::from([&HEADER[..], part.deflated(), &trailer.finish()].concat()))
         }
-        Body::Stream(mut frames) => {
+        Body::Stream(frames) => {
+            let mut frames = frames.fuse();
             let (mut begun, mut length) = (Vec::new(), 0);
             while length <= THRESHOLD
                 && let Some(frame) = frames.next().await
@@ -126,8 +130,12 @@ mod tests {
 
     #[tokio::test]
     async fn only_large_bodies_are_compressed() {
-        let frames =
-            |count: usize| Body::stream(futures_util::stream::iter(vec![Bytes::from(vec![7; 1024]); count]));
+        let frames = |count: usize| {
+            // A stream that must not be polled after its end.
+            Body::stream(futures_util::stream::unfold(count, async |count| {
+                (count > 0).then(|| (Bytes::from(vec![7; 1024]), count - 1))
+            }))
+        };
         for (length, expected) in [(THRESHOLD, false), (THRESHOLD + 1024, true), (THRESHOLD * 5, true)] {
             let content = vec![7; length];
             assert!(answer(Body::from(Bytes::from(content.clone()))).await == (content.clone(), expected));

@@ -174,15 +174,9 @@ impl Frames {
         put(compressed, &std::mem::take(head), &mut frame);
         let (mut read, mut count) = (0, 0);
         let mut last = None;
-<<<<<<< HEAD
         let fetched = Cell::new(0);
-        let encoder = self.writer.form.encoder();
-        for object in self.objects.counted(&fetched) {
-            if !std::mem::replace(&mut self.is_first, false) {
-                frame.put_slice(self.writer.separator);
-=======
         let encoder = form.encoder();
-        for object in self.objects.rest() {
+        for object in self.objects.counted(&fetched) {
             let is_first = std::mem::replace(&mut self.is_first, false);
             match compressed {
                 None => {
@@ -195,7 +189,6 @@ impl Frames {
                     }
                     compressed.put(&items.compressed(&encoder, object)?, &mut frame);
                 }
->>>>>>> 97bc0e7a (Compress large API objects for clients that ask for gzip)
             }
             read += object.json().len();
             count += 1;
@@ -204,15 +197,12 @@ impl Frames {
                 break;
             }
         }
-<<<<<<< HEAD
-        if let Some(store) = self.writer.form.resource.store.as_ref().filter(|_| fetched.get() > 0)
+        drop(encoder);
+        if let Some(store) = form.resource.store.as_ref().filter(|_| fetched.get() > 0)
             && store.cacher().is_read_cached()
         {
             store.cacher().metrics().add_listed(fetched.get(), count);
         }
-=======
-        drop(encoder);
->>>>>>> 97bc0e7a (Compress large API objects for clients that ask for gzip)
         if let Some(key) = last {
             self.objects.go_on_after(key, count);
             return Ok((self.writer.finish(frame), Some(self)));

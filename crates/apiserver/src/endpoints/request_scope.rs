@@ -3,11 +3,8 @@
 use super::{api_endpoints::ApiEndpoints, go_names::go_type_of};
 use crate::{
     base::{
-<<<<<<< HEAD
         body::RequestBody,
-=======
         compression::accepts_gzip,
->>>>>>> 97bc0e7a (Compress large API objects for clients that ask for gzip)
         deadline::RequestDeadline,
         negotiation::{self, APPLY_PATCH, Accepted, Answers, Offers, body_media_type},
         query::Query,
