@@ -46,11 +46,48 @@ fn flags(root: &Path, page: &str, server: &Path) -> Result<Vec<String>, String> 
         let names = first_cells(page, heading)?.into_keys();
         Ok(names.map(|name| name.trim_start_matches("--").to_owned()).collect())
     };
+    let refused = refused_flags(root, &accepted, server)?;
     let absent = reference.difference(&accepted).cloned().collect();
     let own = accepted.difference(&reference).cloned().collect();
     let mut differences = compare(ABSENT_FLAGS, &listed(ABSENT_FLAGS)?, &absent);
     differences.extend(compare(OWN_FLAGS, &listed(OWN_FLAGS)?, &own));
+    differences.extend(refused);
     Ok(differences)
+}
+
+/// The flags of the reference that the server refuses with a value of their type.
+fn refused_flags(root: &Path, accepted: &Names, server: &Path) -> Result<Vec<String>, String> {
+    let reference = reference(root, "flags.json")?;
+    let mut refused = Vec::new();
+    for (name, facts) in members(&reference)?.iter().filter(|(name, _)| accepted.contains(*name)) {
+        let kind = facts.get("type").and_then(Value::as_str).unwrap_or_default();
+        let default = facts.get("default").and_then(Value::as_str).filter(|default| *default != "[]");
+        let value = match (name.as_str(), default, kind) {
+            ("help" | "version", ..) => continue,
+            (_, Some(default), _) => default.trim_matches(['[', ']']),
+            ("etcd-servers-overrides", ..) => "/pods#http://127.0.0.1:1",
+            ("watch-cache-sizes", ..) => "pods#1",
+            ("storage-backend", ..) => "etcd3",
+            ("show-hidden-metrics-for-version", ..) => "1.35",
+            (.., "bool") => "true",
+            (.., "int" | "float32" | "float" | "quantity" | "Level") => "1",
+            (.., "duration") => "1s",
+            (.., "ip") => "127.0.0.1",
+            (.., "namedCertKey") => "a,b",
+            (.., "int32Slice") => "23",
+            (.., "mapStringString" | "stringToString") => "api/all=true",
+            (.., "colonSeparatedMultimapStringString") => "kube:AllAlpha=false",
+            (.., "pattern=N,...") => "a=1",
+            _ => "x",
+        };
+        let spellings = [format!("--{name}={value}"), format!("--{}={value}", name.replace('-', "_"))];
+        for spelling in spellings {
+            if let Err(error) = task::output(Command::new(server).args([&spelling, "--version"])) {
+                refused.push(format!("  {spelling} is refused: {error}"));
+            }
+        }
+    }
+    Ok(refused)
 }
 
 /// The long flags in a help text: `      --name <VALUE>`, or `  -n, --name`.

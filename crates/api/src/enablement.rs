@@ -1,7 +1,8 @@
 //! Lists the versions of the built-in groups with their default enablement, and the resources of kube-apiserver that
 //! this server lacks in a version that can be enabled.
 
-use pintle_feature_gates::Gate;
+use pintle_feature_gates::{Gate, MinorVersion};
+use pintle_machinery::GroupVersionResource;
 
 /// The default state of a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,6 +125,32 @@ pub const ABSENT: [(&str, &str, &str, Absence); 10] = [
         GateClosed("StorageVersionMigrator", Gate::StorageVersionMigrator),
     ),
 ];
+
+/// The resources that are newer than the oldest version that can be emulated: group, version, resource, and the version
+/// that introduced them.
+pub const INTRODUCED: [(&str, &str, &str, MinorVersion); 13] = [
+    ("admissionregistration.k8s.io", "v1", "mutatingadmissionpolicies", MinorVersion::new(1, 36)),
+    ("admissionregistration.k8s.io", "v1", "mutatingadmissionpolicybindings", MinorVersion::new(1, 36)),
+    ("admissionregistration.k8s.io", "v1beta1", "mutatingadmissionpolicies", MinorVersion::new(1, 34)),
+    ("admissionregistration.k8s.io", "v1beta1", "mutatingadmissionpolicybindings", MinorVersion::new(1, 34)),
+    ("certificates.k8s.io", "v1beta1", "podcertificaterequests", MinorVersion::new(1, 35)),
+    ("resource.k8s.io", "v1", "deviceclasses", MinorVersion::new(1, 34)),
+    ("resource.k8s.io", "v1", "resourceclaims", MinorVersion::new(1, 34)),
+    ("resource.k8s.io", "v1", "resourceclaimtemplates", MinorVersion::new(1, 34)),
+    ("resource.k8s.io", "v1", "resourceslices", MinorVersion::new(1, 34)),
+    ("resource.k8s.io", "v1alpha3", "resourcepoolstatusrequests", MinorVersion::new(1, 36)),
+    ("resource.k8s.io", "v1beta2", "devicetaintrules", MinorVersion::new(1, 36)),
+    ("storage.k8s.io", "v1", "volumeattributesclasses", MinorVersion::new(1, 34)),
+    ("storagemigration.k8s.io", "v1beta1", "storageversionmigrations", MinorVersion::new(1, 35)),
+];
+
+/// The version that introduced a resource, if it is newer than the oldest version that can be emulated.
+pub fn introduced(resource: &GroupVersionResource) -> Option<MinorVersion> {
+    let is_it = |(group, version, plural, _): &&(&str, &str, &str, MinorVersion)| {
+        *group == resource.group && *version == resource.version && *plural == resource.resource
+    };
+    INTRODUCED.iter().find(is_it).map(|(.., since)| *since)
+}
 
 #[cfg(test)]
 mod tests {

@@ -78,15 +78,28 @@ impl Certificates {
             ca.client(&dir, "admin", ("kubernetes-admin", "system:masters"))?;
         let (pair, ca_pem) = match (&options.tls_cert_file, &options.tls_private_key_file) {
             (Some(cert), Some(key)) => (PairSource::Files(cert.clone(), key.clone()), read(cert)?),
-            (None, None) => {
-                let (certificate, key) = ca.serving(&dir, options, service_ip)?;
-                (PairSource::Generated { certificate, key }, ca.cert_pem.clone())
-            }
+            (None, None) => match brought_along(&dir) {
+                Some((cert, key)) => (PairSource::Files(cert.clone(), key), read(&cert)?),
+                None => {
+                    let (certificate, key) = ca.serving(&dir, options, service_ip)?;
+                    (PairSource::Generated { certificate, key }, ca.cert_pem.clone())
+                }
+            },
             _ => return Err(CertificateError::HalfAPair),
         };
         Ok(Certificates { pair, ca_pem, ca_cert_pem: ca.cert_pem, admin_cert_pem, admin_key_pem })
     }
 }
+
+/// The pair in the directory of certificates that this server has not generated: as in kube-apiserver, it is used.
+fn brought_along(dir: &Path) -> Option<(PathBuf, PathBuf)> {
+    let (cert, key) = (dir.join("apiserver.crt"), dir.join("apiserver.key"));
+    let is_own = dir.join(NAMES_FILE).exists();
+    (!is_own && cert.exists() && key.exists()).then_some((cert, key))
+}
+
+/// The file with the names for which the serving certificate was generated.
+const NAMES_FILE: &str = "apiserver.names";
 
 /// The common name of the aggregator's client certificate.
 const AGGREGATOR: &str = "front-proxy-client";
@@ -210,7 +223,7 @@ impl Authority {
         service_ip: Option<IpAddr>,
     ) -> Result<(String, String), CertificateError> {
         let (cert_path, key_path) = (dir.join("apiserver.crt"), dir.join("apiserver.key"));
-        let names_path = dir.join("apiserver.names");
+        let names_path = dir.join(NAMES_FILE);
         let names = serving_names(options, service_ip);
         let listed = names.join("\n");
         let made_for_them = fs::read_to_string(&names_path).is_ok_and(|made_for| made_for == listed);

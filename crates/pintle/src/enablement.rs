@@ -1,11 +1,13 @@
 //! Applies `--runtime-config` to the resource declarations.
 
-use pintle_api::enablement::{ABSENT, Absence, Enablement, VERSIONS};
+use crate::Options;
+use pintle_api::enablement::{ABSENT, Absence, Enablement, VERSIONS, introduced};
+use pintle_apiserver::discovery::compare_versions;
 use pintle_apiserver::resource_config::{ResourceConfig, RuntimeConfig};
 use pintle_feature_gates::{FeatureGates, Gate};
 use pintle_machinery::{GroupVersion, GroupVersionResource};
 use pintle_registry::Resource;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// The enabled resources, and the disabled ones that store objects for them.
 pub(crate) struct Enabled {
@@ -85,9 +87,17 @@ fn on_demand() -> Vec<String> {
     versions.iter().map(ToString::to_string).collect()
 }
 
-/// Selects the enabled declarations. A resource with a closed gate is not served, and says so in the log if it is
-/// enabled otherwise.
-pub(crate) fn enabled(declared: Vec<Resource>, config: &ResourceConfig, gates: &FeatureGates) -> Enabled {
+/// Selects the enabled declarations. A resource with a closed gate, or newer than the emulated version, is not served.
+///
+/// # Errors
+/// When `--runtime-config` names what is newer than the emulated version, in kube-apiserver's words.
+pub(crate) fn enabled(
+    declared: Vec<Resource>,
+    config: &ResourceConfig,
+    options: &Options,
+    gates: &FeatureGates,
+) -> Result<Enabled, String> {
+    let unavailable = unavailable(&declared, config, options, gates)?;
     let is_served = |resource: &Resource| {
         let is_enabled = config.resource_enabled(&resource.resource);
         match resource.gate {
@@ -95,7 +105,7 @@ pub(crate) fn enabled(declared: Vec<Resource>, config: &ResourceConfig, gates: &
                 warn_of_closed_gate(&resource.kind, gate);
                 false
             }
-            _ => is_enabled,
+            _ => is_enabled && !unavailable.contains(&resource.resource),
         }
     };
     let (served, off): (Vec<_>, Vec<_>) = declared.into_iter().partition(is_served);
@@ -105,7 +115,65 @@ pub(crate) fn enabled(declared: Vec<Resource>, config: &ResourceConfig, gates: &
             && served.iter().any(|other| other.is_stored() && other.storage.path == resource.storage.path)
     };
     let internal = off.into_iter().filter(stores_for_another).collect();
-    Enabled { served, internal }
+    Ok(Enabled { served, internal })
+}
+
+/// The enabled resources that are not served because the emulated version does not have them.
+fn unavailable(
+    declared: &[Resource],
+    config: &ResourceConfig,
+    options: &Options,
+    gates: &FeatureGates,
+) -> Result<HashSet<GroupVersionResource>, String> {
+    let emulation = gates.versions().emulation;
+    let (features, runtime_config) = (&options.features, &options.runtime_config);
+    let mut enabled: Vec<&GroupVersionResource> =
+        declared.iter().map(|resource| &resource.resource).filter(|it| config.resource_enabled(it)).collect();
+    // The lower versions decide about the higher ones.
+    enabled.sort_by(|one, other| compare_versions(&one.version, &other.version));
+    let mut kept: HashSet<(&str, &str)> = HashSet::new();
+    let mut unavailable = HashSet::new();
+    for resource in enabled.iter().copied() {
+        let version = GroupVersion::new(resource.group.clone(), resource.version.clone());
+        let name = (resource.group.as_str(), resource.resource.as_str());
+        let is_alpha = resource.version.contains("alpha");
+        let names_it = runtime_config.names_resource(resource);
+        let is_kept = match introduced(resource).filter(|since| *since > emulation) {
+            None => true,
+            Some(_) if features.emulation_forward_compatible && kept.contains(&name) => true,
+            Some(_) if features.runtime_config_emulation_forward_compatible => {
+                names_it || runtime_config.names_version(&version)
+            }
+            Some(since) if names_it => {
+                return Err(format!(
+                    "cannot enable resource {version}, Resource={} in runtime-config because it is introduced at {since} \
+                     after the current version {emulation}. Consider setting \
+                     --runtime-config-emulation-forward-compatible=true",
+                    resource.resource
+                ));
+            }
+            Some(_) => false,
+        };
+        match is_kept {
+            true if !is_alpha => drop(kept.insert(name)),
+            true => {}
+            false => drop(unavailable.insert(resource.clone())),
+        }
+    }
+    let has_version = |resource: &GroupVersionResource, version: &GroupVersion| {
+        resource.group == version.group && resource.version == version.version
+    };
+    for resource in &unavailable {
+        let version = GroupVersion::new(resource.group.clone(), resource.version.clone());
+        let mut of_version = enabled.iter().filter(|other| has_version(other, &version));
+        if of_version.all(|other| unavailable.contains(*other)) && runtime_config.names_version(&version) {
+            return Err(format!(
+                "cannot enable version {version} in runtime-config because all the resources have been introduced after the \
+                 current version {emulation}. Consider setting --runtime-config-emulation-forward-compatible=true"
+            ));
+        }
+    }
+    Ok(unavailable)
 }
 
 #[cfg(test)]
@@ -113,13 +181,22 @@ mod tests {
     use super::*;
 
     fn check(text: &str) -> Result<(BTreeSet<String>, BTreeSet<String>), String> {
-        let mut runtime_config = RuntimeConfig::default();
-        runtime_config.add(text);
-        let gates = FeatureGates::default();
+        check_with(text, |_| {})
+    }
+
+    fn check_with(
+        text: &str,
+        change: impl FnOnce(&mut Options),
+    ) -> Result<(BTreeSet<String>, BTreeSet<String>), String> {
+        let mut options = Options::default();
+        options.runtime_config.add(text);
+        change(&mut options);
+        let runtime_config = options.runtime_config.clone();
+        let gates = options.features.resolve()?;
         let config = resource_config(&runtime_config, &gates)?;
         let mut declared = pintle_api::resources(&pintle_api::Config::default());
         declared.extend(pintle_api::resources_off_by_default());
-        let Enabled { served, internal } = enabled(declared, &config, &gates);
+        let Enabled { served, internal } = enabled(declared, &config, &options, &gates)?;
         let names = |resources: Vec<Resource>| {
             resources
                 .iter()
@@ -167,5 +244,42 @@ mod tests {
         for text in ["api/alpha=true", "resource.k8s.io/v1beta2=true", "certificates.k8s.io/v1alpha1=true"] {
             check(text).unwrap();
         }
+    }
+
+    #[test]
+    fn an_emulated_version_has_no_newer_resources() {
+        let emulate = |minor: &'static str, forward: bool, by_config: bool| {
+            move |options: &mut Options| {
+                options.features.versions.emulated.push(minor.to_owned());
+                options.features.emulation_forward_compatible = forward;
+                options.features.runtime_config_emulation_forward_compatible = by_config;
+            }
+        };
+        let (served, internal) = check_with("", emulate("1.33", false, false)).unwrap();
+        assert!(!served.contains("resource.k8s.io/v1/resourceclaims"));
+        assert!(!served.contains("admissionregistration.k8s.io/v1/mutatingadmissionpolicies"));
+        assert!(served.contains("admissionregistration.k8s.io/v1/validatingadmissionpolicies"));
+        assert!(internal.is_empty(), "nothing is stored for a version that is served: {internal:?}");
+        let (served, _) = check_with("", emulate("1.34", false, false)).unwrap();
+        assert!(served.contains("resource.k8s.io/v1/resourceclaims"));
+        let beta = "resource.k8s.io/v1beta1=true";
+        let (served, internal) = check_with(beta, emulate("1.33", false, false)).unwrap();
+        assert!(served.contains("resource.k8s.io/v1beta1/resourceclaims"));
+        assert!(!served.contains("resource.k8s.io/v1/resourceclaims"));
+        assert!(internal.iter().any(|name| name.ends_with("/resourceclaims")), "{internal:?}");
+        let (served, _) = check_with(beta, emulate("1.33", true, false)).unwrap();
+        assert!(served.contains("resource.k8s.io/v1/resourceclaims"));
+        let (served, _) = check_with("resource.k8s.io/v1=true", emulate("1.33", false, true)).unwrap();
+        assert!(served.contains("resource.k8s.io/v1/resourceclaims"));
+        assert_eq!(
+            check_with("resource.k8s.io/v1=true", emulate("1.33", false, false)).unwrap_err(),
+            "cannot enable version resource.k8s.io/v1 in runtime-config because all the resources have been introduced \
+             after the current version 1.33. Consider setting --runtime-config-emulation-forward-compatible=true"
+        );
+        assert_eq!(
+            check_with("resource.k8s.io/v1/resourceclaims=true", emulate("1.33", false, false)).unwrap_err(),
+            "cannot enable resource resource.k8s.io/v1, Resource=resourceclaims in runtime-config because it is introduced \
+             at 1.34 after the current version 1.33. Consider setting --runtime-config-emulation-forward-compatible=true"
+        );
     }
 }

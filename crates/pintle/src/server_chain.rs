@@ -98,7 +98,8 @@ fn start_stores(
     beside: Option<Arc<Stores>>,
 ) -> Result<Arc<Stores>, RunError> {
     let Enabled { served, mut internal } =
-        enablement::enabled(declared, &config.resource_config, &config.loaded.gates);
+        enablement::enabled(declared, &config.resource_config, config.options(), &config.loaded.gates)
+            .map_err(RunError::Options)?;
     internal.extend(stored_only);
     Stores::start_beside(beside, served, internal, &config.storage, &config.supervisor)
         .map_err(RunError::Assemble)
