@@ -158,6 +158,7 @@ impl Drop for Running {
 }
 
 /// Starts the command, and waits until it serves.
+#[expect(clippy::disallowed_methods, reason = "no runtime runs in this test")]
 fn start(arguments: &[String]) -> Running {
     let data = tempfile::tempdir().unwrap();
     let mut process = Command::new(env!("CARGO_BIN_EXE_pintle"))

@@ -5,7 +5,7 @@
 
 use std::{path::Path, process::Command};
 
-/// Starts the server with flags, and returns the last line of its errors.
+/// Starts the server with flags, and returns the last line of its errors, without the backslashes in quoted values.
 fn error(data: &Path, flags: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_pintle"))
         .arg(format!("--data-dir={}", data.display()))
@@ -15,7 +15,7 @@ fn error(data: &Path, flags: &[&str]) -> String {
         .unwrap();
     let errors = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{flags:?}: {errors}");
-    errors.lines().last().unwrap_or_default().to_owned()
+    errors.lines().last().unwrap_or_default().replace('\\', "")
 }
 
 #[test]
