@@ -14,7 +14,7 @@ use crate::{
         body::Body,
         compression::Compressible,
         encoding::encode,
-        negotiation::{self, Accepted, Answers, MediaType, Offers, accept_clauses},
+        negotiation::{self, Accepted, Answers, MediaType, MediaTypes, Offers, accept_clauses},
         response::{Response, json_failure, negotiated_failure, with_content_type},
     },
     registry::{Stores, VersionedResource},
@@ -283,7 +283,7 @@ fn wants_aggregated(headers: &HeaderMap) -> Option<MediaType> {
 }
 
 fn respond(document: &Value, type_name: &str, headers: &HeaderMap, is_routed: bool) -> Response {
-    let answers = Answers { offers: Offers::Plain, is_routed, has_protobuf: true, go_type: &String::new };
+    let answers = Answers { offers: Offers::Plain, is_routed, has_protobuf: true, media_types: MediaTypes::COMMON, go_type: &String::new };
     let accepted = negotiation::accepted_of(headers, None, answers);
     let accepted = match accepted {
         Ok(accepted) => accepted,

@@ -26,6 +26,7 @@ impl ObjectDecoder for Decoder {
             selectable: Arc::new(Selectable {
                 labels: Labels::default(),
                 fields: [String::from_utf8_lossy(node).into()].into(),
+                exact: None,
             }),
         })
     }

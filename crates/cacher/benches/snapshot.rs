@@ -26,6 +26,7 @@ impl ObjectDecoder for Decoder {
             selectable: Arc::new(Selectable {
                 labels: Labels::from_iter([("app".into(), app), ("tier".into(), "web".into())]),
                 fields: [format!("node-{}", number % 100).into()].into(),
+                exact: None,
             }),
         })
     }

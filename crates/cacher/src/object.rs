@@ -47,13 +47,16 @@ pub struct DecodedObject {
     pub selectable: Arc<Selectable>,
 }
 
-/// The parts of an object that selectors read.
+/// The parts of an object that selectors read, and the exact form of the object where that differs from its JSON.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Selectable {
     /// `metadata.labels`.
     pub labels: Labels,
     /// The values of the resource's selectable fields, in the order of its declaration.
     pub fields: Box<[Arc<str>]>,
+    /// The object's JSON, without a revision, with what [`CachedObject::json`] does not show of its values. Absent if it
+    /// shows everything. Only the registry knows the difference.
+    pub exact: Option<Bytes>,
 }
 
 /// Labels, sorted by key.
@@ -141,6 +144,11 @@ impl CachedObject {
     /// The object's resource version.
     pub fn revision(&self) -> Revision {
         self.revision
+    }
+
+    /// The object's JSON, without a revision, with what [`CachedObject::json`] does not show of its values.
+    pub fn exact(&self) -> Option<&Bytes> {
+        self.selectable.exact.as_ref()
     }
 
     /// The final JSON, as clients receive it.

@@ -1,4 +1,4 @@
-//! Converts between bytes and trees, by schema: JSON, YAML and protobuf.
+//! Converts between bytes and trees, by schema: JSON, YAML, protobuf and CBOR.
 //!
 //! **The canonical tree.** A decoded tree holds the same facts as a Go struct, so that every reader can rely on its
 //! form and two objects with the same meaning are equal:
@@ -13,6 +13,7 @@
 //! Encoders accept any tree of the right types, omit zero values again, and write the fields that Go's encoder always
 //! writes (`"status":{}`, `"creationTimestamp":null`) although the tree lacks them.
 
+pub mod cbor;
 mod error;
 pub mod json;
 pub(crate) mod number;

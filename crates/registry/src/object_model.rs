@@ -46,6 +46,8 @@ pub enum PatchType {
     StrategicMerge,
     /// An applied configuration, as YAML or JSON.
     Apply,
+    /// An applied configuration in CBOR. Every resource that takes [`PatchType::Apply`] takes it if CBOR is served.
+    ApplyCbor,
 }
 
 impl PatchType {
@@ -56,6 +58,7 @@ impl PatchType {
             PatchType::Merge => "application/merge-patch+json",
             PatchType::StrategicMerge => "application/strategic-merge-patch+json",
             PatchType::Apply => "application/apply-patch+yaml",
+            PatchType::ApplyCbor => "application/apply-patch+cbor",
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::base::negotiation::{Accepted, MediaType};
 use bytes::{BufMut, Bytes, BytesMut};
 use pintle_machinery::{
     Status, Value, ValueExt,
-    codec::{json, protobuf, yaml},
+    codec::{cbor, json, protobuf, yaml},
 };
 use pintle_schema::{Schema, SchemaRef};
 use std::sync::LazyLock;
@@ -30,6 +30,7 @@ pub(crate) fn encode(tree: &Value, schema: SchemaRef<'_>, accepted: &Accepted) -
         }
         MediaType::Yaml => yaml::encode(tree, schema).into(),
         MediaType::Protobuf => protobuf::encode(tree, schema).ok_or_else(no_protobuf)?.into(),
+        MediaType::Cbor => cbor::encode(tree, schema).into(),
     })
 }
 

@@ -14,6 +14,56 @@ pub enum MediaType {
     Yaml,
     /// `application/vnd.kubernetes.protobuf`.
     Protobuf,
+    /// `application/cbor`, where [`MediaTypes`] has it.
+    Cbor,
+}
+
+/// The encodings that an endpoint has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MediaTypes {
+    cbor: bool,
+}
+
+impl MediaTypes {
+    /// The encodings of every endpoint.
+    pub const COMMON: MediaTypes = MediaTypes { cbor: false };
+
+    /// The encodings of resources: also CBOR, if its feature gate is open.
+    pub fn of_resources(cbor: bool) -> MediaTypes {
+        MediaTypes { cbor }
+    }
+
+    /// Whether CBOR is among them.
+    pub fn has_cbor(self) -> bool {
+        self.cbor
+    }
+
+    /// The encodings, in the server's order of preference.
+    fn iter(self) -> impl Iterator<Item = MediaType> {
+        let all = [MediaType::Json, MediaType::Yaml, MediaType::Protobuf, MediaType::Cbor];
+        all.into_iter().filter(move |media_type| self.cbor || *media_type != MediaType::Cbor)
+    }
+
+    /// The names of the encodings.
+    pub fn names(self) -> Vec<&'static str> {
+        self.iter().map(MediaType::as_str).collect()
+    }
+
+    /// The format of applied configurations that a resource with these formats of patches has besides.
+    pub(crate) fn apply_in_cbor(self, patch_types: &[PatchType]) -> Option<PatchType> {
+        (self.cbor && patch_types.contains(&PatchType::Apply)).then_some(PatchType::ApplyCbor)
+    }
+
+    /// Parses a body's media type, ignoring case.
+    fn parse(self, name: &str) -> Option<MediaType> {
+        self.iter().find(|media_type| media_type.as_str().eq_ignore_ascii_case(name))
+    }
+
+    /// The media types that a clause of `Accept` matches, in the server's order of preference.
+    fn matching(self, clause: &str) -> impl Iterator<Item = MediaType> {
+        let is_any = matches!(clause, "*/*" | "application/*");
+        self.iter().filter(move |media_type| is_any || media_type.as_str() == clause)
+    }
 }
 
 impl MediaType {
@@ -23,20 +73,8 @@ impl MediaType {
             MediaType::Json => "application/json",
             MediaType::Yaml => "application/yaml",
             MediaType::Protobuf => "application/vnd.kubernetes.protobuf",
+            MediaType::Cbor => "application/cbor",
         }
-    }
-
-    const ALL: [MediaType; 3] = [MediaType::Json, MediaType::Yaml, MediaType::Protobuf];
-
-    /// Parses a body's media type, ignoring case.
-    fn parse(name: &str) -> Option<MediaType> {
-        MediaType::ALL.into_iter().find(|media_type| media_type.as_str().eq_ignore_ascii_case(name))
-    }
-
-    /// The media types that a clause of `Accept` matches, in the server's order of preference.
-    fn matching(clause: &str) -> impl Iterator<Item = MediaType> {
-        let is_any = matches!(clause, "*/*" | "application/*");
-        MediaType::ALL.into_iter().filter(move |media_type| is_any || media_type.as_str() == clause)
     }
 }
 
@@ -116,9 +154,14 @@ pub enum Offers {
 ///
 /// # Errors
 /// 406 when the server offers nothing that the client accepts.
-pub fn accepted(headers: &HeaderMap, pretty: Option<&str>, offers: Offers) -> Result<Accepted, Status> {
-    let negotiated = negotiate(headers, pretty, offers, true).map(|(accepted, _)| accepted);
-    negotiated.ok_or_else(|| not_acceptable_of(&MediaType::ALL.map(MediaType::as_str)))
+pub fn accepted(
+    headers: &HeaderMap,
+    pretty: Option<&str>,
+    offers: Offers,
+    media_types: MediaTypes,
+) -> Result<Accepted, Status> {
+    let negotiated = negotiate(headers, pretty, offers, true, media_types).map(|(accepted, _)| accepted);
+    negotiated.ok_or_else(|| not_acceptable_of(&media_types.names()))
 }
 
 /// The forms in which a resource's responses exist.
@@ -130,6 +173,8 @@ pub struct Answers<'a> {
     pub is_routed: bool,
     /// Whether objects have a protobuf form; partial metadata has one in any case.
     pub has_protobuf: bool,
+    /// The encodings of the endpoint.
+    pub media_types: MediaTypes,
     /// The name of the Go type, for one message to clients.
     pub go_type: &'a dyn Fn() -> String,
 }
@@ -145,11 +190,13 @@ pub fn accepted_of(
     answers: Answers<'_>,
 ) -> Result<Accepted, Status> {
     if answers.is_routed {
-        routed(headers)?;
+        routed(headers, answers.media_types)?;
     }
-    let Some((accepted, is_of_list)) = negotiate(headers, pretty, answers.offers, answers.has_protobuf)
+    let media_types = answers.media_types;
+    let Some((accepted, is_of_list)) =
+        negotiate(headers, pretty, answers.offers, answers.has_protobuf, media_types)
     else {
-        return Err(only(&MediaType::ALL.map(MediaType::as_str)));
+        return Err(only(&media_types.names()));
     };
     let is_partial = matches!(accepted.transform, Some((Transform::PartialObjectMetadata, _)));
     let (asked, is) = match answers.offers {
@@ -168,24 +215,28 @@ pub fn accepted_of(
 ///
 /// # Errors
 /// 406 when no clause matches.
-pub fn routed(headers: &HeaderMap) -> Result<(), Status> {
-    routed_among(headers, None)
+pub fn routed(headers: &HeaderMap, media_types: MediaTypes) -> Result<(), Status> {
+    routed_among(headers, None, media_types)
 }
 
 /// As [`routed`], for a route that produces another media type, too.
 ///
 /// # Errors
 /// 406 when no clause matches.
-pub fn routed_among(headers: &HeaderMap, other: Option<&str>) -> Result<(), Status> {
+pub fn routed_among(
+    headers: &HeaderMap,
+    other: Option<&str>,
+    media_types: MediaTypes,
+) -> Result<(), Status> {
     let header = header_of(headers);
     let is_named = |clause: &str| {
         let name = clause.split(';').next().unwrap_or_default().trim();
-        Some(name) == other || name != "application/*" && MediaType::matching(name).next().is_some()
+        Some(name) == other || name != "application/*" && media_types.matching(name).next().is_some()
     };
     match header.is_empty() || header.split(',').any(is_named) {
         true => Ok(()),
         false => {
-            let own = MediaType::ALL.map(MediaType::as_str);
+            let own = media_types.names();
             Err(not_acceptable_of(&other.into_iter().chain(own).collect::<Vec<_>>()))
         }
     }
@@ -201,6 +252,7 @@ fn negotiate(
     pretty: Option<&str>,
     offers: Offers,
     has_protobuf: bool,
+    media_types: MediaTypes,
 ) -> Option<(Accepted, bool)> {
     let header = header_of(headers);
     let pretty = match pretty {
@@ -213,7 +265,7 @@ fn negotiate(
     accept_clauses(header).iter().find_map(|clause| {
         let parameter =
             |name: &str| clause.parameters.iter().find(|(own, _)| *own == name).map(|(_, value)| *value);
-        MediaType::matching(clause.name).find_map(|media_type| {
+        media_types.matching(clause.name).find_map(|media_type| {
             let stream = parameter("stream").filter(|stream| !stream.is_empty());
             if stream.is_some_and(|stream| stream != "watch" || media_type == MediaType::Yaml) {
                 return None;
@@ -246,7 +298,7 @@ fn transform(
         return None;
     }
     let (transform, is_of_list) = match kind? {
-        "Table" if media_type != MediaType::Protobuf => (Transform::Table, false),
+        "Table" if matches!(media_type, MediaType::Json | MediaType::Yaml) => (Transform::Table, false),
         "PartialObjectMetadata" => (Transform::PartialObjectMetadata, false),
         "PartialObjectMetadataList" => (Transform::PartialObjectMetadata, true),
         _ => return None,
@@ -279,18 +331,12 @@ fn is_tool_for_people(headers: &HeaderMap) -> bool {
 ///
 /// # Errors
 /// 415 when the server does not support it.
-pub fn content_type(headers: &HeaderMap) -> Result<MediaType, Status> {
+pub fn content_type(headers: &HeaderMap, media_types: MediaTypes) -> Result<MediaType, Status> {
     let name = body_media_type(headers);
     if name.is_empty() {
         return Ok(MediaType::Json);
     }
-    MediaType::parse(name).ok_or_else(|| {
-        unsupported_media_type(&[
-            "application/json",
-            "application/yaml",
-            "application/vnd.kubernetes.protobuf",
-        ])
-    })
+    media_types.parse(name).ok_or_else(|| unsupported_media_type(&media_types.names()))
 }
 
 /// The media type of the body as `Content-Type` names it, without parameters; empty without the header.
@@ -300,7 +346,18 @@ pub(crate) fn body_media_type(headers: &HeaderMap) -> &str {
 }
 
 /// The media type of an applied configuration: YAML, and so also JSON.
-pub(crate) const APPLY_PATCH: &str = PatchType::Apply.media_type();
+const APPLY_PATCH: &str = PatchType::Apply.media_type();
+/// The media type of an applied configuration in CBOR.
+const APPLY_PATCH_CBOR: &str = PatchType::ApplyCbor.media_type();
+
+/// The encoding of an applied configuration, if the request has one.
+pub(crate) fn apply_type(headers: &HeaderMap, media_types: MediaTypes) -> Option<MediaType> {
+    match body_media_type(headers) {
+        APPLY_PATCH => Some(MediaType::Yaml),
+        APPLY_PATCH_CBOR if media_types.cbor => Some(MediaType::Cbor),
+        _ => None,
+    }
+}
 
 /// The 415 with the supported media types.
 pub fn unsupported_media_type(accepted: &[&str]) -> Status {
@@ -317,7 +374,7 @@ mod tests {
     fn negotiate(accept: &str) -> Result<Accepted, Status> {
         let mut headers = HeaderMap::new();
         headers.insert(header::ACCEPT, accept.parse().unwrap());
-        accepted(&headers, None, Offers::Object)
+        accepted(&headers, None, Offers::Object, MediaTypes::COMMON)
     }
 
     #[test]
@@ -359,6 +416,7 @@ mod tests {
                 offers,
                 is_routed: is_built_in,
                 has_protobuf: is_built_in,
+                media_types: MediaTypes::COMMON,
                 go_type: &|| "core.Thing".to_owned(),
             };
             let got = accepted_of(&headers, None, answers);

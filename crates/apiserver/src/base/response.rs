@@ -3,7 +3,7 @@
 use crate::base::{
     body::Body,
     encoding::encode_status,
-    negotiation::{Accepted, MediaType, Offers, accepted, not_acceptable_of},
+    negotiation::{Accepted, MediaType, MediaTypes, Offers, accepted, not_acceptable_of},
 };
 use crate::metrics::RouteSeries;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -103,7 +103,17 @@ pub fn failure(status: &Status, accepted: &Accepted) -> Response {
 
 /// A failure, in the encoding that the request's `Accept` header selects, without a transformation; otherwise JSON.
 pub fn negotiated_failure(status: &Status, headers: &HeaderMap, pretty: Option<&str>) -> Response {
-    match accepted(headers, pretty, Offers::Plain) {
+    failure_among(status, headers, pretty, MediaTypes::COMMON)
+}
+
+/// As [`negotiated_failure`], for an endpoint with these encodings.
+pub fn failure_among(
+    status: &Status,
+    headers: &HeaderMap,
+    pretty: Option<&str>,
+    media_types: MediaTypes,
+) -> Response {
+    match accepted(headers, pretty, Offers::Plain, media_types) {
         Ok(accepted) => failure(status, &accepted),
         // Go's server sends indented JSON without a final newline here.
         Err(_) => {

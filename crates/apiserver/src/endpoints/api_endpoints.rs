@@ -1,6 +1,6 @@
 //! The API endpoints of one server.
 
-use crate::{metrics::Metrics, registry::Stores, transports::Transports};
+use crate::{base::negotiation::MediaTypes, metrics::Metrics, registry::Stores, transports::Transports};
 use pintle_admission::AdmissionChain;
 use pintle_auth::authz::Authorizer;
 use std::{sync::Arc, time::Duration};
@@ -19,6 +19,8 @@ pub struct ApiEndpoints {
     pub min_request_timeout: Duration,
     /// How many objects of a collection are deleted at the same time; zero is one.
     pub delete_collection_workers: usize,
+    /// The encodings of resources.
+    pub media_types: MediaTypes,
     /// The clients of the destinations of streams and proxied requests.
     pub transports: Arc<Transports>,
     /// The metrics of the process.

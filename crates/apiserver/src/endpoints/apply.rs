@@ -8,13 +8,13 @@ use super::{
 };
 use crate::metrics::BodyVerb;
 use crate::{
-    base::{body::RequestBody, response::Response},
+    base::{body::RequestBody, negotiation::MediaType, response::Response},
     registry::{Preconditions, Transform, Upsert},
 };
 use pintle_admission::{Operation, RequestOptions};
 use pintle_machinery::{
     Status, Value,
-    codec::{StrictProblem, json, yaml},
+    codec::{StrictProblem, cbor, json, yaml},
     meta::ObjectMeta,
     options::{FieldValidation, WriteOptions},
 };
@@ -27,13 +27,14 @@ use pintle_registry::BoxFuture;
 pub(super) async fn apply(
     scope: &RequestScope<'_>,
     body: RequestBody,
+    media_type: MediaType,
     subresource: &str,
 ) -> Result<Response, Status> {
     let encoder = encoder(scope)?;
     let options = WriteOptions::parse_apply(scope.query.pairs())?;
     let body = scope.read_body(body, BodyVerb::Patch).await?;
     scope.note_patch(&body);
-    let config = Configuration::parse(&body)?;
+    let config = Configuration::parse(&body, media_type)?;
     let kind = scope.resource.resource.group_version_kind();
     let store = scope.store()?;
     let context = scope.context(options.dry_run);
@@ -70,8 +71,14 @@ impl Configuration {
     /// Parses a body.
     ///
     /// # Errors
-    /// 400 when the body is not YAML, or not an object.
-    pub(super) fn parse(body: &[u8]) -> Result<Configuration, Status> {
+    /// 400 when the body is not YAML or CBOR, as the media type says, or not an object.
+    pub(super) fn parse(body: &[u8], media_type: MediaType) -> Result<Configuration, Status> {
+        if media_type == MediaType::Cbor {
+            // The reference's handler names YAML here, too.
+            let object = cbor::decode_any_body(body)
+                .map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))?;
+            return Ok(Configuration { object, problems: Vec::new() });
+        }
         let failed = |why: &dyn std::fmt::Display| Status::bad_request(format!("error decoding YAML: {why}"));
         let converted = yaml::to_json(body)
             .map_err(|error| failed(&format_args!("error converting YAML to JSON: {error}")))?;

@@ -5,7 +5,7 @@ use crate::base::negotiation::{MediaType, content_type};
 use bytes::Bytes;
 use pintle_machinery::{
     GroupVersion, GroupVersionKind, Status, Value, ValueExt,
-    codec::{Decoded, StrictProblem, json, protobuf, yaml},
+    codec::{Decoded, StrictProblem, cbor, json, protobuf, yaml},
     options::FieldValidation,
 };
 use std::fmt::Display;
@@ -78,7 +78,7 @@ fn read(
     validation: FieldValidation,
     versions: Versions<'_>,
 ) -> Result<Value, Status> {
-    let media_type = content_type(scope.headers)?;
+    let media_type = content_type(scope.headers, scope.server.media_types)?;
     let BodyKind { kind, schema, model, .. } = wanted;
     let is_of_any_version = matches!(versions, Versions::Any);
     // 400 for a body whose kind cannot be read; for options the message is the bare reason.
@@ -89,7 +89,11 @@ fn read(
     let mut claimed_kind: Option<String> = None;
     let mut check_type_meta = |(api_version, found): (String, String), wanted: &GroupVersionKind| {
         if model.keeps_claimed_kind() {
-            claimed_kind = Some(check_claimed_type_meta(&api_version, found, wanted, body)?);
+            let shown = || match media_type {
+                MediaType::Cbor => cbor::diagnose(body),
+                _ => String::from_utf8_lossy(body).into_owned(),
+            };
+            claimed_kind = Some(check_claimed_type_meta(&api_version, found, wanted, body, &shown)?);
             return Ok(());
         }
         let is_taken = found == wanted.kind && versions.take(&api_version, wanted);
@@ -136,6 +140,17 @@ fn read(
             check_type_meta((message.api_version, message.kind), kind)?;
             protobuf::decode_body(body, schema)
         }
+        MediaType::Cbor => {
+            let found = cbor::type_meta(body)
+                .map_err(|error| unrecognized(&format!("unable to determine group/version/kind: {error}")))?;
+            check_type_meta((found.api_version, found.kind), kind)?;
+            match &claimed_kind {
+                Some(found) if *found != kind.kind => {
+                    cbor::decode_any_body(body).map(|value| Decoded { value, problems: Vec::new() })
+                }
+                _ => cbor::decode_body(body, schema),
+            }
+        }
     };
     let Decoded { mut value, mut problems } =
         decoded.map_err(|error| cannot_be_handled(kind, kind, &error))?;
@@ -172,9 +187,10 @@ fn check_claimed_type_meta(
     kind: String,
     wanted: &GroupVersionKind,
     body: &[u8],
+    shown: &dyn Fn() -> String,
 ) -> Result<String, Status> {
     if kind.is_empty() {
-        let text = String::from_utf8_lossy(body);
+        let text = shown();
         return Err(unrecognized(wanted, &format!("Object 'Kind' is missing in '{text}'"), body));
     }
     let wanted_version = wanted.group_version().to_string();

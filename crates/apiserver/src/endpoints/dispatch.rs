@@ -14,7 +14,7 @@ use crate::{
         query::Query,
         request::Request,
         request_info::RequestInfo,
-        response::{Response, Served, negotiated_failure},
+        response::{Response, Served, failure_among, negotiated_failure},
         warning::Warnings,
     },
     registry::VersionedResource,
@@ -119,7 +119,7 @@ impl ApiEndpoints {
         };
         let mut response = match result {
             Ok(response) => response,
-            Err(status) => negotiated_failure(&status, scope.headers, query.first("pretty")),
+            Err(status) => failure_among(&status, scope.headers, query.first("pretty"), self.media_types),
         };
         scope.warnings.write_to(response.headers_mut());
         if !is_stream {

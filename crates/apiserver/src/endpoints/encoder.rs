@@ -26,7 +26,7 @@ use pintle_cacher::{CachedObject, RepresentationId};
 use pintle_gzip::Part;
 use pintle_machinery::{
     Status, Value, ValueExt,
-    codec::{json, protobuf, yaml},
+    codec::{cbor, json, protobuf, yaml},
 };
 use pintle_registry::Converter;
 use serde_json::json;
@@ -70,6 +70,7 @@ impl Encoder<'_> {
             (None, MediaType::Json) if !self.accepted.pretty => self.json(object),
             (None, MediaType::Json) => Ok(indent(&self.json(object)?)),
             (None, MediaType::Protobuf) => self.protobuf_object(object),
+            (None, MediaType::Cbor) => self.cbor_object(object),
             _ => self.tree_answer(self.tree(object)?),
         }
     }
@@ -119,6 +120,12 @@ impl Encoder<'_> {
             Some(_) => self.json(object)?,
             None => object.json().clone(),
         };
+        let is_cached = converted.as_ptr() == object.json().as_ptr();
+        if let Some(exact) = object.exact().filter(|_| is_cached) {
+            let mut tree = json::decode_any(exact).map_err(Status::internal_error)?;
+            tree.set("metadata.resourceVersion", object.revision().to_string());
+            return Ok(self.resource.from_storage(tree));
+        }
         let tree = json::decode_any(&converted).map_err(Status::internal_error)?;
         Ok(self.resource.from_storage(tree))
     }
@@ -226,6 +233,24 @@ impl Encoder<'_> {
         })
     }
 
+    /// The CBOR form of this version, behind its tag.
+    ///
+    /// # Errors
+    /// As [`Encoder::json`].
+    pub(super) fn cbor_object(&self, object: &CachedObject) -> Result<Bytes, Status> {
+        object.representation(self.representation(MediaType::Cbor), || {
+            Ok(cbor::encode(&self.tree(object)?, self.resource.schema.get()).into())
+        })
+    }
+
+    /// One item of a `PartialObjectMetadataList`, as CBOR.
+    ///
+    /// # Errors
+    /// As [`Encoder::json`].
+    pub(super) fn partial_cbor(&self, object: &CachedObject) -> Result<Vec<u8>, Status> {
+        Ok(cbor::encode(&self.partial_tree(object)?, META_V1.partial))
+    }
+
     /// `ListMeta` as a protobuf message.
     ///
     /// # Errors
@@ -276,6 +301,7 @@ impl Encoder<'_> {
     pub(super) fn event(&self, event_type: &str, object: Bytes) -> Bytes {
         match self.accepted.media_type {
             MediaType::Protobuf => protobuf::watch_frame(event_type, &object).into(),
+            MediaType::Cbor => cbor::watch_frame(event_type, &object).into(),
             MediaType::Json | MediaType::Yaml => {
                 let object = object.strip_suffix(b"\n").unwrap_or(&object);
                 let mut frame = BytesMut::with_capacity(object.len() + event_type.len() + 24);
@@ -299,6 +325,7 @@ fn media_type_number(media_type: MediaType) -> u32 {
         MediaType::Json => 0,
         MediaType::Protobuf => 1,
         MediaType::Yaml => 2,
+        MediaType::Cbor => 3,
     }
 }
 

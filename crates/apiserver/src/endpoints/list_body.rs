@@ -26,7 +26,7 @@ use pintle_cacher::CachedObject;
 use pintle_gzip::{HEADER, Part, Trailer};
 use pintle_machinery::{
     Status, Value, ValueExt,
-    codec::{json, protobuf, yaml},
+    codec::{cbor, json, protobuf, yaml},
 };
 use pintle_offload::{LIGHT, beside};
 use pintle_storage::Key;
@@ -237,6 +237,10 @@ enum Items {
     PartialProtobuf {
         field: u32,
     },
+    Cbor {
+        with_type_meta: bool,
+    },
+    PartialCbor,
 }
 
 impl Items {
@@ -258,6 +262,16 @@ impl Items {
                 encoder.table(version).row(&encoder.tree(object)?, out);
             }
             Items::PartialJson => out.put_slice(&encoder.partial_json(object)?),
+            Items::Cbor { with_type_meta } => {
+                let body = encoder.cbor_object(object)?;
+                match with_type_meta {
+                    true => out.put_slice(body.strip_prefix(cbor::PREFIX).unwrap_or(&body)),
+                    false => out.put_slice(&cbor::without_type_meta(&body).unwrap_or_default()),
+                }
+            }
+            Items::PartialCbor => {
+                out.put_slice(&cbor::without_type_meta(&encoder.partial_cbor(object)?).unwrap_or_default());
+            }
         }
         Ok(())
     }
@@ -289,7 +303,11 @@ impl Items {
             Items::Json { .. } | Items::Protobuf => {
                 self.content(encoder, object).ok().map(|[head, rest]| head.len() + rest.len())
             }
-            Items::TableRows | Items::PartialJson | Items::PartialProtobuf { .. } => None,
+            Items::TableRows
+            | Items::PartialJson
+            | Items::PartialProtobuf { .. }
+            | Items::Cbor { .. }
+            | Items::PartialCbor => None,
         }
     }
 }
@@ -335,6 +353,7 @@ impl ListWriter {
     fn new(form: ListForm, objects: &Objects, metadata: &Value) -> Result<ListWriter, Status> {
         let kind = &form.resource.resource;
         let is_protobuf = form.accepted.media_type == MediaType::Protobuf;
+        let is_cbor = form.accepted.media_type == MediaType::Cbor;
         let api_version = kind.resource.group_version().to_string();
         let (items, head, foot) = match &form.accepted.transform {
             Some((Transform::Table, version)) => {
@@ -344,6 +363,12 @@ impl ListWriter {
             Some((Transform::PartialObjectMetadata, version)) => {
                 let api_version = format!("meta.k8s.io/{version}");
                 match is_protobuf {
+                    _ if is_cbor => {
+                        // Go encodes its nil slice as null.
+                        let count = Some(objects.rest().count()).filter(|count| *count > 0);
+                        let head = cbor::list_head(PARTIAL_LIST_KIND, count);
+                        (Items::PartialCbor, head, cbor::list_foot(&api_version, metadata))
+                    }
                     true => {
                         // `v1beta1` has the same fields with other numbers.
                         let (metadata_field, field) = if version == "v1beta1" { (2, 1) } else { (1, 2) };
@@ -369,6 +394,15 @@ impl ListWriter {
                 let (head, foot) = sealed(&form, Items::Protobuf, objects, metadata, 1, list)?;
                 (Items::Protobuf, head, foot)
             }
+            None if is_cbor => {
+                let with_type_meta = kind.model.lists_are_maps();
+                let head = cbor::list_head(&kind.list_kind, Some(objects.rest().count()));
+                let metadata = match with_type_meta {
+                    true => list_metadata_of_maps(metadata),
+                    false => metadata.clone(),
+                };
+                (Items::Cbor { with_type_meta }, head, cbor::list_foot(&api_version, &metadata))
+            }
             None => {
                 let (head, foot) = json_head_and_foot(&form.resource, metadata);
                 let skip = match form.resource.resource.model.lists_are_maps() {
@@ -378,7 +412,7 @@ impl ListWriter {
                 (Items::Json { skip }, head.into_bytes(), foot.into_bytes())
             }
         };
-        let separator: &[u8] = if is_protobuf { b"" } else { b"," };
+        let separator: &[u8] = if is_protobuf || is_cbor { b"" } else { b"," };
         let is_indented = form.accepted.pretty && form.accepted.media_type == MediaType::Json;
         let indenter = is_indented.then(Indenter::default);
         let encoder = form.encoder();
@@ -455,6 +489,15 @@ fn protobuf_item(
     }
 }
 
+/// The metadata of a list that is a map, which always has a continue token.
+fn list_metadata_of_maps(metadata: &Value) -> Value {
+    let mut metadata = metadata.clone();
+    if metadata.get("continue").is_none() {
+        metadata.set("continue", "");
+    }
+    metadata
+}
+
 /// The bytes before and after the items of a JSON list.
 fn json_head_and_foot(resource: &VersionedResource, metadata: &Value) -> (String, String) {
     let kind = &resource.resource;
@@ -469,10 +512,7 @@ fn json_head_and_foot(resource: &VersionedResource, metadata: &Value) -> (String
             (head, "]}\n".to_owned())
         }
         true => {
-            let mut metadata = metadata.clone();
-            if metadata.get("continue").is_none() {
-                metadata.set("continue", "");
-            }
+            let metadata = list_metadata_of_maps(metadata);
             let head = format!("{{\"apiVersion\":\"{version}\",\"items\":[");
             let foot = format!("],\"kind\":\"{}\",\"metadata\":{metadata}}}\n", kind.list_kind);
             (head, foot)

@@ -20,7 +20,7 @@ use crate::metrics::BodyVerb;
 use crate::{
     base::{
         body::RequestBody,
-        negotiation::{APPLY_PATCH, body_media_type},
+        negotiation::apply_type,
         response::Response,
     },
     registry::{Preconditions, Transform, Upsert},
@@ -47,8 +47,8 @@ pub(super) async fn patch(
     body: RequestBody,
     subresource: &str,
 ) -> Result<Response, Status> {
-    if body_media_type(scope.headers) == APPLY_PATCH {
-        return apply(scope, body, subresource).await;
+    if let Some(media_type) = apply_type(scope.headers, scope.server.media_types) {
+        return apply(scope, body, media_type, subresource).await;
     }
     let encoder = encoder(scope)?;
     let options = WriteOptions::parse(scope.query.pairs(), "PatchOptions")?;

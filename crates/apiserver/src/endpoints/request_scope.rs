@@ -6,7 +6,7 @@ use crate::{
         body::RequestBody,
         compression::accepts_gzip,
         deadline::RequestDeadline,
-        negotiation::{self, APPLY_PATCH, Accepted, Answers, Offers, body_media_type},
+        negotiation::{self, Accepted, Answers, MediaType, Offers, apply_type},
         query::Query,
         request_info::RequestInfo,
         warning::Warnings,
@@ -21,7 +21,7 @@ use jiff::Timestamp;
 use pintle_audit::{AuditContext, Level};
 use pintle_machinery::{
     GroupVersion, Status, StatusReason, UserInfo, Value,
-    codec::{json, yaml},
+    codec::{cbor, json, yaml},
 };
 use pintle_registry::{RequestContext, Routing};
 use pintle_schema::{SchemaRef, default_by_schema};
@@ -89,6 +89,7 @@ impl RequestScope<'_> {
             offers,
             is_routed: resource.model.routing == Routing::Routes,
             has_protobuf: resource.model.protobuf,
+            media_types: self.server.media_types,
             go_type: &|| go_type_of(resource, offers),
         };
         negotiation::accepted_of(self.headers, self.query.first("pretty"), answers)
@@ -156,10 +157,13 @@ impl RequestScope<'_> {
     /// Adds a patch to the audit event, as JSON.
     pub(super) fn note_patch(&self, body: &[u8]) {
         let Some(audit) = &self.audit else { return };
-        match body_media_type(self.headers) == APPLY_PATCH {
-            true => audit
+        match apply_type(self.headers, self.server.media_types) {
+            Some(MediaType::Cbor) => audit.set_request_patch(
+                &cbor::decode_any_body(body).map(|patch| json::encode_any(&patch)).unwrap_or_default(),
+            ),
+            Some(_) => audit
                 .set_request_patch(&yaml::to_json(body).map(|converted| converted.json).unwrap_or_default()),
-            false => audit.set_request_patch(body),
+            None => audit.set_request_patch(body),
         }
     }
 

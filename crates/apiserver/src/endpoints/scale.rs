@@ -16,7 +16,7 @@ use super::{
 };
 use crate::base::{
     body::RequestBody,
-    negotiation::{APPLY_PATCH, body_media_type},
+    negotiation::apply_type,
     response::Response,
 };
 use crate::metrics::BodyVerb;
@@ -72,17 +72,17 @@ pub(super) async fn update(scope: &RequestScope<'_>, body: RequestBody) -> Resul
 /// # Errors
 /// The `Status` for the client.
 pub(super) async fn patch(scope: &RequestScope<'_>, body: RequestBody) -> Result<Response, Status> {
-    let is_apply = body_media_type(scope.headers) == APPLY_PATCH;
-    let options = match is_apply {
-        true => WriteOptions::parse_apply(scope.query.pairs())?,
-        false => WriteOptions::parse(scope.query.pairs(), "PatchOptions")?,
+    let apply_type = apply_type(scope.headers, scope.server.media_types);
+    let options = match apply_type {
+        Some(_) => WriteOptions::parse_apply(scope.query.pairs())?,
+        None => WriteOptions::parse(scope.query.pairs(), "PatchOptions")?,
     };
     let answer = Answer::new(scope)?;
     let body = scope.read_body(body, BodyVerb::Patch).await?;
     scope.note_patch(&body);
-    let change = match is_apply {
-        true => Change::Apply(Configuration::parse(&body)?),
-        false => Change::Patch(Patch::parse(scope, &body)?),
+    let change = match apply_type {
+        Some(media_type) => Change::Apply(Configuration::parse(&body, media_type)?),
+        None => Change::Patch(Patch::parse(scope, &body)?),
     };
     let written = write(scope, answer.paths, &options, change).await?;
     let (scale, _) = scale_of(&written.object, answer.paths).map_err(Status::bad_request)?;

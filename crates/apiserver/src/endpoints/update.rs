@@ -113,7 +113,7 @@ fn note_reset(scope: &RequestScope<'_>, body: &[u8], object: &mut Value) {
     {
         return;
     }
-    let head = match content_type(scope.headers) {
+    let head = match content_type(scope.headers, scope.server.media_types) {
         Ok(MediaType::Yaml) => match yaml::to_json(body) {
             Ok(converted) => serde_json::from_slice::<Head>(&converted.json),
             Err(_) => return,

@@ -41,6 +41,10 @@ const MAX_WATCH_TIME: Duration = Duration::from_secs(365 * 24 * 3600);
 /// How long a watch may take to send its end after its timeout.
 const END_TIME: Duration = Duration::from_secs(10);
 
+/// The media type of a watch in CBOR, whose events are data items in a row
+/// (<https://www.rfc-editor.org/rfc/rfc8742.html>).
+const CBOR_SEQUENCE: &str = "application/cbor-seq";
+
 /// The number of items in one frame.
 const BATCH: usize = 256;
 /// The size at which a frame gets no more items, in bytes: a client that does not read holds one frame and one event.
@@ -93,12 +97,12 @@ pub(super) async fn watch(scope: &RequestScope<'_>) -> Result<Response, Status> 
     let content_type = match media_type {
         MediaType::Json => "application/json",
         MediaType::Yaml => {
-            return Err(only(&[
-                "application/json;stream=watch",
-                "application/vnd.kubernetes.protobuf;stream=watch",
-            ]));
+            let mut streams = vec!["application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch"];
+            streams.extend(scope.server.media_types.has_cbor().then_some(CBOR_SEQUENCE));
+            return Err(only(&streams));
         }
         MediaType::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
+        MediaType::Cbor => CBOR_SEQUENCE,
     };
     let mut stream = WatchStream {
         resource: scope.resource_arc(),
@@ -109,8 +113,9 @@ pub(super) async fn watch(scope: &RequestScope<'_>) -> Result<Response, Status> 
         items: VecDeque::new(),
         columns_sent: false,
         web_socket: is_websocket_request(scope.headers).then_some(match media_type {
-            MediaType::Protobuf => Opcode::Binary,
-            MediaType::Json | MediaType::Yaml => Opcode::Text,
+            MediaType::Protobuf => WebSocketForm { opcode: Opcode::Binary, skip: LENGTH_BYTES },
+            MediaType::Cbor => WebSocketForm { opcode: Opcode::Binary, skip: 0 },
+            MediaType::Json | MediaType::Yaml => WebSocketForm { opcode: Opcode::Text, skip: 0 },
         }),
         payload: None,
         over: Box::pin(over(deadline, scope.server.shutdown.clone())),
@@ -187,6 +192,14 @@ async fn over(deadline: Instant, mut shutdown: tokio::sync::watch::Receiver<bool
     }
 }
 
+/// The form of events in the frames of a WebSocket connection.
+#[derive(Debug, Clone, Copy)]
+struct WebSocketForm {
+    opcode: Opcode,
+    /// The bytes in front of an event that only an unframed stream needs.
+    skip: usize,
+}
+
 /// The event stream of one client.
 struct WatchStream {
     resource: Arc<VersionedResource>,
@@ -200,7 +213,7 @@ struct WatchStream {
     items: VecDeque<WatchItem>,
     columns_sent: bool,
     /// The frames of events in a WebSocket connection, where each event has a frame of its own.
-    web_socket: Option<Opcode>,
+    web_socket: Option<WebSocketForm>,
     /// The payload of the last frame, which had the header alone.
     payload: Option<Bytes>,
     /// Ready when the watch has to end. Allocated once per watch, not once per event.
@@ -316,16 +329,16 @@ impl WatchStream {
         // Single frames are shared between watches; only several small ones are copied into one.
         let first = self.frame(&item)?;
         let mut out = match self.web_socket {
-            Some(opcode) if first.len() >= FRAME_BYTES => {
-                let payload = payload(opcode, first);
+            Some(form) if first.len() >= FRAME_BYTES => {
+                let payload = payload(form, first);
                 let mut header = BytesMut::new();
-                put_header(&mut header, opcode, payload.len());
+                put_header(&mut header, form.opcode, payload.len());
                 self.payload = Some(payload);
                 return Ok(header.freeze());
             }
             None if self.items.is_empty() || first.len() >= FRAME_BYTES => return Ok(first),
             None => BytesMut::from(first),
-            Some(opcode) => in_frame(opcode, first),
+            Some(form) => in_frame(form, first),
         };
         let mut read = size_of_object(&item);
         while out.len() < FRAME_BYTES
@@ -336,7 +349,7 @@ impl WatchStream {
             let frame = self.frame(&item)?;
             match self.web_socket {
                 None => out.extend_from_slice(&frame),
-                Some(opcode) => put_frame(&mut out, opcode, &payload(opcode, frame)),
+                Some(form) => put_frame(&mut out, form.opcode, &payload(form, frame)),
             }
         }
         Ok(out.freeze())
@@ -397,24 +410,21 @@ impl WatchStream {
         let frame = encoder.event("ERROR", encode_status(status, &encoder.accepted));
         match self.web_socket {
             None => frame,
-            Some(opcode) => in_frame(opcode, frame).freeze(),
+            Some(form) => in_frame(form, frame).freeze(),
         }
     }
 }
 
 /// An event in a WebSocket frame.
-fn in_frame(opcode: Opcode, event: Bytes) -> BytesMut {
+fn in_frame(form: WebSocketForm, event: Bytes) -> BytesMut {
     let mut frame = BytesMut::new();
-    put_frame(&mut frame, opcode, &payload(opcode, event));
+    put_frame(&mut frame, form.opcode, &payload(form, event));
     frame
 }
 
-/// The payload of a WebSocket frame for an event. The length in front of binary events is that of the frame.
-fn payload(opcode: Opcode, event: Bytes) -> Bytes {
-    match opcode {
-        Opcode::Binary => event.slice(LENGTH_BYTES.min(event.len())..),
-        _ => event,
-    }
+/// The payload of a WebSocket frame for an event. A length in front of the event is that of the frame.
+fn payload(form: WebSocketForm, event: Bytes) -> Bytes {
+    event.slice(form.skip.min(event.len())..)
 }
 
 /// The JSON bytes of an item's object.

@@ -12,7 +12,7 @@ use pintle_machinery::{
     Value, ValueExt,
     codec::{DecodeError as CodecError, json},
 };
-use pintle_registry::{LazySchema, Resource, SelectableField};
+use pintle_registry::{LazySchema, ObjectForm, Resource, SelectableField};
 use pintle_schema::{Schema, SchemaRef};
 use pintle_storage::{Key, Payload, Revision};
 use std::sync::Arc;
@@ -56,6 +56,8 @@ pub struct ObjectCodec {
     namespaced: bool,
     /// Whether objects may be of other versions than the schema's.
     has_other_versions: bool,
+    /// Whether objects are maps, which tell `1.0` from `1` where the encoding does.
+    is_map: bool,
     fields: Vec<SelectableField>,
     /// Strings that most objects share: namespaces, label keys and values, field values.
     interned: parking_lot::Mutex<Interner>,
@@ -69,6 +71,7 @@ impl ObjectCodec {
             prefix,
             namespaced: resource.is_namespaced(),
             has_other_versions: resource.storage.encoding.keeps_version(),
+            is_map: resource.model.form == ObjectForm::Map,
             fields: resource.selectable_fields.clone(),
             interned: parking_lot::Mutex::default(),
         }
@@ -94,6 +97,7 @@ impl ObjectCodec {
                 .iter()
                 .map(|field| interned.get(&(field.value)(object, &field.name)))
                 .collect(),
+            exact: (self.is_map && has_whole_float(object)).then(|| json::encode_exact(object).into()),
         })
     }
 
@@ -142,6 +146,16 @@ impl ObjectDecoder for ObjectCodec {
         remove_revision(json)
             .and_then(|bare| splice_revision(&bare, revision))
             .unwrap_or_else(|| json.clone())
+    }
+}
+
+/// Whether a float is written in JSON as if it were an integer.
+fn has_whole_float(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => number.is_f64() && number.as_f64().is_some_and(|float| float.fract() == 0.0),
+        Value::Array(items) => items.iter().any(has_whole_float),
+        Value::Object(members) => members.values().any(has_whole_float),
+        Value::Null | Value::Bool(_) | Value::String(_) => false,
     }
 }
 

@@ -23,6 +23,8 @@ pub enum StrictProblem {
     DuplicateField(String),
     /// A key that occurs twice in a YAML mapping, as the YAML library reports it.
     Yaml(String),
+    /// A field of a CBOR map that the schema does not have, by its index in the map.
+    UnknownElement(usize),
 }
 
 impl fmt::Display for StrictProblem {
@@ -31,6 +33,7 @@ impl fmt::Display for StrictProblem {
             Self::UnknownField(path) => write!(f, "unknown field {}", quote(path)),
             Self::DuplicateField(path) => write!(f, "duplicate field {}", quote(path)),
             Self::Yaml(message) => f.write_str(message),
+            Self::UnknownElement(index) => write!(f, "cbor: found unknown field at map element index {index}"),
         }
     }
 }
@@ -65,11 +68,18 @@ pub enum DecodeError {
     /// The bytes are not a protobuf message of the expected type.
     #[error("{0}")]
     Protobuf(String),
+    /// The bytes are not CBOR, or not of the expected type.
+    #[error("{0}")]
+    Cbor(String),
 }
 
 impl DecodeError {
     pub(crate) fn value(message: impl Into<String>) -> Box<Self> {
         Box::new(Self::Value(message.into()))
+    }
+
+    pub(crate) fn cbor(message: impl Into<String>) -> Box<Self> {
+        Box::new(Self::Cbor(message.into()))
     }
 
     pub(crate) fn syntax(message: impl Into<String>) -> Box<Self> {

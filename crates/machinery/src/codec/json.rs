@@ -17,10 +17,11 @@ pub use convert::{from_value, pretty, to_value};
 pub use decode::{TypeMeta, decode, decode_body, type_meta};
 pub use encode::{encode, encode_to};
 pub use go_formatter::serialize_to;
-pub use write::{encode_any, write_string};
+pub use write::{encode_any, encode_exact, write_string};
 
 pub(crate) use any::{decode_plain, decode_raw, decode_within};
-pub(crate) use decode::is_zero;
+pub(crate) use decode::{is_zero, zero};
+pub(crate) use encode::leaves_out;
 
 #[cfg(test)]
 mod tests;

@@ -121,12 +121,13 @@ fn format_of(scope: &RequestScope<'_>) -> Result<Format, Status> {
         Some(PatchType::Merge) => return Ok(Format::Merge),
         Some(PatchType::StrategicMerge) => return Ok(Format::Strategic),
         // An applied configuration is not a patch document.
-        Some(PatchType::Apply) | None => {}
+        Some(PatchType::Apply | PatchType::ApplyCbor) | None => {}
     }
     match model.routing {
         Routing::Verbs => {
-            let accepted: Vec<&str> = model.patch_types.iter().map(|own| own.media_type()).collect();
-            Err(unsupported_media_type(&accepted))
+            let cbor = scope.server.media_types.apply_in_cbor(model.patch_types);
+            let accepted = model.patch_types.iter().copied().chain(cbor);
+            Err(unsupported_media_type(&accepted.map(PatchType::media_type).collect::<Vec<_>>()))
         }
         Routing::Routes => {
             let mut status =

@@ -37,7 +37,10 @@ impl<'a> Answer<'a> {
         let paths = paths(scope)?;
         let accepted = match paths.table {
             Some(_) => scope.accepted(Offers::Object)?,
-            None => negotiation::accepted(scope.headers, scope.query.first("pretty"), Offers::Plain)?,
+            None => {
+                let pretty = scope.query.first("pretty");
+                negotiation::accepted(scope.headers, pretty, Offers::Plain, scope.server.media_types)?
+            }
         };
         let include_object = IncludeObject::parse(scope.query.first("includeObject"))?;
         Ok(Answer { accepted, include_object, paths })

@@ -128,7 +128,9 @@ fn decode_within(bytes: &[u8], schema: SchemaRef<'_>, weight: Weight) -> Result<
                 // The reference decodes the metadata separately, and first.
                 unknown.sort_by_cached_key(|problem| match problem {
                     StrictProblem::UnknownField(path) => (!path.starts_with("metadata."), path.clone()),
-                    StrictProblem::DuplicateField(_) | StrictProblem::Yaml(_) => (true, String::new()),
+                    StrictProblem::DuplicateField(_)
+                    | StrictProblem::Yaml(_)
+                    | StrictProblem::UnknownElement(_) => (true, String::new()),
                 });
                 rest.append(&mut unknown);
                 problems = rest;
@@ -709,7 +711,7 @@ fn keeps_unknown(schema: SchemaRef<'_>) -> bool {
 }
 
 /// The value that a list or map holds for a `null`.
-fn zero(schema: SchemaRef<'_>) -> Value {
+pub(crate) fn zero(schema: SchemaRef<'_>) -> Value {
     match schema.ty() {
         Type::Bool => Value::Bool(false),
         Type::Int32 | Type::Int64 | Type::IntOrString => Value::Number(0.into()),

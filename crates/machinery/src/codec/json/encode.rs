@@ -172,7 +172,7 @@ impl<'v> Writer<'_, 'v> {
 }
 
 /// Whether a field that is in the tree is not written.
-fn leaves_out(field: FieldRef<'_>, value: &Value) -> bool {
+pub(crate) fn leaves_out(field: FieldRef<'_>, value: &Value) -> bool {
     if field.is_pointer() {
         return false;
     }

@@ -1,7 +1,7 @@
 //! Writes JSON without a schema, as Go does.
 
 use crate::codec::number::write_number;
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 /// Encodes a value without a schema, keys sorted.
 pub fn encode_any(value: &Value) -> Vec<u8> {
@@ -10,8 +10,26 @@ pub fn encode_any(value: &Value) -> Vec<u8> {
     out
 }
 
+/// As [`encode_any`], but floats that are whole have a fraction, so that they are floats when they are decoded.
+pub fn encode_exact(value: &Value) -> Vec<u8> {
+    let mut out = Vec::new();
+    write_with(&mut out, value, |out, number| {
+        let start = out.len();
+        write_number(out, number);
+        let is_whole = || out.get(start..).is_some_and(|text| !text.contains(&b'.') && !text.contains(&b'e'));
+        if number.is_f64() && is_whole() {
+            out.extend_from_slice(b".0");
+        }
+    });
+    out
+}
+
 /// Appends the JSON of a value without a schema, keys sorted.
 pub(super) fn write_any(out: &mut Vec<u8>, value: &Value) {
+    write_with(out, value, write_number);
+}
+
+fn write_with(out: &mut Vec<u8>, value: &Value, write_number: fn(&mut Vec<u8>, &Number)) {
     match value {
         Value::Null => out.extend_from_slice(b"null"),
         Value::Bool(true) => out.extend_from_slice(b"true"),
@@ -24,7 +42,7 @@ pub(super) fn write_any(out: &mut Vec<u8>, value: &Value) {
                 if index > 0 {
                     out.push(b',');
                 }
-                write_any(out, item);
+                write_with(out, item, write_number);
             }
             out.push(b']');
         }
@@ -36,7 +54,7 @@ pub(super) fn write_any(out: &mut Vec<u8>, value: &Value) {
                 }
                 write_string(out, key);
                 out.push(b':');
-                write_any(out, value);
+                write_with(out, value, write_number);
             }
             out.push(b'}');
         }
