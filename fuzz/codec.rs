@@ -78,6 +78,23 @@ pub(crate) fn protobuf(data: &[u8]) {
     }
 }
 
+/// CBOR bodies.
+pub(crate) fn cbor(data: &[u8]) {
+    let _ = codec::cbor::diagnose(data);
+    if let Ok(value) = codec::cbor::decode_any(data) {
+        assert!(tree::depth(&value) <= MAX_DEPTH);
+        let encoded = codec::cbor::encode_any(&value);
+        assert_eq!(codec::cbor::decode_any(&encoded).as_ref(), Ok(&value));
+        assert_eq!(codec::cbor::encode_any(&value), encoded);
+    }
+    let TypeMeta { api_version, kind } = codec::cbor::type_meta(data).unwrap_or_default();
+    for schema in schemas(&api_version, &kind) {
+        let decoded = codec::cbor::decode(data, schema);
+        within_bounds(&decoded, codec::cbor::decode_body(data, schema));
+        check(decoded, schema);
+    }
+}
+
 /// What a client's body is decoded to is what it says, or it is refused for its weight.
 fn within_bounds(decoded: &Result<Decoded, DecodeError>, of_body: Result<Decoded, DecodeError>) {
     match (decoded, of_body) {
@@ -117,6 +134,10 @@ fn check(decoded: Result<Decoded, DecodeError>, schema: SchemaRef<'_>) {
         }
         _ => {}
     }
+
+    let encoded = codec::cbor::encode(&value, schema);
+    let again = codec::cbor::decode(&encoded, schema).expect("what the encoder wrote can be read");
+    assert_eq!((&again.value, again.problems.as_slice()), (&value, [].as_slice()));
 
     if let Some(message) = codec::protobuf::encode(&value, schema) {
         let again = codec::protobuf::decode(&message, schema).expect("what the encoder wrote can be read");

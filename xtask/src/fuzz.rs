@@ -9,11 +9,12 @@ use std::thread;
 use crate::{task, tools};
 
 /// The fuzz targets, and the dictionary of each.
-const TARGETS: [(&str, &str); 29] = [
+const TARGETS: [(&str, &str); 30] = [
     ("abac_policies", "json"),
     ("apply", "patch"),
     ("audit_policy", "yaml"),
     ("authorization_config", "yaml"),
+    ("cbor_decode", "protobuf"),
     ("cel_expression", "cel"),
     ("continue_token", "json"),
     ("definition", "schema"),

@@ -283,7 +283,13 @@ fn wants_aggregated(headers: &HeaderMap) -> Option<MediaType> {
 }
 
 fn respond(document: &Value, type_name: &str, headers: &HeaderMap, is_routed: bool) -> Response {
-    let answers = Answers { offers: Offers::Plain, is_routed, has_protobuf: true, media_types: MediaTypes::COMMON, go_type: &String::new };
+    let answers = Answers {
+        offers: Offers::Plain,
+        is_routed,
+        has_protobuf: true,
+        media_types: MediaTypes::COMMON,
+        go_type: &String::new,
+    };
     let accepted = negotiation::accepted_of(headers, None, answers);
     let accepted = match accepted {
         Ok(accepted) => accepted,

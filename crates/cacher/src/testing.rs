@@ -50,7 +50,11 @@ impl ObjectDecoder for TestDecoder {
             json: json(text, mod_revision),
             namespace: namespace.into(),
             name: name.into(),
-            selectable: Arc::new(Selectable { labels: labels.into_iter().collect(), fields: [node].into(), exact: None }),
+            selectable: Arc::new(Selectable {
+                labels: labels.into_iter().collect(),
+                fields: [node].into(),
+                exact: None,
+            }),
         })
     }
 

@@ -89,7 +89,7 @@ gates! {
     AuthorizePodWebsocketUpgradeCreatePermission, DefaultOnly, [], [35 Beta on];
     AuthorizeWithSelectors, DefaultOnly, [], [31 Alpha off, 32 Beta on, 34 GA on locked];
     BtreeWatchCache, NoEffect, [], [32 Beta on, 33 GA on locked];
-    CBORServingAndStorage, DefaultOnly, [], [32 Alpha off];
+    CBORServingAndStorage, Both, [], [32 Alpha off];
     CPUManagerPolicyAlphaOptions, NoEffect, [], [23 Alpha off];
     CPUManagerPolicyBetaOptions, NoEffect, [], [23 Beta on];
     CPUManagerPolicyOptions, NoEffect, [], [22 Alpha off, 23 Beta on, 33 GA on locked];

@@ -49,6 +49,10 @@ fn corpus(extension: &str) -> Vec<Vec<u8>> {
 }
 
 fn run(extension: &str, target: fn(&[u8])) {
+    run_on(corpus(extension), target);
+}
+
+fn run_on(corpus: Vec<Vec<u8>>, target: fn(&[u8])) {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut below = |bound: usize| {
         state ^= state << 13;
@@ -56,7 +60,7 @@ fn run(extension: &str, target: fn(&[u8])) {
         state ^= state << 17;
         (state >> 16) as usize % bound.max(1)
     };
-    for original in corpus(extension) {
+    for original in corpus {
         target(&original);
         for _ in 0..ROUNDS {
             let mut bytes = original.clone();
@@ -95,6 +99,15 @@ fn json_bodies() {
 #[test]
 fn yaml_bodies() {
     run("yaml", codec::yaml);
+}
+
+#[test]
+fn cbor_bodies() {
+    let corpus = corpus("json").into_iter().map(|text| {
+        let value = pintle_machinery::codec::json::decode_any(&text).unwrap();
+        pintle_machinery::codec::cbor::encode_any(&value)
+    });
+    run_on(corpus.collect(), codec::cbor);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::{
 use pintle_aggregator::{AutoRegistration, AvailabilityMetrics, ProxyHandler, RemoteAvailability};
 use pintle_apiextensions::ApiExtensions;
 use pintle_apiserver::{
-    base::handler::Handler,
+    base::{handler::Handler, negotiation::MediaTypes},
     discovery::Discovery,
     endpoints::ApiEndpoints,
     filters::ChainConfig,
@@ -212,6 +212,7 @@ fn server(
             admission: config.loaded.admission.chain.clone(),
             authorizer: config.loaded.authorization.authorizer(),
             unsafe_deletes: config.loaded.gates.enabled(Gate::AllowUnsafeMalformedObjectDeletion),
+            media_types: MediaTypes::of_resources(config.loaded.gates.enabled(Gate::CBORServingAndStorage)),
             transports: config.loaded.kubelets.transports.clone(),
             metrics: config.metrics.clone(),
             min_request_timeout: config.options().management.min_request_timeout,

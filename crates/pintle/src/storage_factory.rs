@@ -35,6 +35,7 @@ pub(crate) fn storage_factory(options: &Options, engines: &Engines, gates: &Feat
     let mut factory = StorageFactory::new(default.clone(), options.etcd_prefix.clone())
         .media_type(options.storage_media_type)
         .garbage_collection(options.management.enable_garbage_collector)
+        .maps_as_cbor(gates.enabled(Gate::CBORServingAndStorage))
         .unsafe_deletes(gates.enabled(Gate::AllowUnsafeMalformedObjectDeletion));
     let lists = options.etcd_servers_overrides.server_lists();
     for EtcdServersOverride { resource, servers } in &options.etcd_servers_overrides.0 {

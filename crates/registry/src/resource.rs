@@ -40,7 +40,7 @@ pub enum StorageEncoding {
     Configured,
     /// Always JSON.
     Json,
-    /// Always JSON, in the version of the write, which may be any version with the same storage path. A read decodes the
+    /// JSON or CBOR, in the version of the write, which may be any version with the same storage path. A read decodes the
     /// object by the present schema of that version, and keeps the version: the declarations may have changed since the
     /// write.
     AsWritten,

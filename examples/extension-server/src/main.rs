@@ -8,7 +8,10 @@ use clap::{Arg, ArgMatches, Command};
 use pintle_admission::AdmissionChain;
 use pintle_apiextensions::FixedDefinition;
 use pintle_apiserver::{
-    base::body_budget::{BodyBudget, DEFAULT_BODY_MEMORY},
+    base::{
+        body_budget::{BodyBudget, DEFAULT_BODY_MEMORY},
+        negotiation::MediaTypes,
+    },
     discovery::Discovery,
     endpoints::ApiEndpoints,
     filters::{ChainConfig, TransportFilters},
@@ -74,6 +77,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             unsafe_deletes: false,
             min_request_timeout: Duration::from_secs(1800),
             delete_collection_workers: 1,
+            media_types: MediaTypes::COMMON,
             transports: Arc::new(Transports::new(Duration::from_secs(5), Dialer::default())?),
             metrics: metrics.clone(),
             shutdown: stopping.clone(),

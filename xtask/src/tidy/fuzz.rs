@@ -49,6 +49,7 @@ fn what_reads_bytes_from_elsewhere_has_a_fuzz_target() {
         "abac_policies",
         "audit_policy",
         "authorization_config",
+        "cbor_decode",
         "cel_expression",
         "continue_token",
         "field_selector",

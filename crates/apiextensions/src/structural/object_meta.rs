@@ -181,7 +181,7 @@ impl Coercer<'_> {
                 StrictProblem::UnknownField(field) | StrictProblem::DuplicateField(field) => {
                     self.unknown.push(format!("{path}.{field}"));
                 }
-                StrictProblem::Yaml(_) => {}
+                StrictProblem::Yaml(_) | StrictProblem::UnknownElement(_) => {}
             }
         }
     }

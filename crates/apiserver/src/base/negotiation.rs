@@ -223,11 +223,7 @@ pub fn routed(headers: &HeaderMap, media_types: MediaTypes) -> Result<(), Status
 ///
 /// # Errors
 /// 406 when no clause matches.
-pub fn routed_among(
-    headers: &HeaderMap,
-    other: Option<&str>,
-    media_types: MediaTypes,
-) -> Result<(), Status> {
+pub fn routed_among(headers: &HeaderMap, other: Option<&str>, media_types: MediaTypes) -> Result<(), Status> {
     let header = header_of(headers);
     let is_named = |clause: &str| {
         let name = clause.split(';').next().unwrap_or_default().trim();

@@ -102,8 +102,8 @@ fn read(
             _ if is_taken => wanted.group_version(),
             text => match GroupVersion::parse(text) {
                 Some(version) => version,
-                // In a protobuf envelope a malformed version counts as absent.
-                None if media_type == MediaType::Protobuf => wanted.group_version(),
+                // In a protobuf envelope and in CBOR a malformed version counts as absent.
+                None if matches!(media_type, MediaType::Protobuf | MediaType::Cbor) => wanted.group_version(),
                 None => return Err(unrecognized(&format!("unexpected GroupVersion string: {text}"))),
             },
         };
@@ -141,8 +141,15 @@ fn read(
             protobuf::decode_body(body, schema)
         }
         MediaType::Cbor => {
-            let found = cbor::type_meta(body)
-                .map_err(|error| unrecognized(&format!("unable to determine group/version/kind: {error}")))?;
+            let read = || {
+                cbor::type_meta(body).map_err(|error| {
+                    unrecognized(&format!("unable to determine group/version/kind: {error}"))
+                })
+            };
+            let found = match model.keeps_claimed_kind() {
+                true => type_meta_of_map(body, kind, read)?,
+                false => read()?,
+            };
             check_type_meta((found.api_version, found.kind), kind)?;
             match &claimed_kind {
                 Some(found) if *found != kind.kind => {
@@ -152,8 +159,10 @@ fn read(
             }
         }
     };
-    let Decoded { mut value, mut problems } =
-        decoded.map_err(|error| cannot_be_handled(kind, kind, &error))?;
+    let Decoded { mut value, mut problems } = decoded.map_err(|error| match media_type {
+        MediaType::Cbor if is_of_any_version => Status::bad_request(error.to_string()),
+        _ => cannot_be_handled(kind, kind, &error),
+    })?;
     if claimed_kind.as_ref().is_none_or(|found| *found == kind.kind) {
         let unknown =
             wanted.coerce(&mut value).map_err(|status| cannot_be_handled(kind, kind, &status.message))?;
@@ -179,6 +188,29 @@ fn read(
     value.set("kind", claimed_kind.unwrap_or_else(|| kind.kind.clone()));
     value.set("apiVersion", kind.group_version().to_string());
     Ok(value)
+}
+
+/// The type metadata of a CBOR body that keeps its kind: the reference reads it from the decoded map, where anything but
+/// a text counts as absent, and with `read` only if there is no such map.
+fn type_meta_of_map(
+    body: &[u8],
+    wanted: &GroupVersionKind,
+    read: impl Fn() -> Result<json::TypeMeta, Status>,
+) -> Result<json::TypeMeta, Status> {
+    let object = match cbor::decode_any_body(body) {
+        Ok(object) => object,
+        Err(error) => {
+            read()?;
+            return Err(cannot_be_handled(wanted, wanted, &error));
+        }
+    };
+    let (api_version, kind) = (object.str_at("apiVersion").to_owned(), object.str_at("kind").to_owned());
+    if api_version.is_empty() && !kind.is_empty() {
+        let found = GroupVersionKind::new("", "", &*kind);
+        let missing = format!("Object 'apiVersion' is missing in '{}'", cbor::diagnose(body));
+        return Err(cannot_be_handled(&found, wanted, &missing));
+    }
+    Ok(json::TypeMeta { api_version, kind })
 }
 
 /// Checks that an object that keeps its kind names one, and the version of the path.

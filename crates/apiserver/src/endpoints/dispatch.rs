@@ -11,6 +11,7 @@ use crate::{
     base::{
         body::RequestBody,
         compression::Compressible,
+        negotiation::MediaTypes,
         query::Query,
         request::Request,
         request_info::RequestInfo,
@@ -119,7 +120,14 @@ impl ApiEndpoints {
         };
         let mut response = match result {
             Ok(response) => response,
-            Err(status) => failure_among(&status, scope.headers, query.first("pretty"), self.media_types),
+            Err(status) => {
+                // A route refuses formats of patches itself, and has the common encodings only.
+                let is_refused_by_route = status.code == 415
+                    && parts.method == Method::PATCH
+                    && resource.resource.model.routing == Routing::Routes;
+                let media_types = if is_refused_by_route { MediaTypes::COMMON } else { self.media_types };
+                failure_among(&status, scope.headers, query.first("pretty"), media_types)
+            }
         };
         scope.warnings.write_to(response.headers_mut());
         if !is_stream {

@@ -18,11 +18,7 @@ use super::{
 };
 use crate::metrics::BodyVerb;
 use crate::{
-    base::{
-        body::RequestBody,
-        negotiation::apply_type,
-        response::Response,
-    },
+    base::{body::RequestBody, negotiation::apply_type, response::Response},
     registry::{Preconditions, Transform, Upsert},
 };
 use pintle_admission::{Operation, RequestOptions};

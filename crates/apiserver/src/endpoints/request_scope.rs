@@ -54,7 +54,8 @@ pub(super) struct RequestScope<'a> {
 impl RequestScope<'_> {
     /// The metrics of the request's route.
     pub(super) fn route_series(&self, method: &Method) -> Arc<RouteSeries> {
-        let is_apply = *method == Method::PATCH && body_media_type(self.headers) == APPLY_PATCH;
+        let is_apply = *method == Method::PATCH
+            && negotiation::apply_type(self.headers, self.server.media_types).is_some();
         let verb = RequestVerb::of(method, self.info, is_apply);
         let subresources = &self.resource.resource.subresources;
         let subresource = match self.info.subresource.as_str() {

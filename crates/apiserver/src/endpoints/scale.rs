@@ -14,11 +14,7 @@ use super::{
     apply::Configuration, body_kind::BodyKind, decode::decode, patch::Patch, request_scope::RequestScope,
     write::check_name,
 };
-use crate::base::{
-    body::RequestBody,
-    negotiation::apply_type,
-    response::Response,
-};
+use crate::base::{body::RequestBody, negotiation::apply_type, response::Response};
 use crate::metrics::BodyVerb;
 use pintle_cacher::Freshness;
 use pintle_go_forms::quote;

@@ -4,6 +4,7 @@ use super::ApiEndpoints;
 use crate::{
     base::{
         body::{Body, RequestBody},
+        negotiation::MediaTypes,
         query::Query,
         request_info::RequestInfo,
         response::Response,
@@ -62,6 +63,7 @@ impl TestServer {
             unsafe_deletes: false,
             min_request_timeout: Duration::from_secs(1800),
             delete_collection_workers: 2,
+            media_types: MediaTypes::COMMON,
             transports: Arc::new(Transports::new(Duration::from_secs(5), Dialer::default()).unwrap()),
             metrics: Arc::new(Metrics::new().unwrap()),
             shutdown,

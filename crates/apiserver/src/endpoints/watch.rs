@@ -97,7 +97,8 @@ pub(super) async fn watch(scope: &RequestScope<'_>) -> Result<Response, Status> 
     let content_type = match media_type {
         MediaType::Json => "application/json",
         MediaType::Yaml => {
-            let mut streams = vec!["application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch"];
+            let mut streams =
+                vec!["application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch"];
             streams.extend(scope.server.media_types.has_cbor().then_some(CBOR_SEQUENCE));
             return Err(only(&streams));
         }

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use pintle_go_forms::quote;
 use pintle_machinery::{
     GroupVersion, Value, ValueExt,
-    codec::{json, protobuf, yaml},
+    codec::{cbor, json, protobuf, yaml},
 };
 use pintle_registry::{Resource, StorageEncoding, StoredVersion};
 use pintle_schema::{Schema, default_by_schema};
@@ -33,6 +33,9 @@ pub enum StorageMediaType {
     Yaml,
     /// `application/vnd.kubernetes.protobuf`. Objects that are stored as written stay JSON.
     Protobuf,
+    /// `application/cbor`, for objects that are stored as written
+    /// ([`super::StorageFactory::maps_as_cbor`]).
+    Cbor,
 }
 
 impl StorageMediaType {
@@ -42,6 +45,7 @@ impl StorageMediaType {
             StorageMediaType::Json => "application/json",
             StorageMediaType::Yaml => "application/yaml",
             StorageMediaType::Protobuf => "application/vnd.kubernetes.protobuf",
+            StorageMediaType::Cbor => "application/cbor",
         }
     }
 }
@@ -83,6 +87,7 @@ impl StorageCodec {
     /// version is then taken for the registry's own without decoding.
     pub(super) fn new(
         media_type: StorageMediaType,
+        maps_as_cbor: bool,
         exclusive: bool,
         resource: Arc<Resource>,
         schema: TypeSchema,
@@ -91,6 +96,7 @@ impl StorageCodec {
     ) -> StorageCodec {
         let media_type = match resource.storage.encoding {
             StorageEncoding::Configured => media_type,
+            StorageEncoding::AsWritten if maps_as_cbor => StorageMediaType::Cbor,
             StorageEncoding::Json | StorageEncoding::AsWritten | StorageEncoding::JsonBy(_) => {
                 StorageMediaType::Json
             }
@@ -123,6 +129,9 @@ impl StorageCodec {
     /// The stored form of an object, made from its tree, for the payload of its write. `None` when it is the value
     /// itself, or when there is none: the write then fails with the reason.
     pub(super) fn stored_form(&self, object: &Value) -> Option<Bytes> {
+        if self.media_type == StorageMediaType::Cbor {
+            return Some(cbor::encode(object, self.schema.get()).into());
+        }
         if self.writes_values_as_they_are() {
             return None;
         }
@@ -135,6 +144,10 @@ impl StorageCodec {
     }
 
     fn encode(&self, value: Bytes) -> Result<Bytes, String> {
+        if self.media_type == StorageMediaType::Cbor {
+            let object = json::decode_any(&value).map_err(|error| error.to_string())?;
+            return Ok(cbor::encode(&object, self.schema.get()).into());
+        }
         if self.writes_values_as_they_are() {
             return Ok(value);
         }
@@ -165,7 +178,7 @@ impl StorageCodec {
         };
         let mut stored = match (self.resource.storage.encoding, self.media_type) {
             (StorageEncoding::JsonBy(encode), _) => encode(object),
-            (_, StorageMediaType::Json) => json::encode(&in_version(), schema),
+            (_, StorageMediaType::Json | StorageMediaType::Cbor) => json::encode(&in_version(), schema),
             (_, StorageMediaType::Yaml) => return Ok(yaml::encode(&in_version(), schema).into()),
             (_, StorageMediaType::Protobuf) => {
                 let message = protobuf::encode_message(object, schema).ok_or_else(|| {
@@ -228,9 +241,20 @@ impl StorageCodec {
         Ok(self.shown(stored, form, object))
     }
 
-    /// As [`StorageCodec::decode`], for an object that is stored as written: JSON, decoded by the present schema of its
-    /// stored version, and kept in that version.
-    fn decode_as_written(&self, stored: &Bytes) -> Result<Transformed, String> {
+    /// As [`StorageCodec::decode`], for an object that is stored as written: JSON or CBOR, whatever form is written,
+    /// decoded by the present schema of its stored version, and kept in that version.
+    fn decode_as_written(&self, stored_form: &Bytes) -> Result<Transformed, String> {
+        let form = match stored_form.starts_with(cbor::PREFIX) {
+            true => StorageMediaType::Cbor,
+            false => StorageMediaType::Json,
+        };
+        let stored = &match form {
+            StorageMediaType::Cbor => {
+                let object = cbor::decode_any(stored_form).map_err(|error| error.to_string())?;
+                Bytes::from(json::encode_exact(&object))
+            }
+            _ => stored_form.clone(),
+        };
         let type_meta = json::type_meta(stored)
             .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
         if type_meta.kind != self.resource.kind {
@@ -257,7 +281,11 @@ impl StorageCodec {
             metadata.remove("resourceVersion");
         }
         let value = self.codec.encode(&object);
-        let stale = !is_own || value != *stored;
+        let is_unchanged = match self.media_type {
+            StorageMediaType::Cbor => cbor::encode(&object, self.schema.get()) == *stored_form,
+            _ => value == *stored,
+        };
+        let stale = !is_own || form != self.media_type || !is_unchanged;
         Ok(Transformed { value: self.read(value, &object), stale })
     }
 

@@ -32,6 +32,7 @@ pub struct StorageFactory {
     engine: Engine,
     engines: HashMap<GroupResource, Engine>,
     media_type: Option<StorageMediaType>,
+    maps_as_cbor: bool,
     encryption: Option<Arc<dyn ResourceTransformers>>,
     read_source: ReadSource,
     read_sources: HashMap<GroupResource, ReadSource>,
@@ -48,6 +49,7 @@ impl StorageFactory {
             engine,
             engines: HashMap::new(),
             media_type: None,
+            maps_as_cbor: false,
             encryption: None,
             read_source: ReadSource::default(),
             read_sources: HashMap::new(),
@@ -61,6 +63,13 @@ impl StorageFactory {
     /// protobuf in a shared engine, as the other servers write it.
     pub fn media_type(mut self, media_type: Option<StorageMediaType>) -> StorageFactory {
         self.media_type = media_type;
+        self
+    }
+
+    /// Writes objects that are stored as written in CBOR instead of JSON (feature gate `CBORServingAndStorage`). Both
+    /// forms are read in either case.
+    pub fn maps_as_cbor(mut self, maps_as_cbor: bool) -> StorageFactory {
+        self.maps_as_cbor = maps_as_cbor;
         self
     }
 
@@ -167,6 +176,7 @@ impl StorageFactory {
         let encryption = encryption.and_then(|encryption| encryption.transformer_for(&stored));
         let codec = Arc::new(StorageCodec::new(
             media_type,
+            self.maps_as_cbor,
             exclusive,
             resource.clone(),
             schema.clone(),

@@ -46,7 +46,7 @@ fn answer(front: &Front, form: Form, version: &Value) -> Response {
     let started = i64::try_from(front.metrics.start_time()).unwrap_or_default();
     let start = Timestamp::from_second(started).unwrap_or(Timestamp::UNIX_EPOCH);
     let uptime = Timestamp::now().as_second().saturating_sub(started);
-    let binary = version.str_at("gitVersion").trim_start_matches('v');
+    let binary = version.str_at("gitVersion").trim_start_matches('v').split('+').next().unwrap_or_default();
     let emulation = format!("{}.{}", version.str_at("emulationMajor"), version.str_at("emulationMinor"));
     let go = version.str_at("goVersion");
     // Those of the server itself that this document is about, in their order.

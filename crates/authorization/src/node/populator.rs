@@ -346,7 +346,11 @@ mod tests {
             json: Bytes::from(json.to_string()),
             namespace: "shop".into(),
             name: "p".into(),
-            selectable: Arc::new(Selectable { labels: Labels::default(), fields: [node.into()].into(), exact: None }),
+            selectable: Arc::new(Selectable {
+                labels: Labels::default(),
+                fields: [node.into()].into(),
+                exact: None,
+            }),
         };
         Arc::new(CachedObject::new(Key::new("/registry/pods/shop/p"), Revision(2), decoded))
     }

@@ -20,7 +20,7 @@ mod reader;
 mod well_formed;
 mod write;
 
-pub use any::decode_any_body;
+pub use any::{decode_any, decode_any_body};
 pub use decode::{decode, decode_body, type_meta};
 pub use diagnose::diagnose;
 pub use encode::{encode, encode_any};

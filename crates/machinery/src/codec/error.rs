@@ -33,7 +33,9 @@ impl fmt::Display for StrictProblem {
             Self::UnknownField(path) => write!(f, "unknown field {}", quote(path)),
             Self::DuplicateField(path) => write!(f, "duplicate field {}", quote(path)),
             Self::Yaml(message) => f.write_str(message),
-            Self::UnknownElement(index) => write!(f, "cbor: found unknown field at map element index {index}"),
+            Self::UnknownElement(index) => {
+                write!(f, "cbor: found unknown field at map element index {index}")
+            }
         }
     }
 }

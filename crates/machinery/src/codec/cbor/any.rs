@@ -15,9 +15,21 @@ use crate::codec::{Timestamp, parse_time};
 /// # Errors
 /// When the body is not CBOR, not a map, too deep, or has a duplicate key or a value that JSON does not have.
 pub fn decode_any_body(bytes: &[u8]) -> Result<Value, DecodeError> {
+    decode_within(bytes, Weight::of_body(bytes.len()))
+}
+
+/// As [`decode_any_body`], for bytes that the server wrote.
+///
+/// # Errors
+/// As [`decode_any_body`], but for the memory.
+pub fn decode_any(bytes: &[u8]) -> Result<Value, DecodeError> {
+    decode_within(bytes, Weight::UNLIMITED)
+}
+
+fn decode_within(bytes: &[u8], weight: Weight) -> Result<Value, DecodeError> {
     let read = || -> Fallible<Value> {
         well_formed::check(bytes)?;
-        let mut decoder = Decoder::new(bytes, Weight::of_body(bytes.len()));
+        let mut decoder = Decoder::new(bytes, weight);
         decoder.root_map().map_err(Failure::into_error)
     };
     read().map_err(|error| *error)
@@ -88,9 +100,7 @@ impl Decoder<'_> {
             (Major::Primitive, _) => match head.info {
                 20 | 21 => Ok(Value::Bool(head.info == 21)),
                 22 => Ok(Value::Null),
-                25..28 => {
-                    Ok(head.float().and_then(Number::from_f64).map_or(Value::Null, Value::Number))
-                }
+                25..28 => Ok(head.float().and_then(Number::from_f64).map_or(Value::Null, Value::Number)),
                 _ => Err(unrecognized(head)),
             },
             // Tags were read above.
@@ -105,8 +115,9 @@ impl Decoder<'_> {
             (0, _) => {
                 let text = self.text(head)?;
                 // The text stays as it is if it is a time.
-                parse_time(&text)
-                    .map_err(|error| Failure::value(format!("cbor: cannot set {text} for time.Time: {error}")))?;
+                parse_time(&text).map_err(|error| {
+                    Failure::value(format!("cbor: cannot set {text} for time.Time: {error}"))
+                })?;
                 return Ok(Value::String(text));
             }
             (_, Major::Positive) => i64::try_from(head.value).ok().map(|seconds| (seconds, 0)),

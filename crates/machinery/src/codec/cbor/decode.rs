@@ -103,7 +103,9 @@ impl Failure {
             Failure::Type { found, ty, field, note } => {
                 let place = field.map_or_else(|| "value".to_owned(), |field| format!("struct field {field}"));
                 let note = note.map(|note| format!(" ({note})")).unwrap_or_default();
-                DecodeError::cbor(format!("cbor: cannot unmarshal {found} into Go {place} of type {ty}{note}"))
+                DecodeError::cbor(format!(
+                    "cbor: cannot unmarshal {found} into Go {place} of type {ty}{note}"
+                ))
             }
         }
     }
@@ -207,7 +209,12 @@ impl<'d> Decoder<'d> {
                 let note = "cannot decode CBOR array to struct without toarray option".to_owned();
                 return Err(Failure::noted(Major::Array, "v1.TypeMeta", note));
             }
-            major => return Err(Failure::mismatch(major, "v1.TypeMeta")),
+            major => {
+                if major == Major::Text {
+                    self.text(head)?;
+                }
+                return Err(Failure::mismatch(major, "v1.TypeMeta"));
+            }
         }
         let mut count = Count::of(head);
         let mut seen = HashSet::new();
@@ -256,7 +263,8 @@ impl<'d> Decoder<'d> {
             Type::RawExtension | Type::FieldsV1 => {
                 let value = self.alone(Decoder::any)?;
                 // The reference keeps these values as JSON, which has no whole floats.
-                let value = json::decode_any(&json::encode_any(&value)).map_err(|e| Failure::Fatal(Box::new(e)))?;
+                let value =
+                    json::decode_any(&json::encode_any(&value)).map_err(|e| Failure::Fatal(Box::new(e)))?;
                 return Ok(Some(value).filter(|value| !value.is_null()));
             }
             // These types have a decoder for JSON only.
@@ -425,7 +433,8 @@ impl<'d> Decoder<'d> {
         let bytes = self.reader.string(head, &mut joined)?.unwrap_or(&joined);
         self.weight.add(bytes.len() + TEXT)?;
         if head.major == Major::Text {
-            let text = std::str::from_utf8(bytes).map_err(|_| Failure::value("cbor: invalid UTF-8 string"))?;
+            let text =
+                std::str::from_utf8(bytes).map_err(|_| Failure::value("cbor: invalid UTF-8 string"))?;
             return Ok(text.to_owned());
         }
         Ok(match self.later.last() {
@@ -663,7 +672,10 @@ impl<'d> Decoder<'d> {
                 if matches!(major, Major::Positive | Major::Negative) {
                     // Numbers are names, too, although no field has one.
                     let number = self.reader.since(start);
-                    return Ok(format!("\0{}", number.iter().map(|byte| format!("{byte:02x}")).collect::<String>()));
+                    return Ok(format!(
+                        "\0{}",
+                        number.iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+                    ));
                 }
                 let name = major.name();
                 let note = format!("map key is of type {name} and cannot be used to match struct field name");

@@ -124,7 +124,8 @@ impl<'d> Reader<'d> {
     }
 
     pub(super) fn take(&mut self, length: usize) -> Fallible<&'d [u8]> {
-        let taken = self.bytes.get(self.at..).and_then(|rest| rest.get(..length)).ok_or_else(unexpected_end)?;
+        let taken =
+            self.bytes.get(self.at..).and_then(|rest| rest.get(..length)).ok_or_else(unexpected_end)?;
         self.at += length;
         Ok(taken)
     }
