@@ -22,7 +22,7 @@ fn scaled(count: usize) -> usize {
 
 /// The limits: a debug build needs for a tenth of the work about twice the CPU time of a release build for all of it.
 fn bounds() -> Bounds {
-    let cpu = if is_release() { Duration::from_secs(1) } else { Duration::from_millis(150) };
+    let cpu = if is_release() { Duration::from_secs(1) } else { Duration::from_millis(200) };
     Bounds { cpu, ..Bounds::default() }
 }
 
