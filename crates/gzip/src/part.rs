@@ -72,8 +72,11 @@ impl Part {
     }
 }
 
-/// Compresses all of a piece. Compressing does not fail; room is made as it is needed.
-fn deflate(compress: &mut Compress, mut piece: &[u8], flush: FlushCompress, out: &mut Vec<u8>) {
+/// Compresses all of a piece. Compressing does not fail; room is made as it is needed, and `out` must have some.
+///
+/// A flush that meets the end of the room is asked for again until it is whole: [`flate2::write::DeflateEncoder`] asks
+/// once, and what it leaves out is the end of the last block.
+pub(crate) fn deflate(compress: &mut Compress, mut piece: &[u8], flush: FlushCompress, out: &mut Vec<u8>) {
     loop {
         let before = compress.total_in();
         let status = compress.compress_vec(piece, out, flush);
@@ -113,7 +116,19 @@ mod tests {
     /// Bytes that repeat, and bytes that cannot be compressed.
     fn content() -> impl Strategy<Value = Vec<u8>> {
         let repeated = (0_u8..=255, 0_usize..70_000).prop_map(|(byte, count)| vec![byte; count]);
-        prop_oneof![repeated, prop::collection::vec(any::<u8>(), 0..5_000)]
+        prop_oneof![repeated, prop::collection::vec(any::<u8>(), 0..5_000), words()]
+    }
+
+    /// Text of several buffers, most of whose blocks are written by the flush at its end.
+    fn words() -> impl Strategy<Value = Vec<u8>> {
+        (any::<u64>(), 0_usize..150_000).prop_map(|(mut state, length)| {
+            let mut text = Vec::with_capacity(length + 24);
+            while text.len() < length {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let _ = write!(text, "{:x} ", state >> 40);
+            }
+            text
+        })
     }
 
     proptest! {

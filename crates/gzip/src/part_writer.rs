@@ -1,8 +1,8 @@
 //! Writes the content of a part.
 
-use crate::Part;
+use crate::{Part, part::deflate};
 use crc32fast::Hasher;
-use flate2::{Compression, write::DeflateEncoder};
+use flate2::{Compress, Compression, FlushCompress};
 use std::io::{self, Write};
 
 /// Sees the content of a part, in order.
@@ -10,7 +10,8 @@ pub type Observer<'a> = &'a mut dyn FnMut(&[u8]);
 
 /// Compresses content as it is written, which is never held as a whole.
 pub struct PartWriter<'a> {
-    encoder: DeflateEncoder<Vec<u8>>,
+    compress: Compress,
+    deflated: Vec<u8>,
     hasher: Hasher,
     length: u64,
     observe: Option<Observer<'a>>,
@@ -28,41 +29,43 @@ impl<'a> PartWriter<'a> {
         write: impl FnOnce(&mut PartWriter<'_>) -> io::Result<()>,
     ) -> Part {
         let mut writer = PartWriter {
-            encoder: DeflateEncoder::new(Vec::new(), Compression::default()),
+            compress: Compress::new(Compression::default(), false),
+            deflated: Vec::with_capacity(BUFFER),
             hasher: Hasher::new(),
             length: 0,
             observe,
             waiting: Vec::with_capacity(BUFFER),
         };
-        // Writing to a vector cannot fail. A flush ends the last block at a byte boundary.
-        let _ = write(&mut writer).and_then(|()| writer.pass_on()).and_then(|()| writer.encoder.flush());
-        let mut deflated = std::mem::take(writer.encoder.get_mut());
+        // The writer itself never fails, and its caller has nobody to tell.
+        let _ = write(&mut writer);
+        writer.pass_on(FlushCompress::Full);
+        let PartWriter { mut deflated, hasher, length, .. } = writer;
         deflated.shrink_to_fit();
-        Part { deflated: deflated.into(), checksum: writer.hasher.finalize(), length: writer.length }
+        Part { deflated: deflated.into(), checksum: hasher.finalize(), length }
     }
 
-    fn pass_on(&mut self) -> io::Result<()> {
+    fn pass_on(&mut self, flush: FlushCompress) {
         self.hasher.update(&self.waiting);
         self.length += self.waiting.len() as u64;
         if let Some(observe) = &mut self.observe {
             observe(&self.waiting);
         }
-        self.encoder.write_all(&self.waiting)?;
+        deflate(&mut self.compress, &self.waiting, flush, &mut self.deflated);
         self.waiting.clear();
-        Ok(())
     }
 }
 
 impl Write for PartWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.waiting.len() + bytes.len() > BUFFER {
-            self.pass_on()?;
+            self.pass_on(FlushCompress::None);
         }
         self.waiting.extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.pass_on()
+        self.pass_on(FlushCompress::None);
+        Ok(())
     }
 }

@@ -166,12 +166,12 @@ impl Server {
         Ok(())
     }
 
-    /// Waits until the process has ended by itself.
+    /// Waits until the process has ended by itself: with watches open it ends after a minute.
     ///
     /// # Errors
     /// When it does not end in time.
     pub fn wait_for_end(&mut self) -> Result<ExitStatus, Error> {
-        wait_for("the server's end", PATIENCE, || self.child.try_wait().ok().flatten())
+        wait_for("the server's end", 2 * PATIENCE, || self.child.try_wait().ok().flatten())
     }
 
     /// Whether the process is running.
