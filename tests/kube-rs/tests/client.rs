@@ -137,6 +137,13 @@ async fn watch_sees_every_change(config: watcher::Config) -> Result {
     let maps: Api<ConfigMap> = Api::default_namespaced(client(&server).await?);
     let post = PostParams::default();
     maps.create(&post, &config_map("first", "1")).await?;
+    // Both strategies begin with what the watch cache has, which may be behind the create.
+    let cached = ListParams::default().match_any();
+    timeout(PATIENCE, async {
+        while maps.list(&cached).await?.items.is_empty() {}
+        Result::Ok(())
+    })
+    .await??;
     let mut events = watcher(maps.clone(), config).boxed();
     let mut seen = Vec::new();
     while let Some(event) = timeout(PATIENCE, events.try_next()).await?? {
