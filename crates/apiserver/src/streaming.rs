@@ -1,5 +1,7 @@
 //! Streams texts of other servers, such as logs.
 
+mod messages;
+
 use crate::{
     base::{
         body::Body,
@@ -19,6 +21,8 @@ use std::{
     pin::Pin,
     task::{Context, Poll},
 };
+
+pub(crate) use messages::Messages;
 
 /// The most bytes of an error's text that are read.
 const MAX_ERROR_BYTES: usize = 50_000;

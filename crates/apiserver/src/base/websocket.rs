@@ -18,13 +18,7 @@ pub(crate) struct WebSocketFrames;
 /// # Errors
 /// The response that refuses the handshake, without a body.
 pub(crate) fn accept(headers: &HeaderMap, frames: Body) -> Result<Response, Box<Response>> {
-    let handshake = Handshake::read(&Method::GET, headers).map_err(|error| {
-        let mut response = refusal(error.status());
-        if error == HandshakeError::Version {
-            response.headers_mut().insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
-        }
-        response
-    })?;
+    let handshake = handshake(headers)?;
     let origin = headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok()).unwrap_or_default();
     if origin.is_empty() || Url::parse_request_uri(origin).is_err() {
         return Err(refusal(StatusCode::FORBIDDEN));
@@ -37,6 +31,20 @@ pub(crate) fn accept(headers: &HeaderMap, frames: Body) -> Result<Response, Box<
     let mut response = handshake.response(protocol).map(|()| frames);
     response.extensions_mut().insert(WebSocketFrames);
     Ok(response)
+}
+
+/// Reads the handshake of a GET.
+///
+/// # Errors
+/// The response that refuses the handshake, without a body.
+pub(crate) fn handshake(headers: &HeaderMap) -> Result<Handshake, Box<Response>> {
+    Handshake::read(&Method::GET, headers).map_err(|error| {
+        let mut response = refusal(error.status());
+        if error == HandshakeError::Version {
+            response.headers_mut().insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
+        }
+        response
+    })
 }
 
 /// A response that refuses a handshake; the connection ends with it.

@@ -14,7 +14,7 @@ use crate::{
     },
     filters::attributes_of,
     proxying::Interruptions,
-    streaming::Text,
+    streaming::{Messages, Text},
 };
 use http::StatusCode;
 use percent_encoding::percent_decode_str;
@@ -23,6 +23,7 @@ use pintle_go_forms::quote;
 use pintle_machinery::{GroupResource, Status, Value, ValueExt, options::connect_options};
 use pintle_registry::{ConnectOptions, ConnectService, Connecter, Destination, SubresourceKind};
 use pintle_schema::Schema;
+use pintle_websocket::is_websocket_request;
 use std::net::IpAddr;
 use target::{query_of, target_of};
 
@@ -178,7 +179,7 @@ async fn check_host(host: &str) -> Result<(), Status> {
     }
 }
 
-/// Streams a text.
+/// Streams a text, to clients that ask for WebSocket in messages.
 async fn text(
     scope: &RequestScope<'_>,
     request: Request,
@@ -194,21 +195,30 @@ async fn text(
     })?;
     let client = scope.server.transports.client(destination.transport, destination.location.scheme);
     let resource = scope.resource.resource.group_resource();
+    let in_messages = is_websocket_request(scope.headers);
     let text = Text {
         client: &client,
         uri: uri.uri,
-        follow,
+        follow: follow || in_messages,
         resource: GroupResource::new(
             resource.group.clone(),
             format!("{}/{}", resource.resource, scope.info.subresource),
         ),
         name: &scope.info.name,
     };
-    text.stream(Interruptions::of(&request)).await.map_err(|failed| {
+    let response = text.stream(Interruptions::of(&request)).await.map_err(|failed| {
         if failed.is_untrusted {
             declared.connecter.note_untrusted();
         }
         failed.status
+    })?;
+    if !in_messages || response.status() != StatusCode::OK {
+        return Ok(response);
+    }
+    // The handshake comes last: failures are told by HTTP.
+    Ok(match Messages::read(scope.headers) {
+        Ok(messages) => messages.response(response.into_body()),
+        Err(refused) => *refused,
     })
 }
 
