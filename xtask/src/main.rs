@@ -8,9 +8,11 @@ mod codegen;
 mod compatibility;
 mod conformance;
 mod crash;
+mod dist;
 mod fuzz;
 mod openapi;
 mod roundtrip;
+mod sbom;
 mod shared;
 mod task;
 mod test;
@@ -51,6 +53,10 @@ Tasks:
   openapi --check     compare the OpenAPI documents with ../shared/reference/openapi-v3
   compatibility       compare COMPATIBILITY.md with the flags, admission plugins and feature gates of ../shared/reference
                       and of the server
+  dist [--target=TRIPLE] [--verify]
+                      build what is packaged in target/dist/: the static binary, manual page, completions, bill of
+                      materials; with --verify, build it again from another path and compare the binaries
+  sbom                print the bill of materials
   roundtrip           convert every object of ../shared/reference/api-roundtrip/ between its forms
 ";
 
@@ -80,6 +86,8 @@ fn main() -> ExitCode {
         ["openapi", "--check"] => openapi::run(root),
         ["compatibility"] => compatibility::run(root),
         ["roundtrip"] => roundtrip::run(root),
+        ["dist", args @ ..] => dist::run(root, args),
+        ["sbom"] => sbom::bill(root, dist::HOST).map(|bill| println!("{bill}")),
         ["-h" | "--help" | "help"] | [] => {
             print!("{HELP}");
             Ok(())

@@ -19,7 +19,7 @@ use pintle_apiserver::{
     registry::{Store, Stores},
     serving::stopped,
 };
-use pintle_controller::{Delta, Informer, Reconciler, WorkQueue};
+use pintle_controller::{Delta, Informer, Reconciler, WorkQueue, WorkQueueMetrics};
 use pintle_machinery::{GroupVersion, Status, Value, ValueExt, meta::ObjectMeta};
 use pintle_registry::{BoxFuture, DeleteOptions, Registry, WriteOptions};
 use serde_json::json;
@@ -96,6 +96,11 @@ impl AutoRegistration {
             queue: WorkQueue::default(),
             state: Mutex::new(State { pending, ..State::default() }),
         }))
+    }
+
+    /// Measures the work queue.
+    pub fn measure(&self, metrics: &WorkQueueMetrics) {
+        metrics.measure("autoregister", &self.queue);
     }
 
     /// The names of built-in API services that were not observed as available yet, sorted. The server becomes ready

@@ -2,6 +2,7 @@
 
 use crate::printing::Printer;
 use jiff::Timestamp;
+use pintle_feature_gates::Gate;
 use pintle_machinery::{GroupVersionKind, Value, ValueExt};
 use pintle_registry::{
     Backing, Cell, Column, ComputedObjects, ConnectOptions, Connecter, Conversion, Resource, ScalePaths,
@@ -95,6 +96,8 @@ pub(crate) trait Declare: Sized {
     /// Declares that the objects are computed for each read.
     fn computed(self, objects: Arc<dyn ComputedObjects>) -> Resource;
     fn subresource(self, name: &str, kind: SubresourceKind) -> Resource;
+    /// Sets the feature gate without which the resource is not served.
+    fn behind(self, gate: Gate) -> Resource;
 
     /// Declares that the server decides requests by these objects ([`Resource::in_force_when_answered`]).
     fn in_force_when_answered(self) -> Resource;
@@ -204,6 +207,11 @@ impl Declare for Resource {
 
     fn stored_as(mut self, version: &str) -> Resource {
         version.clone_into(&mut self.storage.kind.version);
+        self
+    }
+
+    fn behind(mut self, gate: Gate) -> Resource {
+        self.gate = Some(gate);
         self
     }
 

@@ -1,7 +1,6 @@
-//! Lists the versions of the built-in groups with their default enablement, and the resources of kube-apiserver that
-//! this server lacks in a version that can be enabled.
+//! Lists the versions of the built-in groups with their default enablement, and the versions that introduced resources.
 
-use pintle_feature_gates::{Gate, MinorVersion};
+use pintle_feature_gates::MinorVersion;
 use pintle_machinery::GroupVersionResource;
 
 /// The default state of a version.
@@ -79,51 +78,6 @@ pub const VERSIONS: [(&str, &str, Enablement); 60] = [
     ("storage.k8s.io", "v1beta1", Off),
     ("storage.k8s.io", "v1alpha1", Off),
     ("storagemigration.k8s.io", "v1beta1", Off),
-];
-
-/// The reason why a resource is not served in an enabled version.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Absence {
-    /// kube-apiserver serves it only with a feature gate: the storage, and the gate.
-    GateClosed(&'static str, Gate),
-    /// Not implemented yet.
-    NotBuilt,
-}
-
-use Absence::{GateClosed, NotBuilt};
-
-/// The absent resources: group, version, resource, and reason.
-pub const ABSENT: [(&str, &str, &str, Absence); 10] = [
-    (
-        "certificates.k8s.io",
-        "v1beta1",
-        "clustertrustbundles",
-        GateClosed("ClusterTrustBundle", Gate::ClusterTrustBundle),
-    ),
-    (
-        "certificates.k8s.io",
-        "v1beta1",
-        "podcertificaterequests",
-        GateClosed("PodCertificateRequest", Gate::PodCertificateRequest),
-    ),
-    (
-        "certificates.k8s.io",
-        "v1alpha1",
-        "clustertrustbundles",
-        GateClosed("ClusterTrustBundle", Gate::ClusterTrustBundle),
-    ),
-    ("internal.apiserver.k8s.io", "v1alpha1", "storageversions", NotBuilt),
-    ("resource.k8s.io", "v1beta2", "devicetaintrules", NotBuilt),
-    ("resource.k8s.io", "v1alpha3", "devicetaintrules", NotBuilt),
-    ("resource.k8s.io", "v1alpha3", "resourcepoolstatusrequests", NotBuilt),
-    ("scheduling.k8s.io", "v1alpha2", "podgroups", GateClosed("PodGroup", Gate::GenericWorkload)),
-    ("scheduling.k8s.io", "v1alpha2", "workloads", GateClosed("Workload", Gate::GenericWorkload)),
-    (
-        "storagemigration.k8s.io",
-        "v1beta1",
-        "storageversionmigrations",
-        GateClosed("StorageVersionMigrator", Gate::StorageVersionMigrator),
-    ),
 ];
 
 /// The resources that are newer than the oldest version that can be emulated: group, version, resource, and the version

@@ -4,6 +4,7 @@
 //! and API services are declared by the servers that own them.
 
 mod config;
+mod declarative;
 mod declare;
 pub mod enablement;
 mod field_checks;
@@ -16,6 +17,7 @@ mod stored_versions;
 mod workload;
 
 pub mod admissionregistration;
+pub mod apiserverinternal;
 pub mod apps;
 pub mod authentication;
 pub mod authorization;
@@ -34,6 +36,7 @@ pub mod rbac;
 pub mod resource;
 pub mod scheduling;
 pub mod storage;
+pub mod storagemigration;
 
 pub use config::Config;
 
@@ -68,24 +71,40 @@ pub fn resources(config: &Config) -> Vec<Resource> {
         storage::resources(),
     ];
     let mut resources: Vec<Resource> = groups.into_iter().flatten().collect();
-    let declared: Vec<Resource> = resources.iter().cloned().chain(resources_off_by_default()).collect();
-    for resource in &mut resources {
-        if resource.is_stored() && resource.conversion.is_none() {
-            resource.stored_versions = stored_versions::of(resource, &declared);
-        }
-    }
+    let declared: Vec<Resource> = resources.iter().cloned().chain(declared_off_by_default()).collect();
+    set_stored_versions(&mut resources, &declared);
     resources
 }
 
 /// The resources in versions that are disabled by default. Most are other versions of those in [`resources`], stored in
 /// the same place.
 pub fn resources_off_by_default() -> Vec<Resource> {
+    let mut resources = declared_off_by_default();
+    let declared = resources.clone();
+    set_stored_versions(&mut resources, &declared);
+    resources
+}
+
+fn declared_off_by_default() -> Vec<Resource> {
     let groups = [
         admissionregistration::resources_off_by_default(),
+        apiserverinternal::resources_off_by_default(),
+        certificates::resources_off_by_default(),
         coordination::resources_off_by_default(),
         networking::resources_off_by_default(),
         resource::resources_off_by_default(),
+        scheduling::resources_off_by_default(),
         storage::resources_off_by_default(),
+        storagemigration::resources_off_by_default(),
     ];
     groups.into_iter().flatten().collect()
+}
+
+/// Sets the versions in which stored objects may be found, on the declarations of the storage versions.
+fn set_stored_versions(resources: &mut [Resource], declared: &[Resource]) {
+    for resource in resources {
+        if resource.is_stored() && resource.conversion.is_none() {
+            resource.stored_versions = stored_versions::of(resource, declared);
+        }
+    }
 }

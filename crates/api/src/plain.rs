@@ -1,6 +1,6 @@
 //! A strategy for kinds with only common rules: a status subresource, generations, a few defaults.
 
-use crate::rules::{count_generation_if, keep, metadata_update};
+use crate::rules::{count_generation_if, keep, keep_metadata, metadata_update};
 use pintle_machinery::{
     ErrorList, FieldPath, Value, ValueExt,
     meta::ObjectMeta,
@@ -230,6 +230,34 @@ impl Strategy for PlainStatusStrategy {
                 keep(object, old, &format!("metadata.{member}"));
             }
         }
+    }
+}
+
+/// The strategy of a status that is validated and whose writes keep all metadata.
+#[derive(Clone, Copy)]
+pub(crate) struct CheckedStatusStrategy {
+    /// Whether an update needs the resourceVersion.
+    pub(crate) needs_resource_version: bool,
+    /// Validates the new status, with the metadata.
+    pub(crate) check: fn(&Value, &Value) -> ErrorList,
+}
+
+impl Strategy for CheckedStatusStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["metadata", "spec"]
+    }
+
+    fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
+        keep_but_status(object, old);
+        keep_metadata(object, old);
+    }
+
+    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
+        (self.check)(object, old)
+    }
+
+    fn allow_unconditional_update(&self) -> bool {
+        !self.needs_resource_version
     }
 }
 

@@ -7,11 +7,13 @@ mod claim_spec_form;
 mod configuration;
 pub mod device_class;
 mod device_selector;
+pub mod device_taint_rule;
 mod group;
 mod lists;
 mod names;
 pub mod resource_claim;
 pub mod resource_claim_template;
+pub mod resource_pool_status_request;
 pub mod resource_slice;
 mod v1beta1;
 
@@ -44,5 +46,10 @@ pub fn resources_off_by_default() -> Vec<Resource> {
     let first = first
         .into_iter()
         .map(|(resource, conversion)| resource.in_version(V1BETA1, conversion).deprecated(35, 38, None));
-    second.chain(first).collect()
+    let own = [
+        device_taint_rule::resource(),
+        device_taint_rule::resource_v1beta2(),
+        resource_pool_status_request::resource(),
+    ];
+    second.chain(first).chain(own).collect()
 }

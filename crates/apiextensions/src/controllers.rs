@@ -16,7 +16,7 @@ pub(crate) use non_structural::NonStructural;
 
 use crate::informer::{Change, Definitions, Handler};
 use pintle_apiserver::{registry::Stores, serving::stopped};
-use pintle_controller::{Reconciler, WorkQueue};
+use pintle_controller::{Reconciler, WorkQueue, WorkQueueMetrics};
 use pintle_machinery::{GroupResource, Status, Value};
 use pintle_registry::{BoxFuture, Registry, WriteOptions};
 use std::sync::Arc;
@@ -58,6 +58,9 @@ pub(crate) trait Controller: Send + Sync {
     /// The name in logs.
     fn name(&self) -> &'static str;
 
+    /// The name of the work queue in metrics.
+    fn queue_name(&self) -> &'static str;
+
     /// The definitions to process after a change.
     fn wants(&self, change: &Change) -> Vec<String>;
 
@@ -79,6 +82,11 @@ pub(crate) struct Worker<C> {
 impl<C: Controller> Worker<C> {
     pub(crate) fn new(controller: C) -> Arc<Worker<C>> {
         Arc::new(Worker { controller, queue: WorkQueue::default() })
+    }
+
+    /// Measures the queue.
+    pub(crate) fn measure(&self, metrics: &WorkQueueMetrics) {
+        metrics.measure(self.controller.queue_name(), &self.queue);
     }
 
     /// Runs until the server stops.

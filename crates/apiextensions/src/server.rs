@@ -14,6 +14,7 @@ use pintle_apiserver::{
     post_start_hooks::HookContext,
     registry::{StorageFactory, Stores},
 };
+use pintle_controller::WorkQueueMetrics;
 use pintle_dialer::Outbound;
 use pintle_machinery::Status;
 use pintle_openapi::CustomDefinitions;
@@ -48,6 +49,7 @@ impl ApiExtensions {
         storage: &Arc<StorageFactory>,
         supervisor: &Supervisor,
         outbound: Outbound,
+        queues: &WorkQueueMetrics,
     ) -> Result<ApiExtensions, Status> {
         let definitions = Arc::new(Definitions::default());
         let context = Context { stores: stores.clone(), definitions: definitions.clone() };
@@ -60,11 +62,11 @@ impl ApiExtensions {
             let serving = Serving::new(stores.clone(), storage.clone(), supervisor.clone(), webhooks);
             // Serving comes first, so that the conditions that controllers set are true when they are set.
             let mut handlers: Vec<Arc<dyn Handler>> = vec![Arc::new(serving), group_versions.clone()];
-            add(Naming::new(context.clone()), &mut handlers, &mut controllers);
-            add(Establishing(context.clone()), &mut handlers, &mut controllers);
-            add(NonStructural(context.clone()), &mut handlers, &mut controllers);
-            add(ApiApproval(context.clone()), &mut handlers, &mut controllers);
-            add(Finalizer(context), &mut handlers, &mut controllers);
+            add(Naming::new(context.clone()), &mut handlers, &mut controllers, queues);
+            add(Establishing(context.clone()), &mut handlers, &mut controllers, queues);
+            add(NonStructural(context.clone()), &mut handlers, &mut controllers, queues);
+            add(ApiApproval(context.clone()), &mut handlers, &mut controllers, queues);
+            add(Finalizer(context), &mut handlers, &mut controllers, queues);
             informer = Some(Arc::new(Informer { store, definitions: definitions.clone(), handlers, synced }));
         } else {
             synced.send_replace(true);
@@ -123,8 +125,10 @@ fn add<C: Controller + 'static>(
     controller: C,
     handlers: &mut Vec<Arc<dyn Handler>>,
     controllers: &mut Vec<Run>,
+    queues: &WorkQueueMetrics,
 ) {
     let worker = Worker::new(controller);
+    worker.measure(queues);
     handlers.push(worker.clone());
     controllers.push(Arc::new(move |stopping| Box::pin(worker.clone().run(stopping))));
 }

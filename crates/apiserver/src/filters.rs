@@ -18,6 +18,7 @@ mod panic_recovery;
 mod priority_and_fairness;
 mod request_info;
 mod timeout;
+mod tracing;
 
 use crate::{base::handler::Handler, drain::Drain, metrics::Metrics};
 use filter::{Filter, before};
@@ -47,10 +48,14 @@ pub struct ChainConfig {
     pub transport: TransportFilters,
     /// The authorizer that every request is checked with.
     pub authorizer: Arc<dyn Authorizer>,
+    /// Whether the constrained modes of impersonation are tried, too.
+    pub constrained_impersonation: bool,
     /// The timeout of a request that is not long-running.
     pub request_timeout: Duration,
     /// Decides which requests are served, queued or refused; with `None`, the two limits below apply.
     pub flow_control: Option<Arc<FlowControl>>,
+    /// Whether requests begin spans.
+    pub tracing: bool,
     /// The limit of reads in flight, without flow control.
     pub max_requests_in_flight: usize,
     /// The limit of writes in flight, without flow control.
@@ -99,7 +104,11 @@ pub fn chain(config: ChainConfig, handler: Handler) -> Handler {
         authorizer: config.authorizer.clone(),
         metrics: config.metrics.clone(),
     };
-    let impersonation = impersonation::Impersonation::new(config.authorizer, config.metrics.clone());
+    let impersonation = impersonation::Impersonation::new(
+        config.authorizer,
+        config.metrics.clone(),
+        config.constrained_impersonation,
+    );
     let timeout = timeout::RequestTimeout { limit: config.request_timeout, auditor };
     let instrumentation = instrumentation::Instrumentation { metrics: config.metrics };
     let rest = authorization.before(Arc::new(handler));
@@ -108,6 +117,7 @@ pub fn chain(config: ChainConfig, handler: Handler) -> Handler {
     let rest = impersonation.before(rest);
     let rest = before(audit, rest);
     let rest = compression::Compression.before(rest);
+    let rest = before(config.tracing.then_some(tracing::Tracing), rest);
     let rest = authentication.before(rest);
     let rest = before(cors, rest);
     let rest = timeout.before(rest);

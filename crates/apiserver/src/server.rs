@@ -1,10 +1,17 @@
 //! A generic API server: filter chain, API endpoints, plain endpoints, and a delegate for paths that it does not serve.
 
 mod debug_flags;
+mod flagz;
+mod host_logs;
 mod metrics_endpoint;
+mod pprof;
 mod statusz;
+mod zpage;
 
 pub use debug_flags::VerbositySetter;
+pub use flagz::FlagValues;
+pub use host_logs::HostLogs;
+pub use pprof::Profiles;
 
 use crate::{
     base::{
@@ -65,8 +72,16 @@ pub struct Front {
     pub stores: Vec<Arc<Stores>>,
     /// The size of the stored data in bytes, as last measured.
     pub storage_sizes: Arc<StorageSizes>,
+    /// The profiles of the process; `None` without their endpoints.
+    pub profiles: Option<Profiles>,
     /// Sets the verbosity of the log; `None` if it is fixed.
     pub verbosity: Option<VerbositySetter>,
+    /// The values of the flags, for `/flagz`; `None` without this endpoint.
+    pub flags: Option<FlagValues>,
+    /// Whether there is `/statusz`.
+    pub has_statusz: bool,
+    /// The files of the host's log, for `/logs`; `None` without this endpoint.
+    pub host_logs: Option<HostLogs>,
     /// Whether the metrics include the number of objects.
     pub count_objects: bool,
     /// OpenAPI and similar endpoints.
@@ -100,10 +115,19 @@ impl GenericApiServer {
         {
             return response;
         }
-        if let Some(setter) = self.front.as_ref().and_then(|front| front.verbosity.as_ref())
-            && debug_flags::serves(request.uri().path())
+        let request = match &self.front {
+            None => request,
+            Some(front) => {
+                match serve_debug(front.profiles.as_ref(), front.verbosity.as_ref(), request).await {
+                    Ok(response) => return response,
+                    Err(request) => request,
+                }
+            }
+        };
+        if let Some(logs) = self.front.as_ref().and_then(|front| front.host_logs.as_ref())
+            && let Some(response) = logs.serve(&request).await
         {
-            return debug_flags::serve(setter, request).await;
+            return response;
         }
         let mut server = self;
         if let Some(response) = self.front.as_ref().and_then(|front| front.serve(&request, &self.version)) {
@@ -164,7 +188,8 @@ impl Front {
             return Some(self.root(request));
         }
         match path.strip_suffix('/').unwrap_or(path) {
-            "/statusz" => Some(statusz::serve(self, request, version)),
+            "/statusz" if self.has_statusz => Some(statusz::serve(self, request, version)),
+            "/flagz" if self.flags.is_some() => self.flags.as_ref().map(|flags| flagz::serve(flags, request)),
             "/version" => Some(self.only_get(request, |request| version_document(request, version))),
             path if path == "/api"
                 || path == "/apis"
@@ -197,11 +222,30 @@ impl Front {
             let mut paths = self.discovery.paths();
             paths.extend(self.health.paths());
             paths.extend(self.documents.iter().flat_map(|documents| documents.paths()));
-            paths.extend(["/metrics", "/metrics/slis", "/statusz", "/version"].map(str::to_owned));
+            paths.extend(["/metrics", "/metrics/slis", "/version"].map(str::to_owned));
+            paths.extend(self.has_statusz.then(|| "/statusz".to_owned()));
+            paths.extend(self.flags.as_ref().map(|_| "/flagz".to_owned()));
             paths.sort();
             let document = json!({"paths": paths});
             with_content_type(200, MediaType::Json.as_str(), Body::from(format!("{document:#}")))
         })
+    }
+}
+
+/// Answers a request of `/debug/pprof` or `/debug/flags`; `Err` gives back a request of another path.
+pub(crate) async fn serve_debug(
+    profiles: Option<&Profiles>,
+    verbosity: Option<&VerbositySetter>,
+    request: Request,
+) -> Result<Response, Request> {
+    if let Some(setter) = verbosity
+        && debug_flags::serves(request.uri().path())
+    {
+        return Ok(debug_flags::serve(setter, request).await);
+    }
+    match profiles {
+        Some(profiles) => profiles.serve(request).await,
+        None => Err(request),
     }
 }
 

@@ -9,6 +9,7 @@
 
 mod connections;
 mod cutoff;
+pub mod debug_socket;
 mod http1;
 mod response_budget;
 mod sent_body;
@@ -38,6 +39,7 @@ use hyper_util::{
     server::conn::auto,
 };
 use pintle_machinery::Status;
+use pintle_tls::{ReadAhead, WholeReads};
 use prometheus::IntCounter;
 use sent_body::SentBody;
 use std::{io, pin::pin, sync::Arc, time::Duration};
@@ -168,7 +170,8 @@ impl Server {
     ) -> Result<(), String> {
         stream.set_nodelay(true).map_err(|error| error.to_string())?;
         let acceptor = TlsAcceptor::from(self.config.tls.current());
-        let handshake = tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(WriteTimeout::new(stream)));
+        let stream = ReadAhead::new(WriteTimeout::new(stream));
+        let handshake = tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream));
         let stream = tokio::select! {
             handshake = handshake => handshake
                 .map_err(|_| "TLS handshake timed out".to_owned())
@@ -181,6 +184,7 @@ impl Server {
         });
         let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
         let refused = Refused::default();
+        let stream = WholeReads::new(stream);
         let stream = RequestHeads::new(stream, is_http2, refused.clone(), self.config.body_budget.clone());
         // The cutoff of HTTP/1; HTTP/2 streams have their own.
         let cutoff = Cutoff::new(handle.clone());

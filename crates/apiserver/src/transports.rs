@@ -3,7 +3,7 @@
 use arc_swap::ArcSwap;
 use pintle_dialer::{Client, ClientCertificate, ConfigError, Dialer, TlsSettings};
 use pintle_registry::{Scheme, Transport};
-use std::{sync::Arc, time::Duration};
+use std::{num::NonZeroU64, sync::Arc, time::Duration};
 
 /// The clients of all destinations. Idle connections are kept for later requests.
 ///
@@ -17,6 +17,8 @@ pub struct Transports {
     plain: Arc<Client>,
     /// The time limit for a connection to a kubelet.
     timeout: Duration,
+    /// The limit of upgraded connections.
+    bytes_per_second: Option<NonZeroU64>,
     /// Opens all connections.
     dialer: Dialer,
 }
@@ -35,6 +37,7 @@ impl Kubelets {
         ca: Option<&[u8]>,
         certificate: &ClientCertificate,
         timeout: Duration,
+        bytes_per_second: Option<NonZeroU64>,
         dialer: &Dialer,
     ) -> Result<Kubelets, ConfigError> {
         let certificate = certificate.current();
@@ -46,7 +49,8 @@ impl Kubelets {
                 client_certificate,
                 both_protocols: false,
             };
-            Client::of_hosts(Some(&settings), timeout, dialer)
+            let client = Client::of_hosts(Some(&settings), timeout, dialer)?;
+            Ok::<_, ConfigError>(client.with_upgraded_bytes_per_second(bytes_per_second))
         };
         Ok(Kubelets { verified: Arc::new(settings(ca)?), unverified: Arc::new(settings(None)?) })
     }
@@ -54,11 +58,17 @@ impl Kubelets {
 
 impl Transports {
     /// Clients in the network of the dialer, without a certificate for kubelets, whose certificates are not verified. A connection to a kubelet must
-    /// be made within `timeout`.
+    /// be made within `timeout`. On connections that are upgraded, or become the streams of a command, at most this number
+    /// of bytes passes each second in each direction; `None` for any number.
     ///
     /// # Errors
     /// When TLS cannot be configured.
-    pub fn new(timeout: Duration, dialer: Dialer) -> Result<Transports, ConfigError> {
+    pub fn new(
+        timeout: Duration,
+        bytes_per_second: Option<NonZeroU64>,
+        dialer: Dialer,
+    ) -> Result<Transports, ConfigError> {
+        let limited = |client: Client| Arc::new(client.with_upgraded_bytes_per_second(bytes_per_second));
         let settings =
             TlsSettings { ca: &[], insecure: true, client_certificate: None, both_protocols: false };
         Ok(Transports {
@@ -66,11 +76,13 @@ impl Transports {
                 None,
                 &ClientCertificate::default(),
                 timeout,
+                bytes_per_second,
                 &dialer,
             )?),
-            cluster: Arc::new(Client::of_hosts(Some(&settings), DIAL_TIMEOUT, &dialer)?),
-            plain: Arc::new(Client::of_hosts(None, DIAL_TIMEOUT, &dialer)?),
+            cluster: limited(Client::of_hosts(Some(&settings), DIAL_TIMEOUT, &dialer)?),
+            plain: limited(Client::of_hosts(None, DIAL_TIMEOUT, &dialer)?),
             timeout,
+            bytes_per_second,
             dialer,
         })
     }
@@ -85,7 +97,8 @@ impl Transports {
         ca: Option<&[u8]>,
         certificate: &ClientCertificate,
     ) -> Result<(), ConfigError> {
-        self.kubelets.store(Arc::new(Kubelets::new(ca, certificate, self.timeout, &self.dialer)?));
+        let kubelets = Kubelets::new(ca, certificate, self.timeout, self.bytes_per_second, &self.dialer)?;
+        self.kubelets.store(Arc::new(kubelets));
         Ok(())
     }
 

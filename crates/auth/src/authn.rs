@@ -26,6 +26,17 @@ pub struct Authenticated {
     pub user: Arc<UserInfo>,
     /// The requested audiences that the credentials are valid for; empty when they have no audience.
     pub audiences: Vec<String>,
+    /// Remarks about the credentials; `None` for most of them.
+    pub remarks: Option<Arc<Remarks>>,
+}
+
+/// Remarks of an authenticator about valid credentials.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Remarks {
+    /// Annotations of the audit event.
+    pub annotations: Vec<(&'static str, String)>,
+    /// Warnings to the client.
+    pub warnings: Vec<&'static str>,
 }
 
 /// Credentials that were presented and are invalid. The text has the reason for the log, and never contains the

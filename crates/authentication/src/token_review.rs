@@ -122,7 +122,7 @@ impl TokenReviewWebhook {
             groups: answer.at("status.user.groups").map(texts).unwrap_or_default(),
             extra: extra.map(|(key, values)| (key.clone(), texts(values))).collect(),
         };
-        Ok(Some(Authenticated { user: Arc::new(user), audiences: met }))
+        Ok(Some(Authenticated { user: Arc::new(user), audiences: met, ..Authenticated::default() }))
     }
 }
 

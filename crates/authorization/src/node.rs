@@ -15,6 +15,7 @@ use pintle_auth::{
     BoxFuture,
     authz::{Attributes, Authorizer, Decision, ResolvedRules, Verdict},
 };
+use pintle_feature_gates::{Gate, enabled};
 use pintle_go_forms::quote;
 use pintle_machinery::{UserInfo, selectors::FieldOperator};
 use pintle_supervisor::Supervisor;
@@ -104,7 +105,9 @@ impl NodeAuthorizer {
             ("resource.k8s.io", "resourceslices") => asked.resource_slice(),
             ("", "nodes") => asked.node_object(),
             ("", "pods") => asked.pod(),
-            // A feature gate that is off would allow nodes these requests.
+            ("certificates.k8s.io", "podcertificaterequests") if enabled(Gate::PodCertificateRequest) => {
+                asked.pod_certificate_request()
+            }
             ("certificates.k8s.io", "podcertificaterequests") => NOTHING_TO_SAY,
             _ if rules::allow(attributes) => ALLOW,
             _ => NOTHING_TO_SAY,
@@ -269,6 +272,23 @@ impl<'a> Asked<'a> {
                 "only the following verbs are allowed for a ResourceSlice: get, watch, list, create, update, patch, delete, \
                  deletecollection",
             ),
+        }
+    }
+
+    fn pod_certificate_request(&self) -> Opinion {
+        let Attributes { verb, subresource, namespace, name, .. } = *self.attributes;
+        if !subresource.is_empty() {
+            return refuse("nodes may not access the status subresource of PodCertificateRequests");
+        }
+        match verb {
+            // Admission checks created objects.
+            "create" => ALLOW,
+            "get" => self.connected(Vertex::PodCertificateRequest(namespace, name)),
+            "list" | "watch" if self.selects_own("spec.nodeName") => ALLOW,
+            "list" | "watch" => {
+                refuse("can only list/watch podcertificaterequests with nodeName field selector")
+            }
+            verb => refuse(format!("nodes may not {verb} podcertificaterequests")),
         }
     }
 

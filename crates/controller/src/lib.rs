@@ -14,11 +14,14 @@
 
 mod informer;
 mod list_watch;
+mod queue_observer;
 mod rate_limiter;
 mod reconciler;
 mod work_queue;
+mod work_queue_metrics;
 
 pub use informer::{Informer, keep_watching};
 pub use list_watch::{Delta, Deltas, ListWatch, Names};
 pub use reconciler::Reconciler;
 pub use work_queue::WorkQueue;
+pub use work_queue_metrics::WorkQueueMetrics;

@@ -1,8 +1,11 @@
 //! A controller's work queue: a name is queued once, and is retried with back-off after a failure.
 
-use crate::rate_limiter::ItemExponentialFailureRateLimiter;
+use crate::{queue_observer::Observer, rate_limiter::ItemExponentialFailureRateLimiter};
 use parking_lot::Mutex;
-use std::collections::{HashSet, VecDeque};
+use std::{
+    collections::{HashSet, VecDeque},
+    sync::{Arc, OnceLock},
+};
 use tokio::{sync::Notify, time::Instant};
 
 /// A work queue of names, which [`WorkQueue::process`] processes. No name is processed by two workers at a time.
@@ -10,6 +13,7 @@ use tokio::{sync::Notify, time::Instant};
 pub struct WorkQueue {
     state: Mutex<State>,
     changed: Notify,
+    observer: OnceLock<Arc<dyn Observer>>,
 }
 
 #[derive(Default)]
@@ -23,6 +27,11 @@ struct State {
 }
 
 impl WorkQueue {
+    /// Reports what happens to names from now on; a second observer is left out.
+    pub(crate) fn observe(&self, observer: Arc<dyn Observer>) {
+        drop(self.observer.set(observer));
+    }
+
     /// Adds a name, unless it is queued already. A name in work is queued again afterwards.
     pub fn add(&self, name: String) {
         {
@@ -30,9 +39,22 @@ impl WorkQueue {
             if !state.queued.insert(name.clone()) {
                 return;
             }
+            self.added(&name, state.ready.len() + 1);
             state.ready.push_back(name);
         }
         self.changed.notify_one();
+    }
+
+    fn added(&self, name: &str, depth: usize) {
+        if let Some(observer) = self.observer.get() {
+            observer.added(name, depth);
+        }
+    }
+
+    fn done(&self, name: &str, is_retried: bool) {
+        if let Some(observer) = self.observer.get() {
+            observer.done(name, is_retried);
+        }
     }
 
     /// Queues the names of workers that died again, with back-off. No worker may run.
@@ -54,6 +76,7 @@ impl WorkQueue {
                 state.later = later;
                 for (_, name) in due {
                     if state.queued.insert(name.clone()) {
+                        self.added(&name, state.ready.len() + 1);
                         state.ready.push_back(name);
                     }
                 }
@@ -61,6 +84,9 @@ impl WorkQueue {
                 if let Some(name) = free.and_then(|at| state.ready.remove(at)) {
                     state.queued.remove(&name);
                     state.active.insert(name.clone());
+                    if let Some(observer) = self.observer.get() {
+                        observer.begun(&name, state.ready.len());
+                    }
                     return name;
                 }
                 state.later.iter().map(|(at, _)| *at).min()
@@ -77,6 +103,7 @@ impl WorkQueue {
 
     /// Marks the work on a name as done, and resets its back-off.
     pub(crate) fn succeeded(&self, name: &str) {
+        self.done(name, false);
         {
             let mut state = self.state.lock();
             state.failures.forget(name);
@@ -88,6 +115,7 @@ impl WorkQueue {
 
     /// Marks the work on a name as failed, and queues it again with exponential back-off.
     pub(crate) fn failed(&self, name: &str) {
+        self.done(name, true);
         {
             let mut state = self.state.lock();
             state.active.remove(name);

@@ -7,6 +7,7 @@
 mod controller;
 
 mod cluster_authentication;
+mod coordinated_leader_election;
 mod flow_control;
 mod identity_lease;
 mod kubernetes_service;
@@ -24,6 +25,7 @@ mod tests;
 
 pub use cluster_authentication::{ClusterAuthentication, ClusterAuthenticationInfo};
 pub use controller::{Controller, run, start};
+pub use coordinated_leader_election::{CoordinatedLeaderElection, LeadershipTimers};
 pub use flow_control::{FlowControlController, FlowControlObjects};
 pub use identity_lease::{IdentityLease, IdentityLeaseGarbageCollector, identity};
 pub use kubernetes_service::{EndpointReconciler, KubernetesService};

@@ -19,6 +19,7 @@ use crate::objects::unless_off;
 use binding::Binding;
 use pintle_machinery::Status;
 use pintle_registry::Registry;
+use role::Role;
 use std::{future::Future, pin::Pin};
 
 /// Creates the missing roles and bindings, and adds missing parts to the others. Disabled resources are ignored.
@@ -32,11 +33,12 @@ pub async fn bootstrap_roles(registry: &dyn Registry) -> Result<(), Status> {
 async fn reconcile(registry: &dyn Registry) -> Result<(), Status> {
     reconcile::carry_over(registry).await?;
     let roles = cluster_roles::CLUSTER_ROLES.iter().chain(controller_roles::CONTROLLER_ROLES);
-    let roles = roles.chain(roles::ROLES).map(|role| role.object());
-    let of_controllers =
-        controller_roles::CONTROLLER_ROLES.iter().map(|role| Binding::of_controller(role.name));
+    let roles = roles.chain(roles::ROLES).filter(|role| role.is_in_force()).map(Role::object);
+    let of_controllers = controller_roles::CONTROLLER_ROLES.iter().filter(|role| role.is_in_force());
+    let of_controllers = of_controllers.map(|role| Binding::of_controller(role.name));
     let bindings = bindings::CLUSTER_ROLE_BINDINGS.iter().chain(bindings::ROLE_BINDINGS);
-    let bindings = bindings.map(Binding::object).chain(of_controllers);
+    let bindings =
+        bindings.filter(|binding| binding.is_in_force()).map(Binding::object).chain(of_controllers);
     // Concurrent, so that the writes share a group commit.
     let roles = roles.map(|role| -> Reconciliation<'_> { Box::pin(reconcile::role(registry, role)) });
     let bindings =

@@ -6,7 +6,7 @@ use crate::{
 };
 use http::{Request, Response, Uri, request};
 use rustls::pki_types::ServerName;
-use std::{fmt, time::Duration};
+use std::{fmt, num::NonZeroU64, time::Duration};
 
 /// A client of the server of one name. The URL of a request has the address; the certificate must have the name. Idle
 /// connections are kept for later requests, until the client is dropped.
@@ -14,6 +14,8 @@ pub struct Client {
     connections: Connections,
     /// Opens connections of HTTP/1.1, which can be upgraded.
     upgradable: Connector,
+    /// The limit of the throughput of upgraded connections.
+    upgraded_bytes_per_second: Option<NonZeroU64>,
 }
 
 impl fmt::Debug for Client {
@@ -68,7 +70,24 @@ impl Client {
             timeout,
             dialer: dialer.clone(),
         };
-        Ok(Client { connections: Connections::new(connector(tls)), upgradable: connector(upgradable) })
+        Ok(Client {
+            connections: Connections::new(connector(tls)),
+            upgradable: connector(upgradable),
+            upgraded_bytes_per_second: None,
+        })
+    }
+
+    /// The same client with a limit of the bytes per second, in each direction, of connections that are upgraded. Their
+    /// users obey it: the client only keeps it.
+    #[must_use]
+    pub fn with_upgraded_bytes_per_second(mut self, limit: Option<NonZeroU64>) -> Client {
+        self.upgraded_bytes_per_second = limit;
+        self
+    }
+
+    /// The limit of the throughput of upgraded connections.
+    pub fn upgraded_bytes_per_second(&self) -> Option<NonZeroU64> {
+        self.upgraded_bytes_per_second
     }
 
     /// Sends a request, and returns the response when its head has arrived.

@@ -17,6 +17,7 @@ use crate::{
 };
 use http::{HeaderValue, Request, Response, Uri, header, uri::Authority};
 use std::{io::ErrorKind, sync::Arc};
+use tracing::{Instrument, Span, field::Empty};
 
 /// The kept connections. Dropping them closes those that are idle.
 pub struct Connections {
@@ -48,6 +49,23 @@ impl Connections {
     /// # Errors
     /// When there is no response.
     pub async fn send(&self, mut request: Request<UpstreamBody>) -> Result<Response<IncomingBody>, Failed> {
+        let span = span(&request);
+        if span.is_disabled() {
+            return self.send_kept(request).await;
+        }
+        let sent = async {
+            pintle_telemetry::inject(request.headers_mut());
+            self.send_kept(request).await
+        };
+        let sent = sent.instrument(span.clone()).await;
+        match &sent {
+            Ok(response) => span.record("http.response.status_code", response.status().as_u16()),
+            Err(failed) => span.record("otel.error", failed.cause.to_string()),
+        };
+        sent
+    }
+
+    async fn send_kept(&self, mut request: Request<UpstreamBody>) -> Result<Response<IncomingBody>, Failed> {
         let uri = request.uri().clone();
         let fresh = |cause| Failed { cause, is_stale: false };
         let Some(address) = uri.authority().cloned() else {
@@ -106,6 +124,22 @@ impl Connections {
             }
         }
     }
+}
+
+fn span(request: &Request<UpstreamBody>) -> Span {
+    let uri = request.uri();
+    tracing::info_span!(
+        target: pintle_telemetry::TARGET,
+        "HTTP",
+        otel.name = format_args!("HTTP {}", request.method()),
+        otel.kind = "client",
+        otel.error = Empty,
+        "http.request.method" = request.method().as_str(),
+        "server.address" = uri.host().unwrap_or_default(),
+        "server.port" = uri.port_u16(),
+        "url.path" = uri.path(),
+        "http.response.status_code" = Empty,
+    )
 }
 
 fn set_host(request: &mut Request<UpstreamBody>) {

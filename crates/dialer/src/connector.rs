@@ -4,6 +4,7 @@ use crate::{Cause, Dialer, Link, ServiceResolver};
 use http::Uri;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::rt::TokioIo;
+use pintle_tls::{ReadAhead, WholeReads};
 use rustls::pki_types::ServerName;
 use std::{
     io::{self, IoSlice},
@@ -69,9 +70,9 @@ impl Connector {
             Some(server_name) => server_name,
             None => name_of(uri.host().unwrap_or_default())?,
         };
-        let handshake = async { tls.connect(server_name, link).await.map_err(Cause::Tls) };
+        let handshake = async { tls.connect(server_name, ReadAhead::new(link)).await.map_err(Cause::Tls) };
         let tls = within(self.timeout, handshake, || "net/http: TLS handshake timeout".to_owned()).await?;
-        Ok(Stream::Tls(TokioIo::new(Box::new(tls))))
+        Ok(Stream::Tls(TokioIo::new(Box::new(WholeReads::new(tls)))))
     }
 }
 
@@ -96,7 +97,7 @@ fn name_of(host: &str) -> Result<ServerName<'static>, Cause> {
 /// A connection, which knows the negotiated protocol.
 pub enum Stream {
     /// With TLS.
-    Tls(TokioIo<Box<TlsStream<Link>>>),
+    Tls(TokioIo<Box<WholeReads<TlsStream<ReadAhead<Link>>>>>),
     /// Without TLS.
     Plain(TokioIo<Link>),
 }
@@ -120,7 +121,7 @@ macro_rules! either {
 impl Stream {
     /// Whether HTTP/2 was negotiated.
     pub fn is_http2(&self) -> bool {
-        matches!(self, Stream::Tls(stream) if stream.inner().get_ref().1.alpn_protocol() == Some(b"h2"))
+        matches!(self, Stream::Tls(stream) if stream.inner().get_ref().get_ref().1.alpn_protocol() == Some(b"h2"))
     }
 }
 

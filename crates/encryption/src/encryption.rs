@@ -64,6 +64,17 @@ impl Encryption {
         Ok(Arc::new(Encryption { options, metrics, in_force }))
     }
 
+    /// Reads the configuration, without a call to its KMS plugins. Must be called on a runtime.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is not a valid configuration.
+    pub fn verify(
+        options: &EncryptionOptions,
+        metrics: &Arc<EncryptionMetrics>,
+    ) -> Result<(), EncryptionConfigError> {
+        read(options, metrics).map(drop)
+    }
+
     /// The transformer for the values of a resource, which follows changes of the configuration.
     pub fn transformer(self: &Arc<Self>, resource: &GroupResource) -> Arc<dyn ValueTransformer> {
         Arc::new(ResourceTransformer {

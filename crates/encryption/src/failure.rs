@@ -1,8 +1,8 @@
 //! The failure of an encryption or decryption, with its label in metrics.
 
+use pintle_plugin_socket::{Code, Status, code_name, rpc_error};
 use pintle_storage::TransformError;
 use std::fmt;
-use tonic::{Code, Status};
 
 /// A failed transformation. The text contains no key and no value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,34 +57,6 @@ impl fmt::Display for Failure {
 impl From<Failure> for TransformError {
     fn from(failure: Failure) -> TransformError {
         TransformError(failure.text)
-    }
-}
-
-/// A gRPC status in the text format of Go's library.
-pub(crate) fn rpc_error(status: &Status) -> String {
-    format!("rpc error: code = {} desc = {}", code_name(status.code()), status.message())
-}
-
-/// The name of a gRPC code in Go's library, which is a label in metrics.
-pub(crate) fn code_name(code: Code) -> &'static str {
-    match code {
-        Code::Ok => "OK",
-        Code::Cancelled => "Canceled",
-        Code::Unknown => "Unknown",
-        Code::InvalidArgument => "InvalidArgument",
-        Code::DeadlineExceeded => "DeadlineExceeded",
-        Code::NotFound => "NotFound",
-        Code::AlreadyExists => "AlreadyExists",
-        Code::PermissionDenied => "PermissionDenied",
-        Code::ResourceExhausted => "ResourceExhausted",
-        Code::FailedPrecondition => "FailedPrecondition",
-        Code::Aborted => "Aborted",
-        Code::OutOfRange => "OutOfRange",
-        Code::Unimplemented => "Unimplemented",
-        Code::Internal => "Internal",
-        Code::Unavailable => "Unavailable",
-        Code::DataLoss => "DataLoss",
-        Code::Unauthenticated => "Unauthenticated",
     }
 }
 

@@ -123,7 +123,7 @@ impl Rules {
             )));
         }
         let service: Arc<dyn KmsService> =
-            Arc::new(GrpcService::new(config.endpoint, config.timeout, &config.name, metrics.clone()));
+            Arc::new(GrpcService::new(&config.endpoint, config.timeout, &config.name, metrics.clone()));
         let probe = Probe::new(&config.name, service.clone(), metrics.clone());
         self.probes.push(probe.clone());
         self.kms_timeouts += config.timeout;

@@ -106,26 +106,26 @@ gates! {
     ClientsPreferCBOR, NoEffect, [], [32 Alpha off];
     CloudControllerManagerWatchBasedRoutesReconciliation, NoEffect, [], [35 Alpha off];
     CloudControllerManagerWebhook, NoEffect, [], [27 Alpha off];
-    ClusterTrustBundle, DefaultOnly, [], [27 Alpha off, 33 Beta off];
-    ClusterTrustBundleProjection, DefaultOnly, [ClusterTrustBundle], [29 Alpha off, 33 Beta off];
-    ComponentFlagz, DefaultOnly, [], [32 Alpha off, 36 Beta on];
-    ComponentStatusz, DefaultOnly, [], [32 Alpha off, 36 Beta on];
+    ClusterTrustBundle, Both, [], [27 Alpha off, 33 Beta off];
+    ClusterTrustBundleProjection, Both, [ClusterTrustBundle], [29 Alpha off, 33 Beta off];
+    ComponentFlagz, Both, [], [32 Alpha off, 36 Beta on];
+    ComponentStatusz, Both, [], [32 Alpha off, 36 Beta on];
     ConcurrentWatchObjectDecode, NoEffect, [], [31 Beta off];
     ConsistentListFromCache, NoEffect, [], [28 Alpha off, 31 Beta on, 34 GA on locked];
-    ConstrainedImpersonation, DefaultOnly, [], [35 Alpha off, 36 Beta on];
+    ConstrainedImpersonation, Both, [], [35 Alpha off, 36 Beta on];
     ContainerCheckpoint, NoEffect, [], [25 Alpha off, 30 Beta on];
     ContainerRestartRules, DefaultOnly, [], [34 Alpha off, 35 Beta on];
-    ContainerStopSignals, DefaultOnly, [], [33 Alpha off];
+    ContainerStopSignals, Both, [], [33 Alpha off];
     ContextualLogging, NoEffect, [], [24 Alpha off, 30 Beta on];
     ControllerManagerReleaseLeaderElectionLockOnExit, NoEffect, [], [36 Alpha off];
-    CoordinatedLeaderElection, DefaultOnly, [], [31 Alpha off, 33 Beta off];
+    CoordinatedLeaderElection, Both, [], [31 Alpha off, 33 Beta off];
     CrossNamespaceVolumeDataSource, DefaultOnly, [], [26 Alpha off];
     CustomCPUCFSQuotaPeriod, NoEffect, [], [12 Alpha off, 36 GA on];
     CustomResourceFieldSelectors, DefaultOnly, [], [30 Alpha off, 31 Beta on, 32 GA on locked];
     DRAAdminAccess, DefaultOnly, [DynamicResourceAllocation], [32 Alpha off, 34 Beta on, 36 GA on locked];
     DRAConsumableCapacity, DefaultOnly, [DynamicResourceAllocation], [34 Alpha off, 36 Beta on];
     DRADeviceBindingConditions, DefaultOnly, [DRAResourceClaimDeviceStatus DynamicResourceAllocation], [34 Alpha off, 36 Beta on];
-    DRADeviceTaintRules, DefaultOnly, [DRADeviceTaints], [35 Alpha off, 36 Beta off];
+    DRADeviceTaintRules, Both, [DRADeviceTaints], [35 Alpha off, 36 Beta off];
     DRADeviceTaints, DefaultOnly, [DynamicResourceAllocation], [33 Alpha off, 36 Beta on];
     DRAExtendedResource, DefaultOnly, [DynamicResourceAllocation], [34 Alpha off, 36 Beta on];
     DRAListTypeAttributes, DefaultOnly, [DynamicResourceAllocation], [36 Alpha off];
@@ -134,9 +134,9 @@ gates! {
     DRAPrioritizedList, DefaultOnly, [DynamicResourceAllocation], [33 Alpha off, 34 Beta on, 36 GA on];
     DRAResourceClaimDeviceStatus, DefaultOnly, [], [32 Alpha off, 33 Beta on];
     DRAResourceClaimGranularStatusAuthorization, DefaultOnly, [DRAResourceClaimDeviceStatus DynamicResourceAllocation], [36 Beta on];
-    DRAResourcePoolStatus, DefaultOnly, [DynamicResourceAllocation], [36 Alpha off];
+    DRAResourcePoolStatus, Both, [DynamicResourceAllocation], [36 Alpha off];
     DRASchedulerFilterTimeout, NoEffect, [DynamicResourceAllocation], [34 Beta on];
-    DRAWorkloadResourceClaims, DefaultOnly, [DynamicResourceAllocation GenericWorkload], [36 Alpha off];
+    DRAWorkloadResourceClaims, Both, [DynamicResourceAllocation GenericWorkload], [36 Alpha off];
     DeclarativeValidation, NoEffect, [], [33 Beta on, 36 GA on locked];
     DeclarativeValidationBeta, NoEffect, [DeclarativeValidation], [36 Beta on];
     DeclarativeValidationTakeover, NoEffect, [DeclarativeValidation], [33 Beta off, 36 Deprecated off];
@@ -152,7 +152,7 @@ gates! {
     ExtendWebSocketsToKubelet, DefaultOnly, [NodeDeclaredFeatures], [36 Beta on];
     ExternalServiceAccountTokenSigner, DefaultOnly, [], [32 Alpha off, 34 Beta on, 36 GA on locked];
     GangScheduling, NoEffect, [GenericWorkload], [35 Alpha off];
-    GenericWorkload, DefaultOnly, [], [35 Alpha off];
+    GenericWorkload, Both, [], [35 Alpha off];
     GitRepoVolumeDriver, DefaultOnly, [], [0 GA on, 33 Deprecated off, 36 Deprecated off locked];
     GracefulNodeShutdown, NoEffect, [], [20 Alpha off, 21 Beta on];
     GracefulNodeShutdownBasedOnPodPriority, NoEffect, [GracefulNodeShutdown], [23 Alpha off, 24 Beta on];
@@ -218,7 +218,7 @@ gates! {
     PLEGOnDemandRelist, NoEffect, [], [36 Beta on];
     PersistentVolumeClaimUnusedSinceTime, NoEffect, [], [36 Alpha off];
     PodAndContainerStatsFromCRI, NoEffect, [], [23 Alpha off];
-    PodCertificateRequest, DefaultOnly, [AuthorizeNodeWithSelectors], [34 Alpha off, 35 Beta off];
+    PodCertificateRequest, Both, [AuthorizeNodeWithSelectors], [34 Alpha off, 35 Beta off];
     PodDeletionCost, DefaultOnly, [], [21 Alpha off, 22 Beta on];
     PodLevelResourceManagers, NoEffect, [PodLevelResources], [36 Alpha off];
     PodLevelResources, DefaultOnly, [], [32 Alpha off, 34 Beta on];
@@ -278,7 +278,7 @@ gates! {
     StorageNamespaceIndex, NoEffect, [], [30 Beta on, 33 Deprecated on];
     StorageVersionAPI, DefaultOnly, [APIServerIdentity], [20 Alpha off];
     StorageVersionHash, DefaultOnly, [], [14 Alpha off, 15 Beta on];
-    StorageVersionMigrator, DefaultOnly, [], [30 Alpha off, 35 Beta off];
+    StorageVersionMigrator, Both, [], [30 Alpha off, 35 Beta off];
     StreamingCollectionEncodingToJSON, NoEffect, [], [33 Beta on, 34 GA on locked];
     StreamingCollectionEncodingToProtobuf, NoEffect, [], [33 Beta on, 34 GA on locked];
     StrictIPCIDRValidation, DefaultOnly, [], [33 Alpha off, 36 Beta on];
@@ -289,7 +289,7 @@ gates! {
     SystemdWatchdog, NoEffect, [], [32 Beta on, 35 GA on locked];
     TaintTolerationComparisonOperators, DefaultOnly, [], [35 Alpha off];
     TokenRequestServiceAccountUIDValidation, DefaultOnly, [], [34 Beta on];
-    TopologyAwareWorkloadScheduling, DefaultOnly, [GenericWorkload], [36 Alpha off];
+    TopologyAwareWorkloadScheduling, Both, [GenericWorkload], [36 Alpha off];
     TopologyManagerPolicyAlphaOptions, NoEffect, [], [26 Alpha off];
     TopologyManagerPolicyBetaOptions, NoEffect, [], [26 Beta off, 28 Beta on];
     TopologyManagerPolicyOptions, NoEffect, [], [26 Alpha off, 28 Beta on, 32 GA on locked];
@@ -309,8 +309,8 @@ gates! {
     WindowsCPUAndMemoryAffinity, NoEffect, [], [32 Alpha off];
     WindowsGracefulNodeShutdown, NoEffect, [GracefulNodeShutdown], [32 Alpha off, 34 Beta on];
     WindowsHostNetwork, NoEffect, [], [26 Alpha off, 33 Deprecated off];
-    WorkloadAwarePreemption, DefaultOnly, [GangScheduling], [36 Alpha off];
-    WorkloadWithJob, DefaultOnly, [GenericWorkload], [36 Alpha off];
+    WorkloadAwarePreemption, Both, [GangScheduling], [36 Alpha off];
+    WorkloadWithJob, Both, [GenericWorkload], [36 Alpha off];
 }
 
 impl Gate {

@@ -148,7 +148,15 @@ impl PublicKey {
         PublicKey { id: URL_SAFE_NO_PAD.encode(digest), material }
     }
 
-    /// The key's id: the SHA-256 of its `SubjectPublicKeyInfo`, in base64url. Kubernetes writes it as `kid`.
+    /// The same key under another id, which its owner has given it.
+    #[must_use]
+    pub fn with_id(mut self, id: String) -> PublicKey {
+        self.id = id;
+        self
+    }
+
+    /// The key's id, which Kubernetes writes as `kid`: the SHA-256 of its `SubjectPublicKeyInfo`, in base64url, unless it has
+    /// been given another one.
     pub fn id(&self) -> &str {
         &self.id
     }

@@ -72,6 +72,7 @@ impl Authorization {
                 persistent_volumes: cacher("", "persistentvolumes"),
                 volume_attachments: cacher("storage.k8s.io", "volumeattachments"),
                 resource_slices: cacher("resource.k8s.io", "resourceslices"),
+                pod_certificate_requests: cacher("certificates.k8s.io", "podcertificaterequests"),
             };
             hook.join(self.node.follow(sources, supervisor, stopping));
         }

@@ -65,7 +65,7 @@ impl Config {
         engines.watch_health(&health, options, &supervisor, &stopping);
         let metrics = self.metrics(engine_metrics)?;
         let resource_config =
-            enablement::resource_config(&options.runtime_config, &self.gates).map_err(RunError::Options)?;
+            enablement::resource_config(&options.runtime_config).map_err(RunError::Options)?;
         Ok(CompletedConfig {
             engines: engines.clone(),
             storage: Arc::new(storage),

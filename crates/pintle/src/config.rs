@@ -59,7 +59,7 @@ impl Config {
         configure_front_proxy(&mut options)?;
         configure_kubelet_client(&mut options)?;
         let certificates = Certificates::load_or_make(&options, service_network.api_server_address())?;
-        let tokens = Tokens::load(&options)?;
+        let tokens = Tokens::load(&options).await?;
         let secure_serving = Arc::new(SecureServing::load(&options, &certificates)?);
         let transport = options.serving.transport_filters().map_err(RunError::Options)?;
         let authorization = Authorization::load(&options, control_plane)?;

@@ -1,13 +1,13 @@
 //! Applies `--runtime-config` to the resource declarations.
 
 use crate::Options;
-use pintle_api::enablement::{ABSENT, Absence, Enablement, VERSIONS, introduced};
+use pintle_api::enablement::{Enablement, VERSIONS, introduced};
 use pintle_apiserver::discovery::compare_versions;
 use pintle_apiserver::resource_config::{ResourceConfig, RuntimeConfig};
 use pintle_feature_gates::{FeatureGates, Gate};
 use pintle_machinery::{GroupVersion, GroupVersionResource};
 use pintle_registry::Resource;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 
 /// The enabled resources, and the disabled ones that store objects for them.
 pub(crate) struct Enabled {
@@ -20,12 +20,8 @@ pub(crate) struct Enabled {
 /// The enabled resources.
 ///
 /// # Errors
-/// When the configuration is invalid, in kube-apiserver's words, or enables a resource by name that this server does
-/// not have.
-pub(crate) fn resource_config(
-    runtime_config: &RuntimeConfig,
-    gates: &FeatureGates,
-) -> Result<ResourceConfig, String> {
+/// When the configuration is invalid, in kube-apiserver's words.
+pub(crate) fn resource_config(runtime_config: &RuntimeConfig) -> Result<ResourceConfig, String> {
     let registered: Vec<GroupVersion> =
         VERSIONS.iter().map(|(group, version, _)| GroupVersion::new(*group, *version)).collect();
     let problems = runtime_config.validate(|group| registered.iter().any(|version| version.group == group));
@@ -39,52 +35,11 @@ pub(crate) fn resource_config(
         (GroupVersion::new(*group, *version), *enablement == Enablement::Default)
     }));
     config.merge(runtime_config, &registered)?;
-    for (group, version, resource, absence) in ABSENT {
-        let absent = GroupVersionResource::new(group, version, resource);
-        if !config.resource_enabled(&absent) {
-            continue;
-        }
-        match absence {
-            Absence::GateClosed(storage, gate) => match gates.enabled(gate) {
-                true => tracing::warn!("{group}/{version}/{resource} is not supported and not served"),
-                false => warn_of_closed_gate(storage, gate),
-            },
-            Absence::NotBuilt if is_asked_for(runtime_config, &absent) => {
-                return Err(format!(
-                    "--runtime-config: {group}/{version}/{resource} is not supported; what is off by default and \
-                     can be switched on: {}",
-                    on_demand().join(", ")
-                ));
-            }
-            Absence::NotBuilt => {
-                tracing::warn!("{group}/{version}/{resource} is not supported and not served")
-            }
-        }
-    }
     Ok(config)
 }
 
 fn warn_of_closed_gate(storage: &str, gate: Gate) {
     tracing::warn!("{storage} storage is disabled because the {gate} feature gate is disabled");
-}
-
-/// Whether the configuration enables an absent resource by name (or its version, if nothing else of that version
-/// exists), so that ignoring it would mislead.
-fn is_asked_for(runtime_config: &RuntimeConfig, absent: &GroupVersionResource) -> bool {
-    let version = GroupVersion::new(absent.group.clone(), absent.version.clone());
-    let is_partly_built = on_demand().contains(&version.to_string());
-    match is_partly_built {
-        true => runtime_config.names_resource(absent),
-        false => runtime_config.names_version(&version),
-    }
-}
-
-/// The versions that are off by default and can be enabled.
-fn on_demand() -> Vec<String> {
-    let resources = pintle_api::resources_off_by_default();
-    let versions: BTreeSet<GroupVersion> =
-        resources.iter().map(|resource| resource.resource.group_version()).collect();
-    versions.iter().map(ToString::to_string).collect()
 }
 
 /// Selects the enabled declarations. A resource with a closed gate, or newer than the emulated version, is not served.
@@ -179,6 +134,7 @@ fn unavailable(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     fn check(text: &str) -> Result<(BTreeSet<String>, BTreeSet<String>), String> {
         check_with(text, |_| {})
@@ -193,7 +149,7 @@ mod tests {
         change(&mut options);
         let runtime_config = options.runtime_config.clone();
         let gates = options.features.resolve()?;
-        let config = resource_config(&runtime_config, &gates)?;
+        let config = resource_config(&runtime_config)?;
         let mut declared = pintle_api::resources(&pintle_api::Config::default());
         declared.extend(pintle_api::resources_off_by_default());
         let Enabled { served, internal } = enabled(declared, &config, &options, &gates)?;
@@ -214,7 +170,9 @@ mod tests {
         assert_eq!(served.len(), pintle_api::resources(&pintle_api::Config::default()).len());
         assert!(internal.is_empty());
         let (all, _) = check("api/all=true").unwrap();
-        assert_eq!(all.len(), served.len() + pintle_api::resources_off_by_default().len());
+        let off_by_default = pintle_api::resources_off_by_default();
+        let gated = off_by_default.iter().filter(|resource| resource.gate.is_some()).count();
+        assert_eq!(all.len(), served.len() + off_by_default.len() - gated);
     }
 
     #[test]
@@ -231,19 +189,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_built_is_refused_by_name_and_left_out_of_many() {
-        let refused = |text: &str| check(text).err().unwrap_or_default();
-        assert!(
-            refused("resource.k8s.io/v1alpha3=true").contains("resource.k8s.io/v1alpha3/devicetaintrules")
-        );
-        assert!(
-            refused("resource.k8s.io/v1alpha3").contains("resource.k8s.io/v1beta2, storage.k8s.io/v1beta1")
-        );
-        assert!(refused("resource.k8s.io/v1beta2/devicetaintrules=true").contains("is not supported"));
-        assert_eq!(refused("nope/v1=true"), "unknown api groups nope/v1");
-        for text in ["api/alpha=true", "resource.k8s.io/v1beta2=true", "certificates.k8s.io/v1alpha1=true"] {
-            check(text).unwrap();
-        }
+    fn closed_gates_close_resources() {
+        let open = |gates: &'static str| move |options: &mut Options| options.features.gates.add(gates);
+        let (all, _) = check("api/all=true").unwrap();
+        assert!(all.contains("resource.k8s.io/v1alpha3/devicetaintrules"));
+        assert!(!all.contains("scheduling.k8s.io/v1alpha2/workloads"));
+        let (opened, _) = check_with("api/all=true", open("GenericWorkload=true")).unwrap();
+        assert!(opened.contains("scheduling.k8s.io/v1alpha2/workloads"));
+        let (opened, _) = check_with("", open("GenericWorkload=true")).unwrap();
+        assert!(!opened.contains("scheduling.k8s.io/v1alpha2/workloads"));
+        assert_eq!(check("nope/v1=true").unwrap_err(), "unknown api groups nope/v1");
     }
 
     #[test]

@@ -35,25 +35,19 @@ impl EncryptionAtRest {
     pub(crate) async fn load(options: &Options) -> Result<EncryptionAtRest, RunError> {
         let metrics = EncryptionMetrics::new(&pintle_controlplane::identity(&hostname()));
         let metrics = Arc::new(metrics.map_err(|error| RunError::Assemble(error.to_string()))?);
-        let automatic_reload = options.encryption_provider_config_automatic_reload;
-        let encryption = match &options.encryption_provider_config {
-            None if automatic_reload => {
-                return Err(RunError::Options(
-                    "--encryption-provider-config-automatic-reload must be set with --encryption-provider-config"
-                        .to_owned(),
-                ));
-            }
+        let encryption = match encryption_options(options)? {
             None => None,
-            Some(path) => {
-                let options = EncryptionOptions {
-                    path: path.clone(),
-                    automatic_reload,
-                    poll_interval: options.encryption_provider_config_poll_interval,
-                };
-                Some(Encryption::load(options, metrics.clone()).await?)
-            }
+            Some(options) => Some(Encryption::load(options, metrics.clone()).await?),
         };
         Ok(EncryptionAtRest { encryption, metrics })
+    }
+
+    /// Checks the configuration, if there is one, without a call to its KMS plugins.
+    pub(crate) fn check(options: &Options) -> Result<(), RunError> {
+        let Some(options) = encryption_options(options)? else { return Ok(()) };
+        let metrics = EncryptionMetrics::new("");
+        let metrics = Arc::new(metrics.map_err(|error| RunError::Assemble(error.to_string()))?);
+        Ok(Encryption::verify(&options, &metrics)?)
     }
 
     /// The transformers of each resource's values.
@@ -134,5 +128,22 @@ impl ResourceTransformers for Resources {
             Some(encryption) => encryption.transformer(resource),
             None => identity(),
         })
+    }
+}
+
+/// The options of the encryption; `None` without a configuration.
+fn encryption_options(options: &Options) -> Result<Option<EncryptionOptions>, RunError> {
+    let automatic_reload = options.encryption_provider_config_automatic_reload;
+    match &options.encryption_provider_config {
+        None if automatic_reload => Err(RunError::Options(
+            "--encryption-provider-config-automatic-reload must be set with --encryption-provider-config"
+                .to_owned(),
+        )),
+        None => Ok(None),
+        Some(path) => Ok(Some(EncryptionOptions {
+            path: path.clone(),
+            automatic_reload,
+            poll_interval: options.encryption_provider_config_poll_interval,
+        })),
     }
 }

@@ -1,7 +1,11 @@
 //! Parses the command line.
 
 mod command_line;
+mod documents;
 mod help;
+#[cfg(test)]
+mod reference;
+mod values;
 
 pub(crate) use command_line::Refusal;
 
@@ -9,8 +13,9 @@ use crate::snapshot::{self, SnapshotCommand};
 use clap::{Arg, ArgMatches, Command, parser::ValueSource};
 use pintle::{
     AdmissionOptions, AggregationOptions, AuditOptions, AuthenticationOptions, AuthorizationOptions,
-    FeatureOptions, KubeletOptions, LoggingOptions, ManagementOptions, MetricsOptions, Options,
-    PriorityAndFairnessOptions, ServiceAccountOptions, ServingOptions, VersionFlag,
+    DebuggingOptions, FeatureOptions, KubeletOptions, LeadershipOptions, LoggingOptions, ManagementOptions,
+    MetricsOptions, Options, PriorityAndFairnessOptions, ServiceAccountOptions, ServingOptions,
+    TracingOptions, VersionFlag,
 };
 use pintle_go_forms::{parse_bool, quote};
 use std::{ffi::OsString, path::Path};
@@ -21,6 +26,8 @@ pub(crate) enum Invocation {
     Print(String),
     /// Run the server.
     Serve(Box<Flags>),
+    /// Check the flags and the files that they name; the problems of the flags are known.
+    Check(Box<Flags>, Vec<String>),
     /// Run a snapshot command.
     Snapshot(SnapshotCommand),
 }
@@ -43,18 +50,30 @@ pub(crate) fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Inv
     let is_subcommand = arguments
         .first()
         .is_some_and(|first| command.get_subcommands().any(|subcommand| *first == *subcommand.get_name()));
+    let name = || Path::new(&path).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    if arguments.first().is_some_and(|first| first == CHECK) {
+        let (matches, problems) =
+            command_line::parse_all(&command, CHECK, arguments.into_iter().skip(1).collect());
+        if matches.get_one("help") == Some(&true) {
+            return Ok(Invocation::Print(help::help(&command)));
+        }
+        return Ok(Invocation::Check(Box::new(read(&matches)), problems));
+    }
     if is_subcommand {
-        let matches = command.get_matches_from(std::iter::once(path).chain(arguments));
+        let matches = command.clone().get_matches_from(std::iter::once(path.clone()).chain(arguments));
+        if let Some(text) = documents::text(command, &matches) {
+            return Ok(Invocation::Print(text));
+        }
         let snapshot = matches.subcommand_matches("snapshot").and_then(snapshot::read);
         return snapshot.map(Invocation::Snapshot).ok_or_else(|| Refusal::Syntax("no command".to_owned()));
     }
     // The file may have the name of the reference.
-    let name = Path::new(&path).file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let matches = command_line::parse(&command, &name, arguments)?;
+    let matches = command_line::parse(&command, &name(), arguments)?;
     if matches.get_one("help") == Some(&true) {
         return Ok(Invocation::Print(help::help(&command)));
     }
-    let flags = read(&matches);
+    let mut flags = read(&matches);
+    flags.options.debugging.flags = values::values(&command, &matches);
     Ok(match flags.options.version {
         VersionFlag::Print => Invocation::Print(format!("{}\n", pintle::version_line())),
         VersionFlag::PrintRaw => Invocation::Print(format!("{}\n", pintle::raw_version())),
@@ -70,6 +89,10 @@ fn command() -> Command {
         .disable_help_subcommand(true)
         .disable_help_flag(true)
         .subcommand(snapshot::command().disable_help_flag(false))
+        .subcommand(Command::new(CHECK).about(
+            "Reads the flags behind it and the files that they name, tells all problems, and starts nothing",
+        ))
+        .subcommands(documents::commands().map(|command| command.disable_help_flag(false)))
         .args(AuthenticationOptions::args())
         .args(ServingOptions::args())
         .args(ServiceAccountOptions::args())
@@ -79,6 +102,9 @@ fn command() -> Command {
         .args(AdmissionOptions::args())
         .args(FeatureOptions::args())
         .args(ManagementOptions::args())
+        .args(LeadershipOptions::args())
+        .args(DebuggingOptions::args())
+        .args(TracingOptions::args())
         .args(Options::args())
         .args(LoggingOptions::args())
         .args(MetricsOptions::args())
@@ -97,8 +123,11 @@ fn command() -> Command {
         .args(AuthorizationOptions::args())
 }
 
+/// The command that checks flags.
+const CHECK: &str = "check-config";
+
 /// The deprecated flags, with the reference's messages.
-const DEPRECATED: [(&str, &str); 4] = [
+const DEPRECATED: [(&str, &str); 5] = [
     (
         "admission-control",
         "Use --enable-admission-plugins or --disable-admission-plugins instead. Will be removed in a future version.",
@@ -109,6 +138,7 @@ const DEPRECATED: [(&str, &str); 4] = [
         "default-watch-cache-size",
         "watch caches are sized automatically and this flag will be removed in a future version",
     ),
+    ("enable-logs-handler", "Log handler functionality is deprecated"),
 ];
 
 fn read(matches: &ArgMatches) -> Flags {

@@ -15,10 +15,11 @@ use pintle_apiserver::{
     serving::stopped,
 };
 use pintle_controlplane::{
-    ClusterAuthenticationInfo, Controller, EndpointReconciler, FlowControlObjects, IdentityLease,
-    IdentityLeaseGarbageCollector, KubernetesService, LegacyTokenTracking, MasterLeases, PriorityClasses,
-    ServiceCidr, ServiceIpRepair, SystemNamespaces,
+    ClusterAuthenticationInfo, Controller, CoordinatedLeaderElection, EndpointReconciler, FlowControlObjects,
+    IdentityLease, IdentityLeaseGarbageCollector, KubernetesService, LegacyTokenTracking, MasterLeases,
+    PriorityClasses, ServiceCidr, ServiceIpRepair, SystemNamespaces,
 };
+use pintle_feature_gates::Gate;
 use pintle_machinery::Status;
 use std::{sync::Arc, time::Duration};
 use tokio::{sync::watch, time::timeout};
@@ -91,6 +92,17 @@ pub(crate) fn register(server: &Arc<ServerChain>) -> Result<PostStartHooks, RunE
         CACHES,
         IdentityLeaseGarbageCollector,
     );
+    if config.loaded.gates.enabled(Gate::CoordinatedLeaderElection) {
+        let timers = config.options().leadership.timers;
+        match timers.check() {
+            Ok(()) => hooks.controller(
+                "start-kube-apiserver-coordinated-leader-election-controller",
+                CACHES,
+                CoordinatedLeaderElection::new(&hostname(), timers),
+            ),
+            Err(error) => tracing::error!("this server elects no leaders: {error}"),
+        }
+    }
     hooks.add("storage-readiness", &["generic-apiserver-start-informers"], wait_for_caches);
     hooks.controller("start-legacy-token-tracking-controller", CACHES, LegacyTokenTracking);
     hooks.controller(

@@ -33,8 +33,8 @@ impl Kubelets {
             fs::read(path).map_err(|error| RunError::Options(format!("{}: {error}", path.display())))
         };
         let first = paths.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-        let transports =
-            Transports::new(*timeout, dialer).map_err(|error| RunError::Options(error.to_string()))?;
+        let transports = Transports::new(*timeout, options.kubelet.bytes_per_second(), dialer)
+            .map_err(|error| RunError::Options(error.to_string()))?;
         let kubelets = Kubelets {
             transports: Arc::new(transports),
             log_metrics: PodLogMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?,

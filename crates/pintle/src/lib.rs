@@ -10,6 +10,7 @@ mod authentication_config;
 mod authorization;
 mod auto_registration;
 mod certificates;
+mod check;
 mod completed_config;
 mod component_statuses;
 mod config;
@@ -38,16 +39,23 @@ mod storage_factory;
 mod tokens;
 mod version;
 
+pub use check::check;
 pub use options::{
     AdmissionOptions, AggregationOptions, AuditDeliveryOptions, AuditLogOptions, AuditOptions,
-    AuditWebhookOptions, AuthenticationOptions, AuthorizationOptions, EndpointReconcilerType,
-    EtcdServersOverride, EtcdServersOverrides, FeatureOptions, KubeletOptions, LoggingOptions,
-    ManagementOptions, MetricsOptions, OidcOptions, Options, OutOfRange, PriorityAndFairnessOptions,
-    RequestHeaderOptions, ServiceAccountOptions, ServingOptions, SniCertKey, StorageBackend, StreamOptions,
-    TokenWebhookOptions, VersionFlag, WatchCache,
+    AuditWebhookOptions, AuthenticationOptions, AuthorizationOptions, DebuggingOptions,
+    EndpointReconcilerType, EtcdServersOverride, EtcdServersOverrides, FeatureOptions, KubeletOptions,
+    LeadershipOptions, LoggingOptions, ManagementOptions, MetricsOptions, OidcOptions, Options, OutOfRange,
+    PriorityAndFairnessOptions, RequestHeaderOptions, ServiceAccountOptions, ServingOptions, SniCertKey,
+    StorageBackend, StreamOptions, TokenWebhookOptions, TracingConfiguration, TracingOptions, VersionFlag,
+    WatchCache,
 };
 pub use pintle_apiserver::{registry::StorageMediaType, resource_config::RuntimeConfig};
 pub use process_limits::raise_descriptor_limit;
 pub use run::{Running, start};
 pub use run_error::RunError;
 pub use version::{raw_version, version_line};
+
+/// The identity of this server among those that share a store.
+pub fn instance_id() -> String {
+    pintle_controlplane::identity(&hostname::hostname())
+}

@@ -1,12 +1,16 @@
 //! The `pintle` command: the server, with kube-apiserver's flag names and meanings, or a subcommand.
 
 mod flags;
+mod service_manager;
 mod snapshot;
 
 use flags::{Flags, Invocation, Refusal};
+use service_manager::ServiceManager;
 
-use pintle::{LoggingOptions, RunError};
+use pintle::{LoggingOptions, RunError, TracingConfiguration};
 use pintle_feature_gates::Gate;
+use pintle_profiling::heap::Sampled;
+use pintle_telemetry::{Exporter, Receiver, SpanLayer};
 use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::{EnvFilter, Layer, layer::SubscriberExt, util::SubscriberInitExt};
@@ -14,7 +18,7 @@ use tracing_subscriber::{EnvFilter, Layer, layer::SubscriberExt, util::Subscribe
 /// Trees consist of many small allocations, and threads free memory that others allocated: the C library's allocator
 /// took a third of the time of a write. Huge pages are not used, since they would double an idle server's memory.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: Sampled<mimalloc::MiMalloc> = Sampled(mimalloc::MiMalloc);
 
 /// Returns the thread's free memory, which the allocator caches per thread, to the system.
 fn return_free_memory() {
@@ -29,6 +33,7 @@ fn main() -> ExitCode {
     let (flags, refused) = match flags::parse(std::env::args_os()) {
         Ok(Invocation::Serve(flags)) => (Some(*flags), None),
         Ok(Invocation::Snapshot(command)) => return run_snapshot(command),
+        Ok(Invocation::Check(flags, problems)) => return check(*flags, problems),
         Ok(Invocation::Print(text)) => {
             print!("{text}");
             return ExitCode::SUCCESS;
@@ -54,9 +59,21 @@ fn main() -> ExitCode {
         _ => LoggingOptions::default(),
     };
     let levels = options.map(|options| options.log_levels.clone()).unwrap_or_default();
+    let (configuration, refused) = match options.map(|options| options.tracing.load()) {
+        Some(Ok(configuration)) => (configuration, refused),
+        Some(Err(error)) => (None, refused.or(Some(error))),
+        None => (None, refused),
+    };
+    let (spans, traces) = match configuration {
+        Some(configuration) => {
+            let (layer, receiver) = SpanLayer::new(configuration.sampler);
+            (Some(layer.with_filter(SpanLayer::filter())), Some((configuration, receiver)))
+        }
+        None => (None, None),
+    };
     let _flush = match logging.layer(&levels) {
         Ok((layer, flush)) => {
-            tracing_subscriber::registry().with(layer.with_filter(levels)).init();
+            tracing_subscriber::registry().with(spans).with(layer.with_filter(levels)).init();
             flush
         }
         Err(error) => {
@@ -71,6 +88,10 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    let debugging = &flags.options.debugging;
+    if debugging.profiling || debugging.debug_socket_path.is_some() {
+        pintle_profiling::heap::enable();
+    }
     pintle::raise_descriptor_limit();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -80,7 +101,7 @@ fn main() -> ExitCode {
         }
     };
     pintle_offload::when_idle(return_free_memory);
-    match runtime.block_on(run(flags)) {
+    match runtime.block_on(run(flags, traces)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!(err = %error, "command failed");
@@ -100,21 +121,64 @@ fn run_snapshot(command: snapshot::SnapshotCommand) -> ExitCode {
     }
 }
 
-async fn run(flags: Flags) -> Result<(), RunError> {
+/// Tells the problems of flags, and of the files that they name.
+fn check(flags: Flags, mut problems: Vec<String>) -> ExitCode {
+    for warning in &flags.warnings {
+        eprintln!("{warning}");
+    }
+    match pintle::check(flags.options) {
+        Ok(found) => problems.extend(found),
+        Err(error) => problems.push(error.to_string()),
+    }
+    for problem in &problems {
+        eprintln!("pintle: {problem}");
+    }
+    match problems.is_empty() {
+        true => {
+            println!("the configuration is valid");
+            ExitCode::SUCCESS
+        }
+        false => ExitCode::FAILURE,
+    }
+}
+
+/// Where spans go, and those that wait for it.
+type Traces = (TracingConfiguration, Receiver);
+
+async fn run(flags: Flags, traces: Option<Traces>) -> Result<(), RunError> {
     let mut terminate = signal(SignalKind::terminate()).map_err(signal_error)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(signal_error)?;
+    let service_manager = ServiceManager::from_environment();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let exporting = match traces {
+        None => None,
+        Some((configuration, receiver)) => {
+            let resource =
+                [("service.name", "apiserver".to_owned()), ("service.instance.id", pintle::instance_id())];
+            let exporter = Exporter::new(receiver, &configuration.endpoint, &resource);
+            let exporter = exporter.map_err(RunError::Options)?;
+            Some(tokio::spawn(exporter.run(async { drop(stopped.await) })))
+        }
+    };
     let running = pintle::start(flags.options).await?;
     tracing::info!(address = %running.address(), "serving");
     let kubeconfig =
         std::fs::canonicalize(running.kubeconfig()).unwrap_or_else(|_| running.kubeconfig().clone());
     println!("export KUBECONFIG={}", kubeconfig.display());
+    service_manager.ready();
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
     }
     tracing::info!("stopping");
-    running.shut_down().await?;
-    Ok(())
+    service_manager.stopping();
+    let ended = running.shut_down().await;
+    drop(stop);
+    if let Some(exporting) = exporting {
+        // It takes a bounded time, and a failure is logged there.
+        drop(exporting.await);
+    }
+    Ok(ended?)
 }
 
 fn signal_error(source: std::io::Error) -> RunError {

@@ -49,7 +49,7 @@ impl PlainEndpoints for OpenIdEndpoints {
             }
         };
         let mut response = with_content_type(200, media_type, text);
-        let age = format!("public, max-age={}", OpenIdMetadata::MAX_AGE_SECONDS);
+        let age = format!("public, max-age={}", self.0.max_age_seconds());
         if let Ok(age) = HeaderValue::from_str(&age) {
             response.headers_mut().insert(header::CACHE_CONTROL, age);
         }

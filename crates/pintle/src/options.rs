@@ -10,9 +10,11 @@ mod arguments;
 mod audit;
 mod authentication;
 mod authorization;
+mod debugging;
 mod features;
 mod flags;
 mod kubelet;
+mod leadership;
 mod logging;
 mod management;
 mod metrics;
@@ -22,6 +24,7 @@ mod reported_version;
 mod service_account;
 mod serving;
 pub(crate) mod storage;
+mod tracing;
 
 pub use admission::AdmissionOptions;
 pub use aggregation::AggregationOptions;
@@ -29,8 +32,10 @@ pub use arguments::OutOfRange;
 pub use audit::{AuditDeliveryOptions, AuditLogOptions, AuditOptions, AuditWebhookOptions};
 pub use authentication::{AuthenticationOptions, RequestHeaderOptions, TokenWebhookOptions};
 pub use authorization::AuthorizationOptions;
+pub use debugging::DebuggingOptions;
 pub use features::FeatureOptions;
 pub use kubelet::KubeletOptions;
+pub use leadership::LeadershipOptions;
 pub use logging::{LoggingOptions, StreamOptions};
 pub use management::ManagementOptions;
 pub use metrics::MetricsOptions;
@@ -40,6 +45,7 @@ pub use reported_version::VersionFlag;
 pub use service_account::ServiceAccountOptions;
 pub use serving::{ServingOptions, SniCertKey};
 pub use storage::{EtcdServersOverride, EtcdServersOverrides, WatchCache};
+pub use tracing::{TracingConfiguration, TracingOptions};
 
 use pintle_api::core::service::{PortRange, ServiceNetwork};
 use pintle_apiserver::{
@@ -115,6 +121,12 @@ pub struct Options {
     pub etcd_prefix: String,
     /// Start, stop, and the time of requests.
     pub management: ManagementOptions,
+    /// Coordinated leader election.
+    pub leadership: LeadershipOptions,
+    /// Endpoints for debugging.
+    pub debugging: DebuggingOptions,
+    /// Traces.
+    pub tracing: TracingOptions,
     /// Prints the version, or sets the reported one.
     pub version: VersionFlag,
     /// Feature gates and the emulated version.
@@ -223,6 +235,9 @@ impl Default for Options {
             lease_reuse: Duration::from_secs(60),
             etcd_prefix: "/registry".to_owned(),
             management: ManagementOptions::default(),
+            leadership: LeadershipOptions::default(),
+            debugging: DebuggingOptions::default(),
+            tracing: TracingOptions::default(),
             version: VersionFlag::default(),
             features: FeatureOptions::default(),
             logging: LoggingOptions::default(),

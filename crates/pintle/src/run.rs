@@ -1,16 +1,26 @@
 //! Starts and stops a server.
 
 use crate::{
-    ManagementOptions, Options, certificates::write_private, config::Config, egress::Egress,
-    engine::EngineMetrics, engines::Engines, hooks, kubeconfig::kubeconfig, lifecycle::Lifecycle,
-    process_limits, run_error::RunError, server_chain::ServerChain,
+    ManagementOptions, Options,
+    certificates::write_private,
+    config::Config,
+    egress::Egress,
+    engine::EngineMetrics,
+    engines::Engines,
+    hooks,
+    kubeconfig::kubeconfig,
+    lifecycle::Lifecycle,
+    process_limits,
+    run_error::RunError,
+    server_chain::{ServerChain, verbosity_setter},
 };
 use pintle_apiserver::{
     base::{body_budget::BodyBudget, handler::Handler},
     drain::Drain,
     post_start_hooks::PostStartHooks,
     registry::Stores,
-    serving::{ResponseBudget, ServingConfig, serve},
+    server::Profiles,
+    serving::{ResponseBudget, ServingConfig, debug_socket, serve},
 };
 use pintle_audit::Auditor;
 use pintle_feature_gates::FeatureGates;
@@ -197,6 +207,22 @@ async fn start_on(
         tracing::warn!(
             "--send-retry-after-while-not-ready-once has no effect: requests wait until the server is ready"
         );
+    }
+    if options.debugging.contention_profiling {
+        tracing::warn!("--contention-profiling has no effect: there is no profile of waiting for locks");
+    }
+    if let Some(path) = &options.debugging.debug_socket_path {
+        // As in kube-apiserver, a server without its socket serves all the same.
+        match debug_socket::listen(path) {
+            Ok(listener) => {
+                let verbosity = verbosity_setter(options.log_levels.clone());
+                let profiles = Profiles::new().with_command_line();
+                tokio::spawn(debug_socket::serve(listener, profiles, verbosity, lifecycle.port_closed()));
+            }
+            Err(error) => {
+                tracing::error!(path = %path.display(), %error, "the debug socket cannot be opened")
+            }
+        }
     }
     let handler = chain.handler.clone();
     Ok(Running {

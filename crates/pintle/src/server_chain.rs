@@ -21,8 +21,9 @@ use pintle_apiserver::{
     filters::ChainConfig,
     openapi_endpoints::OpenApiEndpoints,
     registry::Stores,
-    server::{Front, GenericApiServer, PlainEndpoints, VerbositySetter},
+    server::{Front, GenericApiServer, HostLogs, PlainEndpoints, Profiles, VerbositySetter},
 };
+use pintle_controller::WorkQueueMetrics;
 use pintle_feature_gates::Gate;
 use pintle_logs::{Levels, Verbosity};
 use pintle_openapi::OpenApi;
@@ -115,8 +116,11 @@ impl ServerChain {
         let all_stores = stores.all();
         config.loaded.admission.rest_mapper.set_stores(all_stores.clone());
         let outbound = config.loaded.aggregation.outbound.clone();
+        let assemble = |error: prometheus::Error| RunError::Assemble(error.to_string());
+        let queues = WorkQueueMetrics::new().map_err(assemble)?;
+        config.metrics.register(vec![Box::new(queues.clone())]).map_err(assemble)?;
         let api_extensions =
-            ApiExtensions::new(&stores.extensions, &config.storage, &config.supervisor, outbound)
+            ApiExtensions::new(&stores.extensions, &config.storage, &config.supervisor, outbound, &queues)
                 .map_err(|status| RunError::Assemble(status.message))?;
         let registered = config.metrics.register(api_extensions.metrics());
         registered.map_err(|error| RunError::Assemble(error.to_string()))?;
@@ -137,6 +141,12 @@ impl ServerChain {
             Some(_) => Some(remote_availability(&config, &stores.aggregator)?),
             None => None,
         };
+        if let Some(controller) = &auto_registration {
+            controller.measure(&queues);
+        }
+        if let Some(controller) = &remote_availability {
+            controller.measure(&queues);
+        }
         let has_api_services = auto_registration.is_some();
         let front = front(&config, &stores, &api_extensions, flow_control.as_ref(), has_api_services)?;
         let extensions = server(&config, &stores.extensions, None, None);
@@ -150,8 +160,10 @@ impl ServerChain {
             request_headers: authentication.request_headers.clone(),
             transport: config.loaded.transport.clone(),
             authorizer: config.loaded.authorization.authorizer(),
+            constrained_impersonation: config.loaded.gates.enabled(Gate::ConstrainedImpersonation),
             request_timeout: options.request_timeout,
             flow_control: flow_control.as_ref().map(|parts| parts.flow_control.clone()),
+            tracing: options.tracing.config_file.is_some(),
             max_requests_in_flight: options.max_requests_inflight,
             max_mutating_requests_in_flight: options.max_mutating_requests_inflight,
         });
@@ -226,7 +238,7 @@ fn server(
 }
 
 /// Sets the verbosity of the log by the text of a request.
-fn verbosity_setter(levels: Levels) -> VerbositySetter {
+pub(crate) fn verbosity_setter(levels: Levels) -> VerbositySetter {
     Arc::new(move |text| {
         let verbosity: Verbosity = text.parse()?;
         levels.set_verbosity(verbosity);
@@ -274,7 +286,11 @@ fn front(
         metrics: config.metrics.clone(),
         stores: all_stores,
         storage_sizes: config.storage_sizes.clone(),
-        verbosity: Some(verbosity_setter(options.log_levels.clone())),
+        profiles: options.debugging.profiling.then(Profiles::new),
+        verbosity: options.debugging.profiling.then(|| verbosity_setter(options.log_levels.clone())),
+        flags: config.loaded.gates.enabled(Gate::ComponentFlagz).then(|| options.debugging.flags.clone()),
+        has_statusz: config.loaded.gates.enabled(Gate::ComponentStatusz),
+        host_logs: options.debugging.enable_logs_handler.then(|| HostLogs::new("/var/log")),
         count_objects: !options.etcd_count_metric_poll_period.is_zero(),
         documents,
         remote: Some(Arc::new(ProxyHandler {

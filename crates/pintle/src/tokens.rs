@@ -11,10 +11,10 @@ use pintle_cacher::Freshness;
 use pintle_machinery::{Status, Value, ValueExt};
 use pintle_registry::{Registry, WriteOptions};
 use pintle_service_account::{
-    BootstrapTokens, Config, Found, ObjectGetter, ObjectKind, OpenIdMetadata, ServiceAccountTokens,
-    TokenIssuer, TokenKeys, TokenMetrics,
+    BootstrapTokens, Config, ExternalSigner, ExternalSignerMetrics, Found, ObjectGetter, ObjectKind,
+    OpenIdMetadata, ServiceAccountTokens, TokenIssuer, TokenKeys, TokenMetrics,
 };
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 /// The server's tokens, as far as they need no stores.
 pub(crate) struct Tokens {
@@ -23,20 +23,35 @@ pub(crate) struct Tokens {
     pub(crate) issuer: Option<Arc<TokenIssuer>>,
     /// Serves `TokenReview`s.
     pub(crate) reviewer: Arc<TokenReviewer>,
+    signer_metrics: Option<Arc<ExternalSignerMetrics>>,
 }
 
 impl Tokens {
     /// Loads the keys.
-    pub(crate) fn load(options: &Options) -> Result<Tokens, RunError> {
+    pub(crate) async fn load(options: &Options) -> Result<Tokens, RunError> {
         let own = &options.service_accounts;
         own.check().map_err(RunError::Options)?;
-        let keys = match own.key_files.is_empty() && own.signing_key_file.is_none() {
-            true => TokenKeys::generated(options.certificates_dir().join("service-account.key")),
-            false => TokenKeys::from_files(&own.key_files, own.signing_key_file.as_deref()),
+        let mut max_expiration = own.max_token_expiration;
+        let mut signer_metrics = None;
+        let keys = match &own.signing_endpoint {
+            Some(endpoint) => {
+                let metrics = ExternalSignerMetrics::new();
+                let metrics = Arc::new(metrics.map_err(|error| RunError::Assemble(error.to_string()))?);
+                signer_metrics = Some(metrics.clone());
+                let signer = ExternalSigner::connect(endpoint, metrics).await;
+                let signer = signer.map_err(|error| RunError::Options(error.to_string()))?;
+                let longest = Duration::from_secs(signer.max_expiration_seconds().unsigned_abs());
+                max_expiration = own.max_expiration_with(longest).map_err(RunError::Options)?;
+                TokenKeys::external(signer)
+            }
+            None if own.key_files.is_empty() && own.signing_key_file.is_none() => {
+                TokenKeys::generated(options.certificates_dir().join("service-account.key"))?
+            }
+            None => TokenKeys::from_files(&own.key_files, own.signing_key_file.as_deref())?,
         };
-        let keys = Arc::new(keys?);
+        let keys = Arc::new(keys);
         let audiences = own.audiences().to_vec();
-        let max_seconds = i64::try_from(own.max_token_expiration.as_secs()).ok();
+        let max_seconds = i64::try_from(max_expiration.as_secs()).ok();
         let issuer = own.issuers.first().filter(|_| keys.can_sign()).map(|issuer| {
             Arc::new(TokenIssuer {
                 issuer: issuer.clone(),
@@ -46,7 +61,7 @@ impl Tokens {
                 extend_expiration: own.extend_token_expiration,
             })
         });
-        Ok(Tokens { keys, issuer, reviewer: Arc::new(TokenReviewer::new(audiences)) })
+        Ok(Tokens { keys, issuer, reviewer: Arc::new(TokenReviewer::new(audiences)), signer_metrics })
     }
 
     /// The documents by which others verify the tokens; `None` when the issuer is not a URL that supports discovery.
@@ -71,6 +86,9 @@ impl Tokens {
         let objects: Arc<dyn ObjectGetter> = Arc::new(StoredObjects::new(stores.clone()));
         let metrics = Arc::new(TokenMetrics::new().map_err(assemble)?);
         server_metrics.register(metrics.collectors()).map_err(assemble)?;
+        if let Some(signer) = &self.signer_metrics {
+            server_metrics.register(signer.collectors()).map_err(assemble)?;
+        }
         let audiences = own.audiences().to_vec();
         let mut all: Vec<Arc<dyn TokenAuthenticator>> = vec![Arc::new(ServiceAccountTokens::new(Config {
             issuers: own.issuers.clone(),

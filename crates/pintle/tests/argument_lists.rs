@@ -222,3 +222,77 @@ fn the_arguments_of_the_test_environment_start_the_server() {
         "the given certificate is served"
     );
 }
+
+/// Checks arguments; returns whether they are valid, and the lines that tell the problems.
+fn check(arguments: &[String]) -> (bool, Vec<String>) {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_pintle")).arg("check-config").args(arguments).output().unwrap();
+    let lines = String::from_utf8(output.stderr).unwrap().lines().map(str::to_owned).collect();
+    (output.status.success(), lines)
+}
+
+#[test]
+fn a_configuration_is_checked_and_nothing_written() {
+    let pki = tempfile::tempdir().unwrap();
+    kubeadm_certificates(pki.path());
+    let data = tempfile::tempdir().unwrap();
+    let mut arguments = kubeadm_arguments(pki.path());
+    arguments.push(format!("--data-dir={}", data.path().join("data").display()));
+    arguments.push(format!("--audit-log-path={}", data.path().join("audit.log").display()));
+    let files = || fs::read_dir(pki.path()).unwrap().count() + fs::read_dir(data.path()).unwrap().count();
+    let before = files();
+    assert_eq!(check(&arguments), (true, Vec::new()));
+    assert_eq!(files(), before);
+}
+
+#[test]
+fn all_problems_of_a_configuration_are_told() {
+    let pki = tempfile::tempdir().unwrap();
+    kubeadm_certificates(pki.path());
+    let mut arguments = kubeadm_arguments(pki.path());
+    let policy = pki.path().join("policy.yaml");
+    fs::write(&policy, "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Loud}]").unwrap();
+    let wrong = [
+        "--no-such-flag".to_owned(),
+        "--request-timeout=soon".to_owned(),
+        "--feature-gates=NoSuchGate=perhaps".to_owned(),
+        "--client-ca-file=/no/such/ca.crt".to_owned(),
+        "--enable-admission-plugins=NoSuchPlugin".to_owned(),
+        "--service-account-max-token-expiration=1m".to_owned(),
+        "--service-cluster-ip-range=nowhere".to_owned(),
+        "--authorization-mode=NoSuchMode".to_owned(),
+        "--encryption-provider-config=/no/such/encryption.yaml".to_owned(),
+        "--egress-selector-config-file=/no/such/egress.yaml".to_owned(),
+        "--tracing-config-file=/no/such/tracing.yaml".to_owned(),
+        "--authentication-token-webhook-config-file=/no/such/webhook.yaml".to_owned(),
+        "--tls-min-version=VersionTLS99".to_owned(),
+        "--etcd-cafile=/no/such/etcd.crt".to_owned(),
+        format!("--audit-policy-file={}", policy.display()),
+        "--audit-log-path=-".to_owned(),
+    ];
+    arguments.extend(wrong);
+    let (is_valid, problems) = check(&arguments);
+    let text = problems.join("\n");
+    assert!(!is_valid, "{text}");
+    for part in [
+        "no-such-flag",
+        "request-timeout",
+        "NoSuchGate",
+        "NoSuchPlugin",
+        "service-account-max-token-expiration",
+        "nowhere",
+        "NoSuchMode",
+        "/no/such/encryption.yaml",
+        "/no/such/egress.yaml",
+        "/no/such/tracing.yaml",
+        "VersionTLS99",
+        "/no/such/etcd.crt",
+        "Loud",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    // A wrong minimum version of TLS hides nothing else.
+    arguments.retain(|argument| !argument.starts_with("--tls-min-version"));
+    let (_, problems) = check(&arguments);
+    assert!(problems.join("\n").contains("/no/such/ca.crt"), "{problems:?}");
+}

@@ -16,6 +16,7 @@ mod headers;
 mod html;
 mod links;
 mod target;
+mod throttled;
 mod tunnel;
 mod upgrade;
 
@@ -26,5 +27,6 @@ pub use fetch::fetch;
 pub use forward::Forwarding;
 pub use headers::asks_for_upgrade;
 pub use target::{Origin, Target};
+pub use throttled::Throttled;
 pub use tunnel::{Carry, Connection, TunnelLife};
 pub use upgrade::{Switch, SwitchError, switch};

@@ -1,15 +1,22 @@
 //! Copies the bytes of an upgraded connection in both directions.
 
+use crate::throttled::Throttled;
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
-use std::{any::Any, fmt, io, pin::Pin, time::Duration};
+use std::{
+    any::Any,
+    fmt, io,
+    pin::{Pin, pin},
+    time::Duration,
+};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf, split},
     sync::watch,
 };
 
-/// The buffer of each direction, in bytes. A side that does not read stops the other one from sending.
-const BUFFER_BYTES: usize = 16 << 10;
+/// The buffer of each direction, in bytes: what several TLS records bring is written at once. A side that does not read
+/// stops the other one from sending.
+const BUFFER_BYTES: usize = 64 << 10;
 /// The buffer of a direction on which little has come: most streams are idle most of the time.
 const IDLE_BUFFER_BYTES: usize = 512;
 /// How long the second direction may go on after the first has ended.
@@ -19,7 +26,8 @@ const HALF_CLOSED_TIMEOUT: Duration = Duration::from_secs(10);
 pub type Connection = TokioIo<Upgraded>;
 
 /// Carries what a client and a backend send each other, until one of them has ended.
-pub type Carry = fn(Connection, Connection) -> Pin<Box<dyn Future<Output = io::Result<()>> + Send>>;
+pub type Carry =
+    fn(Connection, Throttled<Connection>) -> Pin<Box<dyn Future<Output = io::Result<()>> + Send>>;
 
 /// The life of a tunnel.
 #[derive(Default)]
@@ -41,7 +49,7 @@ impl fmt::Debug for TunnelLife {
 
 impl TunnelLife {
     /// Runs what the connection has become, until it has ended or the server stops.
-    pub async fn run<T>(self, running: impl Future<Output = T>) -> Option<T> {
+    pub async fn run<T>(self, running: Pin<&mut (impl Future<Output = T> + ?Sized)>) -> Option<T> {
         let TunnelLife { mut stopping, guard, .. } = self;
         let stopped = async {
             match &mut stopping {
@@ -60,11 +68,11 @@ impl TunnelLife {
 }
 
 /// Connects a client and a backend, until both directions have ended or the server stops.
-pub(crate) async fn connect(client: Connection, backend: Connection, life: TunnelLife) {
+pub(crate) async fn connect(client: Connection, backend: Throttled<Connection>, life: TunnelLife) {
     match life.carry {
         None => copy(client, backend, life).await,
         Some(carry) => {
-            if let Some(Err(error)) = life.run(carry(client, backend)).await {
+            if let Some(Err(error)) = life.run(carry(client, backend).as_mut()).await {
                 tracing::debug!(%error, "a tunnel broke");
             }
         }
@@ -81,16 +89,14 @@ where
     let copied = async {
         let (from_client, to_client) = split(client);
         let (from_backend, to_backend) = split(backend);
-        let up = pump(from_client, to_backend);
-        let down = pump(from_backend, to_client);
-        tokio::pin!(up, down);
+        let (mut up, mut down) = (pin!(pump(from_client, to_backend)), pin!(pump(from_backend, to_client)));
         let rest = tokio::select! {
             first = &mut up => { first?; tokio::time::timeout(HALF_CLOSED_TIMEOUT, down).await }
             first = &mut down => { first?; tokio::time::timeout(HALF_CLOSED_TIMEOUT, up).await }
         };
         rest.unwrap_or(io::Result::Ok(()))
     };
-    if let Some(Err(error)) = life.run(copied).await {
+    if let Some(Err(error)) = life.run(pin!(copied)).await {
         tracing::debug!(%error, "a tunnel broke");
     }
 }
@@ -105,8 +111,10 @@ async fn pump<R: AsyncRead, W: AsyncWrite>(mut from: ReadHalf<R>, mut to: WriteH
             Some(bytes) => to.write_all(bytes).await?,
         }
         to.flush().await?;
-        if read == buffer.len() && read < BUFFER_BYTES {
-            buffer = vec![0; BUFFER_BYTES];
+        match (read, buffer.len()) {
+            (IDLE_BUFFER_BYTES, IDLE_BUFFER_BYTES) => buffer = vec![0; BUFFER_BYTES],
+            (..=IDLE_BUFFER_BYTES, BUFFER_BYTES) => buffer = vec![0; IDLE_BUFFER_BYTES],
+            _ => {}
         }
     }
     to.shutdown().await

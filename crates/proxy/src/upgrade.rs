@@ -8,6 +8,7 @@ use crate::{
     backend_body::BackendBody,
     body::{Relayed, ResponseBody},
     headers::{clean_response, state_length},
+    throttled::Throttled,
     tunnel::{self, Connection, TunnelLife},
 };
 use bytes::Bytes;
@@ -28,8 +29,8 @@ pub enum Switch {
     Switched {
         /// The head of the response.
         head: response::Parts,
-        /// The connection.
-        connection: Connection,
+        /// The connection, with the client's limit of bytes per second.
+        connection: Throttled<Connection>,
     },
     /// The connection is not upgraded. Its end is that of the response's body.
     Refused(Response<Incoming>),
@@ -101,6 +102,7 @@ pub async fn switch(client: &Client, request: Request<UpstreamBody>) -> Result<S
     }
     let upgraded = response.extensions_mut().remove::<OnUpgrade>().ok_or(SwitchError::Malformed)?;
     let connection = TokioIo::new(upgraded.await.map_err(|_| SwitchError::Malformed)?);
+    let connection = Throttled::new(connection, client.upgraded_bytes_per_second());
     let (head, _) = response.into_parts();
     Ok(Switch::Switched { head, connection })
 }

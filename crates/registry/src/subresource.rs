@@ -120,6 +120,11 @@ pub trait NamedCreater: Send + Sync {
         Vec::new()
     }
 
+    /// Annotations of the audit event, when the create succeeds with this answer.
+    fn audit_annotations(&self, _answer: &Value) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+
     /// Whether the body keeps the client's uid and timestamps, as preconditions. Otherwise they are cleared.
     fn keeps_system_metadata(&self) -> bool {
         false

@@ -13,7 +13,7 @@ use http::{HeaderMap, Uri, header};
 use pintle_dialer::Client;
 use pintle_spdy::{ReadError, Session, Stream, StreamReader, StreamWriter};
 use pintle_websocket::{CloseCode, Reader, Role, Writer, is_websocket_request};
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncRead, AsyncWrite, split},
     sync::mpsc,
@@ -79,11 +79,9 @@ impl Command {
         if channels.send(first, &[]).await.is_err() {
             return 400;
         }
-        let (stdin, stdin_of_client) = mpsc::channel(1);
-        let (resize, sizes) = mpsc::channel(1);
-        let streams = self.streams;
-        let client_input =
-            ClientInput { stdin: streams.stdin.then_some(stdin), resize: streams.tty.then_some(resize) };
+        let (stdin, stdin_of_client) = self.streams.stdin.then(|| mpsc::channel(1)).unzip();
+        let (resize, sizes) = self.streams.tty.then(|| mpsc::channel(1)).unzip();
+        let client_input = ClientInput { stdin, resize };
         let running = self.run(&channels, stdin_of_client, sizes);
         tokio::pin!(running);
         let reading = client_input.read(Reader::new(&mut input, Role::Server), &channels);
@@ -118,11 +116,12 @@ impl Command {
     async fn run<W: AsyncWrite + Unpin>(
         self,
         channels: &Channels<W>,
-        stdin: mpsc::Receiver<Bytes>,
-        sizes: mpsc::Receiver<Bytes>,
+        stdin: Option<mpsc::Receiver<Bytes>>,
+        sizes: Option<mpsc::Receiver<Bytes>>,
     ) -> Exit {
         let opened = match &self.uri {
-            Ok(uri) => session::open(&self.client, uri).await,
+            // What the connecting needs is not kept while the command runs.
+            Ok(uri) => Box::pin(session::open(&self.client, uri)).await,
             Err(error) => Err(error.clone()),
         };
         let (session, protocol) = match opened {
@@ -168,19 +167,20 @@ impl Streams {
     async fn carry<W: AsyncWrite + Unpin>(
         self,
         channels: &Channels<W>,
-        stdin: mpsc::Receiver<Bytes>,
-        sizes: mpsc::Receiver<Bytes>,
+        stdin: Option<mpsc::Receiver<Bytes>>,
+        sizes: Option<mpsc::Receiver<Bytes>>,
         protocol: Protocol,
     ) -> Exit {
         let (error, _error_writer) = self.error.split();
-        let outputs = async {
-            tokio::join!(
-                copy_output(self.stdout, channels, STDOUT),
-                copy_output(self.stderr, channels, STDERR)
-            )
-        };
+        // Each future is pinned here and polled by reference: one inside of another one is held twice.
+        let stdout = pin!(copy_output(self.stdout, channels, STDOUT));
+        let stderr = pin!(copy_output(self.stderr, channels, STDERR));
+        let message = pin!(read_message(error, protocol));
+        let stdin = pin!(copy_input(self.stdin, stdin, protocol));
+        // Most commands have no terminal.
+        let sizes = Box::pin(copy_sizes(self.resize, sizes));
+        let outputs = async { tokio::join!(stdout, stderr) };
         let ended = async {
-            let message = read_message(error, protocol);
             if protocol != Protocol::V1 {
                 let (_streams, message) = tokio::join!(outputs, message);
                 return message;
@@ -199,7 +199,7 @@ impl Streams {
             }
         };
         let input = async {
-            tokio::join!(copy_input(self.stdin, stdin, protocol), copy_sizes(self.resize, sizes));
+            tokio::join!(stdin, sizes);
             std::future::pending::<()>().await
         };
         tokio::select! {
@@ -227,8 +227,8 @@ async fn copy_output<W: AsyncWrite + Unpin>(
 }
 
 /// Copies the client's input to the node, and its end.
-async fn copy_input(stream: Option<Stream>, mut input: mpsc::Receiver<Bytes>, protocol: Protocol) {
-    let Some(stream) = stream else { return };
+async fn copy_input(stream: Option<Stream>, input: Option<mpsc::Receiver<Bytes>>, protocol: Protocol) {
+    let (Some(stream), Some(mut input)) = (stream, input) else { return };
     let (mut reader, writer) = stream.split();
     let copying = async {
         while let Some(bytes) = input.recv().await {
@@ -250,8 +250,8 @@ async fn copy_input(stream: Option<Stream>, mut input: mpsc::Receiver<Bytes>, pr
 }
 
 /// Copies the sizes of the client's terminal to the node.
-async fn copy_sizes(stream: Option<Stream>, mut input: mpsc::Receiver<Bytes>) {
-    let Some(stream) = stream else { return };
+async fn copy_sizes(stream: Option<Stream>, input: Option<mpsc::Receiver<Bytes>>) {
+    let (Some(stream), Some(mut input)) = (stream, input) else { return };
     let (_reader, writer) = stream.split();
     let mut sizes = TerminalSizes::default();
     while let Some(bytes) = input.recv().await {

@@ -3,7 +3,7 @@
 use crate::session::{PROTOCOL_VERSION, SPDY, is_spdy};
 use base64::prelude::{BASE64_STANDARD, Engine};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
-use pintle_proxy::Connection;
+use pintle_proxy::{Connection, Throttled};
 use pintle_websocket::{CloseCode, Event, Handshake, Opcode, Reader, Role, Writer, is_websocket_request};
 use std::{io, pin::Pin};
 use tokio::{
@@ -15,7 +15,9 @@ use tokio::{
 const PREFIX: &str = "SPDY/3.1+";
 const SUFFIX: &str = ".k8s.io";
 /// The most bytes of a message to a client.
-const MESSAGE_BYTES: usize = 16 << 10;
+const MESSAGE_BYTES: usize = 32 << 10;
+/// What is read at once while little comes: an idle connection holds no more.
+const IDLE_BYTES: usize = 512;
 
 /// A client that speaks SPDY inside of WebSocket, to ports of a pod on a node that speaks SPDY.
 #[derive(Debug)]
@@ -89,7 +91,7 @@ impl Ports {
     /// of them has ended.
     pub fn carry(
         client: Connection,
-        node: Connection,
+        node: Throttled<Connection>,
     ) -> Pin<Box<dyn Future<Output = io::Result<()>> + Send>> {
         Box::pin(carry(client, node))
     }
@@ -130,12 +132,17 @@ where
         }
     };
     let down = async {
-        let mut buffer = vec![0; MESSAGE_BYTES];
+        let mut buffer = vec![0; IDLE_BYTES];
         loop {
             let read = from_node.read(&mut buffer).await?;
             match buffer.get(..read) {
                 None | Some([]) => return Ok(()),
                 Some(bytes) => writer.lock().await.send(Opcode::Binary, bytes, &[]).await?,
+            }
+            match (read, buffer.len()) {
+                (IDLE_BYTES, IDLE_BYTES) => buffer = vec![0; MESSAGE_BYTES],
+                (..=IDLE_BYTES, MESSAGE_BYTES) => buffer = vec![0; IDLE_BYTES],
+                _ => {}
             }
         }
     };

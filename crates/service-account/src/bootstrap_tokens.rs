@@ -47,7 +47,7 @@ impl BootstrapTokens {
         let found = found.map_err(|status| InvalidCredentials(status.message))?;
         let Some(found) = found else { return Ok(None) };
         match user_of(&found.json, id, secret, Timestamp::now()) {
-            Ok(user) => Ok(Some(Authenticated { user: Arc::new(user), audiences })),
+            Ok(user) => Ok(Some(Authenticated { user: Arc::new(user), audiences, remarks: None })),
             Err(why) => {
                 tracing::debug!(secret = %name, why, "a bootstrap token is not accepted");
                 Ok(None)

@@ -1,6 +1,7 @@
 //! The claims of tokens.
 
 use crate::user;
+use pintle_jwt::Token;
 use pintle_machinery::UserInfo;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
@@ -140,6 +141,12 @@ impl Kubernetes {
 /// The credential id of a token, in audit events and user extras.
 pub(crate) fn credential_id(token_id: &str) -> String {
     format!("JTI={token_id}")
+}
+
+/// The id of a token that this server has issued, in the form of the extra fields of users.
+pub fn credential_id_of(token: &str) -> Option<String> {
+    let claims: Claims = serde_json::from_slice(&Token::peek(token)?).ok()?;
+    (!claims.jti.is_empty()).then(|| credential_id(&claims.jti))
 }
 
 /// The issuer that an unverified token claims.

@@ -1,7 +1,7 @@
 //! Issues tokens (<https://kubernetes.io/docs/reference/kubernetes-api/authentication-resources/token-request-v1/>).
 
 use crate::{
-    Binding, Reference, TokenKeys, TokenKeysError,
+    Binding, ExternalSigner, ExternalSignerError, Reference, TokenKeys, TokenKeysError,
     claims::{Claims, Kubernetes},
     user,
 };
@@ -29,6 +29,9 @@ pub enum IssueError {
     /// The claims cannot be encoded.
     #[error("the claims cannot be written: {0}")]
     Claims(#[from] serde_json::Error),
+    /// The external signer signed nothing.
+    #[error(transparent)]
+    External(#[from] ExternalSignerError),
     /// The server is shutting down.
     #[error("the server shuts down")]
     Stopping,
@@ -94,7 +97,11 @@ impl TokenIssuer {
             && matches!(binding, Binding::Pod(..))
             && audiences.iter().all(|audience| self.audiences.contains(audience));
         match is_transition {
-            true => Expiration { reported, valid: EXTENDED_SECONDS, warn_after: Some(reported) },
+            true => {
+                let signed = self.keys.signer().map(ExternalSigner::max_expiration_seconds);
+                let valid = signed.map_or(EXTENDED_SECONDS, |max| max.min(EXTENDED_SECONDS));
+                Expiration { reported, valid, warn_after: Some(reported) }
+            }
             false => Expiration { reported, valid: reported, warn_after: None },
         }
     }
@@ -106,6 +113,10 @@ impl TokenIssuer {
     pub async fn issue(&self, spec: &TokenSpec<'_>) -> Result<IssuedToken, IssueError> {
         let token_id = Uuid::new_v4().to_string();
         let claims = self.claims(spec, &token_id).to_json()?;
+        if let Some(signer) = self.keys.signer() {
+            let token = signer.sign(&claims).await?;
+            return Ok(IssuedToken { token, credential_id: crate::claims::credential_id(&token_id) });
+        }
         if self.keys.signing().is_none() {
             let keys = self.keys.clone();
             tokio::task::spawn_blocking(move || keys.ensure()).await.map_err(|_| IssueError::Stopping)??;

@@ -1,5 +1,6 @@
 //! The keys of service-account tokens.
 
+use crate::ExternalSigner;
 use parking_lot::Mutex;
 use pintle_jwt::{KeyError, PublicKey, SigningKey, public_keys_from_pem};
 use std::{
@@ -32,7 +33,7 @@ pub enum TokenKeysError {
     },
 }
 
-/// The keys that sign and verify tokens. They do not change while the server runs.
+/// The keys that sign and verify tokens. They do not change while the server runs, except those of an external signer.
 ///
 /// The server's own key is generated on first use, because that takes longer than a start of the server; it is stored
 /// in its file.
@@ -41,6 +42,8 @@ pub struct TokenKeys {
     loaded: OnceLock<Loaded>,
     /// The file of a generated key; locked during the generation.
     generated: Option<Mutex<PathBuf>>,
+    /// Has the keys instead of this server.
+    external: Option<ExternalSigner>,
 }
 
 struct Loaded {
@@ -51,7 +54,7 @@ struct Loaded {
 impl TokenKeys {
     /// A set of given keys.
     pub fn new(verifying: Vec<PublicKey>, signing: Option<SigningKey>) -> TokenKeys {
-        TokenKeys { loaded: OnceLock::from(Loaded { verifying, signing }), generated: None }
+        TokenKeys { loaded: OnceLock::from(Loaded { verifying, signing }), generated: None, external: None }
     }
 
     /// Loads keys from files: the verifying keys and the signing key, which also verifies when no other keys are
@@ -96,10 +99,45 @@ impl TokenKeys {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(source) => return Err(file_error(&path, source)),
         }
-        Ok(TokenKeys { loaded, generated: Some(Mutex::new(path)) })
+        Ok(TokenKeys { loaded, generated: Some(Mutex::new(path)), external: None })
     }
 
-    /// The keys that may have signed a token with this key id, or all keys for an empty id. A key that is not
+    /// The keys of an external signer.
+    pub fn external(signer: ExternalSigner) -> TokenKeys {
+        TokenKeys { external: Some(signer), ..TokenKeys::default() }
+    }
+
+    /// The external signer, if it has the keys.
+    pub fn signer(&self) -> Option<&ExternalSigner> {
+        self.external.as_ref()
+    }
+
+    /// As [`TokenKeys::verifying`], also of an external signer, which is asked when it has not told a key with this id.
+    pub(crate) async fn candidates(&self, key_id: &str) -> Vec<PublicKey> {
+        match &self.external {
+            Some(signer) => signer.verifying(key_id).await,
+            None => self.verifying(key_id).cloned().collect(),
+        }
+    }
+
+    /// The keys that are published. Blocks while the server generates its own key.
+    ///
+    /// # Errors
+    /// When there are no keys.
+    pub(crate) fn published(&self) -> Result<Vec<PublicKey>, TokenKeysError> {
+        if let Some(signer) = &self.external {
+            return Ok(signer.published());
+        }
+        self.ensure()?;
+        Ok(self.verifying("").cloned().collect())
+    }
+
+    /// A number that changes with the keys.
+    pub(crate) fn generation(&self) -> u64 {
+        self.external.as_ref().map_or(0, ExternalSigner::generation)
+    }
+
+    /// The keys of this server that may have signed a token with this key id, or all keys for an empty id. A key that is not
     /// generated yet has signed nothing.
     pub fn verifying(&self, key_id: &str) -> impl Iterator<Item = &PublicKey> {
         let keys = self.loaded.get().map(|loaded| loaded.verifying.as_slice()).unwrap_or_default();
@@ -108,7 +146,9 @@ impl TokenKeys {
 
     /// Whether tokens can be signed.
     pub fn can_sign(&self) -> bool {
-        self.generated.is_some() || self.loaded.get().is_some_and(|loaded| loaded.signing.is_some())
+        self.external.is_some()
+            || self.generated.is_some()
+            || self.loaded.get().is_some_and(|loaded| loaded.signing.is_some())
     }
 
     /// The signing key; `None` when it is not generated yet, or there is none.

@@ -6,12 +6,15 @@
 //! ([`VerifiedTokens`](verified)). [`BootstrapTokens`] are secrets in `kube-system`. [`OpenIdMetadata`] publishes the
 //! documents with which others verify tokens.
 //!
+//! An [`ExternalSigner`] has the keys instead of this server.
+//!
 //! An [`ObjectGetter`] looks up objects; the crate depends neither on HTTP nor on storage. No token and no key is in
 //! an error or in the log.
 
 mod bootstrap_tokens;
 mod claims;
 mod config;
+mod external_signer;
 mod issuer;
 mod keys;
 mod legacy;
@@ -23,8 +26,9 @@ pub mod user;
 mod verified;
 
 pub use bootstrap_tokens::BootstrapTokens;
-pub use claims::{Binding, Reference};
+pub use claims::{Binding, Reference, credential_id_of};
 pub use config::Config;
+pub use external_signer::{ExternalSigner, ExternalSignerError, ExternalSignerMetrics};
 pub use issuer::{Expiration, IssueError, IssuedToken, TokenIssuer, TokenSpec};
 pub use keys::{TokenKeys, TokenKeysError};
 pub use metrics::TokenMetrics;

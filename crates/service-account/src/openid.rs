@@ -1,7 +1,7 @@
 //! OpenID discovery: the documents with which others verify tokens
 //! (<https://kubernetes.io/docs/tasks/configure-pod-container/configure-service-account/#service-account-issuer-discovery>).
 
-use crate::{TokenKeys, TokenKeysError};
+use crate::{ExternalSigner, TokenKeys, TokenKeysError};
 use serde_json::json;
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -9,6 +9,8 @@ use std::{collections::BTreeSet, sync::Arc};
 pub const CONFIGURATION_PATH: &str = "/.well-known/openid-configuration";
 /// The path of the keys.
 pub const KEYS_PATH: &str = "/openid/v1/jwks";
+/// The time for which the documents may be cached, in seconds, if the keys do not change.
+const MAX_AGE_SECONDS: u64 = 3600;
 
 /// The reason why no documents are served. It is not an error of the server: issuers need not be URLs.
 #[derive(Debug, thiserror::Error)]
@@ -34,7 +36,9 @@ pub struct OpenIdMetadata {
 
 impl OpenIdMetadata {
     /// The time for which the documents may be cached, in seconds.
-    pub const MAX_AGE_SECONDS: u32 = 3600;
+    pub fn max_age_seconds(&self) -> u64 {
+        self.keys.signer().map_or(MAX_AGE_SECONDS, ExternalSigner::max_age_seconds)
+    }
 
     /// The documents of an issuer whose keys are at `keys_uri`, or at this server's address when none is given.
     ///
@@ -69,8 +73,8 @@ impl OpenIdMetadata {
     /// # Errors
     /// When there are no keys.
     pub fn configuration(&self) -> Result<String, TokenKeysError> {
-        self.keys.ensure()?;
-        let algorithms: BTreeSet<_> = self.keys.verifying("").map(|key| key.algorithm().as_str()).collect();
+        let keys = self.keys.published()?;
+        let algorithms: BTreeSet<_> = keys.iter().map(|key| key.algorithm().as_str()).collect();
         Ok(object([
             ("issuer", json!(self.issuer)),
             ("jwks_uri", json!(self.keys_uri)),
@@ -85,8 +89,8 @@ impl OpenIdMetadata {
     /// # Errors
     /// When there are no keys.
     pub fn keys(&self) -> Result<String, TokenKeysError> {
-        self.keys.ensure()?;
-        let keys: Vec<_> = self.keys.verifying("").map(|key| object(key.json_web_key())).collect();
+        let keys = self.keys.published()?;
+        let keys: Vec<_> = keys.iter().map(|key| object(key.json_web_key())).collect();
         Ok(format!(r#"{{"keys":[{}]}}"#, keys.join(",")))
     }
 }

@@ -12,7 +12,7 @@ use crate::{
 use jiff::{SignedDuration, Timestamp};
 use pintle_auth::{
     BoxFuture,
-    authn::{Authenticated, Authentication, InvalidCredentials, TokenAuthenticator},
+    authn::{Authenticated, Authentication, InvalidCredentials, Remarks, TokenAuthenticator},
 };
 use pintle_go_forms::quote;
 use pintle_jwt::Token;
@@ -42,22 +42,24 @@ impl ServiceAccountTokens {
 
     async fn judge(&self, text: &str, audiences: &[String]) -> Authentication {
         let digest = digest_of(text);
-        let verified = match self.verified.get(&digest) {
+        let generation = self.config.keys.generation();
+        let verified = match self.verified.get(&digest, generation) {
             Some(verified) => verified,
-            None => match self.verify(text)? {
+            None => match self.verify(text).await? {
                 Some(verified) => {
                     let verified = Arc::new(verified);
-                    self.verified.put(digest, verified.clone());
+                    self.verified.put(digest, verified.clone(), generation);
                     verified
                 }
                 None => return Ok(None),
             },
         };
-        let audiences = self.check_audiences(&verified.claims, audiences)?;
+        let mut remarks = Remarks::default();
+        let audiences = self.check_audiences(&verified.claims, audiences, &mut remarks)?;
         let now = Timestamp::now();
         match &verified.kind {
             Kind::Legacy(legacy) => {
-                legacy.validate(&self.config, &verified.claims.sub, text, now).await?;
+                legacy.validate(&self.config, &verified.claims.sub, text, now, &mut remarks).await?;
             }
             Kind::Bound { account, other } => {
                 let kubernetes = verified.claims.kubernetes.as_ref();
@@ -65,25 +67,26 @@ impl ServiceAccountTokens {
                     kubernetes.ok_or_else(|| InvalidCredentials::new("the token names no account"))?;
                 check_times(&verified.claims, now)?;
                 self.check_bound(kubernetes, [account, other], now).await?;
-                self.count_extended(kubernetes, now);
+                self.count_extended(kubernetes, &verified.claims.sub, now, &mut remarks);
             }
         }
-        Ok(Some(Authenticated { user: verified.user.clone(), audiences }))
+        let remarks = (remarks != Remarks::default()).then(|| Arc::new(remarks));
+        Ok(Some(Authenticated { user: verified.user.clone(), audiences, remarks }))
     }
 
     /// Verifies issuer and signature; `None` for a token of another issuer.
-    fn verify(&self, text: &str) -> Result<Option<Verified>, InvalidCredentials> {
+    async fn verify(&self, text: &str) -> Result<Option<Verified>, InvalidCredentials> {
         let Some(issuer) = Token::peek(text).and_then(|payload| issuer_of(&payload)) else { return Ok(None) };
         let is_configured = self.config.issuers.contains(&issuer);
         if !is_configured && issuer != LEGACY_ISSUER {
             return Ok(None);
         }
         let Ok(token) = Token::parse(text) else { return Ok(None) };
-        let mut keys = self.config.keys.verifying(&token.key_id).peekable();
-        if keys.peek().is_none() {
+        let keys = self.config.keys.candidates(&token.key_id).await;
+        if keys.is_empty() {
             return Err(InvalidCredentials::new("invalid signature, no keys found"));
         }
-        if !keys.any(|key| token.is_signed_by(key)) {
+        if !keys.iter().any(|key| token.is_signed_by(key)) {
             // The error text that clients know from the reference's library.
             return Err(InvalidCredentials::new("go-jose/go-jose: error in cryptographic primitive"));
         }
@@ -110,11 +113,13 @@ impl ServiceAccountTokens {
         &self,
         claims: &Claims,
         shown_to: &[String],
+        remarks: &mut Remarks,
     ) -> Result<Vec<String>, InvalidCredentials> {
         let own = &self.config.audiences;
         let of_token = match claims.aud.is_empty() {
             true => {
                 self.config.metrics.legacy.inc();
+                remarks.annotations.push(("authentication.k8s.io/legacy-token", claims.sub.clone()));
                 own
             }
             false => &claims.aud,
@@ -237,11 +242,16 @@ impl ServiceAccountTokens {
         Ok(Condition::Fine)
     }
 
-    fn count_extended(&self, kubernetes: &Kubernetes, now: Timestamp) {
+    fn count_extended(&self, kubernetes: &Kubernetes, subject: &str, now: Timestamp, remarks: &mut Remarks) {
         let metrics = &self.config.metrics;
         match kubernetes.warnafter {
             None | Some(0) => {}
-            Some(warn_after) if now.as_second() > warn_after => metrics.stale.inc(),
+            Some(warn_after) if now.as_second() > warn_after => {
+                metrics.stale.inc();
+                let seconds = now.as_second().saturating_sub(warn_after);
+                let remark = format!("subject: {subject}, seconds after warning threshold: {seconds}");
+                remarks.annotations.push(("authentication.k8s.io/stale-token", remark));
+            }
             Some(_) => metrics.valid.inc(),
         }
     }

@@ -1,7 +1,7 @@
 //! Caches tokens with a valid signature.
 //!
-//! Verifying a signature costs more than all other checks, and its result does not change: the keys stay the same
-//! while the server runs. So it is cached by the token's digest, in a bounded map of two generations: used entries
+//! Verifying a signature costs more than all other checks, and its result does not change while the keys stay the same.
+//! So it is cached by the token's digest, in a bounded map of two generations: used entries
 //! move into the young one, and when that is full the old one is dropped. Whether a token is valid *now* is never
 //! cached.
 
@@ -50,11 +50,17 @@ pub(crate) struct VerifiedTokens {
 struct Generations {
     young: HashMap<Digest, Arc<Verified>>,
     old: HashMap<Digest, Arc<Verified>>,
+    /// The generation of the keys that signed the tokens.
+    keys: u64,
 }
 
 impl VerifiedTokens {
-    pub(crate) fn get(&self, digest: &Digest) -> Option<Arc<Verified>> {
+    /// A token that was verified with the keys of this generation.
+    pub(crate) fn get(&self, digest: &Digest, keys: u64) -> Option<Arc<Verified>> {
         let mut generations = self.generations.lock();
+        if generations.keys != keys {
+            *generations = Generations { keys, ..Generations::default() };
+        }
         if let Some(verified) = generations.young.get(digest) {
             return Some(verified.clone());
         }
@@ -63,8 +69,12 @@ impl VerifiedTokens {
         Some(verified)
     }
 
-    pub(crate) fn put(&self, digest: Digest, verified: Arc<Verified>) {
-        self.generations.lock().put(digest, verified);
+    /// Keeps a token that was verified with the keys of this generation, or of a later one.
+    pub(crate) fn put(&self, digest: Digest, verified: Arc<Verified>, keys: u64) {
+        let mut generations = self.generations.lock();
+        if generations.keys == keys {
+            generations.put(digest, verified);
+        }
     }
 }
 
@@ -90,16 +100,18 @@ mod tests {
             Arc::new(Verified { claims: Claims::default(), kind, user: Arc::new(user) })
         };
         let used = digest_of("used");
-        tokens.put(used, verified("used"));
-        tokens.put(digest_of("unused"), verified("unused"));
+        tokens.put(used, verified("used"), 0);
+        tokens.put(digest_of("unused"), verified("unused"), 0);
         for round in 0..3 * GENERATION {
-            tokens.put(digest_of(&round.to_string()), verified("other"));
+            tokens.put(digest_of(&round.to_string()), verified("other"), 0);
             if round % 1000 == 0 {
-                assert_eq!(tokens.get(&used).unwrap().user.name, "used");
+                assert_eq!(tokens.get(&used, 0).unwrap().user.name, "used");
             }
         }
-        assert!(tokens.get(&digest_of("unused")).is_none());
+        assert!(tokens.get(&digest_of("unused"), 0).is_none());
         let generations = tokens.generations.lock();
         assert!(generations.young.len() + generations.old.len() <= 2 * GENERATION);
+        drop(generations);
+        assert!(tokens.get(&used, 1).is_none(), "the keys have changed");
     }
 }

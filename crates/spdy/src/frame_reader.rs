@@ -14,9 +14,9 @@ use std::io;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// The most bytes of a data frame that are handed on at once.
-const PIECE_BYTES: usize = 16 << 10;
-/// What is reserved for the next frame's beginning: an idle session holds no more.
-const IDLE_BYTES: usize = 2 << 10;
+const PIECE_BYTES: usize = 32 << 10;
+/// What is reserved while little comes: an idle session holds no more.
+const IDLE_BYTES: usize = 512;
 
 /// What a peer has sent.
 #[derive(Debug, PartialEq, Eq)]
@@ -45,13 +45,22 @@ pub(crate) struct FrameReader<S> {
     stream: S,
     role: Role,
     buffer: BytesMut,
+    /// Whether the last read filled the buffer.
+    has_more: bool,
     frame: Option<Header>,
     inflater: Inflater,
 }
 
 impl<S: AsyncRead + Unpin> FrameReader<S> {
     pub(crate) fn new(stream: S, role: Role) -> FrameReader<S> {
-        FrameReader { stream, role, buffer: BytesMut::new(), frame: None, inflater: Inflater::default() }
+        FrameReader {
+            stream,
+            role,
+            buffer: BytesMut::new(),
+            has_more: false,
+            frame: None,
+            inflater: Inflater::default(),
+        }
     }
 
     /// The next event; `None` when the connection ended between frames.
@@ -66,16 +75,18 @@ impl<S: AsyncRead + Unpin> FrameReader<S> {
                 return Ok(Some(event));
             }
             let needed = match self.frame {
-                Some(Header::Control { length, .. }) => length,
-                Some(Header::Data { .. }) => PIECE_BYTES,
-                None => IDLE_BYTES,
+                Some(Header::Control { length, .. }) => length.saturating_sub(self.buffer.len()),
+                Some(Header::Data { .. }) | None if self.has_more => PIECE_BYTES,
+                Some(Header::Data { .. }) | None => IDLE_BYTES,
             };
-            if self.buffer.is_empty() && self.frame.is_none() {
+            if self.buffer.is_empty() {
                 // What the last frames needed is given back.
                 self.buffer = BytesMut::new();
             }
-            self.buffer.reserve(needed.saturating_sub(self.buffer.len()).max(1));
-            if self.stream.read_buf(&mut self.buffer).await? == 0 {
+            self.buffer.reserve(needed.max(1));
+            let read = self.stream.read_buf(&mut self.buffer).await?;
+            self.has_more = self.buffer.len() == self.buffer.capacity();
+            if read == 0 {
                 return match self.buffer.is_empty() && self.frame.is_none() {
                     true => Ok(None),
                     false => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),

@@ -57,8 +57,7 @@ impl Session {
     where
         S: AsyncRead + AsyncWrite + Send + 'static,
     {
-        let (session, _) = Session::start(connection, Role::Client, ping_interval);
-        session
+        Session::start(connection, Role::Client, None, ping_interval)
     }
 
     /// The session of the side that accepted the connection, and the streams that the peer opens. While nobody takes
@@ -70,20 +69,21 @@ impl Session {
     where
         S: AsyncRead + AsyncWrite + Send + 'static,
     {
-        Session::start(connection, Role::Server, None)
+        let (new_streams, accepted) = mpsc::channel(MAX_NEW_STREAMS);
+        (Session::start(connection, Role::Server, Some(new_streams), None), accepted)
     }
 
     fn start<S>(
         connection: S,
         role: Role,
+        new_streams: Option<mpsc::Sender<Stream>>,
         ping_interval: Option<Duration>,
-    ) -> (Session, mpsc::Receiver<Stream>)
+    ) -> Session
     where
         S: AsyncRead + AsyncWrite + Send + 'static,
     {
         let (input, output) = split(connection);
         let (answers, waiting_answers) = mpsc::channel(MAX_ANSWERS);
-        let (new_streams, accepted) = mpsc::channel(MAX_NEW_STREAMS);
         let output: Output = Box::new(output);
         let shared = Arc::new(Shared {
             writer: Mutex::new(FrameWriter::new(output)),
@@ -95,7 +95,7 @@ impl Session {
         });
         let task = Task { shared: shared.clone(), role };
         tokio::spawn(task.run(input, waiting_answers, new_streams, ping_interval));
-        (Session { _task: Arc::new(CloseOnDrop(shared.clone())), shared }, accepted)
+        Session { _task: Arc::new(CloseOnDrop(shared.clone())), shared }
     }
 
     /// Opens a stream, and returns it when the peer has accepted it.
@@ -146,7 +146,7 @@ impl Task {
         self,
         input: ReadHalf<S>,
         mut answers: mpsc::Receiver<Control>,
-        new_streams: mpsc::Sender<Stream>,
+        new_streams: Option<mpsc::Sender<Stream>>,
         ping_interval: Option<Duration>,
     ) where
         S: AsyncRead + AsyncWrite + Send + 'static,
@@ -226,33 +226,35 @@ impl Task {
     async fn read<S: AsyncRead + Unpin>(
         &self,
         mut reader: FrameReader<S>,
-        new_streams: mpsc::Sender<Stream>,
+        new_streams: Option<mpsc::Sender<Stream>>,
     ) -> Result<SessionEnd, FrameError> {
         let streams = &self.shared.streams;
         while let Some(event) = reader.next().await? {
             match event {
                 Event::Data { stream, bytes, ends } => self.receive(stream, bytes, ends).await,
-                Event::Open { stream, headers, ends, is_one_way } => match streams.admit(stream) {
-                    Admission::Accepted(incoming) if self.role == Role::Server => {
-                        let new = Stream::new(stream, headers, incoming, &self.shared);
-                        if is_one_way {
-                            streams.end_here(stream);
+                Event::Open { stream, headers, ends, is_one_way } => {
+                    match (streams.admit(stream), &new_streams) {
+                        (Admission::Accepted(incoming), Some(new_streams)) => {
+                            let new = Stream::new(stream, headers, incoming, &self.shared);
+                            if is_one_way {
+                                streams.end_here(stream);
+                            }
+                            if ends {
+                                streams.end_of_peer(stream);
+                            }
+                            // Without anybody who accepts streams, this one is reset.
+                            new_streams.send(new).await.ok();
                         }
-                        if ends {
-                            streams.end_of_peer(stream);
+                        // A client accepts no streams.
+                        (Admission::Accepted(_) | Admission::TooMany, _) => {
+                            streams.forget(stream);
+                            self.answer_with(Control::Reset { stream, reset: Reset::RefusedStream })?;
                         }
-                        // Without anybody who accepts streams, this one is reset.
-                        new_streams.send(new).await.ok();
+                        (Admission::Invalid, _) => {
+                            self.answer_with(Control::Reset { stream, reset: Reset::ProtocolError })?;
+                        }
                     }
-                    // A client accepts no streams.
-                    Admission::Accepted(_) | Admission::TooMany => {
-                        streams.forget(stream);
-                        self.answer_with(Control::Reset { stream, reset: Reset::RefusedStream })?;
-                    }
-                    Admission::Invalid => {
-                        self.answer_with(Control::Reset { stream, reset: Reset::ProtocolError })?;
-                    }
-                },
+                }
                 Event::Reply { stream, ends } => {
                     streams.reply(stream);
                     if ends {
@@ -281,7 +283,7 @@ impl Task {
             && !bytes.is_empty()
         {
             // A reader that was dropped discards.
-            data.send(bytes).await.ok();
+            data.send(Box::new(bytes)).await.ok();
         }
         if ends {
             self.shared.streams.end_of_peer(stream);

@@ -3,7 +3,7 @@
 use crate::{
     Headers,
     shared::Shared,
-    streams::{Incoming, StreamEnd},
+    streams::{Incoming, Piece, StreamEnd},
 };
 use bytes::Bytes;
 use std::{
@@ -41,7 +41,7 @@ pub struct Stream {
 /// The peer's direction of a stream.
 #[derive(Debug)]
 pub struct StreamReader {
-    data: mpsc::Receiver<Bytes>,
+    data: mpsc::Receiver<Piece>,
     end: Arc<OnceLock<StreamEnd>>,
     _handle: Arc<Handle>,
 }
@@ -97,7 +97,7 @@ impl Stream {
 }
 
 impl StreamReader {
-    /// The next piece of data, at most 16 KiB; `None` when the peer has ended its direction. Data that are not asked for
+    /// The next piece of data, at most 32 KiB; `None` when the peer has ended its direction. Data that are not asked for
     /// stop the session from reading, once a few pieces wait. A dropped reader discards them.
     ///
     /// Cancel safe.
@@ -106,7 +106,7 @@ impl StreamReader {
     /// When the stream was reset or the session ended, and all data that came before were returned.
     pub async fn next(&mut self) -> Result<Option<Bytes>, ReadError> {
         match self.data.recv().await {
-            Some(bytes) => Ok(Some(bytes)),
+            Some(bytes) => Ok(Some(*bytes)),
             None => match self.end.get() {
                 Some(StreamEnd::Finished) => Ok(None),
                 Some(StreamEnd::Reset) => Err(ReadError::Reset),

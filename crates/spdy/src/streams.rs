@@ -12,9 +12,12 @@ use tokio::sync::{mpsc, oneshot};
 /// The most open streams of a session.
 pub const MAX_STREAMS: usize = 1024;
 /// How many pieces of a stream wait for its reader.
-const QUEUE: usize = 2;
+const QUEUE: usize = 1;
 /// The largest number of a stream.
 const MAX_ID: u32 = 0x7fff_ffff;
+
+/// A piece of a stream's data. It has a box since a channel has room for 32 values from the beginning.
+pub(crate) type Piece = Box<Bytes>;
 
 /// How the peer's direction of a stream ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +43,7 @@ struct Table {
 #[derive(Debug)]
 struct Entry {
     /// `None` when the peer has ended its direction.
-    data: Option<mpsc::Sender<Bytes>>,
+    data: Option<mpsc::Sender<Piece>>,
     /// How the peer's direction ended.
     end: Arc<OnceLock<StreamEnd>>,
     reply: Option<oneshot::Sender<Result<(), OpenError>>>,
@@ -50,7 +53,7 @@ struct Entry {
 /// What the reader of a stream has.
 #[derive(Debug)]
 pub(crate) struct Incoming {
-    pub(crate) data: mpsc::Receiver<Bytes>,
+    pub(crate) data: mpsc::Receiver<Piece>,
     pub(crate) end: Arc<OnceLock<StreamEnd>>,
 }
 
@@ -114,7 +117,7 @@ impl Streams {
     }
 
     /// Where the peer's data of a stream go; `None` when nobody reads them.
-    pub(crate) fn data(&self, stream: u32) -> Option<mpsc::Sender<Bytes>> {
+    pub(crate) fn data(&self, stream: u32) -> Option<mpsc::Sender<Piece>> {
         self.0.lock().entries.get(&stream)?.data.clone()
     }
 

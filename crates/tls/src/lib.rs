@@ -2,17 +2,22 @@
 //! does: servers whose certificate is itself a trust anchor, and clients whose certificate is of X.509 version 1.
 //! `rustls-webpki` verifies everything else.
 //!
-//! The crate depends neither on HTTP nor on files.
+//! Beside that it makes the reads below and above TLS large. The crate depends neither on HTTP nor on files.
 
 mod handshake_signature;
+mod pass_writes;
+mod read_ahead;
 mod server_verifier;
 mod trust_anchors;
 mod version_one;
+mod whole_reads;
 
 pub use handshake_signature::{verify_tls12_signature, verify_tls13_signature};
+pub use read_ahead::ReadAhead;
 pub use server_verifier::ServerVerifier;
 pub use trust_anchors::TrustAnchors;
 pub use version_one::is_issued_by;
+pub use whole_reads::WholeReads;
 
 #[cfg(test)]
 mod tests;

@@ -11,7 +11,9 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 /// The longest payload of a frame, in bytes: that of the servers of Kubernetes. A message may have several frames.
 pub const MAX_FRAME_BYTES: u64 = 32 << 20;
 /// The most bytes that are read at once, which is the size of the largest piece.
-const PIECE_BYTES: usize = 16 << 10;
+const PIECE_BYTES: usize = 32 << 10;
+/// What is reserved while little comes: an idle connection holds no more.
+const IDLE_BYTES: usize = 512;
 
 /// What a peer has sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +26,7 @@ pub enum Event {
         is_first: bool,
         /// Whether the message ends with this piece.
         is_last: bool,
-        /// The bytes of the piece, at most 16 KiB.
+        /// The bytes of the piece, at most 32 KiB.
         bytes: Bytes,
     },
     /// A ping; the caller answers with a pong of the same bytes.
@@ -41,6 +43,8 @@ pub struct Reader<S> {
     stream: S,
     role: Role,
     buffer: BytesMut,
+    /// Whether the last read filled the buffer.
+    has_more: bool,
     frame: Option<Frame>,
     /// The type of the message whose fragments are being read.
     message: Option<Opcode>,
@@ -61,7 +65,7 @@ struct Frame {
 impl<S: AsyncRead + Unpin> Reader<S> {
     /// A reader of the frames that the peer of a side sends.
     pub fn new(stream: S, role: Role) -> Reader<S> {
-        Reader { stream, role, buffer: BytesMut::new(), frame: None, message: None }
+        Reader { stream, role, buffer: BytesMut::new(), has_more: false, frame: None, message: None }
     }
 
     /// The stream. Bytes that were read and not returned are lost.
@@ -81,8 +85,13 @@ impl<S: AsyncRead + Unpin> Reader<S> {
                 return Ok(Some(event));
             }
             // A capacity of its own for each read: what is idle keeps little, and pieces are handed on without a copy.
-            self.buffer.reserve(if self.frame.is_some() { PIECE_BYTES } else { PIECE_BYTES / 4 });
-            if self.stream.read_buf(&mut self.buffer).await? == 0 {
+            if self.buffer.is_empty() {
+                self.buffer = BytesMut::new();
+            }
+            self.buffer.reserve(if self.has_more { PIECE_BYTES } else { IDLE_BYTES });
+            let read = self.stream.read_buf(&mut self.buffer).await?;
+            self.has_more = self.buffer.len() == self.buffer.capacity();
+            if read == 0 {
                 let is_between_frames =
                     self.frame.is_none() && self.message.is_none() && self.buffer.is_empty();
                 return match is_between_frames {

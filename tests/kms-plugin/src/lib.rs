@@ -5,9 +5,11 @@
 //! messages, so that an error in the server's messages is detected.
 
 mod messages;
+mod serve;
 
-use hyper::{body::Incoming, server::conn::http2, service::service_fn};
-use hyper_util::rt::{TokioExecutor, TokioIo};
+pub use serve::serve;
+
+use hyper::body::Incoming;
 use messages::{
     DecryptRequest, DecryptResponse, EncryptRequest, EncryptResponse, StatusRequest, StatusResponse,
 };
@@ -15,16 +17,12 @@ use parking_lot::{Mutex, MutexGuard};
 use prost::Message;
 use std::{
     collections::BTreeMap,
-    convert::Infallible,
     io,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
-use tokio::{
-    net::{UnixListener, UnixStream},
-    task::{JoinHandle, JoinSet},
-};
+use tokio::{net::UnixListener, task::JoinHandle};
 use tonic::{Code, Request, Response, Status, body::Body, server::Grpc};
 use tonic_prost::ProstCodec;
 
@@ -95,7 +93,8 @@ impl KmsPlugin {
     pub fn start_with(path: &Path, state: State) -> io::Result<KmsPlugin> {
         let listener = UnixListener::bind(path)?;
         let state = Arc::new(Mutex::new(state));
-        let task = tokio::spawn(accept(listener, state.clone()));
+        let of_plugin = state.clone();
+        let task = tokio::spawn(serve(listener, move |request| answer(of_plugin.clone(), request)));
         Ok(KmsPlugin { path: path.to_owned(), state, task })
     }
 
@@ -119,24 +118,6 @@ impl Drop for KmsPlugin {
         // A stale socket would prevent the next start.
         let _ = std::fs::remove_file(&self.path);
     }
-}
-
-async fn accept(listener: UnixListener, state: Arc<Mutex<State>>) {
-    let mut connections = JoinSet::new();
-    while let Ok((stream, _)) = listener.accept().await {
-        connections.spawn(serve(stream, state.clone()));
-    }
-}
-
-async fn serve(stream: UnixStream, state: Arc<Mutex<State>>) {
-    let service = service_fn(move |request: http::Request<Incoming>| {
-        let state = state.clone();
-        async move { Ok::<_, Infallible>(answer(state, request).await) }
-    });
-    let connection =
-        http2::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service);
-    // A client that disconnects is no failure.
-    let _ = connection.await;
 }
 
 async fn answer(state: Arc<Mutex<State>>, request: http::Request<Incoming>) -> http::Response<Body> {

@@ -7,6 +7,7 @@ mod api_references;
 mod lookup;
 mod nodes;
 mod objects;
+mod pod_certificate_requests;
 mod pods;
 mod service_accounts;
 
@@ -48,6 +49,9 @@ impl AdmissionPlugin for NodeRestriction {
                 ("certificates.k8s.io", "certificatesigningrequests") => {
                     objects::admit_certificate_signing_request(request, node)
                 }
+                ("certificates.k8s.io", "podcertificaterequests") => {
+                    pod_certificate_requests::admit(request, node).await
+                }
                 _ => Ok(()),
             }
         })
@@ -61,7 +65,7 @@ fn is_restricted(resource: &GroupResource) -> bool {
             | ("coordination.k8s.io", "leases")
             | ("storage.k8s.io", "csinodes")
             | ("resource.k8s.io", "resourceslices")
-            | ("certificates.k8s.io", "certificatesigningrequests")
+            | ("certificates.k8s.io", "certificatesigningrequests" | "podcertificaterequests")
     )
 }
 

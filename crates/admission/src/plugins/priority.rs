@@ -2,6 +2,7 @@
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#priority>).
 
 use crate::{AdmissionPlugin, AdmissionRequest, Operation};
+use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{GroupResource, Status, Value, ValueExt, meta::ObjectMeta};
 use pintle_registry::BoxFuture;
 use std::sync::Arc;
@@ -35,6 +36,7 @@ impl AdmissionPlugin for Priority {
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool {
         let is_class = request.is_for("scheduling.k8s.io", "priorityclasses");
         match request.operation {
+            Operation::Create if is_for_group(request) => true,
             Operation::Create | Operation::Update => is_class || request.is_for("", "pods"),
             Operation::Delete => is_class,
             Operation::Connect => false,
@@ -45,6 +47,9 @@ impl AdmissionPlugin for Priority {
         Box::pin(async move {
             if request.operation == Operation::Delete && SYSTEM_CLASSES.contains(&request.name) {
                 return Err(request.forbidden("this is a system priority class and cannot be deleted"));
+            }
+            if is_for_group(request) {
+                return self.establish_group(request).await;
             }
             if !request.is_for("", "pods") {
                 return Ok(());
@@ -61,7 +66,9 @@ impl AdmissionPlugin for Priority {
 
     fn validate<'a>(&'a self, request: &'a mut AdmissionRequest<'_>) -> BoxFuture<'a, Result<(), Status>> {
         Box::pin(async move {
-            if request.is_for("", "pods") || !request.object.bool_at("globalDefault") {
+            if !request.is_for("scheduling.k8s.io", "priorityclasses")
+                || !request.object.bool_at("globalDefault")
+            {
                 return Ok(());
             }
             let other = self.default_class(request).await?;
@@ -107,6 +114,24 @@ impl Priority {
         Ok(())
     }
 
+    /// Sets the priority of a pod group from its class.
+    async fn establish_group(&self, request: &mut AdmissionRequest<'_>) -> Result<(), Status> {
+        let established = self.established(request).await?;
+        let priority = established.priority;
+        if let Some(own) = request.object.i64_at("spec.priority").filter(|own| *own != priority) {
+            return Err(request.forbidden(format!(
+                "priority set in the pod group ({own}) must match the priority computed ({priority}) based on the priority \
+                 class set in the spec"
+            )));
+        }
+        let group = request.object.to_mut();
+        group.set("spec.priority", priority);
+        if !established.class_name.is_empty() {
+            group.set("spec.priorityClassName", established.class_name);
+        }
+        Ok(())
+    }
+
     async fn established(&self, request: &AdmissionRequest<'_>) -> Result<Established, Status> {
         let class = match request.object.str_at("spec.priorityClassName") {
             "" => self.default_class(request).await?,
@@ -137,6 +162,11 @@ impl Priority {
         let defaults = classes.into_iter().filter(|class| class.bool_at("globalDefault"));
         Ok(defaults.min_by_key(|class| class.i64_at("value").unwrap_or_default()))
     }
+}
+
+/// Whether a request is for a pod group with a priority.
+fn is_for_group(request: &AdmissionRequest<'_>) -> bool {
+    enabled(Gate::WorkloadAwarePreemption) && request.is_for("scheduling.k8s.io", "podgroups")
 }
 
 /// Keeps the fields for clients that do not know them and omit them from updates.

@@ -9,7 +9,7 @@ use crate::{
     service_directory::Endpoints,
 };
 use pintle_apiserver::{post_start_hooks::HookContext, registry::Stores, serving::stopped};
-use pintle_controller::{Reconciler, WorkQueue};
+use pintle_controller::{Reconciler, WorkQueue, WorkQueueMetrics};
 use pintle_go_forms::quote;
 use pintle_machinery::Status;
 use pintle_registry::{BoxFuture, Registry};
@@ -44,6 +44,11 @@ impl RemoteAvailability {
             services.behind(namespace, name).iter().for_each(|name| names.add(name.to_string()));
         });
         RemoteAvailability { stores: stores.clone(), api_services: api_services.clone(), queue, metrics }
+    }
+
+    /// Measures the work queue.
+    pub fn measure(&self, metrics: &WorkQueueMetrics) {
+        metrics.measure("RemoteAvailabilityController", &self.queue);
     }
 
     /// Starts the controller.

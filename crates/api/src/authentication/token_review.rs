@@ -128,7 +128,7 @@ mod tests {
             let user = Arc::new(UserInfo { name: "jane".to_owned(), ..UserInfo::default() });
             let found = |audiences: &[&str]| {
                 let audiences = audiences.iter().map(|audience| (*audience).to_owned()).collect();
-                Ok(Some(Authenticated { user: user.clone(), audiences }))
+                Ok(Some(Authenticated { user: user.clone(), audiences, ..Authenticated::default() }))
             };
             Box::pin(std::future::ready(match token {
                 "static" => found(&[]),

@@ -1,7 +1,6 @@
 //! Certificate signing requests.
 
-mod pem;
-mod signature;
+pub(super) mod pem;
 mod strategy;
 mod table;
 mod validation;

@@ -4,25 +4,21 @@ mod strategy;
 mod table;
 mod version;
 
+pub(super) use strategy::validate_strategy;
+pub use version::Version;
+
 use super::group::{V1ALPHA2, V1BETA1};
 use crate::declare::{Declare, same_shape};
-use pintle_machinery::GroupVersionKind;
-use pintle_registry::{Resource, SelectableField, StoredVersion};
+use pintle_registry::{Resource, SelectableField};
 
 /// The declaration in the beta version, which is the storage version.
 pub fn resource() -> Resource {
-    let mut resource = V1BETA1
+    V1BETA1
         .namespaced("LeaseCandidate", "leasecandidates")
         .prints(table::columns, table::cells)
         .selectable([SelectableField::new("spec.leaseName")])
         .ruled(strategy::LeaseCandidateStrategy)
-        .deprecated(36, 39, None);
-    resource.stored_versions = vec![StoredVersion {
-        kind: GroupVersionKind::new("coordination.k8s.io", "v1alpha2", "LeaseCandidate"),
-        type_name: "k8s.io/api/coordination/v1alpha2.LeaseCandidate".to_owned(),
-        to_storage: |candidate| candidate,
-    }];
-    resource
+        .deprecated(36, 39, None)
 }
 
 /// The declaration in the alpha version.

@@ -9,6 +9,8 @@ mod strategy;
 mod table;
 mod validation;
 
+pub(super) use device::{validate_taint_effect, validate_taint_names};
+
 use super::group::GROUP;
 use crate::declare::Declare;
 use pintle_registry::{Resource, SelectableField};

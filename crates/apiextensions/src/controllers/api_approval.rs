@@ -45,6 +45,10 @@ impl Controller for ApiApproval {
         "api-approval"
     }
 
+    fn queue_name(&self) -> &'static str {
+        "kubernetes_api_approval_conformant_condition_controller"
+    }
+
     fn wants(&self, change: &Change) -> Vec<String> {
         let is_due = change.now.as_ref().is_some_and(|now| ApiApproval::is_due(now));
         is_due.then(|| change.name().to_owned()).into_iter().collect()

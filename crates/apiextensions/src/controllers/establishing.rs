@@ -19,6 +19,10 @@ impl Controller for Establishing {
         "establishing"
     }
 
+    fn queue_name(&self) -> &'static str {
+        "crdEstablishing"
+    }
+
     fn wants(&self, change: &Change) -> Vec<String> {
         let now = change.now.as_ref();
         let is_due = now.is_some_and(|now| {

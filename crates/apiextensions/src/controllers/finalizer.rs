@@ -176,6 +176,10 @@ impl Controller for Finalizer {
         "finalizer"
     }
 
+    fn queue_name(&self) -> &'static str {
+        "crd_finalizer"
+    }
+
     fn wants(&self, change: &Change) -> Vec<String> {
         let before = change.before.as_ref().is_some_and(|before| waits(before));
         let now = change.now.as_ref().is_some_and(|now| waits(now));

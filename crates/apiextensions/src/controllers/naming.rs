@@ -208,6 +208,10 @@ impl Controller for Naming {
         "naming"
     }
 
+    fn queue_name(&self) -> &'static str {
+        "crd_naming_condition_controller"
+    }
+
     fn wants(&self, change: &Change) -> Vec<String> {
         let mut groups = self.groups.lock();
         let group = groups.entry(change.group().to_owned()).or_default();

@@ -18,6 +18,10 @@ impl Controller for NonStructural {
         "non-structural-schema"
     }
 
+    fn queue_name(&self) -> &'static str {
+        "non_structural_schema_condition_controller"
+    }
+
     fn wants(&self, change: &Change) -> Vec<String> {
         let Some(now) = &change.now else { return Vec::new() };
         let has_condition = now.condition(CONDITION).is_some();

@@ -134,6 +134,7 @@ impl RequestInfo {
     pub fn is_long_running(&self) -> bool {
         matches!(self.verb.as_str(), "watch" | "proxy")
             || matches!(self.subresource.as_str(), "exec" | "attach" | "portforward" | "proxy" | "log")
+            || (!self.is_resource_request && self.path.starts_with("/debug/pprof/"))
     }
 
     /// `namespace`, `cluster` or `resource`, as metrics label it.

@@ -94,6 +94,11 @@ pub(super) async fn serve(
     let warnings = creater.warnings(&context, &object);
     let answer = creater.create(&context, object).await?;
     scope.warnings.extend(warnings);
+    if let Some(audit) = &scope.audit {
+        for (key, value) in creater.audit_annotations(&answer) {
+            audit.annotate(key, value);
+        }
+    }
     let bytes = encode(&answer, answer_schema(&answer)?, &accepted)?;
     let mut response = with_content_type(201, accepted.media_type.as_str(), Body::from(bytes));
     if answer.str_at("kind") == "Status" {

@@ -20,11 +20,12 @@ use crate::{
     },
     registry::VersionedResource,
 };
-use http::Method;
+use http::{Method, request::Parts};
 use jiff::Timestamp;
 use pintle_audit::AuditContext;
 use pintle_machinery::{GroupVersion, GroupVersionResource, Status, UserInfo};
 use pintle_registry::{Backing, BoxFuture, Resource, Routing, Verb};
+use pintle_telemetry::TARGET;
 use std::{
     sync::{
         Arc,
@@ -32,6 +33,8 @@ use std::{
     },
     time::Duration,
 };
+
+use tracing::{Instrument, Span};
 
 impl ApiEndpoints {
     /// Whether this server serves a resource request: it has the group and version, or that custom resource.
@@ -94,6 +97,7 @@ impl ApiEndpoints {
                 ))
             }
             Ok(action) => {
+                let span = span(&action, &parts, &scope);
                 // Boxed, as the verbs' futures differ much in size.
                 let answer: BoxFuture<'_, Result<Response, Status>> = match action {
                     Action::Get | Action::GetSubresource => Box::pin(get_any(&scope)),
@@ -115,7 +119,7 @@ impl ApiEndpoints {
                         Box::pin(connect::connect(&scope, request))
                     }
                 };
-                answer.await
+                answer.instrument(span).await
             }
         };
         let mut response = match result {
@@ -143,6 +147,29 @@ impl ApiEndpoints {
         }
         response
     }
+}
+
+/// The span of a verb.
+fn span(action: &Action, parts: &Parts, scope: &RequestScope<'_>) -> Span {
+    let name = match action {
+        Action::Get | Action::GetSubresource | Action::GetScale => "Get",
+        Action::List => "List",
+        Action::Watch => "WatchServer.HandleHTTP",
+        Action::Create | Action::CreateNamed => "Create",
+        Action::Update | Action::UpdateSubresource | Action::UpdateScale => "Update",
+        Action::Patch | Action::PatchSubresource | Action::PatchScale => "Patch",
+        Action::Delete | Action::DeleteCollection => "Delete",
+        Action::Connect => "Connect",
+    };
+    tracing::info_span!(
+        target: TARGET,
+        "verb",
+        otel.name = name,
+        method = parts.method.as_str(),
+        url = parts.uri.path(),
+        resource = scope.info.resource.as_str(),
+        scope = scope.info.scope(),
+    )
 }
 
 /// Creates an object, or answers for a resource without storage, such as a review.

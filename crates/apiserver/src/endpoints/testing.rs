@@ -64,7 +64,7 @@ impl TestServer {
             min_request_timeout: Duration::from_secs(1800),
             delete_collection_workers: 2,
             media_types: MediaTypes::COMMON,
-            transports: Arc::new(Transports::new(Duration::from_secs(5), Dialer::default()).unwrap()),
+            transports: Arc::new(Transports::new(Duration::from_secs(5), None, Dialer::default()).unwrap()),
             metrics: Arc::new(Metrics::new().unwrap()),
             shutdown,
         };

@@ -26,7 +26,7 @@ use http::{HeaderMap, StatusCode, header};
 use pintle_audit::{
     Attributes, AuditContext, Auditor, Level, ObjectReference, RequestMetadata, ResponseStatus, Stage,
 };
-use pintle_auth::authz::Verdict;
+use pintle_auth::{authn::Remarks, authz::Verdict};
 use pintle_go_forms::parse_ip_sloppy;
 use pintle_machinery::{Status, UserInfo};
 use std::{
@@ -47,7 +47,7 @@ impl Filter for Audit {
         let started = Instant::now();
         let info = info_of(&request);
         let Some(context) = begin(&self.auditor, &request, &info, Some(user_of(&request))) else {
-            self.metrics.filters().audit.observe(started.elapsed().as_secs_f64());
+            self.metrics.filters().audit.passed(started.elapsed());
             return next.call(request).await;
         };
         // Most requests have no event, and a smaller future without it.
@@ -65,6 +65,11 @@ impl Audit {
         mut request: Request,
         next: &Rest,
     ) -> Response {
+        if let Some(remarks) = request.extensions().get::<Arc<Remarks>>() {
+            for (key, value) in &remarks.annotations {
+                context.annotate(*key, value.clone());
+            }
+        }
         if !context.process(Stage::RequestReceived).await {
             self.auditor.note_rejected();
             return internal_error(&request, "failed to store audit event");
@@ -73,7 +78,7 @@ impl Audit {
         let is_long_running = info.is_long_running();
         request.extensions_mut().insert(context.clone());
         let deadline = request.extensions().get::<RequestDeadline>().map(|deadline| deadline.at());
-        self.metrics.filters().audit.observe(started.elapsed().as_secs_f64());
+        self.metrics.filters().audit.passed(started.elapsed());
         let mut open = Open { context: Some(context.clone()), is_long_running, is_started: false, deadline };
         let response = match AssertUnwindSafe(next.call(request)).catch_unwind().await {
             Ok(response) => response,

@@ -17,7 +17,7 @@ use http::{HeaderMap, HeaderValue, Version, header};
 use pintle_audit::Auditor;
 use pintle_auth::{
     RequestHeaders,
-    authn::{Authenticator, Credentials},
+    authn::{Authenticated, Authenticator, Credentials},
 };
 use pintle_machinery::{
     Status, UserInfo,
@@ -74,12 +74,12 @@ impl Filter for Authentication {
             path: request.uri().path(),
         };
         let found = match self.authenticator.authenticate(&credentials).await {
-            Ok(Some(authenticated)) => Ok(authenticated.user),
+            Ok(Some(authenticated)) => Ok(authenticated),
             Ok(None) => Err("nobody is known by what the request shows".to_owned()),
             Err(error) => Err(error.to_string()),
         };
-        let user = match found {
-            Ok(user) => user,
+        let Authenticated { user, remarks, .. } = match found {
+            Ok(found) => found,
             Err(why) => {
                 let refuse = || unauthorized(&request, &why);
                 return audit::refused(self.auditor.as_ref(), &request, refuse).await;
@@ -99,15 +99,28 @@ impl Filter for Authentication {
             end_connection(&request);
         }
         request.extensions_mut().insert(user);
-        self.metrics.filters().authentication.observe(started.elapsed().as_secs_f64());
+        if let Some(remarks) = &remarks {
+            request.extensions_mut().insert(remarks.clone());
+        }
+        self.metrics.filters().authentication.passed(started.elapsed());
         let mut response = next.call(request).await;
-        if has_extra_space {
-            let warnings = Warnings::default();
-            warnings.add(EXTRA_SPACE);
-            warnings.write_to(response.headers_mut());
+        let remarks = remarks.iter().flat_map(|remarks| &remarks.warnings).copied();
+        let warnings: Vec<&str> = has_extra_space.then_some(EXTRA_SPACE).into_iter().chain(remarks).collect();
+        if !warnings.is_empty() {
+            warn(response.headers_mut(), &warnings);
         }
         response
     }
+}
+
+/// Adds warnings in front of those of later filters and handlers.
+fn warn(headers: &mut HeaderMap, texts: &[&str]) {
+    let later: Vec<HeaderValue> = headers.get_all(header::WARNING).iter().cloned().collect();
+    headers.remove(header::WARNING);
+    let warnings = Warnings::default();
+    texts.iter().for_each(|text| warnings.add(*text));
+    warnings.write_to(headers);
+    later.into_iter().for_each(|value| _ = headers.append(header::WARNING, value));
 }
 
 /// The bearer token in the `Authorization` header.

@@ -38,7 +38,7 @@ impl Filter for Authorization {
         self.metrics.authorized(&verdict, took);
         audit::note_verdict(&request, &verdict);
         if verdict.is_allowed() {
-            self.metrics.filters().authorization.observe(took.as_secs_f64());
+            self.metrics.filters().authorization.passed(took);
             return next.call(request).await;
         }
         let mut response = match verdict.error.is_empty() {

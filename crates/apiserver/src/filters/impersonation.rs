@@ -2,7 +2,8 @@
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/user-impersonation/>).
 //!
 //! There are several impersonation [`modes`]. The mode that succeeded last for a user is tried first. When no mode is
-//! allowed, the refusal of the first that was tried is returned.
+//! allowed, the refusal of the first that was tried is returned. Without the feature gate `ConstrainedImpersonation` there is
+//! the legacy mode alone, and nothing is counted.
 //!
 //! The headers are removed in every case: no later filter sees them.
 
@@ -32,12 +33,18 @@ use std::{sync::Arc, time::Instant};
 pub(super) struct Impersonation {
     authorizer: Arc<dyn Authorizer>,
     metrics: Arc<Metrics>,
+    /// Whether the constrained modes are tried, too.
+    is_constrained: bool,
     last_modes: ModeCache,
 }
 
 impl Impersonation {
-    pub(super) fn new(authorizer: Arc<dyn Authorizer>, metrics: Arc<Metrics>) -> Impersonation {
-        Impersonation { authorizer, metrics, last_modes: ModeCache::default() }
+    pub(super) fn new(
+        authorizer: Arc<dyn Authorizer>,
+        metrics: Arc<Metrics>,
+        is_constrained: bool,
+    ) -> Impersonation {
+        Impersonation { authorizer, metrics, is_constrained, last_modes: ModeCache::default() }
     }
 
     /// The impersonated user, and the mode that allowed it.
@@ -46,7 +53,16 @@ impl Impersonation {
         let selectors = selectors(&info, &query);
         let asked =
             Attributes { selectors: selectors.as_ref(), ..attributes_of(&requestor, &info.verb, &info) };
-        let attempt = Attempt { authorizer: &*self.authorizer, metrics: &self.metrics, wanted, asked };
+        let attempt = Attempt {
+            authorizer: &*self.authorizer,
+            metrics: &self.metrics,
+            is_constrained: self.is_constrained,
+            wanted,
+            asked,
+        };
+        if !self.is_constrained {
+            return attempt.legacy().await.map(|user| (user, Mode::Legacy));
+        }
         let last = self.last_modes.get(&requestor.name);
         let others = Mode::ALL.into_iter().filter(|mode| Some(*mode) != last);
         let mut refusal = None;
@@ -70,9 +86,9 @@ impl Impersonation {
 impl Filter for Impersonation {
     async fn handle(&self, mut request: Request, next: &Rest) -> Response {
         let start = Instant::now();
-        let wanted = match headers::take(request.headers_mut()) {
+        let wanted = match headers::take(request.headers_mut(), self.is_constrained) {
             Ok(None) => {
-                self.metrics.filters().impersonation.observe(start.elapsed().as_secs_f64());
+                self.metrics.filters().impersonation.passed(start.elapsed());
                 return next.call(request).await;
             }
             Ok(Some(wanted)) => wanted,
@@ -80,13 +96,15 @@ impl Filter for Impersonation {
         };
         let outcome = Box::pin(self.user(&request, &wanted)).await;
         let mode = outcome.as_ref().map_or("", |(_, mode)| mode.as_str());
-        self.metrics.impersonation().attempted(mode, outcome.is_ok(), start.elapsed());
+        if self.is_constrained {
+            self.metrics.impersonation().attempted(mode, outcome.is_ok(), start.elapsed());
+        }
         match outcome {
             Ok((user, mode)) => {
                 let user = Arc::new(user);
                 audit::note_impersonation(&request, &user, mode.constraint());
                 request.extensions_mut().insert(user);
-                self.metrics.filters().impersonation.observe(start.elapsed().as_secs_f64());
+                self.metrics.filters().impersonation.passed(start.elapsed());
                 next.call(request).await
             }
             Err(status) => {

@@ -72,7 +72,7 @@ impl Filter for PriorityAndFairness {
             },
         };
         let waited = arrived.elapsed();
-        self.metrics.filters().priority_and_fairness.observe(waited.as_secs_f64());
+        self.metrics.filters().priority_and_fairness.passed(waited);
         let seat = match admission.seat {
             Ok(seat) => seat,
             Err(refusal) => return with_headers(too_many_requests(refusal.retry_after), &admission.flow),

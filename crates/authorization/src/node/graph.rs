@@ -9,6 +9,7 @@
 use super::references::Kind;
 use parking_lot::RwLock;
 use std::{
+    borrow::Cow,
     collections::{HashMap, HashSet},
     sync::Arc,
 };
@@ -29,6 +30,8 @@ pub(super) enum Vertex<'a> {
     PersistentVolume(&'a str),
     VolumeAttachment(&'a str),
     ResourceSlice(&'a str),
+    /// Its namespace and name.
+    PodCertificateRequest(&'a str, &'a str),
 }
 
 #[derive(Default)]
@@ -41,6 +44,8 @@ struct Edges {
     volumes_of_secrets: ByNamespace<HashSet<Arc<str>>>,
     attachments: ByName<Arc<str>>,
     slices: ByName<Arc<str>>,
+    /// By `namespace/name`.
+    certificate_requests: ByName<Arc<str>>,
 }
 
 /// An assigned pod.
@@ -76,6 +81,10 @@ impl Graph {
             Vertex::PersistentVolume(name) => edges.volume_reaches(name, node),
             Vertex::VolumeAttachment(name) => edges.attachments.get(name).is_some_and(|of| **of == *node),
             Vertex::ResourceSlice(name) => edges.slices.get(name).is_some_and(|of| **of == *node),
+            Vertex::PodCertificateRequest(namespace, name) => {
+                let key = Owned::PodCertificateRequest.key(namespace, name);
+                edges.certificate_requests.get(&*key).is_some_and(|of| **of == *node)
+            }
         }
     }
 
@@ -191,6 +200,17 @@ impl Graph {
 pub(super) enum Owned {
     VolumeAttachment,
     ResourceSlice,
+    PodCertificateRequest,
+}
+
+impl Owned {
+    /// The key of an object: its name, with its namespace if it has one.
+    pub(super) fn key<'a>(self, namespace: &str, name: &'a str) -> Cow<'a, str> {
+        match self {
+            Owned::VolumeAttachment | Owned::ResourceSlice => name.into(),
+            Owned::PodCertificateRequest => format!("{namespace}/{name}").into(),
+        }
+    }
 }
 
 impl Edges {
@@ -209,6 +229,7 @@ impl Edges {
         match owned {
             Owned::VolumeAttachment => &mut self.attachments,
             Owned::ResourceSlice => &mut self.slices,
+            Owned::PodCertificateRequest => &mut self.certificate_requests,
         }
     }
 

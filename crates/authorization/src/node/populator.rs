@@ -30,6 +30,8 @@ pub struct NodeSources {
     pub volume_attachments: Option<Arc<Cacher>>,
     /// `resourceslices.resource.k8s.io`.
     pub resource_slices: Option<Arc<Cacher>>,
+    /// `podcertificaterequests.certificates.k8s.io`.
+    pub pod_certificate_requests: Option<Arc<Cacher>>,
 }
 
 /// The resource of a populator.
@@ -62,6 +64,7 @@ impl NodeSources {
             (self.persistent_volumes, Source::PersistentVolumes),
             (self.volume_attachments, Source::Owned(Owned::VolumeAttachment)),
             (self.resource_slices, Source::Owned(Owned::ResourceSlice)),
+            (self.pod_certificate_requests, Source::Owned(Owned::PodCertificateRequest)),
         ];
         let others = others.into_iter().filter_map(|(cacher, source)| Some((cacher?, source)));
         let populators = pods.into_iter().chain(others).map(|(cacher, source)| {
@@ -241,7 +244,10 @@ impl Populator {
             }
             Source::Owned(owned) => OfNode::read(object.json()).map(|object| match object.node_name() {
                 "" => self.remove(namespace, name),
-                node => self.metrics.timed(owned.adding(), || self.graph.set_of_node(owned, name, node)),
+                node => {
+                    let key = owned.key(namespace, name);
+                    self.metrics.timed(owned.adding(), || self.graph.set_of_node(owned, &key, node));
+                }
             }),
         };
         if let Err(error) = outcome {
@@ -267,7 +273,8 @@ impl Populator {
             Source::Pods { .. } => self.metrics.timed("DeletePod", || self.graph.remove_pod(namespace, name)),
             Source::PersistentVolumes => self.metrics.timed("DeletePV", || self.graph.remove_volume(name)),
             Source::Owned(owned) => {
-                self.metrics.timed(owned.deleting(), || self.graph.remove_of_node(owned, name))
+                let key = owned.key(namespace, name);
+                self.metrics.timed(owned.deleting(), || self.graph.remove_of_node(owned, &key))
             }
         };
     }
@@ -277,7 +284,7 @@ impl Populator {
         let known: Vec<(Arc<str>, Arc<str>)> = match self.source {
             Source::Pods { .. } => self.graph.pods(),
             Source::PersistentVolumes => without_namespace(self.graph.volumes()),
-            Source::Owned(owned) => without_namespace(self.graph.of_node(owned)),
+            Source::Owned(owned) => self.graph.of_node(owned).iter().map(|key| split(key)).collect(),
         };
         for (namespace, name) in known {
             if !there.contains(&namespace, &name) {
@@ -292,6 +299,12 @@ fn node_of(pod: &CachedObject, node_name: usize) -> Option<&Arc<str>> {
     pod.fields().get(node_name).filter(|node| !node.is_empty())
 }
 
+/// The namespace and the name of a key.
+fn split(key: &str) -> (Arc<str>, Arc<str>) {
+    let (namespace, name) = key.split_once('/').unwrap_or(("", key));
+    (namespace.into(), name.into())
+}
+
 fn without_namespace(names: Vec<Arc<str>>) -> Vec<(Arc<str>, Arc<str>)> {
     let none: Arc<str> = "".into();
     names.into_iter().map(|name| (none.clone(), name)).collect()
@@ -303,6 +316,7 @@ impl Owned {
         match self {
             Owned::VolumeAttachment => "AddVolumeAttachment",
             Owned::ResourceSlice => "AddResourceSlice",
+            Owned::PodCertificateRequest => "AddPodCertificateRequest",
         }
     }
 
@@ -311,6 +325,7 @@ impl Owned {
         match self {
             Owned::VolumeAttachment => "DeleteVolumeAttachment",
             Owned::ResourceSlice => "DeleteResourceSlice",
+            Owned::PodCertificateRequest => "DeletePodCertificateRequest",
         }
     }
 }

@@ -2,6 +2,7 @@
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/node/>).
 
 use pintle_auth::authz::Attributes;
+use pintle_feature_gates::{Gate, enabled};
 
 /// Verbs, group, resources (with their subresources).
 type Rule = (&'static [&'static str], &'static str, &'static [&'static str]);
@@ -21,13 +22,17 @@ const RULES: &[Rule] = &[
     (READ, "node.k8s.io", &["runtimeclasses"]),
 ];
 
+/// The rules behind the gate `ClusterTrustBundle`.
+const TRUST_BUNDLES: Rule = (READ, "certificates.k8s.io", &["clustertrustbundles"]);
+
 /// Whether the rules allow a request.
 pub(super) fn allow(attributes: &Attributes<'_>) -> bool {
     attributes.is_resource_request
         && attributes.subresource.is_empty()
-        && RULES.iter().any(|(verbs, group, resources)| {
-            *group == attributes.group
-                && resources.contains(&attributes.resource)
-                && verbs.contains(&attributes.verb)
-        })
+        && (RULES.iter().any(|rule| covers(rule, attributes))
+            || (covers(&TRUST_BUNDLES, attributes) && enabled(Gate::ClusterTrustBundle)))
+}
+
+fn covers((verbs, group, resources): &Rule, attributes: &Attributes<'_>) -> bool {
+    *group == attributes.group && resources.contains(&attributes.resource) && verbs.contains(&attributes.verb)
 }

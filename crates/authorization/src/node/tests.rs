@@ -21,6 +21,7 @@ fn authorizer() -> Arc<NodeAuthorizer> {
     graph.set_volume("v", ("shop", "c"), &[("vault", "t")]);
     graph.set_of_node(graph::Owned::VolumeAttachment, "va", "n");
     graph.set_of_node(graph::Owned::ResourceSlice, "sl", "n");
+    graph.set_of_node(graph::Owned::PodCertificateRequest, "shop/pcr", "n");
     authorizer
 }
 
@@ -171,6 +172,7 @@ fn nodes_may_do_what_their_pods_need() {
         ("get", "/services/status", "shop", "x", "", NO),
         ("watch", "node.k8s.io/runtimeclasses", "", "", "", YES),
         ("create", "certificates.k8s.io/podcertificaterequests", "shop", "", "", NO),
+        ("list", "certificates.k8s.io/clustertrustbundles", "", "", "", NO),
         ("get", "apps/deployments", "shop", "x", "", NO),
     ];
     let authorizer = authorizer();
@@ -208,4 +210,35 @@ fn others_are_left_to_others() {
     check(&user("system:node:"), "unknown node for user \"system:node:\"");
     assert!(now(authorizer.rules_for(&user("system:node:n"), "shop")).incomplete);
     assert!(!now(authorizer.rules_for(&user("jane"), "shop")).incomplete);
+}
+
+/// Behind the gate `PodCertificateRequest`, which is closed in other tests of the process.
+#[test]
+fn nodes_request_certificates_for_their_pods() {
+    let authorizer = authorizer();
+    let node = user("system:node:n");
+    let check = |verb: &str, subresource: &str, name: &str, selector: &str, refusal: Option<&str>| {
+        let selectors = Selectors::parse(selector, "");
+        let attributes = Attributes {
+            group: "certificates.k8s.io",
+            resource: "podcertificaterequests",
+            subresource,
+            namespace: "shop",
+            name,
+            selectors: Some(&selectors),
+            ..Attributes::of(&node, verb)
+        };
+        let asked = Asked { authorizer: &authorizer, node: "n", attributes: &attributes };
+        let opinion = asked.pod_certificate_request().err();
+        assert_eq!(opinion.as_deref(), refusal, "{verb} {subresource} {name} {selector}");
+    };
+    check("create", "", "", "", None);
+    check("get", "", "pcr", "", None);
+    check("get", "", "other", "", Some("no relationship found between node 'n' and this object"));
+    check("watch", "", "", "spec.nodeName=n", None);
+    let selector = "can only list/watch podcertificaterequests with nodeName field selector";
+    check("list", "", "", "spec.nodeName=o", Some(selector));
+    check("delete", "", "pcr", "", Some("nodes may not delete podcertificaterequests"));
+    let status = "nodes may not access the status subresource of PodCertificateRequests";
+    check("update", "status", "pcr", "", Some(status));
 }

@@ -1,6 +1,7 @@
 //! The desired state of a binding.
 
 use super::object::object;
+use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{Value, ValueExt};
 use pintle_rbac::GROUP_NAME;
 use serde_json::json;
@@ -32,15 +33,27 @@ pub(super) struct Binding {
     namespace: &'static str,
     role: &'static str,
     subjects: &'static [Subject],
+    /// The gate without which the binding is not created.
+    gate: Option<Gate>,
 }
 
 impl Binding {
     pub(super) const fn new(name: &'static str, role: &'static str, subjects: &'static [Subject]) -> Binding {
-        Binding { name, namespace: "", role, subjects }
+        Binding { name, namespace: "", role, subjects, gate: None }
     }
 
     pub(super) const fn within(self, namespace: &'static str) -> Binding {
         Binding { namespace, ..self }
+    }
+
+    /// Puts the binding behind a gate.
+    pub(super) const fn behind(self, gate: Gate) -> Binding {
+        Binding { gate: Some(gate), ..self }
+    }
+
+    /// Whether the binding belongs to the server: its gate is open.
+    pub(super) fn is_in_force(&self) -> bool {
+        self.gate.is_none_or(enabled)
     }
 
     pub(super) fn object(&self) -> Value {

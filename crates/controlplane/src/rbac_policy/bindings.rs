@@ -1,11 +1,18 @@
 //! The default role bindings.
 
 use super::binding::{Binding, Subject};
+use pintle_feature_gates::Gate;
 
 /// Cluster role bindings. The roles of controllers are bound to the service accounts of their names.
 pub(super) const CLUSTER_ROLE_BINDINGS: &[Binding] = &[
     Binding::new("cluster-admin", "cluster-admin", &[Subject::Group("system:masters")]),
     Binding::new("system:basic-user", "system:basic-user", &[Subject::Group("system:authenticated")]),
+    Binding::new(
+        "system:cluster-trust-bundle-discovery",
+        "system:cluster-trust-bundle-discovery",
+        &[Subject::Group("system:serviceaccounts")],
+    )
+    .behind(Gate::ClusterTrustBundle),
     Binding::new("system:discovery", "system:discovery", &[Subject::Group("system:authenticated")]),
     Binding::new(
         "system:kube-controller-manager",

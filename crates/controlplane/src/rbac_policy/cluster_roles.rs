@@ -2,6 +2,7 @@
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/rbac/#default-roles-and-role-bindings>).
 
 use super::role::{Role, at, on};
+use pintle_feature_gates::Gate;
 
 /// Sorted by name.
 pub(super) const CLUSTER_ROLES: &[Role] = &[
@@ -35,6 +36,8 @@ pub(super) const CLUSTER_ROLES: &[Role] = &[
         on("create delete deletecollection patch update", "networking.k8s.io", "ingresses networkpolicies"),
         on("create delete deletecollection get list patch update watch", "coordination.k8s.io", "leases"),
         on("create delete deletecollection patch update", "resource.k8s.io", "resourceclaims resourceclaimtemplates"),
+        on("create delete deletecollection patch update", "scheduling.k8s.io", "podgroups workloads")
+            .behind(Gate::GenericWorkload),
     ])
     .labelled("rbac.authorization.k8s.io/aggregate-to-edit"),
     Role::new("system:aggregate-to-view", &[
@@ -50,6 +53,8 @@ pub(super) const CLUSTER_ROLES: &[Role] = &[
         on("get list watch", "policy", "poddisruptionbudgets poddisruptionbudgets/status"),
         on("get list watch", "networking.k8s.io", "ingresses ingresses/status networkpolicies"),
         on("get list watch", "resource.k8s.io", "resourceclaims resourceclaims/status resourceclaimtemplates"),
+        on("get list watch", "scheduling.k8s.io", "podgroups podgroups/status workloads")
+            .behind(Gate::GenericWorkload),
     ])
     .labelled("rbac.authorization.k8s.io/aggregate-to-view"),
     Role::new("system:auth-delegator", &[
@@ -78,6 +83,10 @@ pub(super) const CLUSTER_ROLES: &[Role] = &[
     Role::new("system:certificates.k8s.io:legacy-unknown-approver", &[
         on("approve", "certificates.k8s.io", "signers").named("kubernetes.io/legacy-unknown"),
     ]),
+    Role::new("system:cluster-trust-bundle-discovery", &[
+        on("get list watch", "certificates.k8s.io", "clustertrustbundles"),
+    ])
+    .behind(Gate::ClusterTrustBundle),
     Role::new("system:discovery", &[
         at("get", "/api /api/* /apis /apis/* /healthz /livez /openapi /openapi/* /readyz /version /version/"),
     ]),
@@ -131,7 +140,10 @@ pub(super) const CLUSTER_ROLES: &[Role] = &[
         on("update", "core", "pods/finalizers"),
         on("get list watch", "resource.k8s.io", "resourceslices"),
         on("create delete", "resource.k8s.io", "resourceclaims"),
+        on("get list watch", "resource.k8s.io", "devicetaintrules").behind(Gate::DRADeviceTaintRules),
         on("patch update", "resource.k8s.io", "resourceclaims/binding"),
+        on("get list watch", "scheduling.k8s.io", "podgroups").behind(Gate::GenericWorkload),
+        on("patch update", "scheduling.k8s.io", "podgroups/status").behind(Gate::GenericWorkload),
     ]),
     Role::new("system:kubelet-api-admin", &[
         on("get list watch", "core", "nodes"),
@@ -168,7 +180,10 @@ pub(super) const CLUSTER_ROLES: &[Role] = &[
         on("get list watch", "node.k8s.io", "runtimeclasses"),
         on("get", "resource.k8s.io", "resourceclaims"),
         on("deletecollection", "resource.k8s.io", "resourceslices"),
+        on("get list watch", "certificates.k8s.io", "clustertrustbundles").behind(Gate::ClusterTrustBundle),
         on("get", "core", "serviceaccounts"),
+        on("create get list watch", "certificates.k8s.io", "podcertificaterequests")
+            .behind(Gate::PodCertificateRequest),
     ]),
     Role::new("system:node-bootstrapper", &[
         on("create get list watch", "certificates.k8s.io", "certificatesigningrequests"),

@@ -2,6 +2,7 @@
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/rbac/#controller-roles>).
 
 use super::role::{Role, on};
+use pintle_feature_gates::Gate;
 
 /// Sorted by name.
 pub(super) const CONTROLLER_ROLES: &[Role] = &[
@@ -59,6 +60,8 @@ pub(super) const CONTROLLER_ROLES: &[Role] = &[
         on("get list watch", "resource.k8s.io", "resourceslices"),
         on("get list watch", "resource.k8s.io", "deviceclasses"),
         on("create patch update", "core events.k8s.io", "events"),
+        on("patch update", "resource.k8s.io", "devicetaintrules/status").behind(Gate::DRADeviceTaintRules),
+        on("get list watch", "resource.k8s.io", "devicetaintrules").behind(Gate::DRADeviceTaintRules),
     ]),
     Role::new("system:controller:disruption-controller", &[
         on("get list watch", "apps extensions", "deployments"),
@@ -124,7 +127,14 @@ pub(super) const CONTROLLER_ROLES: &[Role] = &[
         on("update", "batch", "jobs/finalizers"),
         on("create delete list patch watch", "core", "pods"),
         on("create patch update", "core events.k8s.io", "events"),
+        on("create get list watch", "scheduling.k8s.io", "podgroups workloads").behind(Gate::WorkloadWithJob),
     ]),
+    Role::new("system:controller:kube-apiserver-serving-clustertrustbundle-publisher", &[
+        on("attest", "certificates.k8s.io", "signers").named("kubernetes.io/kube-apiserver-serving"),
+        on("create delete list update watch", "certificates.k8s.io", "clustertrustbundles"),
+        on("create patch update", "core events.k8s.io", "events"),
+    ])
+    .behind(Gate::ClusterTrustBundle),
     Role::new("system:controller:legacy-service-account-token-cleaner", &[
         on("get", "core", "configmaps").named("kube-apiserver-legacy-service-account-token-tracking"),
         on("delete patch", "core", "secrets"),
@@ -157,6 +167,15 @@ pub(super) const CONTROLLER_ROLES: &[Role] = &[
         on("get list watch", "core", "nodes"),
         on("patch", "core", "pods/status"),
     ]),
+    Role::new("system:controller:podcertificaterequestcleaner", &[
+        on("delete get list watch", "certificates.k8s.io", "podcertificaterequests"),
+    ])
+    .behind(Gate::PodCertificateRequest),
+    Role::new("system:controller:podgroup-protection-controller", &[
+        on("get list update watch", "scheduling.k8s.io", "podgroups"),
+        on("get list watch", "core", "pods"),
+    ])
+    .behind(Gate::GenericWorkload),
     Role::new("system:controller:pv-protection-controller", &[
         on("get list update watch", "core", "persistentvolumes"),
         on("create patch update", "core events.k8s.io", "events"),
@@ -188,8 +207,18 @@ pub(super) const CONTROLLER_ROLES: &[Role] = &[
         on("patch update", "resource.k8s.io", "resourceclaims resourceclaims/status"),
         on("patch update", "core", "pods/status"),
         on("create patch update", "core events.k8s.io", "events"),
+        on("get list watch", "scheduling.k8s.io", "podgroups").behind(Gate::DRAWorkloadResourceClaims),
+        on("patch update", "scheduling.k8s.io", "podgroups/status").behind(Gate::DRAWorkloadResourceClaims),
         on("patch update", "resource.k8s.io", "resourceclaims/binding"),
     ]),
+    Role::new("system:controller:resourcepoolstatusrequest-controller", &[
+        on("delete get list watch", "resource.k8s.io", "resourcepoolstatusrequests"),
+        on("patch update", "resource.k8s.io", "resourcepoolstatusrequests/status"),
+        on("get list watch", "resource.k8s.io", "resourceslices"),
+        on("get list watch", "resource.k8s.io", "resourceclaims"),
+        on("create patch update", "core events.k8s.io", "events"),
+    ])
+    .behind(Gate::DRAResourcePoolStatus),
     Role::new("system:controller:resourcequota-controller", &[
         on("list watch", "*", "*"),
         on("update", "core", "resourcequotas/status"),
@@ -240,6 +269,19 @@ pub(super) const CONTROLLER_ROLES: &[Role] = &[
         on("update", "core", "pods/finalizers"),
         on("create patch update", "core events.k8s.io", "events"),
     ]),
+    Role::new("system:controller:storage-version-garbage-collector", &[
+        on("get list watch", "coordination.k8s.io", "leases"),
+        on("delete get list patch update watch", "internal.apiserver.k8s.io", "storageversions"),
+        on("get patch update", "internal.apiserver.k8s.io", "storageversions/status"),
+    ])
+    .behind(Gate::StorageVersionAPI),
+    Role::new("system:controller:storage-version-migrator-controller", &[
+        on("create list patch", "*", "*"),
+        on("get", "apiextensions.k8s.io", "customresourcedefinitions"),
+        on("patch", "apiextensions.k8s.io", "customresourcedefinitions/status"),
+        on("update", "storagemigration.k8s.io", "storageversionmigrations/status"),
+    ])
+    .behind(Gate::StorageVersionMigrator),
     Role::new("system:controller:ttl-after-finished-controller", &[
         on("delete get list watch", "batch", "jobs"),
         on("create patch update", "core events.k8s.io", "events"),

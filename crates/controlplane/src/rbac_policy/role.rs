@@ -1,6 +1,7 @@
 //! The desired state of a role.
 
 use super::object::object;
+use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{Value, ValueExt};
 use serde_json::{Map, json};
 
@@ -14,6 +15,8 @@ pub(super) struct Role {
     pub(super) label: Option<&'static str>,
     /// The label of the roles that a controller aggregates into this one.
     pub(super) aggregates: Option<&'static str>,
+    /// The gate without which the role is not created.
+    pub(super) gate: Option<Gate>,
 }
 
 /// A rule, with its lists as words separated by spaces.
@@ -24,22 +27,29 @@ pub(super) struct Rule {
     pub(super) resources: &'static str,
     pub(super) names: &'static str,
     pub(super) urls: &'static str,
+    /// The gate without which the role does not have the rule.
+    pub(super) gate: Option<Gate>,
 }
 
 /// Verbs on resources of groups.
 pub(super) const fn on(verbs: &'static str, groups: &'static str, resources: &'static str) -> Rule {
-    Rule { verbs, groups, resources, names: "", urls: "" }
+    Rule { verbs, groups, resources, names: "", urls: "", gate: None }
 }
 
 /// Verbs on non-resource paths.
 pub(super) const fn at(verbs: &'static str, urls: &'static str) -> Rule {
-    Rule { verbs, groups: "", resources: "", names: "", urls }
+    Rule { verbs, groups: "", resources: "", names: "", urls, gate: None }
 }
 
 impl Rule {
     /// Restricts the rule to objects with these names.
     pub(super) const fn named(self, names: &'static str) -> Rule {
         Rule { names, ..self }
+    }
+
+    /// Puts the rule behind a gate.
+    pub(super) const fn behind(self, gate: Gate) -> Rule {
+        Rule { gate: Some(gate), ..self }
     }
 
     pub(super) fn object(&self) -> Value {
@@ -60,7 +70,7 @@ impl Rule {
 
 impl Role {
     pub(super) const fn new(name: &'static str, rules: &'static [Rule]) -> Role {
-        Role { name, namespace: "", rules, label: None, aggregates: None }
+        Role { name, namespace: "", rules, label: None, aggregates: None, gate: None }
     }
 
     pub(super) const fn within(self, namespace: &'static str) -> Role {
@@ -69,6 +79,16 @@ impl Role {
 
     pub(super) const fn labelled(self, label: &'static str) -> Role {
         Role { label: Some(label), ..self }
+    }
+
+    /// Puts the role behind a gate.
+    pub(super) const fn behind(self, gate: Gate) -> Role {
+        Role { gate: Some(gate), ..self }
+    }
+
+    /// Whether the role belongs to the server: its gate is open.
+    pub(super) fn is_in_force(&self) -> bool {
+        self.gate.is_none_or(enabled)
     }
 
     pub(super) const fn aggregating(self, label: &'static str) -> Role {
@@ -82,7 +102,8 @@ impl Role {
             labels.extend(self.label.map(|label| (label.to_owned(), "true".into())));
         }
         if !self.rules.is_empty() {
-            role.set("rules", self.rules.iter().map(Rule::object).collect::<Value>());
+            let rules = self.rules.iter().filter(|rule| rule.gate.is_none_or(enabled));
+            role.set("rules", rules.map(Rule::object).collect::<Value>());
         }
         if let Some(label) = self.aggregates {
             let labels: Map<String, Value> = [(label.to_owned(), "true".into())].into_iter().collect();

@@ -133,3 +133,18 @@ fn old_clusters_keep_what_they_had() {
     let viewer = registry.stored(&cluster("clusterrolebindings"), "", "system:public-info-viewer").unwrap();
     assert_eq!(viewer["subjects"][0], Subject::Group("a").object());
 }
+
+#[test]
+fn parts_behind_closed_gates_are_left_out() {
+    let registry = MemoryRegistry::default();
+    now(reconcile(&registry)).unwrap();
+    let closed = "system:cluster-trust-bundle-discovery";
+    for resource in ["clusterroles", "clusterrolebindings"] {
+        assert_eq!(registry.stored(&cluster(resource), "", closed), None);
+    }
+    let role = registry.stored(&cluster("clusterroles"), "", "system:aggregate-to-view").unwrap();
+    let groups: Vec<&Value> = role.items_at("rules").iter().map(|rule| &rule["apiGroups"]).collect();
+    assert!(
+        groups.contains(&&json!(["resource.k8s.io"])) && !groups.contains(&&json!(["scheduling.k8s.io"]))
+    );
+}

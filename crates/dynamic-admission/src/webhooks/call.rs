@@ -9,6 +9,7 @@ use crate::matching::Targets;
 use pintle_admission::{AdmissionRequest, Endpoint};
 use pintle_go_forms::quote;
 use pintle_machinery::Status;
+use tracing::Instrument;
 use uuid::Uuid;
 
 /// The reason why a request does not pass a webhook.
@@ -72,8 +73,16 @@ pub(super) async fn call(
     let client = webhook
         .client()
         .map_err(|why| CallFailure::calling(format!("could not get REST client: {why}"), 500))?;
+    let span = tracing::info_span!(
+        target: pintle_telemetry::TARGET,
+        "webhook",
+        otel.name = if is_mutating { "Call mutating webhook" } else { "Call validating webhook" },
+        webhook = webhook.name.as_str(),
+        UID = uid.as_str(),
+    );
     let response = client
         .post(question, webhook.timeout)
+        .instrument(span)
         .await
         .map_err(|error| CallFailure::calling(format!("failed to call webhook: {error}"), 503))?;
     let mut answer = answer(&response, version, &uid, is_mutating).map_err(|error| match error {

@@ -17,13 +17,14 @@ use super::{
 use crate::{
     cipher::random,
     extended_nonce::{ExtendedNonceGcm, SEED},
-    failure::{Failure, rpc_error},
+    failure::Failure,
     metrics::{Direction, EncryptionMetrics, KeyIdUse, hash_if_not_empty},
 };
 use arc_swap::ArcSwapOption;
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 use pintle_go_forms::quote;
+use pintle_plugin_socket::rpc_error;
 use std::{sync::Arc, time::Duration};
 use tokio::{sync::Notify, time::Instant};
 use uuid::Uuid;

@@ -16,6 +16,7 @@ use crate::{
 };
 use parking_lot::Mutex;
 use pintle_kms_plugin::KmsPlugin;
+use pintle_plugin_socket::{Code, Status};
 use pintle_storage::BoxFuture;
 use proptest::prelude::*;
 use prost::Message;
@@ -25,7 +26,6 @@ use std::{
     time::Duration,
 };
 use tempfile::TempDir;
-use tonic::{Code, Status};
 use zeroize::Zeroizing;
 
 struct Socket {

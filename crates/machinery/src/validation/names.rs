@@ -55,6 +55,20 @@ pub fn is_dns1123_subdomain(value: &str) -> Vec<String> {
     errors
 }
 
+/// Validates an RFC 1123 subdomain in any case.
+pub fn is_dns1123_subdomain_caseless(value: &str) -> Vec<String> {
+    const MESSAGE: &str = "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and must start and \
+                           end with an alphanumeric character";
+    let mut errors = Vec::new();
+    if value.len() > DNS1123_SUBDOMAIN_MAX_LENGTH {
+        errors.push(max_length_error(DNS1123_SUBDOMAIN_MAX_LENGTH));
+    }
+    if !matches_subdomain(&value.to_ascii_lowercase()) {
+        errors.push(regex_error(MESSAGE, SUBDOMAIN_PATTERN, &["Example.com"]));
+    }
+    errors
+}
+
 /// Validates a lower-case RFC 1123 subdomain whose labels may contain and start with an underscore.
 pub fn is_dns1123_subdomain_with_underscore(value: &str) -> Vec<String> {
     let mut errors = Vec::new();

@@ -31,7 +31,37 @@ pub(crate) fn parse(
 ) -> Result<ArgMatches, Refusal> {
     let arguments = normalized(command, name, arguments).map_err(Refusal::Syntax)?;
     let arguments = std::iter::once(name.to_owned()).chain(arguments);
-    command.clone().try_get_matches_from(arguments).map_err(|error| refusal(&error))
+    command.clone().try_get_matches_from(arguments).map_err(|error| refusal(command, &error))
+}
+
+/// Parses the arguments as [`parse`], but leaves out those that are wrong, and returns their errors.
+pub(crate) fn parse_all(
+    command: &Command,
+    name: &str,
+    arguments: Vec<OsString>,
+) -> (ArgMatches, Vec<String>) {
+    let (mut right, mut problems) = (Vec::new(), Vec::new());
+    let mut arguments = arguments.into_iter().peekable();
+    while let Some(argument) = arguments.next() {
+        let mut flag = vec![argument];
+        // A flag without its value is read together with the next argument.
+        if let Err(Refusal::Syntax(error)) = parse(command, name, flag.clone())
+            && error.starts_with("flag needs an argument")
+        {
+            flag.extend(arguments.next());
+        }
+        match parse(command, name, flag.clone()) {
+            Ok(_) => right.extend(flag),
+            Err(Refusal::Syntax(error) | Refusal::Value(error)) => problems.push(error),
+        }
+    }
+    match parse(command, name, right) {
+        Ok(matches) => (matches, problems),
+        Err(Refusal::Syntax(error) | Refusal::Value(error)) => {
+            problems.push(error);
+            (parse(command, name, []).unwrap_or_default(), problems)
+        }
+    }
 }
 
 /// The arguments as `--name=value`.
@@ -121,7 +151,7 @@ fn implied(arg: &Arg) -> Option<String> {
 }
 
 /// The error in pflag's words.
-fn refusal(error: &clap::Error) -> Refusal {
+fn refusal(command: &Command, error: &clap::Error) -> Refusal {
     let context = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => text.as_str(),
         _ => "",
@@ -136,7 +166,7 @@ fn refusal(error: &clap::Error) -> Refusal {
             None => Refusal::Syntax(format!(
                 "invalid argument {} for {} flag: {source}",
                 quote(value),
-                quote(flag)
+                quote(&with_shorthand(command, flag))
             )),
         },
         // Of the possible values clap says more than the reference.
@@ -144,6 +174,15 @@ fn refusal(error: &clap::Error) -> Refusal {
             Refusal::Value(format!("{flag}: unknown value {}", quote(value)))
         }
         None => Refusal::Syntax(error.to_string().trim_end().to_owned()),
+    }
+}
+
+/// A flag as errors name it: `-v, --v`, if it has a shorthand.
+fn with_shorthand(command: &Command, flag: &str) -> String {
+    let arg = command.get_arguments().find(|arg| arg.get_long() == flag.strip_prefix("--"));
+    match arg.and_then(Arg::get_short) {
+        Some(letter) => format!("-{letter}, {flag}"),
+        None => flag.to_owned(),
     }
 }
 
@@ -186,6 +225,33 @@ mod tests {
             assert!(read(argument).is_ok(), "{argument:?}");
         }
         assert!(read(&["--service-account-issuer=a", "--service_account_issuer=b", ""]).is_ok());
+    }
+
+    #[test]
+    fn all_mistakes_are_found() {
+        let arguments = [
+            "--no-such",
+            "--secure-port",
+            "70000",
+            "--v=x",
+            "extra",
+            "--etcd-prefix",
+            "/a",
+            "--bind-address",
+        ];
+        let (matches, problems) = parse_all(&command(), "check", arguments.map(OsString::from).into());
+        assert_eq!(matches.get_one::<String>("etcd-prefix").map(String::as_str), Some("/a"));
+        let begins = [
+            "unknown flag: --no-such",
+            "--secure-port 70000 must be between",
+            "invalid argument \"x\" for \"-v, --v\" flag",
+            "\"check\" does not take any arguments, got [\"extra\"]",
+            "flag needs an argument: --bind-address",
+        ];
+        assert_eq!(problems.len(), begins.len(), "{problems:?}");
+        for (problem, begin) in problems.iter().zip(begins) {
+            assert!(problem.starts_with(begin), "{problem}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use clap::{Arg, Command};
 use std::fmt::Write as _;
 
 /// The sections in the order of the help, each with its flags. All other flags are this server's own.
-const SECTIONS: [(&str, &[&str]); 15] = [
+pub(super) const SECTIONS: [(&str, &[&str]); 15] = [
     (
         "Generic",
         &[
@@ -228,6 +228,16 @@ const SECTIONS: [(&str, &[&str]); 15] = [
 
 /// The section of the other flags.
 const OWN: &str = "Own";
+
+/// The sections in the order of the help.
+pub(super) fn sections() -> impl Iterator<Item = &'static str> {
+    SECTIONS.iter().map(|(section, _)| *section).chain([OWN])
+}
+
+/// The section of a flag.
+pub(super) fn section_of(flag: &str) -> &'static str {
+    SECTIONS.iter().find(|(_, flags)| flags.contains(&flag)).map_or(OWN, |(section, _)| section)
+}
 
 /// The text of `--help`.
 pub(crate) fn help(command: &Command) -> String {

@@ -2,9 +2,10 @@
 
 use super::{
     AdmissionOptions, AggregationOptions, AuditOptions, AuthenticationOptions, AuthorizationOptions,
-    EndpointReconcilerType, EtcdServersOverrides, FeatureOptions, KubeletOptions, LoggingOptions,
-    ManagementOptions, MetricsOptions, Options, PriorityAndFairnessOptions, ServiceAccountOptions,
-    ServingOptions, StorageBackend, VersionFlag, WatchCache,
+    DebuggingOptions, EndpointReconcilerType, EtcdServersOverrides, FeatureOptions, KubeletOptions,
+    LeadershipOptions, LoggingOptions, ManagementOptions, MetricsOptions, Options,
+    PriorityAndFairnessOptions, ServiceAccountOptions, ServingOptions, StorageBackend, TracingOptions,
+    VersionFlag, WatchCache,
     arguments::{OutOfRange, ValueError, duration, flag, integer, ip, port, set, switch},
 };
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
@@ -159,6 +160,9 @@ impl Options {
         set(matches, "event-ttl", &mut options.event_ttl);
         options.features = FeatureOptions::read(matches);
         options.management = ManagementOptions::read(matches);
+        options.leadership = LeadershipOptions::read(matches);
+        options.debugging = DebuggingOptions::read(matches);
+        options.tracing = TracingOptions::read(matches);
         set(matches, "version", &mut options.version);
         options.logging = LoggingOptions::read(matches);
         options.metrics = MetricsOptions::read(matches);

@@ -1,10 +1,10 @@
 //! The flags of connections to kubelets. Names and defaults are kube-apiserver's
 //! (<https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/>).
 
-use super::arguments::{duration, flag, list, set, set_list};
+use super::arguments::{duration, flag, integer, list, set, set_list};
 use clap::{Arg, ArgMatches, value_parser};
 use pintle_api::core::node::KubeletAddresses;
-use std::{path::PathBuf, time::Duration};
+use std::{num::NonZeroU64, path::PathBuf, time::Duration};
 
 /// The options of connections to kubelets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub struct KubeletOptions {
     pub preferred_address_types: Vec<String>,
     /// The time limit for a connection to a kubelet, without the requests on it.
     pub timeout: Duration,
+    /// The most bytes per second of a direction of an upgraded connection; without a limit if it is not positive.
+    pub max_connection_bytes_per_sec: i64,
 }
 
 impl Default for KubeletOptions {
@@ -30,6 +32,7 @@ impl Default for KubeletOptions {
             certificate_authority: None,
             preferred_address_types: types.map(str::to_owned).into(),
             timeout: Duration::from_secs(5),
+            max_connection_bytes_per_sec: 0,
         }
     }
 }
@@ -45,6 +48,12 @@ impl KubeletOptions {
             list("kubelet-preferred-address-types", "TYPES", "the order of the types of node addresses"),
             flag("kubelet-timeout", "DURATION", "the time limit for a connection to a kubelet")
                 .value_parser(duration),
+            flag(
+                "max-connection-bytes-per-sec",
+                "N",
+                "how many bytes per second may pass on a stream to a node, pod or service; 0 for any number",
+            )
+            .value_parser(integer::<i64>),
         ]
     }
 
@@ -58,7 +67,13 @@ impl KubeletOptions {
         };
         set_list(matches, "kubelet-preferred-address-types", &mut options.preferred_address_types);
         set(matches, "kubelet-timeout", &mut options.timeout);
+        set(matches, "max-connection-bytes-per-sec", &mut options.max_connection_bytes_per_sec);
         options
+    }
+
+    /// The limit of upgraded connections, in bytes per second.
+    pub(crate) fn bytes_per_second(&self) -> Option<NonZeroU64> {
+        u64::try_from(self.max_connection_bytes_per_sec).ok().and_then(NonZeroU64::new)
     }
 
     /// The addresses at which kubelets are reached.

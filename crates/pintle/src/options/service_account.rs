@@ -4,6 +4,7 @@
 
 use super::arguments::{duration, flag, list, set, set_list, switch};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use pintle_go_forms::{format_duration, quote};
 use std::{collections::HashSet, path::PathBuf, time::Duration};
 
 /// The default issuer.
@@ -24,6 +25,8 @@ pub struct ServiceAccountOptions {
     pub key_files: Vec<PathBuf>,
     /// The file of the key that signs tokens.
     pub signing_key_file: Option<PathBuf>,
+    /// The socket of the program that signs tokens.
+    pub signing_endpoint: Option<String>,
     /// The published URL of the key set, when it is not this server's own.
     pub jwks_uri: Option<String>,
     /// The maximum lifetime of tokens; zero means no limit.
@@ -44,6 +47,7 @@ impl Default for ServiceAccountOptions {
             issuers: vec![DEFAULT_ISSUER.to_owned()],
             key_files: Vec::new(),
             signing_key_file: None,
+            signing_endpoint: None,
             jwks_uri: None,
             max_token_expiration: Duration::ZERO,
             extend_token_expiration: true,
@@ -65,6 +69,11 @@ impl ServiceAccountOptions {
                 .value_parser(value_parser!(PathBuf)),
             flag("service-account-signing-key-file", "FILE", "the key that signs them")
                 .value_parser(value_parser!(PathBuf)),
+            flag(
+                "service-account-signing-endpoint",
+                "SOCKET",
+                "the socket of the program that signs them; @NAME is an abstract one",
+            ),
             flag("service-account-jwks-uri", "URL", "where others find the keys"),
             flag("service-account-max-token-expiration", "DURATION", "how long tokens live at most")
                 .value_parser(duration),
@@ -87,6 +96,10 @@ impl ServiceAccountOptions {
         options.key_files =
             matches.get_many("service-account-key-file").into_iter().flatten().cloned().collect();
         options.signing_key_file = matches.get_one("service-account-signing-key-file").cloned();
+        options.signing_endpoint = matches
+            .get_one::<String>("service-account-signing-endpoint")
+            .filter(|endpoint| !endpoint.is_empty())
+            .cloned();
         options.jwks_uri = matches.get_one("service-account-jwks-uri").cloned();
         set(matches, "service-account-max-token-expiration", &mut options.max_token_expiration);
         set(matches, "service-account-extend-token-expiration", &mut options.extend_token_expiration);
@@ -123,6 +136,7 @@ impl ServiceAccountOptions {
         {
             return Err(format!("service-account-jwks-uri requires https scheme, parsed as: {uri}"));
         }
+        self.check_endpoint()?;
         let max = self.max_token_expiration;
         if max.is_zero() {
             return Ok(());
@@ -130,6 +144,9 @@ impl ServiceAccountOptions {
         if !(MIN_EXPIRATION..=MAX_EXPIRATION).contains(&max) {
             let limits = "must be between 1 hour and 2^32 seconds";
             return Err(format!("the service-account-max-token-expiration {limits}"));
+        }
+        if self.signing_endpoint.is_some() {
+            return Ok(());
         }
         if self.extend_token_expiration && max < TRANSITION {
             tracing::warn!(
@@ -145,6 +162,71 @@ impl ServiceAccountOptions {
             );
         }
         Ok(())
+    }
+}
+
+impl ServiceAccountOptions {
+    fn check_endpoint(&self) -> Result<(), String> {
+        let Some(endpoint) = &self.signing_endpoint else { return Ok(()) };
+        if self.signing_key_file.is_some() {
+            return Err("service-account-signing-key-file and service-account-signing-endpoint are mutually exclusive and \
+                        cannot be set at the same time"
+                .to_owned());
+        }
+        if !self.key_files.is_empty() {
+            return Err(
+                "can't set `--service-account-signing-key-file` and/or `--service-account-key-file` with \
+                        `--service-account-signing-endpoint` (They are mutually exclusive)"
+                    .to_owned(),
+            );
+        }
+        let is_name_part = |part: &str| {
+            !part.is_empty()
+                && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+        };
+        match endpoint.strip_prefix('@') {
+            Some(name) if !name.split('.').all(is_name_part) => Err(format!(
+                "invalid value {} passed for `--service-account-signing-endpoint`, when prefixed with @ must be a valid \
+                 abstract socket name",
+                quote(endpoint)
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// The maximum lifetime of tokens with an external signer that signs tokens of this lifetime. Logs a warning for valid
+    /// options that may surprise.
+    ///
+    /// # Errors
+    /// When the options allow longer ones.
+    pub(crate) fn max_expiration_with(&self, signer: Duration) -> Result<Duration, String> {
+        let max = match self.max_token_expiration {
+            Duration::ZERO => signer,
+            max => max,
+        };
+        let text =
+            |duration: Duration| format_duration(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX));
+        if max > signer {
+            return Err(format!(
+                "service-account-max-token-expiration cannot be set longer than the token expiration supported by \
+                 service-account-signing-endpoint: {} > {}",
+                text(max),
+                text(signer)
+            ));
+        }
+        if self.extend_token_expiration && max < TRANSITION {
+            tracing::warn!(
+                "service-account-extend-token-expiration has no effect: the external signer signs no tokens of {} seconds",
+                TRANSITION.as_secs()
+            );
+        } else if self.extend_token_expiration && max < EXTENDED {
+            tracing::warn!(
+                "service-account-extend-token-expiration is on: tokens of admitted pods live as long as the external signer \
+                 allows: {}",
+                text(signer)
+            );
+        }
+        Ok(max)
     }
 }
 
@@ -167,6 +249,7 @@ mod tests {
             "--service-account-key-file=/a",
             "--service-account-key-file=/b",
             "--service-account-signing-key-file=/c",
+            "--service-account-signing-endpoint=@signer",
             "--service-account-jwks-uri=https://d/jwks",
             "--service-account-max-token-expiration=48h",
             "--service-account-extend-token-expiration=false",
@@ -179,6 +262,7 @@ mod tests {
             issuers: vec!["https://a".to_owned(), "https://b,c".to_owned()],
             key_files: vec!["/a".into(), "/b".into()],
             signing_key_file: Some("/c".into()),
+            signing_endpoint: Some("@signer".to_owned()),
             jwks_uri: Some("https://d/jwks".to_owned()),
             max_token_expiration: Duration::from_secs(48 * 60 * 60),
             extend_token_expiration: false,
@@ -200,6 +284,27 @@ mod tests {
         check(&["--service-account-max-token-expiration=1h"], Ok(()));
         let limits = "the service-account-max-token-expiration must be between 1 hour and 2^32 seconds";
         check(&["--service-account-max-token-expiration=59m"], Err(limits));
+        check(&["--service-account-signing-endpoint="], Ok(()));
+        check(&["--service-account-signing-endpoint=@a.b-c_d"], Ok(()));
+        check(
+            &["--service-account-signing-endpoint=@a/b"],
+            Err(
+                "invalid value \"@a/b\" passed for `--service-account-signing-endpoint`, when prefixed with @ must be a valid \
+                 abstract socket name",
+            ),
+        );
+        check(
+            &["--service-account-signing-endpoint=/a", "--service-account-signing-key-file=/b"],
+            Err(
+                "service-account-signing-key-file and service-account-signing-endpoint are mutually exclusive and cannot be \
+                 set at the same time",
+            ),
+        );
+        check(
+            &["--service-account-signing-endpoint=/a", "--service-account-key-file=/b"],
+            Err("can't set `--service-account-signing-key-file` and/or `--service-account-key-file` with \
+                 `--service-account-signing-endpoint` (They are mutually exclusive)"),
+        );
         check(&["--service-account-issuer="], Err("service-account-issuer should not be an empty string"));
         check(
             &["--service-account-issuer=a", "--service-account-issuer=a"],

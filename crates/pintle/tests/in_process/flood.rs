@@ -85,8 +85,10 @@ fn world(limit: u64) -> World {
         transport: Default::default(),
         auditor: None,
         authorizer: Arc::new(AlwaysAllow),
+        constrained_impersonation: true,
         request_timeout: Duration::from_secs(60),
         flow_control: Some(flow_control.clone()),
+        tracing: false,
         max_requests_in_flight: 0,
         max_mutating_requests_in_flight: 0,
     };

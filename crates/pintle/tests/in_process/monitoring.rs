@@ -3,9 +3,9 @@
 use crate::harness::Server;
 
 /// The metrics that the rules and the dashboard of kube-prometheus evaluate, with the labels that they select or sum by.
-/// Not among them: `workqueue_*` and `go_goroutines`, which have no counterpart here, and metrics that exist from their
-/// first event on: of client certificates, of API services that are not available, of requests that the server ended.
-const EVALUATED: [(&str, &[&str]); 7] = [
+/// Not among them: `go_goroutines` and `rest_client_requests_total`, which have no counterpart here, and metrics that exist
+/// from their first event on: of API services that are not available.
+const EVALUATED: [(&str, &[&str]); 14] = [
     ("apiserver_request_sli_duration_seconds_bucket", &["le", "verb", "scope", "resource", "subresource"]),
     ("apiserver_request_sli_duration_seconds_count", &["verb", "scope", "resource", "subresource"]),
     ("apiserver_request_duration_seconds_bucket", &["le", "verb", "scope", "resource", "subresource"]),
@@ -13,6 +13,13 @@ const EVALUATED: [(&str, &[&str]); 7] = [
     ("process_resident_memory_bytes", &[]),
     ("process_cpu_seconds_total", &[]),
     ("process_start_time_seconds", &[]),
+    ("apiserver_client_certificate_expiration_seconds_bucket", &["le"]),
+    ("apiserver_client_certificate_expiration_seconds_count", &[]),
+    ("apiserver_request_terminations_total", &["code"]),
+    ("kubernetes_build_info", &["git_version"]),
+    ("workqueue_adds_total", &["name"]),
+    ("workqueue_depth", &["name"]),
+    ("workqueue_queue_duration_seconds_bucket", &["le", "name"]),
 ];
 
 #[tokio::test(flavor = "multi_thread")]
@@ -26,6 +33,7 @@ async fn rules_and_dashboards_find_their_metrics() {
         format!("GET {maps}"),
         "GET /api/v1/configmaps".to_owned(),
         "GET /readyz".to_owned(),
+        "GET /api/v1/nodes?timeout=1ns".to_owned(),
         "GET /api/v1/componentstatuses".to_owned(),
         format!(
             "GET {maps}?watch=1&timeoutSeconds=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"

@@ -54,8 +54,10 @@ fn slow_chain(reads: usize, writes: usize) -> (Handler, Arc<Semaphore>) {
         request_headers: Default::default(),
         transport: Default::default(),
         authorizer: Arc::new(AlwaysAllow),
+        constrained_impersonation: true,
         request_timeout: Duration::from_secs(60),
         flow_control: None,
+        tracing: false,
         max_requests_in_flight: reads,
         max_mutating_requests_in_flight: writes,
     };

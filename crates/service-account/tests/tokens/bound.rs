@@ -261,10 +261,16 @@ async fn extended_tokens_and_tokens_without_an_audience_are_counted() {
     let judge = judge();
     let now = Timestamp::now().as_second();
     let warn = |after: i64| claims(json!({"kubernetes.io": {"warnafter": after}}));
-    judge.judge(&judge.sign(&warn(now - 10))).await.unwrap();
+    let stale = judge.remarks(&judge.sign(&warn(now - 10))).await;
+    let [(key, remark)] = &*stale.annotations else { panic!("{stale:?}") };
+    assert_eq!(*key, "authentication.k8s.io/stale-token");
+    let begin = format!("subject: {BOT}, seconds after warning threshold: ");
+    let seconds: i64 = remark.strip_prefix(&begin).unwrap().parse().unwrap();
+    assert!((10..100).contains(&seconds));
     judge.judge(&judge.sign(&warn(now + 100))).await.unwrap();
     judge.judge(&judge.sign(&warn(now + 101))).await.unwrap();
-    judge.judge(&judge.sign(&claims(json!({"aud": null})))).await.unwrap();
+    let without_audience = judge.remarks(&judge.sign(&claims(json!({"aud": null})))).await;
+    assert_eq!(without_audience.annotations, [("authentication.k8s.io/legacy-token", BOT.to_owned())]);
     let counted =
         ["stale_tokens_total", "valid_tokens_total", "legacy_tokens_total"].map(|name| judge.counted(name));
     assert_eq!(counted, [1, 2, 1]);

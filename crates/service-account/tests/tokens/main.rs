@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 mod bound;
+mod external;
 mod keys;
 mod legacy;
 mod objects;

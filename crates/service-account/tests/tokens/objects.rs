@@ -1,7 +1,10 @@
 //! Objects in memory, and an authenticator that uses them.
 
 use bytes::Bytes;
-use pintle_auth::{BoxFuture, authn::TokenAuthenticator};
+use pintle_auth::{
+    BoxFuture,
+    authn::{Remarks, TokenAuthenticator},
+};
 use pintle_jwt::{SigningKey, public_keys_from_pem};
 use pintle_machinery::Status;
 use pintle_service_account::{
@@ -130,6 +133,12 @@ impl Judge {
         found
             .map(|found| found.map(|found| found.user.name.clone()).unwrap_or_default())
             .map_err(|error| error.0)
+    }
+
+    /// The remarks about a valid token.
+    pub(crate) async fn remarks(&self, token: &str) -> Remarks {
+        let found = self.tokens.authenticate_token(token, &[]).await.unwrap().unwrap();
+        found.remarks.map(|remarks| (*remarks).clone()).unwrap_or_default()
     }
 
     pub(crate) fn sign(&self, claims: &Value) -> String {

@@ -17,6 +17,7 @@ use std::{
 };
 use tokio::time::{Instant, sleep, timeout};
 use tonic::Code;
+use tracing::Instrument;
 
 /// The time-out of connecting to a member.
 const CONNECT: Duration = Duration::from_secs(2);
@@ -97,6 +98,26 @@ impl Client {
 
     /// Sends a call until it succeeds, certainly fails, or may have had an effect.
     pub(super) async fn call<Q, A>(
+        &self,
+        kind: CallKind,
+        path: &'static str,
+        request: Q,
+    ) -> Result<A, CallError>
+    where
+        Q: prost::Message + Clone + Send + Sync + 'static,
+        A: prost::Message + Default + Send + Sync + 'static,
+    {
+        let span = tracing::info_span!(
+            target: pintle_telemetry::TARGET,
+            "etcd",
+            otel.name = path.trim_start_matches('/'),
+            otel.kind = "client",
+            "rpc.system" = "grpc",
+        );
+        self.call_until_answered(kind, path, request).instrument(span).await
+    }
+
+    async fn call_until_answered<Q, A>(
         &self,
         kind: CallKind,
         path: &'static str,

@@ -20,6 +20,7 @@ mod overload;
 mod overrides;
 mod permissions;
 mod python;
+mod rolling_restart;
 mod secrecy;
 mod server_side_apply;
 mod several_servers;

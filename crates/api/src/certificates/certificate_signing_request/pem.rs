@@ -1,7 +1,7 @@
 //! Validates the PEM blocks of requests and of issued certificates. A request must be signed by its own key; the issuer
 //! of a certificate is not checked here.
 
-use super::signature;
+use crate::certificates::signature;
 use pintle_go_forms::quote;
 use x509_parser::{
     certification_request::X509CertificationRequest, pem::Pem, prelude::FromDer, prelude::X509Certificate,
@@ -11,7 +11,7 @@ const REQUEST: &str = "CERTIFICATE REQUEST";
 const CERTIFICATE: &str = "CERTIFICATE";
 
 /// Requires that the first block is a signed certificate request.
-pub(super) fn check_request(data: &[u8]) -> Result<(), String> {
+pub(in crate::certificates) fn check_request(data: &[u8]) -> Result<(), String> {
     let first = Pem::iter_from_buffer(data).find_map(Result::ok).filter(|block| block.label == REQUEST);
     let Some(block) = first else {
         return Err(format!("PEM block type must be {REQUEST}"));

@@ -3,12 +3,12 @@
 //! Ratcheting: an update may keep values that were accepted before a rule existed.
 
 use super::pem::{check_certificates, check_request};
-use crate::{field_checks::required, rules};
+use crate::{certificates::signer_name::validate_signer_name, field_checks::required, rules};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use pintle_go_forms::quote;
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
-    validation::{is_dns1123_label, is_dns1123_subdomain, semantically_equal, validate_object_meta},
+    validation::{semantically_equal, validate_object_meta},
 };
 use std::collections::HashSet;
 
@@ -173,41 +173,6 @@ fn repeated(items: &[Value]) -> Vec<(usize, &Value)> {
     items.iter().enumerate().filter(|(_, item)| !seen.insert(*item)).collect()
 }
 
-fn validate_signer_name(name: &str, path: &FieldPath) -> ErrorList {
-    const DOMAIN_MAX_LENGTH: usize = 253;
-    const PATH_MAX_LENGTH: usize = 253 + 63 + 1;
-    if name.is_empty() {
-        return vec![FieldError::required(path, "")];
-    }
-    let Some((domain, rest)) = name.split_once('/').filter(|(_, rest)| !rest.contains('/')) else {
-        let detail = "must be a fully qualified domain and path of the form 'example.com/signer-name'";
-        return vec![FieldError::invalid(path, name, detail)];
-    };
-    let mut errors = ErrorList::new();
-    if domain.len() > DOMAIN_MAX_LENGTH {
-        errors.push(FieldError::too_long(path, DOMAIN_MAX_LENGTH));
-    }
-    errors.extend(validate_labels(domain, is_dns1123_label, path));
-    if !domain.contains('.') {
-        let detail = "should be a domain with at least two segments separated by dots";
-        errors.push(FieldError::invalid(path, domain, detail));
-    }
-    errors.extend(validate_labels(rest, is_dns1123_subdomain, path));
-    let max_length = DOMAIN_MAX_LENGTH + PATH_MAX_LENGTH + 1;
-    if name.len() > max_length {
-        errors.push(FieldError::too_long(path, max_length));
-    }
-    errors
-}
-
-/// Validates the labels of a segment and reports the first faulty one.
-fn validate_labels(segment: &str, check: fn(&str) -> Vec<String>, path: &FieldPath) -> ErrorList {
-    let wrong = segment.split('.').map(|label| (label, check(label))).find(|(_, wrong)| !wrong.is_empty());
-    let (label, messages) = wrong.unwrap_or_default();
-    let details = messages.into_iter().map(|message| format!("validating label {}: {message}", quote(label)));
-    details.map(|detail| FieldError::invalid(path, segment, detail)).collect()
-}
-
 fn validate_conditions(request: &Value, old: Option<&Value>) -> ErrorList {
     let types = |request: &Value| -> Vec<Value> {
         let conditions = request.items_at("status.conditions").iter();
@@ -304,19 +269,6 @@ mod tests {
         let legacy = request(json!({"signerName": LEGACY_SIGNER}));
         assert_eq!(validate(&legacy).len(), 1);
         check(&validate_update(&legacy, &legacy, Part::Main), &[]);
-    }
-
-    #[test]
-    fn signers_have_a_domain_and_a_path() {
-        let check = |name: &str, errors: usize| {
-            assert_eq!(validate_signer_name(name, &FieldPath::new("f")).len(), errors, "{name}");
-        };
-        check("example.com/a.b", 0);
-        check("nodomain", 1);
-        check("example.com/a/b", 1);
-        check("foo/a", 1);
-        check("Example.com/a", 1);
-        check("example.com/", 1);
     }
 
     #[test]

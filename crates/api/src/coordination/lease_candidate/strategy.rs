@@ -80,7 +80,7 @@ fn validate_spec(object: &Value) -> ErrorList {
 }
 
 /// Requires one of Kubernetes' own strategies or a name with a domain prefix.
-fn validate_strategy(strategy: &str, path: &FieldPath) -> ErrorList {
+pub(in crate::coordination) fn validate_strategy(strategy: &str, path: &FieldPath) -> ErrorList {
     match strategy.contains('/') {
         true => field_checks::invalid_each(path, strategy, is_qualified_name(strategy)),
         false if strategy == OLDEST_EMULATION_VERSION => ErrorList::new(),

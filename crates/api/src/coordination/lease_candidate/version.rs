@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 /// A version. Build metadata is validated and dropped: versions that differ only in it are equal.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Version {
+pub struct Version {
     numbers: [u64; 3],
     prerelease: Vec<Identifier>,
 }
@@ -17,8 +17,8 @@ enum Identifier {
 }
 
 impl Version {
-    /// Parses `major.minor.patch[-prerelease][+build]`.
-    pub(super) fn parse(text: &str) -> Option<Version> {
+    /// Parses `major.minor.patch[-prerelease][+build]`; `None` if the text is malformed.
+    pub fn parse(text: &str) -> Option<Version> {
         let mut parts = text.splitn(3, '.');
         let (major, minor, rest) = (parts.next()?, parts.next()?, parts.next()?);
         let (rest, build) = match rest.split_once('+') {
@@ -40,7 +40,7 @@ impl Version {
     }
 
     /// Whether it is 0.0.0.
-    pub(super) fn is_zero(&self) -> bool {
+    pub fn is_zero(&self) -> bool {
         *self == Version::default()
     }
 }

@@ -1,15 +1,22 @@
 //! Drops the fields of disabled features from a spec, without an error, unless the stored spec uses them already.
 //!
-//! Disabled are: custom stop signals, scheduling groups, and the cluster trust bundle and pod certificate sources of
-//! projected volumes.
+//! Disabled unless their gates are open are: custom stop signals, scheduling groups, and the cluster trust bundle and
+//! pod certificate sources of projected volumes.
 
 use super::containers_of::{containers, for_each_mut};
+use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{Value, ValueExt};
+
+/// The sources of projected volumes that are behind gates.
+const PROJECTIONS: [(&str, Gate); 2] = [
+    ("clusterTrustBundle", Gate::ClusterTrustBundleProjection),
+    ("podCertificate", Gate::PodCertificateRequest),
+];
 
 /// Drops the fields of disabled features, unless the stored spec uses them already.
 pub fn drop_disabled_fields(spec: &mut Value, old: Option<&Value>) {
-    for source in ["clusterTrustBundle", "podCertificate"] {
-        if !old.is_some_and(|old| uses_projection(old, source)) {
+    for (source, gate) in PROJECTIONS {
+        if !enabled(gate) && !old.is_some_and(|old| uses_projection(old, source)) {
             for volume in spec.items_at_mut("volumes") {
                 for projection in volume.items_at_mut("projected.sources") {
                     projection.remove_at(source);
@@ -17,10 +24,10 @@ pub fn drop_disabled_fields(spec: &mut Value, old: Option<&Value>) {
             }
         }
     }
-    if old.and_then(|old| old.at("schedulingGroup")).is_none() {
+    if !enabled(Gate::GenericWorkload) && old.and_then(|old| old.at("schedulingGroup")).is_none() {
         spec.remove_at("schedulingGroup");
     }
-    if !old.is_some_and(uses_stop_signal) {
+    if !enabled(Gate::ContainerStopSignals) && !old.is_some_and(uses_stop_signal) {
         for_each_mut(spec, |_, container| drop_stop_signal(container));
     }
 }

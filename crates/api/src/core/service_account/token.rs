@@ -9,7 +9,7 @@ use pintle_machinery::{
     meta::{self, ObjectMeta},
 };
 use pintle_registry::{BoxFuture, NamedCreater, RequestContext};
-use pintle_service_account::{Binding, Reference, TokenIssuer, TokenSpec};
+use pintle_service_account::{Binding, Reference, TokenIssuer, TokenSpec, credential_id_of};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -52,6 +52,11 @@ impl NamedCreater for TokenCreater {
         let warning = shortened
             .map(|max| format!("requested expiration of {requested} seconds shortened to {max} seconds"));
         warning.into_iter().collect()
+    }
+
+    fn audit_annotations(&self, answer: &Value) -> Vec<(&'static str, String)> {
+        let id = credential_id_of(answer.str_at("status.token"));
+        id.map(|id| ("authentication.kubernetes.io/issued-credential-id", id)).into_iter().collect()
     }
 
     /// Keeps the request's uid, which is a precondition on the account.

@@ -181,14 +181,25 @@ fn is_semantic_version(version: &str) -> bool {
 }
 
 fn validate_taint(taint: &Value, path: &FieldPath) -> ErrorList {
+    let mut errors = validate_taint_names(taint, path);
+    errors.extend(validate_taint_effect(taint, path));
+    errors
+}
+
+/// Validates the key and the value of a taint.
+pub(in crate::resource) fn validate_taint_names(taint: &Value, path: &FieldPath) -> ErrorList {
     let mut errors = validate_label_name(taint.str_at("key"), &path.child("key"));
     let value = taint.str_at("value");
     errors.extend(invalid_each(&path.child("value"), value, is_valid_label_value(value)));
-    errors.extend(match taint.str_at("effect") {
+    errors
+}
+
+/// Validates the effect of a taint.
+pub(in crate::resource) fn validate_taint_effect(taint: &Value, path: &FieldPath) -> ErrorList {
+    match taint.str_at("effect") {
         "" => vec![FieldError::required(&path.child("effect"), "")],
         effect => supported(effect, TAINT_EFFECTS, &path.child("effect")),
-    });
-    errors
+    }
 }
 
 fn validate_node_selection(device: &Value, selects_nodes: bool, path: &FieldPath) -> ErrorList {

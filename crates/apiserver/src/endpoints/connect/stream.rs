@@ -23,6 +23,7 @@ use pintle_proxy::asks_for_upgrade;
 use pintle_registry::{Destination, Stream};
 use pintle_remotecommand::{Command, CommandStreams, Ports, Refusal};
 use pintle_websocket::{Handshake, HandshakeError};
+use std::pin::pin;
 
 /// Answers a request to upgrade. It passes to the destination as it is, whatever the protocol, unless the destination
 /// does not speak the protocol and it is one that is translated.
@@ -113,7 +114,7 @@ fn translate(
     tokio::spawn(async move {
         match on_upgrade.await {
             Ok(client) => {
-                if let Some(code) = life.run(command.serve(TokioIo::new(client))).await {
+                if let Some(code) = life.run(pin!(command.serve(TokioIo::new(client)))).await {
                     metrics.translated(code);
                 }
             }

@@ -11,11 +11,12 @@ const UID: &str = "impersonate-uid";
 const GROUP: &str = "impersonate-group";
 const EXTRA_PREFIX: &str = "impersonate-extra-";
 
-/// Removes the impersonation headers and returns the user that they name.
+/// Removes the impersonation headers and returns the user that they name. The error has another text where only the legacy
+/// mode exists.
 ///
 /// # Errors
 /// 400 for headers that name groups or other attributes and no user.
-pub(super) fn take(headers: &mut HeaderMap) -> Result<Option<UserInfo>, Status> {
+pub(super) fn take(headers: &mut HeaderMap, is_constrained: bool) -> Result<Option<UserInfo>, Status> {
     let is_ours = |name: &str| matches!(name, USER | UID | GROUP) || name.starts_with(EXTRA_PREFIX);
     let names: Vec<_> = headers.keys().filter(|name| is_ours(name.as_str())).cloned().collect();
     if names.is_empty() {
@@ -39,10 +40,10 @@ pub(super) fn take(headers: &mut HeaderMap) -> Result<Option<UserInfo>, Status> 
     }
     match wanted.uid.is_empty() && wanted.groups.is_empty() && wanted.extra.is_empty() {
         true => Ok(None),
-        false => Err(Status::bad_request(format!(
-            "requested {} without impersonating a user name",
-            in_go(&wanted)
-        ))),
+        false => Err(Status::bad_request(match is_constrained {
+            true => format!("requested {} without impersonating a user name", in_go(&wanted)),
+            false => format!("requested {} without impersonating a user", references(&wanted)),
+        })),
     }
 }
 
@@ -61,6 +62,22 @@ fn unescape(key: &str) -> String {
         true => percent_decode_str(key).decode_utf8_lossy().into_owned(),
         false => key.to_owned(),
     }
+}
+
+/// The parts of a user as object references, in the format of Go's `%v`.
+fn references(user: &UserInfo) -> String {
+    const VERSION: &str = "authentication.k8s.io/v1";
+    let reference = |kind: &str, name: &str, version: &str, path: &str| {
+        // Kind, namespace, name, UID, API version, resource version, field path.
+        format!("{{{kind}  {name}  {version}  {path}}}")
+    };
+    let groups = user.groups.iter().map(|group| reference("Group", group, "", ""));
+    let extra = user.extra.iter().flat_map(|(key, values)| {
+        values.iter().map(move |value| reference("UserExtra", value, VERSION, key))
+    });
+    let uid = (!user.uid.is_empty()).then(|| reference("UID", &user.uid, VERSION, ""));
+    let all: Vec<String> = groups.chain(extra).chain(uid).collect();
+    format!("[{}]", all.join(" "))
 }
 
 /// The user in the format of Go's `%#v`.

@@ -93,6 +93,8 @@ impl Mode {
 pub(super) struct Attempt<'a> {
     pub(super) authorizer: &'a dyn Authorizer,
     pub(super) metrics: &'a Metrics,
+    /// Whether there are other modes than the legacy one.
+    pub(super) is_constrained: bool,
     pub(super) wanted: &'a UserInfo,
     /// The attributes of the request, with the original user.
     pub(super) asked: Attributes<'a>,
@@ -118,6 +120,11 @@ impl Attempt<'_> {
         Some(self.by(mode, requestor).await)
     }
 
+    /// The impersonated user in the legacy mode, or the refusal.
+    pub(super) async fn legacy(&self) -> Result<UserInfo, Status> {
+        self.by(Mode::Legacy, self.asked.user).await
+    }
+
     async fn by(&self, mode: Mode, requestor: &UserInfo) -> Result<UserInfo, Status> {
         if mode != Mode::Legacy {
             let verb = format!("impersonate-on:{}:{}", mode.as_str(), self.asked.verb);
@@ -127,12 +134,14 @@ impl Attempt<'_> {
         let mut user = self.wanted.clone();
         user.groups = self.name(mode, &about).await?;
         let of_authentication = Attributes { group: AUTHENTICATION, ..about };
-        if !user.uid.is_empty() {
-            let attributes = Attributes { resource: "uids", name: &user.uid, ..of_authentication };
-            self.check(mode, &attributes).await?;
+        if self.is_constrained {
+            self.uid(mode, &of_authentication).await?;
         }
         self.groups(mode, &about).await?;
         self.extra(mode, &of_authentication).await?;
+        if !self.is_constrained {
+            self.uid(mode, &of_authentication).await?;
+        }
         if user.name == ANONYMOUS {
             ensure_group(&mut user, UNAUTHENTICATED);
         } else if !user.is_member_of(UNAUTHENTICATED) {
@@ -170,6 +179,13 @@ impl Attempt<'_> {
         }
         self.check(mode, &attributes).await?;
         Ok(groups)
+    }
+
+    async fn uid(&self, mode: Mode, about: &Attributes<'_>) -> Result<(), Status> {
+        match self.wanted.uid.as_str() {
+            "" => Ok(()),
+            uid => self.check(mode, &Attributes { resource: "uids", name: uid, ..*about }).await,
+        }
     }
 
     async fn groups(&self, mode: Mode, about: &Attributes<'_>) -> Result<(), Status> {
@@ -220,6 +236,13 @@ impl Attempt<'_> {
         let start = Instant::now();
         let verdict = self.authorizer.authorize(attributes).await;
         let is_allowed = verdict.is_allowed();
+        if !self.is_constrained {
+            // The error of the evaluation is not told, and refuses the request.
+            return match is_allowed && verdict.error.is_empty() {
+                true => Ok(()),
+                false => Err(attributes.forbidden(&verdict.reason)),
+            };
+        }
         self.metrics.impersonation().authorized(mode.as_str(), is_allowed, start.elapsed());
         if is_allowed {
             return Ok(());

@@ -45,8 +45,17 @@ fn requestor() -> UserInfo {
 
 /// The outcomes of several impersonated lists of pods by one user, the new user or the refusal, and the checks made.
 async fn run(allowed: &[&'static str], requests: &[&[(&'static str, &str)]]) -> (Vec<String>, Vec<String>) {
+    run_with(true, allowed, requests).await
+}
+
+/// As [`run`], with or without the constrained modes.
+async fn run_with(
+    is_constrained: bool,
+    allowed: &[&'static str],
+    requests: &[&[(&'static str, &str)]],
+) -> (Vec<String>, Vec<String>) {
     let authorizer = Arc::new(Allows { allowed: allowed.to_vec(), asked: Mutex::default() });
-    let filter = Impersonation::new(authorizer.clone(), Arc::new(Metrics::new().unwrap()));
+    let filter = Impersonation::new(authorizer.clone(), Arc::new(Metrics::new().unwrap()), is_constrained);
     let mut outcomes = Vec::new();
     for given in requests {
         let mut request = Request::new(crate::base::body::RequestBody::Bytes(bytes::Bytes::new()));
@@ -59,7 +68,7 @@ async fn run(allowed: &[&'static str], requests: &[&[(&'static str, &str)]]) -> 
         };
         request.extensions_mut().insert(Arc::new(info));
         request.extensions_mut().insert(Arc::new(requestor()));
-        let wanted = headers::take(&mut headers(given)).unwrap().expect("somebody is wanted");
+        let wanted = headers::take(&mut headers(given), is_constrained).unwrap().expect("somebody is wanted");
         outcomes.push(match filter.user(&request, &wanted).await {
             Ok((user, mode)) => format!("{} {} {:?}", mode.as_str(), user.name, user.groups),
             Err(status) => status.message,
@@ -229,7 +238,7 @@ async fn many_groups_are_asked_for_at_once() {
 fn headers_are_read_and_gone() {
     let check = |given: &[(&'static str, &str)], expected: Result<Option<&str>, &str>| {
         let mut given = headers(given);
-        let taken = headers::take(&mut given).map(|wanted| {
+        let taken = headers::take(&mut given, true).map(|wanted| {
             wanted.map(|user| format!("{} {} {:?} {:?}", user.name, user.uid, user.groups, user.extra))
         });
         let found = taken.as_ref().map(Option::as_deref).map_err(|status| status.message.as_str());
@@ -264,5 +273,56 @@ fn headers_are_read_and_gone() {
         &[("impersonate-uid", "1"), ("impersonate-extra-k", "v")],
         Err("requested &user.DefaultInfo{Name:\"\", UID:\"1\", Groups:[]string(nil), \
              Extra:map[string][]string{\"k\":[]string{\"v\"}}} without impersonating a user name"),
+    );
+}
+
+#[tokio::test]
+async fn without_the_gate_there_is_only_the_legacy_mode() {
+    let allowed = [
+        "impersonate-on:user-info:list /pods/ /",
+        "impersonate:user-info authentication.k8s.io/users/ /jane",
+        "impersonate /users/ /bob",
+        "impersonate /groups/ /devs",
+    ];
+    let (outcome, asked) = run_with(
+        false,
+        &allowed,
+        &[
+            &[("impersonate-user", "jane")],
+            &[("impersonate-user", "bob"), ("impersonate-uid", "1"), ("impersonate-group", "devs")],
+            &[("impersonate-user", "bob"), ("impersonate-group", "devs")],
+        ],
+    )
+    .await;
+    let scope = "at the cluster scope";
+    let expected = [
+        format!(
+            "users \"jane\" is forbidden: {ROBOT} impersonate resource \"users\" in API group \"\" {scope}"
+        ),
+        format!(
+            "uids.authentication.k8s.io \"1\" is forbidden: {ROBOT} impersonate resource \"uids\" in API group \
+             \"authentication.k8s.io\" {scope}"
+        ),
+        "legacy bob [\"devs\", \"system:authenticated\"]".to_owned(),
+    ];
+    assert_eq!(outcome, expected);
+    let all_asked = [
+        "impersonate /users/ /jane",
+        "impersonate /users/ /bob",
+        "impersonate /groups/ /devs",
+        "impersonate authentication.k8s.io/uids/ /1",
+        "impersonate /users/ /bob",
+        "impersonate /groups/ /devs",
+    ];
+    assert_eq!(asked, all_asked);
+    let mut nameless = headers(&[
+        ("impersonate-group", "devs"),
+        ("impersonate-uid", "1"),
+        ("impersonate-extra-scopes", "view"),
+    ]);
+    assert_eq!(
+        headers::take(&mut nameless, false).unwrap_err().message,
+        "requested [{Group  devs    } {UserExtra  view  authentication.k8s.io/v1  scopes} \
+         {UID  1  authentication.k8s.io/v1  }] without impersonating a user"
     );
 }

@@ -72,12 +72,22 @@ pub(super) fn check(request: &X509CertificationRequest<'_>) -> Result<(), String
     }
 }
 
-const RSA_KEY: &str = "1.2.840.113549.1.1.1";
-const EC_KEY: &str = "1.2.840.10045.2.1";
-const P224: &str = "1.3.132.0.33";
-const P256: &str = "1.2.840.10045.3.1.7";
-const P384: &str = "1.3.132.0.34";
-const P521: &str = "1.3.132.0.35";
+pub(super) const RSA_KEY: &str = "1.2.840.113549.1.1.1";
+pub(super) const EC_KEY: &str = "1.2.840.10045.2.1";
+pub(super) const P224: &str = "1.3.132.0.33";
+pub(super) const P256: &str = "1.2.840.10045.3.1.7";
+pub(super) const P384: &str = "1.3.132.0.34";
+pub(super) const P521: &str = "1.3.132.0.35";
+
+/// Whether a key on a curve signed the SHA-256 of a message.
+pub(super) fn verifies_ecdsa(curve: &str, key: &[u8], message: &[u8], signature: &[u8]) -> bool {
+    Signed { message, key, signature }.verify_ecdsa(curve, Hash::Sha256).is_ok()
+}
+
+/// Whether an Ed25519 key signed a message.
+pub(super) fn verifies_ed25519(key: &[u8], message: &[u8], signature: &[u8]) -> bool {
+    Signed { message, key, signature }.verify(&ED25519, EDWARDS).is_ok()
+}
 
 #[derive(Clone, Copy)]
 enum Hash {
@@ -138,7 +148,7 @@ impl Signed<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::pem::check_request;
+    use crate::certificates::certificate_signing_request::pem::check_request;
     use base64::{Engine, engine::general_purpose::STANDARD};
 
     /// The request, and the same with one bit of its signature turned.
@@ -158,22 +168,22 @@ mod tests {
     #[test]
     fn requests_are_signed_by_their_own_keys() {
         for (request, failure) in [
-            (include_str!("testdata/rsa-sha256.csr"), super::RSA),
-            (include_str!("testdata/rsa-sha384.csr"), super::RSA),
-            (include_str!("testdata/rsa-sha512.csr"), super::RSA),
-            (include_str!("testdata/rsa-pss.csr"), super::RSA),
-            (include_str!("testdata/p256.csr"), super::ECDSA),
-            (include_str!("testdata/p384.csr"), super::ECDSA),
-            (include_str!("testdata/p521.csr"), super::ECDSA),
-            (include_str!("testdata/ed25519.csr"), super::EDWARDS),
+            (include_str!("certificate_signing_request/testdata/rsa-sha256.csr"), super::RSA),
+            (include_str!("certificate_signing_request/testdata/rsa-sha384.csr"), super::RSA),
+            (include_str!("certificate_signing_request/testdata/rsa-sha512.csr"), super::RSA),
+            (include_str!("certificate_signing_request/testdata/rsa-pss.csr"), super::RSA),
+            (include_str!("certificate_signing_request/testdata/p256.csr"), super::ECDSA),
+            (include_str!("certificate_signing_request/testdata/p384.csr"), super::ECDSA),
+            (include_str!("certificate_signing_request/testdata/p521.csr"), super::ECDSA),
+            (include_str!("certificate_signing_request/testdata/ed25519.csr"), super::EDWARDS),
         ] {
             assert_eq!(check_request(request.as_bytes()), Ok(()));
             assert_eq!(check_request(with_other_signature(request).as_bytes()), Err(failure.to_owned()));
         }
         let insecure = "x509: cannot verify signature: insecure algorithm MD5-RSA";
-        let request = include_str!("testdata/rsa-md5.csr");
+        let request = include_str!("certificate_signing_request/testdata/rsa-md5.csr");
         assert_eq!(check_request(request.as_bytes()), Err(insecure.to_owned()));
-        let request = include_str!("testdata/secp256k1.csr");
+        let request = include_str!("certificate_signing_request/testdata/secp256k1.csr");
         assert_eq!(check_request(request.as_bytes()), Err("x509: unsupported elliptic curve".to_owned()));
     }
 }

@@ -1,0 +1,295 @@
+//! Validates new pod certificate requests. The pod proves that it has the private key.
+
+use crate::{
+    certificates::{
+        public_key::PublicKey,
+        signature,
+        signer_name::{is_kubernetes_signer, validate_signer_name},
+    },
+    field_checks::invalid_each,
+    rules,
+};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use pintle_machinery::{
+    ErrorList, FieldError, FieldPath, Map, Value, ValueExt,
+    validation::{is_dns1123_subdomain, is_qualified_name, validate_annotations, validate_immutable_field},
+};
+use serde_json::json;
+use x509_parser::{certification_request::X509CertificationRequest, prelude::FromDer};
+
+const MAX_UID: usize = 128;
+const MAX_KEY: usize = 10 << 10;
+const MIN_SECONDS: i64 = 60 * 60;
+/// The longest lifetime of certificates of Kubernetes' own signers.
+const KUBERNETES_MAX_SECONDS: i64 = 24 * 60 * 60;
+const MAX_SECONDS: i64 = 91 * 24 * 60 * 60;
+
+pub(super) const KEY: &str = "spec.pkixPublicKey";
+pub(super) const PROOF: &str = "spec.proofOfPossession";
+pub(super) const STUB: &str = "spec.stubPKCS10Request";
+
+/// Validates a new request.
+pub(super) fn validate(request: &Value) -> ErrorList {
+    let mut errors = rules::metadata(request, true);
+    errors.extend(validate_spec(request));
+    errors
+}
+
+/// Validates an update: only the metadata may change.
+pub(super) fn validate_update(request: &Value, old: &Value) -> ErrorList {
+    let mut errors = rules::metadata_update(request, old);
+    let spec = |request: &Value| rules::value_at(request, "spec").clone();
+    let changed = validate_immutable_field(&spec(request), &spec(old), &FieldPath::new("spec"));
+    errors.extend(changed.into_iter().map(|error| error.shown_as(shown(request))));
+    errors
+}
+
+/// The decoded bytes of a member; decoding has rejected invalid base64.
+pub(super) fn bytes(request: &Value, path: &str) -> Vec<u8> {
+    STANDARD.decode(request.str_at(path)).unwrap_or_default()
+}
+
+fn validate_spec(request: &Value) -> ErrorList {
+    let path = FieldPath::new("spec");
+    let signer = request.str_at("spec.signerName");
+    let mut errors = validate_signer_name(signer, &path.child("signerName"));
+    let annotations = request.map_at("spec.unverifiedUserAnnotations");
+    errors.extend(validate_user_annotations(annotations, &path.child("unverifiedUserAnnotations")));
+    for (name, uid) in
+        [("podName", "podUID"), ("serviceAccountName", "serviceAccountUID"), ("nodeName", "nodeUID")]
+    {
+        let (text, at) = (request.str_at(&format!("spec.{name}")), path.child(name));
+        errors.extend(invalid_each(&at, text, is_dns1123_subdomain(text)));
+        let (text, at) = (request.str_at(&format!("spec.{uid}")), path.child(uid));
+        match text.len() {
+            0 => errors.push(FieldError::invalid(&at, "", "must not be empty")),
+            length if length > MAX_UID => errors.push(FieldError::too_long(&at, MAX_UID)),
+            _ => {}
+        }
+    }
+    let at = path.child("maxExpirationSeconds");
+    let Some(seconds) = request.i64_at("spec.maxExpirationSeconds") else {
+        errors.push(FieldError::required(&at, "must be set"));
+        return errors;
+    };
+    let max = if is_kubernetes_signer(signer) { KUBERNETES_MAX_SECONDS } else { MAX_SECONDS };
+    if !(MIN_SECONDS..=max).contains(&seconds) {
+        let detail = format!("must be in the range [{MIN_SECONDS}, {max}]");
+        errors.push(FieldError::invalid(&at, seconds, detail));
+    }
+    let has = |path: &str| !request.str_at(path).is_empty();
+    errors.extend(match (has(STUB), has(KEY), has(PROOF)) {
+        (true, false, false) => validate_stub(&bytes(request, STUB)).err(),
+        (false, true, true) => validate_proof(request).err(),
+        _ => {
+            let detail =
+                "exactly one of (stubPKCS10Request) or (pkixPublicKey, proofOfPossession) must be set";
+            Some(rules::invalid_whole(&path, detail))
+        }
+    });
+    errors
+}
+
+/// Requires keys with a domain.
+fn validate_user_annotations(annotations: &Map, path: &FieldPath) -> ErrorList {
+    let mut errors = ErrorList::new();
+    for key in annotations.keys().map(|key| key.to_lowercase()) {
+        if key.is_empty() {
+            errors.push(FieldError::required(path, ""));
+            continue;
+        }
+        let wrong = invalid_each(path, &key, is_qualified_name(&key));
+        if wrong.is_empty() && !key.contains('/') {
+            let detail = "must be a domain-prefixed key (such as \"acme.io/foo\")";
+            errors.push(FieldError::invalid(path, key, detail));
+        } else {
+            errors.extend(wrong);
+        }
+    }
+    // The size is that of annotations; their keys were checked above.
+    let size = validate_annotations(annotations, path);
+    errors.extend(size.into_iter().filter(|error| error.error_type == pintle_machinery::ErrorType::TooLong));
+    errors
+}
+
+/// Requires a request of PKCS #10 with a strong key and a valid signature.
+fn validate_stub(der: &[u8]) -> Result<(), FieldError> {
+    let path = FieldPath::new(STUB);
+    if der.len() > MAX_KEY {
+        return Err(FieldError::too_long(&path, MAX_KEY));
+    }
+    let malformed = || rules::invalid_whole(&path, "must be a valid PKCS#10 CSR");
+    let Ok(([], request)) = X509CertificationRequest::from_der(der) else { return Err(malformed()) };
+    let info = &request.certification_request_info.subject_pki;
+    match PublicKey::of(info) {
+        None if is_known_type(&info.algorithm.algorithm.to_id_string()) => return Err(malformed()),
+        None | Some(PublicKey::Other) => {
+            let detail = "unknown public key type; supported types are Ed25519, ECDSA, and RSA";
+            return Err(rules::invalid_whole(&path, detail));
+        }
+        Some(key) => {
+            if let Some((shown, detail)) = key.weakness() {
+                return Err(FieldError::invalid(&path, shown, detail));
+            }
+        }
+    }
+    signature::check(&request).map_err(|_| rules::invalid_whole(&path, "invalid signature"))
+}
+
+/// Whether a malformed key of this type makes the whole request malformed.
+fn is_known_type(algorithm: &str) -> bool {
+    [signature::RSA_KEY, signature::EC_KEY, "1.3.101.112"].contains(&algorithm)
+}
+
+/// Requires a strong key, and its signature of the pod's UID.
+fn validate_proof(request: &Value) -> Result<(), FieldError> {
+    let (key_path, proof_path) = (FieldPath::new(KEY), FieldPath::new(PROOF));
+    let (key, proof) = (bytes(request, KEY), bytes(request, PROOF));
+    for (bytes, path) in [(&key, &key_path), (&proof, &proof_path)] {
+        if bytes.len() > MAX_KEY {
+            return Err(FieldError::too_long(path, MAX_KEY));
+        }
+    }
+    let shown = request.str_at(KEY);
+    let Some(key) = PublicKey::from_der(&key) else {
+        return Err(FieldError::invalid(&key_path, shown, "must be a valid PKIX-serialized public key"));
+    };
+    if key == PublicKey::Other {
+        let detail = "unknown public key type; supported types are Ed25519, ECDSA, and RSA";
+        return Err(FieldError::invalid(&key_path, shown, detail));
+    }
+    if let Some((shown, detail)) = key.weakness() {
+        // The reference names two curves here, and accepts three.
+        let detail = detail.replace("P256, P384, or P521", "P256 or P384");
+        return Err(FieldError::invalid(&key_path, shown, detail));
+    }
+    match key.verifies(request.str_at("spec.podUID").as_bytes(), &proof) {
+        true => Ok(()),
+        false => Err(rules::invalid_whole(&proof_path, "could not verify proof-of-possession signature")),
+    }
+}
+
+/// Formats the spec for messages: with the field names of the internal type, and every member.
+fn shown(request: &Value) -> String {
+    const FIELDS: [(&str, &str); 7] = [
+        ("SignerName", "signerName"),
+        ("PodName", "podName"),
+        ("PodUID", "podUID"),
+        ("ServiceAccountName", "serviceAccountName"),
+        ("ServiceAccountUID", "serviceAccountUID"),
+        ("NodeName", "nodeName"),
+        ("NodeUID", "nodeUID"),
+    ];
+    const POINTERS: [(&str, &str); 5] = [
+        ("MaxExpirationSeconds", "maxExpirationSeconds"),
+        ("PKIXPublicKey", "pkixPublicKey"),
+        ("ProofOfPossession", "proofOfPossession"),
+        ("StubPKCS10Request", "stubPKCS10Request"),
+        ("UnverifiedUserAnnotations", "unverifiedUserAnnotations"),
+    ];
+    let texts = FIELDS.map(|(name, field)| (name, json!(request.str_at(&format!("spec.{field}")))));
+    let others =
+        POINTERS.map(|(name, field)| (name, rules::value_at(request, &format!("spec.{field}")).clone()));
+    let members: Vec<String> =
+        texts.into_iter().chain(others).map(|(name, value)| format!("\"{name}\":{value}")).collect();
+    format!("{{{}}}", members.join(","))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    const UID: &str = "11111111-1111-1111-1111-111111111111";
+    pub(in super::super) const STUB_OF_P256: &str = include_str!("testdata/stub-p256.base64");
+
+    pub(in super::super) fn request(change: &[(&str, Value)]) -> Value {
+        let mut request = json!({"metadata": {"name": "a", "namespace": "n", "resourceVersion": "1"}, "spec": {
+            "signerName": "example.com/s", "podName": "p", "podUID": UID, "serviceAccountName": "s",
+            "serviceAccountUID": UID, "nodeName": "n", "nodeUID": UID, "maxExpirationSeconds": 3600,
+            "stubPKCS10Request": STUB_OF_P256.replace('\n', ""),
+        }});
+        for (path, value) in change {
+            request.set(path, value.clone());
+        }
+        request
+    }
+
+    #[track_caller]
+    fn check(change: &[(&str, Value)], expected: &[&str]) {
+        let errors = validate(&request(change));
+        assert_eq!(errors.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn requests_are_checked() {
+        check(&[], &[]);
+        check(
+            &[("spec.podUID", json!("")), ("spec.maxExpirationSeconds", json!(60))],
+            &[
+                "spec.podUID: Invalid value: \"\": must not be empty",
+                "spec.maxExpirationSeconds: Invalid value: 60: must be in the range [3600, 7862400]",
+            ],
+        );
+        check(
+            &[
+                ("spec.signerName", json!("kubernetes.io/kube-apiserver-client-pod")),
+                ("spec.maxExpirationSeconds", json!(86_401)),
+            ],
+            &["spec.maxExpirationSeconds: Invalid value: 86401: must be in the range [3600, 86400]"],
+        );
+        check(
+            &[("spec.unverifiedUserAnnotations", json!({"a": "b"}))],
+            &[
+                "spec.unverifiedUserAnnotations: Invalid value: \"a\": must be a domain-prefixed key (such as \"acme.io/foo\")",
+            ],
+        );
+        check(&[("spec.unverifiedUserAnnotations", json!({"Example.com/A": "b"}))], &[]);
+    }
+
+    #[test]
+    fn the_key_is_proven() {
+        check(
+            &[(STUB, Value::Null)],
+            &[
+                "spec: Invalid value: exactly one of (stubPKCS10Request) or (pkixPublicKey, proofOfPossession) must be set",
+            ],
+        );
+        check(
+            &[(STUB, json!("eA=="))],
+            &["spec.stubPKCS10Request: Invalid value: must be a valid PKCS#10 CSR"],
+        );
+        let mut other = bytes(&request(&[]), STUB);
+        *other.last_mut().unwrap() ^= 1;
+        check(
+            &[(STUB, json!(STANDARD.encode(other)))],
+            &["spec.stubPKCS10Request: Invalid value: invalid signature"],
+        );
+        for (key, proof) in [
+            (include_str!("testdata/key-ed25519.base64"), include_str!("testdata/proof-ed25519.base64")),
+            (include_str!("testdata/key-p384.base64"), include_str!("testdata/proof-p384.base64")),
+            (include_str!("testdata/key-rsa.base64"), include_str!("testdata/proof-rsa.base64")),
+        ] {
+            let (key, proof) = (json!(key.replace('\n', "")), json!(proof.replace('\n', "")));
+            check(&[(STUB, Value::Null), (KEY, key.clone()), (PROOF, proof.clone())], &[]);
+            check(
+                &[(STUB, Value::Null), (KEY, key), (PROOF, proof), ("spec.podUID", json!("other"))],
+                &["spec.proofOfPossession: Invalid value: could not verify proof-of-possession signature"],
+            );
+        }
+        check(
+            &[(STUB, Value::Null), (KEY, json!("eA==")), (PROOF, json!("eA=="))],
+            &["spec.pkixPublicKey: Invalid value: \"eA==\": must be a valid PKIX-serialized public key"],
+        );
+    }
+
+    #[test]
+    fn the_spec_is_immutable() {
+        let errors = validate_update(&request(&[("spec.podName", json!("q"))]), &request(&[]));
+        let text = errors.first().map(ToString::to_string).unwrap_or_default();
+        assert!(
+            text.starts_with("spec: Invalid value: {\"SignerName\":\"example.com/s\",\"PodName\":\"q\","),
+            "{text}"
+        );
+        assert!(text.contains("\"MaxExpirationSeconds\":3600,\"PKIXPublicKey\":null,"), "{text}");
+    }
+}

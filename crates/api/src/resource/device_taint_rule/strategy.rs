@@ -1,0 +1,71 @@
+//! The strategy of device taint rules.
+
+use super::validation;
+use crate::rules;
+use pintle_machinery::{ErrorList, Value, ValueExt, meta};
+use pintle_registry::{RequestContext, Strategy};
+
+const EFFECT: &str = "spec.taint.effect";
+const TIME: &str = "spec.taint.timeAdded";
+
+pub(super) struct DeviceTaintRuleStrategy;
+
+impl Strategy for DeviceTaintRuleStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["status"]
+    }
+
+    fn prepare_for_create(&self, context: &RequestContext<'_>, object: &mut Value) {
+        object.remove_at("status");
+        object.set_default(TIME, meta::format_time(context.now));
+        object.set("metadata.generation", 1);
+    }
+
+    fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
+        validation::validate(object)
+    }
+
+    /// The time is that since when the taint has its effect.
+    fn prepare_for_update(&self, context: &RequestContext<'_>, object: &mut Value, old: &Value) {
+        rules::keep(object, old, "status");
+        let is_other_effect = object.str_at(EFFECT) != old.str_at(EFFECT);
+        if object.at(TIME).is_none() || (is_other_effect && object.at(TIME) == old.at(TIME)) {
+            object.set(TIME, meta::format_time(context.now));
+        }
+        rules::count_generation(object, old);
+    }
+
+    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
+        validation::validate_update(object, old)
+    }
+
+    fn returns_deleted_object(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pintle_registry::testing::{MemoryRegistry, with_context};
+    use serde_json::json;
+
+    #[test]
+    fn the_time_follows_the_effect() {
+        let earlier = "1969-01-01T00:00:00Z";
+        let now = "1970-01-01T00:00:00Z";
+        let rule = |effect: &str, time: Value| json!({"metadata": {"generation": 1}, "spec": {"taint": {"effect": effect, "timeAdded": time}}});
+        let check = |new: Value, time: &str| {
+            let old = rule("NoExecute", json!(earlier));
+            let mut object = new;
+            with_context(&MemoryRegistry::default(), "", false, |context| {
+                DeviceTaintRuleStrategy.prepare_for_update(context, &mut object, &old);
+            });
+            assert_eq!(object.str_at(TIME), time);
+        };
+        check(rule("NoExecute", json!(earlier)), earlier);
+        check(rule("NoSchedule", json!(earlier)), now);
+        check(rule("NoExecute", Value::Null), now);
+        check(rule("NoSchedule", json!("1968-01-01T00:00:00Z")), "1968-01-01T00:00:00Z");
+    }
+}

@@ -1,0 +1,155 @@
+//! The pages of a component about itself, in the forms that clients select
+//! (<https://kubernetes.io/docs/reference/instrumentation/zpages/>).
+
+use crate::base::{
+    body::Body,
+    request::Request,
+    response::{Measured, Response, with_content_type},
+    warning::Warnings,
+};
+use http::header;
+use pintle_machinery::{Status, codec::yaml};
+use serde_json::{Map, Value};
+
+/// A page: its kind, and its name in metrics and messages.
+pub(super) struct ZPage {
+    pub(super) kind: &'static str,
+    pub(super) name: &'static str,
+}
+
+/// The contents of a page.
+pub(super) trait Contents {
+    /// The text below the notice.
+    fn text(&self) -> String;
+    /// The members of the document beside kind, version and metadata, in their order.
+    fn members(&self) -> Map<String, Value>;
+}
+
+/// The form of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Text,
+    Json(&'static str),
+    Yaml(&'static str),
+}
+
+/// The versions of the kinds.
+const VERSIONS: [&str; 2] = ["v1beta1", "v1alpha1"];
+
+const NOTICE: &str = "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees \
+                      and is for debugging purposes only.";
+
+impl ZPage {
+    /// Answers a request.
+    pub(super) fn serve(&self, request: &Request, contents: &impl Contents) -> Response {
+        let accept = request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok());
+        let mut response = match self.negotiate(accept.unwrap_or_default()) {
+            Some(form) => self.answer(form, contents),
+            None => not_acceptable(),
+        };
+        response.extensions_mut().insert(Measured {
+            resource: self.name,
+            subresource: "",
+            component: "apiserver",
+        });
+        response
+    }
+
+    fn answer(&self, form: Form, contents: &impl Contents) -> Response {
+        let (api, is_yaml) = match form {
+            Form::Text => {
+                let text = format!("\napiserver {}\n{NOTICE}\n{}", self.name, contents.text());
+                return with_content_type(200, "text/plain; charset=utf-8", Body::from(text));
+            }
+            Form::Json(api) => (api, false),
+            Form::Yaml(api) => (api, true),
+        };
+        let mut document = Map::new();
+        document.insert("kind".to_owned(), self.kind.into());
+        document.insert("apiVersion".to_owned(), format!("config.k8s.io/{api}").into());
+        document.insert("metadata".to_owned(), serde_json::json!({"name": "apiserver"}));
+        document.extend(contents.members());
+        let document = Value::Object(document);
+        let parameters = format!("g=config.k8s.io;v={api};as={}", self.kind);
+        let mut response = match is_yaml {
+            false => {
+                let text = format!("{document:#}");
+                with_content_type(200, &format!("application/json;{parameters}"), Body::from(text))
+            }
+            true => {
+                let bytes = bytes::Bytes::from(yaml::encode_any(&document));
+                with_content_type(200, &format!("application/yaml;{parameters}"), Body::from(bytes))
+            }
+        };
+        if api != VERSIONS[0] {
+            let warnings = Warnings::default();
+            warnings.add(format!(
+                "This version of the {} endpoint is deprecated. Please use a newer version.",
+                self.name
+            ));
+            warnings.write_to(response.headers_mut());
+        }
+        response
+    }
+
+    /// The form of the first clause that has one, by descending quality.
+    fn negotiate(&self, accept: &str) -> Option<Form> {
+        if accept.trim().is_empty() {
+            return Some(Form::Text);
+        }
+        let mut clauses: Vec<(f64, Option<Form>)> = accept.split(',').map(|text| self.clause(text)).collect();
+        clauses.sort_by(|left, right| right.0.total_cmp(&left.0));
+        clauses.into_iter().find_map(|(_, form)| form)
+    }
+
+    fn clause(&self, text: &str) -> (f64, Option<Form>) {
+        let mut parts = text.split(';').map(str::trim);
+        let media_type = parts.next().unwrap_or_default();
+        let parameters: Vec<(&str, &str)> = parts.filter_map(|part| part.split_once('=')).collect();
+        let parameter =
+            |name: &str| parameters.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
+        let quality = parameter("q").and_then(|value| value.parse().ok()).unwrap_or(1.0);
+        let api = VERSIONS.into_iter().find(|version| {
+            parameter("v") == Some(*version)
+                && parameter("g") == Some("config.k8s.io")
+                && parameter("as") == Some(self.kind)
+        });
+        let form = match media_type {
+            "text/plain" | "text/*" | "*/*" => Some(Form::Text),
+            "application/json" => api.map(Form::Json),
+            "application/yaml" => api.map(Form::Yaml),
+            _ => None,
+        };
+        (quality, form)
+    }
+}
+
+/// The refusal of other media types: JSON, whatever is accepted.
+fn not_acceptable() -> Response {
+    let message =
+        "only the following media types are accepted: application/json, application/yaml, text/plain";
+    crate::base::response::json_failure(&Status::not_acceptable(message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forms_are_negotiated() {
+        let page = ZPage { kind: "Statusz", name: "statusz" };
+        for (accept, expected) in [
+            ("", Some(Form::Text)),
+            ("*/*", Some(Form::Text)),
+            ("text/plain", Some(Form::Text)),
+            ("application/json", None),
+            ("application/json;v=v1beta1;g=config.k8s.io;as=Statusz", Some(Form::Json("v1beta1"))),
+            ("application/yaml;v=v1alpha1;g=config.k8s.io;as=Statusz", Some(Form::Yaml("v1alpha1"))),
+            ("application/json;v=v1beta1;g=config.k8s.io;as=Flagz", None),
+            ("application/json;v=v1beta1;g=config.k8s.io;as=Statusz;q=0.5,text/plain", Some(Form::Text)),
+            ("text/html", None),
+        ] {
+            assert_eq!(page.negotiate(accept), expected, "{accept}");
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Checks a configuration: reads and validates all that the options name, and starts nothing.
+//!
+//! Connections are not made, ports not opened, and files written to a temporary directory only, which takes the place of
+//! the data directory. A problem does not hide those of other parts.
+
+use crate::{
+    AuthorizationOptions, Options, RunError,
+    admission::Admission,
+    aggregation::Aggregation,
+    authentication::{Authentication, OwnTokens},
+    authorization::Authorization,
+    certificates::{Certificates, configure_front_proxy, configure_kubelet_client},
+    egress::Egress,
+    enablement,
+    encryption::EncryptionAtRest,
+    kubelets::Kubelets,
+    secure_serving::SecureServing,
+    tokens::Tokens,
+};
+use pintle_apiserver::metrics::Metrics;
+use pintle_audit::AuditMetrics;
+use pintle_dialer::Network;
+use pintle_feature_gates::Gate;
+use std::{fmt::Display, fs, io, path::Path};
+
+/// The problems of the options, and of the files that they name; none if a server with these options starts, as far as it
+/// depends on them.
+///
+/// # Errors
+/// When there is no temporary directory.
+pub fn check(options: Options) -> io::Result<Vec<String>> {
+    // The parts spawn tasks when they are made. On this runtime, which nobody drives, these never run.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let _context = runtime.enter();
+    let directory = tempfile::tempdir()?;
+    let mut problems = Problems::default();
+    problems.find(options, directory.path())?;
+    Ok(problems.0)
+}
+
+#[derive(Default)]
+struct Problems(Vec<String>);
+
+impl Problems {
+    /// The value of a part, unless it has a problem.
+    fn note<T>(&mut self, part: Result<T, impl Display>) -> Option<T> {
+        let problem = match part {
+            Ok(part) => return Some(part),
+            Err(error) => error.to_string(),
+        };
+        if !self.0.contains(&problem) {
+            self.0.push(problem);
+        }
+        None
+    }
+
+    fn find(&mut self, mut options: Options, directory: &Path) -> io::Result<()> {
+        let certificates = directory.join("certs");
+        copy_files(&options.certificates_dir(), &certificates)?;
+        (options.data_dir, options.cert_dir) = (directory.to_owned(), Some(certificates));
+        self.note(options.features.resolve());
+        let has_alpha_options = options.features.is_open(Gate::LoggingAlphaOptions);
+        self.note(options.logging.validate(has_alpha_options));
+        self.note(options.tracing.load());
+        self.store(&options);
+        self.note(enablement::resource_config(&options.runtime_config));
+        self.note(options.metrics.configuration());
+        self.note(options.management.node_port(&options.service_node_port_range));
+        let service_network = self.note(options.service_network());
+        let egress = self.note(Egress::load(&options));
+        let selector = egress.map(|egress| egress.selector).unwrap_or_default();
+        let control_plane = selector.dialer(Network::ControlPlane);
+        if let Some(path) = &mut options.audit.log.path
+            && path != Path::new("-")
+        {
+            if let Some(parent) = path.parent().filter(|parent| parent.exists() && !parent.is_dir()) {
+                self.note::<()>(Err(format!("--audit-log-path: {} is no directory", parent.display())));
+            }
+            *path = directory.join("audit.log");
+        }
+        if let Some(metrics) = self.note(AuditMetrics::new()) {
+            self.note(options.audit.auditor(&metrics, &control_plane));
+        }
+        self.note(configure_front_proxy(&mut options));
+        self.note(configure_kubelet_client(&mut options));
+        let address = service_network.and_then(|network| network.api_server_address());
+        let certificates = self.note(Certificates::load_or_make(&options, address));
+        let serving = certificates.and_then(|own| self.note(SecureServing::load(&options, &own)));
+        self.note(Tokens::check(&options));
+        self.note(options.serving.transport_filters());
+        let authorization = self.note(Authorization::load(&options, control_plane.clone()));
+        // Admission is checked with other authorizers, too.
+        let authorization = authorization.or_else(|| {
+            let others = Options { authorization: AuthorizationOptions::default(), ..options.clone() };
+            Authorization::load(&others, control_plane).ok()
+        });
+        let aggregation = self.note(Aggregation::load(&options, &selector));
+        if let (Some(authorization), Some(aggregation)) = (&authorization, &aggregation) {
+            self.note(Admission::load(&options, authorization, &aggregation.outbound));
+        }
+        self.note(Kubelets::load(&options, selector.dialer(Network::Cluster)));
+        self.note(EncryptionAtRest::check(&options));
+        if let (Some(serving), Some(metrics)) = (&serving, self.note(Metrics::new())) {
+            let own = OwnTokens { issuers: options.service_accounts.issuers.clone(), ..OwnTokens::default() };
+            self.note(Authentication::new(&options, serving, &metrics, own, &selector));
+        }
+        Ok(())
+    }
+
+    fn store(&mut self, options: &Options) {
+        self.note(options.etcd());
+        for servers in options.etcd_servers_overrides.server_lists() {
+            self.note(options.etcd_cluster(servers));
+        }
+        let files = [
+            ("--etcd-cafile", &options.etcd_cafile),
+            ("--etcd-certfile", &options.etcd_certfile),
+            ("--etcd-keyfile", &options.etcd_keyfile),
+        ];
+        for (flag, file) in files {
+            if let Some(path) = file {
+                let read = fs::read(path).map_err(|error| format!("{flag}: {}: {error}", path.display()));
+                self.note(read);
+            }
+        }
+    }
+}
+
+/// Copies the files of a directory, if it exists. Certificates that exist are checked, and missing ones made elsewhere.
+fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    let entries = match fs::read_dir(from) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    for entry in entries {
+        let entry = entry?;
+        if entry.path().is_file() {
+            fs::copy(entry.path(), to.join(entry.file_name()))?;
+        }
+    }
+    Ok(())
+}
+
+impl Tokens {
+    /// Checks the options and the files of keys, without an external signer.
+    fn check(options: &Options) -> Result<(), RunError> {
+        let own = &options.service_accounts;
+        own.check().map_err(RunError::Options)?;
+        pintle_service_account::TokenKeys::from_files(&own.key_files, own.signing_key_file.as_deref())?;
+        Ok(())
+    }
+}
