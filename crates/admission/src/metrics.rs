@@ -32,8 +32,7 @@ impl AdmissionMetrics {
             controllers: HistogramVec::new(
                 HistogramOpts::new(
                     "apiserver_admission_controller_admission_duration_seconds",
-                    "[STABLE] Admission controller latency histogram in seconds, identified by name and broken out for \
-                     each operation and API resource and type (validate or admit).",
+                    "How long admission plugins took, in seconds, by plugin, operation and type of admission.",
                 )
                 .buckets(DURATIONS.to_vec()),
                 &["name", operation, rejected, step],
@@ -41,8 +40,7 @@ impl AdmissionMetrics {
             steps: HistogramVec::new(
                 HistogramOpts::new(
                     "apiserver_admission_step_admission_duration_seconds",
-                    "[STABLE] Admission sub-step latency histogram in seconds, broken out for each operation and API \
-                     resource and step type (validate or admit).",
+                    "How long the steps of admission took, in seconds, by operation and type of admission.",
                 )
                 .buckets(DURATIONS.to_vec()),
                 &Labels::NAMES,

@@ -61,7 +61,8 @@ impl Backend {
             client_certificate: certificate.as_ref().map(|pair| (pair.0.as_slice(), pair.1.as_slice())),
             both_protocols: true,
         };
-        let client = Client::new(format!("{}.{}.svc", spec.name, spec.namespace), &settings, dialer);
+        let client =
+            Client::of_api_service(format!("{}.{}.svc", spec.name, spec.namespace), &settings, dialer);
         Backend { spec, directory, client }
     }
 

@@ -56,9 +56,8 @@ fn api_service_of(path: &str) -> Option<Cow<'static, str>> {
 }
 
 async fn answer(service: Arc<ApiService>, rejects_redirects: bool, request: Request) -> Response {
-    let unavailable = |text: &str| proxying::failure(StatusCode::SERVICE_UNAVAILABLE, text);
     let Some(backend) = service.backend.as_ref().filter(|_| service.is_available) else {
-        return unavailable("service unavailable");
+        return proxying::unavailable("service unavailable");
     };
     let client = match backend.client() {
         Ok(client) => client,
@@ -71,18 +70,18 @@ async fn answer(service: Arc<ApiService>, rejects_redirects: bool, request: Requ
         Ok(Ok(target)) => target,
         Ok(Err(error)) => {
             tracing::warn!(name = %service.name, %error, "the address of an API service is unusable");
-            return unavailable("service unavailable");
+            return proxying::unavailable("service unavailable");
         }
         Err(error) => {
             tracing::warn!(name = %service.name, error, "an API service cannot be resolved");
-            return unavailable("service unavailable");
+            return proxying::unavailable("service unavailable");
         }
     };
     let limit = is_discovery(&request).then_some(DISCOVERY_TIMEOUT);
     let proxying =
         Proxying { client, target, origin: Origin::Backend, rejects_redirects, limit, carry: None };
     let answer = proxying.answer(request, |headers| remote_user::set(headers, &user)).await;
-    answer.unwrap_or_else(|failure: Failure| unavailable(&failure.to_string()))
+    answer.unwrap_or_else(|failure: Failure| proxying::unavailable(&failure.to_string()))
 }
 
 /// Whether a request is for the list of a version's resources.

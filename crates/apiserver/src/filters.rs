@@ -109,7 +109,8 @@ pub fn chain(config: ChainConfig, handler: Handler) -> Handler {
         config.metrics.clone(),
         config.constrained_impersonation,
     );
-    let timeout = timeout::RequestTimeout { limit: config.request_timeout, auditor };
+    let timeout =
+        timeout::RequestTimeout { limit: config.request_timeout, metrics: config.metrics.clone(), auditor };
     let instrumentation = instrumentation::Instrumentation { metrics: config.metrics };
     let rest = authorization.before(Arc::new(handler));
     let rest = before(max_in_flight, rest);

@@ -97,10 +97,7 @@ impl Health {
     }
 
     /// The results of the checks as metrics, in a format.
-    ///
-    /// # Errors
-    /// When the metrics cannot be encoded.
-    pub(crate) fn encode_metrics(&self, format: Format) -> Result<Vec<u8>, prometheus::Error> {
+    pub(crate) fn encode_metrics(&self, format: Format) -> Vec<u8> {
         self.metrics.encode(format)
     }
 

@@ -16,6 +16,8 @@ mod requests;
 mod stability;
 mod stores;
 mod streams;
+mod text;
+mod times_comparison;
 mod watches;
 
 use crate::{base::request_info::RequestInfo, registry::Stores};
@@ -31,7 +33,7 @@ use pintle_machinery::{Value, ValueExt};
 use process::ProcessMetrics;
 use prometheus::{IntCounter, IntGauge, IntGaugeVec, Opts, core::Collector};
 pub(crate) use request_labels::{RequestLabels, RequestVerb, route_place};
-pub(crate) use requests::{RequestMetrics, ResourceSeries, RouteSeries};
+pub(crate) use requests::{LateEnd, LateHandler, RequestMetrics, ResourceSeries, RouteSeries};
 use std::{
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -39,6 +41,7 @@ use std::{
 pub use stores::StorageSizes;
 use stores::StoreMetrics;
 pub(crate) use streams::StreamMetrics;
+pub(crate) use times_comparison::times_compared;
 pub(crate) use watches::{InitialEvents, WatchMetrics, WatchSeries};
 
 /// All metrics of a server.
@@ -97,6 +100,7 @@ impl Metrics {
         let authorization = AuthorizationMetrics::register(registry)?;
         let streams = StreamMetrics::register(registry)?;
         registry.register(Box::new(ProcessMetrics::new()?))?;
+        registry.register(Box::new(times_comparison::collector()?))?;
         let start_time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         Ok(Metrics {
             start_time,
@@ -197,16 +201,13 @@ impl Metrics {
 
     /// All metrics in a format, with those of the stores and the size of the stored data. `count_objects` adds the number
     /// of objects.
-    ///
-    /// # Errors
-    /// When a collector's metrics cannot be encoded.
     pub fn encode(
         &self,
         format: Format,
         stores: &[Arc<Stores>],
         storage_sizes: &StorageSizes,
         count_objects: bool,
-    ) -> Result<Vec<u8>, prometheus::Error> {
+    ) -> Vec<u8> {
         self.stores.collect(stores, storage_sizes, count_objects);
         self.exposition.encode(format)
     }

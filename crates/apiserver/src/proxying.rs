@@ -9,7 +9,7 @@ use crate::{
         connection_lease::ConnectionLease,
         peer::RemoteAddress,
         request::{Request, info_of},
-        response::{Proxied, Response, put_first},
+        response::{Proxied, Response, Terminated, put_first},
         stop::stopped,
     },
     filters::Arrival,
@@ -127,6 +127,13 @@ pub(crate) fn tunnel_life(lease: Option<&ConnectionLease>) -> TunnelLife {
 /// A plain-text failure of the proxy itself, in the form of Go's `http.Error`.
 pub fn failure(code: StatusCode, text: &str) -> Response {
     proxied(pintle_proxy::failure(code, text), None)
+}
+
+/// The response when the server behind an API service gives none, with the status 503. Metrics count it.
+pub fn unavailable(text: &str) -> Response {
+    let mut response = failure(StatusCode::SERVICE_UNAVAILABLE, text);
+    response.extensions_mut().insert(Terminated::Unavailable);
+    response
 }
 
 fn proxied(response: http::Response<ResponseBody>, stopping: Option<watch::Receiver<bool>>) -> Response {

@@ -32,6 +32,10 @@ pub struct CacherMetrics {
     pub terminated_watchers: AtomicU64,
     /// `watch_cache_capacity`
     pub capacity: AtomicUsize,
+    /// `watch_cache_capacity_increase_total`
+    pub capacity_increases: AtomicU64,
+    /// `watch_cache_capacity_decrease_total`
+    pub capacity_decreases: AtomicU64,
     /// `apiserver_cache_list_total`: lists that were answered from the cache.
     pub lists: AtomicU64,
     /// `apiserver_cache_list_fetched_objects_total`: objects that these lists read.
@@ -48,7 +52,7 @@ pub struct CacherMetrics {
     pub bookmarks: AtomicU64,
     /// `apiserver_resource_size_estimate_bytes`: the size of all objects, as JSON.
     pub size_estimate: AtomicU64,
-    /// Stored values that could not be decoded.
+    /// `apiserver_storage_decode_errors_total`: stored values that could not be decoded.
     pub decode_errors: AtomicU64,
     /// Watchers open now.
     pub watchers: AtomicUsize,
@@ -70,6 +74,8 @@ impl Default for CacherMetrics {
             init_events: AtomicU64::default(),
             terminated_watchers: AtomicU64::default(),
             capacity: AtomicUsize::default(),
+            capacity_increases: AtomicU64::default(),
+            capacity_decreases: AtomicU64::default(),
             lists: AtomicU64::default(),
             list_fetched: AtomicU64::default(),
             list_returned: AtomicU64::default(),
@@ -95,6 +101,16 @@ fn read_wait() -> Histogram {
 }
 
 impl CacherMetrics {
+    /// Sets the capacity, and counts the change.
+    pub(crate) fn set_capacity(&self, capacity: usize) {
+        let before = self.capacity.swap(capacity, Ordering::Relaxed);
+        if before != 0 && capacity > before {
+            add(&self.capacity_increases, 1);
+        } else if capacity < before {
+            add(&self.capacity_decreases, 1);
+        }
+    }
+
     /// Counts the objects of a list that is answered from the cache.
     pub fn add_listed(&self, fetched: usize, returned: usize) {
         add(&self.list_fetched, fetched);

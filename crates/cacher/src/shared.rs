@@ -131,7 +131,7 @@ impl Shared {
                 return;
             }
             state.log.reset(snapshot.revision());
-            self.metrics.capacity.store(state.log.capacity(), Ordering::Relaxed);
+            self.metrics.set_capacity(state.log.capacity());
             wakers.extend(state.watchers.drain().filter_map(|target| target.end()));
             // A restored store may be at an earlier revision: without the reset, waiting readers would treat later
             // revisions as reached.
@@ -168,7 +168,7 @@ impl Shared {
                 log.push(change, now);
             }
             log.note_state(snapshot.objects());
-            self.metrics.capacity.store(log.capacity(), Ordering::Relaxed);
+            self.metrics.set_capacity(log.capacity());
             if log.is_trimmable() && !trimmable {
                 self.due_changed.notify_one();
             }

@@ -3,10 +3,7 @@
 //! The task sleeps until the next work is due, and indefinitely when none is: an idle resource causes no wake-ups.
 
 use crate::{Freshness, shared::Shared};
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep_until, timeout};
 
 /// The longest time for which bookmarks wait until the cache is fresh.
@@ -19,7 +16,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
         let (bookmarks, trim) = {
             let mut state = shared.state.lock();
             let trim = state.log.trim(now);
-            shared.metrics.capacity.store(state.log.capacity(), Ordering::Relaxed);
+            shared.metrics.set_capacity(state.log.capacity());
             (state.bookmarks.next_due(), trim)
         };
         if bookmarks.is_some_and(|due| due <= now) {

@@ -47,7 +47,9 @@ struct Times {
 }
 
 /// Powers of ten, from ten nanoseconds.
-const BUCKETS: [f64; 10] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0];
+// Two bounds are what Go's repeated multiplication makes of 1e-5 and 1e-4: they are labels.
+const BUCKETS: [f64; 10] =
+    [1e-8, 1e-7, 1e-6, 9.999999999999999e-6, 9.999999999999999e-5, 1e-3, 1e-2, 0.1, 1.0, 10.0];
 
 impl WorkQueueMetrics {
     /// Makes the metrics, not yet registered.

@@ -5,15 +5,18 @@
 //! may be a write in progress. Leaks are therefore released only after a delay.
 
 mod cluster_ips;
+mod metrics;
 mod node_ports;
 
 use crate::controller::{Controller, log};
 use crate::objects::unless_off;
 use jiff::Timestamp;
+use metrics::RepairMetrics;
 use node_ports::NodePortRepair;
 use pintle_api::core::service::ServiceNetwork;
 use pintle_machinery::Status;
 use pintle_registry::Registry;
+use prometheus::core::Collector;
 use std::{sync::Arc, time::Duration};
 use tokio::sync::Mutex;
 
@@ -22,12 +25,47 @@ pub struct ServiceIpRepair {
     service_network: Arc<ServiceNetwork>,
     /// Locked while the ports are compared; there is one run at a time.
     node_ports: Mutex<NodePortRepair>,
+    cluster_ip_metrics: RepairMetrics,
+    node_port_metrics: RepairMetrics,
 }
 
 impl ServiceIpRepair {
     /// Creates the controller for the network from which services get addresses and ports.
-    pub fn new(service_network: Arc<ServiceNetwork>) -> ServiceIpRepair {
-        ServiceIpRepair { service_network, node_ports: Mutex::default() }
+    ///
+    /// # Errors
+    /// When a metric is malformed, which would be a defect.
+    pub fn new(service_network: Arc<ServiceNetwork>) -> Result<ServiceIpRepair, prometheus::Error> {
+        Ok(ServiceIpRepair {
+            service_network,
+            node_ports: Mutex::default(),
+            cluster_ip_metrics: RepairMetrics::of_cluster_ips()?,
+            node_port_metrics: RepairMetrics::of_node_ports()?,
+        })
+    }
+
+    /// The metrics, to be registered.
+    pub fn collectors(&self) -> Vec<Box<dyn Collector>> {
+        let mut collectors = self.cluster_ip_metrics.collectors();
+        collectors.extend(self.node_port_metrics.collectors());
+        collectors
+    }
+
+    async fn repair_cluster_ips(&self, registry: &dyn Registry) -> Result<(), Status> {
+        let repaired = cluster_ips::repair(registry, Timestamp::now(), &self.cluster_ip_metrics);
+        let result = unless_off(repaired).await;
+        self.cluster_ip_metrics.ended(&result);
+        result
+    }
+
+    async fn repair_node_ports(
+        &self,
+        registry: &dyn Registry,
+        node_ports: &mut NodePortRepair,
+    ) -> Result<(), Status> {
+        let range = self.service_network.node_ports();
+        let result = unless_off(node_ports.run_once(registry, range, &self.node_port_metrics)).await;
+        self.node_port_metrics.ended(&result);
+        result
     }
 }
 
@@ -37,18 +75,18 @@ impl Controller for ServiceIpRepair {
     const INTERVAL: Duration = Duration::from_secs(180);
 
     async fn bootstrap(&self, registry: &dyn Registry) -> Result<(), Status> {
-        let (mut node_ports, range) = (NodePortRepair::default(), self.service_network.node_ports());
+        let mut node_ports = NodePortRepair::default();
         tokio::try_join!(
-            unless_off(cluster_ips::repair(registry, Timestamp::now())),
-            unless_off(node_ports.run_once(registry, range)),
+            self.repair_cluster_ips(registry),
+            self.repair_node_ports(registry, &mut node_ports),
         )?;
         Ok(())
     }
 
     async fn reconcile(&self, registry: &dyn Registry) -> Result<(), Status> {
-        log("cluster IP repair", unless_off(cluster_ips::repair(registry, Timestamp::now())).await);
-        let (mut node_ports, range) = (self.node_ports.lock().await, self.service_network.node_ports());
-        log("node port repair", unless_off(node_ports.run_once(registry, range)).await);
+        log("cluster IP repair", self.repair_cluster_ips(registry).await);
+        let mut node_ports = self.node_ports.lock().await;
+        log("node port repair", self.repair_node_ports(registry, &mut node_ports).await);
         Ok(())
     }
 }

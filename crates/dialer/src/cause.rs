@@ -103,7 +103,7 @@ pub(crate) fn plain(error: &io::Error) -> String {
     text.to_lowercase()
 }
 
-fn tls_text(error: &io::Error) -> String {
+pub(crate) fn tls_text(error: &io::Error) -> String {
     use rustls::CertificateError;
     let inner = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
     let failed = |why: &str| format!("tls: failed to verify certificate: x509: {why}");

@@ -1,8 +1,8 @@
 //! A client of one server, which may have several addresses.
 
 use crate::{
-    Cause, ConfigError, Connections, Connector, Destination, Dialer, IncomingBody, Stream, TlsSettings,
-    UpstreamBody, empty_body, tls_settings::without_http2,
+    Cause, ConfigError, Connections, Connector, Destination, Dialer, IncomingBody, Peers, Stream,
+    TlsSettings, UpstreamBody, empty_body, tls_settings::without_http2,
 };
 use http::{Request, Response, Uri, request};
 use rustls::pki_types::ServerName;
@@ -39,7 +39,21 @@ impl Client {
     ) -> Result<Client, ConfigError> {
         let server_name =
             ServerName::try_from(server_name).map_err(|error| ConfigError::Url(error.to_string()))?;
-        Client::with(Some(server_name), Some(settings), None, dialer)
+        Client::with(Some(server_name), Some(settings), None, dialer, None)
+    }
+
+    /// As [`Client::new`], for the server of an API service.
+    ///
+    /// # Errors
+    /// As [`Client::new`].
+    pub fn of_api_service(
+        server_name: String,
+        settings: &TlsSettings<'_>,
+        dialer: &Dialer,
+    ) -> Result<Client, ConfigError> {
+        let server_name =
+            ServerName::try_from(server_name).map_err(|error| ConfigError::Url(error.to_string()))?;
+        Client::with(Some(server_name), Some(settings), None, dialer, Some(Peers::ApiServices))
     }
 
     /// A client of any servers in the network of the dialer: the certificate of each must be valid for the host of its URL. Without settings it uses
@@ -52,7 +66,7 @@ impl Client {
         timeout: Duration,
         dialer: &Dialer,
     ) -> Result<Client, ConfigError> {
-        Client::with(None, settings, Some(timeout), dialer)
+        Client::with(None, settings, Some(timeout), dialer, None)
     }
 
     fn with(
@@ -60,6 +74,7 @@ impl Client {
         settings: Option<&TlsSettings<'_>>,
         timeout: Option<Duration>,
         dialer: &Dialer,
+        peers: Option<Peers>,
     ) -> Result<Client, ConfigError> {
         let tls = settings.map(TlsSettings::connector).transpose()?;
         let upgradable = tls.as_ref().map(without_http2);
@@ -69,6 +84,7 @@ impl Client {
             tls,
             timeout,
             dialer: dialer.clone(),
+            peers,
         };
         Ok(Client {
             connections: Connections::new(connector(tls)),

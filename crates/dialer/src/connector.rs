@@ -1,6 +1,6 @@
 //! Connections to other servers.
 
-use crate::{Cause, Dialer, Link, ServiceResolver};
+use crate::{Cause, Dialer, Link, Peers, ServiceResolver};
 use http::Uri;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::rt::TokioIo;
@@ -46,6 +46,8 @@ pub struct Connector {
     pub timeout: Option<Duration>,
     /// Opens the connections in the network of the destination.
     pub dialer: Dialer,
+    /// Where refused certificates are counted; `None` for nowhere.
+    pub peers: Option<Peers>,
 }
 
 impl Connector {
@@ -70,7 +72,14 @@ impl Connector {
             Some(server_name) => server_name,
             None => name_of(uri.host().unwrap_or_default())?,
         };
-        let handshake = async { tls.connect(server_name, ReadAhead::new(link)).await.map_err(Cause::Tls) };
+        let handshake = async {
+            tls.connect(server_name, ReadAhead::new(link)).await.map_err(|error| {
+                if let Some(peers) = self.peers {
+                    peers.refused(&error);
+                }
+                Cause::Tls(error)
+            })
+        };
         let tls = within(self.timeout, handshake, || "net/http: TLS handshake timeout".to_owned()).await?;
         Ok(Stream::Tls(TokioIo::new(Box::new(WholeReads::new(tls)))))
     }

@@ -45,8 +45,9 @@ impl EgressSelector {
                     Dialer::through(Proxy::new(Protocol::HttpConnect(proxy), metrics))
                 }
                 Connection::Grpc { socket } => {
+                    let konnectivity = Konnectivity::new(socket, metrics.konnectivity());
+                    let protocol = Protocol::Konnectivity(konnectivity);
                     let metrics = metrics.of("grpc", "uds");
-                    let protocol = Protocol::Konnectivity(Konnectivity::new(socket));
                     Dialer::through(Proxy::new(protocol, metrics))
                 }
             };

@@ -7,6 +7,7 @@
 //! Proxies from the environment are not used.
 
 mod cause;
+mod certificate_defects;
 mod client;
 mod client_certificate;
 mod config_error;
@@ -22,6 +23,7 @@ mod kept;
 mod link;
 mod network;
 mod outbound;
+mod rest_client_metrics;
 mod roots;
 mod service_resolver;
 mod tls_settings;
@@ -29,6 +31,7 @@ mod unanswered;
 mod upstream_body;
 
 pub use cause::Cause;
+pub use certificate_defects::Peers;
 pub use client::Client;
 pub use client_certificate::ClientCertificate;
 pub use config_error::ConfigError;
@@ -40,6 +43,7 @@ pub use incoming_body::IncomingBody;
 pub use link::{Link, Tunnel};
 pub use network::Network;
 pub use outbound::Outbound;
+pub use rest_client_metrics::{RestClientMetrics, RestClientSeries};
 pub use service_resolver::ServiceResolver;
 pub use tls_settings::TlsSettings;
 pub use upstream_body::{UpstreamBody, empty_body};

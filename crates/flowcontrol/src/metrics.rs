@@ -437,6 +437,8 @@ impl FlowMetrics {
     pub(crate) fn queue_length(&self, length: usize) {
         let histogram = || self.all.queue_length.with_label_values(&self.labels());
         self.queue_length.get_or_init(histogram).observe(length as f64);
+        // These exist from the first request on, also if none has to wait.
+        self.add_waiting(0, 0);
     }
 
     pub(crate) fn waited(&self, is_executed: bool, time: Duration) {

@@ -12,13 +12,16 @@ use crate::{
     storage_factory::storage_factory,
     version::{API_VERSION, version},
 };
+use pintle_api::core::service::AllocationMetrics;
 use pintle_apiserver::{
     health::{CheckScope, Health},
     metrics::{Metrics, StorageSizes},
     registry::StorageFactory,
     resource_config::ResourceConfig,
 };
+use pintle_dialer::{Peers, RestClientMetrics};
 use pintle_supervisor::Supervisor;
+use prometheus::core::Collector;
 use serde_json::Value;
 use std::{
     net::{IpAddr, SocketAddr},
@@ -96,8 +99,18 @@ impl Config {
         metrics.register(self.admission.collectors()).map_err(assemble)?;
         metrics.register(vec![Box::new(self.egress.metrics.clone()) as _]).map_err(assemble)?;
         metrics.register(self.kubelets.log_metrics.collectors()).map_err(assemble)?;
+        metrics.register(process_metrics()).map_err(assemble)?;
         Ok(Arc::new(metrics))
     }
+}
+
+/// The metrics of parts that belong to the process, and to no server.
+fn process_metrics() -> Vec<Box<dyn Collector>> {
+    let mut all = Peers::Webhooks.collectors();
+    all.extend(Peers::ApiServices.collectors());
+    all.extend(RestClientMetrics::of_process().into_iter().flat_map(RestClientMetrics::collectors));
+    all.extend(AllocationMetrics::of_process().into_iter().flat_map(AllocationMetrics::collectors));
+    all
 }
 
 impl CompletedConfig {

@@ -32,6 +32,7 @@ pub(crate) fn register(server: &Arc<ServerChain>) -> Result<PostStartHooks, RunE
     let config = &server.config;
     let health = &config.health;
     let service_network = &config.loaded.service_network;
+    let assemble = |error: prometheus::Error| RunError::Assemble(error.to_string());
     let exclusive = !config.storage.is_shared();
     let kubernetes_service = KubernetesService {
         service_network: service_network.clone(),
@@ -105,11 +106,9 @@ pub(crate) fn register(server: &Arc<ServerChain>) -> Result<PostStartHooks, RunE
     }
     hooks.add("storage-readiness", &["generic-apiserver-start-informers"], wait_for_caches);
     hooks.controller("start-legacy-token-tracking-controller", CACHES, LegacyTokenTracking);
-    hooks.controller(
-        "start-service-ip-repair-controllers",
-        CACHES,
-        ServiceIpRepair::new(service_network.clone()),
-    );
+    let repair = ServiceIpRepair::new(service_network.clone()).map_err(assemble)?;
+    config.metrics.register(repair.collectors()).map_err(assemble)?;
+    hooks.controller("start-service-ip-repair-controllers", CACHES, repair);
     hooks.add("rbac/bootstrap-roles", CACHES, bootstrap_roles);
     hooks.controller("scheduling/bootstrap-system-priority-classes", CACHES, PriorityClasses);
     if server.flow_control.is_some() {

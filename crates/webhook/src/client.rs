@@ -9,11 +9,16 @@ use bytes::Bytes;
 use http::{Method, Request, Uri, header, uri::PathAndQuery};
 use http_body_util::{BodyExt, Full};
 use pintle_dialer::{
-    Cause, ConfigError, Connections, Connector, Destination, Dialer, Network, Outbound, TlsSettings,
+    Cause, ConfigError, Connections, Connector, Destination, Dialer, Network, Outbound, Peers,
+    RestClientSeries, TlsSettings,
 };
 use pintle_go_forms::format_duration;
 use rustls::pki_types::ServerName;
-use std::{fmt, net::IpAddr, time::Duration};
+use std::{
+    fmt,
+    net::IpAddr,
+    time::{Duration, Instant},
+};
 
 /// The address of a webhook, and its trust anchors.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -53,6 +58,7 @@ pub struct WebhookClient {
     url: String,
     user_agent: &'static str,
     authorization: AuthorizationHeader,
+    series: RestClientSeries,
 }
 
 impl fmt::Debug for WebhookClient {
@@ -120,9 +126,12 @@ impl WebhookClient {
         };
         let dialer = network.map(|network| outbound.egress.dialer(network)).unwrap_or_default();
         let tls = Some(settings.connector()?);
-        let connector = Connector { destination, server_name: Some(server_name), tls, timeout: None, dialer };
+        let peers = Some(Peers::Webhooks);
+        let server_name = Some(server_name);
+        let connector = Connector { destination, server_name, tls, timeout: None, dialer, peers };
         Ok(WebhookClient {
             connections: Connections::new(connector),
+            series: series_of(&url),
             url,
             user_agent: "kube-apiserver-admission",
             authorization: AuthorizationHeader::new(&user.credentials).map_err(ConfigError::Credentials)?,
@@ -163,9 +172,11 @@ impl WebhookClient {
             tls,
             timeout: None,
             dialer: dialer.clone(),
+            peers: None,
         };
         Ok(WebhookClient {
             connections: Connections::new(connector),
+            series: series_of(&url),
             url,
             user_agent,
             authorization: AuthorizationHeader::new(&config.credentials).map_err(ConfigError::Credentials)?,
@@ -180,11 +191,17 @@ impl WebhookClient {
         let nanos = i64::try_from(timeout.as_nanos()).unwrap_or(i64::MAX);
         let url = format!("{}?timeout={}", self.url, format_duration(nanos));
         let failed = |cause| CallError::new(&url, cause);
+        let (started, bytes) = (Instant::now(), question.len());
         let answer = self.ask(&url, question);
-        match tokio::time::timeout(timeout, answer).await {
-            Ok(answer) => answer.map_err(failed),
-            Err(_) => Err(failed(Cause::Timeout)),
+        let answer = tokio::time::timeout(timeout, answer).await.unwrap_or(Err(Cause::Timeout));
+        let code = answer.as_ref().ok().map(|response| response.status);
+        self.series.requested(bytes, code, started.elapsed());
+        if let Ok(response) = &answer
+            && (200..300).contains(&response.status)
+        {
+            self.series.responded(response.body.len());
         }
+        answer.map_err(failed)
     }
 
     async fn ask(&self, url: &str, question: Bytes) -> Result<Response, Cause> {
@@ -212,6 +229,12 @@ impl WebhookClient {
         let has_retry_after = head.headers.contains_key(header::RETRY_AFTER);
         Ok(Response { status: head.status.as_u16(), content_type, has_retry_after, body, question: asked })
     }
+}
+
+/// The series of the requests to the host of a URL.
+fn series_of(url: &str) -> RestClientSeries {
+    let host = url.split_once("://").map_or(url, |(_, rest)| rest);
+    RestClientSeries::new("POST", host.split('/').next().unwrap_or(host).to_owned())
 }
 
 fn uri(url: &str) -> Result<Uri, Cause> {

@@ -81,6 +81,7 @@ impl DocumentClient {
             tls: Some(self.tls.clone()),
             timeout: None,
             dialer: self.dialer.clone(),
+            peers: None,
         };
         let mut request = Request::get(uri)
             .header(header::ACCEPT, "application/json, */*")

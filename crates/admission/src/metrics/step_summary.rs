@@ -15,8 +15,7 @@ use std::{
 };
 
 const NAME: &str = "apiserver_admission_step_admission_duration_seconds_summary";
-const HELP: &str = "[ALPHA] Admission sub-step latency summary in seconds, broken out for each operation and API resource \
-                    and step type (validate or admit).";
+const HELP: &str = "How long the steps of admission took in the last minutes, in seconds, by quantile.";
 /// The quantiles that the reference publishes.
 const QUANTILES: [f64; 3] = [0.5, 0.9, 0.99];
 

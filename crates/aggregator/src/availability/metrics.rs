@@ -23,14 +23,14 @@ impl AvailabilityMetrics {
             unavailable: IntGaugeVec::new(
                 Opts::new(
                     "aggregator_unavailable_apiservice",
-                    "[ALPHA] Gauge of APIServices which are marked as unavailable broken down by APIService name.",
+                    "Whether an API service is unavailable, by name.",
                 ),
                 &["name"],
             )?,
             became_unavailable: IntCounterVec::new(
                 Opts::new(
                     "aggregator_unavailable_apiservice_total",
-                    "[ALPHA] Counter of APIServices which are marked as unavailable broken down by APIService name and reason.",
+                    "How often an API service became unavailable, by name and reason.",
                 ),
                 &["name", "reason"],
             )?,
@@ -51,6 +51,16 @@ impl AvailabilityMetrics {
     pub(crate) fn forget(&self, name: &str) {
         // It was never set when the API service was not checked yet.
         let _ = self.unavailable.remove_label_values(&[name]);
+        for family in self.became_unavailable.collect() {
+            for metric in family.get_metric() {
+                let value = |label: &str| metric.get_label().iter().find(|pair| pair.name() == label);
+                if let (Some(of), Some(reason)) = (value("name"), value("reason"))
+                    && of.value() == name
+                {
+                    let _ = self.became_unavailable.remove_label_values(&[name, reason.value()]);
+                }
+            }
+        }
     }
 }
 

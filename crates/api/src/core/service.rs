@@ -13,6 +13,7 @@ mod change;
 mod cluster_ip;
 mod defaults;
 mod families;
+mod metrics;
 mod network;
 mod node_port;
 mod proxy;
@@ -22,9 +23,14 @@ mod validation;
 mod view;
 mod warnings;
 
-pub use cluster_ip::{MANAGED_BY_IP_ALLOCATOR, ip_address_object, ip_addresses, service_cidrs};
+pub use cluster_ip::{
+    MANAGED_BY_IP_ALLOCATOR, ip_address_object, ip_addresses, publish_allocated_ips, service_cidrs,
+};
+pub use metrics::AllocationMetrics;
 pub use network::{IpFamily, NetworkError, PortRange, ServiceNetwork};
-pub use node_port::{PortSet, RANGE_ALLOCATION_NAME, node_port_allocations, range_allocation_object};
+pub use node_port::{
+    PortSet, RANGE_ALLOCATION_NAME, node_port_allocations, publish_allocated_ports, range_allocation_object,
+};
 pub(crate) use validation::validate_ingress_hostname;
 pub use view::{allocated_cluster_ips, allocated_node_ports};
 pub(crate) use warnings::load_balancer_warnings;

@@ -4,7 +4,10 @@
 use super::{scale, schema::LazyStructural};
 use crate::{
     definition_view::Scale,
-    structural::{InvalidMetadata, rules::RuleFindings},
+    structural::{
+        InvalidMetadata,
+        rules::{RuleFindings, ratcheting},
+    },
 };
 use pintle_go_forms::quote;
 use pintle_machinery::{
@@ -155,7 +158,7 @@ impl Strategy for CustomResourceStrategy {
             return errors;
         }
         errors = validate_object_meta_accessor_update(object, old, &FieldPath::new("metadata"));
-        warnings.extend(self.0.validate_content(object, Some(old), &mut errors));
+        warnings.extend(ratcheting(|| self.0.validate_content(object, Some(old), &mut errors)));
         errors
     }
 
@@ -236,12 +239,14 @@ impl Strategy for StatusStrategy {
         }
         errors = validate_object_meta_accessor_update(object, old, &FieldPath::new("metadata"));
         let rules = &self.0;
-        errors.extend(rules.schema.validate_status_values(object, old));
-        if let Some(scale) = &rules.scale {
-            scale::validate_status(scale, object, &mut errors);
-        }
-        errors.extend(rules.schema.validate_list_types(object, Some(old)));
-        warnings.extend(rules.validate_rules(object, Some(old), &mut errors));
+        warnings.extend(ratcheting(|| {
+            errors.extend(rules.schema.validate_status_values(object, old));
+            if let Some(scale) = &rules.scale {
+                scale::validate_status(scale, object, &mut errors);
+            }
+            errors.extend(rules.schema.validate_list_types(object, Some(old)));
+            rules.validate_rules(object, Some(old), &mut errors)
+        }));
         errors
     }
 

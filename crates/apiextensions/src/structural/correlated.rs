@@ -4,6 +4,8 @@
 //! members of objects by name, items of lists of type map by their keys. Other lists are compared as a whole.
 //! Comparisons are cached, because rules on several levels may need them.
 
+mod spent;
+
 use std::cell::OnceCell;
 use std::collections::HashMap;
 
@@ -11,6 +13,7 @@ use pintle_machinery::{Map, Value};
 
 use super::arena::Arena;
 use super::node::{JsonType, ListType, Node};
+pub(crate) use spent::time_spent;
 
 /// A value of the new object and its old value.
 pub(super) struct Correlated<'a> {
@@ -51,6 +54,13 @@ impl<'a> Correlated<'a> {
 
     /// Whether the value is unchanged. Members outside the schema count as changed.
     pub(super) fn is_unchanged(&self) -> bool {
+        match self.unchanged.get() {
+            Some(unchanged) => *unchanged,
+            None => spent::timed(|| self.compare()),
+        }
+    }
+
+    fn compare(&self) -> bool {
         *self.unchanged.get_or_init(|| match (self.value, self.old) {
             (Value::Array(new), Value::Array(old)) => match self.children() {
                 _ if new.len() != old.len() => false,

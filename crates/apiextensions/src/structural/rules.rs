@@ -25,6 +25,7 @@ pub use compile::RuleScope;
 pub use compile_effort::CompileEffort;
 pub use compiled_rule::{CompiledRule, RuleError};
 pub use metrics::RuleMetrics;
+pub(crate) use metrics::ratcheting;
 
 use super::arena::Arena;
 use super::correlated::Correlated;

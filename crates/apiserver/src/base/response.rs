@@ -38,6 +38,8 @@ pub(crate) enum Terminated {
     Dropped,
     /// The request was over its time.
     TimedOut,
+    /// The server behind an API service gave no response.
+    Unavailable,
 }
 
 /// The time that a request waited in a queue of flow control.

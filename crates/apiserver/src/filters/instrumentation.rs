@@ -176,6 +176,10 @@ impl Instrumentation {
             Some(Terminated::TimedOut) => {
                 requests.terminated(&RequestLabels::of_refused(method, info), code);
             }
+            Some(Terminated::Unavailable) => {
+                let labels = RequestLabels::of_refused(method, info);
+                requests.terminated(&RequestLabels { component: "aggregator", ..labels }, code);
+            }
             None => {}
         }
         response

@@ -43,10 +43,7 @@ impl HealthMetrics {
     }
 
     /// The metrics in a format.
-    ///
-    /// # Errors
-    /// When they cannot be encoded.
-    pub(super) fn encode(&self, format: Format) -> Result<Vec<u8>, prometheus::Error> {
-        self.results().map_or(Ok(Vec::new()), |results| results.exposition.encode(format))
+    pub(super) fn encode(&self, format: Format) -> Vec<u8> {
+        self.results().map_or_else(Vec::new, |results| results.exposition.encode(format))
     }
 }

@@ -71,10 +71,7 @@ impl Exposition {
     }
 
     /// All metrics in a format.
-    ///
-    /// # Errors
-    /// When a collector's metrics cannot be encoded.
-    pub(crate) fn encode(&self, format: Format) -> Result<Vec<u8>, prometheus::Error> {
+    pub(crate) fn encode(&self, format: Format) -> Vec<u8> {
         format.encode(&self.gather())
     }
 
@@ -132,7 +129,7 @@ mod tests {
         exposition.registry().register(Box::new(objects)).unwrap();
         let own = IntCounter::new("pintle_own", "Text.").unwrap();
         exposition.registry().register(Box::new(own)).unwrap();
-        String::from_utf8(exposition.encode(Format::negotiate("")).unwrap()).unwrap()
+        String::from_utf8(exposition.encode(Format::negotiate(""))).unwrap()
     }
 
     #[test]

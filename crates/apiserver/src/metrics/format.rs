@@ -1,6 +1,7 @@
 //! The formats of `/metrics`, and their negotiation.
 
-use prometheus::{TextEncoder, proto::MetricFamily};
+use super::text::put_families;
+use prometheus::proto::MetricFamily;
 
 /// A format of `/metrics`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,22 +84,19 @@ impl Format {
     }
 
     /// Encodes families.
-    ///
-    /// # Errors
-    /// When a family has no name or no metric.
-    pub(super) fn encode(self, families: &[MetricFamily]) -> Result<Vec<u8>, prometheus::Error> {
+    pub(super) fn encode(self, families: &[MetricFamily]) -> Vec<u8> {
+        let mut out = Vec::new();
         match self {
-            Format::Text(_) => TextEncoder::new().encode_to_string(families).map(String::into_bytes),
+            Format::Text(_) => put_families(&mut out, families),
             Format::Protobuf(_) => {
-                let mut out = Vec::new();
                 for family in families {
                     let message = protobuf::family(family);
                     protobuf::put_varint(&mut out, message.len() as u64);
                     out.extend_from_slice(&message);
                 }
-                Ok(out)
             }
         }
+        out
     }
 }
 
@@ -280,7 +278,7 @@ mod tests {
             expected.extend([0x1a, 11, 0x08, count, 0x11]);
             expected.extend(bound.to_le_bytes());
         }
-        let encoded = Format::Protobuf(Escaping::default()).encode(&registry.gather()).unwrap();
+        let encoded = Format::Protobuf(Escaping::default()).encode(&registry.gather());
         assert_eq!(encoded, expected);
     }
 }

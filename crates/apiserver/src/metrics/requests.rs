@@ -46,6 +46,7 @@ pub(crate) struct RequestMetrics {
     field_validation: HistogramVec,
     terminations: IntCounterVec,
     aborts: IntCounterVec,
+    post_timeout: IntCounterVec,
     /// Rises with each reset: series of an earlier generation are not exported any more.
     generation: AtomicU64,
 }
@@ -132,8 +133,28 @@ impl RequestMetrics {
                 "Requests whose handler ended without a response.",
                 &["verb", "group", "version", "resource", "subresource", "scope"],
             )?,
+            post_timeout: counter(
+                "apiserver_request_post_timeout_total",
+                "Handlers that went on after their request had timed out, by how they ended.",
+                &["source", "status"],
+            )?,
             generation: AtomicU64::default(),
         })
+    }
+
+    /// Counts a handler after the timeout of its request.
+    pub(crate) fn went_on(&self, handler: LateHandler, end: LateEnd) {
+        let source = match handler {
+            LateHandler::Filter => "timeout-handler",
+            LateHandler::Write => "rest-handler",
+        };
+        let status = match end {
+            LateEnd::Ok => "ok",
+            LateEnd::Error => "error",
+            LateEnd::Panic => "panic",
+            LateEnd::Pending => "pending",
+        };
+        self.post_timeout.with_label_values(&[source, status]).inc();
     }
 
     /// Sets all metrics to zero.
@@ -146,6 +167,7 @@ impl RequestMetrics {
         self.field_validation.reset();
         self.terminations.reset();
         self.aborts.reset();
+        self.post_timeout.reset();
         self.generation.fetch_add(1, Ordering::Release);
     }
 
@@ -262,6 +284,28 @@ impl RequestMetrics {
             labels,
         }
     }
+}
+
+/// A handler that goes on after the timeout of its request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LateHandler {
+    /// The filter chain behind the timeout.
+    Filter,
+    /// A write, which is finished in any case.
+    Write,
+}
+
+/// How a handler ended after the timeout of its request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LateEnd {
+    /// With a result.
+    Ok,
+    /// With an error.
+    Error,
+    /// With a panic.
+    Panic,
+    /// It has not ended for minutes.
+    Pending,
 }
 
 /// The codes whose counters a route keeps.

@@ -117,6 +117,21 @@ impl StoreMetrics {
                     "Events that were received from the store.",
                     |metrics| &metrics.events_received,
                 )?,
+                by_resource(
+                    "watch_cache_capacity_increase_total",
+                    "How often the capacity of the watch cache grew.",
+                    |metrics| &metrics.capacity_increases,
+                )?,
+                by_resource(
+                    "watch_cache_capacity_decrease_total",
+                    "How often the capacity of the watch cache shrank.",
+                    |metrics| &metrics.capacity_decreases,
+                )?,
+                by_resource(
+                    "apiserver_storage_decode_errors_total",
+                    "Stored values that could not be read.",
+                    |metrics| &metrics.decode_errors,
+                )?,
                 by_resource("etcd_bookmark_total", "Reports of progress from the store.", |metrics| {
                     &metrics.bookmarks
                 })?,

@@ -8,7 +8,7 @@ use super::{
     Store, Written,
     create::{fill_system_metadata, finish_with, metadata},
 };
-use crate::{base::warning::Warnings, errors};
+use crate::{base::warning::Warnings, errors, metrics::times_compared};
 use bytes::Bytes;
 use pintle_machinery::{
     FieldError, FieldPath, GroupKind, GroupResource, Status, Value, ValueExt,
@@ -21,6 +21,7 @@ use pintle_machinery::{
 use pintle_offload::weigh;
 use pintle_registry::{BoxFuture, RequestContext, Strategy, keep};
 use pintle_storage::{KeyValue, ReadError, Revision, TransformError, ValueState, WriteError};
+use std::time::Instant;
 
 /// Computes the new object from the old one. Called again after a conflict with another writer.
 pub trait Transform: Send {
@@ -167,7 +168,9 @@ impl Store {
     ) -> Result<Updated, Failure> {
         let old = &current.object;
         self.before_update(context, strategy, &mut new, old, warnings).await?;
-        keep_times(old, &mut new);
+        let started = Instant::now();
+        let compared = keep_times(old, &mut new);
+        times_compared(compared, started.elapsed());
         transform.validate(&new, Some(old)).await?;
         self.resource.strategy.prune(&mut new);
         let ends = should_delete_during_update(strategy, &new, old);

@@ -35,14 +35,14 @@ pub(super) async fn serve(front: &Front, request: &Request) -> Option<Response> 
     let (health, metrics, stores) = (front.health.clone(), front.metrics.clone(), front.stores.clone());
     let (storage_sizes, count_objects) = (front.storage_sizes.clone(), front.count_objects);
     let encoded = beside(move || {
-        let encoded = match is_slis {
+        let bytes = match is_slis {
             true => health.encode_metrics(format),
             false => metrics.encode(format, &stores, &storage_sizes, count_objects),
         };
-        encoded.map_err(|error| error.to_string()).and_then(|bytes| match is_compressed {
+        match is_compressed {
             true => compressed(&bytes).map_err(|error| error.to_string()),
             false => Ok(bytes),
-        })
+        }
     })
     .await;
     Some(match encoded {

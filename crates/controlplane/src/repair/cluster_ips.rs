@@ -1,9 +1,10 @@
 //! Compares `IPAddress` objects with services.
 
+use super::metrics::{Difference, RepairMetrics};
 use crate::objects::{core, create_if_missing};
 use jiff::{SignedDuration, Timestamp};
 use pintle_api::core::service::{
-    MANAGED_BY_IP_ALLOCATOR, allocated_cluster_ips, ip_address_object, ip_addresses,
+    MANAGED_BY_IP_ALLOCATOR, allocated_cluster_ips, ip_address_object, ip_addresses, publish_allocated_ips,
 };
 use pintle_go_forms::parse_ip_sloppy;
 use pintle_machinery::{
@@ -17,12 +18,17 @@ use std::{collections::BTreeMap, net::IpAddr};
 const GRACE_PERIOD: SignedDuration = SignedDuration::from_secs(60);
 
 /// Allocates addresses that services hold without an allocation, and releases those that no service holds.
-pub(crate) async fn repair(registry: &dyn Registry, now: Timestamp) -> Result<(), Status> {
+pub(super) async fn repair(
+    registry: &dyn Registry,
+    now: Timestamp,
+    metrics: &RepairMetrics,
+) -> Result<(), Status> {
     let services = registry.list(&core("services"), "").await?;
     let mut held: BTreeMap<IpAddr, &Value> = BTreeMap::new();
     for service in &services {
         for address in allocated_cluster_ips(service).into_iter().filter_map(parse_ip_sloppy) {
             if let Some(other) = held.insert(address, service) {
+                metrics.found(Difference::Duplicate);
                 tracing::error!(
                     %address,
                     service = format!("{}/{}", service.namespace(), service.name()),
@@ -33,19 +39,26 @@ pub(crate) async fn repair(registry: &dyn Registry, now: Timestamp) -> Result<()
         }
     }
     let mut unclaimed = held.clone();
+    let mut allocated = Vec::new();
     for object in registry.list(&ip_addresses(), "").await? {
         let Some(address) = parse_ip_sloppy(object.name()) else { continue };
         unclaimed.remove(&address);
+        allocated.push(address);
         let is_ours = object.label("ipaddress.kubernetes.io/managed-by") == Some(MANAGED_BY_IP_ALLOCATOR);
         let is_held = held.get(&address).is_some_and(|service| is_claimed_by(&object, service));
         if is_ours && !is_held && is_old(&object, now) {
+            metrics.found(Difference::Leak);
             release(registry, &object).await?;
+            allocated.pop();
         }
     }
     for (address, service) in unclaimed {
-        claim(registry, address, service).await?;
+        if claim(registry, address, service).await? {
+            metrics.found(Difference::Unallocated);
+            allocated.push(address);
+        }
     }
-    Ok(())
+    publish_allocated_ips(registry, &allocated).await
 }
 
 fn is_claimed_by(object: &Value, service: &Value) -> bool {
@@ -70,18 +83,20 @@ async fn release(registry: &dyn Registry, object: &Value) -> Result<(), Status> 
     }
 }
 
-async fn claim(registry: &dyn Registry, address: IpAddr, service: &Value) -> Result<(), Status> {
+/// Allocates the address of a service; returns whether it was not allocated.
+async fn claim(registry: &dyn Registry, address: IpAddr, service: &Value) -> Result<bool, Status> {
     let (namespace, name) = (service.namespace(), service.name());
     // The service may have been deleted since it was listed, and its address released.
     match registry.get(&core("services"), namespace, name).await {
         Ok(current) if current.uid() == service.uid() => {}
-        _ => return Ok(()),
+        _ => return Ok(false),
     }
     let object = ip_address_object(address, namespace, name);
-    if create_if_missing(registry, &ip_addresses(), "", object).await? {
+    let created = create_if_missing(registry, &ip_addresses(), "", object).await?;
+    if created {
         tracing::info!(%address, service = format!("{namespace}/{name}"), "claimed a cluster IP anew");
     }
-    Ok(())
+    Ok(created)
 }
 
 #[cfg(test)]
@@ -119,7 +134,9 @@ mod tests {
         foreign.set("metadata", json!({"name": "10.0.0.7", "creationTimestamp": old}));
         now(registry.create(&ip_addresses(), "", foreign, WriteOptions::default())).unwrap();
 
-        now(repair(&registry, "2026-01-01T01:00:30Z".parse().unwrap())).unwrap();
+        let metrics = RepairMetrics::of_cluster_ips().unwrap();
+        now(repair(&registry, "2026-01-01T01:00:30Z".parse().unwrap(), &metrics)).unwrap();
+        assert_eq!((metrics.count(Difference::Leak), metrics.count(Difference::Unallocated)), (2, 1));
         let left = now(registry.list(&ip_addresses(), "")).unwrap();
         let names: Vec<&str> = left.iter().map(|object| object.name()).collect();
         assert_eq!(names, ["10.0.0.2", "10.0.0.3", "10.0.0.5", "10.0.0.7"]);

@@ -1,9 +1,10 @@
 //! Compares allocated node ports with services.
 
+use super::metrics::{Difference, RepairMetrics};
 use crate::objects::{core, create_if_missing, write_options};
 use pintle_api::core::service::{
     PortRange, PortSet, RANGE_ALLOCATION_NAME, allocated_node_ports, node_port_allocations,
-    range_allocation_object,
+    publish_allocated_ports, range_allocation_object,
 };
 use pintle_machinery::{Status, StatusReason, Value, ValueExt, meta::ObjectMeta};
 use pintle_registry::Registry;
@@ -14,14 +15,19 @@ const LOOKS_BEFORE_RELEASE: u32 = 3;
 
 /// Counts the runs in which a port looked leaked.
 #[derive(Debug, Default)]
-pub(crate) struct NodePortRepair {
+pub(super) struct NodePortRepair {
     looks: BTreeMap<i64, u32>,
 }
 
 impl NodePortRepair {
     /// Allocates ports that services hold without an allocation, and releases those that no service has held for some
     /// runs.
-    pub(crate) async fn run_once(&mut self, registry: &dyn Registry, range: PortRange) -> Result<(), Status> {
+    pub(super) async fn run_once(
+        &mut self,
+        registry: &dyn Registry,
+        range: PortRange,
+        metrics: &RepairMetrics,
+    ) -> Result<(), Status> {
         let resource = node_port_allocations();
         let empty = range_allocation_object(&PortSet::new(range));
         create_if_missing(registry, &resource, "", empty).await?;
@@ -33,7 +39,13 @@ impl NodePortRepair {
         let mut rebuilt = PortSet::new(range);
         for service in &services {
             for port in allocated_node_ports(service) {
+                if rebuilt.contains(port) {
+                    metrics.found(Difference::Duplicate);
+                } else if range.offset(port).is_some() && !taken.contains(port) {
+                    metrics.found(Difference::Unallocated);
+                }
                 if range.offset(port).is_none() {
+                    metrics.found(Difference::OutOfRange);
                     tracing::warn!(
                         port,
                         service = format!("{}/{}", service.namespace(), service.name()),
@@ -51,11 +63,13 @@ impl NodePortRepair {
                 rebuilt.set(port, true);
                 looks.insert(port, count);
             } else {
+                metrics.found(Difference::Leak);
                 tracing::info!(port, "released a leaked node port");
             }
         }
         self.looks = looks;
 
+        publish_allocated_ports(&rebuilt);
         let wanted = range_allocation_object(&rebuilt);
         let seen = stored.resource_version().to_owned();
         let replace = |mut object: Value| {
@@ -104,12 +118,14 @@ mod tests {
             PortSet::decode(range, &stored).iter().collect::<Vec<_>>()
         };
         let mut repair = NodePortRepair::default();
+        let metrics = RepairMetrics::of_node_ports().unwrap();
         for expected in [vec![30007, 30100], vec![30007, 30100], vec![30007]] {
-            now(repair.run_once(&registry, range)).unwrap();
+            now(repair.run_once(&registry, range, &metrics)).unwrap();
             assert_eq!(taken(), expected);
         }
+        assert_eq!((metrics.count(Difference::Leak), metrics.count(Difference::Unallocated)), (1, 1));
         let revision = registry.revision();
-        now(repair.run_once(&registry, range)).unwrap();
+        now(repair.run_once(&registry, range, &metrics)).unwrap();
         assert_eq!(registry.revision(), revision);
     }
 }

@@ -59,6 +59,7 @@ fn connections() -> Connections {
         tls: None,
         timeout: None,
         dialer: Dialer::default(),
+        peers: None,
     })
 }
 
@@ -181,6 +182,7 @@ async fn a_connection_with_http2_is_shared() {
         tls: Some(settings.connector().unwrap()),
         timeout: None,
         dialer: Dialer::default(),
+        peers: None,
     };
     let connections = Connections::new(connector);
     assert_eq!(send(&connections, &uri).await, 0);

@@ -14,18 +14,23 @@
 //! packet is read when the packet before it was read to the end.
 
 mod connection;
+mod metrics;
 pub(super) mod packet;
 
+use super::proxy::DIAL_TIMEOUT;
 use crate::{Cause, direct, link::Tunnel};
 use connection::{Connection, Sending};
 use http::{Uri, uri::PathAndQuery};
 use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+pub(super) use metrics::KonnectivityMetrics;
+use metrics::{DialFailure, Segment};
 use packet::{DialRequest, Packet, Payload};
 use pintle_registry::BoxFuture;
 use std::{
     path::PathBuf,
     task::{Context, Poll},
+    time::Instant,
 };
 use tokio::sync::mpsc;
 use tonic::{Streaming, body::Body, client::Grpc, client::GrpcService};
@@ -43,11 +48,12 @@ const MAX_SEND_BUFFER: usize = 64 << 10;
 /// A konnectivity server behind a Unix socket.
 pub(super) struct Konnectivity {
     socket: PathBuf,
+    metrics: KonnectivityMetrics,
 }
 
 impl Konnectivity {
-    pub(super) fn new(socket: PathBuf) -> Konnectivity {
-        Konnectivity { socket }
+    pub(super) fn new(socket: PathBuf, metrics: KonnectivityMetrics) -> Konnectivity {
+        Konnectivity { socket, metrics }
     }
 
     /// Opens an HTTP/2 connection to the server.
@@ -74,10 +80,25 @@ impl Konnectivity {
         sender: SendRequest<Body>,
         address: &str,
     ) -> Result<Box<dyn Tunnel>, Cause> {
+        let unfinished = Unfinished { metrics: &self.metrics, begun: Instant::now() };
+        let dialed = self.dial(sender, address).await;
+        std::mem::forget(unfinished);
+        dialed.map_err(|(failure, cause)| {
+            self.metrics.dial_failed(failure);
+            cause
+        })
+    }
+
+    async fn dial(
+        &self,
+        sender: SendRequest<Body>,
+        address: &str,
+    ) -> Result<Box<dyn Tunnel>, (DialFailure, Cause)> {
+        let mut count = self.metrics.dialing();
         // Identifies the dial for the server's agents.
         let random = rand::random_range(1..i64::MAX);
         let (packets, requests) = mpsc::channel(1);
-        let mut sending = Sending::new(packets);
+        let mut sending = Sending::new(packets, self.metrics.clone());
         let dial = DialRequest { protocol: "tcp".to_owned(), address: address.to_owned(), random };
         sending.send(Packet::of(Payload::DialRequest(dial))).await.map_err(|_| closed())?;
         let requests = futures_util::stream::unfold(requests, async |mut requests| {
@@ -88,30 +109,53 @@ impl Konnectivity {
         let codec = ProstCodec::<Packet, Packet>::default();
         let path = PathAndQuery::from_static(PROXY);
         let mut grpc = Grpc::with_origin(Call(sender), origin).max_decoding_message_size(MAX_PACKET_BYTES);
+        let failed = |status: &tonic::Status| {
+            self.metrics.stream_failed(status);
+            tracing::debug!(%status, "a konnectivity server failed");
+            closed()
+        };
         let answer = grpc.streaming(tonic::Request::new(requests), path, codec).await;
         let mut packets: Streaming<Packet> = answer.map_err(|status| failed(&status))?.into_inner();
         let packet = packets.message().await.map_err(|status| failed(&status))?;
+        if let Some(packet) = &packet {
+            self.metrics.packet(Segment::ToClient, packet.packet_type);
+        }
         match packet.and_then(|packet| packet.payload) {
             Some(Payload::DialResponse(response)) if response.random == random => {
                 match response.error.is_empty() {
-                    true => Ok(Box::new(Connection::new(response.connect_id, packets, sending))),
-                    false => Err(Cause::Other(response.error)),
+                    true => {
+                        count.connected();
+                        Ok(Box::new(Connection::new(response.connect_id, packets, sending, count)))
+                    }
+                    false => Err((DialFailure::Endpoint, Cause::Other(response.error))),
                 }
             }
-            Some(Payload::CloseDial(_)) => Err(Cause::Other("dial closed".to_owned())),
+            Some(Payload::CloseDial(_)) => {
+                Err((DialFailure::DialClosed, Cause::Other("dial closed".to_owned())))
+            }
             // Whatever else the server says is about no dial of this stream.
             _ => Err(closed()),
         }
     }
 }
 
-fn closed() -> Cause {
-    Cause::Other("tunnel closed".to_owned())
+/// Counts a dial whose future is dropped.
+struct Unfinished<'a> {
+    metrics: &'a KonnectivityMetrics,
+    begun: Instant,
 }
 
-fn failed(status: &tonic::Status) -> Cause {
-    tracing::debug!(%status, "a konnectivity server failed");
-    closed()
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        self.metrics.dial_failed(match self.begun.elapsed() >= DIAL_TIMEOUT {
+            true => DialFailure::Timeout,
+            false => DialFailure::Context,
+        });
+    }
+}
+
+fn closed() -> (DialFailure, Cause) {
+    (DialFailure::TunnelClosed, Cause::Other("tunnel closed".to_owned()))
 }
 
 /// The service that carries the stream.

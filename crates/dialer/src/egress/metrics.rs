@@ -1,6 +1,7 @@
 //! The metrics of dials through proxies, under Kubernetes' names
 //! (<https://kubernetes.io/docs/reference/instrumentation/metrics/>).
 
+use super::konnectivity::KonnectivityMetrics;
 use prometheus::{
     Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts,
     core::{Collector, Desc},
@@ -14,6 +15,7 @@ pub struct EgressMetrics {
     starts: IntCounterVec,
     durations: HistogramVec,
     failures: IntCounterVec,
+    konnectivity: KonnectivityMetrics,
 }
 
 /// The metrics of one proxy.
@@ -40,18 +42,18 @@ impl EgressMetrics {
     pub fn new() -> prometheus::Result<EgressMetrics> {
         let labels = ["protocol", "transport"];
         Ok(EgressMetrics {
+            konnectivity: KonnectivityMetrics::new()?,
             starts: IntCounterVec::new(
                 Opts::new(
                     "apiserver_egress_dialer_dial_start_total",
-                    "[ALPHA] Dial starts, labeled by the protocol (http-connect or grpc) and transport (tcp or uds).",
+                    "Dials through egress proxies, by protocol and transport.",
                 ),
                 &labels,
             )?,
             durations: HistogramVec::new(
                 HistogramOpts::new(
                     "apiserver_egress_dialer_dial_duration_seconds",
-                    "[ALPHA] Dial latency histogram in seconds, labeled by the protocol (http-connect or grpc), transport \
-                     (tcp or uds)",
+                    "How long dials through egress proxies took, in seconds.",
                 )
                 .buckets(vec![0.005, 0.025, 0.1, 0.5, 2.5, 12.5]),
                 &labels,
@@ -59,12 +61,16 @@ impl EgressMetrics {
             failures: IntCounterVec::new(
                 Opts::new(
                     "apiserver_egress_dialer_dial_failure_count",
-                    "[ALPHA] Dial failure count, labeled by the protocol (http-connect or grpc), transport (tcp or uds), and \
-                     stage (connect or proxy). The stage indicates at which stage the dial failed",
+                    "Dials through egress proxies that failed, by the stage: connect is that to the proxy.",
                 ),
                 &["protocol", "transport", "stage"],
             )?,
         })
+    }
+
+    /// The metrics of konnectivity's client.
+    pub(super) fn konnectivity(&self) -> KonnectivityMetrics {
+        self.konnectivity.clone()
     }
 
     pub(super) fn of(&self, protocol: &'static str, transport: &'static str) -> ProxyMetrics {
@@ -97,10 +103,16 @@ impl ProxyMetrics {
 
 impl Collector for EgressMetrics {
     fn desc(&self) -> Vec<&Desc> {
-        [self.starts.desc(), self.durations.desc(), self.failures.desc()].concat()
+        [self.starts.desc(), self.durations.desc(), self.failures.desc(), self.konnectivity.desc()].concat()
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
-        [self.starts.collect(), self.durations.collect(), self.failures.collect()].concat()
+        [
+            self.starts.collect(),
+            self.durations.collect(),
+            self.failures.collect(),
+            self.konnectivity.collect(),
+        ]
+        .concat()
     }
 }

@@ -90,12 +90,32 @@ fn counts(metrics: &EgressMetrics) -> [u64; 4] {
                     (1, metric.get_counter().get_value() as u64)
                 }
                 "apiserver_egress_dialer_dial_failure_count" => (2, metric.get_counter().get_value() as u64),
-                _ => (3, metric.get_histogram().get_sample_count()),
+                "apiserver_egress_dialer_dial_duration_seconds" => {
+                    (3, metric.get_histogram().get_sample_count())
+                }
+                _ => continue,
             };
             counts[at] += value;
         }
     }
     counts
+}
+
+/// The value of a metric of konnectivity's client with these label values, in the order of their names.
+fn konnectivity(metrics: &EgressMetrics, name: &str, labels: &[&str]) -> i64 {
+    use prometheus::core::Collector;
+    let name = format!("konnectivity_network_proxy_client_{name}");
+    let families = metrics.collect();
+    let metrics =
+        families.iter().filter(|family| family.name() == name).flat_map(|family| family.get_metric());
+    let of_labels = |metric: &&prometheus::proto::Metric| {
+        metric.get_label().iter().map(|label| label.value()).eq(labels.iter().copied())
+    };
+    let found = metrics.filter(of_labels).map(|metric| match name.ends_with("_connections") {
+        true => metric.get_gauge().get_value() as i64,
+        false => metric.get_counter().get_value() as i64,
+    });
+    found.sum()
 }
 
 #[tokio::test]
@@ -202,6 +222,12 @@ async fn connections_go_through_a_konnectivity_server() {
         links.push(link);
     }
     assert_eq!(counts(&metrics), [3, 0, 0, 3]);
+    let packets = |labels: [&str; 2]| konnectivity(&metrics, "stream_packets_total", &labels);
+    assert_eq!(packets(["DIAL_REQ", "from_client"]), 3);
+    assert_eq!(packets(["DIAL_RSP", "to_client"]), 3);
+    assert!(packets(["DATA", "from_client"]) >= 3 * 1_000_000 / 32_768);
+    assert!(packets(["DATA", "to_client"]) >= 3);
+    assert_eq!(konnectivity(&metrics, "client_connections", &["ok"]), 3);
     assert_eq!(server.closed(), 0);
     // A connection is closed by both sides: by this one when it is dropped, or by the other one.
     drop(links.pop());
@@ -212,25 +238,33 @@ async fn connections_go_through_a_konnectivity_server() {
     server.end_connections();
     let mut rest = Vec::new();
     assert_eq!(link.read_to_end(&mut rest).await.unwrap(), 0);
+    assert!(packets(["CLOSE_REQ", "from_client"]) >= 1);
+    assert_eq!(konnectivity(&metrics, "client_connections", &["dialing"]), 0);
 }
 
 #[tokio::test]
 async fn a_konnectivity_server_refuses_or_is_not_understood() {
-    let check = async |answer: Answer, expected: &str| {
+    let check = async |answer: Answer, expected: &str, reason: &str| {
         let directory = TempDir::new().unwrap();
         let _server = KonnectivityServer::start(directory.path(), answer);
         let (dialer, metrics) = over_unix(&directory, "GRPC");
         assert_eq!(refusal(&dialer, "a:1").await, expected, "{answer:?}");
         assert_eq!(counts(&metrics), [1, 0, 1, 0], "{answer:?}");
+        assert_eq!(konnectivity(&metrics, "dial_failure_total", &[reason]), 1, "{answer:?}");
+        assert_eq!(konnectivity(&metrics, "client_connections", &["ok"]), 0, "{answer:?}");
+        let broken =
+            konnectivity(&metrics, "stream_errors_total", &["Unimplemented", "Unknown", "to_client"]);
+        assert_eq!(broken, i64::from(matches!(answer, Answer::Unimplemented)), "{answer:?}");
     };
-    check(Answer::Refuse("dial tcp 10.0.0.1:1: i/o timeout"), "dial tcp 10.0.0.1:1: i/o timeout").await;
-    check(Answer::CloseDial, "dial closed").await;
-    check(Answer::OtherDial, "tunnel closed").await;
-    check(Answer::DataFirst, "tunnel closed").await;
-    check(Answer::End, "tunnel closed").await;
-    check(Answer::Garbage, "tunnel closed").await;
-    check(Answer::LargePacket, "tunnel closed").await;
-    check(Answer::Unimplemented, "tunnel closed").await;
+    check(Answer::Refuse("dial tcp 10.0.0.1:1: i/o timeout"), "dial tcp 10.0.0.1:1: i/o timeout", "endpoint")
+        .await;
+    check(Answer::CloseDial, "dial closed", "dialclosed").await;
+    check(Answer::OtherDial, "tunnel closed", "tunnelclosed").await;
+    check(Answer::DataFirst, "tunnel closed", "tunnelclosed").await;
+    check(Answer::End, "tunnel closed", "tunnelclosed").await;
+    check(Answer::Garbage, "tunnel closed", "tunnelclosed").await;
+    check(Answer::LargePacket, "tunnel closed", "tunnelclosed").await;
+    check(Answer::Unimplemented, "tunnel closed", "tunnelclosed").await;
 }
 
 #[tokio::test]

@@ -52,8 +52,8 @@ impl ConditionMetrics {
             durations: HistogramVec::new(
                 HistogramOpts::new(
                     name("evaluation_seconds"),
-                    "[ALPHA] Admission match condition evaluation time in seconds, identified by name and broken out for \
-                     each kind containing matchConditions (webhook or policy), operation and type (validate or admit).",
+                    "How long the match conditions of a webhook or policy took, in seconds, by its name, its kind, the \
+                     operation and the type of admission.",
                 )
                 .buckets(BUCKETS.to_vec()),
                 &LABELS,
@@ -61,18 +61,14 @@ impl ConditionMetrics {
             errors: IntCounterVec::new(
                 Opts::new(
                     name("evaluation_errors_total"),
-                    "[ALPHA] Admission match condition evaluation errors count, identified by name of resource containing \
-                     the match condition and broken out for each kind containing matchConditions (webhook or policy), \
-                     operation and admission type (validate or admit).",
+                    "Match conditions of webhooks and policies that failed.",
                 ),
                 &LABELS,
             )?,
             exclusions: IntCounterVec::new(
                 Opts::new(
                     name("exclusions_total"),
-                    "[ALPHA] Admission match condition evaluation exclusions count, identified by name of resource \
-                     containing the match condition and broken out for each kind containing matchConditions (webhook or \
-                     policy), operation and admission type (validate or admit).",
+                    "Requests that match conditions excluded from a webhook or policy.",
                 ),
                 &LABELS,
             )?,

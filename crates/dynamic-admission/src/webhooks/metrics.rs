@@ -53,34 +53,26 @@ impl WebhookMetrics {
             durations: HistogramVec::new(
                 HistogramOpts::new(
                     "apiserver_admission_webhook_admission_duration_seconds",
-                    "[STABLE] Admission webhook latency histogram in seconds, identified by name and broken out for each \
-                     operation and API resource and type (validate or admit).",
+                    "How long admission webhooks took, in seconds, by webhook, operation and type of admission.",
                 )
                 .buckets(BUCKETS.to_vec()),
                 &["name", "type", "operation", "rejected"],
             )?,
             requests: counter(
                 "request_total",
-                "[ALPHA] Admission webhook request total, identified by name and broken out for each admission type \
-                 (validating or admit) and operation. Additional labels specify whether the request was rejected or not \
-                 and an HTTP status code. Codes greater than 600 are truncated to 600, to keep the metrics cardinality \
-                 bounded.",
+                "Calls of admission webhooks, by webhook, type, operation, HTTP code (600 for greater ones) and whether the \
+                 request was rejected.",
                 &["name", "type", "operation", "code", "rejected"],
             )?,
             rejections: counter(
                 "rejection_count",
-                "[ALPHA] Admission webhook rejection count, identified by name and broken out for each admission type \
-                 (validating or admit) and operation. Additional labels specify an error type (calling_webhook_error or \
-                 apiserver_internal_error if an error occurred; no_error otherwise) and optionally a non-zero rejection \
-                 code if the webhook rejects the request with an HTTP status code (honored by the apiserver when the \
-                 code is greater or equal to 400). Codes greater than 600 are truncated to 600, to keep the metrics \
-                 cardinality bounded.",
+                "Requests that admission webhooks rejected, by webhook, type, operation, code, and the kind of error if the \
+                 call failed.",
                 &["name", "type", "operation", "error_type", "rejection_code"],
             )?,
             failed_open: counter(
                 "fail_open_count",
-                "[ALPHA] Admission webhook fail open count, identified by name and broken out for each admission type \
-                 (validating or admit).",
+                "Calls of admission webhooks that failed and were ignored, by webhook and type.",
                 &["name", "type"],
             )?,
             conditions,

@@ -182,16 +182,27 @@ pub(super) fn put_values(object: &mut Value, entries: Vec<Value>) {
     }
 }
 
+/// The result of [`keep_times`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimesComparison {
+    /// The entries differ in more than times, or not at all: the objects were not compared.
+    UnequalFast,
+    /// The entries differ in times alone, the objects in other values.
+    UnequalSlow,
+    /// The objects differ in times alone.
+    Equal,
+}
+
 /// Copies the times of the old object's entries to the new one when nothing else differs, so that a write that would
 /// change only times is a no-op. Both trees are canonical and about to be compared in stored form.
-pub fn keep_times(old: &Value, new: &mut Value) {
+pub fn keep_times(old: &Value, new: &mut Value) -> TimesComparison {
     let same = |a: &Value, b: &Value| {
         let (Some(a), Some(b)) = (a.as_object(), b.as_object()) else { return false };
         same_but(a, b, "time")
     };
     let (before, after) = (entries(old), entries(new));
     if before.len() != after.len() || before == after || !before.iter().zip(after).all(|(a, b)| same(a, b)) {
-        return;
+        return TimesComparison::UnequalFast;
     }
     let unchanged = match (old.as_object(), new.as_object()) {
         (Some(a), Some(b)) => {
@@ -203,9 +214,11 @@ pub fn keep_times(old: &Value, new: &mut Value) {
         }
         (_, _) => false,
     };
-    if unchanged {
-        put_values(new, before.to_vec());
+    if !unchanged {
+        return TimesComparison::UnequalSlow;
     }
+    put_values(new, before.to_vec());
+    TimesComparison::Equal
 }
 
 fn same_but(a: &Map, b: &Map, name: &str) -> bool {

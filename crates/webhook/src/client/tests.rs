@@ -192,3 +192,39 @@ async fn webhooks_are_reached_over_tls_only() {
         "Post \"https://s.n.svc:443/x?timeout=20s\": service \"s\" not found"
     );
 }
+
+#[tokio::test]
+async fn calls_are_counted_by_host_and_code() {
+    let (url, _requests) = server(vec![response("200 OK", "{}"), response("418 Teapot", "no")]).await;
+    let client = client_of(&url, Credentials::default());
+    for _ in 0..3 {
+        // The third is refused, since the server accepts two connections.
+        let _ = client.post(Bytes::from_static(b"{}"), Duration::from_secs(20)).await;
+    }
+    let host = url.trim_start_matches("http://").split('/').next().unwrap();
+    let metrics = pintle_dialer::RestClientMetrics::of_process().unwrap();
+    let mut found = Vec::new();
+    for family in metrics.collectors().iter().flat_map(|collector| collector.collect()) {
+        for metric in family.get_metric() {
+            let value = |name: &str| metric.get_label().iter().find(|label| label.name() == name);
+            if value("host").is_some_and(|label| label.value() == host) {
+                let code = value("code").map(|label| format!(" {}", label.value())).unwrap_or_default();
+                let count = match metric.get_histogram().get_sample_count() {
+                    0 => metric.get_counter().get_value() as u64,
+                    count => count,
+                };
+                found.push(format!("{}{code} {count}", family.name()));
+            }
+        }
+    }
+    found.sort();
+    let expected = [
+        "rest_client_request_duration_seconds 3",
+        "rest_client_request_size_bytes 3",
+        "rest_client_requests_total 200 1",
+        "rest_client_requests_total 418 1",
+        "rest_client_requests_total <error> 1",
+        "rest_client_response_size_bytes 1",
+    ];
+    assert_eq!(found, expected);
+}

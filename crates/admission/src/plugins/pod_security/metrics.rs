@@ -21,24 +21,32 @@ impl Default for PodSecurityMetrics {
             let labels = [labels, &["request_operation", "resource", "subresource"]].concat();
             IntCounterVec::new(Opts::new(name, help), &labels).ok()
         };
-        PodSecurityMetrics {
+        let metrics = PodSecurityMetrics {
             evaluations: counter(
                 "pod_security_evaluations_total",
-                "[ALPHA] Number of policy evaluations that occurred, not counting ignored or exempt requests.",
+                "Evaluations of Pod Security Standards, by decision, level, version and mode.",
                 &["decision", "policy_level", "policy_version", "mode"],
             ),
             exemptions: counter(
                 "pod_security_exemptions_total",
-                "[ALPHA] Number of exempt requests, not counting ignored or out of scope requests.",
+                "Requests that are exempt from Pod Security Standards.",
                 &[],
             ),
             errors: counter(
                 "pod_security_errors_total",
-                "[ALPHA] Number of errors preventing normal evaluation. Non-fatal errors may result in the latest restricted profile \
-                 being used for evaluation.",
+                "Errors that prevented the evaluation of Pod Security Standards; if not fatal, the strictest was applied.",
                 &["fatal"],
             ),
+        };
+        // These exist before the first exemption, as in kube-apiserver.
+        if let Some(exemptions) = &metrics.exemptions {
+            for operation in ["create", "update"] {
+                for resource in ["pod", "controller"] {
+                    exemptions.with_label_values(&[operation, resource, ""]);
+                }
+            }
         }
+        metrics
     }
 }
 

@@ -164,7 +164,10 @@ fn evaluations_and_exemptions_are_counted() {
             "pod_security_errors_total true,create,pod, 1",
             "pod_security_evaluations_total allow,enforce,privileged,latest,create,pod, 1",
             "pod_security_evaluations_total deny,enforce,baseline,latest,create,pod, 2",
+            "pod_security_exemptions_total create,controller, 0",
             "pod_security_exemptions_total create,pod, 1",
+            "pod_security_exemptions_total update,controller, 0",
+            "pod_security_exemptions_total update,pod, 0",
         ]
     );
 }

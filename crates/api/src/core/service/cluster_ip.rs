@@ -3,12 +3,13 @@
 //!
 //! Creating the object allocates the address, because the store accepts only one creation. Nothing is kept in memory.
 
+use super::metrics::{AllocationMetrics, Scope};
 use super::network::{AddressRange, IpFamily};
 use pintle_go_forms::{Cidr, parse_ip_sloppy};
 use pintle_machinery::{GroupResource, Status, StatusReason, Value, ValueExt, meta::ObjectMeta};
 use pintle_registry::{DeleteOptions, Registry, WriteOptions};
 use serde_json::json;
-use std::{collections::BTreeSet, fmt, net::IpAddr};
+use std::{collections::BTreeSet, fmt, net::IpAddr, time::Instant};
 
 /// The value of the managed-by label of the `IPAddress` objects for services.
 pub const MANAGED_BY_IP_ALLOCATOR: &str = "ipallocator.k8s.io";
@@ -87,6 +88,7 @@ impl ClusterIps<'_> {
             return cidrs.first().map(|cidr| cidr.network()).ok_or(IpError::Full);
         }
         for cidr in cidrs {
+            let started = Instant::now();
             let range = AddressRange::of(cidr);
             let mut tried = 0;
             let mut taken: Option<BTreeSet<String>> = None;
@@ -95,7 +97,11 @@ impl ClusterIps<'_> {
                     continue;
                 }
                 match self.claim(address).await {
-                    Ok(()) => return Ok(address),
+                    Ok(()) => {
+                        note(|metrics| metrics.ip_allocated(cidr, Scope::Dynamic, started.elapsed()));
+                        self.count(cidr).await;
+                        return Ok(address);
+                    }
                     Err(IpError::Allocated) => {}
                     Err(error) => return Err(error),
                 }
@@ -105,6 +111,7 @@ impl ClusterIps<'_> {
                     taken = Some(objects.iter().map(|object| object.name().to_owned()).collect());
                 }
             }
+            note(|metrics| metrics.ip_failed(cidr, Scope::Dynamic));
         }
         Err(IpError::Full)
     }
@@ -112,12 +119,21 @@ impl ClusterIps<'_> {
     /// Allocates this address. A dry run only checks that it is in a range.
     pub(super) async fn allocate(&self, address: IpAddr) -> Result<(), IpError> {
         let cidrs = self.ready_cidrs(IpFamily::of(address)).await?;
-        let is_inside = cidrs.iter().any(|cidr| AddressRange::of(*cidr).contains(address));
-        match (is_inside, self.dry_run) {
-            (true, false) => self.claim(address).await,
-            (true, true) => Ok(()),
-            (false, false) => Err(IpError::MismatchedNetwork),
-            (false, true) => Err(match cidrs.first() {
+        let cidr = cidrs.iter().find(|cidr| AddressRange::of(**cidr).contains(address));
+        match (cidr, self.dry_run) {
+            (Some(cidr), false) => {
+                let started = Instant::now();
+                let claimed = self.claim(address).await;
+                note(|metrics| match claimed {
+                    Ok(()) => metrics.ip_allocated(*cidr, Scope::Static, started.elapsed()),
+                    Err(_) => metrics.ip_failed(*cidr, Scope::Static),
+                });
+                self.count(*cidr).await;
+                claimed
+            }
+            (Some(_), true) => Ok(()),
+            (None, false) => Err(IpError::MismatchedNetwork),
+            (None, true) => Err(match cidrs.first() {
                 Some(cidr) => IpError::NotInRange(address, cidr.canonical()),
                 None => IpError::MismatchedNetwork,
             }),
@@ -135,12 +151,49 @@ impl ClusterIps<'_> {
     }
 
     /// The blocks of the family in `ServiceCIDR` objects that are ready.
+    /// Counts the addresses of a block when one of them is used for the first time.
+    async fn count(&self, cidr: Cidr) {
+        if AllocationMetrics::of_process().is_none_or(|metrics| metrics.knows(cidr)) {
+            return;
+        }
+        // Metrics are no reason to fail; the next allocation tries again.
+        let Ok(objects) = self.registry.list(&ip_addresses(), "").await else { return };
+        let addresses: Vec<_> = objects.iter().filter_map(|object| parse_ip_sloppy(object.name())).collect();
+        let _ = publish_allocated_ips(self.registry, &addresses).await;
+    }
+
     async fn ready_cidrs(&self, family: IpFamily) -> Result<Vec<Cidr>, IpError> {
-        let objects = self.registry.list(&service_cidrs(), "").await.map_err(IpError::Failed)?;
-        let ready = objects.iter().filter(|object| is_ready(object));
-        let cidrs = ready.flat_map(|object| object.items_at("spec.cidrs")).filter_map(Value::as_str);
-        let cidrs = cidrs.filter_map(Cidr::parse_sloppy);
-        Ok(cidrs.filter(|cidr| IpFamily::of(cidr.address) == family).collect())
+        let cidrs = ready_cidrs(self.registry).await.map_err(IpError::Failed)?;
+        Ok(cidrs.into_iter().filter(|cidr| IpFamily::of(cidr.address) == family).collect())
+    }
+}
+
+/// The blocks from which addresses are allocated.
+async fn ready_cidrs(registry: &dyn Registry) -> Result<Vec<Cidr>, Status> {
+    let objects = registry.list(&service_cidrs(), "").await?;
+    let ready = objects.iter().filter(|object| is_ready(object));
+    let cidrs = ready.flat_map(|object| object.items_at("spec.cidrs")).filter_map(Value::as_str);
+    Ok(cidrs.filter_map(Cidr::parse_sloppy).collect())
+}
+
+/// Publishes how many of these allocated addresses are in each block.
+///
+/// # Errors
+/// When the blocks cannot be read.
+pub async fn publish_allocated_ips(registry: &dyn Registry, addresses: &[IpAddr]) -> Result<(), Status> {
+    let cidrs = ready_cidrs(registry).await?;
+    let count = |cidr: Cidr| {
+        let range = AddressRange::of(cidr);
+        addresses.iter().filter(|address| range.contains(**address)).count()
+    };
+    let counts: Vec<(Cidr, usize)> = cidrs.into_iter().map(|cidr| (cidr, count(cidr))).collect();
+    note(|metrics| metrics.set_ips(&counts));
+    Ok(())
+}
+
+fn note(event: impl FnOnce(&AllocationMetrics)) {
+    if let Some(metrics) = AllocationMetrics::of_process() {
+        event(metrics);
     }
 }
 
@@ -154,10 +207,11 @@ fn is_ready(service_cidr: &Value) -> bool {
 /// Releases the addresses of a service, except those allocated to another one. Failures are left to the repair
 /// controller, because the write of the service is already complete.
 pub(super) async fn release(registry: &dyn Registry, namespace: &str, name: &str, ips: &[String]) {
+    let mut released = Vec::new();
     for ip in ips {
         let Some(address) = parse_ip_sloppy(ip) else { continue };
-        let address = address.to_string();
-        let Ok(object) = registry.get(&ip_addresses(), "", &address).await else { continue };
+        let object_name = address.to_string();
+        let Ok(object) = registry.get(&ip_addresses(), "", &object_name).await else { continue };
         let parent = object.at("spec.parentRef").unwrap_or(&Value::Null);
         if (parent.str_at("resource"), parent.str_at("namespace"), parent.str_at("name"))
             != ("services", namespace, name)
@@ -168,6 +222,17 @@ pub(super) async fn release(registry: &dyn Registry, namespace: &str, name: &str
             precondition_uid: Some(object.uid().to_owned()).filter(|uid| !uid.is_empty()),
             ..DeleteOptions::default()
         };
-        let _repaired_later = registry.delete(&ip_addresses(), "", &address, options).await;
+        // A failure is repaired later.
+        if registry.delete(&ip_addresses(), "", &object_name, options).await.is_ok() {
+            released.push(address);
+        }
+    }
+    if released.is_empty() {
+        return;
+    }
+    let cidrs = ready_cidrs(registry).await.unwrap_or_default();
+    for address in released {
+        let cidr = cidrs.iter().find(|cidr| AddressRange::of(**cidr).contains(address));
+        note(|metrics| cidr.into_iter().for_each(|cidr| metrics.ip_released(*cidr)));
     }
 }

@@ -3,6 +3,7 @@
 //! The storage key (`ranges/servicenodeports`) and format are those of kube-apiserver, so both can use one store.
 //! `data` is a big-endian number, in which bit n represents the port at offset n of `range`.
 
+use super::metrics::{AllocationMetrics, Scope};
 use super::network::{PortRange, shuffled_start};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use pintle_machinery::{GroupResource, Status, StatusReason, Value, ValueExt};
@@ -129,23 +130,40 @@ pub(super) struct PortOperation {
     taken: HashSet<i64>,
     /// The highest allocated port.
     highest: Option<i64>,
+    /// How many of the allocated ports the client chose.
+    chosen: u64,
 }
 
 impl PortOperation {
     fn new(ports: PortSet, dry_run: bool) -> PortOperation {
-        PortOperation { ports, dry_run, allocated: Vec::new(), taken: HashSet::new(), highest: None }
+        PortOperation {
+            ports,
+            dry_run,
+            allocated: Vec::new(),
+            taken: HashSet::new(),
+            highest: None,
+            chosen: 0,
+        }
     }
 
     /// Allocates this port. A dry run does not check that it is in the range.
     pub(super) fn allocate(&mut self, port: i64) -> Result<(), PortError> {
         if !self.dry_run && self.ports.range.offset(port).is_none() {
-            return Err(PortError::NotInRange(self.ports.range));
+            return Err(self.failed(Scope::Static, PortError::NotInRange(self.ports.range)));
         }
         if self.ports.contains(port) || self.taken.contains(&port) {
-            return Err(PortError::Allocated);
+            return Err(self.failed(Scope::Static, PortError::Allocated));
         }
         self.take(port);
+        self.chosen += 1;
         Ok(())
+    }
+
+    fn failed(&self, scope: Scope, error: PortError) -> PortError {
+        if !self.dry_run {
+            note(|metrics| metrics.port_failed(scope));
+        }
+        error
     }
 
     fn take(&mut self, port: i64) {
@@ -159,7 +177,10 @@ impl PortOperation {
     pub(super) fn allocate_next(&mut self) -> Result<i64, PortError> {
         let port = match self.dry_run {
             true => self.highest.unwrap_or(32768).max(0) + 1,
-            false => self.ports.free_port().ok_or(PortError::Full)?,
+            false => match self.ports.free_port() {
+                Some(port) => port,
+                None => return Err(self.failed(Scope::Dynamic, PortError::Full)),
+            },
         };
         self.take(port);
         Ok(port)
@@ -186,16 +207,20 @@ pub(super) async fn allocate(
         return Ok(operation.allocated);
     }
     let before = object.clone();
-    let mut allocated = Vec::new();
+    let (mut allocated, mut chosen) = (Vec::new(), 0);
     update(registry, range, |ports| {
         let mut candidate = before.clone();
         let mut operation = PortOperation::new(ports, false);
         assign(&mut candidate, &mut operation)?;
         *object = candidate;
-        allocated = operation.allocated;
+        (allocated, chosen) = (operation.allocated, operation.chosen);
         Ok(operation.ports)
     })
     .await?;
+    note(|metrics| {
+        metrics.ports_allocated(Scope::Static, chosen);
+        metrics.ports_allocated(Scope::Dynamic, (allocated.len() as u64).saturating_sub(chosen));
+    });
     Ok(allocated)
 }
 
@@ -218,15 +243,20 @@ async fn update(
 ) -> Result<(), Status> {
     let resource = node_port_allocations();
     loop {
+        let mut used = 0;
         let swap = |mut object: Value| {
             let ports = change(PortSet::decode(range, &object))?;
+            used = ports.iter().count();
             object.set("range", range.to_string());
             object.set("data", ports.encode());
             Ok(object)
         };
         let options = WriteOptions::default();
         match registry.update(&resource, "", RANGE_ALLOCATION_NAME, Box::new(swap), options).await {
-            Ok(_) => return Ok(()),
+            Ok(_) => {
+                note(|metrics| metrics.set_ports(used, range.size()));
+                return Ok(());
+            }
             Err(status) if is_missing(&status) => {
                 let object = range_allocation_object(&PortSet::new(range));
                 match registry.create(&resource, "", object, WriteOptions::default()).await {
@@ -236,6 +266,17 @@ async fn update(
             }
             Err(status) => return Err(status),
         }
+    }
+}
+
+/// Publishes how many ports are allocated.
+pub fn publish_allocated_ports(ports: &PortSet) {
+    note(|metrics| metrics.set_ports(ports.iter().count(), ports.range.size()));
+}
+
+fn note(event: impl FnOnce(&AllocationMetrics)) {
+    if let Some(metrics) = AllocationMetrics::of_process() {
+        event(metrics);
     }
 }
 

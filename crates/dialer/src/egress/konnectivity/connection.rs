@@ -1,6 +1,9 @@
 //! A connection through a konnectivity server.
 
-use super::packet::{CloseRequest, Data, Packet, Payload};
+use super::{
+    metrics::{ConnectionCount, KonnectivityMetrics, Segment},
+    packet::{CloseRequest, Data, Packet, Payload},
+};
 use bytes::{Buf, Bytes};
 use futures_util::Stream;
 use pintle_registry::BoxFuture;
@@ -32,11 +35,27 @@ pub(super) struct Connection {
     unread: Bytes,
     sending: Sending,
     is_shut_down: bool,
+    /// Taken by the end.
+    count: Option<ConnectionCount>,
+    metrics: KonnectivityMetrics,
 }
 
 impl Connection {
-    pub(super) fn new(connect_id: i64, packets: Streaming<Packet>, sending: Sending) -> Connection {
-        Connection { connect_id, packets: Some(packets), unread: Bytes::new(), sending, is_shut_down: false }
+    pub(super) fn new(
+        connect_id: i64,
+        packets: Streaming<Packet>,
+        sending: Sending,
+        count: ConnectionCount,
+    ) -> Connection {
+        Connection {
+            connect_id,
+            packets: Some(packets),
+            unread: Bytes::new(),
+            sending,
+            is_shut_down: false,
+            metrics: count.metrics().clone(),
+            count: Some(count),
+        }
     }
 }
 
@@ -49,7 +68,13 @@ impl AsyncRead for Connection {
         let this = &mut *self;
         while this.unread.is_empty() {
             let Some(packets) = &mut this.packets else { return Poll::Ready(Ok(())) };
-            match ready!(Pin::new(packets).poll_next(context)) {
+            let packet = ready!(Pin::new(packets).poll_next(context));
+            match &packet {
+                Some(Ok(packet)) => this.metrics.packet(Segment::ToClient, packet.packet_type),
+                Some(Err(status)) => this.metrics.stream_failed(status),
+                None => {}
+            }
+            match packet {
                 Some(Ok(Packet { payload: Some(Payload::Data(data)), .. }))
                     if data.connect_id == this.connect_id =>
                 {
@@ -108,16 +133,24 @@ impl AsyncWrite for Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         let (Some(packets), Ok(runtime)) = (self.packets.take(), Handle::try_current()) else { return };
-        runtime.spawn(close(self.connect_id, packets, self.sending.take()));
+        let Some(mut count) = self.count.take() else { return };
+        count.closing();
+        runtime.spawn(close(self.connect_id, packets, self.sending.take(), count));
     }
 }
 
 /// Asks the server to close a connection, and waits until it has.
-async fn close(connect_id: i64, mut packets: Streaming<Packet>, mut sending: Sending) {
+async fn close(
+    connect_id: i64,
+    mut packets: Streaming<Packet>,
+    mut sending: Sending,
+    count: ConnectionCount,
+) {
     let request = Packet::of(Payload::CloseRequest(CloseRequest { connect_id }));
     let closed = async {
         sending.send(request).await?;
         while let Ok(Some(packet)) = packets.message().await {
+            count.metrics().packet(Segment::ToClient, packet.packet_type);
             if matches!(packet.payload, Some(Payload::CloseResponse(_))) {
                 break;
             }
@@ -129,7 +162,12 @@ async fn close(connect_id: i64, mut packets: Streaming<Packet>, mut sending: Sen
 }
 
 /// The packets to the server. One is kept until the stream takes it.
-pub(super) enum Sending {
+pub(super) struct Sending {
+    state: State,
+    metrics: KonnectivityMetrics,
+}
+
+enum State {
     Idle(Sender<Packet>),
     /// Waits for room.
     Waiting(BoxFuture<'static, io::Result<Sender<Packet>>>),
@@ -137,8 +175,8 @@ pub(super) enum Sending {
 }
 
 impl Sending {
-    pub(super) fn new(packets: Sender<Packet>) -> Sending {
-        Sending::Idle(packets)
+    pub(super) fn new(packets: Sender<Packet>, metrics: KonnectivityMetrics) -> Sending {
+        Sending { state: State::Idle(packets), metrics }
     }
 
     /// Sends a packet when there is room.
@@ -153,43 +191,46 @@ impl Sending {
     /// Waits for room.
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
-            match self {
-                Sending::Idle(packets) if packets.capacity() > 0 && !packets.is_closed() => {
+            match &mut self.state {
+                State::Idle(packets) if packets.capacity() > 0 && !packets.is_closed() => {
                     return Poll::Ready(Ok(()));
                 }
-                Sending::Idle(packets) => {
+                State::Idle(packets) => {
                     let packets = packets.clone();
-                    *self = Sending::Waiting(Box::pin(async move {
+                    self.state = State::Waiting(Box::pin(async move {
                         // The permit's room is this side's again when the permit is dropped.
                         drop(packets.reserve().await.map_err(|_| io::ErrorKind::BrokenPipe)?);
                         Ok(packets)
                     }));
                 }
-                Sending::Waiting(packets) => {
+                State::Waiting(packets) => {
                     let packets = ready!(packets.as_mut().poll(context));
-                    *self = match packets {
-                        Ok(packets) => Sending::Idle(packets),
+                    self.state = match packets {
+                        Ok(packets) => State::Idle(packets),
                         Err(error) => {
-                            *self = Sending::Ended;
+                            self.state = State::Ended;
                             return Poll::Ready(Err(error));
                         }
                     };
                 }
-                Sending::Ended => return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+                State::Ended => return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
             }
         }
     }
 
     /// Sends a packet, for which there is room.
     fn start_send(&mut self, packet: Packet) -> io::Result<()> {
-        let Sending::Idle(packets) = self else { return Err(io::ErrorKind::BrokenPipe.into()) };
+        let State::Idle(packets) = &self.state else { return Err(io::ErrorKind::BrokenPipe.into()) };
+        let packet_type = packet.packet_type;
         packets.try_send(packet).map_err(|error| match error {
-            TrySendError::Full(_) => io::ErrorKind::WouldBlock.into(),
-            TrySendError::Closed(_) => io::ErrorKind::BrokenPipe.into(),
-        })
+            TrySendError::Full(_) => io::ErrorKind::WouldBlock,
+            TrySendError::Closed(_) => io::ErrorKind::BrokenPipe,
+        })?;
+        self.metrics.packet(Segment::FromClient, packet_type);
+        Ok(())
     }
 
     fn take(&mut self) -> Sending {
-        std::mem::replace(self, Sending::Ended)
+        Sending { state: std::mem::replace(&mut self.state, State::Ended), metrics: self.metrics.clone() }
     }
 }

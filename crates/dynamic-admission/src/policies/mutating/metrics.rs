@@ -28,15 +28,14 @@ impl MutationMetrics {
             checks: IntCounterVec::new(
                 Opts::new(
                     "apiserver_mutating_admission_policy_check_total",
-                    "[ALPHA] Mutation admission policy check total, labeled by policy and further identified by binding.",
+                    "Decisions of mutating admission policies, by policy and binding.",
                 ),
                 &LABELS,
             )?,
             durations: HistogramVec::new(
                 HistogramOpts::new(
                     "apiserver_mutating_admission_policy_check_duration_seconds",
-                    "[ALPHA] Mutation admission latency for individual mutation expressions in seconds, labeled by policy \
-                     and binding.",
+                    "How long the expressions of mutating admission policies took, in seconds.",
                 )
                 .buckets(BUCKETS.to_vec()),
                 &LABELS,

@@ -28,16 +28,14 @@ impl PolicyMetrics {
             checks: IntCounterVec::new(
                 Opts::new(
                     name("check_total"),
-                    "[BETA] Validation admission policy check total, labeled by policy and further identified by \
-                     binding and enforcement action taken.",
+                    "Decisions of validating admission policies, by policy, binding and the action that was taken.",
                 ),
                 &LABELS,
             )?,
             durations: HistogramVec::new(
                 HistogramOpts::new(
                     name("check_duration_seconds"),
-                    "[BETA] Validation admission latency for individual validation expressions in seconds, labeled by \
-                     policy and further including binding and enforcement action taken.",
+                    "How long the expressions of validating admission policies took, in seconds.",
                 )
                 .buckets(BUCKETS.to_vec()),
                 &LABELS,
