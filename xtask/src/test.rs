@@ -76,7 +76,8 @@ fn end_to_end(root: &Path) -> Result<(), String> {
             .env("PINTLE_PYTHONPATH", &tools.python_path)
             .env("PINTLE_NODE", &tools.node)
             .env("PINTLE_NODE_PATH", &tools.node_path)
-            .env("PINTLE_DEFINITIONS", &definitions);
+            .env("PINTLE_DEFINITIONS", &definitions)
+            .env("PINTLE_PROMETHEUS", &tools.prometheus);
         etcd.name_in(command);
         if let Some(old) = &tools.old_kubectl {
             command.env("PINTLE_OLD_KUBECTL", old);

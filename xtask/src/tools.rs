@@ -69,12 +69,16 @@ for name in wheel.namelist():
                 out.write(document)
 "#;
 
+/// Debian's package of Prometheus.
+const PROMETHEUS_PACKAGE: &str = "prometheus";
+
 /// The paths of the tools.
 pub(crate) struct Tools {
     pub(crate) kubectl: PathBuf,
     pub(crate) helm: PathBuf,
     /// `None` where Debian's packages are not available.
     pub(crate) old_kubectl: Option<PathBuf>,
+    pub(crate) prometheus: PathBuf,
     /// The folder of the Python packages, for `PYTHONPATH`.
     pub(crate) python_path: PathBuf,
     pub(crate) node: PathBuf,
@@ -96,8 +100,10 @@ pub(crate) fn install(root: &Path) -> Result<Tools, String> {
             None
         }
     };
+    let prometheus = debian(root, "prometheus", PROMETHEUS_PACKAGE)?;
     let javascript = javascript(root)?;
     Ok(Tools {
+        prometheus: prometheus.join("usr/bin/prometheus"),
         kubectl: bin.join("kubectl"),
         helm: bin.join("helm"),
         old_kubectl,

@@ -1,7 +1,7 @@
 //! Shared code of the end-to-end tests: a started server and command-line clients for it.
 //!
 //! `cargo xtask test` sets the environment: `PINTLE_SERVER`, `PINTLE_EXTENSION_SERVER`, `PINTLE_KUBECTL`, `PINTLE_HELM`, `PINTLE_PYTHONPATH`,
-//! `PINTLE_DEFINITIONS` and, where Debian's packages are available, `PINTLE_OLD_KUBECTL`.
+//! `PINTLE_DEFINITIONS`, `PINTLE_PROMETHEUS` and, where Debian's packages are available, `PINTLE_OLD_KUBECTL`.
 
 use pintle_harness::{Config, Error, Server, wait_for};
 use serde_json::Value;

@@ -1,27 +1,15 @@
 //! Tests kubectl with an extension API server behind the aggregator, in a network of its own.
 
-use crate::Result;
+use crate::{Result, own_network};
 use pintle_e2e::{Cli, PATIENCE, config, variable};
-use pintle_harness::{ExtensionServer, Server, in_own_network, is_in_own_network, wait_for};
+use pintle_harness::{ExtensionServer, Server, wait_for};
 use std::{
     io::{BufRead, BufReader},
     path::PathBuf,
 };
 
-/// Runs a test of this module in a network of its own, by another process of this program.
 fn in_network(test: &str, body: fn() -> Result) -> Result {
-    if is_in_own_network() {
-        return body();
-    }
-    let output = in_own_network(std::env::current_exe()?)
-        .args(["--exact", &format!("aggregation::{test}"), "--nocapture"])
-        .output()?;
-    let text =
-        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    match output.status.success() && text.contains("1 passed") {
-        true => Ok(()),
-        false => Err(text.into()),
-    }
+    own_network::in_network(&format!("aggregation::{test}"), body)
 }
 
 /// A server with an extension API server behind it. The server runs with the front-proxy certificates that it generates.

@@ -16,8 +16,10 @@ mod history;
 mod javascript;
 mod kubectl;
 mod lifecycle;
+mod monitoring;
 mod overload;
 mod overrides;
+mod own_network;
 mod permissions;
 mod python;
 mod rolling_restart;
@@ -27,5 +29,6 @@ mod several_servers;
 mod snapshot;
 mod streams;
 mod tokens;
+mod traces;
 
 type Result<T = ()> = std::result::Result<T, pintle_harness::Error>;
