@@ -1,4 +1,4 @@
-//! Builds what is packaged: the static binary, the manual page, completions and the bill of materials, with their checksums.
+//! Builds what is packaged: the static binary, the manual pages, completions and the bill of materials, with their checksums.
 //!
 //! The binary depends on the sources, the toolchain and the target only: paths in it are replaced, so that a build from another
 //! path is equal to the byte.
@@ -13,17 +13,26 @@ use crate::{sbom, task};
 pub(crate) const HOST: &str = "x86_64-unknown-linux-gnu";
 const PROFILE: &str = "release";
 
+/// What a build is compared with.
+enum Verification<'a> {
+    /// A second build, from another path.
+    Again,
+    /// A binary that was built elsewhere.
+    With(&'a str),
+}
+
 /// Builds into `target/dist/`.
 ///
 /// # Errors
 /// When a build fails, the binary is not static, or two builds differ.
 pub(crate) fn run(root: &Path, args: &[&str]) -> Result<(), String> {
     let mut target = HOST;
-    let mut is_verified = false;
+    let mut verification = None;
     for arg in args {
-        match (arg.strip_prefix("--target="), *arg) {
-            (Some(triple), _) => target = triple,
-            (None, "--verify") => is_verified = true,
+        match (arg.split_once('='), *arg) {
+            (Some(("--target", triple)), _) => target = triple,
+            (Some(("--verify", binary)), _) => verification = Some(Verification::With(binary)),
+            (None, "--verify") => verification = Some(Verification::Again),
             _ => return Err(format!("dist: unknown argument {arg}")),
         }
     }
@@ -38,24 +47,31 @@ pub(crate) fn run(root: &Path, args: &[&str]) -> Result<(), String> {
     let write = |name: &str, text: String| fs::write(dist.join(name), text).map_err(failed);
     write("sbom.cdx.json", sbom::bill(root, target)?)?;
     fs::copy(root.join("packaging/pintle.service"), dist.join("pintle.service")).map_err(failed)?;
-    let mut files = vec!["pintle", "sbom.cdx.json", "pintle.service"];
+    let mut files = ["pintle", "sbom.cdx.json", "pintle.service"].map(str::to_owned).to_vec();
     // A binary of another target does not run here.
     if target == HOST {
-        write("pintle.8", task::output(Command::new(&packaged).arg("man"))?)?;
+        let pages = dist.join("man");
+        fs::create_dir_all(&pages).map_err(failed)?;
+        let written = task::output(Command::new(&packaged).args(["man", "--directory"]).arg(&pages))?;
+        files.extend(written.lines().map(|page| format!("man/{page}")));
         for (shell, name) in [
             ("bash", "completions/pintle"),
             ("zsh", "completions/_pintle"),
             ("fish", "completions/pintle.fish"),
         ] {
             write(name, task::output(Command::new(&packaged).args(["completion", shell]))?)?;
-            files.push(name);
+            files.push(name.to_owned());
         }
-        files.push("pintle.8");
     }
     let sums = task::output(Command::new("sha256sum").args(&files).current_dir(&dist))?;
     write("SHA256SUMS", sums)?;
-    if is_verified {
-        verify(root, target, &packaged)?;
+    match verification {
+        None => {}
+        Some(Verification::Again) => verify(root, target, &packaged)?,
+        Some(Verification::With(binary)) => {
+            compare(&packaged, Path::new(binary))?;
+            println!("the binary is equal to {binary}");
+        }
     }
     println!("{}", dist.display());
     Ok(())
@@ -103,15 +119,30 @@ fn verify(root: &Path, target: &str, first: &Path) -> Result<(), String> {
     let archive = format!("git archive --format=tar HEAD | tar -x -C '{}'", sources.display());
     let compared = task::run(Command::new("sh").args(["-c", &archive]).current_dir(root)).and_then(|()| {
         let second = build(&sources, &built, target)?;
-        let (first, second) = (fs::read(first).map_err(failed)?, fs::read(second).map_err(failed)?);
-        if first != second {
-            return Err("two builds from two paths differ".to_owned());
-        }
+        compare(first, &second)?;
         println!("two builds from two paths are equal");
         Ok(())
     });
     fs::remove_dir_all(&elsewhere).map_err(failed)?;
     compared
+}
+
+/// Compares two binaries byte by byte.
+fn compare(first: &Path, second: &Path) -> Result<(), String> {
+    let read = |path: &Path| fs::read(path).map_err(|error| format!("{}: {error}", path.display()));
+    let (one, other) = (read(first)?, read(second)?);
+    if one == other {
+        return Ok(());
+    }
+    let at = one.iter().zip(&other).position(|(one, other)| one != other);
+    let at = at.unwrap_or_else(|| one.len().min(other.len()));
+    Err(format!(
+        "{} ({} bytes) and {} ({} bytes) differ, first at byte {at}: the build is not reproducible",
+        first.display(),
+        one.len(),
+        second.display(),
+        other.len(),
+    ))
 }
 
 /// Checks that a program needs no loader and no library.
@@ -125,4 +156,28 @@ fn check_static(binary: &Path) -> Result<(), String> {
 
 fn home() -> PathBuf {
     std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn binaries_are_compared_to_the_byte() {
+        let directory = std::env::temp_dir().join(format!("pintle-compare-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let file = |name: &str, bytes: &[u8]| {
+            let path = directory.join(name);
+            fs::write(&path, bytes).unwrap();
+            path
+        };
+        let (one, same) = (file("one", b"abc"), file("same", b"abc"));
+        assert_eq!(compare(&one, &same), Ok(()));
+        for (name, bytes, at) in [("other", &b"abd"[..], 2), ("longer", b"abcd", 3)] {
+            let error = compare(&one, &file(name, bytes)).unwrap_err();
+            assert!(error.contains(&format!("first at byte {at}:")), "{error}");
+        }
+        assert!(compare(&one, &directory.join("none")).is_err());
+        fs::remove_dir_all(&directory).unwrap();
+    }
 }

@@ -53,9 +53,10 @@ Tasks:
   openapi --check     compare the OpenAPI documents with ../shared/reference/openapi-v3
   compatibility       compare COMPATIBILITY.md with the flags, admission plugins and feature gates of ../shared/reference
                       and of the server
-  dist [--target=TRIPLE] [--verify]
-                      build what is packaged in target/dist/: the static binary, manual page, completions, bill of
-                      materials; with --verify, build it again from another path and compare the binaries
+  dist [--target=TRIPLE] [--verify[=BINARY]]
+                      build what is packaged in target/dist/: the static binary, manual pages, completions, bill of
+                      materials; with --verify, build it again from another path and compare the binaries, or compare
+                      with a binary that was built elsewhere
   sbom                print the bill of materials
   roundtrip           convert every object of ../shared/reference/api-roundtrip/ between its forms
 ";

@@ -62,7 +62,7 @@ pub(crate) fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Inv
     if is_subcommand {
         let matches = command.clone().get_matches_from(std::iter::once(path.clone()).chain(arguments));
         if let Some(text) = documents::text(command, &matches) {
-            return Ok(Invocation::Print(text));
+            return text.map(Invocation::Print).map_err(Refusal::Syntax);
         }
         let snapshot = matches.subcommand_matches("snapshot").and_then(snapshot::read);
         return snapshot.map(Invocation::Snapshot).ok_or_else(|| Refusal::Syntax("no command".to_owned()));
