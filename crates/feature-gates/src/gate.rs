@@ -191,8 +191,8 @@ gates! {
     ListFromCacheSnapshot, NoEffect, [], [33 Alpha off, 34 Beta on];
     LocalStorageCapacityIsolationFSQuotaMonitoring, NoEffect, [], [15 Alpha off, 31 Beta off];
     LogarithmicScaleDown, NoEffect, [], [21 Alpha off, 22 Beta on, 31 GA on locked];
-    LoggingAlphaOptions, DefaultOnly, [], [24 Alpha off];
-    LoggingBetaOptions, DefaultOnly, [], [24 Beta on];
+    LoggingAlphaOptions, Both, [], [24 Alpha off];
+    LoggingBetaOptions, Both, [], [24 Beta on];
     ManifestBasedAdmissionControlConfig, DefaultOnly, [], [36 Alpha off];
     MatchLabelKeysInPodAffinity, DefaultOnly, [], [29 Alpha off, 31 Beta on, 33 GA on locked];
     MatchLabelKeysInPodTopologySpread, DefaultOnly, [], [25 Alpha off, 27 Beta on];

@@ -147,6 +147,25 @@ impl FromStr for Verbosity {
     }
 }
 
+impl Verbosity {
+    /// Parses the body of a request that sets the verbosity. The reference reads a number of 32 bits first, and then the
+    /// value of its flag.
+    ///
+    /// # Errors
+    /// In the reference's words.
+    pub fn of_request(text: &str) -> Result<Verbosity, String> {
+        match text.parse() {
+            Err(_) if text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u32>().is_ok() => {
+                let quoted = pintle_go_forms::quote(text);
+                Err(format!(
+                    "failed set klog.logging.verbosity {text}: strconv.ParseInt: parsing {quoted}: value out of range"
+                ))
+            }
+            result => result,
+        }
+    }
+}
+
 /// The verbosity that is in force. It can be changed while the server runs; clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Levels(Arc<State>);

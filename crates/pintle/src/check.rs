@@ -4,7 +4,7 @@
 //! the data directory. A problem does not hide those of other parts.
 
 use crate::{
-    AuthorizationOptions, Options, RunError,
+    AuthorizationOptions, LoggingFeatures, Options, RunError,
     admission::Admission,
     aggregation::Aggregation,
     authentication::{Authentication, OwnTokens},
@@ -59,8 +59,11 @@ impl Problems {
         copy_files(&options.certificates_dir(), &certificates)?;
         (options.data_dir, options.cert_dir) = (directory.to_owned(), Some(certificates));
         self.note(options.features.resolve());
-        let has_alpha_options = options.features.is_open(Gate::LoggingAlphaOptions);
-        self.note(options.logging.validate(has_alpha_options));
+        let features = LoggingFeatures {
+            alpha_options: options.features.is_open(Gate::LoggingAlphaOptions),
+            beta_options: options.features.is_open(Gate::LoggingBetaOptions),
+        };
+        self.note(options.logging.validate(features));
         self.note(options.tracing.load());
         self.store(&options);
         self.note(enablement::resource_config(&options.runtime_config));

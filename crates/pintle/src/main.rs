@@ -7,7 +7,7 @@ mod snapshot;
 use flags::{Flags, Invocation, Refusal};
 use service_manager::ServiceManager;
 
-use pintle::{LoggingOptions, RunError, TracingConfiguration};
+use pintle::{LoggingFeatures, LoggingOptions, RunError, TracingConfiguration};
 use pintle_feature_gates::Gate;
 use pintle_profiling::heap::Sampled;
 use pintle_telemetry::{Exporter, Receiver, SpanLayer};
@@ -50,8 +50,11 @@ fn main() -> ExitCode {
     let options = flags.as_ref().map(|flags| &flags.options);
     let refused = refused.or_else(|| {
         let options = options?;
-        let has_alpha_options = options.features.is_open(Gate::LoggingAlphaOptions);
-        options.logging.validate(has_alpha_options).err()
+        let features = LoggingFeatures {
+            alpha_options: options.features.is_open(Gate::LoggingAlphaOptions),
+            beta_options: options.features.is_open(Gate::LoggingBetaOptions),
+        };
+        options.logging.validate(features).err()
     });
     // Without a valid configuration, the log has the default one.
     let logging = match (&refused, options) {

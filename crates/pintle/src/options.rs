@@ -36,7 +36,7 @@ pub use debugging::DebuggingOptions;
 pub use features::FeatureOptions;
 pub use kubelet::KubeletOptions;
 pub use leadership::LeadershipOptions;
-pub use logging::{LoggingOptions, StreamOptions};
+pub use logging::{LoggingFeatures, LoggingOptions, StreamOptions};
 pub use management::ManagementOptions;
 pub use metrics::MetricsOptions;
 pub use oidc::OidcOptions;

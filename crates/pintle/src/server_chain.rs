@@ -240,7 +240,7 @@ fn server(
 /// Sets the verbosity of the log by the text of a request.
 pub(crate) fn verbosity_setter(levels: Levels) -> VerbositySetter {
     Arc::new(move |text| {
-        let verbosity: Verbosity = text.parse()?;
+        let verbosity: Verbosity = Verbosity::of_request(text)?;
         levels.set_verbosity(verbosity);
         Ok(verbosity.0.to_string())
     })

@@ -8,7 +8,7 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 use pintle::OutOfRange;
-use pintle_go_forms::quote;
+use pintle_go_forms::{format_duration, parse_duration, quote};
 use std::{error::Error as _, ffi::OsString};
 
 /// A command line that is refused.
@@ -161,7 +161,7 @@ fn refusal(command: &Command, error: &clap::Error) -> Refusal {
     let value = context(ContextKind::InvalidValue);
     match error.source() {
         Some(source) => match source.downcast_ref::<OutOfRange>() {
-            Some(OutOfRange::Negative) => Refusal::Value(negative(flag)),
+            Some(OutOfRange::Negative) => Refusal::Value(negative(flag, value)),
             Some(OutOfRange::Message(message)) => Refusal::Value(message.clone()),
             None => Refusal::Syntax(format!(
                 "invalid argument {} for {} flag: {source}",
@@ -187,8 +187,12 @@ fn with_shorthand(command: &Command, flag: &str) -> String {
 }
 
 /// The error of a negative value.
-fn negative(flag: &str) -> String {
+fn negative(flag: &str, value: &str) -> String {
     match flag {
+        "--log-flush-frequency" => {
+            let value = parse_duration(value).map_or_else(|_| value.to_owned(), format_duration);
+            format!("flushFrequency: Invalid value: {}: Must be greater than zero", quote(&value))
+        }
         "--livez-grace-period" => format!("{flag} can not be a negative value"),
         "--shutdown-watch-termination-grace-period" => {
             "shutdown-watch-termination-grace-period, if provided, can not be a negative value".to_owned()

@@ -30,8 +30,17 @@ pub struct LoggingOptions {
 pub struct StreamOptions {
     /// Whether errors go to standard error, and all other entries to standard output.
     pub split_stream: bool,
-    /// The size of the buffer of informational entries in split streams, in bytes; 0 for no buffer.
-    pub info_buffer_size: usize,
+    /// The size of the buffer of informational entries in split streams, in bytes; 0 or less for no buffer.
+    pub info_buffer_size: i64,
+}
+
+/// The feature gates of logging.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LoggingFeatures {
+    /// Whether `LoggingAlphaOptions` is open: split streams and their buffers.
+    pub alpha_options: bool,
+    /// Whether `LoggingBetaOptions` is open: JSON.
+    pub beta_options: bool,
 }
 
 impl Default for LoggingOptions {
@@ -80,14 +89,17 @@ impl LoggingOptions {
         options
     }
 
-    /// Checks the options. `has_alpha_options` tells whether the feature gate `LoggingAlphaOptions` is open.
+    /// Checks the options.
     ///
     /// # Errors
     /// In kube-apiserver's words.
-    pub fn validate(&self, has_alpha_options: bool) -> Result<(), String> {
+    pub fn validate(&self, features: LoggingFeatures) -> Result<(), String> {
         let mut errors = Vec::new();
         if !["text", "json"].contains(&self.format.as_str()) {
             errors.push(format!("format: Invalid value: {}: Unsupported log format", quote(&self.format)));
+        } else if self.format == "json" && !features.beta_options {
+            let why = "Log format json is disabled, see LoggingBetaOptions feature";
+            errors.push(format!("format: Forbidden: {why}"));
         }
         if self.flush_frequency.is_zero() {
             let zero = quote(&format_duration(0));
@@ -100,10 +112,10 @@ impl LoggingOptions {
             let forbidden = |option: &str| {
                 format!("options.{name}.{option}: Forbidden: Feature LoggingAlphaOptions is disabled")
             };
-            if options.split_stream && !has_alpha_options {
+            if options.split_stream && !features.alpha_options {
                 errors.push(forbidden("splitStream"));
             }
-            if options.info_buffer_size > 0 && !has_alpha_options {
+            if options.info_buffer_size != 0 && !features.alpha_options {
                 errors.push(forbidden("infoBufferSize"));
             }
         }
@@ -128,8 +140,8 @@ impl LoggingOptions {
         let mut flushes = vec![flush];
         let mut others = None;
         if options.split_stream {
-            let buffer = (options.info_buffer_size > 0)
-                .then_some(Buffer { size: options.info_buffer_size, flush_frequency: self.flush_frequency });
+            let size = usize::try_from(options.info_buffer_size).ok().filter(|size| *size > 0);
+            let buffer = size.map(|size| Buffer { size, flush_frequency: self.flush_frequency });
             let (writer, flush) = LogWriter::start(io::stdout(), buffer)?;
             others = Some(writer);
             flushes.push(flush);
@@ -142,23 +154,30 @@ impl LoggingOptions {
 const MAX_BUFFER: i64 = 64 << 20;
 
 /// Parses a size, which is a quantity of at most 64 MiB.
-fn size(text: &str) -> Result<usize, String> {
+fn size(text: &str) -> Result<i64, String> {
     let quantity = Quantity::parse(text).map_err(|error| error.to_string())?;
-    let bytes = quantity.value().clamp(0, MAX_BUFFER);
-    usize::try_from(bytes).map_err(|error| error.to_string())
+    Ok(quantity.value().min(MAX_BUFFER))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const DEFAULT: LoggingFeatures = LoggingFeatures { alpha_options: false, beta_options: true };
+
     #[test]
     fn mistakes_are_told_in_the_reference_s_words() {
         let check = |options: LoggingOptions, expected: &str| {
-            assert_eq!(options.validate(false).unwrap_err(), expected);
+            assert_eq!(options.validate(DEFAULT).unwrap_err(), expected);
         };
         let default = LoggingOptions::default;
-        assert_eq!(default().validate(false), Ok(()));
+        assert_eq!(default().validate(DEFAULT), Ok(()));
+        let json = LoggingOptions { format: "json".to_owned(), ..default() };
+        assert_eq!(json.validate(DEFAULT), Ok(()));
+        assert_eq!(
+            json.validate(LoggingFeatures { beta_options: false, ..DEFAULT }).unwrap_err(),
+            "format: Forbidden: Log format json is disabled, see LoggingBetaOptions feature"
+        );
         check(
             LoggingOptions { format: "xml".to_owned(), ..default() },
             "format: Invalid value: \"xml\": Unsupported log format",
@@ -174,7 +193,7 @@ mod tests {
         );
         let split = StreamOptions { split_stream: true, info_buffer_size: 1000 };
         let split = LoggingOptions { json: split, ..default() };
-        assert_eq!(split.validate(true), Ok(()));
+        assert_eq!(split.validate(LoggingFeatures { alpha_options: true, ..DEFAULT }), Ok(()));
         check(
             split,
             "[options.json.splitStream: Forbidden: Feature LoggingAlphaOptions is disabled, \
@@ -186,6 +205,7 @@ mod tests {
     fn sizes_are_quantities() {
         assert_eq!(size("64Ki"), Ok(65536));
         assert_eq!(size("1E"), Ok(64 << 20));
+        assert_eq!(size("-1"), Ok(-1));
         assert!(size("x").is_err());
     }
 }
