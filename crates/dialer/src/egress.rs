@@ -5,6 +5,7 @@
 //! connection has a connection to the proxy of its own.
 
 mod config;
+mod dial_timeout;
 mod http_connect;
 mod konnectivity;
 mod metrics;

@@ -12,7 +12,9 @@ use crate::{
     storage_factory::storage_factory,
     version::{API_VERSION, version},
 };
-use pintle_api::core::service::AllocationMetrics;
+use pintle_api::{
+    certificates::certificate_signing_request::IssuedCertificateMetrics, core::service::AllocationMetrics,
+};
 use pintle_apiserver::{
     health::{CheckScope, Health},
     metrics::{Metrics, StorageSizes},
@@ -109,6 +111,8 @@ fn process_metrics() -> Vec<Box<dyn Collector>> {
     let mut all = Peers::Webhooks.collectors();
     all.extend(Peers::ApiServices.collectors());
     all.extend(RestClientMetrics::of_process().into_iter().flat_map(RestClientMetrics::collectors));
+    let issued = IssuedCertificateMetrics::of_process();
+    all.extend(issued.into_iter().flat_map(IssuedCertificateMetrics::collectors));
     all.extend(AllocationMetrics::of_process().into_iter().flat_map(AllocationMetrics::collectors));
     all
 }

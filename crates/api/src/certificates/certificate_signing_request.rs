@@ -1,9 +1,12 @@
 //! Certificate signing requests.
 
+mod metrics;
 pub(super) mod pem;
 mod strategy;
 mod table;
 mod validation;
+
+pub use metrics::IssuedCertificateMetrics;
 
 use self::strategy::{ApprovalStrategy, CertificateSigningRequestStrategy, StatusStrategy};
 use super::group::GROUP;

@@ -17,7 +17,7 @@ mod connection;
 mod metrics;
 pub(super) mod packet;
 
-use super::proxy::DIAL_TIMEOUT;
+use super::dial_timeout::DIAL_TIMEOUT;
 use crate::{Cause, direct, link::Tunnel};
 use connection::{Connection, Sending};
 use http::{Uri, uri::PathAndQuery};

@@ -1,16 +1,14 @@
 //! A proxy to a network.
 
 use super::{
+    dial_timeout::DIAL_TIMEOUT,
     http_connect::HttpConnect,
     konnectivity::Konnectivity,
     metrics::{ProxyMetrics, Stage},
 };
 use crate::{Cause, link::Tunnel};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tokio::time::timeout;
-
-/// How long a proxy may take: to accept a connection, and to connect to the destination.
-pub(super) const DIAL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A proxy to a network.
 pub(crate) struct Proxy {

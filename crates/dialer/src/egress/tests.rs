@@ -3,7 +3,7 @@
 mod connect_proxy;
 mod konnectivity_server;
 
-use super::{proxy::DIAL_TIMEOUT, *};
+use super::{dial_timeout::DIAL_TIMEOUT, *};
 use connect_proxy::ConnectProxy;
 use konnectivity_server::{Answer, KonnectivityServer};
 use std::{fs, time::Duration};

@@ -3,6 +3,7 @@
 
 use crate::certificates::signature;
 use pintle_go_forms::quote;
+use std::time::Duration;
 use x509_parser::{
     certification_request::X509CertificationRequest, pem::Pem, prelude::FromDer, prelude::X509Certificate,
 };
@@ -52,4 +53,13 @@ fn check_block(contents: &[u8]) -> Result<(), String> {
         rest = X509Certificate::from_der(rest).map_err(|_| "x509: malformed certificate")?.0;
     }
     Ok(())
+}
+
+/// The duration for which the first certificate is valid.
+pub(super) fn first_validity(data: &[u8]) -> Option<Duration> {
+    let block = Pem::iter_from_buffer(data).find_map(Result::ok)?;
+    let (_, certificate) = X509Certificate::from_der(&block.contents).ok()?;
+    let (begin, end) =
+        (certificate.validity.not_before.timestamp(), certificate.validity.not_after.timestamp());
+    u64::try_from(end.checked_sub(begin)?).ok().map(Duration::from_secs)
 }

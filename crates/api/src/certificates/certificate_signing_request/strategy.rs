@@ -1,10 +1,11 @@
 //! The strategies of certificate signing requests: the server sets the requesting user, and approval and issue have
 //! subresources.
 
+use super::metrics::{Issued, IssuedCertificateMetrics};
 use super::validation::{Part, validate, validate_update};
 use crate::rules::keep;
-use pintle_machinery::{ErrorList, Value, ValueExt, meta, validation::validate_path_segment_name};
-use pintle_registry::{RequestContext, Strategy};
+use pintle_machinery::{ErrorList, Status, Value, ValueExt, meta, validation::validate_path_segment_name};
+use pintle_registry::{BoxFuture, FinishFn, RequestContext, Strategy};
 use serde_json::json;
 use std::collections::HashMap;
 
@@ -63,6 +64,24 @@ pub(super) struct StatusStrategy;
 impl Strategy for StatusStrategy {
     fn reset_fields(&self) -> &'static [&'static str] {
         &["spec", "status.conditions"]
+    }
+
+    fn begin_update<'a>(
+        &'a self,
+        context: &'a RequestContext<'a>,
+        object: &'a mut Value,
+        old: &'a Value,
+    ) -> BoxFuture<'a, Result<Option<FinishFn>, Status>> {
+        let issued = Issued::by(object, old).filter(|_| !context.dry_run);
+        let finish = issued.map(|issued| -> FinishFn {
+            Box::new(move |stored, _registry| {
+                if let Some(metrics) = IssuedCertificateMetrics::of_process().filter(|_| stored) {
+                    metrics.issued(&issued);
+                }
+                Box::pin(std::future::ready(()))
+            })
+        });
+        Box::pin(std::future::ready(Ok(finish)))
     }
 
     fn prepare_for_update(&self, context: &RequestContext<'_>, object: &mut Value, old: &Value) {
