@@ -13,6 +13,7 @@ pub(crate) mod deadline;
 pub(crate) mod encoding;
 pub mod handler;
 pub(crate) mod lent_body;
+pub(crate) mod log_fields;
 pub mod negotiation;
 pub mod peer;
 pub mod query;

@@ -11,7 +11,7 @@ use crate::{
     queue_set::{Arrival, Decision, RejectReason},
     request::RequestAttributes,
     watch_tracker::RegisteredWatch,
-    work::{ResourceStatsSource, WorkEstimator},
+    work::{ResourceStatsSource, WorkEstimate, WorkEstimator},
 };
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -62,6 +62,8 @@ pub struct FlowControl {
 pub struct Admission {
     /// The flow of the request.
     pub flow: Arc<Flow>,
+    /// The work that the request is taken for.
+    pub estimate: WorkEstimate,
     /// Its seat, or the reason for refusing it.
     pub seat: Result<Seat, Refusal>,
 }
@@ -167,7 +169,7 @@ impl FlowControl {
             let retry_after = flow.level.dropped.record(self.clock.now());
             Refusal { reason, retry_after }
         });
-        Admission { flow, seat }
+        Admission { flow, estimate, seat }
     }
 
     /// Counts a watch for the estimates of writes, until the result is dropped.

@@ -64,6 +64,16 @@ pub struct Flow {
 }
 
 impl Flow {
+    /// The name of the flow schema.
+    pub fn schema_name(&self) -> &str {
+        &self.schema.schema.name
+    }
+
+    /// The name of the priority level.
+    pub fn level_name(&self) -> &str {
+        &self.level.name
+    }
+
     /// The uid of the flow schema.
     pub fn schema_uid(&self) -> &str {
         &self.schema.schema.uid

@@ -278,8 +278,8 @@ fn listening(log: &Path, skip: usize) -> Option<u16> {
     let lines = BufReader::new(text.get(skip..)?).lines();
     lines.map_while(Result::ok).find_map(|line| {
         let (_, rest) = line.split_once("erving")?;
-        // The address is the last word of the line, with or without terminal colors.
-        let digits = rest.trim_end().trim_end_matches('"').rsplit(':').next()?;
+        // The address is the last word of the line, in the text format and in JSON.
+        let digits = rest.trim_end().trim_end_matches(['"', '}']).rsplit(':').next()?;
         digits.parse().ok()
     })
 }

@@ -9,6 +9,7 @@ use super::{
 use crate::{
     base::{
         body::Body,
+        log_fields::LogFields,
         peer::RemoteAddress,
         query::Query,
         request::{Request, info_of, query_of},
@@ -67,12 +68,13 @@ impl Drop for Abort<'_> {
 }
 
 impl Filter for Instrumentation {
-    async fn handle(&self, request: Request, next: &Rest) -> Response {
+    async fn handle(&self, mut request: Request, next: &Rest) -> Response {
         let started = Instant::now();
         let info = info_of(&request);
         let query = query_of(&request);
         let method = request.method().clone();
-        let line = tracing::enabled!(target: HTTP_LOG, tracing::Level::DEBUG).then(|| LogLine::of(&request));
+        let line =
+            tracing::enabled!(target: HTTP_LOG, tracing::Level::DEBUG).then(|| LogLine::of(&mut request));
         let in_flight = (!info.is_long_running()).then(|| InFlight::new(self.metrics.in_flight(&info)));
         let abort = Abort { metrics: &self.metrics, method: &method, info: &info };
         let response = next.call(request).await;
@@ -93,10 +95,14 @@ struct LogLine {
     user_agent: String,
     audit_id: String,
     source: String,
+    /// What later filters add.
+    fields: LogFields,
 }
 
 impl LogLine {
-    fn of(request: &Request) -> LogLine {
+    fn of(request: &mut Request) -> LogLine {
+        let fields = LogFields::default();
+        request.extensions_mut().insert(fields.clone());
         let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
         let (uri, extensions) = (request.uri(), request.extensions());
         LogLine {
@@ -104,6 +110,7 @@ impl LogLine {
             user_agent: request.headers().get(header::USER_AGENT).map(text).unwrap_or_default(),
             audit_id: extensions.get::<Arrival>().map(|arrival| text(&arrival.audit_id)).unwrap_or_default(),
             source: extensions.get::<RemoteAddress>().map(|remote| remote.0.to_string()).unwrap_or_default(),
+            fields,
         }
     }
 
@@ -113,14 +120,23 @@ impl LogLine {
             RequestVerb::Other => method.as_str(),
             verb => verb.as_str(),
         };
+        let text = |took: Duration| format_duration(i64::try_from(took.as_nanos()).unwrap_or(i64::MAX));
+        let flow = self.fields.flow();
+        let flow = flow.as_ref();
         tracing::debug!(
             target: HTTP_LOG,
             verb,
             URI = self.uri,
-            latency = format_duration(i64::try_from(took.as_nanos()).unwrap_or(i64::MAX)),
+            latency = text(took),
             userAgent = self.user_agent,
             "audit-ID" = self.audit_id,
             srcIP = self.source,
+            apf_pl = flow.map(|flow| flow.priority_level.as_str()),
+            apf_fs = flow.map(|flow| flow.flow_schema.as_str()),
+            apf_iseats = flow.map(|flow| flow.initial_seats),
+            apf_fseats = flow.map(|flow| flow.final_seats),
+            apf_additionalLatency = flow.map(|flow| text(flow.additional_latency)),
+            apf_execution_time = flow.and_then(|flow| flow.execution_time).map(text),
             resp = response.status().as_u16(),
             "HTTP"
         );

@@ -12,6 +12,7 @@ use super::{
 use crate::base::{
     client::Client,
     deadline::RequestDeadline,
+    log_fields::{FlowFields, LogFields},
     query::Query,
     request::{Request, info_of, query_of, user_of},
     request_info::RequestInfo,
@@ -21,7 +22,7 @@ use crate::metrics::Metrics;
 use http::{HeaderName, HeaderValue, Uri};
 use parking_lot::Mutex;
 use percent_encoding::percent_decode_str;
-use pintle_flowcontrol::{Flow, FlowControl, HeldSeat, RegisteredWatch, RequestAttributes};
+use pintle_flowcontrol::{Admission, Flow, FlowControl, HeldSeat, RegisteredWatch, RequestAttributes};
 use pintle_machinery::UserInfo;
 use std::{borrow::Cow, sync::Arc, time::Duration};
 use tokio::time::Instant;
@@ -73,6 +74,9 @@ impl Filter for PriorityAndFairness {
         };
         let waited = arrived.elapsed();
         self.metrics.filters().priority_and_fairness.passed(waited);
+        let log = request.extensions().get::<LogFields>().cloned();
+        let log = log.map(|log| Log { fields: fields_of(&admission), log });
+        let executed = Executed { log, started: Instant::now(), is_refused: admission.seat.is_err() };
         let seat = match admission.seat {
             Ok(seat) => seat,
             Err(refusal) => return with_headers(too_many_requests(refusal.retry_after), &admission.flow),
@@ -97,11 +101,47 @@ impl Filter for PriorityAndFairness {
                 }
             }
         };
+        drop(executed);
         let mut response = with_headers(response, &admission.flow);
         if waited > SHORT_WAIT {
             response.extensions_mut().insert(QueueWait(waited));
         }
         response
+    }
+}
+
+/// The names of flow schemas and priority levels are cut to this number of bytes in the log.
+const MAX_LOGGED: usize = 64;
+
+fn fields_of(admission: &Admission) -> FlowFields {
+    let cut = |name: &str| name.get(..MAX_LOGGED).unwrap_or(name).to_owned();
+    FlowFields {
+        priority_level: cut(admission.flow.level_name()),
+        flow_schema: cut(admission.flow.schema_name()),
+        initial_seats: admission.estimate.initial_seats,
+        final_seats: admission.estimate.final_seats,
+        additional_latency: admission.estimate.additional_latency,
+        execution_time: None,
+    }
+}
+
+/// Tells the log entry of a request how it was admitted, and for how long it was served.
+struct Executed {
+    log: Option<Log>,
+    started: Instant,
+    is_refused: bool,
+}
+
+struct Log {
+    fields: FlowFields,
+    log: LogFields,
+}
+
+impl Drop for Executed {
+    fn drop(&mut self) {
+        let Some(Log { fields, log }) = self.log.take() else { return };
+        let execution_time = (!self.is_refused).then(|| self.started.elapsed());
+        log.set(FlowFields { execution_time, ..fields });
     }
 }
 

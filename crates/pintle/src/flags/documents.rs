@@ -79,7 +79,7 @@ fn add_page(pages: &mut Vec<Page>, command: &Command) {
     let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
     let mut text = Vec::new();
     // Writing to memory does not fail.
-    let _ = Man::new(command.clone()).section(SECTION).render(&mut text);
+    let _ = Man::new(command.clone()).section(SECTION).source("Pintle").render(&mut text);
     pages.push(Page { name, text: String::from_utf8_lossy(&text).into_owned() });
     command.get_subcommands().for_each(|subcommand| add_page(pages, subcommand));
 }
@@ -116,7 +116,7 @@ fn manual(command: Command) -> String {
         args.sort_by_key(|arg| arg.get_id().to_string());
         page = page.args(args.into_iter().map(|arg| arg.help_heading(section)));
     }
-    let page = Man::new(page).section(SECTION);
+    let page = Man::new(page).section(SECTION).source("Pintle");
     let mut text = Vec::new();
     // Writing to memory does not fail. The synopsis would be a second list of all flags.
     let _ = page.render_title(&mut text);

@@ -16,6 +16,7 @@ mod history;
 mod javascript;
 mod kubectl;
 mod lifecycle;
+mod logs;
 mod monitoring;
 mod overload;
 mod overrides;
