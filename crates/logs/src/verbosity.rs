@@ -102,19 +102,20 @@ impl Vmodule {
     }
 }
 
-/// Whether a pattern matches: `*` stands for any characters but a slash, `?` for one.
+/// Whether a pattern matches, as Go's `filepath.Match` has it: `*` stands for any characters but a slash, `?` for one,
+/// `[a-z]` and `[^a-z]` for one of a class; a backslash takes the next character as it is. Malformed patterns match nothing.
 fn glob(pattern: &[u8], text: &[u8]) -> bool {
     // The place after the last star, and where the text after it began: one level of retries is enough.
     let (mut at, mut place, mut star) = (0, 0, None);
     while let Some(byte) = text.get(at) {
-        match pattern.get(place) {
-            Some(b'*') => {
-                star = Some((place, at));
-                place += 1;
-            }
-            Some(b'?') if *byte != b'/' => (at, place) = (at + 1, place + 1),
-            Some(wanted) if wanted == byte => (at, place) = (at + 1, place + 1),
-            _ => match star {
+        if pattern.get(place) == Some(&b'*') {
+            star = Some((place, at));
+            place += 1;
+            continue;
+        }
+        match step(pattern.get(place..).unwrap_or_default(), *byte) {
+            Some(length) => (at, place) = (at + 1, place + length),
+            None => match star {
                 Some((of_star, from)) if text.get(from) != Some(&b'/') => {
                     star = Some((of_star, from + 1));
                     (at, place) = (from + 1, of_star + 1);
@@ -124,6 +125,51 @@ fn glob(pattern: &[u8], text: &[u8]) -> bool {
         }
     }
     pattern.get(place..).unwrap_or_default().iter().all(|byte| *byte == b'*')
+}
+
+/// The length of the pattern's first element if it matches a character; elements are not `*`.
+fn step(pattern: &[u8], byte: u8) -> Option<usize> {
+    match pattern {
+        [b'?', ..] => (byte != b'/').then_some(1),
+        [b'\\', escaped, ..] => (*escaped == byte).then_some(2),
+        [b'[', class @ ..] => class_step(class, byte).map(|length| length + 1),
+        [wanted, ..] => (*wanted == byte && byte != b'\\').then_some(1),
+        [] => None,
+    }
+}
+
+/// The length of a class without its bracket, if it contains a character.
+fn class_step(class: &[u8], byte: u8) -> Option<usize> {
+    let is_negated = class.first() == Some(&b'^');
+    let mut place = usize::from(is_negated);
+    let mut is_member = false;
+    let begin = place;
+    loop {
+        if place > begin && class.get(place) == Some(&b']') {
+            return (is_member != is_negated).then_some(place + 1);
+        }
+        let low = bound(class, &mut place)?;
+        let mut high = low;
+        if class.get(place) == Some(&b'-') {
+            place += 1;
+            high = bound(class, &mut place)?;
+        }
+        is_member |= (low..=high).contains(&byte);
+    }
+}
+
+/// A bound in a class; `None` if the class is malformed.
+fn bound(class: &[u8], place: &mut usize) -> Option<u8> {
+    let bound = match class.get(*place..)? {
+        [b'-' | b']', ..] | [] => return None,
+        [b'\\', escaped, ..] => {
+            *place += 1;
+            *escaped
+        }
+        [bound, ..] => *bound,
+    };
+    *place += 1;
+    Some(bound)
 }
 
 /// Parses a verbosity as Go's `strconv.ParseUint` does, for 31 bits.
@@ -246,6 +292,18 @@ mod tests {
         check("*a*b=3", "crates/a/src/xaayab.rs", Some(3));
         check("crates/*/src/watch=4", "crates/a/src/watch.rs", Some(4));
         check("crates/*=4", "crates/a/src/watch.rs", None);
+        check("w[a-c]tch=3", "src/watch.rs", Some(3));
+        check("w[b-c]tch=3", "src/watch.rs", None);
+        check("w[xyza]*[^a-g]=3", "src/watch.rs", Some(3));
+        check("watc[^gh]=3", "src/watch.rs", None);
+        check(r"w\atch=3", "src/watch.rs", Some(3));
+        check(r"w[\]a]tch=3", "src/watch.rs", Some(3));
+        // Malformed patterns match nothing.
+        for malformed in
+            ["watc[=3", "watc[h=3", "watc[]h]=3", "watc[a-=3", "watc[-h]=3", r"watch\=3", "watc[h-]=3"]
+        {
+            check(malformed, "src/watch.rs", None);
+        }
         check("", "watch.rs", None);
     }
 
