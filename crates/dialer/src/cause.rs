@@ -1,5 +1,6 @@
 //! The reasons why a request to another server had no response.
 
+use crate::insecure_signature::InsecureSignature;
 use std::{
     error::Error,
     fmt,
@@ -121,6 +122,16 @@ pub(crate) fn tls_text(error: &io::Error) -> String {
             CertificateError::NotValidForNameContext { expected, presented } => {
                 failed(&name_text(&expected.to_str(), presented))
             }
+            CertificateError::UnsupportedSignatureAlgorithmContext { signature_algorithm_id, .. } => {
+                // Go also names the candidate for the authority, which this error does not know.
+                let why = match InsecureSignature::of(signature_algorithm_id) {
+                    Some(signature) => format!("insecure algorithm {}", signature.name()),
+                    None => "algorithm unimplemented".to_owned(),
+                };
+                failed(&format!(
+                    "certificate signed by unknown authority (possibly because of \"x509: cannot verify signature: {why}\")"
+                ))
+            }
             CertificateError::Other(other) => failed(&other.0.to_string()),
             other => failed(&other.to_string()),
         },
@@ -209,6 +220,20 @@ mod tests {
             false,
             "tls: failed to verify certificate: x509: certificate relies on something",
         );
+        let signed_with = |oid: &[u8]| {
+            Cause::Tls(certificate(CertificateError::UnsupportedSignatureAlgorithmContext {
+                signature_algorithm_id: [&[6, oid.len() as u8], oid, &[5, 0]].concat(),
+                supported_algorithms: Vec::new(),
+            }))
+        };
+        let refused =
+            "certificate signed by unknown authority (possibly because of \"x509: cannot verify signature:";
+        check(
+            signed_with(&[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x01]),
+            false,
+            &format!("{failed} {refused} insecure algorithm ECDSA-SHA1\")"),
+        );
+        check(signed_with(&[0x2a]), false, &format!("{failed} {refused} algorithm unimplemented\")"));
         check(
             Cause::Tls(certificate(CertificateError::Expired)),
             false,

@@ -1,7 +1,7 @@
 //! Counts servers whose certificates are refused for something that was accepted in the past, under Kubernetes' names
 //! (<https://kubernetes.io/docs/reference/instrumentation/metrics/>). The counters belong to the process.
 
-use crate::cause::tls_text;
+use crate::{cause::tls_text, insecure_signature::InsecureSignature};
 use prometheus::{IntCounter, core::Collector};
 use rustls::CertificateError;
 use std::{io, sync::LazyLock};
@@ -71,10 +71,6 @@ impl Peers {
 /// Part of the error of a certificate that has a name only where clients do not look any more.
 const LEGACY_NAME: &str = "certificate relies on legacy Common Name field";
 
-/// The object identifiers of signatures with SHA-1, without tag and length: of RSA and of ECDSA.
-const SHA1_SIGNATURES: [&[u8]; 2] =
-    [&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x05], &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x01]];
-
 fn is_signed_with_sha1(error: &io::Error) -> bool {
     let inner = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
     let Some(rustls::Error::InvalidCertificate(CertificateError::UnsupportedSignatureAlgorithmContext {
@@ -84,8 +80,10 @@ fn is_signed_with_sha1(error: &io::Error) -> bool {
     else {
         return false;
     };
-    let has = |id: &[u8]| signature_algorithm_id.windows(id.len()).any(|window| window == id);
-    SHA1_SIGNATURES.iter().any(|id| has(id))
+    matches!(
+        InsecureSignature::of(signature_algorithm_id),
+        Some(InsecureSignature::Sha1Rsa | InsecureSignature::EcdsaSha1)
+    )
 }
 
 #[cfg(test)]
@@ -117,8 +115,8 @@ mod tests {
         let peers = Peers::ApiServices;
         for failed in [
             error(legacy),
-            error(signed_with(SHA1_SIGNATURES[0])),
-            error(signed_with(SHA1_SIGNATURES[1])),
+            error(signed_with(&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x05])),
+            error(signed_with(&[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x01])),
             // With MD5.
             error(signed_with(&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x04])),
             error(CertificateError::UnknownIssuer),

@@ -19,6 +19,7 @@ mod egress;
 mod http1;
 mod http2;
 mod incoming_body;
+mod insecure_signature;
 mod kept;
 mod link;
 mod network;
