@@ -99,23 +99,39 @@ impl Backend {
         timeout: Duration,
         limit: usize,
     ) -> Result<Fetched, String> {
-        let failed = |cause: &dyn std::fmt::Display| format!("Get \"{url}\": {cause}");
-        let client = self.client().map_err(|error| failed(&error))?;
-        match tokio::time::timeout(timeout, ask(client, url, headers, limit)).await {
-            Ok(fetched) => fetched.map_err(|cause| failed(&cause)),
-            Err(_) => {
-                Err(failed(&"context deadline exceeded (Client.Timeout exceeded while awaiting headers)"))
-            }
-        }
+        let client = self.client().map_err(|error| format!("Get \"{url}\": {error}"))?;
+        fetch(client, url, headers, timeout, limit).await
     }
 }
 
-/// A document of a backend.
+/// A document of another server.
 #[derive(Debug)]
-pub(crate) struct Fetched {
-    pub(crate) status: u16,
-    pub(crate) headers: HeaderMap,
-    pub(crate) body: Bytes,
+pub struct Fetched {
+    /// The status code.
+    pub status: u16,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The whole body.
+    pub body: Bytes,
+}
+
+/// Fetches a document. All of it must arrive within `timeout`, and have no more than `limit` bytes. Redirects are not
+/// followed.
+///
+/// # Errors
+/// When there is no document, with the text of Go's client.
+pub async fn fetch(
+    client: &Client,
+    url: &str,
+    headers: HeaderMap,
+    timeout: Duration,
+    limit: usize,
+) -> Result<Fetched, String> {
+    let failed = |cause: &dyn std::fmt::Display| format!("Get \"{url}\": {cause}");
+    match tokio::time::timeout(timeout, ask(client, url, headers, limit)).await {
+        Ok(fetched) => fetched.map_err(|cause| failed(&cause)),
+        Err(_) => Err(failed(&"context deadline exceeded (Client.Timeout exceeded while awaiting headers)")),
+    }
 }
 
 async fn ask(client: &Client, url: &str, headers: HeaderMap, limit: usize) -> Result<Fetched, Cause> {

@@ -6,7 +6,7 @@
 
 mod document;
 
-pub use document::{DiscoveredVersions, aggregated, legacy};
+pub use document::{DiscoveredGroup, DiscoveredVersions, aggregated, aggregated_groups, legacy};
 
 use crate::{
     api_service::resource_name,

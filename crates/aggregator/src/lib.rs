@@ -11,7 +11,7 @@ mod discovery;
 mod openapi;
 mod priority;
 mod proxy_handler;
-mod remote_user;
+pub mod remote_user;
 mod servers;
 mod service_directory;
 #[cfg(test)]
@@ -20,7 +20,10 @@ mod testing;
 pub use api_services::ApiServices;
 pub use auto_registration::{AutoRegistration, CustomGroupVersions};
 pub use availability::{AvailabilityMetrics, RemoteAvailability};
-pub use discovery::{DiscoveredVersions, DiscoveryManager, aggregated, legacy};
+pub use backend::{Fetched, fetch};
+pub use discovery::{
+    DiscoveredGroup, DiscoveredVersions, DiscoveryManager, aggregated, aggregated_groups, legacy,
+};
 pub use openapi::OpenApiManager;
 pub use priority::group_priority;
 pub use proxy_handler::ProxyHandler;

@@ -1,4 +1,4 @@
-//! The headers in which the aggregator tells a backend of the user
+//! The headers in which a front proxy, such as the aggregator, tells another server of the user
 //! (<https://kubernetes.io/docs/tasks/extend-kubernetes/configure-aggregation-layer/#original-request-username-and-group>).
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -14,7 +14,7 @@ const IMPERSONATE_PREFIX: &str = "impersonate-";
 ///
 /// # Errors
 /// When a value cannot be sent in a header, with the text of Go's client.
-pub(crate) fn set(headers: &mut HeaderMap, user: &UserInfo) -> Result<(), String> {
+pub fn set(headers: &mut HeaderMap, user: &UserInfo) -> Result<(), String> {
     headers.remove(header::AUTHORIZATION);
     for name in [USER, UID, GROUP] {
         headers.remove(name);

@@ -12,6 +12,7 @@ pub mod limit_range;
 pub mod master_leases;
 pub mod namespace;
 pub mod node;
+pub mod peer_server_leases;
 pub mod persistent_volume;
 pub mod persistent_volume_claim;
 pub mod pod;

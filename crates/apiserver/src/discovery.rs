@@ -1,12 +1,16 @@
 //! Serves discovery, in the legacy form (a document per group and version) and the aggregated form (one for all groups)
 //! (<https://kubernetes.io/docs/concepts/overview/kubernetes-api/#discovery-api>). Both follow from the resource declarations
-//! of this server, and from the registered API services, whose resources other servers may serve.
+//! of this server, and from the registered API services, whose resources other servers may serve. The aggregated form has
+//! the resources of the other servers of the cluster, too, unless the client wants those of this server alone.
 
 mod aggregated;
 mod api_services;
+mod consensus_order;
 mod group;
 mod legacy;
 mod merge;
+mod peer_metrics;
+mod peers;
 mod version_order;
 
 use crate::{
@@ -25,7 +29,9 @@ use group::{Group, Listed, add, custom_group};
 use http::{HeaderMap, HeaderValue, header};
 use merge::{MergedGroup, Priority, merge};
 use parking_lot::Mutex;
-use pintle_machinery::{Status, Value};
+use peer_metrics::PeerMetrics;
+pub use peers::{PeerGroupSource, PeerGroups};
+use pintle_machinery::{Status, Value, ValueExt};
 use pintle_schema::Schema;
 use prometheus::{IntCounter, core::Collector};
 use sha2::{Digest, Sha512};
@@ -43,6 +49,24 @@ pub struct Discovery {
     server_address: String,
     whole: Mutex<Option<Arc<Whole>>>,
     merges: IntCounter,
+    peers: Option<Peers>,
+}
+
+/// The part of discovery that knows of other servers of the cluster.
+struct Peers {
+    /// `None` when the other servers are not asked.
+    source: Option<Arc<dyn PeerGroupSource>>,
+    merged: Mutex<Option<MergedWithPeers>>,
+    metrics: PeerMetrics,
+}
+
+/// The groups of all servers of the cluster, at one state of each.
+struct MergedWithPeers {
+    own: Arc<Whole>,
+    peers: Arc<PeerGroups>,
+    /// `None` when they are those of this server.
+    document: Option<Value>,
+    aggregated: HashMap<MediaType, Aggregated>,
 }
 
 /// All groups, and documents of all groups, at one count of custom resource changes and one set of API services.
@@ -94,6 +118,7 @@ impl Discovery {
             server_address,
             whole: Mutex::default(),
             merges,
+            peers: None,
         }
     }
 
@@ -103,9 +128,19 @@ impl Discovery {
         Discovery { api_services: Some(api_services), ..self }
     }
 
+    /// Distinguishes requests for this server alone (`profile=nopeer`) from others, whose responses list the groups of
+    /// other servers of the cluster, too, if there is a source.
+    #[must_use]
+    pub fn with_peers(self, source: Option<Arc<dyn PeerGroupSource>>) -> Discovery {
+        let peers = Peers { source, merged: Mutex::default(), metrics: PeerMetrics::new() };
+        Discovery { peers: Some(peers), ..self }
+    }
+
     /// The metrics of discovery, to register.
     pub fn metrics(&self) -> Vec<Box<dyn Collector>> {
-        vec![Box::new(self.merges.clone())]
+        let mut metrics: Vec<Box<dyn Collector>> = vec![Box::new(self.merges.clone())];
+        metrics.extend(self.peers.iter().flat_map(|peers| peers.metrics.collectors()));
+        metrics
     }
 
     /// All current groups.
@@ -206,8 +241,18 @@ impl Discovery {
     }
 
     fn aggregated(&self, headers: &HeaderMap, core: bool) -> Option<Response> {
-        let media_type = wants_aggregated(headers)?;
-        let Aggregated { bytes, etag } = self.aggregated_bytes(media_type, core)?;
+        let Wanted { media_type, no_peer } = wants_aggregated(headers)?;
+        let Aggregated { bytes, etag } = match &self.peers {
+            Some(peers) if no_peer => {
+                peers.metrics.no_peer.inc();
+                self.aggregated_bytes(media_type, core)?
+            }
+            // The core group is in the document of `/api`, which tells of this server alone.
+            Some(Peers { source: Some(source), merged, metrics }) if !core => {
+                self.with_those_of_peers(media_type, source.current(), merged, metrics)?
+            }
+            _ => self.aggregated_bytes(media_type, core)?,
+        };
         let is_known =
             headers.get(header::IF_NONE_MATCH).is_some_and(|value| value.as_bytes() == etag.as_bytes());
         let mut response = match is_known {
@@ -237,14 +282,50 @@ impl Discovery {
         if let Some(aggregated) = made.get(&(media_type, core)) {
             return Some(aggregated.clone());
         }
-        let document = aggregated::document(&whole.merged, core);
-        let accepted = Accepted { media_type, ..Accepted::JSON };
-        let schema = Schema::builtin().by_type_name("k8s.io/api/apidiscovery/v2.APIGroupDiscoveryList")?;
-        let bytes = encode(&document, schema, &accepted).ok()?;
-        let etag = format!("\"{}\"", hex(&Sha512::digest(&bytes)));
-        let aggregated = Aggregated { bytes, etag };
+        let aggregated = Aggregated::encode(&aggregated::document(&whole.merged, core), media_type)?;
         made.insert((media_type, core), aggregated.clone());
         Some(aggregated)
+    }
+
+    /// The document of all groups but the core group, of all servers.
+    fn with_those_of_peers(
+        &self,
+        media_type: MediaType,
+        peers: Arc<PeerGroups>,
+        merged: &Mutex<Option<MergedWithPeers>>,
+        metrics: &PeerMetrics,
+    ) -> Option<Aggregated> {
+        let own = self.whole();
+        let mut merged = merged.lock();
+        let is_current =
+            |merged: &MergedWithPeers| Arc::ptr_eq(&merged.own, &own) && Arc::ptr_eq(&merged.peers, &peers);
+        match merged.as_ref().is_some_and(is_current) {
+            true => metrics.hits.inc(),
+            false => {
+                metrics.misses.inc();
+                let document = aggregated::document(&own.merged, false);
+                let document = peers::merge(document.items_at("items"), &peers).map(aggregated::list);
+                *merged = Some(MergedWithPeers { own, peers, document, aggregated: HashMap::new() });
+            }
+        }
+        let merged = merged.as_mut()?;
+        let Some(document) = &merged.document else { return self.aggregated_bytes(media_type, false) };
+        if let Some(aggregated) = merged.aggregated.get(&media_type) {
+            return Some(aggregated.clone());
+        }
+        let aggregated = Aggregated::encode(document, media_type)?;
+        merged.aggregated.insert(media_type, aggregated.clone());
+        Some(aggregated)
+    }
+}
+
+impl Aggregated {
+    fn encode(document: &Value, media_type: MediaType) -> Option<Aggregated> {
+        let accepted = Accepted { media_type, ..Accepted::JSON };
+        let schema = Schema::builtin().by_type_name("k8s.io/api/apidiscovery/v2.APIGroupDiscoveryList")?;
+        let bytes = encode(document, schema, &accepted).ok()?;
+        let etag = format!("\"{}\"", hex(&Sha512::digest(&bytes)));
+        Some(Aggregated { bytes, etag })
     }
 }
 
@@ -258,8 +339,15 @@ fn sort_groups(groups: &mut [Arc<Group>], priority: Priority) {
 const AGGREGATION_COUNT: &str = "Counter of number of times discovery was aggregated";
 const RESOURCE_LIST: &str = "k8s.io/apimachinery/pkg/apis/meta/v1.APIResourceList";
 
+/// A request for the aggregated form.
+struct Wanted {
+    media_type: MediaType,
+    /// Whether the groups of this server alone are wanted.
+    no_peer: bool,
+}
+
 /// The media type of the aggregated form, if that is the client's first choice among the offered forms.
-fn wants_aggregated(headers: &HeaderMap) -> Option<MediaType> {
+fn wants_aggregated(headers: &HeaderMap) -> Option<Wanted> {
     let header = headers.get(header::ACCEPT)?.to_str().ok()?;
     for clause in accept_clauses(header) {
         let media_type = match clause.name {
@@ -274,7 +362,7 @@ fn wants_aggregated(headers: &HeaderMap) -> Option<MediaType> {
         match (parameter("g"), parameter("v"), parameter("as")) {
             (None, None, None) => return None,
             (Some("apidiscovery.k8s.io"), Some("v2"), Some("APIGroupDiscoveryList")) => {
-                return Some(media_type);
+                return Some(Wanted { media_type, no_peer: parameter("profile") == Some("nopeer") });
             }
             _ => {}
         }

@@ -29,8 +29,8 @@ use crate::{
     metrics::{Metrics, StorageSizes},
     registry::Stores,
 };
-use http::Method;
-use pintle_machinery::{Status, Value};
+use http::{HeaderMap, Method};
+use pintle_machinery::{GroupVersionResource, Status, Value};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -46,6 +46,13 @@ pub trait PlainEndpoints: Send + Sync {
 pub trait RemoteGroups: Send + Sync {
     /// The handler of a path that another server serves; `None` for other paths. The filters have run before it.
     fn handler(&self, path: &str) -> Option<Handler>;
+}
+
+/// Resources that other servers of the same cluster serve, which may have another version.
+pub trait PeerResources: Send + Sync {
+    /// The handler of a resource request that this server does not serve itself; `None` when no other server serves it
+    /// either, or the request must not be forwarded. The filters have run before it.
+    fn handler(&self, info: &RequestInfo, headers: &HeaderMap) -> Option<Handler>;
 }
 
 /// One server of the delegation chain.
@@ -88,6 +95,8 @@ pub struct Front {
     pub documents: Vec<Arc<dyn PlainEndpoints>>,
     /// Groups and versions of other servers, which shadow those of this one; `None` without an aggregator.
     pub remote: Option<Arc<dyn RemoteGroups>>,
+    /// Resources that this server lacks and its peers serve; `None` without peers.
+    pub peers: Option<Arc<dyn PeerResources>>,
 }
 
 impl GenericApiServer {
@@ -108,6 +117,9 @@ impl GenericApiServer {
             return not_found();
         }
         if let Some(handler) = self.remote_handler(&info, request.uri().path()) {
+            return handler.call(request).await;
+        }
+        if let Some(handler) = self.peer_handler(&info, request.headers()) {
             return handler.call(request).await;
         }
         if let Some(front) = &self.front
@@ -159,6 +171,20 @@ impl GenericApiServer {
         let remote = self.front.as_ref()?.remote.as_ref()?;
         let handler = remote.handler(path)?;
         (!self.endpoints.serves(info)).then_some(handler)
+    }
+
+    /// The handler of a request for a resource that no server of the chain has, and a peer has.
+    fn peer_handler(&self, info: &RequestInfo, headers: &HeaderMap) -> Option<Handler> {
+        let peers = self.front.as_ref()?.peers.as_ref()?;
+        if !info.is_resource_request || self.has_resource(&info.group_version_resource()) {
+            return None;
+        }
+        peers.handler(info, headers)
+    }
+
+    fn has_resource(&self, resource: &GroupVersionResource) -> bool {
+        self.endpoints.stores.find(resource).is_some()
+            || self.delegate.as_ref().is_some_and(|delegate| delegate.has_resource(resource))
     }
 
     fn knows_group(&self, group: &str, path: &str) -> bool {

@@ -15,8 +15,11 @@ use sha2::{Digest, Sha256};
 use std::{sync::LazyLock, time::Duration};
 use uuid::Uuid;
 
-const COMPONENT: &str = "kube-apiserver";
-const COMPONENT_LABEL: &str = "apiserver.kubernetes.io/identity";
+/// The value of [`COMPONENT_LABEL`] on the leases of servers.
+pub const COMPONENT: &str = "kube-apiserver";
+/// The label of the leases of servers.
+pub const COMPONENT_LABEL: &str = "apiserver.kubernetes.io/identity";
+const PEER_ADDRESS_ANNOTATION: &str = "kubernetes.io/peer-advertise-address";
 const DURATION_SECONDS: i64 = 3600;
 
 /// Distinguishes one run of the server from the next.
@@ -35,6 +38,8 @@ pub struct IdentityLease {
     pub hostname: String,
     /// Whether no other server uses the store.
     pub exclusive: bool,
+    /// The address at which other servers reach this one, `host:port`; `None` when they do not forward requests to it.
+    pub peer_address: Option<String>,
 }
 
 impl Controller for IdentityLease {
@@ -42,7 +47,7 @@ impl Controller for IdentityLease {
     const INTERVAL: Duration = INTERVAL;
 
     async fn reconcile(&self, registry: &dyn Registry) -> Result<(), Status> {
-        renew(registry, &self.hostname, Timestamp::now()).await
+        renew(registry, self, Timestamp::now()).await
     }
 
     async fn withdraw(&self, registry: &dyn Registry) -> Result<(), Status> {
@@ -70,17 +75,17 @@ impl Controller for IdentityLeaseGarbageCollector {
 }
 
 /// Creates or renews the lease of this server.
-async fn renew(registry: &dyn Registry, hostname: &str, now: Timestamp) -> Result<(), Status> {
-    let name = identity(hostname);
+async fn renew(registry: &dyn Registry, config: &IdentityLease, now: Timestamp) -> Result<(), Status> {
+    let name = identity(&config.hostname);
     let holder = holder(&name);
     let time = now.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string();
-    let object = json!({
+    let mut object = json!({
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
         "metadata": {
             "name": name,
             "namespace": KUBE_SYSTEM,
-            "labels": {COMPONENT_LABEL: COMPONENT, "kubernetes.io/hostname": hostname},
+            "labels": {COMPONENT_LABEL: COMPONENT, "kubernetes.io/hostname": config.hostname},
         },
         "spec": {
             "holderIdentity": holder,
@@ -88,7 +93,15 @@ async fn renew(registry: &dyn Registry, hostname: &str, now: Timestamp) -> Resul
             "renewTime": time,
         },
     });
+    let annotate = |lease: &mut Value| {
+        if let Some(address) = &config.peer_address {
+            let annotations = lease.object_at_mut("metadata.annotations");
+            annotations.insert(PEER_ADDRESS_ANNOTATION.to_owned(), address.as_str().into());
+        }
+    };
+    annotate(&mut object);
     create_or_change(registry, &leases(), KUBE_SYSTEM, object, |lease| {
+        annotate(lease);
         lease.set("spec.holderIdentity", holder.as_str());
         lease.set("spec.leaseDurationSeconds", DURATION_SECONDS);
         lease.set("spec.renewTime", time.as_str());

@@ -17,6 +17,7 @@ mod objects;
 mod priority_classes;
 mod rbac_policy;
 mod repair;
+mod server_leases;
 mod service_cidr;
 mod system_namespaces;
 
@@ -27,12 +28,15 @@ pub use cluster_authentication::{ClusterAuthentication, ClusterAuthenticationInf
 pub use controller::{Controller, run, start};
 pub use coordinated_leader_election::{CoordinatedLeaderElection, LeadershipTimers};
 pub use flow_control::{FlowControlController, FlowControlObjects};
-pub use identity_lease::{IdentityLease, IdentityLeaseGarbageCollector, identity};
+pub use identity_lease::{
+    COMPONENT, COMPONENT_LABEL, IdentityLease, IdentityLeaseGarbageCollector, identity,
+};
 pub use kubernetes_service::{EndpointReconciler, KubernetesService};
 pub use legacy_token_tracking::LegacyTokenTracking;
 pub use master_leases::MasterLeases;
 pub use priority_classes::PriorityClasses;
 pub use rbac_policy::bootstrap_roles;
 pub use repair::ServiceIpRepair;
+pub use server_leases::ServerLeases;
 pub use service_cidr::ServiceCidr;
 pub use system_namespaces::SystemNamespaces;

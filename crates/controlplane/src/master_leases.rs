@@ -3,105 +3,47 @@
 //! The keys have kube-apiserver's format (`/registry/masterleases/ADDRESS`, an `Endpoints` of one address), so that
 //! both kinds of servers see each other.
 
-use pintle_machinery::{Status, Value, ValueExt, meta::ObjectMeta};
-use pintle_storage::{Key, KeyValue, ListRequest, Storage, ValueState, WriteError};
+use crate::server_leases::ServerLeases;
+use pintle_machinery::{Status, Value, ValueExt};
+use pintle_storage::Storage;
 use serde_json::json;
-use std::{collections::BTreeSet, fmt, net::IpAddr, sync::Arc, time::Duration};
-
-/// The lifetime of a lease; longer than the interval between renewals.
-const TTL: Duration = Duration::from_secs(15);
+use std::{collections::BTreeSet, net::IpAddr, sync::Arc};
 
 /// The leases in a store.
-#[derive(Clone)]
-pub struct MasterLeases {
-    storage: Arc<dyn Storage>,
-    prefix: String,
-}
+#[derive(Debug, Clone)]
+pub struct MasterLeases(ServerLeases);
 
 impl MasterLeases {
     /// Creates the leases below a prefix that ends with a slash. The storage must encode JSON.
     pub fn new(storage: Arc<dyn Storage>, prefix: impl Into<String>) -> MasterLeases {
-        MasterLeases { storage, prefix: prefix.into() }
+        MasterLeases(ServerLeases::new(storage, prefix))
     }
 
     /// The addresses with a valid lease.
     pub(crate) async fn list(&self) -> Result<BTreeSet<IpAddr>, Status> {
-        let request =
-            ListRequest { prefix: self.prefix.clone(), start_after: None, limit: 0, revision: None };
-        let leases = self.storage.get_list(request).await.map_err(Status::internal_error)?;
-        Ok(leases.items.iter().filter_map(address).collect())
+        Ok(self.0.list().await?.values().filter_map(address).collect())
     }
 
     /// Creates or renews the lease of this address.
     pub(crate) async fn renew(&self, own: IpAddr) -> Result<(), Status> {
-        let key = self.key(own);
-        let mut current = self.read(&key).await?;
-        loop {
-            // An unreadable value is overwritten.
-            let before = current.as_ref().and_then(decode).unwrap_or_default();
-            // The counter makes every write change the value.
-            let generation = before.generation().saturating_add(1);
-            let lease = json!({
+        let lease = |generation| {
+            json!({
                 "kind": "Endpoints",
                 "apiVersion": "v1",
                 "metadata": {"generation": generation},
                 "subsets": [{"addresses": [{"ip": own.to_string()}]}],
-            });
-            let value = lease.to_string().into();
-            let written = match &current {
-                Some(kv) => self.storage.update(&key, value, kv.mod_revision, Some(TTL)).await,
-                None => self.storage.create(&key, value, Some(TTL)).await,
-            };
-            current = match written {
-                Ok(_) => return Ok(()),
-                Err(WriteError::Conflict { current }) => current,
-                Err(WriteError::KeyExists) => self.read(&key).await?,
-                Err(error) => return Err(Status::internal_error(error)),
-            };
-        }
+            })
+        };
+        self.0.renew(&own.to_string(), lease).await
     }
 
     /// Removes the lease of this address.
     pub(crate) async fn remove(&self, own: IpAddr) -> Result<(), Status> {
-        let key = self.key(own);
-        let mut current = self.read(&key).await?;
-        while let Some(kv) = current {
-            current = match self.storage.delete(&key, kv.mod_revision).await {
-                Ok(_) => None,
-                Err(WriteError::Conflict { current }) => current,
-                Err(error) => return Err(Status::internal_error(error)),
-            };
-        }
-        Ok(())
-    }
-
-    fn key(&self, address: IpAddr) -> Key {
-        Key::new(format!("{}{address}", self.prefix))
-    }
-
-    async fn read(&self, key: &Key) -> Result<Option<KeyValue>, Status> {
-        Ok(self.storage.get(key).await.map_err(Status::internal_error)?.kv)
+        self.0.remove(&own.to_string()).await
     }
 }
 
-impl fmt::Debug for MasterLeases {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MasterLeases").field("prefix", &self.prefix).finish_non_exhaustive()
-    }
-}
-
-fn decode(kv: &KeyValue) -> Option<Value> {
-    match &kv.state {
-        ValueState::Unreadable(error) => {
-            tracing::warn!(key = %kv.key, %error, "the lease of a server cannot be read");
-            None
-        }
-        ValueState::Current | ValueState::Stale => serde_json::from_slice(&kv.value).ok(),
-    }
-}
-
-fn address(kv: &KeyValue) -> Option<IpAddr> {
-    let lease = decode(kv)?;
+fn address(lease: &Value) -> Option<IpAddr> {
     lease.items_at("subsets").first()?.items_at("addresses").first()?.str_at("ip").parse().ok()
 }
 
@@ -109,7 +51,7 @@ fn address(kv: &KeyValue) -> Option<IpAddr> {
 mod tests {
     use super::*;
     use pintle_registry::testing::now;
-    use pintle_storage::MemoryStorage;
+    use pintle_storage::{Key, MemoryStorage};
 
     #[tokio::test]
     async fn servers_count_each_other() {
@@ -122,7 +64,7 @@ mod tests {
         assert_eq!(now(leases.list()).unwrap(), BTreeSet::from([one, two]));
         let stored = now(storage.get(&Key::new("/registry/masterleases/10.0.0.10"))).unwrap().kv.unwrap();
         assert_eq!(
-            decode(&stored).unwrap(),
+            serde_json::from_slice::<Value>(&stored.value).unwrap(),
             json!({
                 "kind": "Endpoints", "apiVersion": "v1", "metadata": {"generation": 2},
                 "subsets": [{"addresses": [{"ip": "10.0.0.10"}]}]

@@ -29,7 +29,8 @@ fn start_all(registry: &MemoryRegistry, service: &KubernetesService) -> Result<(
     now(start(&FlowControlObjects, registry))?;
     now(bootstrap_roles(registry))?;
     now(start(&ClusterAuthenticationInfo { data, exclusive: true }, registry))?;
-    now(start(&IdentityLease { hostname: "host".to_owned(), exclusive: true }, registry))?;
+    let peer_address = Some("10.20.30.40:6443".to_owned());
+    now(start(&IdentityLease { hostname: "host".to_owned(), exclusive: true, peer_address }, registry))?;
     now(start(&IdentityLeaseGarbageCollector, registry))?;
     now(start(&LegacyTokenTracking, registry))?;
     now(start(&ServiceIpRepair::new(service_network).unwrap(), registry))

@@ -93,6 +93,14 @@ impl Client {
         })
     }
 
+    /// The same client with a time limit for each of the two steps of a connection, TCP and TLS.
+    #[must_use]
+    pub fn with_connect_timeout(mut self, timeout: Duration) -> Client {
+        self.connections.set_connect_timeout(timeout);
+        self.upgradable.timeout = Some(timeout);
+        self
+    }
+
     /// The same client with a limit of the bytes per second, in each direction, of connections that are upgraded. Their
     /// users obey it: the client only keeps it.
     #[must_use]

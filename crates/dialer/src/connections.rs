@@ -16,7 +16,7 @@ use crate::{
     unanswered::Unanswered,
 };
 use http::{HeaderValue, Request, Response, Uri, header, uri::Authority};
-use std::{io::ErrorKind, sync::Arc};
+use std::{io::ErrorKind, sync::Arc, time::Duration};
 use tracing::{Instrument, Span, field::Empty};
 
 /// The kept connections. Dropping them closes those that are idle.
@@ -39,6 +39,11 @@ impl Connections {
     /// No connections yet.
     pub fn new(connector: Connector) -> Connections {
         Connections { connector, kept: Arc::default() }
+    }
+
+    /// Sets the time limit for each of the two steps of a connection, TCP and TLS.
+    pub(crate) fn set_connect_timeout(&mut self, timeout: Duration) {
+        self.connector.timeout = Some(timeout);
     }
 
     /// Sends a request with an absolute URI over a kept connection or a new one, and returns the response when its head

@@ -295,7 +295,7 @@ gates! {
     TopologyManagerPolicyOptions, NoEffect, [], [26 Alpha off, 28 Beta on, 32 GA on locked];
     TranslateStreamCloseWebsocketRequests, DefaultOnly, [], [29 Alpha off, 30 Beta on];
     UnauthenticatedHTTP2DOSMitigation, DefaultOnly, [], [25 Beta off, 29 Beta on];
-    UnknownVersionInteroperabilityProxy, DefaultOnly, [APIServerIdentity], [28 Alpha off, 36 Beta on];
+    UnknownVersionInteroperabilityProxy, Both, [APIServerIdentity], [28 Alpha off, 36 Beta on];
     UnlockWhileProcessingFIFO, NoEffect, [], [36 Beta on];
     UserNamespacesHostNetworkSupport, DefaultOnly, [NodeDeclaredFeatures UserNamespacesSupport], [35 Alpha off];
     UserNamespacesSupport, DefaultOnly, [], [25 Alpha off, 30 Beta off, 33 Beta on, 36 GA on locked];

@@ -71,6 +71,16 @@ impl Aggregation {
         self.directory.set_own_address(SocketAddr::new(host, address.port()).to_string());
     }
 
+    /// The client certificate by which other servers believe this one the user.
+    pub(crate) fn certificate(&self) -> Arc<ClientCertificate> {
+        self.certificate.clone()
+    }
+
+    /// Whether there is a client certificate.
+    pub(crate) fn has_certificate(&self) -> bool {
+        self.files.is_some()
+    }
+
     /// Starts to follow services and their endpoints.
     pub(crate) fn follow_services(&self, stores: &Stores, hook: &HookContext) {
         let cacher = |group: &str, resource: &str| {

@@ -1,8 +1,8 @@
 //! Assembles the server's authenticators.
 
 use crate::{
-    Options, TokenWebhookOptions, authentication_config::AuthenticationConfig, hostname::hostname,
-    run_error::RunError, secure_serving::SecureServing,
+    Options, TokenWebhookOptions, authentication_config::AuthenticationConfig, run_error::RunError,
+    secure_serving::SecureServing,
 };
 use pintle_apiserver::metrics::Metrics;
 use pintle_auth::{
@@ -54,7 +54,7 @@ impl Authentication {
         let assemble = |error: prometheus::Error| RunError::Assemble(error.to_string());
         let counted = AuthenticationMetrics::new().map_err(assemble)?;
         metrics.register(counted.collectors()).map_err(assemble)?;
-        let jwt_metrics = JwtMetrics::new(&pintle_controlplane::identity(&hostname())).map_err(assemble)?;
+        let jwt_metrics = JwtMetrics::new(&options.identity()).map_err(assemble)?;
         metrics.register(jwt_metrics.collectors()).map_err(assemble)?;
         let proxy_options = &options.authentication.request_header;
         let request_headers = proxy_options.headers().map_err(RunError::Options)?;

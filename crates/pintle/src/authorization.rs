@@ -1,6 +1,6 @@
 //! Assembles the server's authorizers.
 
-use crate::{Options, hostname::hostname, run_error::RunError};
+use crate::{Options, run_error::RunError};
 use pintle_apiserver::{post_start_hooks::HookContext, registry::Stores, serving::stopped};
 use pintle_auth::authz::Authorizer;
 use pintle_authorization::{
@@ -26,7 +26,7 @@ pub(crate) struct Authorization {
 impl Authorization {
     /// Loads the configuration that the options name. Webhooks are in the network of the dialer.
     pub(crate) fn load(options: &Options, dialer: Dialer) -> Result<Authorization, RunError> {
-        let metrics = AuthorizationMetrics::new(&pintle_controlplane::identity(&hostname()));
+        let metrics = AuthorizationMetrics::new(&options.identity());
         let metrics = Arc::new(metrics.map_err(|error| RunError::Assemble(error.to_string()))?);
         let source = options.authorization.source().map_err(RunError::Options)?;
         let (node, rbac) = (NodeAuthorizer::new(metrics.node().clone()), Arc::new(Rbac::default()));

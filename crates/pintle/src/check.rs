@@ -14,6 +14,7 @@ use crate::{
     enablement,
     encryption::EncryptionAtRest,
     kubelets::Kubelets,
+    peers::Peers,
     secure_serving::SecureServing,
     tokens::Tokens,
 };
@@ -98,6 +99,10 @@ impl Problems {
             Authorization::load(&others, control_plane).ok()
         });
         let aggregation = self.note(Aggregation::load(&options, &selector));
+        if let Some(aggregation) = &aggregation {
+            let is_open = options.features.is_open(Gate::UnknownVersionInteroperabilityProxy);
+            self.note(Peers::load(&options, is_open, aggregation, &selector));
+        }
         if let (Some(authorization), Some(aggregation)) = (&authorization, &aggregation) {
             self.note(Admission::load(&options, authorization, &aggregation.outbound));
         }

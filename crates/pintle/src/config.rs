@@ -9,6 +9,7 @@ use crate::{
     egress::Egress,
     encryption::EncryptionAtRest,
     kubelets::Kubelets,
+    peers::Peers,
     run_error::RunError,
     secure_serving::SecureServing,
     tokens::Tokens,
@@ -17,7 +18,7 @@ use pintle_api::core::{pod_spec::refuse_privileged_containers, service::ServiceN
 use pintle_apiserver::filters::TransportFilters;
 use pintle_audit::{AuditMetrics, Auditor};
 use pintle_dialer::Network;
-use pintle_feature_gates::FeatureGates;
+use pintle_feature_gates::{FeatureGates, Gate};
 use std::{net::SocketAddr, sync::Arc};
 use tokio::net::TcpListener;
 
@@ -38,6 +39,7 @@ pub(crate) struct Config {
     pub(crate) transport: TransportFilters,
     pub(crate) authorization: Authorization,
     pub(crate) aggregation: Aggregation,
+    pub(crate) peers: Peers,
     pub(crate) admission: Admission,
     pub(crate) kubelets: Kubelets,
     pub(crate) encryption: EncryptionAtRest,
@@ -67,6 +69,8 @@ impl Config {
             refuse_privileged_containers();
         }
         let aggregation = Aggregation::load(&options, &egress.selector)?;
+        let is_open = gates.enabled(Gate::UnknownVersionInteroperabilityProxy);
+        let peers = Peers::load(&options, is_open, &aggregation, &egress.selector)?;
         let admission = Admission::load(&options, &authorization, &aggregation.outbound)?;
         let kubelets = Kubelets::load(&options, egress.selector.dialer(Network::Cluster))?;
         let encryption = EncryptionAtRest::load(&options).await?;
@@ -88,6 +92,7 @@ impl Config {
             transport,
             authorization,
             aggregation,
+            peers,
             admission,
             kubelets,
             encryption,

@@ -1,7 +1,7 @@
 //! Encryption at rest: loads the configuration file, provides the stores' transformers, the health check and the
 //! metrics.
 
-use crate::{Options, hostname::hostname, run_error::RunError};
+use crate::{Options, run_error::RunError};
 use pintle_apiserver::{
     health::{CheckScope, Health},
     registry::ResourceTransformers,
@@ -33,7 +33,7 @@ pub(crate) struct EncryptionAtRest {
 impl EncryptionAtRest {
     /// Loads the configuration, if there is one.
     pub(crate) async fn load(options: &Options) -> Result<EncryptionAtRest, RunError> {
-        let metrics = EncryptionMetrics::new(&pintle_controlplane::identity(&hostname()));
+        let metrics = EncryptionMetrics::new(&options.identity());
         let metrics = Arc::new(metrics.map_err(|error| RunError::Assemble(error.to_string()))?);
         let encryption = match encryption_options(options)? {
             None => None,

@@ -14,7 +14,7 @@ use clap::{Arg, ArgMatches, Command, parser::ValueSource};
 use pintle::{
     AdmissionOptions, AggregationOptions, AuditOptions, AuthenticationOptions, AuthorizationOptions,
     DebuggingOptions, FeatureOptions, KubeletOptions, LeadershipOptions, LoggingOptions, ManagementOptions,
-    MetricsOptions, Options, PriorityAndFairnessOptions, ServiceAccountOptions, ServingOptions,
+    MetricsOptions, Options, PeerOptions, PriorityAndFairnessOptions, ServiceAccountOptions, ServingOptions,
     TracingOptions, VersionFlag,
 };
 use pintle_go_forms::{parse_bool, quote};
@@ -98,6 +98,7 @@ fn command() -> Command {
         .args(ServiceAccountOptions::args())
         .args(PriorityAndFairnessOptions::args())
         .args(AggregationOptions::args())
+        .args(PeerOptions::args())
         .args(KubeletOptions::args())
         .args(AdmissionOptions::args())
         .args(FeatureOptions::args())

@@ -5,8 +5,8 @@
 //! after a hook's name are the hooks that start before it.
 
 use crate::{
-    EndpointReconcilerType, auto_registration::is_complete, dynamic_files, hostname::hostname,
-    run_error::RunError, server_chain::ServerChain,
+    EndpointReconcilerType, auto_registration::is_complete, dynamic_files, peers, run_error::RunError,
+    server_chain::ServerChain,
 };
 use pintle_api::core::master_leases;
 use pintle_apiserver::{
@@ -21,6 +21,7 @@ use pintle_controlplane::{
 };
 use pintle_feature_gates::Gate;
 use pintle_machinery::Status;
+use pintle_peer_proxy::PeerEndpoint;
 use std::{sync::Arc, time::Duration};
 use tokio::{sync::watch, time::timeout};
 
@@ -48,6 +49,7 @@ pub(crate) fn register(server: &Arc<ServerChain>) -> Result<PostStartHooks, RunE
     };
     let cluster_authentication =
         ClusterAuthenticationInfo { data: config.loaded.secure_serving.cluster_authentication(), exclusive };
+    let peer_address = peers::address(config)?.to_string();
     let mut hooks = Hooks {
         list: PostStartHooks::new(health.clone(), config.supervisor.clone(), config.stopping.clone()),
         server: server.clone(),
@@ -81,12 +83,32 @@ pub(crate) fn register(server: &Arc<ServerChain>) -> Result<PostStartHooks, RunE
     hooks.add("start-apiextensions-controllers", &[], start_definition_controllers);
     hooks.add("crd-informer-synced", &["start-apiextensions-informers"], wait_for_definitions);
     hooks.controller("start-system-namespaces-controller", CACHES, SystemNamespaces);
-    hooks.check("peer-endpoint-reconciler-controller", CACHES);
+    if let Some(leases) = server.peers.leases.clone() {
+        // Nobody else reads a store of the server's own. Requests of other servers are authorized like all others.
+        match exclusive {
+            true => hooks.check("peer-endpoint-reconciler-controller", CACHES),
+            false => hooks.leaving_controller(
+                "peer-endpoint-reconciler-controller",
+                &["rbac/bootstrap-roles"],
+                PeerEndpoint(leases),
+            ),
+        }
+    }
+    if server.peers.proxy.is_some() {
+        hooks.add("mixed-version-proxy-handler", CACHES, start_peer_proxy);
+        // What this server serves is known without asking it.
+        hooks.check("local-discovery-cache-sync", CACHES);
+        hooks.add("peer-discovery-workers", &["mixed-version-proxy-handler"], start_peer_discovery);
+    }
     hooks.controller("start-cluster-authentication-info-controller", CACHES, cluster_authentication);
     hooks.controller(
         "start-kube-apiserver-identity-lease-controller",
         CACHES,
-        IdentityLease { hostname: hostname(), exclusive },
+        IdentityLease {
+            hostname: config.options().hostname(),
+            exclusive,
+            peer_address: server.peers.leases.is_some().then_some(peer_address),
+        },
     );
     hooks.controller(
         "start-kube-apiserver-identity-lease-garbage-collector",
@@ -99,7 +121,7 @@ pub(crate) fn register(server: &Arc<ServerChain>) -> Result<PostStartHooks, RunE
             Ok(()) => hooks.controller(
                 "start-kube-apiserver-coordinated-leader-election-controller",
                 CACHES,
-                CoordinatedLeaderElection::new(&hostname(), timers),
+                CoordinatedLeaderElection::new(&config.options().hostname(), timers),
             ),
             Err(error) => tracing::error!("this server elects no leaders: {error}"),
         }
@@ -317,6 +339,7 @@ async fn reload_files(server: Arc<ServerChain>, hook: HookContext) -> Result<(),
     hook.join(config.encryption.watch_config(supervisor, stopping));
     let mut files: Vec<_> = config.secure_serving.dynamic_files().into_iter().collect();
     files.extend(config.aggregation.dynamic_files());
+    files.extend(server.peers.dynamic_files());
     files.push(config.kubelets.dynamic_files());
     if let Some((config_file, task)) = server.authentication.config.follow(supervisor, stopping) {
         files.push(config_file);
@@ -331,6 +354,22 @@ async fn follow_api_services(server: Arc<ServerChain>, hook: HookContext) -> Res
     let aggregation = &server.config.loaded.aggregation;
     aggregation.follow_api_services(&server.stores.aggregator, &hook)?;
     aggregation.api_services.wait_synced().await;
+    Ok(())
+}
+
+/// Follows the other servers of the cluster, and waits until those that existed at the start are known.
+async fn start_peer_proxy(server: Arc<ServerChain>, hook: HookContext) -> Result<(), Status> {
+    if let Some(proxy) = &server.peers.proxy {
+        proxy.start(&peers::sources(&server.stores), &hook);
+        proxy.wait_synced().await;
+    }
+    Ok(())
+}
+
+async fn start_peer_discovery(server: Arc<ServerChain>, hook: HookContext) -> Result<(), Status> {
+    if let Some(proxy) = &server.peers.proxy {
+        proxy.start_discovery(&hook);
+    }
     Ok(())
 }
 

@@ -29,6 +29,7 @@ mod kubelets;
 mod lifecycle;
 mod openid_endpoints;
 mod options;
+mod peers;
 mod process_limits;
 mod rest_mapper;
 mod run;
@@ -45,9 +46,9 @@ pub use options::{
     AuditWebhookOptions, AuthenticationOptions, AuthorizationOptions, DebuggingOptions,
     EndpointReconcilerType, EtcdServersOverride, EtcdServersOverrides, FeatureOptions, KubeletOptions,
     LeadershipOptions, LoggingFeatures, LoggingOptions, ManagementOptions, MetricsOptions, OidcOptions,
-    Options, OutOfRange, PriorityAndFairnessOptions, RequestHeaderOptions, ServiceAccountOptions,
-    ServingOptions, SniCertKey, StorageBackend, StreamOptions, TokenWebhookOptions, TracingConfiguration,
-    TracingOptions, VersionFlag, WatchCache,
+    Options, OutOfRange, PeerOptions, PriorityAndFairnessOptions, RequestHeaderOptions,
+    ServiceAccountOptions, ServingOptions, SniCertKey, StorageBackend, StreamOptions, TokenWebhookOptions,
+    TracingConfiguration, TracingOptions, VersionFlag, WatchCache,
 };
 pub use pintle_apiserver::{registry::StorageMediaType, resource_config::RuntimeConfig};
 pub use process_limits::raise_descriptor_limit;

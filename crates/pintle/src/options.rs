@@ -19,6 +19,7 @@ mod logging;
 mod management;
 mod metrics;
 mod oidc;
+mod peers;
 mod priority_and_fairness;
 mod reported_version;
 mod service_account;
@@ -40,6 +41,7 @@ pub use logging::{LoggingFeatures, LoggingOptions, StreamOptions};
 pub use management::ManagementOptions;
 pub use metrics::MetricsOptions;
 pub use oidc::OidcOptions;
+pub use peers::PeerOptions;
 pub use priority_and_fairness::PriorityAndFairnessOptions;
 pub use reported_version::VersionFlag;
 pub use service_account::ServiceAccountOptions;
@@ -47,6 +49,7 @@ pub use serving::{ServingOptions, SniCertKey};
 pub use storage::{EtcdServersOverride, EtcdServersOverrides, WatchCache};
 pub use tracing::{TracingConfiguration, TracingOptions};
 
+use crate::hostname::hostname;
 use pintle_api::core::service::{PortRange, ServiceNetwork};
 use pintle_apiserver::{
     base::body_budget::DEFAULT_BODY_MEMORY, registry::StorageMediaType, resource_config::RuntimeConfig,
@@ -97,6 +100,9 @@ impl EndpointReconcilerType {
 /// All options with their defaults.
 #[derive(Debug, Clone)]
 pub struct Options {
+    /// The name of the host, from which the server's identity is derived; `None` for that of the system. It has no flag:
+    /// servers in one process that share a store need different names.
+    pub hostname: Option<String>,
     /// The directory of the store, certificates and `admin.kubeconfig`.
     pub data_dir: PathBuf,
     /// The storage engine.
@@ -198,6 +204,8 @@ pub struct Options {
     pub priority_and_fairness: PriorityAndFairnessOptions,
     /// Aggregation.
     pub aggregation: AggregationOptions,
+    /// The proxy between servers of different versions.
+    pub peers: PeerOptions,
     /// How kubelets are reached.
     pub kubelet: KubeletOptions,
     /// Admission plugins.
@@ -223,6 +231,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Options {
         Options {
+            hostname: None,
             data_dir: PathBuf::from("pintle-data"),
             storage_backend: StorageBackend::Embedded,
             etcd_servers: Vec::new(),
@@ -273,6 +282,7 @@ impl Default for Options {
             request_timeout: Duration::from_secs(60),
             priority_and_fairness: PriorityAndFairnessOptions::default(),
             aggregation: AggregationOptions::default(),
+            peers: PeerOptions::default(),
             kubelet: KubeletOptions::default(),
             admission: AdmissionOptions::default(),
             allow_privileged: true,
@@ -306,6 +316,16 @@ impl Options {
             Ok(address) => address.ip(),
             Err(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
         }
+    }
+
+    /// The name of the host, from which the server's identity is derived.
+    pub(crate) fn hostname(&self) -> String {
+        self.hostname.clone().unwrap_or_else(hostname)
+    }
+
+    /// The identity of the server among those of a cluster.
+    pub(crate) fn identity(&self) -> String {
+        pintle_controlplane::identity(&self.hostname())
     }
 
     /// The prefix of all storage keys. It ends in a slash, so that another cluster's longer prefix does not match.

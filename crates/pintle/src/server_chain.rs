@@ -9,6 +9,7 @@ use crate::{
     engine::EngineMetrics,
     flow_control::{self, FlowControlParts},
     openid_endpoints::OpenIdEndpoints,
+    peers::PeerParts,
     run_error::RunError,
     storage_factory::warn_of_unused_overrides,
 };
@@ -27,6 +28,7 @@ use pintle_controller::WorkQueueMetrics;
 use pintle_feature_gates::Gate;
 use pintle_logs::{Levels, Verbosity};
 use pintle_openapi::OpenApi;
+use pintle_peer_proxy::Forwarder;
 use pintle_registry::Resource;
 use serde_json::Value;
 use std::sync::Arc;
@@ -46,6 +48,7 @@ pub(crate) struct ServerChain {
     /// Flow control; `None` when it is disabled.
     pub(crate) flow_control: Option<FlowControlParts>,
     pub(crate) authentication: Authentication,
+    pub(crate) peers: PeerParts,
 }
 
 /// The stores of the servers.
@@ -147,8 +150,10 @@ impl ServerChain {
         if let Some(controller) = &remote_availability {
             controller.measure(&queues);
         }
-        let has_api_services = auto_registration.is_some();
-        let front = front(&config, &stores, &api_extensions, flow_control.as_ref(), has_api_services)?;
+        let peers = PeerParts::new(&config)?;
+        let mut front =
+            front(&config, &stores, &api_extensions, flow_control.as_ref(), auto_registration.is_some())?;
+        front = with_peers(front, &config, &peers)?;
         let extensions = server(&config, &stores.extensions, None, None);
         let kube = server(&config, &stores.kube, Some(extensions), None);
         let aggregator = server(&config, &stores.aggregator, Some(kube), Some(front));
@@ -176,6 +181,7 @@ impl ServerChain {
             remote_availability,
             flow_control,
             authentication,
+            peers,
         })
     }
 }
@@ -273,8 +279,6 @@ fn front(
         open_api = open_api.with_remote_documents(aggregation.open_api.clone());
         discovery = discovery.with_api_services(aggregation.discovery.clone());
     }
-    let registered = config.metrics.register(discovery.metrics());
-    registered.map_err(|error| RunError::Assemble(error.to_string()))?;
     let mut documents: Vec<Arc<dyn PlainEndpoints>> = vec![Arc::new(OpenApiEndpoints(open_api))];
     documents.extend(flow_control.map(FlowControlParts::endpoints));
     if let Some(open_id) = config.loaded.tokens.open_id(options, &address).map(OpenIdEndpoints) {
@@ -298,5 +302,17 @@ fn front(
             open_api: aggregation.open_api.clone(),
             rejects_redirects: options.aggregation.reject_forwarding_redirect,
         })),
+        peers: None,
     })
+}
+
+/// The endpoints, with what other servers of the cluster serve.
+fn with_peers(mut front: Front, config: &CompletedConfig, peers: &PeerParts) -> Result<Front, RunError> {
+    if peers.leases.is_some() {
+        front.discovery = front.discovery.with_peers(peers.proxy.clone().map(|proxy| proxy as _));
+    }
+    let registered = config.metrics.register(front.discovery.metrics());
+    registered.map_err(|error| RunError::Assemble(error.to_string()))?;
+    front.peers = peers.proxy.clone().map(|proxy| Arc::new(Forwarder(proxy)) as _);
+    Ok(front)
 }

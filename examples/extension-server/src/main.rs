@@ -98,6 +98,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             count_objects: true,
             documents: vec![Arc::new(OpenApiEndpoints(open_api))],
             remote: None,
+            peers: None,
         }),
     };
     let bundle = CaBundle::new("request-header", &read(&flags, "requestheader-client-ca-file")?)?;

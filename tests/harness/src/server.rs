@@ -1,6 +1,6 @@
 //! Runs the server as a child process.
 
-use crate::{Client, Error, Etcd, EtcdConfig, reference, wait_for};
+use crate::{Client, Error, Etcd, EtcdConfig, reference, wait_for, with_hostname};
 use std::{
     fs,
     io::{BufRead, BufReader},
@@ -28,17 +28,37 @@ pub struct Config {
     pub flags: Vec<String>,
     /// The etcd binary beside a kube-apiserver.
     etcd: Option<PathBuf>,
+    /// The name of the host; `None` for that of the machine.
+    hostname: Option<String>,
+    /// The directory of certificates; `None` is below that of the server.
+    cert_dir: Option<PathBuf>,
 }
 
 impl Config {
     /// The binary without further flags.
     pub fn new(binary: impl Into<PathBuf>) -> Config {
-        Config { binary: binary.into(), flags: Vec::new(), etcd: None }
+        Config { binary: binary.into(), flags: Vec::new(), etcd: None, hostname: None, cert_dir: None }
     }
 
     /// A kube-apiserver with an etcd of its own, to compare with.
     pub fn reference(kube_apiserver: impl Into<PathBuf>, etcd: impl Into<PathBuf>) -> Config {
         Config { etcd: Some(etcd.into()), ..Config::new(kube_apiserver) }
+    }
+
+    /// Runs the server on a host of this name, from which its identity follows.
+    #[must_use]
+    pub fn hostname(mut self, name: impl Into<String>) -> Config {
+        self.hostname = Some(name.into());
+        self
+    }
+
+    /// Keeps the generated certificates in this directory. Servers with the same directory trust each other.
+    #[must_use]
+    pub fn cert_dir(mut self, directory: impl Into<PathBuf>) -> Config {
+        let directory = directory.into();
+        self.flags.push(format!("--cert-dir={}", directory.display()));
+        self.cert_dir = Some(directory);
+        self
     }
 
     /// Adds a flag.
@@ -226,7 +246,10 @@ fn launch(config: &Config, directory: &Path) -> Result<(Child, SocketAddr, Durat
     let log = fs::File::options().create(true).append(true).open(&log_path)?;
     let before = fs::read_to_string(&log_path)?.len();
     let started = Instant::now();
-    let mut command = Command::new(&config.binary);
+    let mut command = match &config.hostname {
+        Some(name) => with_hostname(name, &config.binary),
+        None => Command::new(&config.binary),
+    };
     command.arg("--token-auth-file").arg(directory.join("tokens.csv")).arg("--bind-address=127.0.0.1");
     if config.etcd.is_none() {
         command.arg("--data-dir").arg(directory.join("data")).arg("--secure-port=0");
@@ -250,7 +273,12 @@ fn launch(config: &Config, directory: &Path) -> Result<(Child, SocketAddr, Durat
 }
 
 fn ca_file(config: &Config, directory: &Path) -> PathBuf {
-    directory.join("data/certs").join(if config.etcd.is_some() { "apiserver.crt" } else { "ca.crt" })
+    let own = directory.join("data/certs");
+    config.cert_dir.as_deref().unwrap_or(&own).join(if config.etcd.is_some() {
+        "apiserver.crt"
+    } else {
+        "ca.crt"
+    })
 }
 
 fn ready(

@@ -39,21 +39,46 @@ pub(super) fn is_aggregated(content_type: &str) -> bool {
     is("g", &[API_GROUP]) && is("v", &["v2", "v2beta1"]) && is("as", &[KIND])
 }
 
-/// Reads an aggregated document (`APIGroupDiscoveryList` of `v2` or `v2beta1`, which have the same fields). Of groups and
-/// versions that occur twice, the last one counts.
+/// A group of an aggregated document.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DiscoveredGroup {
+    /// The name, "" for the core group.
+    pub name: String,
+    /// The `APIVersionDiscovery` of each version, in the order of the document.
+    pub versions: Vec<Value>,
+}
+
+/// Reads an aggregated document (`APIGroupDiscoveryList` of `v2` or `v2beta1`, which have the same fields) into versions,
+/// without their freshness. Of groups and versions that occur twice, the last one counts.
 ///
 /// # Errors
 /// The reason why the document is refused.
 pub fn aggregated(bytes: &[u8]) -> Result<DiscoveredVersions, String> {
+    let mut versions = DiscoveredVersions::new();
+    for group in aggregated_groups(bytes)? {
+        for mut version in group.versions {
+            let name = GroupVersion::new(group.name.as_str(), version.str_at("version"));
+            version.remove_at("freshness");
+            versions.insert(name, Arc::new(version));
+        }
+    }
+    Ok(versions)
+}
+
+/// Reads an aggregated document as it is: groups and versions may occur twice.
+///
+/// # Errors
+/// The reason why the document is refused.
+pub fn aggregated_groups(bytes: &[u8]) -> Result<Vec<DiscoveredGroup>, String> {
     let api_versions = ["apidiscovery.k8s.io/v2", "apidiscovery.k8s.io/v2beta1"];
     let mut document = decode(bytes, AGGREGATED, KIND, &api_versions)?;
-    let mut versions = DiscoveredVersions::new();
+    let mut groups = Vec::new();
     for mut group in take_items(&mut document, "items") {
         let name = group.str_at("metadata.name").to_owned();
-        for mut version in take_items(&mut group, "versions") {
-            let group_version = GroupVersion::new(name.as_str(), version.str_at("version"));
+        let mut versions = take_items(&mut group, "versions");
+        for version in &mut versions {
             let mut count = 0;
-            let mut resources = take_items(&mut version, "resources");
+            let mut resources = take_items(version, "resources");
             for resource in &mut resources {
                 let mut subresources = take_items(resource, "subresources");
                 count += 1 + subresources.len();
@@ -62,13 +87,14 @@ pub fn aggregated(bytes: &[u8]) -> Result<DiscoveredVersions, String> {
                 put_items(resource, "subresources", subresources);
             }
             if count > MOST {
+                let group_version = GroupVersion::new(name.as_str(), version.str_at("version"));
                 return Err(format!("{group_version} has more than {MOST} resources"));
             }
-            let version = version_document(&group_version.version, resources);
-            versions.insert(group_version, Arc::new(version));
+            put_items(version, "resources", resources);
         }
+        groups.push(DiscoveredGroup { name, versions });
     }
-    Ok(versions)
+    Ok(groups)
 }
 
 /// Converts the legacy document of one version (`APIResourceList`).

@@ -4,7 +4,9 @@
 
 use crate::base::query::Query;
 use http::Method;
-use pintle_machinery::{FieldSelector, GroupResource, GroupVersion, validation::validate_path_segment_name};
+use pintle_machinery::{
+    FieldSelector, GroupResource, GroupVersion, GroupVersionResource, validation::validate_path_segment_name,
+};
 
 /// The path segment before the name of a namespace.
 const NAMESPACES: &str = "namespaces";
@@ -118,6 +120,11 @@ impl RequestInfo {
     pub(crate) fn namespace_of<'a>(&'a self, name: &'a str) -> &'a str {
         let is_namespace = self.resource == NAMESPACES && self.api_group.is_empty();
         if self.namespace.is_empty() && is_namespace { name } else { &self.namespace }
+    }
+
+    /// The group, version and resource.
+    pub fn group_version_resource(&self) -> GroupVersionResource {
+        GroupVersionResource::new(&*self.api_group, &*self.api_version, &*self.resource)
     }
 
     /// The group and resource.

@@ -21,11 +21,16 @@ pub(super) fn document(groups: &[MergedGroup], core: bool) -> Value {
             json!({"metadata": metadata, "versions": versions})
         })
         .collect();
+    list(items)
+}
+
+/// The `APIGroupDiscoveryList` of these groups.
+pub(super) fn list(groups: Vec<Value>) -> Value {
     json!({
         "kind": "APIGroupDiscoveryList",
         "apiVersion": "apidiscovery.k8s.io/v2",
         "metadata": {},
-        "items": items,
+        "items": groups,
     })
 }
 

@@ -23,7 +23,7 @@ use crate::{
 use http::{Method, request::Parts};
 use jiff::Timestamp;
 use pintle_audit::AuditContext;
-use pintle_machinery::{GroupVersion, GroupVersionResource, Status, UserInfo};
+use pintle_machinery::{GroupVersion, Status, UserInfo};
 use pintle_registry::{Backing, BoxFuture, Resource, Routing, Verb};
 use pintle_telemetry::TARGET;
 use std::{
@@ -47,8 +47,9 @@ impl ApiEndpoints {
         if self.stores.resources().iter().any(own) {
             return true;
         }
-        let resource = GroupVersionResource::new(group, version, &*info.resource);
-        self.stores.find(&resource).is_some_and(|custom| is_path_of(&custom.resource, info))
+        self.stores
+            .find(&info.group_version_resource())
+            .is_some_and(|custom| is_path_of(&custom.resource, info))
     }
 
     /// Serves a request below `/api/VERSION` or `/apis/GROUP/VERSION`.
@@ -60,7 +61,7 @@ impl ApiEndpoints {
         query: &Query,
     ) -> Response {
         let (parts, body) = request.into_parts();
-        let gvr = GroupVersionResource::new(&*info.api_group, &*info.api_version, &*info.resource);
+        let gvr = info.group_version_resource();
         let Some(resource) = self.stores.find(&gvr) else {
             return negotiated_failure(&Status::no_such_resource(), &parts.headers, None);
         };

@@ -3,7 +3,7 @@
 use super::{
     AdmissionOptions, AggregationOptions, AuditOptions, AuthenticationOptions, AuthorizationOptions,
     DebuggingOptions, EndpointReconcilerType, EtcdServersOverrides, FeatureOptions, KubeletOptions,
-    LeadershipOptions, LoggingOptions, ManagementOptions, MetricsOptions, Options,
+    LeadershipOptions, LoggingOptions, ManagementOptions, MetricsOptions, Options, PeerOptions,
     PriorityAndFairnessOptions, ServiceAccountOptions, ServingOptions, StorageBackend, TracingOptions,
     VersionFlag, WatchCache,
     arguments::{OutOfRange, ValueError, duration, flag, integer, ip, port, set, switch},
@@ -207,6 +207,7 @@ impl Options {
         options.serving = ServingOptions::read(matches);
         options.priority_and_fairness = PriorityAndFairnessOptions::read(matches);
         options.aggregation = AggregationOptions::read(matches);
+        options.peers = PeerOptions::read(matches);
         options.kubelet = KubeletOptions::read(matches);
         options.admission = AdmissionOptions::read(matches);
         options

@@ -38,6 +38,7 @@ mod mutating_policies;
 mod objects;
 mod openapi;
 mod overload;
+mod peer_proxy;
 mod rbac;
 mod robustness;
 mod shutdown;

@@ -21,6 +21,7 @@ mod monitoring;
 mod overload;
 mod overrides;
 mod own_network;
+mod peers;
 mod permissions;
 mod python;
 mod rolling_restart;
