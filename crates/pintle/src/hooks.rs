@@ -5,7 +5,7 @@
 //! after a hook's name are the hooks that start before it.
 
 use crate::{
-    EndpointReconcilerType, auto_registration::is_complete, dynamic_files, peers, run_error::RunError,
+    EndpointReconcilerType, auto_registration::is_complete, dynamic_files, peer_parts, run_error::RunError,
     server_chain::ServerChain,
 };
 use pintle_api::core::master_leases;
@@ -49,7 +49,7 @@ pub(crate) fn register(server: &Arc<ServerChain>) -> Result<PostStartHooks, RunE
     };
     let cluster_authentication =
         ClusterAuthenticationInfo { data: config.loaded.secure_serving.cluster_authentication(), exclusive };
-    let peer_address = peers::address(config)?.to_string();
+    let peer_address = peer_parts::address(config)?.to_string();
     let mut hooks = Hooks {
         list: PostStartHooks::new(health.clone(), config.supervisor.clone(), config.stopping.clone()),
         server: server.clone(),
@@ -360,7 +360,7 @@ async fn follow_api_services(server: Arc<ServerChain>, hook: HookContext) -> Res
 /// Follows the other servers of the cluster, and waits until those that existed at the start are known.
 async fn start_peer_proxy(server: Arc<ServerChain>, hook: HookContext) -> Result<(), Status> {
     if let Some(proxy) = &server.peers.proxy {
-        proxy.start(&peers::sources(&server.stores), &hook);
+        proxy.start(&server.stores.peer_sources(), &hook);
         proxy.wait_synced().await;
     }
     Ok(())

@@ -29,6 +29,7 @@ mod kubelets;
 mod lifecycle;
 mod openid_endpoints;
 mod options;
+mod peer_parts;
 mod peers;
 mod process_limits;
 mod rest_mapper;

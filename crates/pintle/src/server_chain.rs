@@ -9,7 +9,7 @@ use crate::{
     engine::EngineMetrics,
     flow_control::{self, FlowControlParts},
     openid_endpoints::OpenIdEndpoints,
-    peers::PeerParts,
+    peer_parts::PeerParts,
     run_error::RunError,
     storage_factory::warn_of_unused_overrides,
 };
@@ -27,8 +27,9 @@ use pintle_apiserver::{
 use pintle_controller::WorkQueueMetrics;
 use pintle_feature_gates::Gate;
 use pintle_logs::{Levels, Verbosity};
+use pintle_machinery::GroupResource;
 use pintle_openapi::OpenApi;
-use pintle_peer_proxy::Forwarder;
+use pintle_peer_proxy::{Forwarder, Sources};
 use pintle_registry::Resource;
 use serde_json::Value;
 use std::sync::Arc;
@@ -70,6 +71,18 @@ impl ChainStores {
         kube.look_up_in(&extensions);
         let aggregator = start_stores(config, pintle_aggregator::resources(), Vec::new(), beside)?;
         Ok(ChainStores { aggregator, kube, extensions })
+    }
+
+    /// The watch caches that the proxy to other servers follows.
+    pub(crate) fn peer_sources(&self) -> Sources {
+        let cacher = |stores: &Stores, group: &str, resource: &str| {
+            stores.store(&GroupResource::new(group, resource)).ok().map(|store| store.cacher().clone())
+        };
+        Sources {
+            leases: cacher(&self.kube, "coordination.k8s.io", "leases"),
+            definitions: cacher(&self.extensions, "apiextensions.k8s.io", "customresourcedefinitions"),
+            api_services: cacher(&self.aggregator, "apiregistration.k8s.io", "apiservices"),
+        }
     }
 
     /// The stores of all servers, in the order of the chain.
