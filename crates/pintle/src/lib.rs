@@ -32,6 +32,7 @@ mod options;
 mod peer_parts;
 mod peers;
 mod process_limits;
+mod program_pages;
 mod rest_mapper;
 mod run;
 mod run_error;
@@ -53,6 +54,7 @@ pub use options::{
 };
 pub use pintle_apiserver::{registry::StorageMediaType, resource_config::RuntimeConfig};
 pub use process_limits::raise_descriptor_limit;
+pub use program_pages::unmap_program_pages;
 pub use run::{Running, start};
 pub use run_error::RunError;
 pub use version::{raw_version, version_line};

@@ -11,7 +11,7 @@ use pintle::{LoggingFeatures, LoggingOptions, RunError, TracingConfiguration};
 use pintle_feature_gates::Gate;
 use pintle_profiling::heap::Sampled;
 use pintle_telemetry::{Exporter, Receiver, SpanLayer};
-use std::process::ExitCode;
+use std::{process::ExitCode, time::Duration};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::{EnvFilter, Layer, layer::SubscriberExt, util::SubscriberInitExt};
 
@@ -19,6 +19,9 @@ use tracing_subscriber::{EnvFilter, Layer, layer::SubscriberExt, util::Subscribe
 /// took a third of the time of a write. Huge pages are not used, since they would double an idle server's memory.
 #[global_allocator]
 static ALLOCATOR: Sampled<mimalloc::MiMalloc> = Sampled(mimalloc::MiMalloc);
+
+/// How long after it serves a server still runs code of its start.
+const STARTED_AFTER: Duration = Duration::from_secs(1);
 
 /// Returns the thread's free memory, which the allocator caches per thread, to the system.
 fn return_free_memory() {
@@ -169,10 +172,15 @@ async fn run(flags: Flags, traces: Option<Traces>) -> Result<(), RunError> {
         std::fs::canonicalize(running.kubeconfig()).unwrap_or_else(|_| running.kubeconfig().clone());
     println!("export KUBECONFIG={}", kubeconfig.display());
     service_manager.ready();
+    let trimming = tokio::spawn(async {
+        tokio::time::sleep(STARTED_AFTER).await;
+        pintle::unmap_program_pages();
+    });
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
     }
+    trimming.abort();
     tracing::info!("stopping");
     service_manager.stopping();
     let ended = running.shut_down().await;
