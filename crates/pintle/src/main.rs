@@ -20,8 +20,8 @@ use tracing_subscriber::{EnvFilter, Layer, layer::SubscriberExt, util::Subscribe
 #[global_allocator]
 static ALLOCATOR: Sampled<mimalloc::MiMalloc> = Sampled(mimalloc::MiMalloc);
 
-/// How long after it serves a server still runs code of its start.
-const STARTED_AFTER: Duration = Duration::from_secs(1);
+/// The time from readiness to the unmapping of the code that only the start used.
+const UNMAP_AFTER: Duration = Duration::from_secs(1);
 
 /// Returns the thread's free memory, which the allocator caches per thread, to the system.
 fn return_free_memory() {
@@ -172,15 +172,15 @@ async fn run(flags: Flags, traces: Option<Traces>) -> Result<(), RunError> {
         std::fs::canonicalize(running.kubeconfig()).unwrap_or_else(|_| running.kubeconfig().clone());
     println!("export KUBECONFIG={}", kubeconfig.display());
     service_manager.ready();
-    let trimming = tokio::spawn(async {
-        tokio::time::sleep(STARTED_AFTER).await;
+    let unmapping = tokio::spawn(async {
+        tokio::time::sleep(UNMAP_AFTER).await;
         pintle::unmap_program_pages();
     });
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
     }
-    trimming.abort();
+    unmapping.abort();
     tracing::info!("stopping");
     service_manager.stopping();
     let ended = running.shut_down().await;

@@ -15,11 +15,12 @@ use std::{
 /// Unmaps the pages of the program's code and constants; the kernel maps those again that are used.
 ///
 /// Starting runs most of the code once, and pages that the kernel finds in its cache are mapped sixteen at a time, so
-/// that three quarters of the program are resident when it begins to serve. A page costs a microsecond when it is next
-/// used: it is still in the page cache, unless the system needed its memory for something else.
+/// that three quarters of the program are resident when it begins to serve. A page costs a minor fault when it is next
+/// used: it is still in the page cache, unless the system needed its memory for something else. The call takes a
+/// millisecond.
 ///
 /// Data that the program or the dynamic linker writes is not touched. See `madvise(2)`, `MADV_DONTNEED`. Nothing is
-/// unmapped in a process that is traced, since a debugger's breakpoints are written into the code.
+/// unmapped in a process that is traced, since a debugger's breakpoints are written into the code, and would be lost.
 pub fn unmap_program_pages() {
     if is_traced() {
         return;
