@@ -26,6 +26,7 @@ mod patch;
 mod request_scope;
 mod scale;
 mod selection;
+mod shard_selector;
 #[cfg(test)]
 mod testing;
 mod update;

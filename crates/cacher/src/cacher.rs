@@ -43,7 +43,7 @@ impl Cacher {
     }
 
     /// The cacher's counters.
-    pub fn metrics(&self) -> &CacherMetrics {
+    pub fn metrics(&self) -> &Arc<CacherMetrics> {
         &self.shared.metrics
     }
 

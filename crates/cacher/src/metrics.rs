@@ -54,6 +54,13 @@ pub struct CacherMetrics {
     pub size_estimate: AtomicU64,
     /// `apiserver_storage_decode_errors_total`: stored values that could not be decoded.
     pub decode_errors: AtomicU64,
+    /// The watches of shards that began; without [`CacherMetrics::shard_watches_ended`], those that are open:
+    /// `apiserver_watch_shards_total`
+    pub shard_watches_begun: AtomicU64,
+    /// The watches of shards that ended.
+    pub shard_watches_ended: AtomicU64,
+    /// `apiserver_watch_filtered_events_total`: objects of events that were in none of a watch's shards.
+    pub shard_filtered_events: AtomicU64,
     /// Watchers open now.
     pub watchers: AtomicUsize,
     /// The number of times that a waiting watcher was woken.
@@ -79,6 +86,9 @@ impl Default for CacherMetrics {
             lists: AtomicU64::default(),
             list_fetched: AtomicU64::default(),
             list_returned: AtomicU64::default(),
+            shard_watches_begun: AtomicU64::default(),
+            shard_watches_ended: AtomicU64::default(),
+            shard_filtered_events: AtomicU64::default(),
             storage_lists: AtomicU64::default(),
             storage_list_fetched: AtomicU64::default(),
             storage_list_returned: AtomicU64::default(),

@@ -40,7 +40,7 @@ const LARGE_READS: usize = 2;
 pub(crate) struct Shared {
     pub(crate) storage: Arc<dyn Storage>,
     pub(crate) config: CacherConfig,
-    pub(crate) metrics: CacherMetrics,
+    pub(crate) metrics: Arc<CacherMetrics>,
     /// `None` until the first list, and again after a stop.
     snapshot: ArcSwapOption<Snapshot>,
     pub(crate) progress: watch::Sender<Progress>,
@@ -95,7 +95,7 @@ impl Shared {
         Shared {
             storage,
             config,
-            metrics: CacherMetrics::default(),
+            metrics: Arc::default(),
             snapshot: ArcSwapOption::empty(),
             progress: watch::Sender::new(Progress { revision: Revision(0), phase: Phase::Pending }),
             queued: ArcSwapOption::empty(),

@@ -20,7 +20,7 @@ impl Environment {
 
     fn compile_here(&self, source: &str, deep: bool) -> Result<Program, CompileErrors> {
         let source = Source::new(source);
-        let ast = syntax::parse(&source, self.has_bindings()).map_err(|issues| source.report(issues))?;
+        let ast = syntax::parse(&source, self.dialect()).map_err(|issues| source.report(issues))?;
         let checked = checker::check(ast, self, &source).map_err(|issues| source.report(issues))?;
         Program::new(checked, self.provider(), deep).map_err(CompileErrors::instantiation)
     }

@@ -1,6 +1,7 @@
 //! Declares the names that expressions may use.
 
 use crate::declarations::{Declarations, Library, Overload};
+use crate::syntax::Dialect;
 use crate::types::{ObjectTypes, Type, TypeProvider};
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -73,8 +74,8 @@ impl Environment {
     }
 
     /// Whether `cel.bind` is a macro.
-    pub(crate) fn has_bindings(&self) -> bool {
-        self.has_bindings
+    pub(crate) fn dialect(&self) -> Dialect {
+        Dialect::Extended { has_bindings: self.has_bindings }
     }
 
     pub(crate) fn provider(&self) -> &dyn TypeProvider {

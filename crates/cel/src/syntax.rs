@@ -11,4 +11,5 @@ mod nodes;
 mod parser;
 mod token;
 
+pub(crate) use nodes::Dialect;
 pub(crate) use parser::parse;

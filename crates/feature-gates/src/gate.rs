@@ -266,7 +266,7 @@ gates! {
     ServiceAccountTokenNodeBindingValidation, DefaultOnly, [], [29 Alpha off, 30 Beta on, 32 GA on locked];
     ServiceAccountTokenPodNodeInfo, DefaultOnly, [], [29 Alpha off, 30 Beta on, 32 GA on locked];
     ServiceCIDRStatusFieldWiping, DefaultOnly, [], [0 GA off, 36 Deprecated on];
-    ShardedListAndWatch, DefaultOnly, [], [36 Alpha off];
+    ShardedListAndWatch, Both, [], [36 Alpha off];
     SidecarContainers, DefaultOnly, [], [28 Alpha off, 29 Beta on, 33 GA on locked];
     SizeBasedListCostEstimate, NoEffect, [], [34 Beta on];
     StaleControllerConsistencyDaemonSet, NoEffect, [AtomicFIFO], [36 Beta on];

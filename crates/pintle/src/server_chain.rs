@@ -243,6 +243,7 @@ fn server(
             admission: config.loaded.admission.chain.clone(),
             authorizer: config.loaded.authorization.authorizer(),
             unsafe_deletes: config.loaded.gates.enabled(Gate::AllowUnsafeMalformedObjectDeletion),
+            has_shards: config.loaded.gates.enabled(Gate::ShardedListAndWatch),
             media_types: MediaTypes::of_resources(config.loaded.gates.enabled(Gate::CBORServingAndStorage)),
             transports: config.loaded.kubelets.transports.clone(),
             metrics: config.metrics.clone(),

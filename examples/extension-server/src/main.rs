@@ -75,6 +75,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             admission: AdmissionChain::new(Vec::new()),
             authorizer: authorizer.clone(),
             unsafe_deletes: false,
+            has_shards: false,
             min_request_timeout: Duration::from_secs(1800),
             delete_collection_workers: 1,
             media_types: MediaTypes::COMMON,

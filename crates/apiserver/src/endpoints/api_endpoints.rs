@@ -15,6 +15,9 @@ pub struct ApiEndpoints {
     pub authorizer: Arc<dyn Authorizer>,
     /// Whether unreadable objects can be deleted (feature gate `AllowUnsafeMalformedObjectDeletion`).
     pub unsafe_deletes: bool,
+    /// Whether lists and watches may select a shard (feature gate `ShardedListAndWatch`). Without it, their selector
+    /// is ignored.
+    pub has_shards: bool,
     /// The least time of a watch that names none; watches last up to twice as long.
     pub min_request_timeout: Duration,
     /// How many objects of a collection are deleted at the same time; zero is one.

@@ -34,6 +34,8 @@ use std::sync::Arc;
 
 /// The cache slots of a version: those of whole objects, and those of compressed list items.
 const SLOTS: u32 = 16;
+/// The cache slot of the UID, which is the same in all versions.
+pub(super) const UID: RepresentationId = RepresentationId(SLOTS - 1);
 /// The size limit of a converted object, in bytes: `CONVERTED_SIZE + CONVERTED_FACTOR * its JSON's size`.
 const CONVERTED_SIZE: usize = 64 * 1024;
 const CONVERTED_FACTOR: usize = 8;

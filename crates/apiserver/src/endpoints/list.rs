@@ -28,7 +28,7 @@ pub(super) async fn list(scope: &RequestScope<'_>) -> Result<Response, Status> {
         options.select_name(&scope.info.name)?;
     }
     let store = scope.store()?;
-    let selection = Arc::new(Selection::parse(scope, &options)?);
+    let selection = Arc::new(Selection::parse_with_shards(scope, &options)?);
     let page = Page::select(store, scope, &options, selection).await?;
     if store.cacher().is_read_cached() {
         store.cacher().metrics().lists.fetch_add(1, Ordering::Relaxed);
@@ -69,6 +69,55 @@ mod tests {
     use http_body_util::BodyExt as _;
     use serde_json::json;
     use std::io::Read as _;
+
+    #[tokio::test]
+    async fn the_shards_of_a_resource_are_disjoint_and_complete() {
+        const MIDDLE: &str = "0x8000000000000000";
+        let server = TestServer::start().await;
+        for index in 0..16 {
+            server.create_config_map(&format!("map-{index}"), "x").await;
+            let name = format!("widget-{index}");
+            assert_eq!(server.send("POST", WIDGETS, widget(&name)).await.0, 201);
+        }
+        let list = async |collection: &str, start: &str, end: &str, more: &str| {
+            let selector =
+                format!("shardRange(object.metadata.uid,%20'{start}',%20'{end}')").replace('\'', "%27");
+            let uri = format!("{collection}?shardSelector={selector}{more}");
+            let (code, list) = server.send("GET", &uri, json!(null)).await;
+            assert_eq!(code, 200, "{list}");
+            list
+        };
+        let uids = |list: &serde_json::Value| {
+            let items = list["items"].as_array().unwrap().iter();
+            items.map(|item| item["metadata"]["uid"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        for collection in [CONFIG_MAPS, WIDGETS] {
+            let low = list(collection, "0x0000000000000000", MIDDLE, "").await;
+            let high = list(collection, MIDDLE, "0x10000000000000000", "").await;
+            assert_eq!(
+                low["metadata"]["shardInfo"]["selector"],
+                format!("shardRange(object.metadata.uid, '0x0000000000000000', '{MIDDLE}')")
+            );
+            let mut shards = uids(&low);
+            shards.extend(uids(&high));
+            let (_, whole) = server.send("GET", collection, json!(null)).await;
+            assert_eq!(whole["metadata"]["shardInfo"], json!(null));
+            let mut all = uids(&whole);
+            all.sort();
+            shards.sort();
+            assert_eq!(shards, all, "each object is in one of the two");
+        }
+        let page = list(CONFIG_MAPS, "0x0000000000000000", "0x10000000000000000", "&limit=3").await;
+        assert_eq!(uids(&page).len(), 3);
+        assert_eq!(page["metadata"]["remainingItemCount"], 13);
+        let (code, status) =
+            server.send("GET", &format!("{CONFIG_MAPS}?shardSelector=bad"), json!(null)).await;
+        assert_eq!((code, &status["reason"]), (500, &json!(null)));
+        assert_eq!(
+            status["message"],
+            "invalid shard selector: unexpected expression kind 3; expected shardRange() call or || operator"
+        );
+    }
 
     #[tokio::test]
     async fn a_list_is_selected_and_paged() {

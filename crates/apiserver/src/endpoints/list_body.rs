@@ -8,7 +8,7 @@
 
 use super::{
     encoder::{Encoder, IncludeObject, TABLE_FOOT, list_metadata, made_json},
-    page::Page,
+    page::{Page, SHARD_INFO},
 };
 use crate::{
     base::{
@@ -355,6 +355,9 @@ impl ListWriter {
         let is_protobuf = form.accepted.media_type == MediaType::Protobuf;
         let is_cbor = form.accepted.media_type == MediaType::Cbor;
         let api_version = kind.resource.group_version().to_string();
+        // Lists that are made of others keep only the fields of their position.
+        let of_position = form.accepted.transform.as_ref().map(|_| without_shards(metadata));
+        let metadata = of_position.as_ref().unwrap_or(metadata);
         let (items, head, foot) = match &form.accepted.transform {
             Some((Transform::Table, version)) => {
                 let head = form.encoder().table(version).head(true, metadata);
@@ -487,6 +490,15 @@ fn protobuf_item(
             Ok((2, body.slice_ref(raw)))
         }
     }
+}
+
+/// The metadata of a list without the shards it was restricted to.
+fn without_shards(metadata: &Value) -> Value {
+    let mut metadata = metadata.clone();
+    if let Some(fields) = metadata.as_object_mut() {
+        fields.remove(SHARD_INFO);
+    }
+    metadata
 }
 
 /// The metadata of a list that is a map, which always has a continue token.

@@ -4,7 +4,7 @@ use super::{request_scope::RequestScope, selection::Selection};
 use crate::{errors, registry::Store};
 use pintle_cacher::{CachedObject, CacherError, Freshness, Snapshot};
 use pintle_machinery::{
-    Status, Value,
+    Status, Value, ValueExt,
     continue_token::ContinueToken,
     options::{ListOptions, ListStart},
 };
@@ -12,6 +12,9 @@ use pintle_offload::LIGHT;
 use pintle_storage::{Key, Revision};
 use serde_json::json;
 use std::{cell::Cell, sync::Arc};
+
+/// The field of a list's metadata that tells the shards it was restricted to.
+pub(super) const SHARD_INFO: &str = "shardInfo";
 
 /// The page of a snapshot that a list returns.
 pub(super) struct Page {
@@ -68,14 +71,11 @@ impl Page {
                 }
             }
         };
-        let mut page = Page {
-            metadata: json!({"resourceVersion": snapshot.revision().to_string()}),
-            snapshot,
-            prefix,
-            after,
-            selection,
-            last: None,
-        };
+        let mut metadata = json!({"resourceVersion": snapshot.revision().to_string()});
+        if let Some(shards) = selection.shards() {
+            metadata.set(SHARD_INFO, json!({"selector": shards.to_string()}));
+        }
+        let mut page = Page { metadata, snapshot, prefix, after, selection, last: None };
         // Kube-apiserver ignores the limit of a list with `resourceVersion=0` that its watch cache serves.
         if options.limit > 0 && (start != ListStart::Any || !cacher.is_read_cached()) {
             limit(store, scope, &mut page, options.limit);
@@ -153,18 +153,11 @@ fn limit(store: &Store, scope: &RequestScope<'_>, page: &mut Page, limit: usize)
     let base = store.key_prefix(&scope.info.namespace);
     let token =
         ContinueToken { resource_version: Some(page.snapshot.revision().0), start_key: format!("{last}\0") };
-    let mut metadata = json!({
-        "resourceVersion": page.snapshot.revision().to_string(),
-        "continue": token.encode(&base),
-    });
-    // With a selector, the number of matches in the rest is not known.
-    if page.selection.is_everything() {
-        let remaining = page.snapshot.count(&page.prefix, Some(&last));
-        if let Some(metadata) = metadata.as_object_mut() {
-            metadata.insert("remainingItemCount".to_owned(), remaining.into());
-        }
+    page.metadata.set("continue", token.encode(&base));
+    // With a selector, the number of matches in the rest is not known. Kube-apiserver counts the objects of all shards.
+    if page.selection.has_no_terms() {
+        page.metadata.set("remainingItemCount", page.snapshot.count(&page.prefix, Some(&last)));
     }
-    page.metadata = metadata;
     page.last = Some(last);
 }
 

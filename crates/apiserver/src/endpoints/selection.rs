@@ -1,6 +1,6 @@
 //! Selects objects of a list or watch by label and field selectors, over the labels and fields that the cache indexes.
 
-use super::request_scope::RequestScope;
+use super::{request_scope::RequestScope, shard_selector::ShardSelector};
 use pintle_cacher::{CachedObject, Trigger};
 use pintle_go_forms::quote;
 use pintle_machinery::{
@@ -15,6 +15,8 @@ pub(super) struct Selection {
     labels: LabelSelector,
     /// One test per field.
     fields: Vec<FieldTest>,
+    /// The objects of these shards alone match.
+    shards: Option<ShardSelector>,
     /// The only name that can match, if the field selector requires one.
     pub(super) name: Option<String>,
 }
@@ -100,16 +102,48 @@ impl Selection {
         }
         let named = fields.iter().find(|test| matches!(test.field, Field::Name));
         let name = named.and_then(|test| test.equals.clone());
-        Ok(Selection { labels, fields, name })
+        Ok(Selection { labels, fields, shards: None, name })
+    }
+
+    /// Parses the selectors of a request for stored objects: with the selector of shards, if the server has shards.
+    ///
+    /// # Errors
+    /// Those of [`Selection::parse`]; 500 when the selector of shards is invalid.
+    pub(super) fn parse_with_shards(
+        scope: &RequestScope<'_>,
+        options: &ListOptions,
+    ) -> Result<Selection, Status> {
+        let mut selection = Selection::parse(scope, options)?;
+        if scope.server.has_shards && !options.shard_selector.is_empty() {
+            let shards = ShardSelector::parse(&options.shard_selector)
+                .map_err(|error| Status::unknown(format!("invalid shard selector: {error}")))?;
+            selection.shards = Some(shards);
+        }
+        Ok(selection)
+    }
+
+    /// The shards that the selection is restricted to.
+    pub(super) fn shards(&self) -> Option<&ShardSelector> {
+        self.shards.as_ref()
     }
 
     /// Whether the selection matches every object.
     pub(super) fn is_everything(&self) -> bool {
+        self.has_no_terms() && self.shards.is_none()
+    }
+
+    /// Whether there is neither a label selector nor a field selector.
+    pub(super) fn has_no_terms(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
     /// Whether an object matches.
     pub(super) fn matches(&self, object: &CachedObject) -> bool {
+        self.shards.as_ref().is_none_or(|shards| shards.matches(object)) && self.matches_terms(object)
+    }
+
+    /// Whether an object matches the label selector and the field selector.
+    pub(super) fn matches_terms(&self, object: &CachedObject) -> bool {
         self.fields.iter().all(|test| {
             test.matches(match &test.field {
                 Field::Name => object.name(),

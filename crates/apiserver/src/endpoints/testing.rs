@@ -61,6 +61,7 @@ impl TestServer {
             admission: AdmissionChain::new(Vec::new()),
             authorizer: Arc::new(AlwaysAllow),
             unsafe_deletes: false,
+            has_shards: true,
             min_request_timeout: Duration::from_secs(1800),
             delete_collection_workers: 2,
             media_types: MediaTypes::COMMON,

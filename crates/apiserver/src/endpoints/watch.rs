@@ -18,13 +18,13 @@ use crate::{
     errors,
     filters::WatchTicket,
     metrics::{InitialEvents, WatchSeries},
-    registry::VersionedResource,
+    registry::{Store, VersionedResource},
 };
 use bytes::{Bytes, BytesMut};
 use jiff::Timestamp;
 use pintle_cacher::{
-    CachedObject, CacherError, EventType, Freshness, WatchEvent, WatchItem, WatchOptions, WatchScope,
-    WatchStart, Watcher,
+    CachedObject, CacherError, CacherMetrics, EventType, Freshness, Predicate, WatchEvent, WatchItem,
+    WatchOptions, WatchScope, WatchStart, Watcher,
 };
 use pintle_machinery::{GroupVersionResource, Status, ValueExt, options::ListOptions};
 use pintle_offload::{LIGHT, beside};
@@ -32,7 +32,12 @@ use pintle_storage::Revision;
 use pintle_websocket::{Opcode, is_websocket_request, put_frame, put_header};
 use rand::Rng;
 use serde_json::json;
-use std::{collections::VecDeque, pin::Pin, sync::Arc, time::Duration};
+use std::{
+    collections::VecDeque,
+    pin::Pin,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 use tokio::time::Instant;
 
 /// The maximum timeout of a watch: timers do not reach as far as a client's `timeoutSeconds`.
@@ -68,7 +73,7 @@ pub(super) async fn watch(scope: &RequestScope<'_>) -> Result<Response, Status> 
         options.select_name(&scope.info.name)?;
     }
     let store = scope.store()?.clone();
-    let selection = Arc::new(Selection::parse(scope, &options)?);
+    let selection = Arc::new(Selection::parse_with_shards(scope, &options)?);
     let time = match options.timeout_seconds.filter(|seconds| *seconds > 0) {
         Some(seconds) => Duration::from_secs(seconds.unsigned_abs()).min(MAX_WATCH_TIME),
         // Up to twice as long, so that not all clients reconnect at once.
@@ -85,10 +90,7 @@ pub(super) async fn watch(scope: &RequestScope<'_>) -> Result<Response, Status> 
         start: start(&options)?,
         scope: watch_scope,
         trigger: selection.trigger(),
-        predicate: (!selection.is_everything()).then(|| {
-            let selection = selection.clone();
-            Arc::new(move |object: &CachedObject| selection.matches(object)) as _
-        }),
+        predicate: (!selection.is_everything()).then(|| predicate(&selection, &store)),
         has_slow_predicate: selection.is_long(),
         bookmarks: options.allow_watch_bookmarks,
         deadline: Some(deadline),
@@ -121,6 +123,7 @@ pub(super) async fn watch(scope: &RequestScope<'_>) -> Result<Response, Status> 
         payload: None,
         over: Box::pin(over(deadline, scope.server.shutdown.clone())),
         watcher: None,
+        shards: None,
         failed: None,
         ticket: scope.watch_ticket.clone(),
         has_begun: false,
@@ -128,7 +131,10 @@ pub(super) async fn watch(scope: &RequestScope<'_>) -> Result<Response, Status> 
         initial: (options.send_initial_events == Some(true)).then(|| initial_events(scope)),
     };
     match store.cacher().watch(watch_options).await {
-        Ok(watcher) => stream.watcher = Some(watcher),
+        Ok(watcher) => {
+            stream.shards = selection.shards().map(|_| ShardWatch::begin(store.cacher().metrics()));
+            stream.watcher = Some(watcher);
+        }
         Err(CacherError::Stopped) => return Err(Status::service_unavailable("apiserver is shutting down")),
         Err(CacherError::Expired { .. }) if !store.cacher().is_read_cached() => {
             let message = "The resourceVersion for the provided watch is too old.";
@@ -151,6 +157,35 @@ pub(super) async fn watch(scope: &RequestScope<'_>) -> Result<Response, Status> 
     // A client that still reads gets the end of the stream.
     response.extensions_mut().insert(SendDeadline(deadline + END_TIME));
     Ok(response)
+}
+
+/// The test of an object by a watch.
+fn predicate(selection: &Arc<Selection>, store: &Store) -> Predicate {
+    let selection = selection.clone();
+    let metrics = store.cacher().metrics().clone();
+    Arc::new(move |object| {
+        if selection.shards().is_some_and(|shards| !shards.matches(object)) {
+            metrics.shard_filtered_events.fetch_add(1, Ordering::Relaxed);
+            return false;
+        }
+        selection.matches_terms(object)
+    })
+}
+
+/// Counts a watch of shards while it is open.
+struct ShardWatch(Arc<CacherMetrics>);
+
+impl ShardWatch {
+    fn begin(metrics: &Arc<CacherMetrics>) -> ShardWatch {
+        metrics.shard_watches_begun.fetch_add(1, Ordering::Relaxed);
+        ShardWatch(metrics.clone())
+    }
+}
+
+impl Drop for ShardWatch {
+    fn drop(&mut self) {
+        self.0.shard_watches_ended.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 /// The metrics of watches of the resource.
@@ -220,6 +255,8 @@ struct WatchStream {
     /// Ready when the watch has to end. Allocated once per watch, not once per event.
     over: Pin<Box<dyn Future<Output = ()> + Send + Sync>>,
     watcher: Option<Watcher>,
+    /// Counts the watch if it is one of shards.
+    shards: Option<ShardWatch>,
     failed: Option<Status>,
     /// The watch's registration and seat in flow control.
     ticket: Option<Arc<WatchTicket>>,

@@ -46,6 +46,27 @@ pub(super) struct StoreMetrics {
     storage_objects: IntGaugeVec,
     size_estimate: IntGaugeVec,
     size: IntGaugeVec,
+    shards: ShardMetrics,
+}
+
+/// The metrics of the resources whose shards were watched.
+struct ShardMetrics {
+    watches: IntGaugeVec,
+    filtered_events: IntCounterVec,
+}
+
+impl ShardMetrics {
+    fn update(&self, labels: &[&str; 2], metrics: &CacherMetrics) {
+        let begun = metrics.shard_watches_begun.load(Ordering::Relaxed);
+        if begun == 0 {
+            return;
+        }
+        let ended = metrics.shard_watches_ended.load(Ordering::Relaxed);
+        self.watches.with_label_values(labels).set(signed(begun.saturating_sub(ended)));
+        let filtered = metrics.shard_filtered_events.load(Ordering::Relaxed);
+        let exported = self.filtered_events.with_label_values(labels);
+        exported.inc_by(filtered.saturating_sub(exported.get()));
+    }
 }
 
 const BY_RESOURCE: &[&str] = &["group", "resource"];
@@ -202,6 +223,14 @@ impl StoreMetrics {
                 "Bytes that the stored data takes.",
                 &["storage_cluster_id"],
             )?,
+            shards: ShardMetrics {
+                watches: gauge("apiserver_watch_shards_total", "Open watches of shards.", BY_RESOURCE)?,
+                filtered_events: counter(
+                    "apiserver_watch_filtered_events_total",
+                    "Objects of events that were in none of the shards of a watch.",
+                    BY_RESOURCE,
+                )?,
+            },
         })
     }
 
@@ -222,6 +251,7 @@ impl StoreMetrics {
                 let now = (counter.read)(metrics).load(Ordering::Relaxed);
                 exported.inc_by(now.saturating_sub(exported.get()));
             }
+            self.shards.update(&labels, metrics);
             read_wait.extend(with_labels(&metrics.read_wait, labels));
             self.resource_version
                 .with_label_values(&labels)

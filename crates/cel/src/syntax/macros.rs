@@ -3,7 +3,7 @@
 //! The expansions are defined in <https://github.com/google/cel-spec/blob/master/doc/langdef.md#macros> and, for
 //! extensions, in <https://github.com/google/cel-go/tree/master/ext>. Added nodes have the position of the call.
 
-use super::nodes::Nodes;
+use super::nodes::{Dialect, Nodes};
 use crate::ast::{
     ACCUMULATOR, Call, Comprehension, Expr, ExprId, ExprKind, List, Literal, MapEntry, Select, Struct,
     StructField, operators,
@@ -52,7 +52,10 @@ pub(super) fn expand(
             | ("transformList" | "transformMap" | "transformMapEntry", true, 4)
             | ("optMap" | "optFlatMap" | "sortBy", true, 2)
     );
-    let is_bind = nodes.has_bindings
+    let Dialect::Extended { has_bindings } = nodes.dialect else {
+        return Expansion::None(target, args);
+    };
+    let is_bind = has_bindings
         && name_and_arity == ("bind", true, 3)
         && matches!(&target, Some(Expr { kind: ExprKind::Ident(name), .. }) if &**name == "cel");
     if !is_macro && !is_bind {

@@ -7,11 +7,22 @@ use crate::source::Source;
 /// The maximum number of nodes of a tree. The longest expression has fewer, unless macros copy.
 pub(super) const MAX_NODES: usize = 250_000;
 
+/// The syntax of an expression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// Without macros and optionals: cel-go's parser with no option.
+    Plain,
+    /// With macros and optionals.
+    Extended {
+        /// Whether `cel.bind` is a macro.
+        has_bindings: bool,
+    },
+}
+
 /// Assigns ids to nodes, and collects errors after which parsing continues.
 pub(super) struct Nodes<'s> {
     pub(super) source: &'s Source<'s>,
-    /// Whether `cel.bind` is a macro.
-    pub(super) has_bindings: bool,
+    pub(super) dialect: Dialect,
     pub(super) positions: Vec<u32>,
     pub(super) issues: Vec<Issue>,
 }

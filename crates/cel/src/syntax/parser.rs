@@ -7,7 +7,7 @@
 use super::lexer::tokens;
 use super::literal::unescape;
 use super::macros;
-use super::nodes::{MAX_NODES, Nodes};
+use super::nodes::{Dialect, MAX_NODES, Nodes};
 use super::token::{Token, TokenKind, quoted};
 use crate::ast::{
     Ast, Call, Expr, ExprId, ExprKind, List, Literal, MapEntry, Select, Struct, StructField, operators,
@@ -20,8 +20,8 @@ const MAX_CODE_POINTS: usize = 100_000;
 /// The maximum recursion of a grammar rule, and the maximum depth of the operator tree.
 const MAX_DEPTH: usize = 250;
 
-/// Parses an expression and expands its macros, `cel.bind` among them if `has_bindings` is set.
-pub(crate) fn parse(source: &Source<'_>, has_bindings: bool) -> Result<Ast, Vec<Issue>> {
+/// Parses an expression and expands the macros of the dialect.
+pub(crate) fn parse(source: &Source<'_>, dialect: Dialect) -> Result<Ast, Vec<Issue>> {
     if source.length > MAX_CODE_POINTS {
         return Err(vec![Issue {
             location: Location::NONE,
@@ -36,7 +36,7 @@ pub(crate) fn parse(source: &Source<'_>, has_bindings: bool) -> Result<Ast, Vec<
         source,
         tokens: &tokens,
         next: 0,
-        nodes: Nodes { source, has_bindings, positions: vec![0], issues },
+        nodes: Nodes { source, dialect, positions: vec![0], issues },
         depth: Depth::default(),
         recovering: false,
     };
@@ -356,6 +356,10 @@ impl<'s> Parser<'s, '_> {
             let expr = self.nodes.error(name.offset, "unsupported syntax: '`'");
             return self.parsed(expr, operand.depth + 1);
         }
+        if optional && self.nodes.dialect == Dialect::Plain {
+            let expr = self.nodes.error(dot.offset, "unsupported syntax '.?'");
+            return self.parsed(expr, operand.depth + 1);
+        }
         if optional {
             let id = self.nodes.id(dot.offset);
             let field = self.nodes.node(name.offset, ExprKind::Literal(Literal::String(name.text.into())));
@@ -373,12 +377,21 @@ impl<'s> Parser<'s, '_> {
         self.parsed(expr, operand.depth + 1)
     }
 
+    /// Takes the sign of an optional, which not all dialects have.
+    fn optional_sign(&mut self, shown: &str) -> bool {
+        let Some(sign) = self.take(TokenKind::Question) else { return false };
+        if self.nodes.dialect == Dialect::Plain {
+            self.nodes.error(sign.offset, format!("unsupported syntax '{shown}'"));
+        }
+        true
+    }
+
     fn index(&mut self, operand: Parsed) -> Result<Parsed> {
         let open = self.advance();
         let id = self.nodes.id(open.offset);
-        let function = match self.take(TokenKind::Question) {
-            Some(_) => operators::OPTIONAL_INDEX,
-            None => {
+        let function = match self.optional_sign("[?") {
+            true => operators::OPTIONAL_INDEX,
+            false => {
                 self.expect_any(&with(TokenKind::EXPRESSION, &[TokenKind::Question]))?;
                 operators::INDEX
             }
@@ -448,7 +461,7 @@ impl<'s> Parser<'s, '_> {
         let element = with(TokenKind::EXPRESSION, &[TokenKind::Question]);
         self.expect_any(&with(&element, &[TokenKind::CloseBracket, TokenKind::Comma]))?;
         while element.contains(&self.peek().kind) {
-            if self.take(TokenKind::Question).is_some() {
+            if self.optional_sign("?") {
                 list.optional_indices.push(u32::try_from(list.elements.len()).unwrap_or(u32::MAX));
             }
             let parsed = self.expression()?;
@@ -471,7 +484,7 @@ impl<'s> Parser<'s, '_> {
         let start = with(TokenKind::EXPRESSION, &[TokenKind::Question]);
         self.expect_any(&with(&start, &[TokenKind::CloseBrace, TokenKind::Comma]))?;
         while start.contains(&self.peek().kind) {
-            let optional = self.take(TokenKind::Question).is_some();
+            let optional = self.optional_sign("?");
             let key = self.expression()?;
             let colon = self.expect(TokenKind::Colon)?;
             let id = self.nodes.id(colon.offset);
@@ -553,7 +566,7 @@ impl<'s> Parser<'s, '_> {
         let start = [TokenKind::Question, TokenKind::Identifier, TokenKind::EscapedIdentifier];
         self.expect_any(&with(&start, &[TokenKind::CloseBrace, TokenKind::Comma]))?;
         while start.contains(&self.peek().kind) {
-            let optional = self.take(TokenKind::Question).is_some();
+            let optional = self.optional_sign("?");
             self.expect_any(&[TokenKind::Identifier, TokenKind::EscapedIdentifier])?;
             let name = self.advance();
             if name.kind == TokenKind::EscapedIdentifier {

@@ -21,6 +21,9 @@ pub struct ListOptions {
     pub label_selector: LabelSelector,
     /// Selects objects by fields. Whether the resource supports these fields is checked later.
     pub field_selector: FieldSelector,
+    /// Selects objects by the hash of a field, unparsed
+    /// (<https://github.com/kubernetes/enhancements/issues/5866>).
+    pub shard_selector: String,
     /// Whether the request is a watch.
     pub watch: bool,
     /// Whether a watch receives bookmarks.
@@ -89,6 +92,7 @@ impl ListOptions {
         Ok(ListOptions {
             label_selector,
             field_selector,
+            shard_selector: query.text("shardSelector").to_owned(),
             watch,
             allow_watch_bookmarks: query.boolean("allowWatchBookmarks").unwrap_or_default(),
             resource_version: resource_version.to_owned(),

@@ -1,5 +1,6 @@
 //! The types of `meta.k8s.io` that responses are made of: partial metadata and the metadata of lists.
 
+use crate::endpoints::page::SHARD_INFO;
 use pintle_machinery::{Value, ValueExt};
 use pintle_schema::{Schema, SchemaRef};
 use serde_json::json;
@@ -40,7 +41,7 @@ pub(in super::super) fn partial_schema() -> SchemaRef<'static> {
 /// The `metadata` of a list, in Go's field order.
 pub(in super::super) fn list_metadata(metadata: &Value) -> String {
     let mut out = String::from("{");
-    for name in ["resourceVersion", "continue", "remainingItemCount"] {
+    for name in ["resourceVersion", "continue", "remainingItemCount", SHARD_INFO] {
         if let Some(value) = metadata.get(name) {
             if out.len() > 1 {
                 out.push(',');
