@@ -107,6 +107,8 @@ impl Indenter {
                     self.line(&mut out);
                 }
                 b':' => out.put_slice(b": "),
+                // Go ends compact JSON alone with a newline.
+                b'\n' => {}
                 byte => out.put_u8(byte),
             }
             self.in_string = byte == b'"';
@@ -127,8 +129,8 @@ mod tests {
 
     #[test]
     fn indenting_is_that_of_go() {
-        let text = indent(br#"{"a":{},"b":[],"c":[1,{"d":"x,{\":"}]}"#);
-        let pieces = br#"{"a":{},"b":[],"c":[1,{"d":"x,{\":"}]}"#.chunks(1);
+        let text = indent(b"{\"a\":{},\"b\":[],\"c\":[1,{\"d\":\"x,{\\\":\"}]}\n");
+        let pieces = b"{\"a\":{},\"b\":[],\"c\":[1,{\"d\":\"x,{\\\":\"}]}\n".chunks(1);
         let mut indenter = Indenter::default();
         let in_pieces: Vec<u8> = pieces.flat_map(|piece| indenter.indent(piece)).collect();
         assert_eq!(in_pieces, text);

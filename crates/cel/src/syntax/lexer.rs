@@ -1,6 +1,6 @@
 //! Splits text into tokens.
 
-use super::token::{Token, TokenKind, quoted};
+use super::token::{Token, TokenKind};
 use crate::issue::Issue;
 use crate::source::Source;
 
@@ -28,7 +28,7 @@ pub(super) fn tokens<'a>(source: &Source<'a>) -> (Vec<Token<'a>>, Vec<Issue>) {
             Some(kind) => tokens.push(Token { kind, text, offset, start }),
             None => issues.push(Issue {
                 location: source.location(offset),
-                message: format!("Syntax error: token recognition error at: {}", quoted(text)),
+                message: format!("Syntax error: token recognition error at: '{text}'"),
             }),
         }
     }

@@ -1,6 +1,7 @@
 //! Tests the frames of watches, one JSON text per line.
 
 use crate::harness::{Server, Transcript, assert_transcript};
+use serde_json::Value;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
@@ -103,5 +104,60 @@ async fn a_future_version_is_told_in_the_stream() {
     let mut transcript = Transcript::new(&server);
     transcript.write(&text);
     assert_transcript!(transcript);
+    server.stop().await;
+}
+
+/// The selector of the lower or the upper half of all UIDs, escaped for a query.
+fn shard(is_upper: bool) -> String {
+    let (start, end) = match is_upper {
+        false => ("0x0000000000000000", "0x8000000000000000"),
+        true => ("0x8000000000000000", "0x10000000000000000"),
+    };
+    format!("shardSelector=shardRange(object.metadata.uid,%20%27{start}%27,%20%27{end}%27)")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_event_reaches_the_watch_of_its_shard() {
+    let server = Server::start_with(|options| options.features.gates.add("ShardedListAndWatch=true")).await;
+    let version = server.send(&format!("GET {MAPS}")).await.resource_version();
+    let from = |is_upper| format!("{MAPS}?watch=1&resourceVersion={version}&{}", shard(is_upper));
+    let mut watches = [server.watch(&from(false), &[]).await, server.watch(&from(true), &[]).await];
+    for index in 0..12 {
+        let made =
+            server.send(&format!("POST {MAPS}\n\n{{\"metadata\":{{\"name\":\"map-{index}\"}}}}")).await;
+        assert_eq!(made.status, 201, "{}", made.text());
+    }
+    let metrics = server.send("GET /metrics").await;
+    let open = "apiserver_watch_shards_total{group=\"\",resource=\"configmaps\"} 2";
+    assert!(metrics.text().contains(open), "{}", metrics.text());
+    let (mut seen, mut halves) = (Vec::new(), Vec::new());
+    for (is_upper, watch) in [false, true].into_iter().zip(&mut watches) {
+        let list = server.send(&format!("GET {MAPS}?{}", shard(is_upper))).await.json();
+        let items = list["items"].as_array().unwrap().len();
+        for _ in 0..items {
+            let event = watch.event().await;
+            assert_eq!(event["type"], "ADDED");
+            seen.push(event["object"]["metadata"]["name"].as_str().unwrap().to_owned());
+        }
+        halves.push(list["items"].as_array().unwrap().clone());
+    }
+    seen.sort();
+    seen.dedup();
+    assert_eq!(seen.len(), 12, "each object is in one shard: {seen:?}");
+    let deleted = server.send(&format!("DELETE {MAPS}?{}", shard(false))).await.json();
+    assert_eq!(deleted["items"].as_array().unwrap().len(), halves[0].len());
+    let left = server.send(&format!("GET {MAPS}")).await.json();
+    assert_eq!(left["items"].as_array().unwrap(), &halves[1]);
+    drop(watches);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn selectors_of_shards_mean_nothing_without_their_gate() {
+    let server = Server::start().await;
+    let made = server.send(&format!("POST {MAPS}\n\n{{\"metadata\":{{\"name\":\"a\"}}}}")).await;
+    assert_eq!(made.status, 201);
+    let list = server.send(&format!("GET {MAPS}?shardSelector=bad")).await.json();
+    assert_eq!((list["items"].as_array().unwrap().len(), &list["metadata"]["shardInfo"]), (1, &Value::Null));
     server.stop().await;
 }

@@ -1,8 +1,9 @@
 //! Tests kubectl with the commands of a new user.
 
 use crate::{Result, clients::MANIFESTS};
-use pintle_e2e::{Cli, PATIENCE, start};
+use pintle_e2e::{Cli, PATIENCE, config, start};
 use pintle_harness::{Server, wait_for};
+use serde_json::Value;
 use std::{
     fs,
     io::{BufRead, BufReader},
@@ -486,5 +487,39 @@ fn old_kubectl_works_too() -> Result {
     wait_for("the deployment's end", PATIENCE, || {
         kubectl.fails(&["get", "-n", "shop", "deployment", "web"]).ok()
     })?;
+    Ok(())
+}
+
+#[test]
+fn the_shards_of_a_list_are_disjoint_and_complete() -> Result {
+    let server = Server::start(config()?.flag("--feature-gates=ShardedListAndWatch=true"))?;
+    let kubectl = Cli::kubectl(&server)?;
+    let names = |query: &str| -> Result<Vec<String>> {
+        let uri = format!("/apis/rbac.authorization.k8s.io/v1/clusterroles{query}");
+        let list: Value = serde_json::from_str(&kubectl.run(&["get", "--raw", &uri])?)?;
+        let items = list["items"].as_array().into_iter().flatten();
+        Ok(items.filter_map(|item| item["metadata"]["name"].as_str()).map(str::to_owned).collect())
+    };
+    let mut shards = Vec::new();
+    for (start, end) in [
+        ("0x0000000000000000", "0x4000000000000000"),
+        ("0x4000000000000000", "0xc000000000000000"),
+        ("0xc000000000000000", "0x10000000000000000"),
+    ] {
+        let shard = names(&format!(
+            "?shardSelector=shardRange(object.metadata.uid,%20%27{start}%27,%20%27{end}%27)"
+        ))?;
+        assert!(!shard.is_empty(), "a shard of all cluster roles");
+        shards.extend(shard);
+    }
+    shards.sort();
+    let mut all = names("")?;
+    all.sort();
+    assert_eq!(shards, all);
+    let uri = "/api/v1/namespaces?shardSelector=shardRange(object.metadata.uid)";
+    contains(
+        &kubectl.fails(&["get", "--raw", uri])?,
+        &["invalid shard selector: shardRange() requires exactly 3 arguments, got 1"],
+    );
     Ok(())
 }
