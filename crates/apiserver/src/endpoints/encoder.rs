@@ -9,7 +9,7 @@ mod meta_types;
 mod table;
 
 pub(super) use include_object::IncludeObject;
-pub(super) use meta_types::{list_metadata, partial, partial_schema};
+pub(super) use meta_types::{SHARD_INFO, list_metadata, partial, partial_schema};
 pub(super) use table::TABLE_FOOT;
 
 use self::{meta_types::META_V1, table::TableForm};

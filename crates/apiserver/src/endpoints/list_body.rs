@@ -7,8 +7,8 @@
 //! not change between two reads. Forms that are made for each response are compressed by the filter.
 
 use super::{
-    encoder::{Encoder, IncludeObject, TABLE_FOOT, list_metadata, made_json},
-    page::{Page, SHARD_INFO},
+    encoder::{Encoder, IncludeObject, SHARD_INFO, TABLE_FOOT, list_metadata, made_json},
+    page::Page,
 };
 use crate::{
     base::{

@@ -1,6 +1,6 @@
 //! Selects the page of a snapshot that a list returns.
 
-use super::{request_scope::RequestScope, selection::Selection};
+use super::{encoder::SHARD_INFO, request_scope::RequestScope, selection::Selection};
 use crate::{errors, registry::Store};
 use pintle_cacher::{CachedObject, CacherError, Freshness, Snapshot};
 use pintle_machinery::{
@@ -12,9 +12,6 @@ use pintle_offload::LIGHT;
 use pintle_storage::{Key, Revision};
 use serde_json::json;
 use std::{cell::Cell, sync::Arc};
-
-/// The field of a list's metadata that tells the shards it was restricted to.
-pub(super) const SHARD_INFO: &str = "shardInfo";
 
 /// The page of a snapshot that a list returns.
 pub(super) struct Page {

@@ -1,10 +1,12 @@
 //! The types of `meta.k8s.io` that responses are made of: partial metadata and the metadata of lists.
 
-use crate::endpoints::page::SHARD_INFO;
 use pintle_machinery::{Value, ValueExt};
 use pintle_schema::{Schema, SchemaRef};
 use serde_json::json;
 use std::sync::LazyLock;
+
+/// The field of a list's metadata that tells the shards it was restricted to.
+pub(in super::super) const SHARD_INFO: &str = "shardInfo";
 
 /// The types of `meta.k8s.io` that responses contain.
 pub(super) static META_V1: LazyLock<MetaTypes> = LazyLock::new(MetaTypes::new);
