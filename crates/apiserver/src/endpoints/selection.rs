@@ -153,9 +153,10 @@ impl Selection {
         }) && self.labels.matches_all(object.labels().iter(), |key| object.labels().get(key))
     }
 
-    /// Whether a match takes more than a few comparisons.
+    /// Whether a match takes more than a few comparisons: that of a shard reads the UID from the object's JSON, and
+    /// compares its hash with all ranges of the selector.
     pub(super) fn is_long(&self) -> bool {
-        self.labels.is_long()
+        self.labels.is_long() || self.shards.is_some()
     }
 
     /// The trigger field and value by which the cacher indexes a watcher of this selection.
