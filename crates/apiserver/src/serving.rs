@@ -39,7 +39,7 @@ use hyper_util::{
     server::conn::auto,
 };
 use pintle_machinery::Status;
-use pintle_tls::{ReadAhead, WholeReads};
+use pintle_tls::{JoinedConnection, JoinedWrites, ReadAhead, WholeReads};
 use prometheus::IntCounter;
 use sent_body::SentBody;
 use std::{io, pin::pin, sync::Arc, time::Duration};
@@ -186,6 +186,14 @@ impl Server {
         let refused = Refused::default();
         let stream = WholeReads::new(stream);
         let stream = RequestHeads::new(stream, is_http2, refused.clone(), self.config.body_budget.clone());
+        // A connection of HTTP/1 has one response at a time, which is written at once.
+        let (stream, joint) = match is_http2 {
+            true => {
+                let (stream, joint) = JoinedWrites::joining(stream);
+                (stream, Some(joint))
+            }
+            false => (JoinedWrites::passing(stream), None),
+        };
         // The cutoff of HTTP/1; HTTP/2 streams have their own.
         let cutoff = Cutoff::new(handle.clone());
         let (handler, tracked, stopping) = (self.handler.clone(), handle.clone(), self.draining.clone());
@@ -239,18 +247,21 @@ impl Server {
             }
         });
         let builder = self.builder(&handle);
-        let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), service));
+        let connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), service));
+        let has_requests = handle.clone();
+        let mut connection =
+            JoinedConnection::new(connection, joint, move || has_requests.has_several_requests());
         let end = tokio::select! {
             biased;
-            result = guard(&cutoff, connection.as_mut()) => return ended(result),
+            result = guard(&cutoff, std::pin::Pin::new(&mut connection)) => return ended(result),
             end = handle.end() => end,
             () = stopped(&mut self.draining) => End::GoAway,
         };
         if end == End::GoAway {
-            connection.as_mut().graceful_shutdown();
+            connection.get_mut().as_mut().graceful_shutdown();
             tokio::select! {
                 biased;
-                result = guard(&cutoff, connection.as_mut()) => return ended(result),
+                result = guard(&cutoff, std::pin::Pin::new(&mut connection)) => return ended(result),
                 () = handle.drained() => {}
             }
         }

@@ -6,6 +6,8 @@
 //! task of its own.
 
 #[cfg(test)]
+mod http2_tests;
+#[cfg(test)]
 mod tests;
 
 use crate::{

@@ -40,7 +40,7 @@ pub use connections::{Connections, Failed};
 pub use connector::{Connector, Destination, Stream};
 pub use dialer::Dialer;
 pub use egress::{EgressConfigError, EgressMetrics, EgressSelector};
-pub use incoming_body::IncomingBody;
+pub use incoming_body::{IncomingBody, IncomingBodyError};
 pub use link::{Link, Tunnel};
 pub use network::Network;
 pub use outbound::Outbound;

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use flate2::write::MultiGzDecoder;
 use http::{HeaderMap, HeaderValue, Method, header};
 use http_body::{Body, Frame, SizeHint};
-use pintle_dialer::IncomingBody;
+use pintle_dialer::{IncomingBody, IncomingBodyError};
 use std::{
     io::Write,
     pin::Pin,
@@ -19,7 +19,7 @@ const STEP_BYTES: usize = 128;
 pub enum BackendBodyError {
     /// The connection failed.
     #[error(transparent)]
-    Connection(#[from] hyper::Error),
+    Connection(#[from] IncomingBodyError),
     /// The packed bytes are malformed.
     #[error("the packed response is malformed: {0}")]
     Packed(std::io::Error),

@@ -1,20 +1,26 @@
 //! An extension API server that sends much and computes little, for the measurement of what a proxy costs.
 
-use crate::{ADDRESSES, Error, Server, wait_for};
+use crate::{ADDRESSES, Error, Server, https_server, wait_for};
 use base64::{Engine, engine::general_purpose::STANDARD};
-use rcgen::{CertificateParams, KeyPair};
-use rustls::{ServerConfig, ServerConnection, StreamOwned};
-use rustls_pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt, stream};
+use http::{HeaderValue, Request, Response, header};
+use http_body_util::StreamBody;
+use hyper::body::{Frame, Incoming};
 use serde_json::{Value, json};
 use std::{
-    io::{BufRead, BufReader, Write},
-    net::{TcpListener, TcpStream},
+    collections::HashMap,
+    convert::Infallible,
+    pin::Pin,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU16, Ordering},
     },
-    thread,
     time::Duration,
+};
+use tokio::{
+    sync::watch,
+    time::{MissedTickBehavior, interval},
 };
 
 /// An extension API server behind an API service of a server, on threads of this process, until the process ends. It has
@@ -25,37 +31,28 @@ pub struct BulkServer;
 static PORT: AtomicU16 = AtomicU16::new(28444);
 const NAMESPACE: &str = "bulk";
 const GROUP_VERSION: &str = "/apis/bulk.example.com/v1";
+/// The bytes of one piece of a body.
+const PIECE_BYTES: usize = 16 << 10;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl BulkServer {
-    /// The pause between two events, so that each one is sent alone.
-    pub const EVENT_PAUSE: Duration = Duration::from_micros(300);
+    /// The pause between two events of a watch.
+    pub const EVENT_PAUSE: Duration = Duration::from_millis(2);
 
     /// Starts the extension API server, registers it with `server`, and waits until it is available.
     ///
     /// # Errors
     /// When it does not become available.
     pub fn start(server: &Server) -> Result<BulkServer, Error> {
-        let key = KeyPair::generate()?;
         let name = format!("{NAMESPACE}.{NAMESPACE}.svc");
-        let certificate = CertificateParams::new([name])?.self_signed(&key)?;
-        let private = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
-        let tls = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .with_safe_default_protocol_versions()?
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate.der().clone()], private)?;
         let [address, ..] = ADDRESSES;
         let port = PORT.fetch_add(1, Ordering::Relaxed);
-        let listener = TcpListener::bind((address, port))?;
-        let tls = Arc::new(tls);
-        thread::spawn(move || {
-            for socket in listener.incoming().flatten() {
-                let tls = tls.clone();
-                // A connection ends with an error when its client closes it.
-                thread::spawn(move || serve(socket, tls).ok());
-            }
-        });
-        register(server, (address, port), &certificate.pem())?;
+        let rounds = Arc::new(Rounds::default());
+        let (_, certificate) = https_server::serve((address, port), &name, move |request| {
+            let response = answer(&request, &rounds);
+            async { response }
+        })?;
+        register(server, (address, port), &certificate)?;
         wait_for("the extension API server", PATIENCE, || {
             let response = server.client().and_then(|client| client.get(GROUP_VERSION)).ok()?;
             (response.status == 200).then_some(())
@@ -68,9 +65,10 @@ impl BulkServer {
         format!("{GROUP_VERSION}/bytes/{count}")
     }
 
-    /// The path of a watch with this many events.
-    pub fn events(count: u64) -> String {
-        format!("{GROUP_VERSION}/events/{count}?watch=true")
+    /// The path of a watch with this many events, whose first event comes when there are `watches` of this path. They get
+    /// each event at the same time.
+    pub fn events(count: u32, watches: usize) -> String {
+        format!("{GROUP_VERSION}/events/{count}/{watches}?watch=true")
     }
 }
 
@@ -106,64 +104,88 @@ fn register(server: &Server, (address, port): (&str, u16), authority: &str) -> R
     )
 }
 
-fn serve(socket: TcpStream, tls: Arc<ServerConfig>) -> Result<(), Error> {
-    socket.set_nodelay(true)?;
-    let mut stream = BufReader::new(StreamOwned::new(ServerConnection::new(tls)?, socket));
-    let piece = [b'x'; 16 << 10];
-    loop {
-        let mut path = String::new();
-        loop {
-            let mut line = String::new();
-            if stream.read_line(&mut line)? == 0 {
-                return Ok(());
-            }
-            if line == "\r\n" {
-                break;
-            }
-            if path.is_empty() {
-                path = line.split(' ').nth(1).unwrap_or_default().to_owned();
-            }
+type Frames = Pin<Box<dyn Stream<Item = Result<Frame<Bytes>, Infallible>> + Send>>;
+
+fn answer(request: &Request<Incoming>, rounds: &Arc<Rounds>) -> Response<StreamBody<Frames>> {
+    let path = request.uri().path();
+    let segments = path.strip_prefix(GROUP_VERSION).map(|rest| rest.split('/').collect::<Vec<_>>());
+    let number = |text: &str| text.parse::<usize>().unwrap_or_default();
+    let (length, frames): (_, Frames) = match segments.as_deref() {
+        Some(["", "bytes", count]) => {
+            let (count, piece) = (number(count), Bytes::from_static(&[b'x'; PIECE_BYTES]));
+            let pieces = (0..count.div_ceil(PIECE_BYTES))
+                .map(move |index| piece.slice(..PIECE_BYTES.min(count - index * PIECE_BYTES)));
+            (Some(count), frames(stream::iter(pieces)))
         }
-        let out = stream.get_mut();
-        let path = path.split('?').next().unwrap_or_default();
-        match path.strip_prefix(GROUP_VERSION).map(|rest| rest.split('/').collect::<Vec<_>>()).as_deref() {
-            Some(["", "bytes", count]) => {
-                let mut rest: usize = count.parse()?;
-                write!(
-                    out,
-                    "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {rest}\r\n\r\n"
-                )?;
-                while let Some(next) = piece.get(..rest.min(piece.len())).filter(|next| !next.is_empty()) {
-                    out.write_all(next)?;
-                    rest -= next.len();
-                }
-            }
-            Some(["", "events", count]) => {
-                let head =
-                    "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
-                out.write_all(head.as_bytes())?;
-                let event = json!({"type": "MODIFIED", "object": {"metadata": {"name": "x".repeat(900)}}});
-                let event = format!("{event}\n");
-                let event = format!("{:x}\r\n{event}\r\n", event.len());
-                for _ in 0..count.parse()? {
-                    out.write_all(event.as_bytes())?;
-                    out.flush()?;
-                    #[expect(clippy::disallowed_methods, reason = "no runtime owns the thread")]
-                    thread::sleep(BulkServer::EVENT_PAUSE);
-                }
-                out.write_all(b"0\r\n\r\n")?;
-            }
-            _ => {
-                let body = json!({"kind": "APIResourceList", "apiVersion": "v1",
-                    "groupVersion": "bulk.example.com/v1", "resources": []})
-                .to_string();
-                let length = body.len();
-                write!(
-                    out,
-                    "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
-                )?;
-            }
+        Some(["", "events", count, watches]) => {
+            (None, frames(Rounds::events(rounds, path, number(count), number(watches))))
         }
-        out.flush()?;
+        _ => {
+            let resources = json!({"kind": "APIResourceList", "apiVersion": "v1",
+                "groupVersion": "bulk.example.com/v1", "resources": []});
+            let body = Bytes::from(resources.to_string());
+            (Some(body.len()), frames(stream::iter([body])))
+        }
+    };
+    let mut response = Response::new(StreamBody::new(frames));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if let Some(length) = length {
+        headers.insert(header::CONTENT_LENGTH, length.into());
+    }
+    response
+}
+
+fn frames(pieces: impl Stream<Item = Bytes> + Send + 'static) -> Frames {
+    Box::pin(pieces.map(|piece| Ok(Frame::data(piece))))
+}
+
+/// The rounds of events of each path: all watches of a path get an event in each round.
+#[derive(Default)]
+struct Rounds(Mutex<HashMap<String, Round>>);
+
+struct Round {
+    watches: usize,
+    number: watch::Sender<usize>,
+}
+
+impl Rounds {
+    /// The events of one more watch of a path.
+    fn events(
+        rounds: &Arc<Rounds>,
+        path: &str,
+        count: usize,
+        watches: usize,
+    ) -> impl Stream<Item = Bytes> + Send + use<> {
+        let mut paths = rounds.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let round = paths
+            .entry(path.to_owned())
+            .or_insert_with(|| Round { watches: 0, number: watch::Sender::new(0) });
+        round.watches += 1;
+        let number = round.number.subscribe();
+        if round.watches == watches
+            && let Some(Round { number, .. }) = paths.remove(path)
+        {
+            tokio::spawn(async move {
+                let mut ticks = interval(BulkServer::EVENT_PAUSE);
+                ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+                for round in 1..=count {
+                    ticks.tick().await;
+                    number.send_replace(round);
+                }
+            });
+        }
+        let event = json!({"type": "MODIFIED", "object": {"metadata": {"name": "x".repeat(900)}}});
+        let event = Bytes::from(format!("{event}\n"));
+        stream::unfold((0, number), move |(sent, mut number)| {
+            let event = event.clone();
+            async move {
+                if sent == count {
+                    return None;
+                }
+                number.wait_for(|number| *number > sent).await.ok()?;
+                Some((event, (sent + 1, number)))
+            }
+        })
     }
 }

@@ -10,6 +10,7 @@ use std::{
     sync::Arc,
     time::Duration,
 };
+use tokio_rustls::{TlsConnector, client::TlsStream};
 
 /// The timeout of a read; a test that hangs longer fails.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
@@ -89,6 +90,24 @@ impl Client {
         let session = ClientConnection::new(Arc::clone(&self.tls), name)?;
         let stream = BufReader::new(StreamOwned::new(session, socket));
         Ok(Connection { stream, token: self.token.clone() })
+    }
+
+    /// Opens a connection for HTTP/2.
+    pub(crate) async fn connect_http2(&self) -> Result<TlsStream<tokio::net::TcpStream>, Error> {
+        let socket = tokio::net::TcpStream::connect(self.address).await?;
+        socket.set_nodelay(true)?;
+        let mut tls = ClientConfig::clone(&self.tls);
+        tls.alpn_protocols = vec![b"h2".to_vec()];
+        let name = ServerName::IpAddress(IpAddr::from(self.address.ip()));
+        Ok(TlsConnector::from(Arc::new(tls)).connect(name, socket).await?)
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub(crate) fn token(&self) -> Option<&str> {
+        self.token.as_deref()
     }
 
     /// Sends one request on a connection of its own.

@@ -10,12 +10,14 @@
 
 mod bulk_kubelet;
 mod bulk_server;
+mod busy_client;
 mod client;
 pub mod definition;
 mod etcd;
 mod etcd_member;
 mod extension_server;
 mod hostname;
+mod https_server;
 mod network;
 mod reference;
 mod server;
@@ -24,6 +26,7 @@ mod webhook;
 
 pub use bulk_kubelet::BulkKubelet;
 pub use bulk_server::BulkServer;
+pub use busy_client::BusyClient;
 pub use client::{Client, Connection, Lines, Response};
 pub use etcd::{Etcd, EtcdConfig, EtcdTls};
 pub use etcd_member::Member;

@@ -3,12 +3,12 @@
 //!
 //! The server runs on the memory engine, so that a create costs little beside admission. Every set of configurations is
 //! measured several times in turn with none, and the medians are compared: a create alone varies more than a policy
-//! costs.
+//! costs. The client has several creates at the same time on one HTTP/2 connection, as the load generator has.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use pintle_harness::{AdmittingWebhook, Config, Connection, Error, Server, wait_for};
+use pintle_harness::{AdmittingWebhook, BusyClient, Config, Connection, Error, Server, wait_for};
 use serde_json::{Value, json};
 
 use crate::task;
@@ -20,6 +20,8 @@ const GOAL_WEBHOOK: Duration = Duration::from_micros(80);
 const GOAL_MB: f64 = 40.0;
 /// The number of policies in a set.
 const POLICIES: usize = 10;
+/// The number of creates at the same time.
+const AT_ONCE: usize = 16;
 /// The number of measurements of each set.
 const ROUNDS: usize = 5;
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -58,18 +60,21 @@ fn parse(args: &[&str]) -> Result<Request, String> {
     Ok(request)
 }
 
-/// A server with one connection to it.
+/// A server with two connections to it.
 struct Bench {
     server: Server,
+    /// The connection of the configuration.
     connection: Connection,
+    client: BusyClient,
     creates: u32,
-    created: usize,
+    created: u32,
 }
 
 fn measure(binary: &Path, request: &Request) -> Result<(), Error> {
     let server = Server::start(Config::new(binary).flag("--storage-backend=memory"))?;
     let connection = server.client()?.connect()?;
-    let mut bench = Bench { server, connection, creates: request.creates, created: 0 };
+    let client = BusyClient::connect(&server.client()?)?;
+    let mut bench = Bench { server, connection, client, creates: request.creates, created: 0 };
     bench.post("/api/v1/namespaces", &json!({"metadata": {"name": NAMESPACE}}))?;
     bench.post(
         &format!("/api/v1/namespaces/{NAMESPACE}/serviceaccounts"),
@@ -93,7 +98,7 @@ fn measure(binary: &Path, request: &Request) -> Result<(), Error> {
         bench.post(&format!("{REGISTRATION}/validatingwebhookconfigurations"), &webhook_configuration)?;
         bench.until(|bench| {
             // The pod exists, but admission comes before that.
-            let _ = bench.create(&mut 0);
+            let _ = bench.post(PODS, &pod(0));
             Ok(webhook.calls() > calls)
         })?;
         called.push(bench.creates()?);
@@ -131,28 +136,11 @@ impl Bench {
     /// The CPU time of a create, the mean of many.
     fn creates(&mut self) -> Result<Duration, Error> {
         let before = self.server.cpu_time()?;
-        let mut created = self.created;
-        for _ in 0..self.creates {
-            self.create(&mut created)?;
-        }
-        self.created = created;
+        let created = self.created;
+        let pod = |number| (PODS.to_owned(), pod(created + number).to_string());
+        self.client.requests(self.creates, AT_ONCE, pod)?;
+        self.created += self.creates;
         Ok((self.server.cpu_time()? - before) / self.creates)
-    }
-
-    /// Creates a pod of the next number.
-    fn create(&mut self, number: &mut usize) -> Result<(), Error> {
-        let pod = json!({
-            "metadata": {"name": format!("pod-{number}"), "labels": {"app": "bench"}},
-            "spec": {
-                "containers": [{
-                    "name": "main",
-                    "image": "registry.example.com/app:1",
-                    "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}},
-                }],
-            },
-        });
-        *number += 1;
-        self.post(PODS, &pod)
     }
 
     fn post(&mut self, path: &str, body: &Value) -> Result<(), Error> {
@@ -210,6 +198,20 @@ impl Bench {
         }
         Ok(false)
     }
+}
+
+/// The pod of a number.
+fn pod(number: u32) -> Value {
+    json!({
+        "metadata": {"name": format!("pod-{number}"), "labels": {"app": "bench"}},
+        "spec": {
+            "containers": [{
+                "name": "main",
+                "image": "registry.example.com/app:1",
+                "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}},
+            }],
+        },
+    })
 }
 
 /// A policy of three expressions, which denies objects with a label of its number.

@@ -1,6 +1,10 @@
 //! Measures what a request costs the server that it forwards to an extension API server: a GET, an event of a watch, and
 //! the memory of a large body.
 //!
+//! The goals are for clients as controllers are: they have many requests and watches at the same time on one HTTP/2
+//! connection, as the load generator has. What a lone request costs, for which the server has to wake up four times, is
+//! told beside, with what a bare copy of its bytes costs on this machine.
+//!
 //! Client and extension API server are threads of this process, so that the CPU time of the server's process is that of
 //! the proxy. All of them are in a network of their own, since endpoints may not have loopback addresses.
 
@@ -8,7 +12,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use pintle_harness::{BulkServer, Config, Error, Server, in_own_network, is_in_own_network};
+use pintle_harness::{BulkServer, BusyClient, Config, Error, Server, in_own_network, is_in_own_network};
 
 use serde_json::json;
 
@@ -22,6 +26,10 @@ const GOAL_MB: f64 = 20.0;
 const GET_BYTES: u64 = 5 << 10;
 /// The size of an event, in bytes.
 const EVENT_BYTES: usize = 983;
+/// The number of GETs at the same time, as the load generator has.
+const GETS_AT_ONCE: usize = 16;
+/// The number of watches that get an event at the same time, as a connection of the load generator has.
+const WATCHES_AT_ONCE: usize = 50;
 
 struct Request {
     gets: u32,
@@ -35,10 +43,14 @@ struct Request {
 
 /// What one server needed.
 struct Cost {
-    /// A GET of an object of the server itself.
+    /// A GET of an object of the server itself, among others at the same time.
     own_get: Duration,
     get: Duration,
     event: Duration,
+    /// A GET of an object of the server itself, with no other at the same time.
+    lone_own_get: Duration,
+    lone_get: Duration,
+    lone_event: Duration,
     transfer: Duration,
     megabytes: f64,
 }
@@ -106,15 +118,20 @@ fn compare(binary: &Path, request: &Request) -> Result<(), Error> {
     println!("| | server CPU | goal | | a bare copy | reference |");
     println!("|---|---|---|---|---|---|");
     let beside = |cost: &dyn Fn(&Cost) -> String| reference.as_ref().map(cost).unwrap_or_default();
-    let own = beside(&|cost| format!("{:.1?}", cost.own_get));
-    println!("| a GET of 5 KB, not proxied | {:.1?} | | | | {own} |", ours.own_get);
     for (what, goal, bare, of) in [
-        ("a proxied GET of 5 KB", GOAL_GET, bare_get, (|cost| cost.get) as fn(&Cost) -> Duration),
-        ("an event of a proxied watch, sent alone", GOAL_EVENT, bare_event, |cost| cost.event),
+        ("a GET of 5 KB, not proxied", None, None, (|cost| cost.own_get) as fn(&Cost) -> Duration),
+        ("a proxied GET of 5 KB", Some(GOAL_GET), None, |cost| cost.get),
+        ("an event of a proxied watch", Some(GOAL_EVENT), None, |cost| cost.event),
+        ("a lone GET of 5 KB, not proxied", None, None, |cost| cost.lone_own_get),
+        ("a lone proxied GET of 5 KB", None, Some(bare_get), |cost| cost.lone_get),
+        ("a lone event of a proxied watch", None, Some(bare_event), |cost| cost.lone_event),
     ] {
-        let (is, verdict) = (of(&ours), super::verdict(of(&ours) < goal));
+        let is = of(&ours);
+        let verdict = goal.map_or("", |goal| super::verdict(is < goal));
+        let goal = goal.map_or_else(String::new, |goal| format!("< {goal:?}"));
+        let bare = bare.map_or_else(String::new, |bare| format!("{bare:.1?}"));
         let beside = beside(&|cost| format!("{:.1?}", of(cost)));
-        println!("| {what} | {is:.1?} | < {goal:?} | {verdict} | {bare:.1?} | {beside} |");
+        println!("| {what} | {is:.1?} | {goal} | {verdict} | {bare} | {beside} |");
     }
     let mb = request.megabytes;
     let time = beside(&|cost| format!("{:.1?}", cost.transfer));
@@ -144,19 +161,37 @@ fn measure(config: Config, request: &Request) -> Result<Cost, Error> {
         gets(request.gets)?;
         Ok((server.cpu_time()? - before) / request.gets)
     };
-    let get = cost_of_get(&BulkServer::bytes(GET_BYTES))?;
     let config_maps = "/api/v1/namespaces/default/configmaps";
     let object = json!({"metadata": {"name": "large"}, "data": {"a": "x".repeat(GET_BYTES as usize)}});
     let created = server.client()?.post(config_maps, &object)?;
     if created.status != 201 {
         return Err(created.text().into());
     }
-    let own_get = cost_of_get(&format!("{config_maps}/large"))?;
+    let (own, proxied) = (format!("{config_maps}/large"), BulkServer::bytes(GET_BYTES));
+    let (lone_own_get, lone_get) = (cost_of_get(&own)?, cost_of_get(&proxied)?);
 
-    let mut lines = server.client()?.lines(&BulkServer::events(request.events.into()))?;
-    let before = server.cpu_time()?;
-    while lines.next_json()?.is_some() {}
-    let event = (server.cpu_time()? - before) / request.events;
+    let client = BusyClient::connect(&server.client()?)?;
+    let cost_of_busy_get = |path: &str| -> Result<Duration, Error> {
+        let gets = |count| client.requests(count, GETS_AT_ONCE, |_| (path.to_owned(), String::new()));
+        gets(request.gets / 10)?;
+        let before = server.cpu_time()?;
+        gets(request.gets)?;
+        Ok((server.cpu_time()? - before) / request.gets)
+    };
+    let (own_get, get) = (cost_of_busy_get(&own)?, cost_of_busy_get(&proxied)?);
+
+    let cost_of_event = |events: u32, watches: usize| -> Result<Duration, Error> {
+        let path = BulkServer::events(events, watches);
+        let before = server.cpu_time()?;
+        let length = client.read_at_once(&path, watches)?;
+        let cost = (server.cpu_time()? - before) / events / watches as u32;
+        match length / watches / events as usize {
+            0 => Err(format!("{path}: {length} bytes").into()),
+            _ => Ok(cost),
+        }
+    };
+    let lone_event = cost_of_event(request.events, 1)?;
+    let event = cost_of_event(request.events / 5, WATCHES_AT_ONCE)?;
 
     let before = server.memory_kb("VmHWM")?;
     let size = u64::from(request.megabytes) << 20;
@@ -167,5 +202,5 @@ fn measure(config: Config, request: &Request) -> Result<Cost, Error> {
     let transfer = server.cpu_time()? - cpu_before;
     let megabytes = server.memory_kb("VmHWM")?.saturating_sub(before) as f64 / 1024.0;
 
-    Ok(Cost { own_get, get, event, transfer, megabytes })
+    Ok(Cost { own_get, get, event, lone_own_get, lone_get, lone_event, transfer, megabytes })
 }

@@ -79,6 +79,11 @@ impl ConnectionHandle {
         (self.0.active.load(Ordering::Acquire) == 0).then(|| *self.0.idle_since.lock())
     }
 
+    /// Whether there is more than one request whose response is not sent yet.
+    pub(crate) fn has_several_requests(&self) -> bool {
+        self.0.active.load(Ordering::Relaxed) > 1
+    }
+
     /// Waits until the connection is severed.
     pub(crate) async fn severed(&self) {
         while !self.0.is_severed.load(Ordering::Relaxed) {

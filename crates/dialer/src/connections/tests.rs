@@ -2,24 +2,18 @@
 
 use super::*;
 use crate::{
-    Destination, Dialer, TlsSettings,
+    Destination, Dialer,
     kept::{IDLE_TIMEOUT, MAX_IDLE},
 };
 use bytes::Bytes;
 use http::Method;
 use http_body_util::{BodyExt, Full};
-use hyper::{body::Incoming, service::service_fn};
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use rustls::{
-    ServerConfig,
-    pki_types::{PrivatePkcs8KeyDer, ServerName},
-};
+use rustls::pki_types::ServerName;
 use std::time::Duration;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
 };
-use tokio_rustls::TlsAcceptor;
 
 const LIMIT: usize = 1 << 20;
 const WHOLE: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
@@ -144,55 +138,6 @@ async fn connections_are_kept_for_a_time_and_not_too_many() {
     assert!(!connections.kept.is_watched());
     send(&connections, &uri).await;
     assert_eq!(connections.idle(), 1);
-}
-
-#[tokio::test]
-async fn a_connection_with_http2_is_shared() {
-    let authority = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let key = PrivatePkcs8KeyDer::from(authority.signing_key.serialize_der());
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut tls = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![authority.cert.der().clone()], key.into())
-        .unwrap();
-    tls.alpn_protocols = vec![b"h2".to_vec()];
-    let acceptor = TlsAcceptor::from(Arc::new(tls));
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let uri = format!("https://{}/x", listener.local_addr().unwrap()).parse().unwrap();
-    tokio::spawn(async move {
-        for connection in 0.. {
-            let stream = acceptor.accept(listener.accept().await.unwrap().0).await.unwrap();
-            let service = service_fn(move |request: Request<Incoming>| async move {
-                assert_eq!(request.into_body().collect().await.unwrap().to_bytes(), "{}");
-                let response = Response::builder().header("connection-number", connection);
-                response.body(Full::new(Bytes::from_static(b"ok")))
-            });
-            let builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
-            tokio::spawn(builder.serve_connection(TokioIo::new(stream), service));
-        }
-    });
-    let ca = authority.cert.pem();
-    let settings =
-        TlsSettings { ca: ca.as_bytes(), insecure: false, client_certificate: None, both_protocols: true };
-    let connector = Connector {
-        destination: Destination::Url,
-        server_name: ServerName::try_from("localhost").ok(),
-        tls: Some(settings.connector().unwrap()),
-        timeout: None,
-        dialer: Dialer::default(),
-        peers: None,
-    };
-    let connections = Connections::new(connector);
-    assert_eq!(send(&connections, &uri).await, 0);
-    assert_eq!(tokio::join!(send(&connections, &uri), send(&connections, &uri)), (0, 0));
-    assert_eq!(connections.idle(), 0);
-    // It is closed when it has been idle for some time.
-    assert_eq!(connections.kept.counts().1, 1);
-    tokio::time::pause();
-    tokio::time::sleep(IDLE_TIMEOUT + Duration::from_secs(1)).await;
-    assert_eq!(connections.kept.counts().1, 0);
 }
 
 #[tokio::test]
