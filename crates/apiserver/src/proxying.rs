@@ -20,7 +20,7 @@ use http_body::{Body as HttpBody, Frame};
 use pintle_dialer::Client;
 use pintle_proxy::{BrokenOff, Carry, Forwarding, ResponseBody, TunnelLife};
 use std::{
-    pin::Pin,
+    pin::{Pin, pin},
     task::{Context, Poll},
     time::Duration,
 };
@@ -77,7 +77,7 @@ impl Proxying<'_> {
             limit: self.limit,
             tunnel: TunnelLife { carry: self.carry, ..tunnel_life(lease.as_ref()) },
         };
-        let answer = forwarding.forward(request.map(|body| body.into_stream()));
+        let answer = pin!(forwarding.forward(request.map(|body| body.into_stream())));
         match interruptions.wait_for(answer).await {
             Ok(response) => Ok(proxied(response?, interruptions.stopping)),
             Err(interrupted) => Ok(interrupted),
@@ -104,7 +104,7 @@ impl Interruptions {
 
     /// Waits for the answer of another server. The response is for a client that waits no longer, or is told that the
     /// server stops.
-    pub(crate) async fn wait_for<T>(&self, answer: impl Future<Output = T>) -> Result<T, Response> {
+    pub(crate) async fn wait_for<T>(&self, answer: Pin<&mut impl Future<Output = T>>) -> Result<T, Response> {
         match (self.client.clone(), self.stopping.clone()) {
             (None, None) => Ok(answer.await),
             (client, stopping) => tokio::select! {

@@ -122,25 +122,14 @@ impl GenericApiServer {
         if let Some(handler) = self.peer_handler(&info, request.headers()) {
             return handler.call(request).await;
         }
-        if let Some(front) = &self.front
-            && let Some(response) = metrics_endpoint::serve(front, &request).await
-        {
-            return response;
-        }
         let request = match &self.front {
-            None => request,
-            Some(front) => {
-                match serve_debug(front.profiles.as_ref(), front.verbosity.as_ref(), request).await {
-                    Ok(response) => return response,
-                    Err(request) => request,
-                }
-            }
+            // Requests of resources, which are nearly all, do not carry the futures of these endpoints.
+            Some(front) if !info.is_resource_request => match Box::pin(front.serve_slowly(request)).await {
+                Ok(response) => return response,
+                Err(request) => request,
+            },
+            _ => request,
         };
-        if let Some(logs) = self.front.as_ref().and_then(|front| front.host_logs.as_ref())
-            && let Some(response) = logs.serve(&request).await
-        {
-            return response;
-        }
         let mut server = self;
         if let Some(response) = self.front.as_ref().and_then(|front| front.serve(&request, &self.version)) {
             return response;
@@ -201,6 +190,21 @@ impl GenericApiServer {
 }
 
 impl Front {
+    /// Answers a request of metrics, profiles, log levels or log files; `Err` gives back a request of another path.
+    async fn serve_slowly(&self, request: Request) -> Result<Response, Request> {
+        if let Some(response) = metrics_endpoint::serve(self, &request).await {
+            return Ok(response);
+        }
+        let request = match serve_debug(self.profiles.as_ref(), self.verbosity.as_ref(), request).await {
+            Ok(response) => return Ok(response),
+            Err(request) => request,
+        };
+        match &self.host_logs {
+            Some(logs) => logs.serve(&request).await.ok_or(request),
+            None => Err(request),
+        }
+    }
+
     fn serve(&self, request: &Request, version: &Value) -> Option<Response> {
         let path = request.uri().path();
         let query = query_of(request);

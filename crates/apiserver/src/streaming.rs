@@ -18,7 +18,7 @@ use pintle_go_forms::{Url, quote};
 use pintle_machinery::{GroupResource, Status};
 use pintle_proxy::{BackendBody, BrokenOff, fetch};
 use std::{
-    pin::Pin,
+    pin::{Pin, pin},
     task::{Context, Poll},
 };
 
@@ -47,7 +47,7 @@ impl Text<'_> {
     /// When there is no text: the failure of the other server, or that of the connection to it.
     pub(crate) async fn stream(self, interruptions: Interruptions) -> Result<Response, Failed> {
         let url = self.uri.to_string();
-        let response = match interruptions.wait_for(fetch(self.client, self.uri)).await {
+        let response = match interruptions.wait_for(pin!(fetch(self.client, self.uri))).await {
             Ok(response) => response.map_err(|cause| Failed {
                 is_untrusted: is_untrusted(&cause),
                 status: Status::unknown(format!("Get {}: {cause}", quote(&url))),

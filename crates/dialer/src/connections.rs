@@ -55,11 +55,20 @@ impl Connections {
     ///
     /// # Errors
     /// When there is no response.
-    pub async fn send(&self, mut request: Request<UpstreamBody>) -> Result<Response<IncomingBody>, Failed> {
+    pub async fn send(&self, request: Request<UpstreamBody>) -> Result<Response<IncomingBody>, Failed> {
         let span = span(&request);
-        if span.is_disabled() {
-            return self.send_kept(request).await;
+        match span.is_disabled() {
+            true => self.send_kept(request).await,
+            // Few requests are traced: the future of the others does not hold this one.
+            false => Box::pin(self.send_traced(request, span)).await,
         }
+    }
+
+    async fn send_traced(
+        &self,
+        mut request: Request<UpstreamBody>,
+        span: Span,
+    ) -> Result<Response<IncomingBody>, Failed> {
         let sent = async {
             pintle_telemetry::inject(request.headers_mut());
             self.send_kept(request).await
@@ -74,9 +83,9 @@ impl Connections {
 
     async fn send_kept(&self, mut request: Request<UpstreamBody>) -> Result<Response<IncomingBody>, Failed> {
         let uri = request.uri().clone();
-        let fresh = |cause| Failed { cause, is_stale: false };
         let Some(address) = uri.authority().cloned() else {
-            return Err(fresh(Cause::Other("no Host in request URL".to_owned())));
+            let cause = Cause::Other("no Host in request URL".to_owned());
+            return Err(Failed { cause, is_stale: false });
         };
         while let Some(connection) = self.kept.take(&address) {
             match self.send_over(connection, request, &address).await {
@@ -89,8 +98,19 @@ impl Connections {
             }
             *request.uri_mut() = uri.clone();
         }
-        let connection = self.connect(&uri, &address).await.map_err(fresh)?;
-        match self.send_over(connection, request, &address).await {
+        // Few requests open a connection, and the future of a handshake is large.
+        Box::pin(self.send_over_new(&uri, &address, request)).await
+    }
+
+    async fn send_over_new(
+        &self,
+        uri: &Uri,
+        address: &Authority,
+        request: Request<UpstreamBody>,
+    ) -> Result<Response<IncomingBody>, Failed> {
+        let fresh = |cause| Failed { cause, is_stale: false };
+        let connection = self.connect(uri, address).await.map_err(fresh)?;
+        match self.send_over(connection, request, address).await {
             Ok(response) => Ok(response),
             Err(Unanswered::Failed(cause)) => Err(fresh(cause)),
             Err(Unanswered::Unsent(_)) => Err(fresh(Cause::Closed)),

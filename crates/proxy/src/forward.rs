@@ -124,9 +124,10 @@ impl Forwarding<'_> {
     ) -> Result<Response<IncomingBody>, Cause> {
         // The extensions are those of the client's connection.
         head.extensions = http::Extensions::new();
+        // The futures around this one would each be moved with it.
         match is_replayable(&head, &body) {
-            true => self.client.send_replayable(head).await,
-            false => self.client.send(Request::from_parts(head, body)).await,
+            true => Box::pin(self.client.send_replayable(head)).await,
+            false => Box::pin(self.client.send(Request::from_parts(head, body))).await,
         }
     }
 
@@ -159,7 +160,7 @@ impl Forwarding<'_> {
                 }
             }
         } else if links::is_page(&head.headers) {
-            return page(head, body, links, deadline).await;
+            return Box::pin(page(head, body, links, deadline)).await;
         }
         if head.status == StatusCode::SWITCHING_PROTOCOLS {
             let protocol = head.headers.get(header::UPGRADE).map(HeaderValue::as_bytes).unwrap_or_default();

@@ -26,6 +26,9 @@ const JOINED_BYTES: usize = 64 << 10;
 /// The least bytes that are written by themselves when nothing waits: a copy costs more than a write saves.
 const LARGE_BYTES: usize = 12 << 10;
 
+/// The size of the buffer when the first bytes wait.
+const FIRST_BYTES: usize = 4 << 10;
+
 /// A connection whose writes are joined, or pass. Reads pass.
 #[derive(Debug)]
 pub struct JoinedWrites<S>(Inner<S>);
@@ -116,6 +119,9 @@ impl<S: AsyncWrite + Unpin> Writer<S> {
         self.is_unflushed = true;
         if self.waiting.is_empty() && length >= LARGE_BYTES {
             return Pin::new(&mut self.inner).poll_write_vectored(context, slices);
+        }
+        if self.waiting.capacity() == 0 {
+            self.waiting.reserve(length.max(FIRST_BYTES));
         }
         let mut taken = 0;
         for slice in slices {
@@ -298,7 +304,11 @@ mod tests {
     struct Counting<S>(S, Arc<Mutex<Vec<usize>>>);
 
     impl<S: AsyncWrite + Unpin> AsyncWrite for Counting<S> {
-        fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
             let written = Pin::new(&mut self.0).poll_write(context, bytes);
             if let Poll::Ready(Ok(written)) = written {
                 self.1.lock().push(written);

@@ -192,7 +192,8 @@ impl WebhookClient {
         let url = format!("{}?timeout={}", self.url, format_duration(nanos));
         let failed = |cause| CallError::new(&url, cause);
         let (started, bytes) = (Instant::now(), question.len());
-        let answer = self.ask(&url, question);
+        // The futures around this one would each be moved with it.
+        let answer = Box::pin(self.ask(&url, question));
         let answer = tokio::time::timeout(timeout, answer).await.unwrap_or(Err(Cause::Timeout));
         let code = answer.as_ref().ok().map(|response| response.status);
         self.series.requested(bytes, code, started.elapsed());

@@ -24,7 +24,7 @@ use pintle_machinery::Status;
 use pintle_offload::scope;
 use std::{
     panic::AssertUnwindSafe,
-    pin::Pin,
+    pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
@@ -72,12 +72,13 @@ impl Filter for RequestTimeout {
         }
         let is_read = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
         let metrics = self.metrics.clone();
-        let answer = async move {
+        // Pinned here, it is not moved into the timer's future.
+        let answer = pin!(async move {
             match is_read {
                 true => read(next.clone(), request).await,
                 false => finish(next.clone(), request, metrics).await,
             }
-        };
+        });
         match timeout(limit, answer).await {
             Ok(mut response) if Instant::now() < deadline.at() => {
                 response.extensions_mut().insert(SendDeadline(deadline.at()));
