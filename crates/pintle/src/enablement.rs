@@ -2,10 +2,9 @@
 
 use crate::Options;
 use pintle_api::enablement::{Enablement, VERSIONS, introduced};
-use pintle_apiserver::discovery::compare_versions;
 use pintle_apiserver::resource_config::{ResourceConfig, RuntimeConfig};
 use pintle_feature_gates::{FeatureGates, Gate};
-use pintle_machinery::{GroupVersion, GroupVersionResource};
+use pintle_machinery::{GroupVersion, GroupVersionResource, compare_versions};
 use pintle_registry::Resource;
 use std::collections::HashSet;
 
