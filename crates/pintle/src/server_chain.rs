@@ -25,12 +25,13 @@ use pintle_apiserver::{
     server::{Front, GenericApiServer, HostLogs, PlainEndpoints, Profiles, VerbositySetter},
 };
 use pintle_controller::WorkQueueMetrics;
+use pintle_controlplane::StorageVersions;
 use pintle_feature_gates::Gate;
 use pintle_logs::{Levels, Verbosity};
 use pintle_machinery::GroupResource;
 use pintle_openapi::OpenApi;
 use pintle_peer_proxy::{Forwarder, Sources};
-use pintle_registry::Resource;
+use pintle_registry::{Resource, StorageVersionManager};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -50,6 +51,8 @@ pub(crate) struct ServerChain {
     pub(crate) flow_control: Option<FlowControlParts>,
     pub(crate) authentication: Authentication,
     pub(crate) peers: PeerParts,
+    /// The publication of the versions in which objects are stored; `None` without it.
+    pub(crate) storage_versions: Option<Arc<StorageVersionManager>>,
 }
 
 /// The stores of the servers.
@@ -170,6 +173,7 @@ impl ServerChain {
         let extensions = server(&config, &stores.extensions, None, None);
         let kube = server(&config, &stores.kube, Some(extensions), None);
         let aggregator = server(&config, &stores.aggregator, Some(kube), Some(front));
+        let storage_versions = storage_versions(&config, &stores)?;
         let options = config.options();
         let handler = aggregator.into_handler(ChainConfig {
             metrics: config.metrics.clone(),
@@ -181,6 +185,7 @@ impl ServerChain {
             constrained_impersonation: config.loaded.gates.enabled(Gate::ConstrainedImpersonation),
             request_timeout: options.request_timeout,
             flow_control: flow_control.as_ref().map(|parts| parts.flow_control.clone()),
+            storage_versions: storage_versions.clone(),
             tracing: options.tracing.config_file.is_some(),
             max_requests_in_flight: options.max_requests_inflight,
             max_mutating_requests_in_flight: options.max_mutating_requests_inflight,
@@ -195,8 +200,32 @@ impl ServerChain {
             flow_control,
             authentication,
             peers,
+            storage_versions,
         })
     }
+}
+
+/// The manager of the storage versions of all built-in resources of the chain; `None` while its gate is closed.
+///
+/// # Errors
+/// When the API in which storage versions are published is not served: no write would ever be accepted.
+fn storage_versions(
+    config: &CompletedConfig,
+    stores: &ChainStores,
+) -> Result<Option<Arc<StorageVersionManager>>, RunError> {
+    if !config.loaded.gates.enabled(Gate::StorageVersionAPI) {
+        return Ok(None);
+    }
+    let infos: Vec<_> = stores.all().iter().flat_map(|stores| stores.resource_infos()).collect();
+    let api = StorageVersions::resource();
+    if !infos.iter().any(|info| info.resource == api) {
+        return Err(RunError::Options(format!(
+            "the feature gate {} requires {api} to be served: --runtime-config={}/v1alpha1=true",
+            Gate::StorageVersionAPI,
+            api.group
+        )));
+    }
+    Ok(Some(Arc::new(StorageVersionManager::new(infos))))
 }
 
 /// The controller of the availability of API services with a service.
