@@ -25,7 +25,6 @@ use pintle_apiserver::{
     server::{Front, GenericApiServer, HostLogs, PlainEndpoints, Profiles, VerbositySetter},
 };
 use pintle_controller::WorkQueueMetrics;
-use pintle_controlplane::StorageVersions;
 use pintle_feature_gates::Gate;
 use pintle_logs::{Levels, Verbosity};
 use pintle_machinery::GroupResource;
@@ -208,23 +207,17 @@ impl ServerChain {
 /// The manager of the storage versions of all built-in resources of the chain; `None` while its gate is closed.
 ///
 /// # Errors
-/// When the API in which storage versions are published is not served: no write would ever be accepted.
+/// Those of [`enablement::publishes_storage_versions`].
 fn storage_versions(
     config: &CompletedConfig,
     stores: &ChainStores,
 ) -> Result<Option<Arc<StorageVersionManager>>, RunError> {
-    if !config.loaded.gates.enabled(Gate::StorageVersionAPI) {
+    let is_open = config.loaded.gates.enabled(Gate::StorageVersionAPI);
+    let publishes = enablement::publishes_storage_versions(&config.resource_config, is_open);
+    if !publishes.map_err(RunError::Options)? {
         return Ok(None);
     }
-    let infos: Vec<_> = stores.all().iter().flat_map(|stores| stores.resource_infos()).collect();
-    let api = StorageVersions::resource();
-    if !infos.iter().any(|info| info.resource == api) {
-        return Err(RunError::Options(format!(
-            "the feature gate {} requires {api} to be served: --runtime-config={}/v1alpha1=true",
-            Gate::StorageVersionAPI,
-            api.group
-        )));
-    }
+    let infos = stores.all().iter().flat_map(|stores| stores.resource_infos()).collect();
     Ok(Some(Arc::new(StorageVersionManager::new(infos))))
 }
 
