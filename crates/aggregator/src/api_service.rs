@@ -5,15 +5,15 @@ use crate::condition::{AVAILABLE, Availability, condition};
 use jiff::Timestamp;
 use pintle_go_forms::quote;
 use pintle_machinery::{
-    ErrorList, FieldError, FieldPath, GroupResource, Value, ValueExt, meta,
+    ErrorList, FieldError, FieldPath, GroupResource, GroupVersionKind, Value, ValueExt, meta,
     validation::{
         is_dns1035_label, is_dns1123_subdomain, is_valid_port_num, validate_object_meta,
         validate_object_meta_update, validate_path_segment_name,
     },
 };
 use pintle_registry::{
-    Cell, Column, RequestContext, Resource, Scope, StorageEncoding, Strategy, Subresource, SubresourceKind,
-    TableConvertor, Verb, keep,
+    Cell, Column, RequestContext, Resource, Scope, StorageEncoding, StoredVersion, Strategy, Subresource,
+    SubresourceKind, TableConvertor, Verb, keep,
 };
 use std::sync::Arc;
 
@@ -33,6 +33,12 @@ pub(crate) fn resource() -> Resource {
     resource.storage.path = "apiregistration.k8s.io/apiservices".to_owned();
     // Always JSON, as in kube-apiserver's aggregator.
     resource.storage.encoding = StorageEncoding::Json;
+    // The former storage version differs only in its name.
+    resource.stored_versions = vec![StoredVersion {
+        kind: GroupVersionKind::new("apiregistration.k8s.io", "v1beta1", "APIService"),
+        type_name: String::new(),
+        to_storage: |object| object,
+    }];
     resource.table = Arc::new(ApiServiceTable);
     resource.strategy = Arc::new(ApiServiceStrategy);
     resource.subresources = vec![Subresource {

@@ -11,7 +11,6 @@ mod legacy;
 mod merge;
 mod peer_metrics;
 mod peers;
-mod version_order;
 
 use crate::{
     base::{
@@ -36,7 +35,6 @@ use pintle_schema::Schema;
 use prometheus::{IntCounter, core::Collector};
 use sha2::{Digest, Sha512};
 use std::{cmp::Reverse, collections::HashMap, sync::Arc};
-pub use version_order::compare_versions;
 
 /// The discovery documents of a server's resources and of registered API services. They follow changes of custom resources
 /// and of API services: the document of one group is built for each request; documents of all groups are cached until the

@@ -17,6 +17,7 @@ mod max_in_flight;
 mod panic_recovery;
 mod priority_and_fairness;
 mod request_info;
+mod storage_version;
 mod timeout;
 mod tracing;
 
@@ -26,6 +27,7 @@ use http::HeaderValue;
 use pintle_audit::Auditor;
 use pintle_auth::{RequestHeaders, authn::Authenticator, authz::Authorizer};
 use pintle_flowcontrol::FlowControl;
+use pintle_registry::StorageVersionManager;
 use regex::Regex;
 use std::{sync::Arc, time::Duration};
 
@@ -54,6 +56,8 @@ pub struct ChainConfig {
     pub request_timeout: Duration,
     /// Decides which requests are served, queued or refused; with `None`, the two limits below apply.
     pub flow_control: Option<Arc<FlowControl>>,
+    /// The resources that are not written before their storage version is published; `None` does not refuse writes.
+    pub storage_versions: Option<Arc<StorageVersionManager>>,
     /// Whether requests begin spans.
     pub tracing: bool,
     /// The limit of reads in flight, without flow control.
@@ -112,7 +116,10 @@ pub fn chain(config: ChainConfig, handler: Handler) -> Handler {
     let timeout =
         timeout::RequestTimeout { limit: config.request_timeout, metrics: config.metrics.clone(), auditor };
     let instrumentation = instrumentation::Instrumentation { metrics: config.metrics };
-    let rest = authorization.before(Arc::new(handler));
+    let storage_version =
+        config.storage_versions.map(|manager| storage_version::StorageVersionPrecondition { manager });
+    let rest = before(storage_version, Arc::new(handler));
+    let rest = authorization.before(rest);
     let rest = before(max_in_flight, rest);
     let rest = before(priority_and_fairness, rest);
     let rest = impersonation.before(rest);

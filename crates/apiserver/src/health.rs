@@ -84,11 +84,16 @@ impl Health {
         self.checks.write().push(NamedCheck { name: name.to_owned(), group: Some(group), scope, check });
     }
 
-    /// Adds the check of a post-start hook, `poststarthook/NAME`: it fails until the hook has started.
-    pub(crate) fn hook(&self, name: &str) -> HookCheck {
+    /// Adds the check of a post-start hook, `poststarthook/NAME`: it fails until the hook has started, and while
+    /// `is_finished` is false.
+    pub(crate) fn hook(
+        &self,
+        name: &str,
+        is_finished: impl Fn() -> bool + Send + Sync + 'static,
+    ) -> HookCheck {
         let hook = HookCheck::default();
         let started = hook.0.clone();
-        let check = move || match *started.borrow() {
+        let check = move || match *started.borrow() && is_finished() {
             true => Ok(()),
             false => Err("not finished".to_owned()),
         };
@@ -321,8 +326,8 @@ mod tests {
     async fn a_hook_fails_until_it_has_started_and_when_it_has_died() {
         let supervisor = Supervisor::current();
         let health = Health::new(supervisor.clone());
-        let hook = health.hook("part");
-        health.hook("other").set_started();
+        let hook = health.hook("part", || true);
+        health.hook("other", || true).set_started();
         let report = || ask(&health, "/livez?verbose").unwrap().1;
         assert_eq!(ask(&health, "/livez/poststarthook/part").unwrap().0, 500);
         hook.set_started();

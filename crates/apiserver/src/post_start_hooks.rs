@@ -54,8 +54,22 @@ impl PostStartHooks {
     ) where
         Starting: Future<Output = Result<(), Status>> + Send + 'static,
     {
+        self.add_unfinished(name, after, start, || true);
+    }
+
+    /// As [`PostStartHooks::add`], for a part that may need more time than the start of the server: the hooks behind it
+    /// start when `start` returns, and the check fails until `is_finished`.
+    pub fn add_unfinished<Starting>(
+        &mut self,
+        name: &'static str,
+        after: &[&'static str],
+        start: impl Fn(HookContext) -> Starting + Send + Sync + 'static,
+        is_finished: impl Fn() -> bool + Send + Sync + 'static,
+    ) where
+        Starting: Future<Output = Result<(), Status>> + Send + 'static,
+    {
         let start: Start = Box::new(move |context| Box::pin(start(context)));
-        let check = self.health.hook(name);
+        let check = self.health.hook(name, is_finished);
         self.hooks.push(PostStartHook { name, after: after.to_vec(), start, check });
     }
 

@@ -19,6 +19,7 @@ mod rbac_policy;
 mod repair;
 mod server_leases;
 mod service_cidr;
+mod storage_versions;
 mod system_namespaces;
 
 #[cfg(test)]
@@ -39,4 +40,5 @@ pub use rbac_policy::bootstrap_roles;
 pub use repair::ServiceIpRepair;
 pub use server_leases::ServerLeases;
 pub use service_cidr::ServiceCidr;
+pub use storage_versions::StorageVersions;
 pub use system_namespaces::SystemNamespaces;

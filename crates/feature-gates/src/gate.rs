@@ -276,7 +276,7 @@ gates! {
     StatefulSetSemanticRevisionComparison, NoEffect, [], [0 Beta on];
     StorageCapacityScoring, NoEffect, [], [33 Alpha off];
     StorageNamespaceIndex, NoEffect, [], [30 Beta on, 33 Deprecated on];
-    StorageVersionAPI, DefaultOnly, [APIServerIdentity], [20 Alpha off];
+    StorageVersionAPI, Both, [APIServerIdentity], [20 Alpha off];
     StorageVersionHash, DefaultOnly, [], [14 Alpha off, 15 Beta on];
     StorageVersionMigrator, Both, [], [30 Alpha off, 35 Beta off];
     StreamingCollectionEncodingToJSON, NoEffect, [], [33 Beta on, 34 GA on locked];

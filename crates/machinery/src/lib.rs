@@ -26,6 +26,7 @@ pub mod text;
 pub mod tree;
 pub mod user;
 pub mod validation;
+mod version_order;
 
 pub use error_list::{ErrorList, ErrorType, FieldError};
 pub use field_path::FieldPath;
@@ -37,3 +38,4 @@ pub use status::{Status, StatusDetails, StatusReason};
 pub use status_cause::StatusCause;
 pub use tree::{Map, Value, ValueExt};
 pub use user::UserInfo;
+pub use version_order::compare_versions;

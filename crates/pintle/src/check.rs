@@ -67,7 +67,10 @@ impl Problems {
         self.note(options.logging.validate(features));
         self.note(options.tracing.load());
         self.store(&options);
-        self.note(enablement::resource_config(&options.runtime_config));
+        if let Some(config) = self.note(enablement::resource_config(&options.runtime_config)) {
+            let is_open = options.features.is_open(Gate::StorageVersionAPI);
+            self.note(enablement::publishes_storage_versions(&config, is_open));
+        }
         self.note(options.metrics.configuration());
         self.note(options.management.node_port(&options.service_node_port_range));
         let service_network = self.note(options.service_network());

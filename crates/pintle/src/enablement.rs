@@ -2,10 +2,10 @@
 
 use crate::Options;
 use pintle_api::enablement::{Enablement, VERSIONS, introduced};
-use pintle_apiserver::discovery::compare_versions;
 use pintle_apiserver::resource_config::{ResourceConfig, RuntimeConfig};
+use pintle_controlplane::StorageVersions;
 use pintle_feature_gates::{FeatureGates, Gate};
-use pintle_machinery::{GroupVersion, GroupVersionResource};
+use pintle_machinery::{GroupVersion, GroupVersionResource, compare_versions};
 use pintle_registry::Resource;
 use std::collections::HashSet;
 
@@ -36,6 +36,23 @@ pub(crate) fn resource_config(runtime_config: &RuntimeConfig) -> Result<Resource
     }));
     config.merge(runtime_config, &registered)?;
     Ok(config)
+}
+
+/// Whether the server publishes its storage versions: the gate is open.
+///
+/// # Errors
+/// When the API in which they are published is not served: no write would ever be accepted.
+pub(crate) fn publishes_storage_versions(config: &ResourceConfig, is_open: bool) -> Result<bool, String> {
+    let api = StorageVersions::resource();
+    let resource = GroupVersionResource::new(api.group.clone(), "v1alpha1", api.resource.clone());
+    if is_open && !config.resource_enabled(&resource) {
+        return Err(format!(
+            "the feature gate {} requires {api} to be served: --runtime-config={}/v1alpha1=true",
+            Gate::StorageVersionAPI,
+            api.group
+        ));
+    }
+    Ok(is_open)
 }
 
 fn warn_of_closed_gate(storage: &str, gate: Gate) {

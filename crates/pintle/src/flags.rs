@@ -128,7 +128,7 @@ fn command() -> Command {
 const CHECK: &str = "check-config";
 
 /// The deprecated flags, with the reference's messages.
-const DEPRECATED: [(&str, &str); 5] = [
+const DEPRECATED: [(&str, &str); 7] = [
     (
         "admission-control",
         "Use --enable-admission-plugins or --disable-admission-plugins instead. Will be removed in a future version.",
@@ -140,6 +140,8 @@ const DEPRECATED: [(&str, &str); 5] = [
         "watch caches are sized automatically and this flag will be removed in a future version",
     ),
     ("enable-logs-handler", "Log handler functionality is deprecated"),
+    ("kubelet-port", "kubelet-port is deprecated and will be removed."),
+    ("kubelet-read-only-port", "kubelet-read-only-port is deprecated and will be removed."),
 ];
 
 fn read(matches: &ArgMatches) -> Flags {

@@ -17,7 +17,7 @@ use pintle_apiserver::{
 use pintle_controlplane::{
     ClusterAuthenticationInfo, Controller, CoordinatedLeaderElection, EndpointReconciler, FlowControlObjects,
     IdentityLease, IdentityLeaseGarbageCollector, KubernetesService, LegacyTokenTracking, MasterLeases,
-    PriorityClasses, ServiceCidr, ServiceIpRepair, SystemNamespaces,
+    PriorityClasses, ServiceCidr, ServiceIpRepair, StorageVersions, SystemNamespaces,
 };
 use pintle_feature_gates::Gate;
 use pintle_machinery::Status;
@@ -27,6 +27,10 @@ use tokio::{sync::watch, time::timeout};
 
 /// The hooks after which objects can be read and written: the authorizers, custom resources and caches are complete.
 const CACHES: &[&str] = &["generic-apiserver-start-informers", "crd-informer-synced", "storage-readiness"];
+/// The hook that publishes storage versions, when there is a manager of them.
+const STORAGE_VERSIONS: &str = "built-in-resources-storage-version-updater";
+/// The hooks after which the server writes objects, when there is a manager of storage versions.
+const PUBLISHED: &[&str] = &[STORAGE_VERSIONS];
 
 /// Adds the hooks and the other health checks of the chain.
 pub(crate) fn register(server: &Arc<ServerChain>) -> Result<PostStartHooks, RunError> {
@@ -54,6 +58,9 @@ pub(crate) fn register(server: &Arc<ServerChain>) -> Result<PostStartHooks, RunE
         list: PostStartHooks::new(health.clone(), config.supervisor.clone(), config.stopping.clone()),
         server: server.clone(),
     };
+
+    // What the manager of storage versions needs itself is written before: namespaces, and the identity lease.
+    let writes = if server.storage_versions.is_some() { PUBLISHED } else { CACHES };
 
     let caches = server.stores.all();
     health.add(
@@ -100,7 +107,7 @@ pub(crate) fn register(server: &Arc<ServerChain>) -> Result<PostStartHooks, RunE
         hooks.check("local-discovery-cache-sync", CACHES);
         hooks.add("peer-discovery-workers", &["mixed-version-proxy-handler"], start_peer_discovery);
     }
-    hooks.controller("start-cluster-authentication-info-controller", CACHES, cluster_authentication);
+    hooks.controller("start-cluster-authentication-info-controller", writes, cluster_authentication);
     hooks.controller(
         "start-kube-apiserver-identity-lease-controller",
         CACHES,
@@ -112,7 +119,7 @@ pub(crate) fn register(server: &Arc<ServerChain>) -> Result<PostStartHooks, RunE
     );
     hooks.controller(
         "start-kube-apiserver-identity-lease-garbage-collector",
-        CACHES,
+        writes,
         IdentityLeaseGarbageCollector,
     );
     if config.loaded.gates.enabled(Gate::CoordinatedLeaderElection) {
@@ -120,21 +127,21 @@ pub(crate) fn register(server: &Arc<ServerChain>) -> Result<PostStartHooks, RunE
         match timers.check() {
             Ok(()) => hooks.controller(
                 "start-kube-apiserver-coordinated-leader-election-controller",
-                CACHES,
+                writes,
                 CoordinatedLeaderElection::new(&config.options().hostname(), timers),
             ),
             Err(error) => tracing::error!("this server elects no leaders: {error}"),
         }
     }
     hooks.add("storage-readiness", &["generic-apiserver-start-informers"], wait_for_caches);
-    hooks.controller("start-legacy-token-tracking-controller", CACHES, LegacyTokenTracking);
+    hooks.controller("start-legacy-token-tracking-controller", writes, LegacyTokenTracking);
     let repair = ServiceIpRepair::new(service_network.clone()).map_err(assemble)?;
     config.metrics.register(repair.collectors()).map_err(assemble)?;
-    hooks.controller("start-service-ip-repair-controllers", CACHES, repair);
-    hooks.add("rbac/bootstrap-roles", CACHES, bootstrap_roles);
-    hooks.controller("scheduling/bootstrap-system-priority-classes", CACHES, PriorityClasses);
+    hooks.controller("start-service-ip-repair-controllers", writes, repair);
+    hooks.add("rbac/bootstrap-roles", writes, bootstrap_roles);
+    hooks.controller("scheduling/bootstrap-system-priority-classes", writes, PriorityClasses);
     if server.flow_control.is_some() {
-        hooks.controller("priority-and-fairness-config-producer", CACHES, FlowControlObjects);
+        hooks.controller("priority-and-fairness-config-producer", writes, FlowControlObjects);
     }
     // The service gets its address from the block.
     hooks.leaving_controller(
@@ -144,7 +151,7 @@ pub(crate) fn register(server: &Arc<ServerChain>) -> Result<PostStartHooks, RunE
     );
     hooks.controller(
         "start-kubernetes-service-cidr-controller",
-        CACHES,
+        writes,
         ServiceCidr { service_network: service_network.clone() },
     );
     hooks.add("aggregator-reload-proxy-client-cert", CACHES, reload_files);
@@ -164,6 +171,7 @@ pub(crate) fn register(server: &Arc<ServerChain>) -> Result<PostStartHooks, RunE
             &["start-kube-aggregator-informers"],
             start_remote_discovery,
         );
+        hooks.add_storage_versions();
         hooks.add("kube-apiserver-autoregistration", &["bootstrap-controller"], register_api_services);
         health.add("autoregister-completion", CheckScope::Always, is_complete(registration));
         hooks.add(
@@ -172,6 +180,8 @@ pub(crate) fn register(server: &Arc<ServerChain>) -> Result<PostStartHooks, RunE
             start_remote_open_api,
         );
         hooks.check("apiservice-openapiv3-controller", CACHES);
+    } else {
+        hooks.add_storage_versions();
     }
     let lifecycle = config.lifecycle.clone();
     health.add(
@@ -244,6 +254,32 @@ impl Hooks {
                 Ok(())
             }
         });
+    }
+
+    /// Adds the hook that publishes storage versions. Its check passes when all of them are published; until then, the
+    /// server serves reads, and writes of the other resources.
+    fn add_storage_versions(&mut self) {
+        let Some(manager) = self.server.storage_versions.clone() else { return };
+        let hostname = self.server.config.options().hostname();
+        let publisher = Arc::new(StorageVersions { manager: manager.clone(), hostname });
+        let server = self.server.clone();
+        let start = move |hook: HookContext| {
+            let (publisher, registry) = (publisher.clone(), server.stores.kube.clone());
+            async move {
+                publisher.update(&*registry).await;
+                let mut stopping = hook.stopping().clone();
+                hook.spawn(async move {
+                    tokio::select! {
+                        () = publisher.run(&*registry) => {}
+                        () = stopped(&mut stopping) => {}
+                    }
+                });
+                Ok(())
+            }
+        };
+        // The entry of a server without a lease is collected.
+        let after = &["start-kube-apiserver-identity-lease-controller"];
+        self.list.add_unfinished(STORAGE_VERSIONS, after, start, move || manager.is_completed());
     }
 
     /// Adds a hook of kube-apiserver that has nothing to start here.

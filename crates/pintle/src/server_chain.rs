@@ -30,7 +30,7 @@ use pintle_logs::{Levels, Verbosity};
 use pintle_machinery::GroupResource;
 use pintle_openapi::OpenApi;
 use pintle_peer_proxy::{Forwarder, Sources};
-use pintle_registry::Resource;
+use pintle_registry::{Resource, StorageVersionManager};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -50,6 +50,8 @@ pub(crate) struct ServerChain {
     pub(crate) flow_control: Option<FlowControlParts>,
     pub(crate) authentication: Authentication,
     pub(crate) peers: PeerParts,
+    /// The publication of the versions in which objects are stored; `None` without it.
+    pub(crate) storage_versions: Option<Arc<StorageVersionManager>>,
 }
 
 /// The stores of the servers.
@@ -170,6 +172,7 @@ impl ServerChain {
         let extensions = server(&config, &stores.extensions, None, None);
         let kube = server(&config, &stores.kube, Some(extensions), None);
         let aggregator = server(&config, &stores.aggregator, Some(kube), Some(front));
+        let storage_versions = storage_versions(&config, &stores)?;
         let options = config.options();
         let handler = aggregator.into_handler(ChainConfig {
             metrics: config.metrics.clone(),
@@ -181,6 +184,7 @@ impl ServerChain {
             constrained_impersonation: config.loaded.gates.enabled(Gate::ConstrainedImpersonation),
             request_timeout: options.request_timeout,
             flow_control: flow_control.as_ref().map(|parts| parts.flow_control.clone()),
+            storage_versions: storage_versions.clone(),
             tracing: options.tracing.config_file.is_some(),
             max_requests_in_flight: options.max_requests_inflight,
             max_mutating_requests_in_flight: options.max_mutating_requests_inflight,
@@ -195,8 +199,26 @@ impl ServerChain {
             flow_control,
             authentication,
             peers,
+            storage_versions,
         })
     }
+}
+
+/// The manager of the storage versions of all built-in resources of the chain; `None` while its gate is closed.
+///
+/// # Errors
+/// Those of [`enablement::publishes_storage_versions`].
+fn storage_versions(
+    config: &CompletedConfig,
+    stores: &ChainStores,
+) -> Result<Option<Arc<StorageVersionManager>>, RunError> {
+    let is_open = config.loaded.gates.enabled(Gate::StorageVersionAPI);
+    let publishes = enablement::publishes_storage_versions(&config.resource_config, is_open);
+    if !publishes.map_err(RunError::Options)? {
+        return Ok(None);
+    }
+    let infos = stores.all().iter().flat_map(|stores| stores.resource_infos()).collect();
+    Ok(Some(Arc::new(StorageVersionManager::new(infos))))
 }
 
 /// The controller of the availability of API services with a service.

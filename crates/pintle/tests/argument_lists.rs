@@ -256,6 +256,7 @@ fn all_problems_of_a_configuration_are_told() {
         "--no-such-flag".to_owned(),
         "--request-timeout=soon".to_owned(),
         "--feature-gates=NoSuchGate=perhaps".to_owned(),
+        "--feature-gates=StorageVersionAPI=true".to_owned(),
         "--client-ca-file=/no/such/ca.crt".to_owned(),
         "--enable-admission-plugins=NoSuchPlugin".to_owned(),
         "--service-account-max-token-expiration=1m".to_owned(),
@@ -291,8 +292,11 @@ fn all_problems_of_a_configuration_are_told() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    // A wrong minimum version of TLS hides nothing else.
-    arguments.retain(|argument| !argument.starts_with("--tls-min-version"));
+    // A wrong minimum version of TLS hides nothing else, nor does a gate that does not exist.
+    arguments
+        .retain(|argument| !argument.starts_with("--tls-min-version") && !argument.contains("NoSuchGate"));
     let (_, problems) = check(&arguments);
-    assert!(problems.join("\n").contains("/no/such/ca.crt"), "{problems:?}");
+    let text = problems.join("\n");
+    assert!(text.contains("/no/such/ca.crt"), "{text}");
+    assert!(text.contains("--runtime-config=internal.apiserver.k8s.io/v1alpha1=true"), "{text}");
 }

@@ -13,7 +13,9 @@ mod converter;
 mod keep;
 mod object_model;
 mod resource;
+mod resource_info;
 mod selectable;
+mod storage_version_manager;
 mod strategy;
 mod subresource;
 mod table;
@@ -33,7 +35,9 @@ pub use object_model::{ObjectForm, ObjectModel, PatchType, Routing};
 pub use resource::{
     Backing, Conversion, LazySchema, Resource, Scope, StorageEncoding, StorageLocation, StoredVersion,
 };
+pub use resource_info::ResourceInfo;
 pub use selectable::SelectableField;
+pub use storage_version_manager::{PendingUpdate, StorageVersionManager};
 pub use strategy::{DefaultStrategy, FinishFn, Strategy};
 pub use subresource::{ConnectOptions, NamedCreater, ScalePaths, ScaleValues, Subresource, SubresourceKind};
 pub use table::{Cell, Column, DefaultTable, TableConvertor};

@@ -114,6 +114,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         authorizer,
         request_timeout: Duration::from_secs(60),
         flow_control: None,
+        storage_versions: None,
         tracing: false,
         constrained_impersonation: true,
         max_requests_in_flight: 400,

@@ -13,8 +13,7 @@ use crate::{
     selectable_fields, unsupported_field,
 };
 use arc_swap::ArcSwap;
-use pintle_apiserver::discovery::compare_versions;
-use pintle_machinery::GroupVersionKind;
+use pintle_machinery::{GroupVersionKind, compare_versions};
 use pintle_registry::{
     Converter, ObjectForm, ObjectModel, PatchType, Resource, Routing, ScalePaths, ScaleValues, Scope,
     StorageEncoding, Subresource, SubresourceKind, TableConvertor, Verb,

@@ -1,7 +1,6 @@
 //! The registered API services, as discovery lists them.
 
-use super::version_order::compare_versions;
-use pintle_machinery::Value;
+use pintle_machinery::{Value, compare_versions};
 use std::{cmp::Reverse, collections::HashMap, sync::Arc};
 
 /// The source of registered API services.

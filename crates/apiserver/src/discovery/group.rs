@@ -1,9 +1,8 @@
 //! The groups, versions and resources that discovery lists.
 
-use super::version_order::compare_versions;
 use crate::registry::CustomResource;
 use base64::Engine;
-use pintle_machinery::{GroupVersionKind, Value};
+use pintle_machinery::{GroupVersionKind, Value, compare_versions};
 use pintle_registry::{Resource, SubresourceKind, Verb};
 use serde_json::json;
 use sha2::{Digest, Sha256};

@@ -7,9 +7,8 @@
 use super::{
     api_services::ApiServiceGroups,
     group::{Group, Version},
-    version_order::compare_versions,
 };
-use pintle_machinery::Value;
+use pintle_machinery::{Value, compare_versions};
 use std::{cmp::Reverse, collections::HashMap, sync::Arc};
 
 /// The sort priority of a group and version: first for groups, second for versions of a group; higher comes first.

@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use pintle_admission::{ListState, Lister};
 use pintle_cacher::Snapshot;
 use pintle_machinery::{GroupResource, GroupVersionKind, GroupVersionResource, Status, Value};
-use pintle_registry::Resource;
+use pintle_registry::{Resource, ResourceInfo};
 use pintle_supervisor::Supervisor;
 use std::{
     collections::HashMap,
@@ -138,6 +138,23 @@ impl Stores {
     /// The resources that the server was started with, in the order of their declaration.
     pub fn resources(&self) -> &[Arc<VersionedResource>] {
         &self.resources
+    }
+
+    /// The versions in which the resources that the server was started with are stored, decoded and served, ordered by
+    /// group and name.
+    pub fn resource_infos(&self) -> Vec<ResourceInfo> {
+        let mut by_path: HashMap<&str, (&Arc<Store>, Vec<&Resource>)> = HashMap::new();
+        for served in &self.resources {
+            if let Some(store) = &served.store {
+                let of_path = by_path.entry(&served.resource.storage.path);
+                of_path.or_insert_with(|| (store, Vec::new())).1.push(&*served.resource);
+            }
+        }
+        let infos =
+            by_path.values().filter_map(|(store, served)| ResourceInfo::new(store.resource(), served));
+        let mut infos: Vec<ResourceInfo> = infos.collect();
+        infos.sort_by(|a, b| a.resource.cmp(&b.resource));
+        infos
     }
 
     /// The served resource of a group, version and name.

@@ -17,6 +17,8 @@ pub struct KubeletOptions {
     pub certificate_authority: Option<PathBuf>,
     /// The types of node addresses in the order in which they are tried.
     pub preferred_address_types: Vec<String>,
+    /// The port of kubelets whose nodes tell none. Deprecated.
+    pub port: u32,
     /// The time limit for a connection to a kubelet, without the requests on it.
     pub timeout: Duration,
     /// The most bytes per second of a direction of an upgraded connection; without a limit if it is not positive.
@@ -31,6 +33,7 @@ impl Default for KubeletOptions {
             client_key: None,
             certificate_authority: None,
             preferred_address_types: types.map(str::to_owned).into(),
+            port: 10250,
             timeout: Duration::from_secs(5),
             max_connection_bytes_per_sec: 0,
         }
@@ -46,6 +49,10 @@ impl KubeletOptions {
             path(flag("kubelet-client-key", "FILE", "the key of that certificate")),
             path(flag("kubelet-certificate-authority", "FILE", "the authorities of kubelets")),
             list("kubelet-preferred-address-types", "TYPES", "the order of the types of node addresses"),
+            flag("kubelet-port", "PORT", "the port of kubelets whose nodes tell none (deprecated)")
+                .value_parser(integer::<u32>),
+            flag("kubelet-read-only-port", "PORT", "deprecated: it has no effect")
+                .value_parser(integer::<u32>),
             flag("kubelet-timeout", "DURATION", "the time limit for a connection to a kubelet")
                 .value_parser(duration),
             flag(
@@ -66,6 +73,7 @@ impl KubeletOptions {
             ..KubeletOptions::default()
         };
         set_list(matches, "kubelet-preferred-address-types", &mut options.preferred_address_types);
+        set(matches, "kubelet-port", &mut options.port);
         set(matches, "kubelet-timeout", &mut options.timeout);
         set(matches, "max-connection-bytes-per-sec", &mut options.max_connection_bytes_per_sec);
         options
@@ -78,6 +86,6 @@ impl KubeletOptions {
 
     /// The addresses at which kubelets are reached.
     pub(crate) fn addresses(&self) -> KubeletAddresses {
-        KubeletAddresses::new(self.preferred_address_types.iter().cloned())
+        KubeletAddresses::new(self.preferred_address_types.iter().cloned()).with_port(self.port)
     }
 }

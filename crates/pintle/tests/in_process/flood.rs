@@ -88,6 +88,7 @@ fn world(limit: u64) -> World {
         constrained_impersonation: true,
         request_timeout: Duration::from_secs(60),
         flow_control: Some(flow_control.clone()),
+        storage_versions: None,
         tracing: false,
         max_requests_in_flight: 0,
         max_mutating_requests_in_flight: 0,

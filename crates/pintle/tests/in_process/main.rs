@@ -44,6 +44,7 @@ mod robustness;
 mod shutdown;
 mod slow_readers;
 mod statuses;
+mod storage_versions;
 mod tables;
 mod takeover;
 mod tokens;

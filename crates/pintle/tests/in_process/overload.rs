@@ -57,6 +57,7 @@ fn slow_chain(reads: usize, writes: usize) -> (Handler, Arc<Semaphore>) {
         constrained_impersonation: true,
         request_timeout: Duration::from_secs(60),
         flow_control: None,
+        storage_versions: None,
         tracing: false,
         max_requests_in_flight: reads,
         max_mutating_requests_in_flight: writes,

@@ -29,6 +29,7 @@ mod secrecy;
 mod server_side_apply;
 mod several_servers;
 mod snapshot;
+mod storage_versions;
 mod streams;
 mod tokens;
 mod traces;

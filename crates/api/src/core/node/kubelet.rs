@@ -5,14 +5,19 @@ use pintle_machinery::{Status, Value, ValueExt};
 use pintle_registry::{Location, RequestContext, Scheme};
 use std::sync::Arc;
 
-/// The port of a kubelet whose node tells none.
-const DEFAULT_PORT: i64 = 10250;
+/// The port of a kubelet whose node tells none, unless `--kubelet-port` says otherwise.
+const DEFAULT_PORT: u32 = 10250;
 /// The feature of a kubelet that speaks all protocols of streams over WebSocket.
 const WEBSOCKETS: &str = "ExtendWebSocketsToKubelet";
 
-/// The order in which the types of node addresses are tried (`--kubelet-preferred-address-types`).
+/// The addresses at which kubelets are reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KubeletAddresses(Arc<[String]>);
+pub struct KubeletAddresses {
+    /// The order in which the types of node addresses are tried (`--kubelet-preferred-address-types`).
+    types: Arc<[String]>,
+    /// The port of a kubelet whose node tells none (`--kubelet-port`).
+    port: u32,
+}
 
 impl Default for KubeletAddresses {
     fn default() -> KubeletAddresses {
@@ -44,9 +49,15 @@ impl Kubelet {
 }
 
 impl KubeletAddresses {
-    /// The order of types.
+    /// The order of types, and the usual port.
     pub fn new(types: impl IntoIterator<Item = String>) -> KubeletAddresses {
-        KubeletAddresses(types.into_iter().collect())
+        KubeletAddresses { types: types.into_iter().collect(), port: DEFAULT_PORT }
+    }
+
+    /// Sets the port of kubelets whose nodes tell none.
+    #[must_use]
+    pub fn with_port(self, port: u32) -> KubeletAddresses {
+        KubeletAddresses { port, ..self }
     }
 
     /// Finds the kubelet of a node, for a request of the resource `of`.
@@ -64,7 +75,7 @@ impl KubeletAddresses {
 
     fn kubelet_of(&self, node: &Value) -> Result<Kubelet, Status> {
         let addresses = node.items_at("status.addresses");
-        let mut preferred = self.0.iter().filter_map(|preferred| {
+        let mut preferred = self.types.iter().filter_map(|preferred| {
             addresses.iter().find(|address| address.str_at("type") == preferred.as_str())
         });
         let Some(address) = preferred.next() else {
@@ -77,7 +88,7 @@ impl KubeletAddresses {
         let port = node.i64_at("status.daemonEndpoints.kubeletEndpoint.Port").filter(|port| *port > 0);
         Ok(Kubelet {
             host: address.str_at("address").to_owned(),
-            port: port.unwrap_or(DEFAULT_PORT).to_string(),
+            port: port.unwrap_or(self.port.into()).to_string(),
             has_websockets: node
                 .items_at("status.declaredFeatures")
                 .iter()
@@ -127,6 +138,8 @@ mod tests {
             let kubelet = KubeletAddresses::default().kubelet_of(&node).unwrap();
             assert!(!kubelet.has_websockets);
             assert_eq!(kubelet.location(String::new(), Vec::new()).authority(), "[fd00::1]:10250");
+            let kubelet = KubeletAddresses::default().with_port(9).kubelet_of(&node).unwrap();
+            assert_eq!(kubelet.location(String::new(), Vec::new()).authority(), "[fd00::1]:9");
         }
     }
 }
