@@ -35,7 +35,7 @@ pub struct PageRequest<'a> {
     pub prefix: &'a str,
     /// Only objects after this key.
     pub start_after: Option<&'a Key>,
-    /// The greatest number of objects, at least 1.
+    /// The greatest number of objects, at least 1. [`usize::MAX`] for all.
     pub limit: usize,
     /// The objects that the page is made of; `None` for all.
     pub matches: Option<Matches<'a>>,
@@ -147,8 +147,8 @@ impl Shared {
     ) -> Result<StoragePage, StorageError> {
         let PageRequest { prefix, limit, matches, .. } = request;
         let page_size = self.config.page_size.max(1);
-        // Other pages keep few objects in memory.
-        let _turn = match limit > page_size {
+        // Other pages keep few objects in memory. Reads of the present state are those of a resource without a cache.
+        let _turn = match limit > page_size && revision.is_some() {
             true => Some(self.large_reads.acquire().await),
             false => None,
         };

@@ -69,25 +69,16 @@ impl Page {
         };
         // Kube-apiserver ignores the limit of a list with `resourceVersion=0` that its watch cache serves.
         let is_limited = options.limit > 0 && (start != ListStart::Any || !cacher.is_read_cached());
-        let read = match (is_limited, state) {
-            (true, _) => {
-                let matches = |object: &CachedObject| selection.matches(object);
-                let request = PageRequest {
-                    prefix: &prefix,
-                    start_after: after.as_ref(),
-                    limit: options.limit,
-                    matches: (!selection.is_everything()).then_some(&matches),
-                    counts_rest: selection.has_no_terms(),
-                };
-                cacher.page(state, request).await
-            }
-            (false, PageState::Fresh(freshness)) => {
-                cacher.list(&prefix, freshness).await.map(PageRead::State)
-            }
-            (false, PageState::Exact(revision)) => {
-                cacher.list_at(&prefix, revision).await.map(PageRead::State)
-            }
+        let limit = if is_limited { options.limit } else { usize::MAX };
+        let matches = |object: &CachedObject| selection.matches(object);
+        let request = PageRequest {
+            prefix: &prefix,
+            start_after: after.as_ref(),
+            limit,
+            matches: (!selection.is_everything()).then_some(&matches),
+            counts_rest: selection.has_no_terms(),
         };
+        let read = cacher.page(state, request).await;
         let read = read.map_err(|error| match (error, &start) {
             (CacherError::Expired { .. }, ListStart::Continue(token)) => {
                 expired_token(&base, &token.start_key)
@@ -108,7 +99,7 @@ impl Page {
         let requirement = selection.requirement();
         let mut page = Page { metadata, snapshot, prefix, after, selection, requirement, last: None };
         let rest = match rest {
-            None if is_limited => page.rest(options.limit),
+            None if is_limited => page.rest(limit),
             None => (None, None),
             Some(rest) => rest,
         };
