@@ -49,12 +49,12 @@ mod watcher;
 
 mod bookmarks;
 mod bucket;
+mod counted_tree;
 mod event_log;
 mod history;
 mod lazy_map;
 mod log_budget;
 mod object_map;
-mod object_tree;
 mod reflector;
 mod remaining_counts;
 mod retained;

@@ -1,7 +1,11 @@
 //! The objects of a resource by key, and by the values of its indexed fields.
 
-use crate::{CachedObject, object_tree::ObjectTree};
+use crate::{CachedObject, counted_tree::CountedTree};
+use pintle_storage::Key;
 use std::sync::Arc;
+
+pub(crate) type ObjectTree = CountedTree<Arc<CachedObject>>;
+pub(crate) type KeyTree = CountedTree<Key>;
 
 /// Objects by key and by indexed field. Persistent: a clone takes constant time and shares all objects.
 ///
@@ -13,15 +17,16 @@ pub(crate) struct ObjectMap {
     by_field: Option<Arc<Vec<FieldIndex>>>,
 }
 
-/// The objects by the value of one field.
+/// The keys of the objects by the value of one field. They are keys and not objects, so that an update which does not
+/// change the value, as most do, does not change the index.
 #[derive(Debug, Clone)]
 struct FieldIndex {
     /// The position of the field among the selectable fields.
     field: usize,
     /// No tree is empty.
-    by_value: imbl::HashMap<Arc<str>, ObjectTree>,
-    /// The objects of any other value.
-    none: ObjectTree,
+    by_value: imbl::HashMap<Arc<str>, KeyTree>,
+    /// The keys of the objects with any other value.
+    none: KeyTree,
 }
 
 impl FieldIndex {
@@ -30,24 +35,31 @@ impl FieldIndex {
         object.fields().get(self.field).cloned().unwrap_or_default()
     }
 
-    fn insert(&mut self, object: &Arc<CachedObject>, replaced: Option<&CachedObject>) {
+    /// Whether the replaced object had the same value.
+    fn has(&self, object: &CachedObject, replaced: Option<&CachedObject>) -> bool {
+        replaced.is_some_and(|replaced| self.value_of(replaced) == self.value_of(object))
+    }
+
+    fn insert(&mut self, object: &CachedObject, replaced: Option<&CachedObject>) {
         let value = self.value_of(object);
-        if let Some(replaced) = replaced
-            && self.value_of(replaced) != value
-        {
+        if self.has(object, replaced) {
+            return;
+        }
+        if let Some(replaced) = replaced {
             self.remove(replaced);
         }
+        let key = object.key().clone();
         match self.by_value.get_mut(&value) {
-            Some(objects) => _ = objects.insert(object.clone()),
-            None => _ = self.by_value.insert(value, ObjectTree::from_iter([object.clone()])),
+            Some(keys) => _ = keys.insert(key),
+            None => _ = self.by_value.insert(value, KeyTree::from_iter([key])),
         }
     }
 
     fn remove(&mut self, object: &CachedObject) {
         let value = self.value_of(object);
-        let Some(objects) = self.by_value.get_mut(&value) else { return };
-        objects.remove(object.key().as_str());
-        if objects.is_empty() {
+        let Some(keys) = self.by_value.get_mut(&value) else { return };
+        keys.remove(object.key().as_str());
+        if keys.is_empty() {
             self.by_value.remove(&value);
         }
     }
@@ -58,7 +70,7 @@ impl ObjectMap {
     pub(crate) fn indexed_by(mut self, fields: impl IntoIterator<Item = usize>) -> ObjectMap {
         let mut indexes: Vec<FieldIndex> = fields
             .into_iter()
-            .map(|field| FieldIndex { field, by_value: imbl::HashMap::new(), none: ObjectTree::default() })
+            .map(|field| FieldIndex { field, by_value: imbl::HashMap::new(), none: KeyTree::default() })
             .collect();
         for index in &mut indexes {
             for object in self.by_key.iter() {
@@ -74,8 +86,8 @@ impl ObjectMap {
         &self.by_key
     }
 
-    /// The objects that have a value in a field; `None` if the map has no index of the field.
-    pub(crate) fn by_field(&self, field: usize, value: &str) -> Option<&ObjectTree> {
+    /// The keys of the objects that have a value in a field; `None` if the map has no index of the field.
+    pub(crate) fn by_field(&self, field: usize, value: &str) -> Option<&KeyTree> {
         let index = self.by_field.as_ref()?.iter().find(|index| index.field == field)?;
         Some(index.by_value.get(value).unwrap_or(&index.none))
     }
@@ -83,8 +95,12 @@ impl ObjectMap {
     /// Inserts an object under its key; returns the one that it replaces.
     pub(crate) fn insert(&mut self, object: Arc<CachedObject>) -> Option<Arc<CachedObject>> {
         let replaced = self.by_key.insert(object.clone());
-        for index in self.by_field.iter_mut().flat_map(Arc::make_mut) {
-            index.insert(&object, replaced.as_deref());
+        if let Some(indexes) = &mut self.by_field
+            && !indexes.iter().all(|index| index.has(&object, replaced.as_deref()))
+        {
+            for index in Arc::make_mut(indexes) {
+                index.insert(&object, replaced.as_deref());
+            }
         }
         replaced
     }
@@ -139,7 +155,8 @@ mod tests {
         objects.insert(object_of("/p/d", 5, ""));
         let rows = |objects: &ObjectMap, value: &str| {
             let found = objects.by_field(0, value).unwrap();
-            found.iter().map(|object| format!("{}@{}", object.key(), object.revision())).collect::<Vec<_>>()
+            let found = found.iter().map(|key| objects.get(key.as_str()).unwrap());
+            found.map(|object| format!("{}@{}", object.key(), object.revision())).collect::<Vec<_>>()
         };
         assert_eq!(rows(&objects, "x"), ["/p/b@4", "/p/c@2"]);
         assert_eq!(rows(&objects, "y"), ["/p/a@3"]);

@@ -2,8 +2,8 @@
 
 use crate::{
     CachedObject, Requirement, UnreadableObject,
-    object_map::ObjectMap,
-    object_tree::{ObjectTree, Objects},
+    counted_tree::{CountedTree, Entries, Keyed},
+    object_map::{ObjectMap, ObjectTree},
 };
 use pintle_storage::{Key, Revision};
 use std::{ops::Bound, sync::Arc};
@@ -111,7 +111,10 @@ impl Snapshot {
     ) -> Range<'_> {
         match requirement {
             Some(Requirement::Field(field, value)) => match self.objects.by_field(*field, value) {
-                Some(tree) => Range { objects: Candidates::Between(between(tree, prefix, start_after)) },
+                Some(keys) => {
+                    let (keys, tree) = (between(keys, prefix, start_after), self.objects.by_key());
+                    Range { objects: Candidates::Indexed { keys, tree } }
+                }
                 None => self.range(prefix, start_after),
             },
             Some(Requirement::Name(name)) => {
@@ -146,8 +149,8 @@ impl Snapshot {
     }
 }
 
-/// The positions of the first object of a range, and of the first one after the range.
-fn positions(tree: &ObjectTree, prefix: &str, start_after: Option<&Key>) -> (usize, usize) {
+/// The positions of the first entry of a range, and of the first one after the range.
+fn positions<E: Keyed>(tree: &CountedTree<E>, prefix: &str, start_after: Option<&Key>) -> (usize, usize) {
     let from = match start_after {
         Some(start) if start.as_str() >= prefix => tree.position(|key| key <= start.as_str()),
         _ => tree.position(|key| key < prefix),
@@ -156,7 +159,11 @@ fn positions(tree: &ObjectTree, prefix: &str, start_after: Option<&Key>) -> (usi
     (from, to.max(from))
 }
 
-fn between<'a>(tree: &'a ObjectTree, prefix: &str, start_after: Option<&Key>) -> Objects<'a> {
+fn between<'a, E: Keyed>(
+    tree: &'a CountedTree<E>,
+    prefix: &str,
+    start_after: Option<&Key>,
+) -> Entries<'a, E> {
     let (from, to) = positions(tree, prefix, start_after);
     tree.between(from, to)
 }
@@ -167,7 +174,8 @@ pub struct Range<'a> {
 }
 
 enum Candidates<'a> {
-    Between(Objects<'a>),
+    Between(Entries<'a, Arc<CachedObject>>),
+    Indexed { keys: Entries<'a, Key>, tree: &'a ObjectTree },
     Named(Named<'a>),
 }
 
@@ -177,6 +185,7 @@ impl<'a> Iterator for Range<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         match &mut self.objects {
             Candidates::Between(objects) => objects.next(),
+            Candidates::Indexed { keys, tree } => keys.find_map(|key| tree.get(key.as_str())),
             Candidates::Named(named) => named.next(),
         }
     }
@@ -184,6 +193,7 @@ impl<'a> Iterator for Range<'a> {
     fn size_hint(&self) -> (usize, Option<usize>) {
         match &self.objects {
             Candidates::Between(objects) => objects.size_hint(),
+            Candidates::Indexed { keys, .. } => keys.size_hint(),
             Candidates::Named(named) => (0, Some(named.to - named.from)),
         }
     }

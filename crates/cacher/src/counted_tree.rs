@@ -1,12 +1,12 @@
-//! A persistent ordered map of objects that knows the position of every key.
+//! A persistent ordered map that knows the position of every key.
 //!
 //! A B+ tree whose nodes are shared by clones: a write copies the nodes on its path that another clone has too, and
-//! changes the others in place. Each branch has the number of objects below each of its children, so that the number of
+//! changes the others in place. Each branch has the number of entries below each of its children, so that the number of
 //! keys in a range is known without a walk, which persistent maps elsewhere do not offer.
 //!
 //! ```text
 //!   branch   separators      k3        k6
-//!            children    3 │        3 │        2        (objects below)
+//!            children    3 │        3 │        2        (entries below)
 //!                        ▼          ▼          ▼
 //!   leaves           k1 k2 k3   k4 k5 k6    k7 k8
 //! ```
@@ -19,52 +19,82 @@ use crate::CachedObject;
 use pintle_storage::Key;
 use std::{slice, sync::Arc};
 
-/// The greatest number of objects in a leaf, and of children in a branch.
+/// An entry of a tree.
+pub(crate) trait Keyed: Clone {
+    /// The key by which the entry is found.
+    fn key(&self) -> &Key;
+}
+
+impl Keyed for Arc<CachedObject> {
+    fn key(&self) -> &Key {
+        CachedObject::key(self)
+    }
+}
+
+impl Keyed for Key {
+    fn key(&self) -> &Key {
+        self
+    }
+}
+
+/// The greatest number of entries in a leaf, and of children in a branch.
 const CAPACITY: usize = 32;
 /// The size up to which two neighbours become one node. Less than the capacity, so that a node that was split is not
 /// joined by the next removal.
 const JOINED: usize = CAPACITY * 3 / 4;
-/// The number of objects in a leaf, or children in a branch, of a tree that is made at once: with room for some writes.
+/// The number of entries in a leaf, or children in a branch, of a tree that is made at once: with room for some writes.
 const PACKED: usize = CAPACITY * 7 / 8;
 
-/// Objects by their keys. A clone takes constant time and shares all objects.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct ObjectTree {
-    root: Arc<Node>,
+/// Entries by their keys. A clone takes constant time and shares all entries.
+#[derive(Debug, Clone)]
+pub(crate) struct CountedTree<E> {
+    root: Arc<Node<E>>,
     len: usize,
 }
 
 #[derive(Debug)]
-enum Node {
-    Leaf(Vec<Arc<CachedObject>>),
-    Branch(Branch),
+enum Node<E> {
+    Leaf(Vec<E>),
+    Branch(Branch<E>),
 }
 
 #[derive(Debug)]
-struct Branch {
+struct Branch<E> {
     /// Shared by the copies of a branch, because only splits and joins change it.
     separators: Arc<Vec<Key>>,
-    children: Vec<Child>,
+    children: Vec<Child<E>>,
 }
 
-#[derive(Debug, Clone)]
-struct Child {
-    node: Arc<Node>,
-    /// The number of objects below.
+#[derive(Debug)]
+struct Child<E> {
+    node: Arc<Node<E>>,
+    /// The number of entries below.
     len: usize,
 }
 
-impl Default for Node {
-    fn default() -> Node {
+impl<E> Default for CountedTree<E> {
+    fn default() -> CountedTree<E> {
+        CountedTree { root: Arc::default(), len: 0 }
+    }
+}
+
+impl<E> Clone for Child<E> {
+    fn clone(&self) -> Child<E> {
+        Child { node: self.node.clone(), len: self.len }
+    }
+}
+
+impl<E> Default for Node<E> {
+    fn default() -> Node<E> {
         Node::Leaf(Vec::new())
     }
 }
 
-impl Clone for Node {
+impl<E: Clone> Clone for Node<E> {
     /// A copy with room for one more entry: most copies are made for a write.
-    fn clone(&self) -> Node {
+    fn clone(&self) -> Node<E> {
         match self {
-            Node::Leaf(objects) => Node::Leaf(copied(objects)),
+            Node::Leaf(entries) => Node::Leaf(copied(entries)),
             Node::Branch(Branch { separators, children }) => {
                 Node::Branch(Branch { separators: separators.clone(), children: copied(children) })
             }
@@ -85,58 +115,58 @@ fn insert_at<T>(entries: &mut Vec<T>, at: usize, entry: T) {
 }
 
 /// The result of an insertion below a node.
-struct Inserted {
-    replaced: Option<Arc<CachedObject>>,
+struct Inserted<E> {
+    replaced: Option<E>,
     /// The greater half of the node if it was split, with the separator before it.
-    split: Option<(Key, Child)>,
+    split: Option<(Key, Child<E>)>,
 }
 
-impl Node {
-    /// The number of objects in a leaf, or of children in a branch.
+impl<E: Keyed> Node<E> {
+    /// The number of entries in a leaf, or of children in a branch.
     fn size(&self) -> usize {
         match self {
-            Node::Leaf(objects) => objects.len(),
+            Node::Leaf(entries) => entries.len(),
             Node::Branch(branch) => branch.children.len(),
         }
     }
 
-    /// The number of objects below.
+    /// The number of entries below.
     fn len(&self) -> usize {
         match self {
-            Node::Leaf(objects) => objects.len(),
+            Node::Leaf(entries) => entries.len(),
             Node::Branch(branch) => branch.children.iter().map(|child| child.len).sum(),
         }
     }
 
-    fn insert(&mut self, object: Arc<CachedObject>) -> Inserted {
+    fn insert(&mut self, entry: E) -> Inserted<E> {
         match self {
-            Node::Leaf(objects) => {
-                let at = match objects.binary_search_by(|other| other.key().cmp(object.key())) {
+            Node::Leaf(entries) => {
+                let at = match entries.binary_search_by(|other| other.key().cmp(entry.key())) {
                     Ok(at) => {
-                        let replaced = objects.get_mut(at).map(|place| std::mem::replace(place, object));
+                        let replaced = entries.get_mut(at).map(|place| std::mem::replace(place, entry));
                         return Inserted { replaced, split: None };
                     }
                     Err(at) => at,
                 };
-                insert_at(objects, at, object);
-                if objects.len() <= CAPACITY {
+                insert_at(entries, at, entry);
+                if entries.len() <= CAPACITY {
                     return Inserted { replaced: None, split: None };
                 }
-                let greater = objects.split_off(cut(objects.len(), at));
-                let split = objects.last().map(|last| {
+                let greater = entries.split_off(cut(entries.len(), at));
+                let split = entries.last().map(|last| {
                     (last.key().clone(), Child { len: greater.len(), node: Arc::new(Node::Leaf(greater)) })
                 });
                 Inserted { replaced: None, split }
             }
-            Node::Branch(branch) => branch.insert(object),
+            Node::Branch(branch) => branch.insert(entry),
         }
     }
 
-    fn remove(&mut self, key: &str) -> Option<Arc<CachedObject>> {
+    fn remove(&mut self, key: &str) -> Option<E> {
         match self {
-            Node::Leaf(objects) => {
-                let at = objects.binary_search_by(|object| object.key().as_str().cmp(key)).ok()?;
-                Some(objects.remove(at))
+            Node::Leaf(entries) => {
+                let at = entries.binary_search_by(|entry| entry.key().as_str().cmp(key)).ok()?;
+                Some(entries.remove(at))
             }
             Node::Branch(branch) => branch.remove(key),
         }
@@ -149,7 +179,7 @@ fn cut(len: usize, at: usize) -> usize {
     if at + 1 == len { JOINED } else { len / 2 }
 }
 
-impl Branch {
+impl<E: Keyed> Branch<E> {
     /// The position of the child that has the first key for which `is_before` is false, if any has.
     fn find(&self, is_before: impl Fn(&str) -> bool) -> usize {
         self.separators.partition_point(|separator| is_before(separator.as_str()))
@@ -159,10 +189,10 @@ impl Branch {
         self.find(|separator| separator < key)
     }
 
-    fn insert(&mut self, object: Arc<CachedObject>) -> Inserted {
-        let at = self.child_of(object.key().as_str());
+    fn insert(&mut self, entry: E) -> Inserted<E> {
+        let at = self.child_of(entry.key().as_str());
         let Some(child) = self.children.get_mut(at) else { return Inserted { replaced: None, split: None } };
-        let Inserted { replaced, split } = Arc::make_mut(&mut child.node).insert(object);
+        let Inserted { replaced, split } = Arc::make_mut(&mut child.node).insert(entry);
         child.len += usize::from(replaced.is_none());
         let Some((separator, greater)) = split else { return Inserted { replaced, split: None } };
         child.len -= greater.len;
@@ -182,7 +212,7 @@ impl Branch {
         Inserted { replaced, split }
     }
 
-    fn remove(&mut self, key: &str) -> Option<Arc<CachedObject>> {
+    fn remove(&mut self, key: &str) -> Option<E> {
         let at = self.child_of(key);
         let child = self.children.get_mut(at)?;
         let removed = Arc::make_mut(&mut child.node).remove(key)?;
@@ -211,7 +241,7 @@ impl Branch {
         let Some(child) = self.children.get_mut(at) else { return false };
         child.len += next.len;
         match (Arc::make_mut(&mut child.node), &*next.node) {
-            (Node::Leaf(objects), Node::Leaf(more)) => objects.extend_from_slice(more),
+            (Node::Leaf(entries), Node::Leaf(more)) => entries.extend_from_slice(more),
             (Node::Branch(branch), Node::Branch(more)) => {
                 let separators = Arc::make_mut(&mut branch.separators);
                 separators.push(separator);
@@ -225,25 +255,25 @@ impl Branch {
     }
 }
 
-impl ObjectTree {
-    /// The number of objects.
+impl<E: Keyed> CountedTree<E> {
+    /// The number of entries.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are no objects.
+    /// Whether there are no entries.
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// Whether both are clones of one tree, without a write since then.
-    pub(crate) fn ptr_eq(&self, other: &ObjectTree) -> bool {
+    pub(crate) fn ptr_eq(&self, other: &CountedTree<E>) -> bool {
         Arc::ptr_eq(&self.root, &other.root)
     }
 
-    /// Inserts an object under its key; returns the one that it replaces.
-    pub(crate) fn insert(&mut self, object: Arc<CachedObject>) -> Option<Arc<CachedObject>> {
-        let Inserted { replaced, split } = Arc::make_mut(&mut self.root).insert(object);
+    /// Inserts an entry under its key; returns the one that it replaces.
+    pub(crate) fn insert(&mut self, entry: E) -> Option<E> {
+        let Inserted { replaced, split } = Arc::make_mut(&mut self.root).insert(entry);
         self.len += usize::from(replaced.is_none());
         if let Some((separator, greater)) = split {
             let lesser = Child { node: std::mem::take(&mut self.root), len: self.len - greater.len };
@@ -253,8 +283,8 @@ impl ObjectTree {
         replaced
     }
 
-    /// Removes the object with this key.
-    pub(crate) fn remove(&mut self, key: &str) -> Option<Arc<CachedObject>> {
+    /// Removes the entry with this key.
+    pub(crate) fn remove(&mut self, key: &str) -> Option<E> {
         // Otherwise the search would copy the path.
         self.get(key)?;
         let removed = Arc::make_mut(&mut self.root).remove(key)?;
@@ -269,29 +299,29 @@ impl ObjectTree {
         Some(removed)
     }
 
-    /// The object with this key.
-    pub(crate) fn get(&self, key: &str) -> Option<&Arc<CachedObject>> {
+    /// The entry with this key.
+    pub(crate) fn get(&self, key: &str) -> Option<&E> {
         let mut node = &self.root;
         loop {
             match &**node {
-                Node::Leaf(objects) => {
-                    let at = objects.binary_search_by(|object| object.key().as_str().cmp(key)).ok()?;
-                    return objects.get(at);
+                Node::Leaf(entries) => {
+                    let at = entries.binary_search_by(|entry| entry.key().as_str().cmp(key)).ok()?;
+                    return entries.get(at);
                 }
                 Node::Branch(branch) => node = &branch.children.get(branch.child_of(key))?.node,
             }
         }
     }
 
-    /// The number of objects before the first key for which `is_before` is false. It must be true for all keys up to
+    /// The number of entries before the first key for which `is_before` is false. It must be true for all keys up to
     /// some key and false for all others. Logarithmic time.
     pub(crate) fn position(&self, is_before: impl Fn(&str) -> bool) -> usize {
         let mut position = 0;
         let mut node = &self.root;
         loop {
             match &**node {
-                Node::Leaf(objects) => {
-                    return position + objects.partition_point(|object| is_before(object.key().as_str()));
+                Node::Leaf(entries) => {
+                    return position + entries.partition_point(|entry| is_before(entry.key().as_str()));
                 }
                 Node::Branch(branch) => {
                     let at = branch.find(&is_before);
@@ -303,36 +333,36 @@ impl ObjectTree {
         }
     }
 
-    /// The objects from position `from` up to position `to`, in key order.
-    pub(crate) fn between(&self, from: usize, to: usize) -> Objects<'_> {
-        let mut objects = Objects { above: Vec::new(), leaf: [].iter(), left: to.saturating_sub(from) };
-        if objects.left > 0 {
-            objects.descend(&self.root, from);
+    /// The entries from position `from` up to position `to`, in key order.
+    pub(crate) fn between(&self, from: usize, to: usize) -> Entries<'_, E> {
+        let mut entries = Entries { above: Vec::new(), leaf: [].iter(), left: to.saturating_sub(from) };
+        if entries.left > 0 {
+            entries.descend(&self.root, from);
         }
-        objects
+        entries
     }
 
-    /// All objects, in key order.
-    pub(crate) fn iter(&self) -> Objects<'_> {
+    /// All entries, in key order.
+    pub(crate) fn iter(&self) -> Entries<'_, E> {
         self.between(0, self.len)
     }
 }
 
-impl FromIterator<Arc<CachedObject>> for ObjectTree {
-    /// A tree of objects in ascending order of their keys is made at once; any other order is one insertion each.
-    fn from_iter<I: IntoIterator<Item = Arc<CachedObject>>>(objects: I) -> ObjectTree {
-        let objects: Vec<_> = objects.into_iter().collect();
-        if !objects.is_sorted_by(|a, b| a.key() < b.key()) {
-            let mut tree = ObjectTree::default();
-            for object in objects {
-                tree.insert(object);
+impl<E: Keyed> FromIterator<E> for CountedTree<E> {
+    /// A tree of entries in ascending order of their keys is made at once; any other order is one insertion each.
+    fn from_iter<I: IntoIterator<Item = E>>(entries: I) -> CountedTree<E> {
+        let entries: Vec<_> = entries.into_iter().collect();
+        if !entries.is_sorted_by(|a, b| a.key() < b.key()) {
+            let mut tree = CountedTree::default();
+            for entry in entries {
+                tree.insert(entry);
             }
             return tree;
         }
-        let len = objects.len();
-        let last_key = |objects: &[Arc<CachedObject>]| objects.last().map(|last| last.key().clone());
+        let len = entries.len();
+        let last_key = |entries: &[E]| entries.last().map(|last| last.key().clone());
         // The nodes of one level, each with the greatest key below it.
-        let mut level: Vec<(Option<Key>, Child)> = objects
+        let mut level: Vec<(Option<Key>, Child<E>)> = entries
             .chunks(PACKED)
             .map(|chunk| {
                 let child = Child { node: Arc::new(Node::Leaf(chunk.to_vec())), len: chunk.len() };
@@ -340,7 +370,7 @@ impl FromIterator<Arc<CachedObject>> for ObjectTree {
             })
             .collect();
         while level.len() > 1 {
-            let branch = |chunk: &[(Option<Key>, Child)]| {
+            let branch = |chunk: &[(Option<Key>, Child<E>)]| {
                 let greatest: Vec<Key> = chunk.iter().filter_map(|(key, _)| key.clone()).collect();
                 let (last, separators) = match greatest.split_last() {
                     Some((last, separators)) => (Some(last.clone()), separators.to_vec()),
@@ -353,27 +383,27 @@ impl FromIterator<Arc<CachedObject>> for ObjectTree {
             level = level.chunks(PACKED).map(branch).collect();
         }
         let root = level.pop().map_or_else(Arc::default, |(_, child)| child.node);
-        ObjectTree { root, len }
+        CountedTree { root, len }
     }
 }
 
-/// The iterator that [`ObjectTree::between`] returns.
-#[derive(Debug, Clone)]
-pub(crate) struct Objects<'a> {
+/// The iterator that [`CountedTree::between`] returns.
+#[derive(Debug)]
+pub(crate) struct Entries<'a, E> {
     /// For each branch above the leaf, the children after the one that was taken.
-    above: Vec<slice::Iter<'a, Child>>,
-    leaf: slice::Iter<'a, Arc<CachedObject>>,
+    above: Vec<slice::Iter<'a, Child<E>>>,
+    leaf: slice::Iter<'a, E>,
     left: usize,
 }
 
-impl<'a> Objects<'a> {
-    /// Goes down to the leaf with the object at `position` below a node.
-    fn descend(&mut self, node: &'a Arc<Node>, mut position: usize) {
+impl<'a, E> Entries<'a, E> {
+    /// Goes down to the leaf with the entry at `position` below a node.
+    fn descend(&mut self, node: &'a Arc<Node<E>>, mut position: usize) {
         let mut node = node;
         loop {
             match &**node {
-                Node::Leaf(objects) => {
-                    self.leaf = objects.get(position..).unwrap_or_default().iter();
+                Node::Leaf(entries) => {
+                    self.leaf = entries.get(position..).unwrap_or_default().iter();
                     return;
                 }
                 Node::Branch(branch) => {
@@ -394,14 +424,14 @@ impl<'a> Objects<'a> {
     }
 }
 
-impl<'a> Iterator for Objects<'a> {
-    type Item = &'a Arc<CachedObject>;
+impl<'a, E> Iterator for Entries<'a, E> {
+    type Item = &'a E;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.left = self.left.checked_sub(1)?;
         loop {
-            if let Some(object) = self.leaf.next() {
-                return Some(object);
+            if let Some(entry) = self.leaf.next() {
+                return Some(entry);
             }
             let next = self.above.last_mut()?.next();
             match next {
@@ -416,7 +446,7 @@ impl<'a> Iterator for Objects<'a> {
     }
 }
 
-impl ExactSizeIterator for Objects<'_> {}
+impl<E> ExactSizeIterator for Entries<'_, E> {}
 
 #[cfg(test)]
 mod tests {
@@ -426,7 +456,12 @@ mod tests {
     use std::collections::BTreeMap;
 
     /// Checks the invariants below a node; returns the number of levels.
-    fn check(node: &Node, after: Option<&Key>, until: Option<&Key>, is_root: bool) -> usize {
+    fn check(
+        node: &Node<Arc<CachedObject>>,
+        after: Option<&Key>,
+        until: Option<&Key>,
+        is_root: bool,
+    ) -> usize {
         assert!(is_root || node.size() > 0);
         assert!(node.size() <= CAPACITY);
         match node {
@@ -458,7 +493,7 @@ mod tests {
     }
 
     /// Compares a tree with a map in every respect, and returns the number of levels.
-    fn compare(tree: &ObjectTree, map: &BTreeMap<String, u64>) -> usize {
+    fn compare(tree: &CountedTree<Arc<CachedObject>>, map: &BTreeMap<String, u64>) -> usize {
         let levels = check(&tree.root, None, None, true);
         let found = tree.iter().map(|object| (object.key().to_string(), object.revision().0));
         assert!(found.eq(map.iter().map(|(key, revision)| (key.clone(), *revision))));
@@ -467,7 +502,7 @@ mod tests {
         levels
     }
 
-    fn compare_ranges(tree: &ObjectTree, map: &BTreeMap<String, u64>, bound: &str) {
+    fn compare_ranges(tree: &CountedTree<Arc<CachedObject>>, map: &BTreeMap<String, u64>, bound: &str) {
         let position = tree.position(|key| key < bound);
         assert_eq!(position, map.keys().filter(|key| key.as_str() < bound).count());
         assert_eq!(tree.get(bound).map(|object| object.revision().0), map.get(bound).copied());
@@ -487,7 +522,7 @@ mod tests {
             writes in prop::collection::vec((0..1500_u16, prop::bool::weighted(0.5)), 0..3000),
         ) {
             let mut map: BTreeMap<_, _> = (0..packed).map(|number| (key(number), 1)).collect();
-            let mut tree: ObjectTree = (0..packed).map(|number| object(&key(number), 1)).collect();
+            let mut tree: CountedTree<Arc<CachedObject>> = (0..packed).map(|number| object(&key(number), 1)).collect();
             let mut kept = (tree.clone(), map.clone());
             for (revision, (number, is_put)) in (2..).zip(writes) {
                 let key = key(number);
@@ -514,7 +549,7 @@ mod tests {
 
     #[test]
     fn it_stays_flat_and_full() {
-        let mut ascending = ObjectTree::default();
+        let mut ascending = CountedTree::<Arc<CachedObject>>::default();
         let mut map = BTreeMap::new();
         for number in 0..20_000 {
             ascending.insert(object(&key(number), 1));
@@ -522,7 +557,7 @@ mod tests {
         }
         // Leaves of 24, branches of 24: 24 * 24 * 24 < 20,000.
         assert_eq!(compare(&ascending, &map), 4);
-        let mut tree: ObjectTree = ascending.iter().cloned().collect();
+        let mut tree: CountedTree<Arc<CachedObject>> = ascending.iter().cloned().collect();
         assert_eq!(compare(&tree, &map), 3);
         // Of each leaf one object remains, and the leaves are joined.
         for number in 0..20_000 {
@@ -540,7 +575,7 @@ mod tests {
         assert_eq!(compare(&tree, &BTreeMap::new()), 1);
     }
 
-    fn leaves(node: &Node) -> usize {
+    fn leaves(node: &Node<Arc<CachedObject>>) -> usize {
         match node {
             Node::Leaf(_) => 1,
             Node::Branch(branch) => branch.children.iter().map(|child| leaves(&child.node)).sum(),
@@ -549,7 +584,8 @@ mod tests {
 
     #[test]
     fn a_removal_of_nothing_copies_nothing() {
-        let mut tree: ObjectTree = (0..100).map(|number| object(&key(number), 1)).collect();
+        let mut tree: CountedTree<Arc<CachedObject>> =
+            (0..100).map(|number| object(&key(number), 1)).collect();
         let kept = tree.clone();
         assert!(tree.remove("/p/none").is_none());
         assert!(tree.ptr_eq(&kept));
