@@ -1,10 +1,11 @@
-//! The costs of the snapshot with 5,000 and 20,000 objects: publishing a write, walking it as a list does, finding by
+//! The costs of the snapshot with 5,000, 20,000 and 150,000 objects: publishing a write, walking it as a list does, finding by
 //! predicate.
 
 use bytes::Bytes;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use pintle_cacher::{
-    Cacher, CacherConfig, DecodeError, DecodedObject, Freshness, Labels, ObjectDecoder, Selectable, Snapshot,
+    Cacher, CacherConfig, DecodeError, DecodedObject, Freshness, Labels, ObjectDecoder, Requirement,
+    Selectable, Snapshot, TriggerField,
 };
 use pintle_storage::{Key, MemoryStorage, Payload, Revision, Storage};
 use std::{hint::black_box, sync::Arc};
@@ -41,10 +42,11 @@ fn cacher(runtime: &Runtime, objects: usize) -> (Arc<MemoryStorage>, Arc<Cacher>
     let cacher = runtime.block_on(async {
         let value = Bytes::from(vec![b'x'; 3000]);
         for number in 0..objects {
-            let key = Key::new(format!("{PREFIX}default/{number:05}"));
+            let key = Key::new(format!("{PREFIX}default/{number:06}"));
             storage.create(&key, value.clone().into(), None).await.expect("a write");
         }
-        let config = CacherConfig::new("pods", PREFIX, Arc::new(Decoder));
+        let mut config = CacherConfig::new("pods", PREFIX, Arc::new(Decoder));
+        config.triggers = vec![TriggerField { name: "spec.nodeName".into(), index: 0 }];
         let cacher = Cacher::start(storage.clone(), config, &pintle_supervisor::Supervisor::current());
         cacher.wait_ready().await.expect("a list");
         cacher
@@ -59,7 +61,7 @@ fn bytes(snapshot: &Snapshot) -> usize {
 fn snapshot(criterion: &mut Criterion) {
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_time().build().expect("a runtime");
     let mut group = criterion.benchmark_group("snapshot");
-    for objects in [5_000, 20_000] {
+    for objects in [5_000, 20_000, 150_000] {
         let (storage, cacher) = cacher(&runtime, objects);
         let current = || runtime.block_on(cacher.snapshot(Freshness::Consistent)).expect("a snapshot");
         group.bench_function(BenchmarkId::new("scan", objects), |bencher| {
@@ -68,7 +70,7 @@ fn snapshot(criterion: &mut Criterion) {
         });
         group.bench_function(BenchmarkId::new("page of 500 with the rest counted", objects), |bencher| {
             let snapshot = current();
-            let start = Key::new(format!("{PREFIX}default/02000"));
+            let start = Key::new(format!("{PREFIX}default/002000"));
             bencher.iter(|| {
                 let last = snapshot.range(PREFIX, Some(&start)).nth(499).expect("an object");
                 black_box(snapshot.count(PREFIX, Some(last.key())))
@@ -85,17 +87,18 @@ fn snapshot(criterion: &mut Criterion) {
         group.bench_function(BenchmarkId::new("50 by node", objects), |bencher| {
             let snapshot = current();
             bencher.iter(|| {
+                let node = Requirement::Field(0, "node-7".into());
                 let matching =
-                    snapshot.range(PREFIX, None).filter(|object| object.field(0) == Some("node-7"));
+                    snapshot.candidates(PREFIX, None, Some(&node)).filter(|object| node.matches(object));
                 black_box(matching.count())
             });
         });
         group.bench_function(BenchmarkId::new("consistent read, nothing to wait for", objects), |bencher| {
-            let key = Key::new(format!("{PREFIX}default/00042"));
+            let key = Key::new(format!("{PREFIX}default/000042"));
             bencher.iter(|| runtime.block_on(cacher.get(&key, Freshness::Consistent)).expect("an object"));
         });
         group.bench_function(BenchmarkId::new("update and consistent read", objects), |bencher| {
-            let key = Key::new(format!("{PREFIX}default/00042"));
+            let key = Key::new(format!("{PREFIX}default/000042"));
             let value = Bytes::from(vec![b'y'; 3000]);
             let mut revision = runtime
                 .block_on(cacher.get(&key, Freshness::Consistent))
@@ -108,6 +111,20 @@ fn snapshot(criterion: &mut Criterion) {
                     revision =
                         storage.update(&key, value.clone().into(), revision, None).await.expect("an update");
                     cacher.get(&key, Freshness::Consistent).await.expect("an object")
+                })
+            });
+            runtime.block_on(storage.compact(revision)).expect("a compaction");
+        });
+        group.bench_function(BenchmarkId::new("create, delete and consistent read", objects), |bencher| {
+            let key = Key::new(format!("{PREFIX}default/{:06}x", objects / 2));
+            let value = Bytes::from(vec![b'z'; 3000]);
+            let mut revision = Revision(0);
+            bencher.iter(|| {
+                runtime.block_on(async {
+                    let created = storage.create(&key, value.clone().into(), None).await.expect("a create");
+                    cacher.get(&key, Freshness::Consistent).await.expect("a read");
+                    revision = storage.delete(&key, created).await.expect("a delete");
+                    cacher.get(&key, Freshness::Consistent).await.expect("a read")
                 })
             });
             runtime.block_on(storage.compact(revision)).expect("a compaction");

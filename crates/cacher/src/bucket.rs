@@ -1,11 +1,8 @@
 //! The buckets of the index of watchers: the key, namespace or field value that a watcher requires of an object.
 
-use crate::{CachedObject, Trigger, TriggerField, WatchScope};
+use crate::{Requirement, WatchScope};
 use pintle_storage::Key;
 use std::sync::Arc;
-
-/// The field that every object has and that is always indexed.
-const NAME: &str = "metadata.name";
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Bucket {
@@ -15,33 +12,6 @@ pub(crate) enum Bucket {
     Name(Arc<str>),
     Namespace(Arc<str>),
     All,
-}
-
-/// The field value that a trigger requires of an object.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Requirement {
-    /// The index of a field among the selectable fields, and its value.
-    Field(usize, Arc<str>),
-    Name(Arc<str>),
-}
-
-impl Requirement {
-    /// `None` for a field that is not indexed.
-    pub(crate) fn new(trigger: Trigger, fields: &[TriggerField]) -> Option<Requirement> {
-        let Trigger { field, value } = trigger;
-        if &*field == NAME {
-            return Some(Requirement::Name(value));
-        }
-        let field = fields.iter().find(|known| known.name == field)?;
-        Some(Requirement::Field(field.index, value))
-    }
-
-    pub(crate) fn matches(&self, object: &CachedObject) -> bool {
-        match self {
-            Requirement::Field(field, value) => object.field(*field) == Some(&**value),
-            Requirement::Name(name) => object.name() == &**name,
-        }
-    }
 }
 
 impl Bucket {

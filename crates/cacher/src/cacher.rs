@@ -1,8 +1,8 @@
 //! The watch cache of one resource, which the registry reads and watches.
 
 use crate::{
-    CacherConfig, CacherError, CacherMetrics, Freshness, WatchOptions, WatchStart, Watcher,
-    bucket::{Bucket, Requirement},
+    CacherConfig, CacherError, CacherMetrics, Freshness, Requirement, WatchOptions, WatchStart, Watcher,
+    bucket::Bucket,
     event_log::Position,
     reflector,
     shared::{Phase, Shared, State},

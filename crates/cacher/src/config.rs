@@ -39,8 +39,13 @@ pub struct CacherConfig {
     pub log_capacity_max: usize,
     /// The largest number of bytes of replaced and deleted objects that the events may keep.
     pub log_bytes_max: usize,
-    /// The byte budget that the event logs of all resources share.
+    /// The byte budget that the event logs and the retained states of all resources share.
     pub log_budget: LogBudget,
+    /// The largest number of bytes of replaced and deleted objects that states retained for continue tokens may keep.
+    pub retained_bytes_max: usize,
+    /// The longest time for which a state is retained after its last continue token. Later pages are read from the
+    /// store, for as long as the store has the state.
+    pub retention: Duration,
     /// Whether a watch from before the event log is served from the store's history, so that clients need not list
     /// again after a restart. Switch it off for a resource whose first cacher starts with the resource, such as a
     /// custom resource: an earlier revision has to return [`crate::CacherError::Expired`].
@@ -73,6 +78,9 @@ impl CacherConfig {
             log_capacity_max: 100 * 1024,
             log_bytes_max: 16 << 20,
             log_budget: LogBudget::default(),
+            retained_bytes_max: 32 << 20,
+            // The default of `--etcd-compaction-interval`.
+            retention: Duration::from_secs(300),
             resume_from_storage: true,
             queue_capacity: 1000,
             bookmark_period: Duration::from_secs(60),

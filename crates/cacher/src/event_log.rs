@@ -11,7 +11,7 @@
 //! Readers keep positions and not revisions, because one revision may have several changes: etcd deletes all keys of
 //! an expired lease at once.
 
-use crate::{CacherConfig, event::Change, log_budget::LogBytes, snapshot::ObjectMap};
+use crate::{CacherConfig, event::Change, log_budget::LogBytes, object_map::ObjectMap};
 use pintle_storage::Revision;
 use std::{collections::VecDeque, time::Duration};
 use tokio::time::Instant;
@@ -258,10 +258,10 @@ impl Past {
         for change in self.changes.iter().rev() {
             match (&change.previous, &change.current) {
                 (Some(previous), _) => {
-                    objects.insert(previous.key().clone(), previous.clone());
+                    objects.insert(previous.clone());
                 }
                 (None, Some(current)) => {
-                    objects.remove(current.key());
+                    objects.remove(current.key().as_str());
                 }
                 (None, None) => {}
             }
@@ -426,14 +426,14 @@ mod tests {
     fn every_past_state_is_rebuilt() {
         let mut log = new(1000, 1000);
         log.reset(Revision(10));
-        let mut objects = ObjectMap::new();
+        let mut objects = ObjectMap::default();
         let mut states = vec![(Revision(10), objects.clone())];
         for revision in 11..700_u64 {
             let key = format!("/p/{}", revision * 7 % 13);
             let previous = objects.get(key.as_str()).cloned();
             let current = (revision % 5 != 0 || previous.is_none()).then(|| object(&key, revision));
             match &current {
-                Some(current) => objects.insert(current.key().clone(), current.clone()),
+                Some(current) => objects.insert(current.clone()),
                 None => objects.remove(key.as_str()),
             };
             log.push(Change { revision: Revision(revision), current, previous }, Instant::now());
@@ -443,8 +443,9 @@ mod tests {
         assert!(log.checkpoints.len() >= 4);
         for (revision, expected) in states {
             let rebuilt = log.past(revision, &objects).unwrap().rebuild();
-            let revisions =
-                |objects: &ObjectMap| objects.values().map(|object| object.revision()).collect::<Vec<_>>();
+            let revisions = |objects: &ObjectMap| {
+                objects.by_key().iter().map(|object| object.revision()).collect::<Vec<_>>()
+            };
             assert_eq!(revisions(&rebuilt), revisions(&expected), "at {revision}");
         }
         assert!(log.past(Revision(9), &objects).is_none());

@@ -5,7 +5,7 @@
 //! the store once and prepends them to the log, for all watchers.
 
 use crate::{
-    CacherConfig, CacherError, event::Change, reflector::change, shared::Shared, snapshot::ObjectMap,
+    CacherConfig, CacherError, event::Change, object_map::ObjectMap, reflector::change, shared::Shared,
 };
 use pintle_storage::{
     EventKind, Key, KeyValue, ListRequest, Revision, StorageError, StorageEvent, WatchRequest,
@@ -126,7 +126,7 @@ impl Shared {
                     // An unreadable value causes no event; the next change of the key has the last readable object as
                     // its previous one.
                     let Ok(object) = self.decode(&kv) else { continue };
-                    let previous = objects.insert(kv.key, object.clone());
+                    let previous = objects.insert(object.clone());
                     (Some(object), previous)
                 }
                 // The deletion's event carries the deleted value.
@@ -143,7 +143,7 @@ impl Shared {
         if wanted.len() > POINT_READS {
             return Ok(self.list_from_storage(Some(at)).await?.objects().clone());
         }
-        let mut objects = ObjectMap::new();
+        let mut objects = ObjectMap::default();
         for key in wanted {
             // The exact key sorts first among the keys that it is a prefix of.
             let request =
@@ -152,7 +152,7 @@ impl Shared {
             if let Some(kv) = found.filter(|kv| kv.key == key)
                 && let Ok(object) = self.decode(&kv)
             {
-                objects.insert(key, object);
+                objects.insert(object);
             }
         }
         Ok(objects)

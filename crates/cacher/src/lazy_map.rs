@@ -56,6 +56,17 @@ impl<K: Copy + Eq, V> LazyMap<K, V> {
         None
     }
 
+    /// The values that have been computed.
+    pub(crate) fn values(&self) -> impl Iterator<Item = &V> {
+        let mut slot = &self.head;
+        let nodes = std::iter::from_fn(move || {
+            let node = slot.get()?;
+            slot = &node.next;
+            Some(node)
+        });
+        nodes.filter_map(|node| node.value.get())
+    }
+
     fn node(&self, key: K) -> &Node<K, V> {
         let mut slot = &self.head;
         loop {

@@ -40,18 +40,24 @@ mod event;
 mod freshness;
 mod metrics;
 mod object;
+mod page;
 mod reads;
+mod requirement;
 mod snapshot;
 mod watch_options;
 mod watcher;
 
 mod bookmarks;
 mod bucket;
+mod counted_tree;
 mod event_log;
 mod history;
 mod lazy_map;
 mod log_budget;
+mod object_map;
 mod reflector;
+mod remaining_counts;
+mod retained;
 mod second_look;
 mod shared;
 mod ticker;
@@ -74,6 +80,8 @@ pub use object::{
     CachedObject, DecodeError, DecodedObject, Labels, ObjectDecoder, RepresentationId, Selectable,
     UnreadableObject,
 };
+pub use page::{Matches, PageRead, PageRequest, PageState, StoragePage};
+pub use requirement::Requirement;
 pub use snapshot::{Range, Snapshot};
 pub use watch_options::{Predicate, Trigger, WatchOptions, WatchScope, WatchStart};
 pub use watcher::Watcher;

@@ -1,14 +1,16 @@
-//! Bounds the bytes that the event logs of all resources keep in total.
+//! Bounds the bytes that the event logs and the retained states of all resources keep in total.
 //!
-//! A server has as many logs as resources, and clients choose the number of custom resources. When all logs together
-//! exceed the budget, a log that receives an event drops old events, down to a share that each log may keep.
+//! A server has as many logs as resources, and clients choose the number of custom resources. When all logs and
+//! retained states together exceed the budget, a log that receives an event drops old events, and old states are
+//! dropped, down to a share that each log and the states of each resource may keep.
 
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering},
 };
 
-/// A budget for the bytes of replaced and deleted objects that event logs keep. Clones share the budget.
+/// A budget for the bytes of replaced and deleted objects that event logs and retained states keep. Clones share the
+/// budget.
 #[derive(Debug, Clone)]
 pub struct LogBudget {
     used: Arc<AtomicUsize>,
@@ -16,7 +18,7 @@ pub struct LogBudget {
 }
 
 impl LogBudget {
-    /// The bytes that each log may keep even when the budget is exceeded.
+    /// The bytes that each log, and the retained states of each resource, may keep even when the budget is exceeded.
     pub const SHARE: usize = 256 << 10;
 
     /// A budget of `limit` bytes.
@@ -24,7 +26,7 @@ impl LogBudget {
         LogBudget { used: Arc::default(), limit }
     }
 
-    /// The bytes that all logs keep now.
+    /// The bytes that all logs and retained states keep now.
     pub fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }
@@ -36,7 +38,7 @@ impl Default for LogBudget {
     }
 }
 
-/// The bytes that one log keeps.
+/// The bytes that one log, or the retained states of one resource, keeps.
 #[derive(Debug)]
 pub(crate) struct LogBytes {
     own: usize,
@@ -62,7 +64,7 @@ impl LogBytes {
         self.budget.used.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Whether the budget is exceeded and this log keeps more than its share.
+    /// Whether the budget is exceeded and this log holds more than its share.
     pub(crate) fn is_too_much(&self) -> bool {
         self.own > LogBudget::SHARE && self.budget.used() > self.budget.limit
     }

@@ -201,6 +201,11 @@ impl CachedObject {
         self.representations.get(id).cloned()
     }
 
+    /// The bytes that the object keeps in memory, as far as they are known: its JSON and its other encodings.
+    pub(crate) fn memory(&self) -> usize {
+        self.json.len() + self.representations.values().map(Bytes::len).sum::<usize>()
+    }
+
     pub(crate) fn namespace_arc(&self) -> &Arc<str> {
         &self.namespace
     }

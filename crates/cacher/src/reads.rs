@@ -129,7 +129,7 @@ impl Cacher {
 
 /// Refuses an answer of the store that is older than requested: the revision is in the future, and no read waits for
 /// it.
-fn refuse_older(freshness: Freshness, current: Revision) -> Result<(), StorageError> {
+pub(crate) fn refuse_older(freshness: Freshness, current: Revision) -> Result<(), StorageError> {
     match freshness {
         Freshness::NotOlderThan(requested) if requested > current => {
             Err(StorageError::FutureRevision { requested, current })
@@ -257,25 +257,36 @@ impl Shared {
     }
 
     async fn snapshot_at(&self, prefix: &str, revision: Revision) -> Result<Snapshot, CacherError> {
+        match self.past_in_memory(revision).await? {
+            Some(snapshot) => Ok(snapshot),
+            None => self.past_from_storage(prefix, revision).await,
+        }
+    }
+
+    /// The state at exactly this revision, if it is the present one, is retained, or can be rebuilt from the event log.
+    pub(crate) async fn past_in_memory(&self, revision: Revision) -> Result<Option<Snapshot>, CacherError> {
         let newest = self.snapshot_from_cache(Freshness::NotOlderThan(revision)).await?;
         if newest.revision() == revision {
-            return Ok(newest);
+            return Ok(Some(newest));
         }
-        // A compacted revision is refused, even if the event log could still rebuild it: all servers answer alike.
-        let is_kept = revision >= self.storage.compacted_revision();
-        let past = is_kept.then(|| {
+        // A compacted revision is refused, even if memory still has its state: all servers answer alike.
+        if revision < self.storage.compacted_revision() {
+            return Ok(None);
+        }
+        if let Some(retained) = self.retained.lock().get(revision) {
+            return Ok(Some(retained));
+        }
+        let past = {
             let state = self.state.lock();
             state.log.past(revision, state.snapshot.objects())
-        });
-        let past = past.flatten();
-        if let Some(past) = past {
+        };
+        Ok(past.map(|past| {
             // An object that is unreadable now and was written before `revision` was unreadable at `revision`.
             let unreadable = newest.unreadable_objects().iter();
             let unreadable = unreadable.filter(|(_, object)| object.revision <= revision);
             let unreadable = unreadable.map(|(key, object)| (key.clone(), object.clone())).collect();
-            return Ok(Snapshot::new(past.rebuild(), unreadable, revision));
-        }
-        self.past_from_storage(prefix, revision).await
+            Snapshot::new(past.rebuild(), unreadable, revision)
+        }))
     }
 
     async fn past_from_storage(&self, prefix: &str, revision: Revision) -> Result<Snapshot, CacherError> {
@@ -289,14 +300,14 @@ impl Shared {
         }
     }
 
-    async fn refuse_future(&self, freshness: Freshness) -> Result<(), CacherError> {
+    pub(crate) async fn refuse_future(&self, freshness: Freshness) -> Result<(), CacherError> {
         if let Freshness::NotOlderThan(_) = freshness {
             refuse_older(freshness, self.storage.current_revision().await?)?;
         }
         Ok(())
     }
 
-    fn refuse_stopped(&self) -> Result<(), CacherError> {
+    pub(crate) fn refuse_stopped(&self) -> Result<(), CacherError> {
         match self.progress.borrow().phase {
             Phase::Stopped => Err(CacherError::Stopped),
             Phase::Pending | Phase::Ready => Ok(()),

@@ -12,12 +12,8 @@
 //! became readable without a write ([`SecondLook`]), which no event can report.
 
 use crate::{
-    CachedObject, Snapshot,
-    event::Change,
-    metrics,
-    second_look::SecondLook,
-    shared::Shared,
-    snapshot::{ObjectMap, UnreadableMap},
+    CachedObject, Snapshot, event::Change, metrics, object_map::ObjectMap, second_look::SecondLook,
+    shared::Shared, snapshot::UnreadableMap,
 };
 use pintle_storage::{
     EventKind, KeyValue, Revision, StorageError, StorageEvent, WatchReceiver, WatchRequest,
@@ -91,7 +87,8 @@ impl From<StorageError> for Ended {
 
 impl<'a> Reflector<'a> {
     fn new(shared: &'a Shared, snapshot: Snapshot) -> Reflector<'a> {
-        let size: usize = snapshot.objects().values().map(|object| object.json().len()).sum();
+        let snapshot = snapshot.into_state(shared.config.triggers.iter().map(|trigger| trigger.index));
+        let size: usize = snapshot.range("", None).map(|object| object.json().len()).sum();
         shared.metrics.size_estimate.store(size as u64, Ordering::Relaxed);
         let reflector = Reflector {
             shared,
@@ -215,7 +212,7 @@ impl<'a> Reflector<'a> {
         let last = unreadable.and_then(|unreadable| unreadable.last.clone());
         match current {
             Some(Ok(object)) => {
-                let previous = self.objects.insert(kv.key, object.clone());
+                let previous = self.objects.insert(object.clone());
                 self.note_size(Some(&object), previous.as_ref());
                 let previous = previous.or(last);
                 Some((Some(object), previous))

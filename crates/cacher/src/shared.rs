@@ -1,7 +1,8 @@
 //! The state that a cacher's tasks, readers and watchers share, and the one place that publishes changes.
 //!
-//! Lock order: [`Shared::state`], then one watcher's queue. Neither is held across an await, and no waker is woken
-//! under either. Readers take no lock: they load the snapshot, and wait (if they must) on the progress channel.
+//! Lock order: [`Shared::state`], then one watcher's queue or [`Shared::retained`]. None is held across an await, and no
+//! waker is woken under any. Readers take no lock but that of the retained states, which is held for a few steps at a
+//! time: they load the snapshot, and wait (if they must) on the progress channel.
 //!
 //! Order of publication, under the state's lock: the snapshot, the event log, the queues; then, without the lock, the
 //! waiting readers and each watcher with new items are woken once. So a reader that has seen an event finds the
@@ -13,7 +14,9 @@ use crate::{
     event::{Change, WatchEvent},
     event_log::EventLog,
     metrics,
-    snapshot::{ObjectMap, UnreadableMap},
+    remaining_counts::RemainingCounts,
+    retained::RetainedStates,
+    snapshot::UnreadableMap,
     watch_target::WatchTarget,
     watcher_index::WatcherIndex,
 };
@@ -47,6 +50,10 @@ pub(crate) struct Shared {
     /// The revision that the open storage watch has queued, see [`pintle_storage::WatchReceiver::queued_revision`].
     queued: ArcSwapOption<AtomicU64>,
     pub(crate) state: Mutex<State>,
+    /// The states that continue tokens were issued for.
+    pub(crate) retained: Mutex<RetainedStates>,
+    /// The numbers of objects after the pages that were sent.
+    pub(crate) remaining: Mutex<RemainingCounts>,
     /// Notifies [`crate::ticker`] that work is due earlier than before.
     pub(crate) due_changed: Notify,
     /// Held while history is read from the store for the event log.
@@ -92,6 +99,8 @@ impl Shared {
             watches_ended: false,
             stopped: false,
         };
+        let retained =
+            RetainedStates::new(config.retained_bytes_max, config.retention, config.log_budget.clone());
         Shared {
             storage,
             config,
@@ -100,6 +109,8 @@ impl Shared {
             progress: watch::Sender::new(Progress { revision: Revision(0), phase: Phase::Pending }),
             queued: ArcSwapOption::empty(),
             state: Mutex::new(state),
+            retained: Mutex::new(retained),
+            remaining: Mutex::default(),
             due_changed: Notify::new(),
             extending: tokio::sync::Mutex::new(()),
             large_reads: Semaphore::new(LARGE_READS),
@@ -125,11 +136,14 @@ impl Shared {
     /// list, so all watches end.
     pub(crate) fn replace(&self, snapshot: Snapshot) {
         let mut wakers = Vec::new();
+        let _dropped;
         {
             let mut state = self.state.lock();
             if state.stopped {
                 return;
             }
+            _dropped = self.retained.lock().reset(&snapshot);
+            *self.remaining.lock() = RemainingCounts::default();
             state.log.reset(snapshot.revision());
             self.metrics.set_capacity(state.log.capacity());
             wakers.extend(state.watchers.drain().filter_map(|target| target.end()));
@@ -151,11 +165,14 @@ impl Shared {
         let now = Instant::now();
         let count = changes.len();
         let mut wakers = Vec::new();
+        let _dropped;
         {
             let mut state = self.state.lock();
             if state.stopped {
                 return;
             }
+            // Before the publication: a reader of the new state finds it noted as the present one.
+            _dropped = self.retained.lock().note(&changes, &snapshot);
             self.publish(&mut state, snapshot);
             let State { snapshot, log, watchers, .. } = &mut *state;
             let trimmable = log.is_trimmable();
@@ -246,6 +263,7 @@ impl Shared {
             state.stopped = phase == Phase::Stopped;
             state.watches_ended = watches_ended || state.stopped;
             state.snapshot = Snapshot::default();
+            drop(self.retained.lock().reset(&state.snapshot));
             state.log.reset(Revision(0));
             self.snapshot.store(None);
             wakers
@@ -325,7 +343,7 @@ impl Shared {
         prefix: &str,
         revision: Option<Revision>,
     ) -> Result<Snapshot, StorageError> {
-        let mut objects = ObjectMap::new();
+        let mut objects = Vec::new();
         let mut unreadable = UnreadableMap::new();
         let mut revision = revision;
         let mut start_after = None;
@@ -346,13 +364,13 @@ impl Shared {
             metrics::add(&self.metrics.storage_list_fetched, page.items.len());
             for kv in page.items {
                 match self.decode(&kv) {
-                    Ok(object) => drop(objects.insert(kv.key, object)),
+                    Ok(object) => objects.push(object),
                     Err(object) => drop(unreadable.insert(kv.key, Arc::new(object))),
                 }
             }
             if !page.more || start_after.is_none() {
                 metrics::add(&self.metrics.storage_list_returned, objects.len());
-                return Ok(Snapshot::new(objects, unreadable, revision));
+                return Ok(Snapshot::of_storage(objects.into_iter().collect(), unreadable, revision));
             }
             tokio::task::yield_now().await;
         }

@@ -202,6 +202,10 @@ impl Storage for TestStorage {
         self.inner.get_list(request)
     }
 
+    fn count(&self, request: ListRequest) -> BoxFuture<'_, Result<usize, StorageError>> {
+        self.inner.count(request)
+    }
+
     fn watch(&self, request: WatchRequest) -> BoxFuture<'_, Result<WatchStream, StorageError>> {
         Box::pin(async move {
             if self.controls.borrow().no_watches {

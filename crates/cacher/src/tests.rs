@@ -5,6 +5,7 @@ mod concurrency;
 mod dispatch;
 mod follow;
 mod history;
+mod pages;
 mod read_source;
 mod reads;
 mod second_look;

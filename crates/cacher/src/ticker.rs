@@ -1,4 +1,4 @@
-//! Runs timed work: sends bookmarks and trims the event log.
+//! Runs timed work: sends bookmarks, trims the event log and the retained states.
 //!
 //! The task sleeps until the next work is due, and indefinitely when none is: an idle resource causes no wake-ups.
 
@@ -13,6 +13,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) async fn run(shared: Arc<Shared>) {
     loop {
         let now = Instant::now();
+        let compacted = shared.storage.compacted_revision();
+        let (retained, dropped) = shared.retained.lock().trim(compacted, now);
+        drop(dropped);
         let (bookmarks, trim) = {
             let mut state = shared.state.lock();
             let trim = state.log.trim(now);
@@ -23,7 +26,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
             send_bookmarks(&shared).await;
             continue;
         }
-        match bookmarks.into_iter().chain(trim).min() {
+        match bookmarks.into_iter().chain(trim).chain(retained).min() {
             None => shared.due_changed.notified().await,
             Some(due) => {
                 tokio::select! {

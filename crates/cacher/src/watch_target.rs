@@ -5,9 +5,9 @@
 //! other. It is cut off when the log has dropped a change that it needs.
 
 use crate::{
-    CachedObject, Predicate, WatchItem, WatchScope,
+    CachedObject, Predicate, Requirement, WatchItem, WatchScope,
     batch::Batch,
-    bucket::{Bucket, Requirement},
+    bucket::Bucket,
     event::{Change, EventType, WatchEvent},
     event_log::Position,
 };

@@ -192,7 +192,8 @@ impl Initial {
         batch: &mut Batch<'_>,
     ) -> bool {
         let mut last: Option<&Key> = None;
-        for object in self.snapshot.range(&self.prefix, self.delivered.as_ref()) {
+        let requirement = target.filter.requirement.as_ref();
+        for object in self.snapshot.candidates(&self.prefix, self.delivered.as_ref(), requirement) {
             if *left == 0 {
                 self.delivered = last.cloned().or(self.delivered.take());
                 return false;

@@ -100,6 +100,7 @@ macro_rules! with_storage_contract {
             list_pages_at_a_revision_ignore_later_writes,
             list_in_the_future_is_rejected,
             list_sees_acknowledged_writes,
+            count_is_the_length_of_the_list,
             watch_replays_history_then_goes_live,
             watch_starts_after_its_revision,
             watch_from_the_future_waits_for_it,

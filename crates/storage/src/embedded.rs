@@ -228,6 +228,10 @@ impl Storage for EmbeddedStorage {
         Box::pin(self.blocking(move |shared| read::get_list(shared, &request)))
     }
 
+    fn count(&self, request: ListRequest) -> BoxFuture<'_, Result<usize, StorageError>> {
+        Box::pin(self.blocking(move |shared| read::count(shared, &request)))
+    }
+
     fn watch(&self, request: WatchRequest) -> BoxFuture<'_, Result<WatchStream, StorageError>> {
         Box::pin(async move {
             self.shared.open()?;

@@ -249,6 +249,20 @@ impl EtcdStorage {
         }
     }
 
+    async fn count_range(&self, request: &ListRequest) -> Result<usize, StorageError> {
+        let (key, range_end) = kv::range(&request.prefix, request.start_after.as_ref());
+        let revision = request.revision.map(|revision| revision.max(Revision(1)));
+        let read = RangeRequest {
+            key,
+            range_end,
+            revision: revision.map_or(0, proto::signed),
+            serializable: revision.is_some(),
+            count_only: true,
+            ..Default::default()
+        };
+        Ok(usize::try_from(self.page(read, revision).await?.count).unwrap_or_default())
+    }
+
     async fn page(
         &self,
         mut read: RangeRequest,
@@ -397,6 +411,16 @@ impl Storage for EtcdStorage {
             let started = Instant::now();
             let answer = self.list(&request).await;
             self.observe("list", &request.prefix, started, answer.is_err());
+            answer
+        })
+    }
+
+    fn count(&self, request: ListRequest) -> BoxFuture<'_, Result<usize, StorageError>> {
+        Box::pin(async move {
+            self.check_open()?;
+            let started = Instant::now();
+            let answer = self.count_range(&request).await;
+            self.observe("listWithCount", &request.prefix, started, answer.is_err());
             answer
         })
     }

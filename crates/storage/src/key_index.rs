@@ -97,20 +97,47 @@ impl KeyIndex {
         limit: usize,
         revision: Revision,
     ) -> Range {
-        let start = match start_after {
-            Some(key) if key.as_str() >= prefix => Bound::Excluded(key.as_str()),
-            _ => Bound::Included(prefix),
-        };
         let mut live = self
-            .keys
-            .range::<str, _>((start, Bound::Unbounded))
-            .take_while(|(key, _)| key.as_str().starts_with(prefix))
+            .histories(prefix, start_after)
             .filter_map(|(key, history)| Some((key, history.at(revision)?)))
             .filter(|(_, version)| !version.is_tombstone());
         let wanted = if limit == 0 { usize::MAX } else { limit };
         let versions: Vec<_> =
             live.by_ref().take(wanted).map(|(key, version)| (key.clone(), version)).collect();
         Range { versions, more: limit != 0 && live.next().is_some() }
+    }
+
+    /// The number of live keys of a prefix at `revision` among the first `steps` keys after `start_after`, and the last
+    /// of these keys if more follow.
+    pub(crate) fn count(
+        &self,
+        prefix: &str,
+        start_after: Option<&Key>,
+        steps: usize,
+        revision: Revision,
+    ) -> (usize, Option<Key>) {
+        let mut keys = self.histories(prefix, start_after);
+        let mut count = 0;
+        let mut last = None;
+        for (key, history) in keys.by_ref().take(steps) {
+            count += usize::from(history.at(revision).is_some_and(|version| !version.is_tombstone()));
+            last = Some(key);
+        }
+        let last = last.cloned();
+        (count, last.filter(|_| keys.next().is_some()))
+    }
+
+    fn histories(
+        &self,
+        prefix: &str,
+        start_after: Option<&Key>,
+    ) -> impl Iterator<Item = (&Key, &KeyHistory)> {
+        let start = match start_after {
+            Some(key) if key.as_str() >= prefix => Bound::Excluded(key.as_str()),
+            _ => Bound::Included(prefix),
+        };
+        let keys = self.keys.range::<str, _>((start, Bound::Unbounded));
+        keys.take_while(move |(key, _)| key.as_str().starts_with(prefix))
     }
 
     /// Drops the versions that no read at or after `revision` can see, and returns their revisions, key by key.
@@ -184,6 +211,22 @@ mod tests {
         for (revision, expected) in rows {
             let expected: Vec<_> = expected.iter().map(|(key, at)| (key.to_string(), *at)).collect();
             assert_eq!(seen(&example(), *revision), expected, "at {revision}");
+        }
+    }
+
+    #[test]
+    fn count_goes_on_after_some_keys() {
+        for revision in 1..=9 {
+            for steps in 1..=3 {
+                let index = example();
+                let (mut count, mut last) = index.count("/a/", None, steps, Revision(revision));
+                while let Some(after) = last {
+                    let rest = index.count("/a/", Some(&after), steps, Revision(revision));
+                    count += rest.0;
+                    last = rest.1;
+                }
+                assert_eq!(count, seen(&index, revision).len(), "at {revision}, {steps} at a time");
+            }
         }
     }
 

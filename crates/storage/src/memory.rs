@@ -79,6 +79,18 @@ impl State {
         if self.closed { Err(StorageError::Closed) } else { Ok(()) }
     }
 
+    /// The revision of a read; without a requested one it is the latest.
+    fn readable(&self, requested: Option<Revision>) -> Result<Revision, StorageError> {
+        let revision = requested.unwrap_or(self.revision);
+        if revision > self.revision {
+            return Err(StorageError::FutureRevision { requested: revision, current: self.revision });
+        }
+        if revision < self.compacted {
+            return Err(StorageError::Compacted { compacted: self.compacted });
+        }
+        Ok(revision)
+    }
+
     fn pair(&self, version: Version) -> Option<KeyValue> {
         self.rows.get(&version.mod_revision).map(|row| row.kv.clone())
     }
@@ -261,17 +273,21 @@ impl Storage for MemoryStorage {
         Box::pin(async move {
             let state = self.shared.state.lock();
             state.open()?;
-            let revision = request.revision.unwrap_or(state.revision);
-            if revision > state.revision {
-                return Err(StorageError::FutureRevision { requested: revision, current: state.revision });
-            }
-            if revision < state.compacted {
-                return Err(StorageError::Compacted { compacted: state.compacted });
-            }
+            let revision = state.readable(request.revision)?;
             let range =
                 state.index.range(&request.prefix, request.start_after.as_ref(), request.limit, revision);
             let items = range.versions.iter().filter_map(|(_, version)| state.pair(*version)).collect();
             Ok(ListResponse { items, more: range.more, revision })
+        })
+    }
+
+    fn count(&self, request: ListRequest) -> BoxFuture<'_, Result<usize, StorageError>> {
+        Box::pin(async move {
+            let state = self.shared.state.lock();
+            state.open()?;
+            let revision = state.readable(request.revision)?;
+            let start_after = request.start_after.as_ref();
+            Ok(state.index.count(&request.prefix, start_after, usize::MAX, revision).0)
         })
     }
 

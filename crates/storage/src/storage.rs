@@ -78,6 +78,13 @@ pub trait Storage: Send + Sync + 'static {
     /// been reached yet.
     fn get_list(&self, request: ListRequest) -> BoxFuture<'_, Result<ListResponse, StorageError>>;
 
+    /// The number of keys of a range at one revision. Reads no values; the limit of the request has no effect. An engine
+    /// may walk the keys of the range for it.
+    ///
+    /// # Errors
+    /// As [`Storage::get_list`].
+    fn count(&self, request: ListRequest) -> BoxFuture<'_, Result<usize, StorageError>>;
+
     /// Watches the writes to a prefix after a revision. Every write after `request.after` is delivered exactly once,
     /// in revision order, when it is durable; writes before the call come from history. A write reaches the watches
     /// before it is acknowledged to its writer. `request.after` may be a revision that has not been reached yet.

@@ -109,6 +109,10 @@ impl Storage for TransformedStorage {
         })
     }
 
+    fn count(&self, request: ListRequest) -> BoxFuture<'_, Result<usize, StorageError>> {
+        self.engine.count(request)
+    }
+
     fn watch(&self, request: WatchRequest) -> BoxFuture<'_, Result<WatchStream, StorageError>> {
         Box::pin(async move {
             let stream = self.engine.watch(request).await?;

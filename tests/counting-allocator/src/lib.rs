@@ -34,6 +34,11 @@ unsafe impl GlobalAlloc for CountingAllocator {
     }
 }
 
+/// The allocated bytes.
+pub fn in_use() -> usize {
+    IN_USE.load(Ordering::Relaxed)
+}
+
 /// Runs a function; returns its result, and the peak of allocated bytes beyond those that were allocated before.
 pub fn peak_of<T>(run: impl FnOnce() -> T) -> (T, usize) {
     let before = IN_USE.load(Ordering::Relaxed);

@@ -145,6 +145,91 @@ mod tests {
         assert_eq!((code, &status["message"]), (400, &json!(message)));
     }
 
+    /// The names in a list, and its metadata.
+    async fn names(server: &TestServer, uri: &str) -> (String, serde_json::Value) {
+        let (code, list) = server.send("GET", uri, json!(null)).await;
+        assert_eq!(code, 200, "{list}");
+        let items = list["items"].as_array().unwrap().iter();
+        let names: Vec<_> = items.map(|item| item["metadata"]["name"].as_str().unwrap()).collect();
+        (names.join(","), list["metadata"].clone())
+    }
+
+    #[tokio::test]
+    async fn a_list_goes_on_when_memory_has_its_state_no_longer() {
+        let server = TestServer::start().await;
+        for (name, app) in [("a", "x"), ("b", "y"), ("c", "x"), ("d", "y"), ("e", "x")] {
+            server.create_config_map(name, app).await;
+        }
+        let (first, metadata) = names(&server, &format!("{CONFIG_MAPS}?limit=2")).await;
+        assert_eq!((first.as_str(), &metadata["remainingItemCount"]), ("a,b", &json!(3)));
+        // More than the event log keeps, and more states than are retained.
+        let text = "x".repeat(300_000);
+        for _ in 0..70 {
+            let body = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "e"}, "data": {"x": text}});
+            assert_eq!(server.send("PUT", &format!("{CONFIG_MAPS}/e"), body).await.0, 200);
+            assert_eq!(names(&server, &format!("{CONFIG_MAPS}?limit=1")).await.0, "a");
+        }
+        let token = |metadata: &serde_json::Value| metadata["continue"].as_str().unwrap().to_owned();
+        let next = |query: String| format!("{CONFIG_MAPS}?{query}");
+        let (second, of_second) =
+            names(&server, &next(format!("limit=2&continue={}", token(&metadata)))).await;
+        assert_eq!((second.as_str(), &of_second["remainingItemCount"]), ("c,d", &json!(1)));
+        assert_eq!(of_second["resourceVersion"], metadata["resourceVersion"]);
+        let (third, of_third) =
+            names(&server, &next(format!("limit=2&continue={}", token(&of_second)))).await;
+        assert_eq!((third.as_str(), &of_third["remainingItemCount"]), ("e", &json!(null)));
+        assert_eq!(
+            (&of_third["continue"], &of_third["resourceVersion"]),
+            (&json!(null), &metadata["resourceVersion"])
+        );
+        let selected = format!("limit=1&labelSelector=app%3Dx&continue={}", token(&metadata));
+        let (fourth, of_fourth) = names(&server, &next(selected)).await;
+        assert_eq!((fourth.as_str(), &of_fourth["remainingItemCount"]), ("c", &json!(null)));
+        let selected = format!("limit=1&labelSelector=app%3Dx&continue={}", token(&of_fourth));
+        let (fifth, of_fifth) = names(&server, &next(selected)).await;
+        assert_eq!((fifth.as_str(), &of_fifth["continue"]), ("e", &json!(null)));
+        let version = metadata["resourceVersion"].as_str().unwrap();
+        let exact = format!("resourceVersionMatch=Exact&resourceVersion={version}&limit=4");
+        let (sixth, of_sixth) = names(&server, &next(exact)).await;
+        assert_eq!((sixth.as_str(), &of_sixth["remainingItemCount"]), ("a,b,c,d", &json!(1)));
+    }
+
+    #[tokio::test]
+    async fn metadata_selectors_of_all_namespaces_select_as_requests_do() {
+        let server = TestServer::start().await;
+        for (namespace, name) in [("one", "a"), ("one", "b"), ("two", "b"), ("two", "c"), ("twofold", "b")] {
+            let body = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name}});
+            let uri = format!("/api/v1/namespaces/{namespace}/configmaps");
+            assert_eq!(server.send("POST", &uri, body).await.0, 201);
+        }
+        let rows = [
+            ("metadata.namespace%3Dtwo", "b,c"),
+            ("metadata.namespace%3Dtwo,metadata.name%3Dc", "c"),
+            ("metadata.name%3Db", "b,b,b"),
+            ("metadata.name%3Db,metadata.namespace!%3Done", "b,b"),
+            ("metadata.name%3Db,metadata.name%3Dc", ""),
+            ("metadata.namespace%3D", ""),
+            ("metadata.namespace%3Dnone", ""),
+            ("metadata.namespace%3Dtwo,metadata.namespace%3Done", ""),
+            ("metadata.name%3Dd", ""),
+        ];
+        for (selector, expected) in rows {
+            for more in ["", "&resourceVersion=0", "&limit=1"] {
+                let mut uri = format!("/api/v1/configmaps?fieldSelector={selector}{more}");
+                let mut found = Vec::new();
+                loop {
+                    let (names, metadata) = names(&server, &uri).await;
+                    found.extend((!names.is_empty()).then_some(names));
+                    let Some(token) = metadata["continue"].as_str() else { break };
+                    uri = format!("/api/v1/configmaps?fieldSelector={selector}{more}&continue={token}");
+                }
+                assert_eq!(found.join(","), expected, "{selector}{more}");
+            }
+        }
+        let uri = "/api/v1/namespaces/one/configmaps?fieldSelector=metadata.namespace%3Dtwo";
+        assert_eq!(names(&server, uri).await.0, "");
+    }
+
     #[tokio::test]
     async fn a_list_of_maps_has_sorted_members_and_items_with_type_metadata() {
         let server = TestServer::start().await;

@@ -2,7 +2,10 @@
 
 use super::{encoder::SHARD_INFO, request_scope::RequestScope, selection::Selection};
 use crate::{errors, registry::Store};
-use pintle_cacher::{CachedObject, CacherError, Freshness, Snapshot};
+use pintle_cacher::{
+    CachedObject, CacherError, Freshness, PageRead, PageRequest, PageState, Requirement, Snapshot,
+    StoragePage,
+};
 use pintle_machinery::{
     Status, Value, ValueExt,
     continue_token::ContinueToken,
@@ -19,6 +22,7 @@ pub(super) struct Page {
     pub(super) prefix: String,
     pub(super) after: Option<Key>,
     pub(super) selection: Arc<Selection>,
+    requirement: Option<Requirement>,
     /// The last key of the page, if more objects follow.
     pub(super) last: Option<Key>,
     pub(super) metadata: Value,
@@ -35,49 +39,103 @@ impl Page {
         options: &ListOptions,
         selection: Arc<Selection>,
     ) -> Result<Page, Status> {
+        let namespace = selection.namespace_within(&scope.info.namespace, store.resource());
         let prefix = match &selection.name {
             // A selector for one name reads one key; the prefix is the key itself, filtered by the selection.
-            Some(name) if !store.resource().is_namespaced() || !scope.info.namespace.is_empty() => {
-                store.key(&scope.info.namespace, name).as_str().to_owned()
+            Some(name) if !store.resource().is_namespaced() || !namespace.is_empty() => {
+                store.key(namespace, name).as_str().to_owned()
             }
-            _ => store.key_prefix(&scope.info.namespace),
+            _ => store.key_prefix(namespace),
         };
         let base = store.key_prefix(&scope.info.namespace);
         let start = options.start(&base)?;
         let mut after = None;
         let cacher = store.cacher();
-        let snapshot = match &start {
-            ListStart::Latest => cacher.list(&prefix, Freshness::Consistent).await.map_err(errors::cacher)?,
-            ListStart::Any => cacher.list(&prefix, Freshness::Any).await.map_err(errors::cacher)?,
+        let state = match &start {
+            ListStart::Latest => PageState::Fresh(Freshness::Consistent),
+            ListStart::Any => PageState::Fresh(Freshness::Any),
             ListStart::NotOlderThan(revision) => {
-                let freshness = Freshness::NotOlderThan(Revision(*revision));
-                cacher.list(&prefix, freshness).await.map_err(errors::cacher)?
+                PageState::Fresh(Freshness::NotOlderThan(Revision(*revision)))
             }
-            ListStart::Exact(revision) => exact(store, &prefix, Revision(*revision)).await?,
+            ListStart::Exact(revision) => PageState::Exact(Revision(*revision)),
             ListStart::Continue(token) => {
                 after = Some(Key::new(token.start_key.trim_end_matches('\0')));
                 match token.resource_version {
                     // The token was issued after its revision was compacted: continue at its key, in the latest state.
-                    None => cacher.list(&prefix, Freshness::Consistent).await.map_err(errors::cacher)?,
-                    Some(revision) => match cacher.list_at(&prefix, Revision(revision)).await {
-                        Err(CacherError::Expired { .. }) => {
-                            return Err(expired_token(&base, &token.start_key));
-                        }
-                        snapshot => snapshot.map_err(errors::cacher)?,
-                    },
+                    None => PageState::Fresh(Freshness::Consistent),
+                    Some(revision) => PageState::Exact(Revision(revision)),
                 }
             }
+        };
+        // Kube-apiserver ignores the limit of a list with `resourceVersion=0` that its watch cache serves.
+        let is_limited = options.limit > 0 && (start != ListStart::Any || !cacher.is_read_cached());
+        let limit = if is_limited { options.limit } else { usize::MAX };
+        let matches = |object: &CachedObject| selection.matches(object);
+        let request = PageRequest {
+            prefix: &prefix,
+            start_after: after.as_ref(),
+            limit,
+            matches: (!selection.is_everything()).then_some(&matches),
+            counts_rest: selection.has_no_terms(),
+        };
+        let read = cacher.page(state, request).await;
+        let read = read.map_err(|error| match (error, &start) {
+            (CacherError::Expired { .. }, ListStart::Continue(token)) => {
+                expired_token(&base, &token.start_key)
+            }
+            (CacherError::Expired { .. }, ListStart::Exact(_)) => {
+                Status::expired("The resourceVersion for the provided list is too old.")
+            }
+            (error, _) => errors::cacher(error),
+        })?;
+        let (snapshot, rest) = match read {
+            PageRead::State(snapshot) => (snapshot, None),
+            PageRead::Page(StoragePage { snapshot, last, remaining }) => (snapshot, Some((last, remaining))),
         };
         let mut metadata = json!({"resourceVersion": snapshot.revision().to_string()});
         if let Some(shards) = selection.shards() {
             metadata.set(SHARD_INFO, json!({"selector": shards.to_string()}));
         }
-        let mut page = Page { metadata, snapshot, prefix, after, selection, last: None };
-        // Kube-apiserver ignores the limit of a list with `resourceVersion=0` that its watch cache serves.
-        if options.limit > 0 && (start != ListStart::Any || !cacher.is_read_cached()) {
-            limit(store, scope, &mut page, options.limit);
+        let requirement = selection.requirement();
+        let mut page = Page { metadata, snapshot, prefix, after, selection, requirement, last: None };
+        let rest = match rest {
+            None if is_limited => page.rest(limit),
+            None => (None, None),
+            Some(rest) => rest,
+        };
+        if let (Some(last), remaining) = rest {
+            cacher.keep_for_token(&page.snapshot, &page.prefix, &last, remaining);
+            page.end_at(last, remaining, &base);
         }
         Ok(page)
+    }
+
+    /// The last key of a page of `limit` objects if more follow, and the number of objects after it.
+    fn rest(&self, limit: usize) -> (Option<Key>, Option<usize>) {
+        let mut objects = self.objects(None);
+        let Some(last) = objects.by_ref().take(limit).last() else { return (None, None) };
+        if objects.next().is_none() {
+            return (None, None);
+        }
+        let last = last.key().clone();
+        // With a selector, the number of matches in the rest is not known. Kube-apiserver counts the objects of all
+        // shards.
+        let is_known = self.selection.has_no_terms();
+        let remaining = is_known.then(|| self.snapshot.count(&self.prefix, Some(&last)));
+        (Some(last), remaining)
+    }
+
+    /// Ends the page at a key, with a continue token. `base` is the key prefix of the listed collection.
+    fn end_at(&mut self, last: Key, remaining: Option<usize>, base: &str) {
+        let token = ContinueToken {
+            resource_version: Some(self.snapshot.revision().0),
+            start_key: format!("{last}\0"),
+        };
+        self.metadata.set("continue", token.encode(base));
+        if let Some(remaining) = remaining {
+            self.metadata.set("remainingItemCount", remaining);
+        }
+        self.last = Some(last);
     }
 
     /// The JSON bytes of the objects, counted up to [`LIGHT`].
@@ -109,11 +167,12 @@ impl Page {
         self.read(after).filter(|object| self.selection.matches(object))
     }
 
-    /// The objects in the key range of the page after a key, selected or not.
+    /// The objects in the key range of the page after a key; all that are selected, and others if no index tells them
+    /// apart.
     fn read<'a>(&'a self, after: Option<&'a Key>) -> impl Iterator<Item = &'a Arc<CachedObject>> + 'a {
         let last = self.last.as_ref();
         self.snapshot
-            .range(&self.prefix, after.or(self.after.as_ref()))
+            .candidates(&self.prefix, after.or(self.after.as_ref()), self.requirement.as_ref())
             .take_while(move |object| last.is_none_or(|last| object.key() <= last))
     }
 
@@ -127,35 +186,6 @@ impl Page {
             .inspect(|_| read.update(|read| read + 1))
             .filter(|object| self.selection.matches(object))
     }
-}
-
-async fn exact(store: &Store, prefix: &str, revision: Revision) -> Result<Snapshot, Status> {
-    store.cacher().list_at(prefix, revision).await.map_err(|error| match error {
-        CacherError::Expired { .. } => {
-            Status::expired("The resourceVersion for the provided list is too old.")
-        }
-        error => errors::cacher(error),
-    })
-}
-
-/// Truncates the page to `limit` objects and adds a continue token.
-fn limit(store: &Store, scope: &RequestScope<'_>, page: &mut Page, limit: usize) {
-    let mut objects = page.objects(None);
-    let Some(last) = objects.by_ref().take(limit).last().map(|object| object.key().clone()) else { return };
-    let rest = objects.next().is_some();
-    drop(objects);
-    if !rest {
-        return;
-    }
-    let base = store.key_prefix(&scope.info.namespace);
-    let token =
-        ContinueToken { resource_version: Some(page.snapshot.revision().0), start_key: format!("{last}\0") };
-    page.metadata.set("continue", token.encode(&base));
-    // With a selector, the number of matches in the rest is not known. Kube-apiserver counts the objects of all shards.
-    if page.selection.has_no_terms() {
-        page.metadata.set("remainingItemCount", page.snapshot.count(&page.prefix, Some(&last)));
-    }
-    page.last = Some(last);
 }
 
 /// The 410 for a token whose revision is compacted, with a token that continues in the latest state.

@@ -1,13 +1,14 @@
 //! Selects objects of a list or watch by label and field selectors, over the labels and fields that the cache indexes.
 
 use super::{request_scope::RequestScope, shard_selector::ShardSelector};
-use pintle_cacher::{CachedObject, Trigger};
+use pintle_cacher::{CachedObject, Requirement, Trigger};
 use pintle_go_forms::quote;
 use pintle_machinery::{
     Status,
     options::ListOptions,
     selectors::{FieldOperator, LabelSelector},
 };
+use pintle_registry::Resource;
 use std::collections::HashSet;
 
 /// The parsed selectors of one request.
@@ -19,6 +20,8 @@ pub(super) struct Selection {
     shards: Option<ShardSelector>,
     /// The only name that can match, if the field selector requires one.
     pub(super) name: Option<String>,
+    /// The only namespace that can match, if the field selector requires one.
+    pub(super) namespace: Option<String>,
 }
 
 /// All requirements on one field.
@@ -100,9 +103,9 @@ impl Selection {
                 test.add(term.operator, &term.value);
             }
         }
-        let named = fields.iter().find(|test| matches!(test.field, Field::Name));
-        let name = named.and_then(|test| test.equals.clone());
-        Ok(Selection { labels, fields, shards: None, name })
+        let required = |field: Field| fields.iter().find(|test| test.field == field)?.equals.clone();
+        let (name, namespace) = (required(Field::Name), required(Field::Namespace));
+        Ok(Selection { labels, fields, shards: None, name, namespace })
     }
 
     /// Parses the selectors of a request for stored objects: with the selector of shards, if the server has shards.
@@ -157,6 +160,25 @@ impl Selection {
     /// compares its hash with all ranges of the selector.
     pub(super) fn is_long(&self) -> bool {
         self.labels.is_long() || self.shards.is_some()
+    }
+
+    /// The namespace of all matches of a request for a namespace; empty for several namespaces.
+    pub(super) fn namespace_within<'a>(&'a self, requested: &'a str, resource: &Resource) -> &'a str {
+        match &self.namespace {
+            Some(namespace) if requested.is_empty() && resource.is_namespaced() => namespace,
+            _ => requested,
+        }
+    }
+
+    /// A value that every match has in an indexed field.
+    pub(super) fn requirement(&self) -> Option<Requirement> {
+        let declared = self.fields.iter().find_map(|test| match &test.field {
+            Field::Declared { index, trigger: true, .. } => {
+                Some(Requirement::Field(*index, test.equals.as_deref()?.into()))
+            }
+            Field::Declared { .. } | Field::Name | Field::Namespace => None,
+        });
+        declared.or_else(|| Some(Requirement::Name(self.name.as_deref()?.into())))
     }
 
     /// The trigger field and value by which the cacher indexes a watcher of this selection.

@@ -82,7 +82,7 @@ pub(super) async fn watch(scope: &RequestScope<'_>) -> Result<Response, Status> 
         }
     };
     let deadline = Instant::now() + time;
-    let watch_scope = match scope.info.namespace.as_str() {
+    let watch_scope = match selection.namespace_within(&scope.info.namespace, store.resource()) {
         namespace if namespace.is_empty() || !store.resource().is_namespaced() => WatchScope::All,
         namespace => WatchScope::Namespace(namespace.into()),
     };

@@ -23,6 +23,7 @@ pub async fn compaction_rejects_older_reads_and_watches(factory: &dyn StorageFac
     assert_eq!(storage.compacted_revision(), compacted);
     for older in [Revision(0), Revision(1), Revision(compacted.0 - 2)] {
         assert_compacted(storage.get_list(request_at("/r/", older)).await, compacted, "list");
+        assert_compacted(storage.count(request_at("/r/", older)).await, compacted, "count");
         let request = WatchRequest { prefix: "/r/".to_owned(), after: older };
         let watch = storage.watch(request).await.map(|_| "a stream");
         assert_compacted(watch, compacted, "watch");

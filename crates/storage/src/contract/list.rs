@@ -114,3 +114,30 @@ pub async fn list_sees_acknowledged_writes(factory: &dyn StorageFactory) {
         assert!(response.revision >= written);
     }
 }
+
+/// The number of keys of a range at a revision, whatever the limit.
+pub async fn count_is_the_length_of_the_list(factory: &dyn StorageFactory) {
+    let storage = factory.open().await;
+    let mut revisions = Vec::new();
+    for object in 0..8 {
+        revisions.push(put(&*storage, &format!("/r/a/{object}"), "1").await);
+        put(&*storage, &format!("/r/b/{object}"), "1").await;
+    }
+    revisions.push(remove(&*storage, "/r/a/3", *revisions.get(3).expect("a write")).await);
+    revisions.push(set(&*storage, "/r/a/5", "2", *revisions.get(5).expect("a write")).await);
+    for revision in revisions.into_iter().map(Some).chain([None]) {
+        for prefix in ["/r/a/", "/r/", "/r/nothing/"] {
+            for start_after in [None, Some("/r/a/2"), Some("/r/a/3"), Some("/r/a/x"), Some("/q")] {
+                let request = ListRequest { revision, start_after: start_after.map(key), ..request(prefix) };
+                let list = storage.get_list(request.clone()).await.expect("list");
+                let count = storage.count(ListRequest { limit: 1, ..request }).await.expect("count");
+                assert_eq!(count, list.items.len(), "{prefix} after {start_after:?} at {revision:?}");
+            }
+        }
+    }
+    let then = Revision(current(&*storage).await.0 + 1);
+    match storage.count(request_at("/r/", then)).await {
+        Err(StorageError::FutureRevision { requested, .. }) => assert_eq!(requested, then),
+        other => panic!("{other:?}"),
+    }
+}

@@ -24,6 +24,9 @@ const MAX_HISTORY_EVENTS: usize = 1024;
 const MAX_HISTORY_BYTES: usize = 4 << 20;
 const MAX_HISTORY_ROWS: usize = 64 * 1024;
 
+/// The number of keys that are counted while the index is locked.
+const COUNTED_KEYS: usize = 4096;
+
 /// Begins a transaction that sees every version in the index while its lock is held.
 fn snapshot<'connection>(
     connection: &'connection Connection,
@@ -79,13 +82,7 @@ pub(super) fn get(shared: &Shared, key: &Key) -> Result<GetResponse, StorageErro
 pub(super) fn get_list(shared: &Shared, request: &ListRequest) -> Result<ListResponse, StorageError> {
     shared.readers.with(|connection| {
         let state = shared.state.read();
-        let revision = request.revision.unwrap_or(state.revision);
-        if revision > state.revision {
-            return Err(StorageError::FutureRevision { requested: revision, current: state.revision });
-        }
-        if revision < state.compacted {
-            return Err(StorageError::Compacted { compacted: state.compacted });
-        }
+        let revision = readable(&state, request.revision)?;
         let range = state.index.range(&request.prefix, request.start_after.as_ref(), request.limit, revision);
         let versions: Vec<Named> =
             range.versions.into_iter().map(|(key, version)| named(&state, key, version)).collect();
@@ -97,6 +94,36 @@ pub(super) fn get_list(shared: &Shared, request: &ListRequest) -> Result<ListRes
         }
         Ok(ListResponse { items, more: range.more, revision })
     })
+}
+
+/// The revision of a read; without a requested one it is the latest.
+fn readable(state: &State, requested: Option<Revision>) -> Result<Revision, StorageError> {
+    let revision = requested.unwrap_or(state.revision);
+    if revision > state.revision {
+        return Err(StorageError::FutureRevision { requested: revision, current: state.revision });
+    }
+    if revision < state.compacted {
+        return Err(StorageError::Compacted { compacted: state.compacted });
+    }
+    Ok(revision)
+}
+
+/// The number of keys of a range. The state at a revision does not change, so writers need not wait for the end.
+pub(super) fn count(shared: &Shared, request: &ListRequest) -> Result<usize, StorageError> {
+    let mut revision = request.revision;
+    let mut start_after = request.start_after.clone();
+    let mut count = 0;
+    loop {
+        let state = shared.state.read();
+        let at = readable(&state, revision)?;
+        revision = Some(at);
+        let (counted, last) = state.index.count(&request.prefix, start_after.as_ref(), COUNTED_KEYS, at);
+        count += counted;
+        match last {
+            Some(last) => start_after = Some(last),
+            None => return Ok(count),
+        }
+    }
 }
 
 /// A piece of history after `after` and up to `until`, and the revision that it reaches.

@@ -64,6 +64,8 @@ pub(super) struct RangeResponse {
     pub(super) kvs: Vec<KeyValue>,
     #[prost(bool, tag = "3")]
     pub(super) more: bool,
+    #[prost(int64, tag = "4")]
+    pub(super) count: i64,
 }
 
 #[derive(Clone, PartialEq, Message)]

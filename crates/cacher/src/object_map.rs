@@ -1,0 +1,173 @@
+//! The objects of a resource by key, and by the values of its indexed fields.
+
+use crate::{CachedObject, counted_tree::CountedTree};
+use pintle_storage::Key;
+use std::sync::Arc;
+
+pub(crate) type ObjectTree = CountedTree<Arc<CachedObject>>;
+pub(crate) type KeyTree = CountedTree<Key>;
+
+/// Objects by key and by indexed field. Persistent: a clone takes constant time and shares all objects.
+///
+/// Invariant: each index has exactly the objects of the map.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ObjectMap {
+    by_key: ObjectTree,
+    /// `None` for a map without indexes, such as a part of a past state.
+    by_field: Option<Arc<Vec<FieldIndex>>>,
+}
+
+/// The keys of the objects by the value of one field. They are keys and not objects, so that an update which does not
+/// change the value, as most do, does not change the index.
+#[derive(Debug, Clone)]
+struct FieldIndex {
+    /// The position of the field among the selectable fields.
+    field: usize,
+    /// No tree is empty.
+    by_value: imbl::HashMap<Arc<str>, KeyTree>,
+    /// The keys of the objects with any other value.
+    none: KeyTree,
+}
+
+impl FieldIndex {
+    /// The value of the field; that of an object without the field is empty, as selectors have it.
+    fn value_of(&self, object: &CachedObject) -> Arc<str> {
+        object.fields().get(self.field).cloned().unwrap_or_default()
+    }
+
+    /// Whether the replaced object had the same value.
+    fn has(&self, object: &CachedObject, replaced: Option<&CachedObject>) -> bool {
+        replaced.is_some_and(|replaced| self.value_of(replaced) == self.value_of(object))
+    }
+
+    fn insert(&mut self, object: &CachedObject, replaced: Option<&CachedObject>) {
+        let value = self.value_of(object);
+        if self.has(object, replaced) {
+            return;
+        }
+        if let Some(replaced) = replaced {
+            self.remove(replaced);
+        }
+        let key = object.key().clone();
+        match self.by_value.get_mut(&value) {
+            Some(keys) => _ = keys.insert(key),
+            None => _ = self.by_value.insert(value, KeyTree::from_iter([key])),
+        }
+    }
+
+    fn remove(&mut self, object: &CachedObject) {
+        let value = self.value_of(object);
+        let Some(keys) = self.by_value.get_mut(&value) else { return };
+        keys.remove(object.key().as_str());
+        if keys.is_empty() {
+            self.by_value.remove(&value);
+        }
+    }
+}
+
+impl ObjectMap {
+    /// The same objects, indexed by the fields at these positions among the selectable fields.
+    pub(crate) fn indexed_by(mut self, fields: impl IntoIterator<Item = usize>) -> ObjectMap {
+        let mut indexes: Vec<FieldIndex> = fields
+            .into_iter()
+            .map(|field| FieldIndex { field, by_value: imbl::HashMap::new(), none: KeyTree::default() })
+            .collect();
+        for index in &mut indexes {
+            for object in self.by_key.iter() {
+                index.insert(object, None);
+            }
+        }
+        self.by_field = (!indexes.is_empty()).then(|| Arc::new(indexes));
+        self
+    }
+
+    /// All objects by key.
+    pub(crate) fn by_key(&self) -> &ObjectTree {
+        &self.by_key
+    }
+
+    /// The keys of the objects that have a value in a field; `None` if the map has no index of the field.
+    pub(crate) fn by_field(&self, field: usize, value: &str) -> Option<&KeyTree> {
+        let index = self.by_field.as_ref()?.iter().find(|index| index.field == field)?;
+        Some(index.by_value.get(value).unwrap_or(&index.none))
+    }
+
+    /// Inserts an object under its key; returns the one that it replaces.
+    pub(crate) fn insert(&mut self, object: Arc<CachedObject>) -> Option<Arc<CachedObject>> {
+        let replaced = self.by_key.insert(object.clone());
+        if let Some(indexes) = &mut self.by_field
+            && !indexes.iter().all(|index| index.has(&object, replaced.as_deref()))
+        {
+            for index in Arc::make_mut(indexes) {
+                index.insert(&object, replaced.as_deref());
+            }
+        }
+        replaced
+    }
+
+    /// Removes the object with this key.
+    pub(crate) fn remove(&mut self, key: &str) -> Option<Arc<CachedObject>> {
+        let removed = self.by_key.remove(key)?;
+        for index in self.by_field.iter_mut().flat_map(Arc::make_mut) {
+            index.remove(&removed);
+        }
+        Some(removed)
+    }
+
+    /// The object with this key.
+    pub(crate) fn get(&self, key: &str) -> Option<&Arc<CachedObject>> {
+        self.by_key.get(key)
+    }
+
+    /// The number of objects.
+    pub(crate) fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
+    /// Whether both are clones of one map, without a write since then.
+    pub(crate) fn ptr_eq(&self, other: &ObjectMap) -> bool {
+        self.by_key.ptr_eq(&other.by_key)
+    }
+}
+
+impl FromIterator<Arc<CachedObject>> for ObjectMap {
+    /// A map without indexes.
+    fn from_iter<I: IntoIterator<Item = Arc<CachedObject>>>(objects: I) -> ObjectMap {
+        ObjectMap { by_key: objects.into_iter().collect(), by_field: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::object_of;
+
+    #[test]
+    fn an_index_has_the_objects_with_each_value() {
+        let mut objects: ObjectMap =
+            ["a", "b"].iter().map(|name| object_of(&format!("/p/{name}"), 1, "node=x")).collect();
+        assert!(objects.by_field(0, "x").is_none());
+        objects = objects.indexed_by([0]);
+        let before = objects.clone();
+        objects.insert(object_of("/p/c", 2, "node=x"));
+        objects.insert(object_of("/p/a", 3, "node=y"));
+        objects.insert(object_of("/p/b", 4, "node=x;v=2"));
+        objects.insert(object_of("/p/d", 5, ""));
+        let rows = |objects: &ObjectMap, value: &str| {
+            let found = objects.by_field(0, value).unwrap();
+            let found = found.iter().map(|key| objects.get(key.as_str()).unwrap());
+            found.map(|object| format!("{}@{}", object.key(), object.revision())).collect::<Vec<_>>()
+        };
+        assert_eq!(rows(&objects, "x"), ["/p/b@4", "/p/c@2"]);
+        assert_eq!(rows(&objects, "y"), ["/p/a@3"]);
+        assert_eq!(rows(&objects, ""), ["/p/d@5"]);
+        assert_eq!(rows(&objects, "z"), [""; 0]);
+        assert_eq!(rows(&before, "x"), ["/p/a@1", "/p/b@1"]);
+        for key in ["/p/a", "/p/b", "/p/c", "/p/d", "/p/none"] {
+            objects.remove(key);
+        }
+        assert_eq!(objects.len(), 0);
+        assert!(objects.by_field.as_ref().unwrap()[0].by_value.is_empty());
+        assert!(objects.by_field(1, "x").is_none());
+    }
+}
