@@ -110,6 +110,14 @@ impl RetainedStates {
             state.at = now;
             return (true, Vec::new());
         }
+        if let Some(state) = self.states.get_mut(at)
+            && state.snapshot.is_same_state(snapshot)
+        {
+            // Retained for a later revision first.
+            state.snapshot = snapshot.clone();
+            state.at = now;
+            return (true, Vec::new());
+        }
         if !self.present.is_same_state(snapshot) {
             return (false, Vec::new());
         }
@@ -311,6 +319,11 @@ mod tests {
         resource.revision = 20;
         resource.put("a", 1);
         assert!(resource.states.retain(&first.clone().at_least(Revision(18)), Instant::now()).0);
+        // A reader that was slow retains the state for a revision before that of a quicker one.
+        let present = resource.snapshot();
+        assert!(resource.states.retain(&present.clone().at_least(Revision(25)), Instant::now()).0);
+        assert!(resource.states.retain(&present, Instant::now()).0);
+        assert_eq!(resource.retained(), [11, 21]);
         let unknown = Snapshot::new(ObjectMap::default(), Default::default(), Revision(19));
         assert!(!resource.states.retain(&unknown, Instant::now()).0);
         resource.retain();
