@@ -115,7 +115,9 @@ impl Body for IncomingBody {
     ) -> Poll<Option<Result<Frame<Bytes>, IncomingBodyError>>> {
         let (incoming, carrier) = match &mut self.get_mut().0 {
             Carried::Http1(incoming, carrier) => (incoming, carrier),
-            Carried::Http2(receiving, _) => return Pin::new(receiving).poll_frame(context).map(as_errors_of_bodies),
+            Carried::Http2(receiving, _) => {
+                return Pin::new(receiving).poll_frame(context).map(as_errors_of_bodies);
+            }
         };
         let mut frame = Pin::new(&mut *incoming).poll_frame(context);
         if frame.is_pending()

@@ -304,7 +304,11 @@ mod tests {
     struct Counting<S>(S, Arc<Mutex<Vec<usize>>>);
 
     impl<S: AsyncWrite + Unpin> AsyncWrite for Counting<S> {
-        fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
             let written = Pin::new(&mut self.0).poll_write(context, bytes);
             if let Poll::Ready(Ok(written)) = written {
                 self.1.lock().push(written);

@@ -22,7 +22,11 @@ use tokio_rustls::TlsAcceptor;
 ///
 /// # Errors
 /// When the address or no certificate can be had.
-pub(crate) fn serve<B, A, F>(address: (&str, u16), name: &str, answer: A) -> Result<(SocketAddr, String), Error>
+pub(crate) fn serve<B, A, F>(
+    address: (&str, u16),
+    name: &str,
+    answer: A,
+) -> Result<(SocketAddr, String), Error>
 where
     B: Body<Data = Bytes, Error = Infallible> + Send + 'static,
     A: Fn(Request<Incoming>) -> F + Clone + Send + 'static,

@@ -21,7 +21,8 @@ static OF_CONNECTION: [HeaderName; 5] = [
 /// the headers of a connection, with the host in the URI, and with the length of the body if it is known.
 pub(super) fn prepare(request: &mut Request<UpstreamBody>) {
     let length = request.body().size_hint().exact();
-    let has_body = !matches!(*request.method(), Method::GET | Method::HEAD | Method::DELETE | Method::CONNECT);
+    let has_body =
+        !matches!(*request.method(), Method::GET | Method::HEAD | Method::DELETE | Method::CONNECT);
     let headers = request.headers_mut();
     if let Some(named) = headers.get(CONNECTION).and_then(|value| value.to_str().ok()).map(str::to_owned) {
         for name in named.split(',') {
@@ -62,7 +63,11 @@ mod tests {
 
     #[test]
     fn heads_have_the_form_of_http2() {
-        let check = |method: Method, body: &'static str, headers: &[(&str, &str)], expected: &[(&str, &str)], uri: &str| {
+        let check = |method: Method,
+                     body: &'static str,
+                     headers: &[(&str, &str)],
+                     expected: &[(&str, &str)],
+                     uri: &str| {
             let body = Full::new(Bytes::from(body)).map_err(|never| match never {}).boxed_unsync();
             let mut request = Request::new(body);
             *request.method_mut() = method;
