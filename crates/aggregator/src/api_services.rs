@@ -144,7 +144,7 @@ impl ApiServices {
             deltas.for_each(|delta| match delta {
                 Delta::Set(object) => {
                     // An object that cannot be decoded is served as before.
-                    let Ok(tree) = json::decode_any(object.json()) else { return };
+                    let Ok(tree) = json::decode_any(&object.json()) else { return };
                     let service = self.api_service(&tree, snapshot.get(object.name()));
                     changed.push(service.name.clone());
                     snapshot.insert(service.name.clone(), Arc::new(service));

@@ -226,7 +226,7 @@ impl ServiceDirectory {
     fn follow_service(&self, delta: &Delta<'_>) {
         match delta {
             Delta::Set(object) => {
-                let Ok(service) = json::decode_any(object.json()) else { return };
+                let Ok(service) = json::decode_any(&object.json()) else { return };
                 let facts = Arc::new(ServiceFacts::of(&service));
                 self.services.lock().services.insert(key_of(object), facts);
                 self.changed(object.namespace(), object.name());
@@ -253,7 +253,7 @@ impl ServiceDirectory {
     fn follow_slice(&self, delta: &Delta<'_>) {
         match delta {
             Delta::Set(object) => {
-                let Ok(slice) = json::decode_any(object.json()) else { return };
+                let Ok(slice) = json::decode_any(&object.json()) else { return };
                 let service = slice.label(SERVICE_NAME).unwrap_or_default();
                 let before = self.services.lock().set_slice(object, service, SliceFacts::of(&slice));
                 if let Some(before) = before.filter(|before| before != service) {

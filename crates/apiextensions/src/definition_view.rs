@@ -116,7 +116,7 @@ impl Definition {
     /// # Errors
     /// When the JSON is not a definition.
     pub(crate) fn read(object: &Arc<CachedObject>) -> Result<Definition, String> {
-        let parsed: Parsed = serde_json::from_slice(object.json()).map_err(|error| error.to_string())?;
+        let parsed: Parsed = serde_json::from_slice(&object.json()).map_err(|error| error.to_string())?;
         let Parsed { metadata, spec, status } = parsed;
         Ok(Definition { metadata, spec, status, object: object.clone() })
     }
@@ -133,11 +133,11 @@ impl Definition {
             #[serde(borrow)]
             spec: &'a RawValue,
         }
-        fn spec(definition: &Definition) -> Option<&str> {
-            Some(serde_json::from_slice::<Whole<'_>>(definition.object.json()).ok()?.spec.get())
+        fn spec(json: &[u8]) -> Option<&str> {
+            Some(serde_json::from_slice::<Whole<'_>>(json).ok()?.spec.get())
         }
         self.metadata.generation == other.metadata.generation
-            || spec(self).is_some_and(|own| spec(other) == Some(own))
+            || spec(&self.object.json()).is_some_and(|own| spec(&other.object.json()) == Some(own))
     }
 
     /// The printer columns and selectable fields of each version.
@@ -158,7 +158,7 @@ impl Definition {
             #[serde(default)]
             selectable_fields: Value,
         }
-        let read: Result<Whole, _> = serde_json::from_slice(self.object.json());
+        let read: Result<Whole, _> = serde_json::from_slice(&self.object.json());
         let versions = read.map(|whole| whole.spec.versions).unwrap_or_default();
         versions.into_iter().map(|shown| serde_json::to_value(shown).unwrap_or_default()).collect()
     }

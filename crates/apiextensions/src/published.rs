@@ -22,7 +22,7 @@ impl CustomDefinitions for Definitions {
 
     fn definition(&self, name: &str) -> Option<Value> {
         let definition = self.get(name).filter(is_published)?;
-        let mut tree = json::decode_any(definition.object().json()).ok()?;
+        let mut tree = json::decode_any(&definition.object().json()).ok()?;
         // Older servers stored schemas that are not structural.
         for version in tree.items_at_mut("spec.versions") {
             let schema = version.at("schema.openAPIV3Schema");

@@ -64,9 +64,9 @@ async fn serve(cacher: Arc<Cacher>, options: WatchOptions, served: mpsc::Unbound
             let WatchItem::Event { event_type, event } = item else { continue };
             let frame = event.frame(event_type, RepresentationId(0), || {
                 let object = event.object(event_type).ok_or("no object")?;
-                let mut frame = BytesMut::with_capacity(object.json().len() + 64);
+                let mut frame = BytesMut::with_capacity(object.size() + 64);
                 frame.put_slice(event_type.as_str().as_bytes());
-                frame.put_slice(object.json());
+                frame.put_slice(&object.json());
                 Ok::<_, &str>(frame.freeze())
             });
             black_box(frame.expect("a frame"));

@@ -55,7 +55,7 @@ fn cacher(runtime: &Runtime, objects: usize) -> (Arc<MemoryStorage>, Arc<Cacher>
 }
 
 fn bytes(snapshot: &Snapshot) -> usize {
-    snapshot.range(PREFIX, None).map(|object| object.json().len()).sum()
+    snapshot.range(PREFIX, None).map(|object| object.size()).sum()
 }
 
 fn snapshot(criterion: &mut Criterion) {

@@ -1,6 +1,6 @@
 //! The configuration of a cacher.
 
-use crate::{LogBudget, ObjectDecoder};
+use crate::{ByteBudget, ObjectDecoder};
 use std::{sync::Arc, time::Duration};
 
 /// The source that reads are answered from.
@@ -40,7 +40,9 @@ pub struct CacherConfig {
     /// The largest number of bytes of replaced and deleted objects that the events may keep.
     pub log_bytes_max: usize,
     /// The byte budget that the event logs and the retained states of all resources share.
-    pub log_budget: LogBudget,
+    pub log_budget: ByteBudget,
+    /// The byte budget that the JSON of the open objects of all resources shares. Objects beyond it are packed.
+    pub open_budget: ByteBudget,
     /// The largest number of bytes of replaced and deleted objects that states retained for continue tokens may keep.
     pub retained_bytes_max: usize,
     /// The longest time for which a state is retained after its last continue token. Later pages are read from the
@@ -77,7 +79,8 @@ impl CacherConfig {
             log_capacity_min: 100,
             log_capacity_max: 100 * 1024,
             log_bytes_max: 16 << 20,
-            log_budget: LogBudget::default(),
+            log_budget: ByteBudget::of_logs(),
+            open_budget: ByteBudget::of_open_objects(),
             retained_bytes_max: 32 << 20,
             // The default of `--etcd-compaction-interval`.
             retention: Duration::from_secs(300),

@@ -141,8 +141,7 @@ pub(crate) struct Change {
 impl Change {
     /// The size in bytes of the objects before and after the change.
     pub(crate) fn bytes(&self) -> usize {
-        let size =
-            |object: &Option<Arc<CachedObject>>| object.as_ref().map_or(0, |object| object.json().len());
+        let size = |object: &Option<Arc<CachedObject>>| object.as_ref().map_or(0, |object| object.size());
         size(&self.current) + size(&self.previous)
     }
 

@@ -11,7 +11,7 @@
 //! Readers keep positions and not revisions, because one revision may have several changes: etcd deletes all keys of
 //! an expired lease at once.
 
-use crate::{CacherConfig, event::Change, log_budget::LogBytes, object_map::ObjectMap};
+use crate::{CacherConfig, byte_budget::BudgetedBytes, event::Change, object_map::ObjectMap};
 use pintle_storage::Revision;
 use std::{collections::VecDeque, time::Duration};
 use tokio::time::Instant;
@@ -34,7 +34,7 @@ pub(crate) struct EventLog {
     max_capacity: usize,
     max_bytes: usize,
     /// The size in bytes of replaced and deleted objects: the memory of the log besides the snapshot.
-    bytes: LogBytes,
+    bytes: BudgetedBytes,
     history: Duration,
     /// For some positions within the log, the state before the change at that position.
     checkpoints: VecDeque<(u64, ObjectMap)>,
@@ -48,7 +48,7 @@ struct Entry {
 
 impl Entry {
     fn bytes(&self) -> usize {
-        self.change.previous.as_ref().map_or(0, |previous| previous.json().len())
+        self.change.previous.as_ref().map_or(0, |previous| previous.size())
     }
 }
 
@@ -64,7 +64,7 @@ impl EventLog {
             min_capacity,
             max_capacity: config.log_capacity_max.max(min_capacity),
             max_bytes: config.log_bytes_max,
-            bytes: LogBytes::new(config.log_budget.clone()),
+            bytes: BudgetedBytes::new(config.log_budget.clone()),
             history: config.history,
             checkpoints: VecDeque::new(),
         }
@@ -274,9 +274,11 @@ impl Past {
 mod tests {
     use super::*;
     use crate::{
-        LogBudget,
+        ByteBudget,
         testing::{config, object, object_of},
     };
+
+    const SHARE: usize = 256 << 10;
 
     fn change(revision: u64) -> Change {
         Change { revision: Revision(revision), current: Some(object("/p/a", revision)), previous: None }
@@ -453,8 +455,8 @@ mod tests {
 
     #[test]
     fn all_logs_together_keep_no_more_than_their_budget() {
-        let budget = LogBudget::new(4 * LogBudget::SHARE);
-        let text = "x".repeat(LogBudget::SHARE / 8);
+        let budget = ByteBudget::new(4 * SHARE, SHARE);
+        let text = "x".repeat(SHARE / 8);
         let mut logs: Vec<EventLog> =
             (0..6).map(|_| EventLog::new(&CacherConfig { log_budget: budget.clone(), ..config() })).collect();
         for revision in 1..40 {
@@ -465,7 +467,7 @@ mod tests {
         }
         let used = budget.used();
         // Each log may exceed its share by one object.
-        assert!(used <= 6 * (LogBudget::SHARE + LogBudget::SHARE / 4), "{used}");
+        assert!(used <= 6 * (SHARE + SHARE / 4), "{used}");
         assert!(logs.iter().all(|log| log.entries.len() > 4));
         drop(logs);
         assert_eq!(budget.used(), 0);

@@ -49,12 +49,14 @@ mod watcher;
 
 mod bookmarks;
 mod bucket;
+mod byte_budget;
+mod contents;
 mod counted_tree;
 mod event_log;
 mod history;
 mod lazy_map;
-mod log_budget;
 mod object_map;
+mod open_objects;
 mod reflector;
 mod remaining_counts;
 mod retained;
@@ -69,12 +71,12 @@ pub mod testing;
 #[cfg(test)]
 mod tests;
 
+pub use byte_budget::ByteBudget;
 pub use cacher::Cacher;
 pub use config::{CacherConfig, ReadSource, TriggerField};
 pub use error::CacherError;
 pub use event::{EventType, WatchEvent, WatchItem};
 pub use freshness::Freshness;
-pub use log_budget::LogBudget;
 pub use metrics::CacherMetrics;
 pub use object::{
     CachedObject, DecodeError, DecodedObject, Labels, ObjectDecoder, RepresentationId, Selectable,

@@ -3,7 +3,8 @@
 //! The registry defines the meaning of the bytes: it gives the cacher an [`ObjectDecoder`]. The cacher does not parse
 //! them.
 
-use crate::lazy_map::LazyMap;
+use crate::contents::Contents;
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use pintle_storage::{Key, Payload, ReadError, Revision};
 use std::sync::Arc;
@@ -117,23 +118,27 @@ pub struct UnreadableObject {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RepresentationId(pub u32);
 
-/// An object as of one revision. Immutable, shared behind [`Arc`] by snapshots, events and responses.
+/// An object as of one revision, shared behind [`Arc`] by snapshots, events and responses. What it says never changes,
+/// but its JSON may be compressed at any time, see [`CachedObject::pack`].
 #[derive(Debug)]
 pub struct CachedObject {
     key: Key,
     revision: Revision,
-    json: Bytes,
     namespace: Arc<str>,
     name: Arc<str>,
     selectable: Arc<Selectable>,
-    representations: LazyMap<RepresentationId, Bytes>,
+    /// The size of the JSON, in bytes.
+    size: usize,
+    contents: ArcSwap<Contents>,
 }
 
 impl CachedObject {
     /// The object that was stored under `key` at `revision`.
     pub fn new(key: Key, revision: Revision, decoded: DecodedObject) -> CachedObject {
         let DecodedObject { json, namespace, name, selectable } = decoded;
-        CachedObject { key, revision, json, namespace, name, selectable, representations: LazyMap::default() }
+        let size = json.len();
+        let contents = ArcSwap::from_pointee(Contents::open(json));
+        CachedObject { key, revision, namespace, name, selectable, size, contents }
     }
 
     /// The storage key.
@@ -151,9 +156,15 @@ impl CachedObject {
         self.selectable.exact.as_ref()
     }
 
-    /// The final JSON, as clients receive it.
-    pub fn json(&self) -> &Bytes {
-        &self.json
+    /// The final JSON, as clients receive it. It is shared, or for a packed object decompressed for this call: take it
+    /// once, and use [`CachedObject::size`] for its length.
+    pub fn json(&self) -> Bytes {
+        self.contents.load().json()
+    }
+
+    /// The length of [`CachedObject::json`], in bytes.
+    pub fn size(&self) -> usize {
+        self.size
     }
 
     /// `metadata.namespace`, empty for cluster-scoped objects.
@@ -181,7 +192,8 @@ impl CachedObject {
         self.selectable.fields.get(index).map(AsRef::as_ref)
     }
 
-    /// Another encoding of the object. `make` computes it on first use; it is kept as long as the object.
+    /// Another encoding of the object, which `make` computes on first use. It is kept until the object is packed;
+    /// those of a packed object are not kept.
     ///
     /// Concurrent callers with the same `id` wait for the first one. `make` must not request the same representation
     /// of the same object.
@@ -193,17 +205,29 @@ impl CachedObject {
         id: RepresentationId,
         make: impl FnOnce() -> Result<Bytes, E>,
     ) -> Result<Bytes, E> {
-        self.representations.get_or_try_init(id, make).cloned()
+        self.contents.load_full().representation(id, make)
     }
 
-    /// A representation, if it has been computed.
+    /// A representation, if it is kept.
     pub fn existing_representation(&self, id: RepresentationId) -> Option<Bytes> {
-        self.representations.get(id).cloned()
+        self.contents.load().existing_representation(id)
+    }
+
+    /// Compresses the JSON, where that saves much, and drops the other encodings. Readers are not delayed.
+    pub(crate) fn pack(&self) {
+        if let Some(packed) = self.contents.load().packed() {
+            self.contents.store(Arc::new(packed));
+        }
+    }
+
+    /// Whether [`CachedObject::pack`] was called.
+    pub fn is_packed(&self) -> bool {
+        self.contents.load().is_packed()
     }
 
     /// The bytes that the object keeps in memory, as far as they are known: its JSON and its other encodings.
     pub(crate) fn memory(&self) -> usize {
-        self.json.len() + self.representations.values().map(Bytes::len).sum::<usize>()
+        self.contents.load().memory()
     }
 
     pub(crate) fn namespace_arc(&self) -> &Arc<str> {
@@ -216,14 +240,15 @@ impl CachedObject {
 
     /// The same object with another resource version, as a DELETED event carries it.
     pub(crate) fn at_revision(&self, revision: Revision, decoder: &dyn ObjectDecoder) -> CachedObject {
+        let json = decoder.rewrite_revision(&self.json(), revision);
         CachedObject {
             key: self.key.clone(),
             revision,
-            json: decoder.rewrite_revision(&self.json, revision),
             namespace: self.namespace.clone(),
             name: self.name.clone(),
             selectable: self.selectable.clone(),
-            representations: LazyMap::default(),
+            size: json.len(),
+            contents: ArcSwap::from_pointee(Contents::open(json)),
         }
     }
 }

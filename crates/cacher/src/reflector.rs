@@ -12,8 +12,8 @@
 //! became readable without a write ([`SecondLook`]), which no event can report.
 
 use crate::{
-    CachedObject, Snapshot, event::Change, metrics, object_map::ObjectMap, second_look::SecondLook,
-    shared::Shared, snapshot::UnreadableMap,
+    CachedObject, Snapshot, event::Change, metrics, object_map::ObjectMap, open_objects::OpenObjects,
+    second_look::SecondLook, shared::Shared, snapshot::UnreadableMap,
 };
 use pintle_storage::{
     EventKind, KeyValue, Revision, StorageError, StorageEvent, WatchReceiver, WatchRequest,
@@ -26,19 +26,27 @@ use std::{
 /// The number of events that are decoded and published at once; the task yields in between.
 const CHUNK: usize = 256;
 
+/// The number of objects that are packed at once, which takes a millisecond or two. More wait for the next write.
+const AT_ONCE: usize = 128;
+
 /// Runs until the store is closed. A cache that no task follows must not be read as if it were up to date: when `run`
 /// returns, the cacher stops; when it panics, the cacher is emptied until the task runs again.
 pub(crate) async fn run(shared: Arc<Shared>) {
     let _empty = EmptyAtEnd(&shared);
     let mut backoff = Backoff::default();
     loop {
-        match shared.list_from_storage(None).await {
+        let mut open = OpenObjects::new(shared.config.open_budget.clone());
+        let keep = |objects: &[Arc<CachedObject>]| {
+            objects.iter().for_each(|object| open.insert(object));
+            open.pack_excess(objects.len(), |_| true);
+        };
+        match shared.list_pages_from_storage(&shared.config.prefix, None, keep).await {
             Ok(snapshot) => {
                 tracing::debug!(
                     resource = %shared.config.resource, revision = %snapshot.revision(), objects = snapshot.len(),
                     "cacher initialized"
                 );
-                let mut reflector = Reflector::new(&shared, snapshot);
+                let mut reflector = Reflector::new(&shared, snapshot, open);
                 if let Ended::Storage(StorageError::Closed) = reflector.watch(&mut backoff).await {
                     break;
                 }
@@ -65,6 +73,7 @@ impl Drop for EmptyAtEnd<'_> {
 
 struct Reflector<'a> {
     shared: &'a Shared,
+    open: OpenObjects,
     objects: ObjectMap,
     unreadable: UnreadableMap,
     revision: Revision,
@@ -86,12 +95,13 @@ impl From<StorageError> for Ended {
 }
 
 impl<'a> Reflector<'a> {
-    fn new(shared: &'a Shared, snapshot: Snapshot) -> Reflector<'a> {
+    fn new(shared: &'a Shared, snapshot: Snapshot, open: OpenObjects) -> Reflector<'a> {
         let snapshot = snapshot.into_state(shared.config.triggers.iter().map(|trigger| trigger.index));
-        let size: usize = snapshot.range("", None).map(|object| object.json().len()).sum();
+        let size: usize = snapshot.range("", None).map(|object| object.size()).sum();
         shared.metrics.size_estimate.store(size as u64, Ordering::Relaxed);
         let reflector = Reflector {
             shared,
+            open,
             objects: snapshot.objects().clone(),
             unreadable: snapshot.unreadable_objects().clone(),
             revision: snapshot.revision(),
@@ -191,6 +201,10 @@ impl<'a> Reflector<'a> {
         } else {
             let snapshot = Snapshot::new(self.objects.clone(), self.unreadable.clone(), self.revision);
             self.shared.apply(changes, snapshot);
+            let Reflector { open, objects, .. } = self;
+            open.pack_excess(AT_ONCE, |object| {
+                objects.get(object.key().as_str()).is_some_and(|current| Arc::ptr_eq(current, object))
+            });
         }
         failed
     }
@@ -213,32 +227,34 @@ impl<'a> Reflector<'a> {
         match current {
             Some(Ok(object)) => {
                 let previous = self.objects.insert(object.clone());
-                self.note_size(Some(&object), previous.as_ref());
+                self.note(Some(&object), previous.as_ref());
                 let previous = previous.or(last);
                 Some((Some(object), previous))
             }
             Some(Err(mut unreadable)) => {
                 *hidden = true;
                 let previous = self.objects.remove(kv.key.as_str());
-                self.note_size(None, previous.as_ref());
+                self.note(None, previous.as_ref());
                 unreadable.last = previous.or(last);
                 self.unreadable.insert(kv.key, Arc::new(unreadable));
                 None
             }
             None => {
                 let previous = self.objects.remove(kv.key.as_str());
-                self.note_size(None, previous.as_ref());
+                self.note(None, previous.as_ref());
                 Some((None, previous.or(last)))
             }
         }
     }
 
-    /// Corrects the estimated size of all objects by that of a written one.
-    fn note_size(&self, current: Option<&Arc<CachedObject>>, previous: Option<&Arc<CachedObject>>) {
-        let size = |object: Option<&Arc<CachedObject>>| object.map_or(0, |object| object.json().len() as u64);
+    /// Notes that an object was written, in place of another.
+    fn note(&mut self, current: Option<&Arc<CachedObject>>, previous: Option<&Arc<CachedObject>>) {
+        let size = |object: Option<&Arc<CachedObject>>| object.map_or(0, |object| object.size() as u64);
         let estimate = &self.shared.metrics.size_estimate;
         estimate.fetch_add(size(current), Ordering::Relaxed);
         estimate.fetch_sub(size(previous), Ordering::Relaxed);
+        previous.into_iter().for_each(|previous| self.open.remove(previous));
+        current.into_iter().for_each(|current| self.open.insert(current));
     }
 }
 

@@ -12,7 +12,7 @@
 //!
 //! Nobody needs a retained state: pages of states that were dropped are read from the store.
 
-use crate::{LogBudget, Snapshot, event::Change, log_budget::LogBytes};
+use crate::{ByteBudget, Snapshot, byte_budget::BudgetedBytes, event::Change};
 use pintle_storage::Revision;
 use std::{collections::VecDeque, time::Duration};
 use tokio::time::Instant;
@@ -32,7 +32,7 @@ pub(crate) struct RetainedStates {
     states: VecDeque<State>,
     /// The state after all changes that were noted.
     present: Snapshot,
-    bytes: LogBytes,
+    bytes: BudgetedBytes,
     max_bytes: usize,
     max_age: Duration,
 }
@@ -82,11 +82,11 @@ impl State {
 pub(crate) type Dropped = Vec<Snapshot>;
 
 impl RetainedStates {
-    pub(crate) fn new(max_bytes: usize, max_age: Duration, budget: LogBudget) -> RetainedStates {
+    pub(crate) fn new(max_bytes: usize, max_age: Duration, budget: ByteBudget) -> RetainedStates {
         RetainedStates {
             states: VecDeque::new(),
             present: Snapshot::default(),
-            bytes: LogBytes::new(budget),
+            bytes: BudgetedBytes::new(budget),
             max_bytes,
             max_age,
         }
@@ -218,8 +218,10 @@ mod tests {
     use super::*;
     use crate::{object_map::ObjectMap, testing::object_of};
 
+    const SHARE: usize = 256 << 10;
+
     fn retained(max_bytes: usize) -> RetainedStates {
-        RetainedStates::new(max_bytes, Duration::from_secs(300), LogBudget::default())
+        RetainedStates::new(max_bytes, Duration::from_secs(300), ByteBudget::of_logs())
     }
 
     /// A resource that is changed and retained.
@@ -369,7 +371,7 @@ mod tests {
 
     #[test]
     fn all_resources_together_have_a_budget() {
-        let budget = LogBudget::new(LogBudget::SHARE);
+        let budget = ByteBudget::new(SHARE, SHARE);
         let mut resources: Vec<_> = (0..4)
             .map(|_| Resource {
                 states: RetainedStates::new(usize::MAX, Duration::MAX, budget.clone()),
@@ -378,11 +380,11 @@ mod tests {
             .collect();
         for _ in 0..50 {
             for resource in &mut resources {
-                resource.put("a", LogBudget::SHARE / 8);
+                resource.put("a", SHARE / 8);
                 resource.retain();
             }
         }
-        assert!(budget.used() <= 5 * LogBudget::SHARE, "{}", budget.used());
+        assert!(budget.used() <= 5 * SHARE, "{}", budget.used());
         resources.iter().for_each(Resource::check);
         drop(resources);
         assert_eq!(budget.used(), 0);

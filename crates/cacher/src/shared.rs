@@ -343,6 +343,16 @@ impl Shared {
         prefix: &str,
         revision: Option<Revision>,
     ) -> Result<Snapshot, StorageError> {
+        self.list_pages_from_storage(prefix, revision, |_| ()).await
+    }
+
+    /// As [`Shared::list_prefix_from_storage`]. Calls `each` with the objects of each page.
+    pub(crate) async fn list_pages_from_storage(
+        &self,
+        prefix: &str,
+        revision: Option<Revision>,
+        mut each: impl FnMut(&[Arc<CachedObject>]),
+    ) -> Result<Snapshot, StorageError> {
         let mut objects = Vec::new();
         let mut unreadable = UnreadableMap::new();
         let mut revision = revision;
@@ -362,12 +372,14 @@ impl Shared {
             let revision = *revision.get_or_insert(page.revision);
             start_after = page.items.last().map(|kv| kv.key.clone());
             metrics::add(&self.metrics.storage_list_fetched, page.items.len());
+            let before = objects.len();
             for kv in page.items {
                 match self.decode(&kv) {
                     Ok(object) => objects.push(object),
                     Err(object) => drop(unreadable.insert(kv.key, Arc::new(object))),
                 }
             }
+            objects.get(before..).into_iter().for_each(&mut each);
             if !page.more || start_after.is_none() {
                 metrics::add(&self.metrics.storage_list_returned, objects.len());
                 return Ok(Snapshot::of_storage(objects.into_iter().collect(), unreadable, revision));

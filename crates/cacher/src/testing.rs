@@ -5,8 +5,8 @@
 #![expect(clippy::unwrap_used, reason = "a failure here is the failure of a test")]
 
 use crate::{
-    CachedObject, Cacher, CacherConfig, DecodeError, DecodedObject, Freshness, ObjectDecoder, Predicate,
-    Selectable, Snapshot, Trigger, TriggerField, WatchItem, WatchOptions, WatchStart, Watcher,
+    ByteBudget, CachedObject, Cacher, CacherConfig, DecodeError, DecodedObject, Freshness, ObjectDecoder,
+    Predicate, Selectable, Snapshot, Trigger, TriggerField, WatchItem, WatchOptions, WatchStart, Watcher,
 };
 use bytes::Bytes;
 use pintle_storage::{
@@ -87,6 +87,8 @@ pub const PREFIX: &str = "/p/";
 /// The configuration of the test resource.
 pub fn config() -> CacherConfig {
     CacherConfig {
+        // Most objects are packed soon, so that every test reads packed and open ones.
+        open_budget: ByteBudget::new(64, 32),
         triggers: vec![TriggerField { name: "spec.nodeName".into(), index: 0 }],
         ..CacherConfig::new("tests", PREFIX, Arc::new(TestDecoder))
     }
@@ -323,7 +325,7 @@ pub fn render(item: &WatchItem) -> String {
         WatchItem::Event { event_type, event } => {
             let object = event.object(*event_type).unwrap();
             assert!(object.revision() <= event.revision());
-            let json = std::str::from_utf8(object.json()).unwrap();
+            let json = String::from_utf8(object.json().into()).unwrap();
             format!("{} {} {json}", event_type.as_str(), object.key())
         }
         WatchItem::Bookmark { revision, initial_events_end: false } => format!("BOOKMARK {revision}"),
@@ -334,7 +336,7 @@ pub fn render(item: &WatchItem) -> String {
 /// The objects of a snapshot: `/p/a/x node=n@5`.
 pub fn contents(snapshot: &Snapshot) -> Vec<String> {
     let render = |object: &Arc<CachedObject>| {
-        format!("{} {}", object.key(), std::str::from_utf8(object.json()).unwrap())
+        format!("{} {}", object.key(), std::str::from_utf8(&object.json()).unwrap())
     };
     snapshot.range(PREFIX, None).map(render).collect()
 }

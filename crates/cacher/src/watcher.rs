@@ -198,7 +198,7 @@ impl Initial {
                 self.delivered = last.cloned().or(self.delivered.take());
                 return false;
             }
-            if !batch.has_room(object.json().len()) {
+            if !batch.has_room(object.size()) {
                 self.delivered = last.cloned().or(self.delivered.take());
                 return false;
             }

@@ -86,7 +86,7 @@ impl Source {
     fn group_versions(self, object: &CachedObject) -> Vec<GroupVersion> {
         match self {
             Source::Definition => {
-                let definition = serde_json::from_slice::<Definition>(object.json()).ok();
+                let definition = serde_json::from_slice::<Definition>(&object.json()).ok();
                 let spec = definition.map(|definition| definition.spec);
                 spec.into_iter()
                     .flat_map(|spec| {
@@ -96,7 +96,7 @@ impl Source {
                     .collect()
             }
             Source::ApiService => {
-                let service = serde_json::from_slice::<ApiService>(object.json()).ok();
+                let service = serde_json::from_slice::<ApiService>(&object.json()).ok();
                 let spec = service.map(|service| service.spec).filter(|spec| spec.service.is_some());
                 spec.into_iter().map(|spec| GroupVersion::new(spec.group, spec.version)).collect()
             }

@@ -89,7 +89,7 @@ impl Identities {
         if lease.labels().get(COMPONENT_LABEL) != Some(COMPONENT) || lease.name() == self.own {
             return None;
         }
-        let lease: Lease = serde_json::from_slice(lease.json()).ok()?;
+        let lease: Lease = serde_json::from_slice(&lease.json()).ok()?;
         Some(lease.spec.holder_identity)
     }
 

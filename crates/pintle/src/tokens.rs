@@ -136,7 +136,7 @@ impl ObjectGetter for StoredObjects {
             // Names in tokens are not validated, but must form a valid key.
             let Ok(key) = store.object_key(namespace, name) else { return Ok(None) };
             let found = store.find(&key, freshness).await?;
-            Ok(found.map(|object| Found { revision: object.revision().0, json: object.json().clone() }))
+            Ok(found.map(|object| Found { revision: object.revision().0, json: object.json() }))
         })
     }
 

@@ -99,9 +99,11 @@ impl IndexUpdater {
     fn set(&self, index: &mut Index, object: &CachedObject) {
         let (namespace, name) = (object.namespace(), object.name());
         let result = match self.kind {
-            Kind::Role => read_rules(object.json()).map(|rules| index.set_role(namespace, name, Some(rules))),
+            Kind::Role => {
+                read_rules(&object.json()).map(|rules| index.set_role(namespace, name, Some(rules)))
+            }
             Kind::Binding => {
-                RoleBinding::read(namespace, name, object.json()).map(|binding| index.set_binding(binding))
+                RoleBinding::read(namespace, name, &object.json()).map(|binding| index.set_binding(binding))
             }
         };
         if let Err(error) = result {

@@ -9,6 +9,7 @@
 //!
 //! Every engine passes the same contract suite, [`contract`].
 
+mod compression;
 pub mod contract;
 mod embedded;
 mod error;
@@ -29,6 +30,7 @@ mod transform;
 mod transformed;
 mod watch;
 
+pub use compression::Packed;
 pub use embedded::{EmbeddedOptions, EmbeddedSnapshot, EmbeddedStorage, OpenError, restore_embedded};
 pub use error::{StorageError, WriteError};
 pub use etcd::{

@@ -293,7 +293,7 @@ async fn read(ledger: Arc<Ledger>, cacher: Arc<Cacher>) {
         match cacher.snapshot(Freshness::Consistent).await {
             Err(_) => ledger.failed().await,
             Ok(snapshot) => match snapshot.get(&key(number)) {
-                Some(object) => ledger.check_read("a consistent read", number, object.json(), floor),
+                Some(object) => ledger.check_read("a consistent read", number, &object.json(), floor),
                 None => ledger.violation(format!("a consistent read does not find counter {number}")),
             },
         }

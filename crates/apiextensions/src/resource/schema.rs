@@ -27,7 +27,7 @@ pub(super) fn lazy_schema(structural: &Arc<LazyStructural>) -> Arc<LazySchema> {
 }
 
 fn read(definition: &CachedObject, version: &str) -> StructuralSchema {
-    let tree = json::decode_any(definition.json()).unwrap_or_default();
+    let tree = json::decode_any(&definition.json()).unwrap_or_default();
     let mut versions = tree.items_at("spec.versions").iter();
     let own = versions.find(|own| own.str_at("name") == version);
     let schema = own.and_then(|own| own.at("schema.openAPIV3Schema")).unwrap_or(&Value::Null);

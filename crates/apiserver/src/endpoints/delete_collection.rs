@@ -86,7 +86,7 @@ pub(super) async fn delete_collection(
     }
     // The namespace controller would take the collection for empty otherwise.
     store.require_readable(&page.snapshot, &page.prefix)?;
-    weigh(items.iter().map(|object| object.json().len()).sum()).await;
+    weigh(items.iter().map(|object| object.size()).sum()).await;
     form.encoder().convert(&items).await?;
     let media_type = form.accepted.media_type;
     let ListBody { body, .. } = form.body(Objects::Items { items, sent: 0 }, &page.metadata).await?;

@@ -100,7 +100,7 @@ impl Encoder<'_> {
     /// 500 when the stored bytes cannot be read, or [`Encoder::convert`] was not called for the object.
     pub(super) fn json(&self, object: &CachedObject) -> Result<Bytes, Status> {
         if self.resource.is_cached_version() {
-            return Ok(object.json().clone());
+            return Ok(object.json());
         }
         if self.resource.resource.converter.is_some() {
             let made = made_json(self.resource, object);
@@ -120,10 +120,14 @@ impl Encoder<'_> {
     pub(super) fn tree(&self, object: &CachedObject) -> Result<Value, Status> {
         let converted = match self.resource.resource.converter {
             Some(_) => self.json(object)?,
-            None => object.json().clone(),
+            None => object.json(),
         };
-        let is_cached = converted.as_ptr() == object.json().as_ptr();
-        if let Some(exact) = object.exact().filter(|_| is_cached) {
+        let is_cached = |_: &&Bytes| {
+            self.resource.resource.converter.is_none()
+                || registry::is_of_version(&object.json(), &self.resource.resource)
+                || self.resource.is_cached_version()
+        };
+        if let Some(exact) = object.exact().filter(is_cached) {
             let mut tree = json::decode_any(exact).map_err(Status::internal_error)?;
             tree.set("metadata.resourceVersion", object.revision().to_string());
             return Ok(self.resource.from_storage(tree));
@@ -146,12 +150,12 @@ impl Encoder<'_> {
         let mut batch: Vec<&Arc<CachedObject>> = Vec::new();
         let mut size = 0;
         for object in objects {
-            let is_there = registry::is_of_version(object.json(), &self.resource.resource)
+            let is_there = registry::is_of_version(&object.json(), &self.resource.resource)
                 || object.existing_representation(id).is_some();
             if is_there {
                 continue;
             }
-            size += object.json().len();
+            size += object.size();
             batch.push(object);
             // A tree takes many times the memory of its JSON.
             if size >= CONVERTED_AT_ONCE {
@@ -171,7 +175,7 @@ impl Encoder<'_> {
         objects: Vec<&Arc<CachedObject>>,
     ) -> Result<(), Status> {
         let id = self.representation(MediaType::Json);
-        let trees = objects.iter().map(|object| json::decode_any(object.json()));
+        let trees = objects.iter().map(|object| json::decode_any(&object.json()));
         let trees: Vec<Value> = trees.collect::<Result<_, _>>().map_err(Status::internal_error)?;
         let schema = &self.resource.schema;
         let converted = registry::convert(converter, trees, &self.resource.resource, schema).await?;
@@ -180,7 +184,7 @@ impl Encoder<'_> {
                 let mut bytes = json::encode(&tree, schema.get());
                 bytes.push(b'\n');
                 // The JSON is cached beside the object, so its size is bounded.
-                match bytes.len() > CONVERTED_SIZE + CONVERTED_FACTOR * object.json().len() {
+                match bytes.len() > CONVERTED_SIZE + CONVERTED_FACTOR * object.size() {
                     true => Err(Status::unknown("the converted object is too large")),
                     false => Ok(Bytes::from(bytes)),
                 }
@@ -201,7 +205,7 @@ impl Encoder<'_> {
     pub(super) fn partial_tree(&self, object: &CachedObject) -> Result<Value, Status> {
         let version = self.accepted.transform.as_ref().map_or("v1", |(_, version)| version);
         if self.resource.is_cached_version()
-            && let Ok(decoded) = json::decode(object.json(), META_V1.partial)
+            && let Ok(decoded) = json::decode(&object.json(), META_V1.partial)
         {
             return Ok(partial(&decoded.value, version));
         }
@@ -335,9 +339,9 @@ fn media_type_number(media_type: MediaType) -> u32 {
 pub(super) fn made_json(resource: &VersionedResource, object: &CachedObject) -> Option<Bytes> {
     let is_own = resource.is_cached_version()
         || (resource.resource.converter.is_some()
-            && registry::is_of_version(object.json(), &resource.resource));
+            && registry::is_of_version(&object.json(), &resource.resource));
     match is_own {
-        true => Some(object.json().clone()),
+        true => Some(object.json()),
         false => object.existing_representation(representation_of(resource, MediaType::Json)),
     }
 }

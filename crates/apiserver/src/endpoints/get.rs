@@ -42,7 +42,7 @@ pub(super) async fn get(scope: &RequestScope<'_>) -> Result<Response, Status> {
         .ok_or_else(|| Status::not_found(&scope.resource.resource.group_resource(), &scope.info.name))?;
     let encoder = Encoder { resource: scope.resource, accepted, include_object, now: scope.now };
     if !encoder.is_cached_json() {
-        weigh(object.json().len()).await;
+        weigh(object.size()).await;
     }
     encoder.convert([&object]).await?;
     let content_type = encoder.accepted.media_type.as_str();

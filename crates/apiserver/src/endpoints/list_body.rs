@@ -152,7 +152,7 @@ impl ListForm {
 fn size_of(objects: &Objects) -> usize {
     let mut size = 0;
     for object in objects.rest() {
-        size += object.json().len();
+        size += object.size();
         if size > MAX_YAML {
             break;
         }
@@ -190,7 +190,7 @@ impl Frames {
                     compressed.put(&items.compressed(&encoder, object)?, &mut frame);
                 }
             }
-            read += object.json().len();
+            read += object.size();
             count += 1;
             if frame.len() >= FRAME_BYTES || read >= READ_BYTES {
                 last = Some(object.key().clone());

@@ -142,7 +142,7 @@ impl Page {
     pub(super) fn size(&self) -> usize {
         let mut size = 0;
         for object in self.objects(None) {
-            size += object.json().len();
+            size += object.size();
             if size > LIGHT {
                 break;
             }

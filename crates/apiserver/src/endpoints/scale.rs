@@ -32,7 +32,7 @@ pub(super) async fn get(scope: &RequestScope<'_>) -> Result<Response, Status> {
     let object = store.find(&key, Freshness::Consistent).await?;
     let object = object
         .ok_or_else(|| Status::not_found(&scope.resource.resource.group_resource(), &scope.info.name))?;
-    let tree = store.version_tree(object.json()).await?;
+    let tree = store.version_tree(&object.json()).await?;
     let (scale, is_found) = scale_of(&tree, answer.paths).map_err(Status::unknown)?;
     if !is_found {
         let path = quote(&format!(".{}", answer.paths.spec_replicas));

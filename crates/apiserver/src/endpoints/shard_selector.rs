@@ -227,10 +227,10 @@ fn uid(object: &CachedObject) -> Bytes {
         #[serde(borrow, default)]
         uid: Cow<'a, str>,
     }
-    let json = object.json();
     let read = || {
+        let json = object.json();
         let uid =
-            serde_json::from_slice::<Head<'_>>(json).map_or(Cow::Borrowed(""), |head| head.metadata.uid);
+            serde_json::from_slice::<Head<'_>>(&json).map_or(Cow::Borrowed(""), |head| head.metadata.uid);
         Ok::<_, Infallible>(match uid {
             Cow::Borrowed(uid) if !uid.is_empty() => json.slice_ref(uid.as_bytes()),
             uid => Bytes::copy_from_slice(uid.as_bytes()),

@@ -468,9 +468,7 @@ fn payload(form: WebSocketForm, event: Bytes) -> Bytes {
 /// The JSON bytes of an item's object.
 fn size_of_object(item: &WatchItem) -> usize {
     match item {
-        WatchItem::Event { event_type, event } => {
-            event.object(*event_type).map_or(0, |object| object.json().len())
-        }
+        WatchItem::Event { event_type, event } => event.object(*event_type).map_or(0, |object| object.size()),
         WatchItem::Bookmark { .. } => 0,
     }
 }

@@ -39,7 +39,7 @@ impl DecodedObjects {
             return Some(value.clone());
         }
         // Not under the lock: decoding takes time in proportion to the object's size.
-        let value = Arc::new(store.stored_tree(cached.json()).ok()?);
+        let value = Arc::new(store.stored_tree(&cached.json()).ok()?);
         self.0.lock().insert(cached, value.clone());
         Some(value)
     }
@@ -47,11 +47,11 @@ impl DecodedObjects {
 
 impl KeptObjects {
     fn insert(&mut self, cached: &Arc<CachedObject>, value: Arc<Value>) {
-        self.bytes += cached.json().len();
+        self.bytes += cached.size();
         let mut gone = self.by_key.insert(cached.key().clone(), (cached.clone(), value));
         loop {
             if let Some((cached, _)) = gone {
-                self.bytes = self.bytes.saturating_sub(cached.json().len());
+                self.bytes = self.bytes.saturating_sub(cached.size());
             }
             if self.bytes <= DecodedObjects::CAPACITY {
                 return;

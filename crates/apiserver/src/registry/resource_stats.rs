@@ -22,7 +22,7 @@ impl ResourceStatsSource for StoredResourceStats {
         let (mut sampled, mut bytes) = (0, 0);
         for object in snapshot.range(&prefix, None).take(SAMPLE) {
             sampled += 1;
-            bytes += object.json().len() as u64;
+            bytes += object.size() as u64;
         }
         let average_bytes = u64::checked_div(bytes, sampled).unwrap_or_default();
         Some(ResourceStats { count: snapshot.len() as u64, average_bytes })

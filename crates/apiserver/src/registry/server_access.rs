@@ -77,7 +77,7 @@ impl Stores {
         let store = self.store(resource)?;
         let object = store.find(&store.key(namespace, name), freshness).await?;
         let object = object.ok_or_else(|| Status::not_found(resource, name))?;
-        store.tree(object.json()).await
+        store.tree(&object.json()).await
     }
 }
 
@@ -114,7 +114,7 @@ impl Registry for Stores {
             store.require_readable(&snapshot, &prefix)?;
             let mut objects = Vec::new();
             for object in snapshot.range(&prefix, None) {
-                objects.push(store.tree(object.json()).await?);
+                objects.push(store.tree(&object.json()).await?);
             }
             Ok(objects)
         })

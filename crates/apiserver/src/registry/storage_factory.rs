@@ -5,7 +5,7 @@ use super::{
     storage_codec::{StorageCodec, StorageMediaType},
     versions::Versions,
 };
-use pintle_cacher::{LogBudget, ReadSource};
+use pintle_cacher::{ByteBudget, ReadSource};
 use pintle_machinery::GroupResource;
 use pintle_registry::Resource;
 use pintle_storage::{Storage, TransformedStorage, ValueTransformer};
@@ -38,7 +38,8 @@ pub struct StorageFactory {
     read_sources: HashMap<GroupResource, ReadSource>,
     unsafe_deletes: bool,
     garbage_collection: bool,
-    log_budget: LogBudget,
+    log_budget: ByteBudget,
+    open_budget: ByteBudget,
 }
 
 impl StorageFactory {
@@ -55,7 +56,8 @@ impl StorageFactory {
             read_sources: HashMap::new(),
             unsafe_deletes: false,
             garbage_collection: true,
-            log_budget: LogBudget::default(),
+            log_budget: ByteBudget::of_logs(),
+            open_budget: ByteBudget::of_open_objects(),
         }
     }
 
@@ -124,8 +126,13 @@ impl StorageFactory {
     }
 
     /// The memory budget that the event logs of all resources share.
-    pub(super) fn log_budget(&self) -> &LogBudget {
+    pub(super) fn log_budget(&self) -> &ByteBudget {
         &self.log_budget
+    }
+
+    /// The memory budget that the JSON of the open objects of all resources shares.
+    pub(super) fn open_budget(&self) -> &ByteBudget {
+        &self.open_budget
     }
 
     /// Whether unreadable objects can be deleted.

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::errors;
 use bytes::Bytes;
-use pintle_cacher::{CachedObject, Cacher, CacherConfig, Freshness, Snapshot, TriggerField};
+use pintle_cacher::{ByteBudget, CachedObject, Cacher, CacherConfig, Freshness, Snapshot, TriggerField};
 use pintle_go_forms::quote;
 use pintle_machinery::{
     GroupKind, GroupResource, Status, Value, ValueExt,
@@ -87,6 +87,11 @@ impl Store {
         let codec = Arc::new(ObjectCodec::new(&resource, schema.clone(), prefix.clone()));
         let read_source = storage.read_source_of(&resource);
         let log_budget = storage.log_budget().clone();
+        // A converter's results are kept with the objects, and are lost when an object is packed.
+        let open_budget = match resource.converter {
+            Some(_) => ByteBudget::unlimited(),
+            None => storage.open_budget().clone(),
+        };
         let garbage_collection = storage.has_garbage_collection();
         let (unsafe_deletes, storage_prefix) = (storage.has_unsafe_deletes(), storage.prefix().into());
         let versions = Versions::new(&resource, &versions).map(Arc::new);
@@ -95,6 +100,7 @@ impl Store {
         let mut cacher = CacherConfig::new(group_resource.to_string(), prefix.clone(), codec.clone());
         cacher.read_source = read_source;
         cacher.log_budget = log_budget;
+        cacher.open_budget = open_budget;
         // The present declaration shows objects in another form than the events before it did.
         cacher.resume_from_storage = !resource.storage.encoding.keeps_version();
         cacher.triggers = resource

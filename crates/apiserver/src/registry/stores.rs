@@ -329,7 +329,7 @@ impl Lister for Stores {
         let prefix = store.key_prefix(namespace);
         let after = (!after.is_empty()).then(|| store.key(namespace, after));
         let next = snapshot.range(&prefix, after.as_ref());
-        Some(next.filter_map(|object| store.stored_tree(object.json()).ok()).take(limit).collect())
+        Some(next.filter_map(|object| store.stored_tree(&object.json()).ok()).take(limit).collect())
     }
 
     fn count(&self, resource: &GroupResource, namespace: &str, after: &str) -> Option<usize> {

@@ -91,7 +91,7 @@ impl Fixture {
     async fn keys(&self, name: &str) -> Option<Vec<String>> {
         let key = self.store.key("n", name);
         let found = self.store.find(&key, Freshness::Consistent).await.expect("a read")?;
-        Some(keys(&serde_json::from_slice(found.json()).expect("JSON")))
+        Some(keys(&serde_json::from_slice(&found.json()).expect("JSON")))
     }
 }
 
@@ -134,7 +134,7 @@ async fn writes_of_objects_that_decide_requests_are_in_force_when_they_are_answe
     let cached = || {
         let snapshot = fixture.store.cacher().current().expect("a list");
         let object = snapshot.get(&fixture.store.key("n", "a")).cloned();
-        object.map(|object| keys(&serde_json::from_slice(object.json()).expect("JSON")))
+        object.map(|object| keys(&serde_json::from_slice(&object.json()).expect("JSON")))
     };
     for _ in 0..20 {
         fixture.create(config_map("a"), false).await.expect("a create");

@@ -368,10 +368,11 @@ impl Store {
             self.cacher.get(&key, pintle_cacher::Freshness::Any).await.map_err(errors::cacher)?;
         match cached {
             Some(cached) => {
-                weigh(cached.json().len()).await;
-                let stored = super::remove_revision(cached.json())
+                weigh(cached.size()).await;
+                let json = cached.json();
+                let stored = super::remove_revision(&json)
                     .ok_or_else(|| Status::internal_error("object without metadata"))?;
-                let object = self.tree(cached.json()).await?;
+                let object = self.tree(&json).await?;
                 Ok(Some(Current {
                     object,
                     stored,

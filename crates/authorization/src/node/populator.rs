@@ -233,16 +233,16 @@ impl Populator {
     fn read(&self, object: &CachedObject) {
         let (namespace, name) = (object.namespace(), object.name());
         let outcome = match self.source {
-            Source::Pods { .. } => Pod::read(object.json()).map(|pod| self.set_pod(namespace, name, &pod)),
+            Source::Pods { .. } => Pod::read(&object.json()).map(|pod| self.set_pod(namespace, name, &pod)),
             Source::PersistentVolumes => {
-                PersistentVolume::read(object.json()).map(|volume| match volume.claim() {
+                PersistentVolume::read(&object.json()).map(|volume| match volume.claim() {
                     Some(claim) => {
                         self.metrics.timed("AddPV", || self.graph.set_volume(name, claim, &volume.secrets()))
                     }
                     None => self.remove(namespace, name),
                 })
             }
-            Source::Owned(owned) => OfNode::read(object.json()).map(|object| match object.node_name() {
+            Source::Owned(owned) => OfNode::read(&object.json()).map(|object| match object.node_name() {
                 "" => self.remove(namespace, name),
                 node => {
                     let key = owned.key(namespace, name);

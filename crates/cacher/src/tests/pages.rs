@@ -65,7 +65,7 @@ impl List<'_> {
 }
 
 fn render(object: &Arc<CachedObject>) -> String {
-    format!("{} {}", object.key(), std::str::from_utf8(object.json()).unwrap())
+    format!("{} {}", object.key(), std::str::from_utf8(&object.json()).unwrap())
 }
 
 async fn fill(storage: &TestStorage) {

@@ -10,16 +10,11 @@
 //! The lower 32 bits of a row's `checksum` are a CRC-32 of the stored bytes. If the value is compressed, the upper
 //! bits are its size and, in bits 62 and 63, the number of the dictionary or 0.
 
-use crate::Revision;
-use bytes::Bytes;
-use lz4_flex::block::{
-    compress_into_with_dict, compress_with_dict, decompress, decompress_with_dict, get_maximum_output_size,
+use crate::{
+    Revision,
+    compression::{compress, expand, expand_plain},
 };
-use std::cell::RefCell;
-
-/// Field names, as in managed fields, and other text that the objects of a cluster share. It must never change:
-/// values compressed with it need every byte of it. A better one would be dictionary 2.
-const DICTIONARY_1: &[u8] = include_bytes!("value_dictionary_1.bin");
+use bytes::Bytes;
 
 /// The bit in a value's size for dictionary 1: no value is that large.
 const WITH_DICTIONARY_1: u32 = 1 << 30;
@@ -27,9 +22,6 @@ const DICTIONARIES: u32 = 3 << 30;
 
 /// Smaller values are stored unchanged. In bytes.
 const MIN_COMPRESSED: usize = 128;
-
-/// The largest value, in bytes, for which a thread keeps its buffer.
-const MAX_SCRATCH: usize = 32 << 10;
 
 /// The size of the largest value, in bytes; SQLite could not store a larger one.
 pub(super) const MAX_VALUE_BYTES: usize = 256 << 20;
@@ -82,22 +74,6 @@ impl StoredValue {
     }
 }
 
-thread_local! {
-    /// A buffer for values of the usual size, whose compression mostly needs more room than the value.
-    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-}
-
-fn compress(value: &[u8]) -> Vec<u8> {
-    let with_scratch = |scratch: &RefCell<Vec<u8>>| {
-        let room = &mut *scratch.borrow_mut();
-        room.resize(room.len().max(get_maximum_output_size(value.len())), 0);
-        let length = compress_into_with_dict(value, room, DICTIONARY_1).ok()?;
-        room.get(..length).map(<[u8]>::to_vec)
-    };
-    let block = if value.len() <= MAX_SCRATCH { SCRATCH.with(with_scratch) } else { None };
-    block.unwrap_or_else(|| compress_with_dict(value, DICTIONARY_1))
-}
-
 /// Reads the value of a row, or `None` when it is damaged.
 pub(super) fn read(revision: Revision, found: i64, stored: &[u8]) -> Option<Bytes> {
     let size = u32::try_from(found >> 32).ok()?;
@@ -110,11 +86,11 @@ pub(super) fn read(revision: Revision, found: i64, stored: &[u8]) -> Option<Byte
     let dictionary = size & DICTIONARIES;
     let size = usize::try_from(size & !DICTIONARIES).ok().filter(|size| *size <= MAX_VALUE_BYTES)?;
     let value = match dictionary {
-        0 => decompress(stored, size).ok()?,
-        WITH_DICTIONARY_1 => decompress_with_dict(stored, size, DICTIONARY_1).ok()?,
+        0 => expand_plain(stored, size)?,
+        WITH_DICTIONARY_1 => expand(stored, size)?,
         _ => return None,
     };
-    (value.len() == size).then(|| Bytes::from(value))
+    Some(Bytes::from(value))
 }
 
 fn checksum(revision: Revision, size: u32, stored: &[u8]) -> i64 {
@@ -175,7 +151,7 @@ mod tests {
 
     #[test]
     fn the_dictionary_is_as_it_always_was() {
-        assert_eq!(crc32fast::hash(DICTIONARY_1), 1_765_116_970);
+        assert_eq!(crc32fast::hash(crate::compression::DICTIONARY_1), 1_765_116_970);
         let pod = include_bytes!("../../benches/pods/pod.pb");
         let stored = StoredValue::new(Some(&Bytes::from_static(pod)));
         assert!(stored.bytes().len() * 5 < pod.len() * 2, "{} bytes", stored.bytes().len());

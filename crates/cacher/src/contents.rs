@@ -1,0 +1,70 @@
+//! The encodings of an object that the cache keeps.
+//!
+//! The objects that were written last are open: their JSON is shared with every reader, and with it the other encodings
+//! that were asked for. The rest of a large resource is packed, a quarter to a third of the size. A packed object is
+//! decompressed for each reader, which takes a few microseconds, and stays packed: a list of all objects would otherwise
+//! need the memory of all of them.
+
+use crate::{RepresentationId, lazy_map::LazyMap};
+use bytes::Bytes;
+use pintle_storage::Packed;
+
+/// The encodings of one object. Immutable, but for the representations that are added on first use.
+#[derive(Debug)]
+pub(crate) enum Contents {
+    Open { json: Bytes, representations: LazyMap<RepresentationId, Bytes> },
+    Packed(Packed),
+}
+
+impl Contents {
+    pub(crate) fn open(json: Bytes) -> Contents {
+        Contents::Open { json, representations: LazyMap::default() }
+    }
+
+    pub(crate) fn json(&self) -> Bytes {
+        match self {
+            Contents::Open { json, .. } => json.clone(),
+            Contents::Packed(packed) => packed.unpack(),
+        }
+    }
+
+    pub(crate) fn representation<E>(
+        &self,
+        id: RepresentationId,
+        make: impl FnOnce() -> Result<Bytes, E>,
+    ) -> Result<Bytes, E> {
+        match self {
+            Contents::Open { representations, .. } => representations.get_or_try_init(id, make).cloned(),
+            Contents::Packed(_) => make(),
+        }
+    }
+
+    pub(crate) fn existing_representation(&self, id: RepresentationId) -> Option<Bytes> {
+        match self {
+            Contents::Open { representations, .. } => representations.get(id).cloned(),
+            Contents::Packed(_) => None,
+        }
+    }
+
+    /// The same contents, packed and without the other encodings; `None` if they are packed already.
+    pub(crate) fn packed(&self) -> Option<Contents> {
+        match self {
+            Contents::Open { json, .. } => Some(Contents::Packed(Packed::new(json))),
+            Contents::Packed(_) => None,
+        }
+    }
+
+    pub(crate) fn is_packed(&self) -> bool {
+        matches!(self, Contents::Packed(_))
+    }
+
+    /// The bytes of all encodings.
+    pub(crate) fn memory(&self) -> usize {
+        match self {
+            Contents::Open { json, representations } => {
+                json.len() + representations.values().map(Bytes::len).sum::<usize>()
+            }
+            Contents::Packed(packed) => packed.memory(),
+        }
+    }
+}
