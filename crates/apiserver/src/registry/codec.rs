@@ -5,7 +5,10 @@
 //! not decoded. The result is *final JSON*, the body of a GET. [`super::StorageCodec`] converts the registry's JSON to
 //! and from its stored form.
 
-use super::revision::{remove_revision, splice_revision};
+use super::{
+    outline::{has_field, outline},
+    revision::{remove_revision, splice_revision},
+};
 use bytes::Bytes;
 use pintle_cacher::{DecodeError, DecodedObject, ObjectDecoder, Selectable};
 use pintle_machinery::{
@@ -59,6 +62,8 @@ pub struct ObjectCodec {
     /// Whether objects are maps, which tell `1.0` from `1` where the encoding does.
     is_map: bool,
     fields: Vec<SelectableField>,
+    /// Whether an [`outline`] has everything that selectors read.
+    outlines: bool,
     /// Strings that most objects share: namespaces, label keys and values, field values.
     interned: parking_lot::Mutex<Interner>,
 }
@@ -66,12 +71,14 @@ pub struct ObjectCodec {
 impl ObjectCodec {
     /// The codec of a resource whose storage keys begin with `prefix`.
     pub fn new(resource: &Resource, schema: TypeSchema, prefix: Arc<str>) -> ObjectCodec {
+        let is_map = resource.model.form == ObjectForm::Map;
         ObjectCodec {
             schema,
             prefix,
             namespaced: resource.is_namespaced(),
             has_other_versions: resource.storage.encoding.keeps_version(),
-            is_map: resource.model.form == ObjectForm::Map,
+            is_map,
+            outlines: !is_map && resource.selectable_fields.iter().all(|field| has_field(&field.name)),
             fields: resource.selectable_fields.clone(),
             interned: parking_lot::Mutex::default(),
         }
@@ -127,9 +134,11 @@ impl ObjectDecoder for ObjectCodec {
         let selectable = match value.decoded() {
             Some(selectable) => selectable,
             None => {
-                let tree = match self.has_other_versions {
-                    true => json::decode_any(value),
-                    false => self.decode_tree(value),
+                // Bytes without an outline are decoded for the reason.
+                let tree = match self.outlines.then(|| outline(value)).flatten() {
+                    Some(outline) => Ok(outline),
+                    None if self.has_other_versions => json::decode_any(value),
+                    None => self.decode_tree(value),
                 };
                 self.selectable(&tree.map_err(|error| failed(&error))?)
             }

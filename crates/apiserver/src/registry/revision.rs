@@ -41,7 +41,7 @@ fn declared_position(json: &[u8]) -> Option<(usize, bool)> {
 
 /// Any members may precede the metadata, and the resourceVersion in it.
 fn sorted_position(json: &[u8]) -> Option<(usize, bool)> {
-    let mut members = Members { json, at: 1, first: true };
+    let mut members = Members::of(json, 0)?;
     let metadata = loop {
         let (key, value) = members.next_member()?;
         if key == b"metadata" {
@@ -49,10 +49,7 @@ fn sorted_position(json: &[u8]) -> Option<(usize, bool)> {
         }
         members.skip(value)?;
     };
-    if json.get(metadata) != Some(&b'{') {
-        return None;
-    }
-    let mut members = Members { json, at: metadata + 1, first: true };
+    let mut members = Members::of(json, metadata)?;
     while let Some((key, value)) = members.next_member() {
         if key >= b"resourceVersion".as_slice() {
             break;
@@ -64,7 +61,7 @@ fn sorted_position(json: &[u8]) -> Option<(usize, bool)> {
 
 /// The value of `apiVersion` in JSON sorted by key, without its quotes.
 pub(super) fn api_version_of(json: &[u8]) -> Option<&[u8]> {
-    let mut members = Members { json, at: 1, first: true };
+    let mut members = Members::of(json, 0)?;
     loop {
         let (key, value) = members.next_member()?;
         members.skip(value)?;
@@ -75,7 +72,7 @@ pub(super) fn api_version_of(json: &[u8]) -> Option<&[u8]> {
 }
 
 /// Iterates over the members of an object that was encoded without whitespace.
-struct Members<'a> {
+pub(super) struct Members<'a> {
     json: &'a [u8],
     /// The position after the last skipped member.
     at: usize,
@@ -83,8 +80,13 @@ struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
+    /// The members of the object that begins at a position; `None` if none does.
+    pub(super) fn of(json: &'a [u8], at: usize) -> Option<Members<'a>> {
+        (json.get(at) == Some(&b'{')).then_some(Members { json, at: at + 1, first: true })
+    }
+
     /// The key of the next member, and the position of its value; `None` at the end.
-    fn next_member(&self) -> Option<(&'a [u8], usize)> {
+    pub(super) fn next_member(&self) -> Option<(&'a [u8], usize)> {
         let rest = self.json.get(self.at..)?;
         let (rest, comma) = if self.first { (rest, 0) } else { (rest.strip_prefix(b",")?, 1) };
         let text = rest.strip_prefix(b"\"")?;
@@ -93,10 +95,23 @@ impl<'a> Members<'a> {
         (text.get(end) == Some(&b':')).then_some((key, self.at + comma + 1 + end + 1))
     }
 
-    fn skip(&mut self, value: usize) -> Option<()> {
-        self.at = value + value_end(self.json.get(value..)?)?;
+    /// Goes on after the member with the value at a position, which is returned.
+    pub(super) fn skip(&mut self, value: usize) -> Option<&'a [u8]> {
+        let rest = self.json.get(value..)?;
+        let (value_of, _) = rest.split_at_checked(value_end(rest)?)?;
+        self.pass(value + value_of.len());
+        Some(value_of)
+    }
+
+    /// Goes on after the member whose value ends at a position.
+    pub(super) fn pass(&mut self, end: usize) {
+        self.at = end;
         self.first = false;
-        Some(())
+    }
+
+    /// The position after the object, once it has no more members.
+    pub(super) fn end(&self) -> Option<usize> {
+        (self.json.get(self.at) == Some(&b'}')).then_some(self.at + 1)
     }
 }
 

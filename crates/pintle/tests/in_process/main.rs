@@ -37,6 +37,7 @@ mod monitoring;
 mod mutating_policies;
 mod objects;
 mod openapi;
+mod outlines;
 mod overload;
 mod peer_proxy;
 mod rbac;
