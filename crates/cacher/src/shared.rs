@@ -355,36 +355,40 @@ impl Shared {
     ) -> Result<Snapshot, StorageError> {
         let mut objects = Vec::new();
         let mut unreadable = UnreadableMap::new();
-        let mut revision = revision;
-        let mut start_after = None;
+        let get_page = |start_after, revision| {
+            let prefix = prefix.to_owned();
+            self.storage.get_list(ListRequest { prefix, start_after, limit: self.config.page_size, revision })
+        };
         metrics::add(&self.metrics.storage_lists, 1);
+        let mut page = get_page(None, revision).await?;
+        // All pages are read at the revision of the first.
+        let revision = revision.unwrap_or(page.revision);
         loop {
-            let page = self
-                .storage
-                .get_list(ListRequest {
-                    prefix: prefix.to_owned(),
-                    start_after: start_after.take(),
-                    limit: self.config.page_size,
-                    revision,
-                })
-                .await?;
-            // All pages are read at the revision of the first.
-            let revision = *revision.get_or_insert(page.revision);
-            start_after = page.items.last().map(|kv| kv.key.clone());
-            metrics::add(&self.metrics.storage_list_fetched, page.items.len());
-            let before = objects.len();
-            for kv in page.items {
-                match self.decode(&kv) {
-                    Ok(object) => objects.push(object),
-                    Err(object) => drop(unreadable.insert(kv.key, Arc::new(object))),
+            let last = page.items.last().filter(|_| page.more).map(|kv| kv.key.clone());
+            // The store reads the next page while this one is decoded.
+            let next = async {
+                match last {
+                    Some(last) => Some(get_page(Some(last), Some(revision)).await),
+                    None => None,
                 }
-            }
-            objects.get(before..).into_iter().for_each(&mut each);
-            if !page.more || start_after.is_none() {
-                metrics::add(&self.metrics.storage_list_returned, objects.len());
-                return Ok(Snapshot::of_storage(objects.into_iter().collect(), unreadable, revision));
-            }
+            };
+            let decode = async {
+                let before = objects.len();
+                metrics::add(&self.metrics.storage_list_fetched, page.items.len());
+                for kv in page.items {
+                    match self.decode(&kv) {
+                        Ok(object) => objects.push(object),
+                        Err(object) => drop(unreadable.insert(kv.key, Arc::new(object))),
+                    }
+                }
+                objects.get(before..).into_iter().for_each(&mut each);
+            };
+            let (next, ()) = tokio::join!(next, decode);
+            let Some(next) = next else { break };
+            page = next?;
             tokio::task::yield_now().await;
         }
+        metrics::add(&self.metrics.storage_list_returned, objects.len());
+        Ok(Snapshot::of_storage(objects.into_iter().collect(), unreadable, revision))
     }
 }
