@@ -32,6 +32,11 @@ impl ByteBudget {
         ByteBudget::new(48 << 20, 1 << 20)
     }
 
+    /// The default for the objects of the events that wait in the queues of watchers.
+    pub fn of_queues() -> ByteBudget {
+        ByteBudget::new(256 << 20, 128 << 10)
+    }
+
     /// A budget that is never exceeded.
     pub fn unlimited() -> ByteBudget {
         ByteBudget::new(usize::MAX, usize::MAX)

@@ -174,8 +174,15 @@ impl Cacher {
         let (target, first_bookmark) = {
             let mut state = self.shared.state.lock();
             let (from, after) = start(&state).filter(|_| !state.stopped)?;
-            let target =
-                Arc::new(WatchTarget::new(filter, bucket, after, from, deadline, config.queue_capacity));
+            let target = Arc::new(WatchTarget::new(
+                filter,
+                bucket,
+                after,
+                from,
+                deadline,
+                config.queue_capacity,
+                config.queue_budget.clone(),
+            ));
             let first_bookmark = match state.watches_ended {
                 true => {
                     // The target is new: no waker is registered yet.

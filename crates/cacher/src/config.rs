@@ -54,6 +54,9 @@ pub struct CacherConfig {
     pub resume_from_storage: bool,
     /// The number of items in a watcher's queue above which the watcher reads the event log instead.
     pub queue_capacity: usize,
+    /// The byte budget that the queues of the watchers of all resources share. A watcher whose queue is beyond it reads
+    /// the event log instead.
+    pub queue_budget: ByteBudget,
     /// The interval between the bookmarks of a watch that requests them.
     pub bookmark_period: Duration,
     /// The longest time that a read waits for the cache to reach its revision.
@@ -86,6 +89,7 @@ impl CacherConfig {
             retention: Duration::from_secs(300),
             resume_from_storage: true,
             queue_capacity: 1000,
+            queue_budget: ByteBudget::of_queues(),
             bookmark_period: Duration::from_secs(60),
             freshness_timeout: Duration::from_secs(3),
             page_size: 500,

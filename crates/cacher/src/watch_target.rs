@@ -5,9 +5,10 @@
 //! other. It is cut off when the log has dropped a change that it needs.
 
 use crate::{
-    CachedObject, Predicate, Requirement, WatchItem, WatchScope,
+    ByteBudget, CachedObject, Predicate, Requirement, WatchItem, WatchScope,
     batch::Batch,
     bucket::Bucket,
+    byte_budget::BudgetedBytes,
     event::{Change, EventType, WatchEvent},
     event_log::Position,
 };
@@ -39,8 +40,8 @@ pub(crate) struct WatchTarget {
 
 struct Queue {
     items: VecDeque<WatchItem>,
-    /// The size of the items' objects, in bytes.
-    bytes: usize,
+    /// The size of the items' objects, in bytes. Objects in several queues are counted in each.
+    bytes: BudgetedBytes,
     /// The position in the event log that continues `items`. While it is set, nothing is queued.
     behind: Option<Position>,
     ended: bool,
@@ -95,8 +96,10 @@ impl WatchTarget {
         from: Position,
         deadline: Option<Instant>,
         capacity: usize,
+        budget: ByteBudget,
     ) -> WatchTarget {
-        let queue = Queue { items: VecDeque::new(), bytes: 0, behind: Some(from), ended: false, waker: None };
+        let bytes = BudgetedBytes::new(budget);
+        let queue = Queue { items: VecDeque::new(), bytes, behind: Some(from), ended: false, waker: None };
         WatchTarget { filter, bucket, after, deadline, capacity, queue: Mutex::new(queue) }
     }
 
@@ -138,13 +141,15 @@ impl WatchTarget {
         }
         let event_type = self.event_type(change)?;
         let bytes = change.bytes();
-        let is_full = queue.items.len() >= self.capacity || queue.bytes + bytes > QUEUE_BYTES;
+        let is_full = queue.items.len() >= self.capacity
+            || queue.bytes.get() + bytes > QUEUE_BYTES
+            || queue.bytes.is_too_much();
         // A change larger than the whole queue is accepted when the queue is empty.
         if is_full && !queue.items.is_empty() {
             queue.behind = Some(at);
             return None;
         }
-        queue.bytes += bytes;
+        queue.bytes.add(bytes);
         let event = event.get_or_insert_with(|| Arc::new(make())).clone();
         queue.items.push_back(WatchItem::Event { event_type, event });
         queue.waker.take()
@@ -205,10 +210,13 @@ impl WatchTarget {
         let mut queue = self.queue.lock();
         if !queue.items.is_empty() {
             let taken = batch.fill(&mut queue.items, max);
-            queue.bytes = queue.bytes.saturating_sub(taken);
+            // The last items of an ended watch are not counted.
+            let counted = taken.min(queue.bytes.get());
+            queue.bytes.remove(counted);
             return Poll::Ready(Next::Item);
         }
-        queue.bytes = 0;
+        let counted = queue.bytes.get();
+        queue.bytes.remove(counted);
         // Releases the memory of a burst.
         if queue.items.capacity() > 64 {
             queue.items = VecDeque::new();

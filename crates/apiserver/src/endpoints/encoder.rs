@@ -32,7 +32,7 @@ use pintle_registry::Converter;
 use serde_json::json;
 use std::sync::Arc;
 
-/// The cache slots of a version: those of whole objects, and those of compressed list items.
+/// The cache slots of a version: those of whole objects, of their metadata, and of compressed list items.
 const SLOTS: u32 = 16;
 /// The cache slot of the UID, which is the same in all versions.
 pub(super) const UID: RepresentationId = RepresentationId(SLOTS - 1);
@@ -268,6 +268,15 @@ impl Encoder<'_> {
     /// The cache slot of an encoding of this version.
     pub(super) fn representation(&self, media_type: MediaType) -> RepresentationId {
         representation_of(self.resource, media_type)
+    }
+
+    /// The slot of a watch event's frame with the object's metadata in this form; `None` for a form that watches do not
+    /// share.
+    pub(super) fn partial_representation(&self) -> Option<RepresentationId> {
+        let (_, version) = self.accepted.transform.as_ref()?;
+        let number = SLOTS / 4 + media_type_number(self.accepted.media_type);
+        let is_shared = version == "v1" && !self.accepted.pretty;
+        is_shared.then_some(RepresentationId(self.resource.slot * SLOTS + number))
     }
 
     /// The compressed form of a list item, whose content is `content`.

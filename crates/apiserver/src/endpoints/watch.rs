@@ -417,10 +417,16 @@ impl WatchStream {
                     plain_frame(&encoder, *event_type, event)
                 }),
                 Some((Transform::PartialObjectMetadata, _)) => {
-                    let object = event_object(event, *event_type)?;
-                    let tree = encoder.partial_tree(object)?;
-                    let bytes = encode(&tree, partial_schema(), &encoder.accepted)?;
-                    Ok(encoder.event(event_type.as_str(), bytes))
+                    let make = || {
+                        let object = event_object(event, *event_type)?;
+                        let tree = encoder.partial_tree(object)?;
+                        let bytes = encode(&tree, partial_schema(), &encoder.accepted)?;
+                        Ok(encoder.event(event_type.as_str(), bytes))
+                    };
+                    match encoder.partial_representation() {
+                        Some(id) => event.frame(*event_type, id, make),
+                        None => make(),
+                    }
                 }
                 Some((Transform::Table, version)) => {
                     let object = event_object(event, *event_type)?;
@@ -520,6 +526,7 @@ fn bookmark(
 #[cfg(test)]
 mod tests {
     use super::super::testing::{CONFIG_MAPS, TestServer};
+    use crate::base::body::Body;
     use futures_util::StreamExt as _;
     use serde_json::json;
 
@@ -570,6 +577,27 @@ mod tests {
         next(("ADDED", "a")).await;
         assert_eq!(server.send("DELETE", &format!("{CONFIG_MAPS}/a"), json!(null)).await.0, 200);
         next(("DELETED", "a")).await;
+    }
+
+    #[tokio::test]
+    async fn watches_of_metadata_share_their_frames() {
+        let server = TestServer::start().await;
+        let uri = format!("{CONFIG_MAPS}?watch=true");
+        let accept = [(http::header::ACCEPT, "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io")];
+        let watch = async || match server.respond_with("GET", &uri, &accept, "").await.into_body() {
+            Body::Stream(frames) => frames,
+            _ => panic!("not a stream"),
+        };
+        let (mut first, mut second) = (watch().await, watch().await);
+        // Both have read the state when the object is created.
+        let (frame, other, created) =
+            tokio::join!(first.next(), second.next(), server.create_config_map("a", "x"));
+        let (frame, other) = (frame.unwrap(), other.unwrap());
+        assert_eq!(frame.as_ptr(), other.as_ptr());
+        let event: serde_json::Value = serde_json::from_slice(&frame).unwrap();
+        assert_eq!(event["object"]["metadata"], created["metadata"]);
+        assert_eq!(event["object"]["kind"], "PartialObjectMetadata");
+        assert_eq!(event["object"]["data"], json!(null));
     }
 
     #[tokio::test]

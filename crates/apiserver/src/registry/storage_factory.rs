@@ -40,6 +40,7 @@ pub struct StorageFactory {
     garbage_collection: bool,
     log_budget: ByteBudget,
     open_budget: ByteBudget,
+    queue_budget: ByteBudget,
 }
 
 impl StorageFactory {
@@ -58,6 +59,7 @@ impl StorageFactory {
             garbage_collection: true,
             log_budget: ByteBudget::of_logs(),
             open_budget: ByteBudget::of_open_objects(),
+            queue_budget: ByteBudget::of_queues(),
         }
     }
 
@@ -133,6 +135,11 @@ impl StorageFactory {
     /// The memory budget that the JSON of the open objects of all resources shares.
     pub(super) fn open_budget(&self) -> &ByteBudget {
         &self.open_budget
+    }
+
+    /// The memory budget that the queues of all watchers share.
+    pub(super) fn queue_budget(&self) -> &ByteBudget {
+        &self.queue_budget
     }
 
     /// Whether unreadable objects can be deleted.

@@ -86,7 +86,7 @@ impl Store {
         let prefix: Arc<str> = format!("{}/{}/", storage.prefix(), resource.storage.path).into();
         let codec = Arc::new(ObjectCodec::new(&resource, schema.clone(), prefix.clone()));
         let read_source = storage.read_source_of(&resource);
-        let log_budget = storage.log_budget().clone();
+        let (log_budget, queue_budget) = (storage.log_budget().clone(), storage.queue_budget().clone());
         // A converter's results are kept with the objects, and are lost when an object is packed.
         let open_budget = match resource.converter {
             Some(_) => ByteBudget::unlimited(),
@@ -101,6 +101,7 @@ impl Store {
         cacher.read_source = read_source;
         cacher.log_budget = log_budget;
         cacher.open_budget = open_budget;
+        cacher.queue_budget = queue_budget;
         // The present declaration shows objects in another form than the events before it did.
         cacher.resume_from_storage = !resource.storage.encoding.keeps_version();
         cacher.triggers = resource

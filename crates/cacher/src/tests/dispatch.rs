@@ -1,7 +1,7 @@
 //! Tests of the dispatcher: woken watchers, queues, and slow watchers.
 
 use crate::{
-    Cacher, CacherConfig, Freshness, Snapshot, WatchOptions, WatchStart, Watcher,
+    ByteBudget, Cacher, CacherConfig, Freshness, Snapshot, WatchOptions, WatchStart, Watcher,
     event::Change,
     testing::{TestStorage, config, on_node, ready, settled, start},
 };
@@ -181,6 +181,35 @@ async fn large_objects_wait_in_the_log_and_come_few_at_a_time() {
     storage.put("/p/a/0", &"x".repeat(5 << 20)).await;
     cacher.snapshot(Freshness::Consistent).await.unwrap();
     assert_eq!(ready(&mut watcher).len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn watchers_that_do_not_read_share_the_memory_of_their_queues() {
+    const SIZE: usize = 10_000;
+    const WATCHERS: usize = 20;
+    let storage = TestStorage::new();
+    let budget = ByteBudget::new(10 * SIZE, SIZE);
+    let cacher = start(&storage, CacherConfig { queue_budget: budget.clone(), ..config() }).await;
+    let mut watchers = Vec::new();
+    for _ in 0..WATCHERS {
+        let mut watcher = cacher.watch(WatchOptions::new(WatchStart::State)).await.unwrap();
+        assert_eq!(ready(&mut watcher), [""; 0]);
+        watchers.push(watcher);
+    }
+    let large = "x".repeat(SIZE);
+    for name in 0..20 {
+        storage.put(&format!("/p/a/{name}"), &large).await;
+    }
+    cacher.snapshot(Freshness::Consistent).await.unwrap();
+    // Each has its share, and one event beyond it.
+    assert!(budget.used() <= (2 * WATCHERS + 10) * (SIZE + 10), "{}", budget.used());
+    // The others are in the log.
+    for watcher in &mut watchers {
+        assert_eq!(ready(watcher).len(), 20);
+    }
+    assert_eq!(budget.used(), 0);
+    drop(watchers);
+    assert_eq!(budget.used(), 0);
 }
 
 #[tokio::test(start_paused = true)]
