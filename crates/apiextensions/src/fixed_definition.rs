@@ -39,6 +39,7 @@ impl FixedDefinition {
         let name = tree.str_at("metadata.name");
         let decoded = DecodedObject {
             json: tree.to_string().into(),
+            packed: None,
             namespace: "".into(),
             name: name.into(),
             selectable: Arc::default(),

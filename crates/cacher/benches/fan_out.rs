@@ -21,6 +21,7 @@ impl ObjectDecoder for Decoder {
         let node = value.split(|byte| *byte == b' ').next().unwrap_or_default();
         Ok(DecodedObject {
             json: value.bytes.clone(),
+            packed: None,
             namespace: "default".into(),
             name: key.as_str().rsplit('/').next().unwrap_or_default().into(),
             selectable: Arc::new(Selectable {

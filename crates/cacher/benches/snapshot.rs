@@ -22,6 +22,7 @@ impl ObjectDecoder for Decoder {
         let app: Arc<str> = format!("app-{}", number % 50).into();
         Ok(DecodedObject {
             json: value.bytes.clone(),
+            packed: None,
             namespace: "default".into(),
             name,
             selectable: Arc::new(Selectable {

@@ -6,7 +6,7 @@
 use crate::contents::Contents;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use pintle_storage::{Key, Payload, ReadError, Revision};
+use pintle_storage::{Key, Packed, Payload, ReadError, Revision};
 use std::sync::Arc;
 
 /// Decodes stored bytes into objects for the cache. The registry supplies one for each resource.
@@ -40,6 +40,8 @@ pub struct DecodeError(pub String);
 pub struct DecodedObject {
     /// The object's final JSON.
     pub json: Bytes,
+    /// The same, compressed, if that is at hand.
+    pub packed: Option<Packed>,
     /// `metadata.namespace`, empty for cluster-scoped objects. Objects of one namespace should share the allocation.
     pub namespace: Arc<str>,
     /// `metadata.name`.
@@ -135,9 +137,26 @@ pub struct CachedObject {
 impl CachedObject {
     /// The object that was stored under `key` at `revision`.
     pub fn new(key: Key, revision: Revision, decoded: DecodedObject) -> CachedObject {
-        let DecodedObject { json, namespace, name, selectable } = decoded;
-        let size = json.len();
-        let contents = ArcSwap::from_pointee(Contents::open(json));
+        let contents = Contents::open(decoded.json.clone());
+        CachedObject::with_contents(key, revision, decoded, contents)
+    }
+
+    /// The same object, packed if its compressed form is at hand.
+    pub(crate) fn new_packed(key: Key, revision: Revision, mut decoded: DecodedObject) -> CachedObject {
+        match decoded.packed.take() {
+            Some(packed) => CachedObject::with_contents(key, revision, decoded, Contents::Packed(packed)),
+            None => CachedObject::new(key, revision, decoded),
+        }
+    }
+
+    fn with_contents(
+        key: Key,
+        revision: Revision,
+        decoded: DecodedObject,
+        contents: Contents,
+    ) -> CachedObject {
+        let DecodedObject { json, namespace, name, selectable, .. } = decoded;
+        let (size, contents) = (json.len(), ArcSwap::from_pointee(contents));
         CachedObject { key, revision, namespace, name, selectable, size, contents }
     }
 

@@ -42,8 +42,12 @@ impl OpenObjects {
     }
 
     /// Packs at most `limit` objects while the budget is exceeded, the oldest write first. `is_current` tells the objects
-    /// that were not removed.
-    pub(crate) fn pack_excess(&mut self, limit: usize, is_current: impl Fn(&Arc<CachedObject>) -> bool) {
+    /// that were not removed. Returns whether it packed any.
+    pub(crate) fn pack_excess(
+        &mut self,
+        limit: usize,
+        is_current: impl Fn(&Arc<CachedObject>) -> bool,
+    ) -> bool {
         let mut packed = 0;
         while self.bytes.is_too_much()
             && packed < limit
@@ -63,6 +67,7 @@ impl OpenObjects {
             self.queue.shrink_to(self.queue.len() * 2);
             self.replaced = 0;
         }
+        packed > 0
     }
 }
 

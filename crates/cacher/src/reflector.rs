@@ -38,7 +38,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
         let mut open = OpenObjects::new(shared.config.open_budget.clone());
         let keep = |objects: &[Arc<CachedObject>]| {
             objects.iter().for_each(|object| open.insert(object));
-            open.pack_excess(objects.len(), |_| true);
+            open.pack_excess(objects.len(), |_| true)
         };
         match shared.list_pages_from_storage(&shared.config.prefix, None, keep).await {
             Ok(snapshot) => {

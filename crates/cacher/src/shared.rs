@@ -9,7 +9,7 @@
 //! event's state in the snapshot.
 
 use crate::{
-    CachedObject, CacherConfig, CacherMetrics, Snapshot, UnreadableObject, WatchItem,
+    CachedObject, CacherConfig, CacherMetrics, DecodedObject, Snapshot, UnreadableObject, WatchItem,
     bookmarks::BookmarkBuckets,
     event::{Change, WatchEvent},
     event_log::EventLog,
@@ -23,7 +23,7 @@ use crate::{
 use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 use pintle_storage::{
-    KeyValue, ListRequest, ReadError, Revision, Storage, StorageError, TransformError, ValueState,
+    Key, KeyValue, ListRequest, ReadError, Revision, Storage, StorageError, TransformError, ValueState,
 };
 use std::{
     sync::{
@@ -305,6 +305,14 @@ impl Shared {
     /// Decodes a stored pair. A pair that does not decode is logged by its key alone, because its bytes may be a
     /// Secret's, and omitted: one bad object must not make the others unavailable.
     pub(crate) fn decode(&self, kv: &KeyValue) -> Result<Arc<CachedObject>, UnreadableObject> {
+        self.decode_by(kv, CachedObject::new)
+    }
+
+    fn decode_by(
+        &self,
+        kv: &KeyValue,
+        make: impl Fn(Key, Revision, DecodedObject) -> CachedObject,
+    ) -> Result<Arc<CachedObject>, UnreadableObject> {
         let decoded = match &kv.state {
             ValueState::Current | ValueState::Stale => {
                 let decoded = self.config.decoder.decode(&kv.key, &kv.value, kv.mod_revision);
@@ -313,7 +321,7 @@ impl Shared {
             ValueState::Unreadable(error) => Err(error.clone()),
         };
         match decoded {
-            Ok(decoded) => Ok(Arc::new(CachedObject::new(kv.key.clone(), kv.mod_revision, decoded))),
+            Ok(decoded) => Ok(Arc::new(make(kv.key.clone(), kv.mod_revision, decoded))),
             Err(error) => {
                 self.metrics.decode_errors.fetch_add(1, Ordering::Relaxed);
                 let stage = match error {
@@ -343,15 +351,16 @@ impl Shared {
         prefix: &str,
         revision: Option<Revision>,
     ) -> Result<Snapshot, StorageError> {
-        self.list_pages_from_storage(prefix, revision, |_| ()).await
+        self.list_pages_from_storage(prefix, revision, |_| false).await
     }
 
-    /// As [`Shared::list_prefix_from_storage`]. Calls `each` with the objects of each page.
+    /// As [`Shared::list_prefix_from_storage`]. Calls `each` with the objects of each page; when it returns true, the objects
+    /// of later pages are packed where their compressed form is at hand.
     pub(crate) async fn list_pages_from_storage(
         &self,
         prefix: &str,
         revision: Option<Revision>,
-        mut each: impl FnMut(&[Arc<CachedObject>]),
+        mut each: impl FnMut(&[Arc<CachedObject>]) -> bool,
     ) -> Result<Snapshot, StorageError> {
         let mut objects = Vec::new();
         let mut unreadable = UnreadableMap::new();
@@ -361,6 +370,7 @@ impl Shared {
         };
         metrics::add(&self.metrics.storage_lists, 1);
         let mut page = get_page(None, revision).await?;
+        let mut make: fn(Key, Revision, DecodedObject) -> CachedObject = CachedObject::new;
         // All pages are read at the revision of the first.
         let revision = revision.unwrap_or(page.revision);
         loop {
@@ -376,12 +386,14 @@ impl Shared {
                 let before = objects.len();
                 metrics::add(&self.metrics.storage_list_fetched, page.items.len());
                 for kv in page.items {
-                    match self.decode(&kv) {
+                    match self.decode_by(&kv, make) {
                         Ok(object) => objects.push(object),
                         Err(object) => drop(unreadable.insert(kv.key, Arc::new(object))),
                     }
                 }
-                objects.get(before..).into_iter().for_each(&mut each);
+                if objects.get(before..).is_some_and(&mut each) {
+                    make = CachedObject::new_packed;
+                }
             };
             let (next, ()) = tokio::join!(next, decode);
             let Some(next) = next else { break };

@@ -48,6 +48,7 @@ impl ObjectDecoder for TestDecoder {
         let namespace = segments.next().unwrap_or_default();
         Ok(DecodedObject {
             json: json(text, mod_revision),
+            packed: None,
             namespace: namespace.into(),
             name: name.into(),
             selectable: Arc::new(Selectable {

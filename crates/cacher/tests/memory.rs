@@ -29,6 +29,7 @@ impl ObjectDecoder for Decoder {
         let number: usize = name.parse().unwrap_or_default();
         Ok(DecodedObject {
             json: value.bytes.clone(),
+            packed: None,
             namespace: "default".into(),
             name,
             selectable: Arc::new(Selectable {

@@ -44,8 +44,11 @@ impl Sample {
 
 thread_local! {
     /// The bytes until this thread's next sample.
-    static LEFT: Cell<i64> = const { Cell::new(0) };
+    static LEFT: Cell<i64> = const { Cell::new(NOT_DRAWN) };
 }
+
+/// The distance of a thread that has not drawn one: its first allocation is no more likely to be a sample than others.
+const NOT_DRAWN: i64 = i64::MIN / 2;
 
 /// Begins to sample. Allocations before are not in the profiles.
 pub fn enable() {
@@ -126,7 +129,10 @@ fn bucket_of(address: usize) -> usize {
 #[inline(never)]
 fn sample(address: *mut u8, size: usize) {
     // The distance to the next sample is random, so that regular patterns are not missed.
-    let _ = LEFT.try_with(|left| left.set(distance()));
+    let left = LEFT.try_with(|left| left.replace(distance()));
+    if left.is_ok_and(|left| left < NOT_DRAWN / 2) {
+        return;
+    }
     let address = address.addr();
     if address == 0 || !is_enabled() {
         return;
@@ -230,5 +236,27 @@ mod tests {
         assert!(samples() > 0);
         drop(memory);
         assert!(kept() < 4 << 20, "{}", kept());
+    }
+
+    #[test]
+    fn the_first_allocation_of_a_thread_is_a_sample_no_more_often_than_others() {
+        enable();
+        let before = samples();
+        let (held, release) = std::sync::mpsc::channel::<()>();
+        let release = std::sync::Arc::new(std::sync::Mutex::new(release));
+        let threads: Vec<_> = (0..100)
+            .map(|_| {
+                let release = release.clone();
+                std::thread::spawn(move || {
+                    let memory = std::hint::black_box(vec![1_u8; 16]);
+                    let _ = release.lock().unwrap().recv();
+                    drop(memory);
+                })
+            })
+            .collect();
+        // A hundred threads take a few samples' worth of memory, not one each.
+        assert!(samples() - before < 20, "{}", samples() - before);
+        drop(held);
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
     }
 }

@@ -225,7 +225,7 @@ impl Storage for EmbeddedStorage {
     }
 
     fn get_list(&self, request: ListRequest) -> BoxFuture<'_, Result<ListResponse, StorageError>> {
-        Box::pin(self.blocking(move |shared| read::get_list(shared, &request)))
+        Box::pin(async { self.blocking(move |shared| read::get_list(shared, &request)).await?.unpack() })
     }
 
     fn count(&self, request: ListRequest) -> BoxFuture<'_, Result<usize, StorageError>> {

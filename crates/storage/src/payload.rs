@@ -13,6 +13,7 @@
 //! So the watch cache decodes no write of its own process again. Values that an engine has read, and writes of other
 //! processes, have only bytes: their stored form.
 
+use crate::Packed;
 use bytes::Bytes;
 use std::{any::Any, fmt, ops::Deref, sync::Arc};
 
@@ -24,6 +25,8 @@ pub struct Payload {
     /// The stored form of `bytes`, if it differs and is known. The writer to a [`crate::TransformedStorage`] may set it
     /// to the result of the first transformer, which is then not called.
     pub stored: Option<Bytes>,
+    /// The compressed form of `bytes`, if an engine has read it.
+    pub packed: Option<Packed>,
     /// The contents of the object that `bytes` encode, if they are known. Only the layers above storage know the type.
     pub decoded: Option<Arc<dyn Any + Send + Sync>>,
     /// The [`crate::TransformedStorage`] that it was written through, or 0. Another one over the same engine, with another
@@ -34,7 +37,7 @@ pub struct Payload {
 impl Payload {
     /// A value with the results of its writer.
     pub fn new(bytes: Bytes, stored: Option<Bytes>, decoded: Option<Arc<dyn Any + Send + Sync>>) -> Payload {
-        Payload { bytes, stored, decoded, writer: 0 }
+        Payload { bytes, stored, packed: None, decoded, writer: 0 }
     }
 
     /// The bytes that an engine writes.
@@ -56,6 +59,7 @@ impl Payload {
     pub(crate) fn keep_stored_form(&mut self) {
         if let Some(stored) = self.stored.take() {
             self.bytes = stored;
+            self.packed = None;
         }
         self.decoded = None;
         self.writer = 0;

@@ -394,6 +394,7 @@ impl ObjectDecoder for Decoder {
     fn decode(&self, key: &Key, value: &Payload, _: Revision) -> Result<DecodedObject, DecodeError> {
         Ok(DecodedObject {
             json: value.bytes.clone(),
+            packed: None,
             namespace: "".into(),
             name: key.as_str().into(),
             selectable: Arc::default(),

@@ -68,6 +68,7 @@ fn as_cached(scope: &RequestScope<'_>, object: &Value) -> Arc<CachedObject> {
     json.push(b'\n');
     let decoded = DecodedObject {
         json: json.into(),
+        packed: None,
         namespace: "".into(),
         name: object.name().into(),
         selectable: Arc::default(),

@@ -7,7 +7,7 @@
 
 use super::{
     outline::{has_field, outline},
-    revision::{remove_revision, splice_revision},
+    revision::{inserted_revision, remove_revision, splice_revision},
 };
 use bytes::Bytes;
 use pintle_cacher::{DecodeError, DecodedObject, ObjectDecoder, Selectable};
@@ -143,8 +143,11 @@ impl ObjectDecoder for ObjectCodec {
                 self.selectable(&tree.map_err(|error| failed(&error))?)
             }
         };
+        let json = splice_revision(value, mod_revision).ok_or_else(|| failed(&"object without metadata"))?;
+        let packed = value.packed.clone().and_then(|packed| inserted_revision(packed, value, &json));
         Ok(DecodedObject {
-            json: splice_revision(value, mod_revision).ok_or_else(|| failed(&"object without metadata"))?,
+            json,
+            packed,
             namespace: self.interned.lock().get(namespace),
             name: Arc::from(name),
             selectable,

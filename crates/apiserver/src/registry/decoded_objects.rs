@@ -73,6 +73,7 @@ mod tests {
     fn cached(name: usize, revision: u64, bytes: usize) -> Arc<CachedObject> {
         let decoded = DecodedObject {
             json: vec![b'x'; bytes].into(),
+            packed: None,
             namespace: "".into(),
             name: name.to_string().as_str().into(),
             selectable: Arc::default(),

@@ -4,7 +4,7 @@
 //! Go, are sorted by key. Only the former begin with the kind, which tells the two apart.
 
 use bytes::{Bytes, BytesMut};
-use pintle_storage::Revision;
+use pintle_storage::{Packed, Revision};
 
 const METADATA: &[u8] = b"\"metadata\":{";
 const RESOURCE_VERSION: &[u8] = b"\"resourceVersion\":\"";
@@ -179,6 +179,14 @@ pub fn splice_revision(json: &[u8], revision: Revision) -> Option<Bytes> {
     Some(out.freeze())
 }
 
+/// The packed form of final JSON, from that of the stored JSON that [`splice_revision`] made it of.
+pub(super) fn inserted_revision(packed: Packed, stored: &[u8], json: &[u8]) -> Option<Packed> {
+    let (at, _) = revision_position(stored)?;
+    let inserted = json.get(at..(at + json.len()).checked_sub(stored.len())?)?;
+    // Otherwise a newline was added.
+    (stored.ends_with(b"\n") && !inserted.is_empty()).then(|| packed.with_insertion(at, inserted))
+}
+
 /// Final JSON without its resourceVersion; `None` when the object has no metadata.
 pub fn remove_revision(json: &[u8]) -> Option<Bytes> {
     let (at, first) = revision_position(json)?;
@@ -200,6 +208,25 @@ pub fn remove_revision(json: &[u8]) -> Option<Bytes> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_packed_form_is_that_of_the_final_json() {
+        let stored = [
+            r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","uid":"u","labels":{"a":"b"}},"spec":{}}"#,
+            r#"{"kind":"Pod","apiVersion":"v1","metadata":{"labels":{"a":"b"}},"spec":{}}"#,
+            r#"{"kind":"Pod","apiVersion":"v1","metadata":{},"spec":{}}"#,
+            r#"{"apiVersion":"e/v1","kind":"W","metadata":{"name":"a","uid":"u"},"spec":{}}"#,
+        ];
+        for stored in stored {
+            let stored = Bytes::from(format!("{stored}\n"));
+            let json = splice_revision(&stored, Revision(1234)).unwrap();
+            let packed = inserted_revision(Packed::new(&stored), &stored, &json).unwrap();
+            assert_eq!(packed.unpack(), json);
+        }
+        let bare = Bytes::from_static(br#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"}}"#);
+        let json = splice_revision(&bare, Revision(1)).unwrap();
+        assert!(inserted_revision(Packed::new(&bare), &bare, &json).is_none());
+    }
 
     #[test]
     fn the_revision_goes_in_and_out_where_go_has_it() {

@@ -11,6 +11,7 @@ use super::{
     schema::integer,
     shared::Shared,
     state::State,
+    value::ReadValue,
 };
 use crate::{
     EventKind, GetResponse, Key, KeyValue, ListRequest, ListResponse, Revision, StorageError, StorageEvent,
@@ -79,7 +80,50 @@ pub(super) fn get(shared: &Shared, key: &Key) -> Result<GetResponse, StorageErro
     })
 }
 
-pub(super) fn get_list(shared: &Shared, request: &ListRequest) -> Result<ListResponse, StorageError> {
+/// The pairs of a list, whose values are decompressed by the reader: memory that one thread allocates and another one
+/// frees is not returned soon.
+pub(super) struct PackedList {
+    items: Vec<PackedPair>,
+    more: bool,
+    revision: Revision,
+}
+
+struct PackedPair {
+    key: Key,
+    value: ReadValue,
+    create_revision: Revision,
+    mod_revision: Revision,
+}
+
+impl PackedList {
+    /// Decompresses the values.
+    pub(super) fn unpack(self) -> Result<ListResponse, StorageError> {
+        let items = self.items.into_iter().map(|PackedPair { key, value, create_revision, mod_revision }| {
+            let damaged =
+                || StorageError::Engine(format!("the value of revision {mod_revision} does not expand"));
+            let value = value.unpack().ok_or_else(damaged)?;
+            Ok(KeyValue { key, value, state: ValueState::Current, create_revision, mod_revision })
+        });
+        let items = items.collect::<Result<_, StorageError>>()?;
+        Ok(ListResponse { items, more: self.more, revision: self.revision })
+    }
+}
+
+fn packed_pair(
+    connection: &Connection,
+    (key, version, value): Named,
+) -> Result<Option<PackedPair>, StorageError> {
+    let Some(create_revision) = version.create_revision() else { return Ok(None) };
+    let mod_revision = version.mod_revision;
+    let value = match value {
+        Some(value) => ReadValue::Plain(value),
+        None => row::packed_value(connection, mod_revision)?
+            .ok_or_else(|| missing_value(connection, mod_revision))?,
+    };
+    Ok(Some(PackedPair { key, value, create_revision, mod_revision }))
+}
+
+pub(super) fn get_list(shared: &Shared, request: &ListRequest) -> Result<PackedList, StorageError> {
     shared.readers.with(|connection| {
         let state = shared.state.read();
         let revision = readable(&state, request.revision)?;
@@ -90,9 +134,9 @@ pub(super) fn get_list(shared: &Shared, request: &ListRequest) -> Result<ListRes
         drop(state);
         let mut items = Vec::with_capacity(versions.len());
         for named in versions {
-            items.extend(pair(&transaction, named)?);
+            items.extend(packed_pair(&transaction, named)?);
         }
-        Ok(ListResponse { items, more: range.more, revision })
+        Ok(PackedList { items, more: range.more, revision })
     })
 }
 

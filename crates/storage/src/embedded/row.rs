@@ -6,7 +6,7 @@
 use super::{
     damage::{corrupt, storage_error},
     schema::{self, integer, kind, kind_number},
-    value::{self, StoredValue},
+    value::{self, ReadValue, StoredValue},
 };
 use crate::{EventKind, Key, Revision, StorageError};
 use bytes::Bytes;
@@ -100,13 +100,29 @@ pub(super) fn delete(connection: &Connection, first: Revision, last: Revision) -
 
 /// The value written at a revision, or `None` when there is no such row.
 pub(super) fn value(connection: &Connection, revision: Revision) -> Result<Option<Bytes>, StorageError> {
+    value_by(connection, revision, value::read)
+}
+
+/// As [`value`], but a compressed value stays so.
+pub(super) fn packed_value(
+    connection: &Connection,
+    revision: Revision,
+) -> Result<Option<ReadValue>, StorageError> {
+    value_by(connection, revision, value::read_packed)
+}
+
+fn value_by<T>(
+    connection: &Connection,
+    revision: Revision,
+    read_value: impl Fn(Revision, i64, &[u8]) -> Option<T>,
+) -> Result<Option<T>, StorageError> {
     let mut statement = connection.prepare_cached(SELECT_VALUE).map_err(storage_error)?;
     let read = |row: &Row<'_>| {
         let (checksum, stored) = (row.get_ref(0)?.as_i64(), row.get_ref(1)?.as_blob());
         Ok(checksum
             .ok()
             .zip(stored.ok())
-            .and_then(|(checksum, stored)| value::read(revision, checksum, stored)))
+            .and_then(|(checksum, stored)| read_value(revision, checksum, stored)))
     };
     match statement.query_row((integer(revision),), read).optional().map_err(storage_error)? {
         None => Ok(None),

@@ -193,6 +193,23 @@ async fn a_compaction_that_was_cut_short_is_finished_at_the_next_start() {
 }
 
 #[tokio::test]
+async fn a_list_has_the_compressed_form_of_values_that_are_stored_so() {
+    let directory = Embedded::new();
+    let storage = open(directory.0.path());
+    let text = Bytes::from(r#"{"metadata":{"managedFields":[]}}"#.repeat(30));
+    storage.create(&Key::new("/text"), text.clone().into(), None).await.unwrap();
+    create(&storage, "/noise", 1000).await.unwrap();
+    settled(&storage).await;
+    let items = storage.get_list(list_all()).await.unwrap().items;
+    let [noise, found] = &items[..] else { panic!("{items:?}") };
+    assert!(noise.value.packed.is_none());
+    assert_eq!(*found.value, text);
+    let packed = found.value.packed.clone().unwrap();
+    assert!(packed.memory() < text.len() / 2);
+    assert_eq!(packed.unpack(), text);
+}
+
+#[tokio::test]
 async fn a_directory_is_open_once() {
     let factory = Embedded::new();
     let directory = factory.0.path().join("not/there/yet");

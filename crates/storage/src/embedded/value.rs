@@ -11,8 +11,8 @@
 //! bits are its size and, in bits 62 and 63, the number of the dictionary or 0.
 
 use crate::{
-    Revision,
-    compression::{compress, expand, expand_plain},
+    Packed, Payload, Revision,
+    compression::{compress, expand_plain},
 };
 use bytes::Bytes;
 
@@ -74,23 +74,46 @@ impl StoredValue {
     }
 }
 
+/// The value of a row, compressed if it was stored so.
+pub(super) enum ReadValue {
+    Plain(Bytes),
+    Packed(Packed),
+}
+
+impl ReadValue {
+    /// The value with its compressed form; `None` when it is damaged.
+    pub(super) fn unpack(self) -> Option<Payload> {
+        match self {
+            ReadValue::Plain(value) => Some(value.into()),
+            ReadValue::Packed(packed) => {
+                let bytes = packed.try_unpack()?;
+                Some(Payload { packed: Some(packed), ..bytes.into() })
+            }
+        }
+    }
+}
+
 /// Reads the value of a row, or `None` when it is damaged.
 pub(super) fn read(revision: Revision, found: i64, stored: &[u8]) -> Option<Bytes> {
+    read_packed(revision, found, stored)?.unpack().map(|value| value.bytes)
+}
+
+/// Reads the value of a row without decompressing it, or `None` when it is damaged.
+pub(super) fn read_packed(revision: Revision, found: i64, stored: &[u8]) -> Option<ReadValue> {
     let size = u32::try_from(found >> 32).ok()?;
     if checksum(revision, size, stored) != found {
         return None;
     }
     if size == 0 {
-        return Some(Bytes::copy_from_slice(stored));
+        return Some(ReadValue::Plain(Bytes::copy_from_slice(stored)));
     }
     let dictionary = size & DICTIONARIES;
     let size = usize::try_from(size & !DICTIONARIES).ok().filter(|size| *size <= MAX_VALUE_BYTES)?;
-    let value = match dictionary {
-        0 => expand_plain(stored, size)?,
-        WITH_DICTIONARY_1 => expand(stored, size)?,
-        _ => return None,
-    };
-    Some(Bytes::from(value))
+    match dictionary {
+        0 => expand_plain(stored, size).map(|value| ReadValue::Plain(value.into())),
+        WITH_DICTIONARY_1 => Some(ReadValue::Packed(Packed::of_block(stored, size))),
+        _ => None,
+    }
 }
 
 fn checksum(revision: Revision, size: u32, stored: &[u8]) -> i64 {
