@@ -359,6 +359,7 @@ mod tests {
         let json = serde_json::json!({"metadata": {"name": "p", "namespace": "shop"}, "spec": spec});
         let decoded = DecodedObject {
             json: Bytes::from(json.to_string()),
+            packed: None,
             namespace: "shop".into(),
             name: "p".into(),
             selectable: Arc::new(Selectable {
