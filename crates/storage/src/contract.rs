@@ -117,6 +117,7 @@ macro_rules! with_storage_contract {
             compaction_keeps_what_later_deletes_need,
             compaction_of_the_future_is_rejected,
             compaction_again_changes_nothing,
+            compaction_beside_writers_loses_nothing,
             compaction_reduces_what_was_rewritten,
             close_ends_watches_and_rejects_calls,
             close_twice_is_fine,
