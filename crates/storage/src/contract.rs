@@ -84,6 +84,7 @@ macro_rules! with_storage_contract {
             update_replaces_the_expected_revision_only,
             update_of_a_missing_key_conflicts_with_nothing,
             delete_removes_the_expected_revision_only,
+            delete_of_an_existing_value_is_like_any_delete,
             failed_writes_take_no_revision,
             create_after_delete_starts_a_new_key,
             values_come_back_byte_for_byte,
