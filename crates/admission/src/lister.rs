@@ -31,6 +31,16 @@ pub trait Lister: Send + Sync {
     /// the object from the store.
     fn get(&self, resource: &GroupResource, namespace: &str, name: &str) -> Option<Arc<Value>>;
 
+    /// Returns the labels of an object that have one of these keys, without decoding the object; `None` as for
+    /// [`Lister::get`].
+    fn labels(
+        &self,
+        resource: &GroupResource,
+        namespace: &str,
+        name: &str,
+        keys: &[&str],
+    ) -> Option<Vec<(String, String)>>;
+
     /// Lists the objects of a namespace ("" for all); `None` when the resource is not cached.
     fn list(&self, resource: &GroupResource, namespace: &str) -> Option<Vec<Arc<Value>>>;
 

@@ -103,6 +103,32 @@ impl AdmissionRequest<'_> {
         }
     }
 
+    /// The labels of another object of the server that have one of these keys; `None` when there is no such object. An
+    /// object that the cache has is not decoded for them.
+    ///
+    /// # Errors
+    /// When the object cannot be read.
+    pub async fn find_labels(
+        &self,
+        resource: &GroupResource,
+        namespace: &str,
+        name: &str,
+        keys: &[&str],
+    ) -> Result<Option<Vec<(String, String)>>, Status> {
+        if let Some(labels) = self.lister.labels(resource, namespace, name, keys) {
+            return Ok(Some(labels));
+        }
+        match self.context.registry.get(resource, namespace, name).await {
+            Ok(object) => {
+                let own = object.map_at("metadata.labels");
+                let label = |key: &&str| Some(((*key).to_owned(), own.get(*key)?.as_str()?.to_owned()));
+                Ok(Some(keys.iter().filter_map(label).collect()))
+            }
+            Err(status) if status.reason == StatusReason::NotFound => Ok(None),
+            Err(status) => Err(status),
+        }
+    }
+
     /// Lists other objects of the server: from the cache, or from the store when the resource is not cached.
     ///
     /// # Errors

@@ -193,6 +193,15 @@ impl Storage for TestStorage {
         self.inner.delete(key, expected)
     }
 
+    fn delete_existing(
+        &self,
+        key: &Key,
+        expected: Revision,
+        existing: Payload,
+    ) -> BoxFuture<'_, Result<Revision, WriteError>> {
+        self.inner.delete_existing(key, expected, existing)
+    }
+
     fn get(&self, key: &Key) -> BoxFuture<'_, Result<GetResponse, StorageError>> {
         self.inner.get(key)
     }

@@ -27,6 +27,7 @@ fn codec(criterion: &mut Criterion) {
     group.bench_function("protobuf decode", |bencher| bencher.iter(|| protobuf::decode(&message, schema)));
     group.bench_function("protobuf encode", |bencher| bencher.iter(|| protobuf::encode(&tree, schema)));
     group.bench_function("yaml decode", |bencher| bencher.iter(|| yaml::decode(&yaml_text, schema)));
+    group.bench_function("yaml to json", |bencher| bencher.iter(|| yaml::to_json(&yaml_text)));
     group.bench_function("yaml encode", |bencher| bencher.iter(|| yaml::encode(&tree, schema)));
     group.finish();
 }

@@ -1,5 +1,5 @@
 //! Measures durable writes of pods to the embedded engine, by one writer and by many that share syncs (group commit):
-//! the time of a write (`wall`), and its user and system time in this process (`cpu`).
+//! the time of a write (`wall`), and its user and system time in this process (`cpu`). Then deletes by 16 writers.
 
 mod pods;
 
@@ -8,6 +8,7 @@ use pintle_storage::{EmbeddedOptions, EmbeddedStorage, Key, Storage};
 use pods::Pods;
 use rustix::time::{ClockId, clock_gettime};
 use std::{
+    ops::Range,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -45,8 +46,54 @@ fn commit(criterion: &mut Criterion) {
             });
         });
     }
+    // The value of a delete is read back from the database, or its caller has it.
+    for existing in [false, true] {
+        let name = if existing { "delete_existing" } else { "delete" };
+        group.bench_function(BenchmarkId::new(name, 16), |bencher| {
+            bencher.iter_custom(|writes| {
+                let first = next.load(Ordering::Relaxed);
+                runtime.block_on(create(&storage, &next, 64, writes));
+                runtime.block_on(delete(&storage, first..next.load(Ordering::Relaxed), existing))
+            });
+        });
+    }
     group.finish();
     runtime.block_on(storage.close()).expect("close");
+}
+
+/// Deletes keys from 16 tasks, and returns the time it took.
+async fn delete(storage: &Arc<dyn Storage>, numbers: Range<u64>, existing: bool) -> Duration {
+    let pods = Pods::new();
+    let mut deletes = Vec::new();
+    for number in numbers {
+        let key = key(number);
+        let at = storage.get(&key).await.expect("get").kv.expect("the key").mod_revision;
+        deletes.push((key, at, pods.pod(number)));
+    }
+    let share = deletes.len().div_ceil(16).max(1);
+    // Until the database has all of them.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let started = Instant::now();
+    let tasks = deletes.chunks(share).map(|share| {
+        let (storage, share) = (Arc::clone(storage), share.to_vec());
+        tokio::spawn(async move {
+            for (key, at, pod) in share {
+                let deleted = match existing {
+                    true => storage.delete_existing(&key, at, pod.into()).await,
+                    false => storage.delete(&key, at).await,
+                };
+                deleted.expect("delete");
+            }
+        })
+    });
+    for task in tasks.collect::<Vec<_>>() {
+        task.await.expect("a writer");
+    }
+    started.elapsed()
+}
+
+fn key(number: u64) -> Key {
+    Key::new(format!("/registry/pods/default/pod-{number:09}"))
 }
 
 /// Creates `writes` keys from `writers` tasks; each task waits for its write to be durable.
@@ -59,8 +106,7 @@ async fn create(storage: &Arc<dyn Storage>, next: &Arc<AtomicU64>, writers: u64,
             tokio::spawn(async move {
                 for _ in 0..share {
                     let number = next.fetch_add(1, Ordering::Relaxed);
-                    let key = Key::new(format!("/registry/pods/default/pod-{number:09}"));
-                    storage.create(&key, pods.pod(number).into(), None).await.expect("create");
+                    storage.create(&key(number), pods.pod(number).into(), None).await.expect("create");
                 }
             })
         })

@@ -14,7 +14,7 @@
 //!   [`checkpointer`] of SQLite's WAL.
 //! - The shared state: [`state`] has the [`KeyIndex`](crate::key_index::KeyIndex) and the [`backlog`], the writes that
 //!   are not in the database yet. Both are in memory: conflicts are detected without a read, values are read back only
-//!   for lists, gets, conflicts and deletes. [`inbox`] is the queue of [`mod@write`]s, [`handover`] that of orders for
+//!   for lists, gets, conflicts, and deletes whose caller does not have the value. [`inbox`] is the queue of [`mod@write`]s, [`handover`] that of orders for
 //!   the applier; [`shared`] holds them together.
 //! - [`read`]: gets, lists and history. [`watch`]: the history of watches, which [`replay`](crate::replay) puts before
 //!   the live events from the hub. [`deciding`]: the writes of a [`batch`] against the index.
@@ -216,7 +216,16 @@ impl Storage for EmbeddedStorage {
     }
 
     fn delete(&self, key: &Key, expected: Revision) -> BoxFuture<'_, Result<Revision, WriteError>> {
-        self.write(key, WriteKind::Delete { expected })
+        self.write(key, WriteKind::Delete { expected, existing: None })
+    }
+
+    fn delete_existing(
+        &self,
+        key: &Key,
+        expected: Revision,
+        existing: Payload,
+    ) -> BoxFuture<'_, Result<Revision, WriteError>> {
+        self.write(key, WriteKind::Delete { expected, existing: Some(existing) })
     }
 
     fn get(&self, key: &Key) -> BoxFuture<'_, Result<GetResponse, StorageError>> {

@@ -1,14 +1,20 @@
 //! Delivers live watch events: every committed batch passes once through the hub, which queues to each watcher the
 //! events of its prefix.
 //!
+//! The watchers are indexed by prefix ([`PrefixIndex`]): an event costs time for the watchers that want it, however many
+//! others there are. A server has a watcher for each resource, custom resources included.
+//!
 //! A watcher owns a bounded queue. A watcher that does not keep up gets [`StorageError::Lagged`] after its queued
 //! events, and restarts from there; it never delays the writers or other watchers, and never costs more memory than
 //! the bound.
 //!
-//! Lock order: the list of watchers, then one watcher's queue.
+//! Lock order: the index of watchers, then one watcher's queue.
+
+mod prefix_index;
 
 use crate::{BoxFuture, Revision, StorageError, StorageEvent, WatchReceiver};
 use parking_lot::Mutex;
+use prefix_index::PrefixIndex;
 use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
@@ -27,7 +33,7 @@ pub(crate) struct WatchHub {
 
 #[derive(Default)]
 struct HubState {
-    watchers: Vec<Arc<Watcher>>,
+    watchers: PrefixIndex<Arc<Watcher>>,
     /// All events up to this revision are queued to the watchers of their prefixes.
     published: Revision,
     /// The store has reported this revision, but its events may not have arrived; see [`WatchHub::doubt`].
@@ -77,7 +83,7 @@ impl WatchHub {
         let queued = Arc::new(AtomicU64::new(if state.is_doubtful() { u64::MAX } else { written }));
         let queue = Mutex::new(Queue { written, ..Queue::default() });
         let watcher = Arc::new(Watcher { prefix, after, queue, ready: Notify::new(), queued });
-        state.watchers.push(Arc::clone(&watcher));
+        state.watchers.insert(&watcher.prefix, Arc::clone(&watcher));
         Ok((HubReceiver { hub: Arc::clone(self), watcher }, state.published))
     }
 
@@ -87,9 +93,29 @@ impl WatchHub {
         let was_doubtful = state.is_doubtful();
         state.published = revision;
         let is_doubtful = state.is_doubtful();
-        state.watchers.retain(|watcher| watcher.publish(events, is_doubtful));
+        let mut wanted = Vec::new();
+        for event in events {
+            let StorageEvent::Write { kv, .. } = event else { continue };
+            for (prefix, watchers) in state.watchers.prefixes_of(kv.key.as_str()) {
+                wanted.push((prefix, watchers, event));
+            }
+        }
+        // A watcher gets its events of the batch together, and is woken once. The sort is stable: they stay in order.
+        wanted.sort_by_key(|(prefix, ..)| *prefix);
+        let mut ended = Vec::new();
+        for of_prefix in wanted.chunk_by(|(a, ..), (b, ..)| a == b) {
+            let Some((_, watchers, _)) = of_prefix.first() else { continue };
+            for watcher in *watchers {
+                if !watcher.publish(of_prefix.iter().map(|(.., event)| *event), is_doubtful) {
+                    ended.push(Arc::clone(watcher));
+                }
+            }
+        }
+        for watcher in ended {
+            state.remove(&watcher);
+        }
         if was_doubtful && !is_doubtful {
-            for watcher in &state.watchers {
+            for watcher in state.watchers.iter() {
                 watcher.store_queued();
             }
         }
@@ -101,7 +127,7 @@ impl WatchHub {
         let mut state = self.state.lock();
         state.doubted = state.doubted.max(revision);
         if state.is_doubtful() {
-            for watcher in &state.watchers {
+            for watcher in state.watchers.iter() {
                 watcher.queued.store(u64::MAX, Ordering::Release);
             }
         }
@@ -113,7 +139,7 @@ impl WatchHub {
         state.published = revision;
         // The store may have gone back: revisions it reported before will not arrive.
         state.doubted = state.doubted.min(revision);
-        for watcher in state.watchers.drain(..) {
+        for watcher in state.watchers.drain() {
             watcher.end(Some(error));
         }
     }
@@ -121,7 +147,7 @@ impl WatchHub {
     /// Queues a progress event to every watcher.
     pub(crate) fn progress(&self) {
         let state = self.state.lock();
-        for watcher in &state.watchers {
+        for watcher in state.watchers.iter() {
             watcher.progress(state.published);
         }
     }
@@ -130,7 +156,7 @@ impl WatchHub {
     pub(crate) fn close(&self, error: Option<&StorageError>) {
         let mut state = self.state.lock();
         state.closed = true;
-        for watcher in state.watchers.drain(..) {
+        for watcher in state.watchers.drain() {
             watcher.end(error);
         }
     }
@@ -140,12 +166,16 @@ impl HubState {
     fn is_doubtful(&self) -> bool {
         self.doubted > self.published
     }
+
+    fn remove(&mut self, watcher: &Arc<Watcher>) {
+        self.watchers.remove(&watcher.prefix, |other| Arc::ptr_eq(other, watcher));
+    }
 }
 
 impl Watcher {
-    /// Queues the watcher's events. Returns whether the watcher continues.
-    fn publish(&self, events: &[StorageEvent], is_doubtful: bool) -> bool {
-        let mut wanted = events.iter().filter(|event| self.wants(event)).peekable();
+    /// Queues the events of the watcher's prefix. Returns whether the watcher continues.
+    fn publish<'a>(&self, events: impl Iterator<Item = &'a StorageEvent>, is_doubtful: bool) -> bool {
+        let mut wanted = events.filter(|event| self.wants(event)).peekable();
         if wanted.peek().is_none() {
             return true;
         }
@@ -188,11 +218,10 @@ impl Watcher {
         self.ready.notify_one();
     }
 
+    /// Whether the watcher wants an event of its prefix: a watch may begin at a revision that has not been reached yet.
     fn wants(&self, event: &StorageEvent) -> bool {
         match event {
-            StorageEvent::Write { revision, kv, .. } => {
-                *revision > self.after && kv.key.as_str().starts_with(&self.prefix)
-            }
+            StorageEvent::Write { revision, .. } => *revision > self.after,
             StorageEvent::Progress(_) | StorageEvent::Error(_) => true,
         }
     }
@@ -257,7 +286,7 @@ impl WatchReceiver for HubReceiver {
 impl Drop for HubReceiver {
     fn drop(&mut self) {
         self.watcher.queued.store(u64::MAX, Ordering::Release);
-        self.hub.state.lock().watchers.retain(|watcher| !Arc::ptr_eq(watcher, &self.watcher));
+        self.hub.state.lock().remove(&self.watcher);
     }
 }
 
@@ -296,6 +325,33 @@ mod tests {
             assert_eq!(batch.last(), Some(&StorageEvent::Error(StorageError::Lagged)), "{bound}");
             assert_eq!(slow.next_batch().await, None, "{bound}");
             assert!(hub.state.lock().watchers.is_empty(), "{bound}");
+        }
+    }
+
+    #[tokio::test]
+    async fn each_watcher_gets_the_events_of_its_prefix_in_order() {
+        let at = |key: &str, revision| match write(revision, 1) {
+            StorageEvent::Write { kind, revision, kv } => {
+                StorageEvent::Write { kind, revision, kv: KeyValue { key: Key::new(key), ..kv } }
+            }
+            other => other,
+        };
+        let batch = [at("/a/1", 2), at("/b/1", 3), at("/a/b/1", 4), at("/c", 5), at("/a/2", 6)];
+        let rows: &[(&str, u64, &[u64])] = &[
+            ("", 1, &[2, 3, 4, 5, 6]),
+            ("/a/", 1, &[2, 4, 6]),
+            ("/a/", 3, &[4, 6]),
+            ("/a/b/", 1, &[4]),
+            ("/b/", 1, &[3]),
+        ];
+        let hub = WatchHub::new(Revision(1));
+        let watch = |prefix: &str, after| hub.watch(prefix.to_owned(), Revision(after)).unwrap().0;
+        let mut watches: Vec<_> = rows.iter().map(|(prefix, after, _)| watch(prefix, *after)).collect();
+        let _other = watch("/d/", 1);
+        hub.publish(&batch, Revision(6));
+        for (receiver, (prefix, after, expected)) in watches.iter_mut().zip(rows) {
+            let expected: Vec<_> = expected.iter().map(|at| batch[*at as usize - 2].clone()).collect();
+            assert_eq!(receiver.next_batch().await, Some(expected), "{prefix} after {after}");
         }
     }
 

@@ -15,6 +15,10 @@
 use crate::{Key, Revision};
 use std::{collections::BTreeMap, ops::Bound};
 
+/// The number of keys that a running engine compacts before it lets others have the lock of the index: they are not held
+/// up for a millisecond. Tests of the engines, with few keys, compact several slices too.
+pub(crate) const COMPACTED_KEYS: usize = if cfg!(test) { 3 } else { 2048 };
+
 /// One write to a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Version {
@@ -56,6 +60,30 @@ impl KeyHistory {
         }
         let count = self.older.partition_point(|version| version.mod_revision <= revision);
         self.older.get(count.checked_sub(1)?).copied()
+    }
+
+    /// Drops the versions that no read at or after `revision` can see, and adds their revisions to `forgotten`. Returns
+    /// whether any version is left.
+    fn compact(&mut self, revision: Revision, forgotten: &mut Vec<Revision>) -> bool {
+        if self.newest.mod_revision <= revision {
+            forgotten.extend(self.older.drain(..).map(|version| version.mod_revision));
+            self.older = Vec::new();
+            if self.newest.is_tombstone() {
+                forgotten.push(self.newest.mod_revision);
+                return false;
+            }
+            return true;
+        }
+        let seen = self.older.partition_point(|version| version.mod_revision <= revision);
+        // The last version at or before the compaction is the visible one, unless it is a tombstone.
+        let visible = seen.checked_sub(1).and_then(|last| self.older.get(last).copied());
+        let gone = match visible {
+            Some(version) if version.is_tombstone() => seen,
+            _ => seen.saturating_sub(1),
+        };
+        forgotten.extend(self.older.drain(..gone).map(|version| version.mod_revision));
+        self.older.shrink_to_fit();
+        true
     }
 }
 
@@ -143,28 +171,33 @@ impl KeyIndex {
     /// Drops the versions that no read at or after `revision` can see, and returns their revisions, key by key.
     pub(crate) fn compact(&mut self, revision: Revision) -> Vec<Revision> {
         let mut forgotten = Vec::new();
-        self.keys.retain(|_, history| {
-            if history.newest.mod_revision <= revision {
-                forgotten.extend(history.older.drain(..).map(|version| version.mod_revision));
-                history.older = Vec::new();
-                if history.newest.is_tombstone() {
-                    forgotten.push(history.newest.mod_revision);
-                    return false;
-                }
-                return true;
-            }
-            let seen = history.older.partition_point(|version| version.mod_revision <= revision);
-            // The last version at or before the compaction is the visible one, unless it is a tombstone.
-            let visible = seen.checked_sub(1).and_then(|last| history.older.get(last).copied());
-            let gone = match visible {
-                Some(version) if version.is_tombstone() => seen,
-                _ => seen.saturating_sub(1),
-            };
-            forgotten.extend(history.older.drain(..gone).map(|version| version.mod_revision));
-            history.older.shrink_to_fit();
-            true
-        });
+        self.keys.retain(|_, history| history.compact(revision, &mut forgotten));
         forgotten
+    }
+
+    /// As [`KeyIndex::compact`], for a slice of `keys` keys that begins at `start`. Adds the revisions to `forgotten`, and
+    /// returns the start of the next slice. Keys may be written between the slices: their new versions are after
+    /// `revision`, and stay.
+    pub(crate) fn compact_slice(
+        &mut self,
+        revision: Revision,
+        start: Option<&Key>,
+        keys: usize,
+        forgotten: &mut Vec<Revision>,
+    ) -> Option<Key> {
+        let from = start.map_or(Bound::Unbounded, Bound::Included);
+        let next = self.keys.range::<Key, _>((from, Bound::Unbounded)).nth(keys).map(|(key, _)| key.clone());
+        let slice = (from, next.as_ref().map_or(Bound::Unbounded, Bound::Excluded));
+        let mut gone = Vec::new();
+        for (key, history) in self.keys.range_mut::<Key, _>(slice) {
+            if !history.compact(revision, forgotten) {
+                gone.push(key.clone());
+            }
+        }
+        for key in gone {
+            self.keys.remove(&key);
+        }
+        next
     }
 
     /// The number of keys that exist or have history.
@@ -240,6 +273,58 @@ mod tests {
             assert_eq!(forgotten, *expected, "at {revision}");
             for later in *revision..=10 {
                 assert_eq!(seen(&index, later), seen(&example(), later), "at {later} after {revision}");
+            }
+        }
+    }
+
+    #[test]
+    fn compaction_in_slices_forgets_the_same_although_keys_are_written_in_between() {
+        let filled = || {
+            let mut index = KeyIndex::default();
+            for revision in 1..200_u64 {
+                let (key, version) = (Key::new(format!("/a/{}", revision * 7 % 31)), Revision(revision));
+                let version = match (index.current(&key), revision % 3) {
+                    (Some(_), 0) => Version::tombstone(version),
+                    (Some(current), _) => Version::live(version, current.create_revision),
+                    (None, _) => Version::live(version, version),
+                };
+                index.insert(&key, version);
+            }
+            index
+        };
+        let later =
+            [("/a/0", 300), ("/a/10", 301), ("/a/2", 302), ("/a/0", 303), ("/a/9x", 304), ("/a/", 305)];
+        for revision in [0, 1, 50, 150, 199, 250].map(Revision) {
+            let mut whole = filled();
+            let mut expected = whole.compact(revision);
+            expected.sort_unstable();
+            for (key, at) in later {
+                whole.insert(&Key::new(key), Version::live(Revision(at), Revision(at)));
+            }
+            for keys in [1, 2, 5, 30, 31, 1000] {
+                let mut index = filled();
+                let (mut forgotten, mut start, mut slices) = (Vec::new(), None, 0);
+                let mut writes = later.iter();
+                loop {
+                    start = index.compact_slice(revision, start.as_ref(), keys, &mut forgotten);
+                    slices += 1;
+                    if let Some((key, at)) = writes.next() {
+                        index.insert(&Key::new(*key), Version::live(Revision(*at), Revision(*at)));
+                    }
+                    if start.is_none() {
+                        break;
+                    }
+                }
+                for (key, at) in writes {
+                    index.insert(&Key::new(*key), Version::live(Revision(*at), Revision(*at)));
+                }
+                forgotten.sort_unstable();
+                assert_eq!(forgotten, expected, "at {revision}, {keys} keys at a time");
+                assert!(slices >= 31 / keys, "{slices} slices of {keys} keys");
+                for at in revision.0..310 {
+                    assert_eq!(seen(&index, at), seen(&whole, at), "{at} after {revision}, {keys} at a time");
+                }
+                assert_eq!(index.len(), whole.len());
             }
         }
     }

@@ -10,10 +10,10 @@ use crate::{
     BoxFuture, CompactionRound, EventKind, GetResponse, Key, KeyValue, ListRequest, ListResponse, Payload,
     Revision, Storage, StorageError, StorageEvent, ValueState, WatchRequest, WatchStream, WriteError,
     hub::WatchHub,
-    key_index::{KeyIndex, Version},
+    key_index::{COMPACTED_KEYS, KeyIndex, Version},
     snapshot::{SnapshotPage, SnapshotRecord, SnapshotSource, now_milliseconds},
 };
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Weak},
@@ -340,8 +340,18 @@ impl Storage for MemoryStorage {
             }
             if revision > state.compacted {
                 state.compacted = revision;
-                for forgotten in state.index.compact(revision) {
-                    state.rows.remove(&forgotten);
+                let (mut forgotten, mut start) = (Vec::new(), None);
+                loop {
+                    start =
+                        state.index.compact_slice(revision, start.as_ref(), COMPACTED_KEYS, &mut forgotten);
+                    for revision in forgotten.drain(..) {
+                        state.rows.remove(&revision);
+                    }
+                    if start.is_none() {
+                        break;
+                    }
+                    // Threads that wait for the lock get it.
+                    MutexGuard::bump(&mut state);
                 }
             }
             Ok(())

@@ -65,6 +65,23 @@ pub trait Storage: Send + Sync + 'static {
     /// [`WriteError::Storage`].
     fn delete(&self, key: &Key, expected: Revision) -> BoxFuture<'_, Result<Revision, WriteError>>;
 
+    /// As [`Storage::delete`], for a caller that has the value that was written at `expected`, perhaps from a watch cache.
+    /// An engine that would have to read the value for the event of the deletion uses `existing` in its place, without
+    /// comparing them. Whether the key is deleted depends on `expected` alone.
+    ///
+    /// # Errors
+    /// As [`Storage::delete`].
+    fn delete_existing(
+        &self,
+        key: &Key,
+        expected: Revision,
+        existing: Payload,
+    ) -> BoxFuture<'_, Result<Revision, WriteError>> {
+        // An engine that needs no read for it.
+        drop(existing);
+        self.delete(key, expected)
+    }
+
     /// Reads one key's latest value, linearizably.
     ///
     /// # Errors

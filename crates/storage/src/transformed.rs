@@ -91,6 +91,24 @@ impl Storage for TransformedStorage {
         })
     }
 
+    fn delete_existing(
+        &self,
+        key: &Key,
+        expected: Revision,
+        existing: Payload,
+    ) -> BoxFuture<'_, Result<Revision, WriteError>> {
+        let key = key.clone();
+        // Its stored form is not known, and not needed: the event of the deletion gets the value without it.
+        let stored = Some(existing.bytes.clone());
+        let existing = Payload { stored, decoded: None, writer: self.row.id, ..existing };
+        Box::pin(async move {
+            match self.engine.delete_existing(&key, expected, existing).await {
+                Err(error) => Err(self.read_conflict(error).await),
+                result => result,
+            }
+        })
+    }
+
     fn get(&self, key: &Key) -> BoxFuture<'_, Result<GetResponse, StorageError>> {
         let key = key.clone();
         Box::pin(async move {

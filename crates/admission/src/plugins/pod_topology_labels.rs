@@ -2,7 +2,7 @@
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#podtopologylabels>).
 
 use crate::{AdmissionPlugin, AdmissionRequest, Operation};
-use pintle_machinery::{GroupResource, Map, Status, ValueExt};
+use pintle_machinery::{GroupResource, Status, ValueExt};
 use pintle_registry::BoxFuture;
 
 /// The labels that are copied.
@@ -42,13 +42,11 @@ impl AdmissionPlugin for PodTopologyLabels {
             if node.is_empty() {
                 return Ok(());
             }
-            let Some(node) = request.find(&self.nodes, "", node).await? else { return Ok(()) };
-            let own = node.map_at("metadata.labels");
-            let labels: Map = TOPOLOGY_LABELS
-                .into_iter()
-                .filter_map(|key| Some((key.to_owned(), own.get(key)?.clone())))
-                .collect();
+            // A cluster has many nodes, and they are large: their trees are not made for two labels.
+            let labels =
+                request.find_labels(&self.nodes, "", node, &TOPOLOGY_LABELS).await?.unwrap_or_default();
             if !labels.is_empty() {
+                let labels = labels.into_iter().map(|(key, value)| (key, value.into()));
                 request.object.to_mut().object_at_mut("metadata.labels").extend(labels);
             }
             Ok(())

@@ -31,6 +31,10 @@ impl Lister for Objects {
         None
     }
 
+    fn labels(&self, _: &GroupResource, _: &str, _: &str, _: &[&str]) -> Option<Vec<(String, String)>> {
+        None
+    }
+
     fn list(&self, _: &GroupResource, _: &str) -> Option<Vec<Arc<Value>>> {
         None
     }

@@ -132,7 +132,7 @@ fn read(
                 unrecognized(&format!("couldn't get version/kind; json parse error: {error}"))
             })?;
             check_type_meta((found.api_version, found.kind), kind)?;
-            yaml::decode(body, schema)
+            yaml::decode_converted(converted, schema)
         }
         MediaType::Protobuf if !model.protobuf => return Err(no_protobuf(body, kind)),
         MediaType::Protobuf => {

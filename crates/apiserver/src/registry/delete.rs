@@ -169,7 +169,7 @@ impl Store {
         }
         let waits = keeps || matches!(grace, Grace::Begun { seconds, .. } if seconds > 0);
         let key = self.key(context.namespace, context.name);
-        let mut revision = current.revision;
+        let (mut revision, mut existing) = (current.revision, current.stored.clone());
         let mut shown = None;
         if waits || matches!(grace, Grace::Begun { .. }) {
             strategy.prepare_for_deletion(&mut object);
@@ -181,6 +181,7 @@ impl Store {
                     .await
                     .map_err(|error| self.write_failure(error, context.name))?;
                 current.confirmed = true;
+                existing = stored.bytes.clone();
             }
             object.set("metadata.resourceVersion", revision.to_string());
             // Otherwise clients see other bytes than the object's own.
@@ -197,7 +198,7 @@ impl Store {
             if is_updated_first {
                 validate.validate_delete(&object, &options).await?;
             }
-            match self.storage.delete(&key, revision).await {
+            match self.storage.delete_existing(&key, revision, existing.into()).await {
                 Ok(deleted) => {
                     // The response object has the revision of the deletion, as watch events have it.
                     object.set("metadata.resourceVersion", deleted.to_string());

@@ -310,6 +310,20 @@ impl Lister for Stores {
         self.decoded.get(&store, cached)
     }
 
+    fn labels(
+        &self,
+        resource: &GroupResource,
+        namespace: &str,
+        name: &str,
+        keys: &[&str],
+    ) -> Option<Vec<(String, String)>> {
+        let store = self.find_store(resource)?;
+        let snapshot = store.cacher().current()?;
+        let labels = snapshot.get(&store.key(namespace, name))?.labels();
+        let label = |key: &&str| Some(((*key).to_owned(), labels.get(key)?.to_owned()));
+        Some(keys.iter().filter_map(label).collect())
+    }
+
     fn list(&self, resource: &GroupResource, namespace: &str) -> Option<Vec<Arc<Value>>> {
         let store = self.find_store(resource)?;
         let snapshot = store.cacher().current()?;

@@ -4,6 +4,7 @@ use super::*;
 use crate::base::warning::Warnings;
 use jiff::Timestamp;
 use parking_lot::Mutex;
+use pintle_admission::Lister;
 use pintle_auth::authz::AlwaysAllow;
 use pintle_cacher::{Freshness, Selectable};
 use pintle_machinery::{GroupVersion, Status, UserInfo, Value, ValueExt, meta::ObjectMeta};
@@ -144,6 +145,20 @@ async fn writes_of_objects_that_decide_requests_are_in_force_when_they_are_answe
         fixture.delete("a", DeleteOptions::default()).await.expect("a delete");
         assert_eq!(cached(), None);
     }
+}
+
+#[tokio::test]
+async fn admission_reads_the_labels_of_cached_objects() {
+    let fixture = Fixture::start(StorageMediaType::Json);
+    let mut object = config_map("a");
+    object.set("metadata.labels", json!({"a": "1", "b": "2", "c": ""}));
+    let created = fixture.create(object, false).await.unwrap();
+    let revision = Revision(created.resource_version().parse().unwrap());
+    fixture.store.cacher().wait_for(revision).await.unwrap();
+    let labels = |name| fixture.stores.labels(&fixture.store.group_resource, "n", name, &["d", "c", "a"]);
+    let expected = [("c", ""), ("a", "1")].map(|(key, value)| (key.to_owned(), value.to_owned()));
+    assert_eq!(labels("a"), Some(expected.to_vec()));
+    assert_eq!(labels("b"), None);
 }
 
 /// A kind that is deleted with the client's grace period, or with one of 30 seconds.

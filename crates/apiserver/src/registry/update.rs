@@ -179,7 +179,11 @@ impl Store {
         if ends && !context.dry_run {
             return match self
                 .storage
-                .delete(&self.key(context.namespace, context.name), current.revision)
+                .delete_existing(
+                    &self.key(context.namespace, context.name),
+                    current.revision,
+                    current.stored.clone().into(),
+                )
                 .await
             {
                 Ok(revision) => {

@@ -60,7 +60,15 @@ fn to_json_within(text: &[u8], weight: Weight) -> Result<Converted, DecodeError>
 /// # Errors
 /// When the text is not YAML, or not an object of that type.
 pub fn decode(text: &[u8], schema: SchemaRef<'_>) -> Result<Decoded, DecodeError> {
-    let Converted { json, mut problems } = to_json(text)?;
+    decode_converted(to_json(text)?, schema)
+}
+
+/// As [`decode`], for a document that has been converted to JSON already.
+///
+/// # Errors
+/// When it is not an object of that type.
+pub fn decode_converted(converted: Converted, schema: SchemaRef<'_>) -> Result<Decoded, DecodeError> {
+    let Converted { json, mut problems } = converted;
     let decoded = json::decode(&json, schema)?;
     problems.extend(decoded.problems);
     Ok(Decoded { value: decoded.value, problems })

@@ -86,6 +86,50 @@ pub async fn compaction_again_changes_nothing(factory: &dyn StorageFactory) {
     assert_compacted(older, compacted, "list");
 }
 
+/// Writers, readers and watches go on beside compactions, and none loses anything.
+pub async fn compaction_beside_writers_loses_nothing(factory: &dyn StorageFactory) {
+    const KEYS: usize = 20;
+    let storage = factory.open().await;
+    let name = |number: usize| format!("/r/{number:02}");
+    let start = current(&*storage).await;
+    let mut stream = watch(&*storage, "/r/", start).await;
+    let writers: Vec<_> = (0..KEYS)
+        .map(|number| {
+            let (storage, name) = (storage.clone(), name(number));
+            tokio::spawn(async move {
+                let mut at = put(&*storage, &name, "0").await;
+                for round in 1..30 {
+                    at = match round % 5 {
+                        0 => {
+                            remove(&*storage, &name, at).await;
+                            put(&*storage, &name, &round.to_string()).await
+                        }
+                        _ => set(&*storage, &name, &round.to_string(), at).await,
+                    };
+                    tokio::task::yield_now().await;
+                }
+            })
+        })
+        .collect();
+    while writers.iter().any(|writer| !writer.is_finished()) {
+        storage.compact(current(&*storage).await).await.expect("compact");
+        let all = storage.get_list(request("/r/")).await.expect("a list");
+        let count = storage.count(request_at("/r/", all.revision)).await.expect("a count");
+        assert_eq!(count, all.items.len());
+        tokio::task::yield_now().await;
+    }
+    for writer in writers {
+        writer.await.expect("a writer");
+    }
+    let last = current(&*storage).await;
+    storage.compact(last).await.expect("compact");
+    let names: Vec<String> = (0..KEYS).map(name).collect();
+    let expected: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "29")).collect();
+    expect_list(&*storage, request("/r/"), &expected).await;
+    // Each writer has made 30 writes, and 5 deletes before some of them.
+    assert_eq!(writes_until(&mut stream, &*storage, last).await.len(), KEYS * 35);
+}
+
 /// After a compaction, a key that was rewritten many times takes the space of its latest value: the space is reused.
 pub async fn compaction_reduces_what_was_rewritten(factory: &dyn StorageFactory) {
     let storage = factory.open().await;

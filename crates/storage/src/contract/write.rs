@@ -81,6 +81,31 @@ pub async fn delete_removes_the_expected_revision_only(factory: &dyn StorageFact
     expect_list(&*storage, request("/r/"), &[]).await;
 }
 
+/// A caller that has the value gets the same result, and the watches the same event, now and from history.
+pub async fn delete_of_an_existing_value_is_like_any_delete(factory: &dyn StorageFactory) {
+    let storage = factory.open().await;
+    let first = put(&*storage, "/r/a", "1").await;
+    let second = set(&*storage, "/r/a", "2", first).await;
+    let delete = async |name: &str, expected, value: &'static str| {
+        storage.delete_existing(&key(name), expected, value.into()).await
+    };
+    let Err(WriteError::Conflict { current: Some(kv) }) = delete("/r/a", first, "1").await else {
+        panic!("a conflict with the second value");
+    };
+    assert_eq!((kv.value, kv.mod_revision), ("2".into(), second));
+    let missing = delete("/r/b", first, "1").await;
+    assert!(matches!(missing, Err(WriteError::Conflict { current: None })), "{missing:?}");
+    let mut live = watch(&*storage, "/r/", second).await;
+    let deleted = delete("/r/a", second, "2").await.expect("delete");
+    let expected = event(EventKind::Delete, "/r/a", "2", deleted);
+    let event = next_writes(&mut live, 1).await;
+    assert_eq!(event, std::slice::from_ref(&expected));
+    let mut later = watch(&*storage, "/r/", second).await;
+    assert_eq!(next_writes(&mut later, 1).await, [expected]);
+    assert_eq!(storage.get(&key("/r/a")).await.expect("get").kv, None);
+    put(&*storage, "/r/a", "3").await;
+}
+
 /// Only successful writes take a revision.
 pub async fn failed_writes_take_no_revision(factory: &dyn StorageFactory) {
     let storage = factory.open().await;

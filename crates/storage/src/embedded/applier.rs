@@ -20,7 +20,8 @@ use super::{
     schema::PAGE_SIZE,
     shared::{Shared, ended},
 };
-use crate::{Revision, StorageError};
+use crate::{Revision, StorageError, key_index::COMPACTED_KEYS};
+use parking_lot::RwLockWriteGuard;
 use rusqlite::Connection;
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -237,12 +238,28 @@ impl Applier {
         recorded.map_err(|error| self.failed(error))?;
         self.durable(applied);
         self.meta = meta;
-        let mut state = self.shared.state.write();
-        state.compacted = revision;
-        self.garbage.extend(state.index.compact(revision));
-        drop(state);
+        self.compact_index(revision);
         self.garbage = descending(std::mem::take(&mut self.garbage));
         Ok(())
+    }
+
+    /// Compacts the index slice by slice, and adds the revisions whose rows are to be deleted to `garbage`.
+    fn compact_index(&mut self, revision: Revision) {
+        let mut forgotten = Vec::new();
+        let mut start = None;
+        loop {
+            let mut state = self.shared.state.write();
+            // From the first slice on, reads before the compaction are refused: it is no matter that the index still has
+            // versions that only they would see.
+            state.compacted = revision;
+            start = state.index.compact_slice(revision, start.as_ref(), COMPACTED_KEYS, &mut forgotten);
+            // Writers and readers that wait for the lock get it before the next slice.
+            RwLockWriteGuard::unlock_fair(state);
+            self.garbage.append(&mut forgotten);
+            if start.is_none() {
+                return;
+            }
+        }
     }
 
     /// The journal may drop the writes up to `revision`.

@@ -80,7 +80,7 @@ impl Backlog {
         }
     }
 
-    /// The writes after a revision that are in the backlog.
+    /// The writes after a revision that are in the backlog, deletes without values.
     pub(super) fn after(&self, revision: Revision) -> impl Iterator<Item = &StorageEvent> {
         let first = self.batches.partition_point(|batch| batch.revision <= revision);
         let skipped = self.batches.get(first).map_or(0, |batch| revision.0.saturating_sub(batch.before.0));

@@ -4,7 +4,7 @@ use super::{
     row::{Entry, Inserts},
     value::StoredValue,
 };
-use crate::{Revision, StorageEvent};
+use crate::{EventKind, Payload, Revision, StorageEvent};
 
 /// The effects of a batch, in revision order.
 pub(super) struct Batch {
@@ -37,11 +37,14 @@ impl Batch {
         Batch { revision: Revision(before.0 + bytes), events, bytes, ..Batch::new(before) }
     }
 
-    /// Drops the contents of its payloads that only the watches need, when they have been published.
-    pub(super) fn keep_stored_forms(&mut self) {
+    /// Drops the contents of its payloads that only the open watches need, when they have been published. The value of a
+    /// delete is that of an earlier row, and its stored form may not be known: history reads it there.
+    pub(super) fn keep_for_history(&mut self) {
         for event in &mut self.events {
-            if let StorageEvent::Write { kv, .. } = event {
-                kv.value.keep_stored_form();
+            match event {
+                StorageEvent::Write { kind: EventKind::Delete, kv, .. } => kv.value = Payload::default(),
+                StorageEvent::Write { kv, .. } => kv.value.keep_stored_form(),
+                StorageEvent::Progress(_) | StorageEvent::Error(_) => {}
             }
         }
     }

@@ -131,7 +131,7 @@ impl Committer {
             let Some((_, key, expected)) = self.expirations.pop_first() else { break };
             // A later write of the key has its own expiry, or none.
             if state.index.current(&key).is_some_and(|version| version.mod_revision == expected) {
-                let kind = WriteKind::Delete { expected };
+                let kind = WriteKind::Delete { expected, existing: None };
                 writes.push(Write { key, kind, stored: StoredValue::empty(), reply: None, runtime: None });
             }
         }
@@ -148,7 +148,7 @@ impl Committer {
             Err(error) => {
                 let again = milliseconds(SystemTime::now() + EXPIRY_RETRY);
                 for write in &writes {
-                    if let (None, WriteKind::Delete { expected }) = (&write.reply, &write.kind) {
+                    if let (None, WriteKind::Delete { expected, .. }) = (&write.reply, &write.kind) {
                         self.expirations.insert((again, write.key.clone(), *expected));
                     }
                 }
@@ -205,7 +205,7 @@ impl Committer {
 
         let mut state = shared.state.write();
         shared.hub.publish(&batch.events, batch.revision);
-        batch.keep_stored_forms();
+        batch.keep_for_history();
         for (key, version) in &versions {
             state.index.insert(key, *version);
         }

@@ -48,7 +48,7 @@ impl Deciding {
         let (previous, created) = match (&write.kind, current) {
             (WriteKind::Create { .. }, Some(_)) => return Err(WriteError::KeyExists),
             (WriteKind::Create { .. }, None) => (Revision(0), Revision(0)),
-            (WriteKind::Update { expected, .. } | WriteKind::Delete { expected }, Some(current))
+            (WriteKind::Update { expected, .. } | WriteKind::Delete { expected, .. }, Some(current))
                 if current.0 == *expected =>
             {
                 current
@@ -61,8 +61,13 @@ impl Deciding {
         let (kind, value, ttl) = match &write.kind {
             WriteKind::Create { value, ttl } => (EventKind::Create, value.clone(), *ttl),
             WriteKind::Update { value, ttl, .. } => (EventKind::Update, value.clone(), *ttl),
-            WriteKind::Delete { .. } => {
-                (EventKind::Delete, self.last_value(shared, previous, write)?.into(), None)
+            // Other writes wait for this thread: it reads the value only if it must.
+            WriteKind::Delete { existing, .. } => {
+                let value = match existing {
+                    Some(existing) => existing.clone(),
+                    None => self.last_value(shared, previous, write)?.into(),
+                };
+                (EventKind::Delete, value, None)
             }
         };
         // A time beyond the clock's range never comes.

@@ -188,7 +188,12 @@ pub(super) fn history(
             }
             StorageEvent::Progress(_) | StorageEvent::Error(_) => false,
         };
-        let recent: Vec<StorageEvent> = state.backlog.after(after).filter(wanted).cloned().collect();
+        let mut recent: Vec<StorageEvent> = state.backlog.after(after).filter(wanted).cloned().collect();
+        for kv in recent.iter_mut().filter_map(deleted) {
+            if let Some(value) = state.backlog.value(kv.mod_revision) {
+                kv.value = value.clone().into();
+            }
+        }
         let applied = state.backlog.applied();
         let transaction = snapshot(connection, &state)?;
         drop(state);
@@ -233,9 +238,21 @@ pub(super) fn history(
         if expected <= in_database.0 {
             return Err(corrupt_entry(&transaction, Revision(expected), "is missing"));
         }
+        // The other deleted values are in the database.
+        for kv in recent.iter_mut().filter_map(deleted).filter(|kv| kv.mod_revision <= applied) {
+            kv.value = value(&transaction, kv.mod_revision)?.into();
+        }
         events.extend(recent);
         Ok((events, until))
     })
+}
+
+/// The pair that was deleted, if the event is that of a delete.
+fn deleted(event: &mut StorageEvent) -> Option<&mut KeyValue> {
+    match event {
+        StorageEvent::Write { kind: EventKind::Delete, kv, .. } => Some(kv),
+        StorageEvent::Write { .. } | StorageEvent::Progress(_) | StorageEvent::Error(_) => None,
+    }
 }
 
 /// The error for a damaged or missing row of history.

@@ -24,9 +24,20 @@ pub(super) struct Write {
 pub(super) type Outcome = Result<Revision, WriteError>;
 
 pub(super) enum WriteKind {
-    Create { value: Payload, ttl: Option<Duration> },
-    Update { value: Payload, expected: Revision, ttl: Option<Duration> },
-    Delete { expected: Revision },
+    Create {
+        value: Payload,
+        ttl: Option<Duration>,
+    },
+    Update {
+        value: Payload,
+        expected: Revision,
+        ttl: Option<Duration>,
+    },
+    /// `existing` is the value at `expected`, if the caller has it.
+    Delete {
+        expected: Revision,
+        existing: Option<Payload>,
+    },
 }
 
 impl WriteKind {

@@ -1,5 +1,7 @@
 use super::*;
-use crate::{EventKind, MemoryStorage, TransformError, contract::StorageFactory};
+use crate::{
+    EmbeddedOptions, EmbeddedStorage, EventKind, MemoryStorage, TransformError, contract::StorageFactory,
+};
 use bytes::Bytes;
 
 /// Stores `mark` and the value with every bit inverted; a value with the other known mark is stale, any other
@@ -145,6 +147,31 @@ async fn the_event_of_an_own_write_has_the_payload_that_was_written() {
     let mut later = storage.watch(WatchRequest { prefix: "/".into(), after: Revision(0) }).await.unwrap();
     let history = next(&mut later).await;
     assert_eq!((&history, history.decoded.is_none()), (&written, true), "history has only stored bytes");
+}
+
+#[tokio::test]
+async fn the_event_of_an_own_delete_has_the_value_that_its_caller_had() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = EmbeddedStorage::open(directory.path(), EmbeddedOptions::default()).unwrap();
+    let storage = over(&(Arc::new(engine) as Arc<dyn Storage>), b"1");
+    let written = Payload::from(vec![7; 100]);
+    let created = storage.create(&key("/a"), written.clone(), None).await.unwrap();
+    let request = WatchRequest { prefix: "/".into(), after: created };
+    let mut live = storage.watch(request.clone()).await.unwrap();
+    let existing = Payload::from(vec![7; 100]);
+    storage.delete_existing(&key("/a"), created, existing.clone()).await.unwrap();
+    let next = async |stream: &mut WatchStream| match stream.next_batch().await.unwrap().pop() {
+        Some(StorageEvent::Write { kind: EventKind::Delete, kv, .. }) => kv,
+        event => panic!("{event:?}"),
+    };
+    let event = next(&mut live).await;
+    assert_eq!(
+        (event.value.as_ptr(), event.state),
+        (existing.as_ptr(), ValueState::Current),
+        "nothing was read"
+    );
+    let history = next(&mut storage.watch(request).await.unwrap()).await;
+    assert_eq!((history.value, history.state), (written, ValueState::Current));
 }
 
 #[tokio::test]

@@ -117,6 +117,13 @@ async fn a_flipped_bit_in_a_value_is_an_error_for_that_value_only() {
     assert_near(&read.unwrap_err().to_string(), &path, offset);
     let deleted = storage.delete(&bad, revision).await;
     assert!(matches!(&deleted, Err(WriteError::Storage(StorageError::Corrupt(_)))), "{deleted:?}");
+    // A caller that has the value spares the store the read.
+    let mut stream = storage.watch(WatchRequest { prefix: "/r/".into(), after: revision }).await.unwrap();
+    storage.delete_existing(&bad, revision, "one certain value".into()).await.unwrap();
+    match stream.next_batch().await.unwrap().pop() {
+        Some(crate::StorageEvent::Write { kv, .. }) => assert_eq!(kv.value, "one certain value".into()),
+        event => panic!("{event:?}"),
+    }
     create(&storage, "/r/other", 10).await.unwrap();
 }
 
