@@ -6,6 +6,7 @@
 
 use crate::{
     CacherConfig, CacherError, event::Change, object_map::ObjectMap, reflector::change, shared::Shared,
+    too_much_history::TooMuchHistory,
 };
 use pintle_storage::{
     EventKind, Key, KeyValue, ListRequest, Revision, StorageError, StorageEvent, WatchRequest,
@@ -33,7 +34,7 @@ impl Shared {
     /// bounds; [`CacherError::Stopped`] when the cacher is stopped.
     pub(crate) async fn extend_log(&self, after: Revision) -> Result<(), CacherError> {
         // One at a time: a waiting caller mostly finds the log extended already.
-        let _extending = self.extending.lock().await;
+        let mut too_much = self.extending.lock().await;
         loop {
             let start = {
                 let state = self.state.lock();
@@ -49,12 +50,21 @@ impl Shared {
             if !self.config.resume_from_storage {
                 return Err(too_old);
             }
+            if too_much.is_some_and(|too_much| too_much.is_part_of(after, start)) {
+                return Err(too_old);
+            }
             let expired = |error| match error {
                 StorageError::Compacted { .. } => too_old.clone(),
                 error => CacherError::Storage(error),
             };
             let writes = match timeout(PATIENCE, self.writes_between(after, start)).await {
-                Ok(writes) => writes.map_err(expired)?,
+                Ok(writes) => {
+                    let writes = writes.map_err(expired)?;
+                    if writes.is_none() {
+                        *too_much = Some(TooMuchHistory { after, until: start });
+                    }
+                    writes
+                }
                 // The store did not answer in time; the result is the same as for more writes than the log may hold.
                 Err(_) => None,
             };

@@ -63,6 +63,7 @@ mod retained;
 mod second_look;
 mod shared;
 mod ticker;
+mod too_much_history;
 mod watch_target;
 mod watcher_index;
 

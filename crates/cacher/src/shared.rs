@@ -17,6 +17,7 @@ use crate::{
     remaining_counts::RemainingCounts,
     retained::RetainedStates,
     snapshot::UnreadableMap,
+    too_much_history::TooMuchHistory,
     watch_target::WatchTarget,
     watcher_index::WatcherIndex,
 };
@@ -57,7 +58,7 @@ pub(crate) struct Shared {
     /// Notifies [`crate::ticker`] that work is due earlier than before.
     pub(crate) due_changed: Notify,
     /// Held while history is read from the store for the event log.
-    pub(crate) extending: tokio::sync::Mutex<()>,
+    pub(crate) extending: tokio::sync::Mutex<Option<TooMuchHistory>>,
     /// Limits the requests that read many objects from the store at the same time.
     pub(crate) large_reads: Semaphore,
 }
@@ -112,7 +113,7 @@ impl Shared {
             retained: Mutex::new(retained),
             remaining: Mutex::default(),
             due_changed: Notify::new(),
-            extending: tokio::sync::Mutex::new(()),
+            extending: tokio::sync::Mutex::default(),
             large_reads: Semaphore::new(LARGE_READS),
         }
     }

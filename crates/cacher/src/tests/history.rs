@@ -103,5 +103,12 @@ async fn a_history_of_large_writes_is_expired_before_all_of_it_is_read() {
     assert!(matches!(cacher.watch(after(2)).await, Err(CacherError::Expired { .. })));
     // Replaced values are read only for writes that fit the log.
     assert_eq!(storage.take_listed(), Vec::<String>::new());
+    // It is not read again.
+    storage.control(|controls| controls.no_watches = true);
+    for revision in [2, 1] {
+        assert!(matches!(cacher.watch(after(revision)).await, Err(CacherError::Expired { .. })));
+    }
+    assert!(matches!(cacher.watch(after(3)).await, Err(CacherError::Storage(_))));
+    storage.control(|controls| controls.no_watches = false);
     cacher.watch(after(15)).await.unwrap();
 }
