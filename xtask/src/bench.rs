@@ -18,6 +18,7 @@ use crate::{shared, task};
 pub(crate) mod admission;
 pub(crate) mod aggregation;
 mod bare_relay;
+pub(crate) mod cluster;
 pub(crate) mod connections;
 pub(crate) mod definitions;
 pub(crate) mod writers;

@@ -37,6 +37,10 @@ Tasks:
       measure what policies and a webhook add to the cost of creating a pod
   bench aggregation [--gets=N] [--events=N] [--megabytes=N]
                       what a proxied GET, an event of a proxied watch and a large body cost
+  bench cluster [--sizes=N,...] [--churn=N] [--seconds=N] [--full] [--storage=embedded|memory]
+                [--soak=SECONDS [--warm-up=SECONDS] [--growth=PERCENT]] [--binary=PATH] [--loadgen=PATH] [--output=DIR]
+                      clusters of several sizes: latencies, CPU and memory, kept and drawn in docs/;
+                      with --soak, one size for long, which fails if memory or disk grow after the warm-up
   bench connections [--megabytes=N] [--idle=N] [--reference=KUBE_APISERVER,ETCD]
                       streams to nodes: the CPU of a gigabyte, the memory of idle ones
   bench definitions [--count=N]
@@ -74,6 +78,7 @@ fn main() -> ExitCode {
         ["conformance", args @ ..] => conformance::run(root, args),
         ["bench", "admission", args @ ..] => bench::admission::run(root, args),
         ["bench", "aggregation", args @ ..] => bench::aggregation::run(root, args),
+        ["bench", "cluster", args @ ..] => bench::cluster::run(root, args),
         ["bench", "connections", args @ ..] => bench::connections::run(root, args),
         ["bench", "definitions", args @ ..] => bench::definitions::run(root, args),
         ["bench", "writers", args @ ..] => bench::writers::run(root, args),
