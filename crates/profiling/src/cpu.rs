@@ -171,12 +171,20 @@ impl Samples {
 mod tests {
     use super::*;
     use crate::profile::tests::decode;
+    use std::time::Duration;
+
+    /// The time that this thread has had a processor.
+    fn on_processor() -> Duration {
+        let times = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+        Duration::from_nanos(times.split(' ').next().unwrap().parse().unwrap())
+    }
 
     #[inline(never)]
-    fn burn(until: Instant) -> u64 {
+    fn burn(time: Duration) -> u64 {
+        let until = on_processor() + time;
         let mut sum = 0_u64;
-        while Instant::now() < until {
-            for number in 0..10_000_u64 {
+        while on_processor() < until {
+            for number in 0..1_000_000_u64 {
                 sum = std::hint::black_box(sum.wrapping_mul(31).wrapping_add(number));
             }
         }
@@ -187,7 +195,7 @@ mod tests {
     fn a_profile_names_the_function_that_takes_the_time() {
         let profile = start().unwrap();
         assert_eq!(start().err(), Some(StartError::InUse));
-        burn(Instant::now() + std::time::Duration::from_millis(400));
+        burn(Duration::from_millis(400));
         let decoded = decode(&profile.finish());
         let of_burn: i64 = decoded.samples_with("burn").iter().map(|values| values[1]).sum();
         assert!(of_burn >= 100_000_000, "{of_burn}: {:?}", decoded.names());

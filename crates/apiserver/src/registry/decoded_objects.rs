@@ -158,6 +158,7 @@ mod tests {
     fn cached(name: usize, revision: u64) -> Arc<CachedObject> {
         let decoded = DecodedObject {
             json: Default::default(),
+            packed: None,
             namespace: "".into(),
             name: name.to_string().as_str().into(),
             selectable: Arc::default(),
