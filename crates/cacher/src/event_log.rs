@@ -3,7 +3,8 @@
 //! The log is a ring whose capacity varies between two bounds, as in kube-apiserver's watch cache: the capacity
 //! doubles when the log is full and its oldest event is younger than the history window, and halves when even the
 //! newest quarter is older. In addition, the bytes of objects that only the log keeps in memory are bounded, and the
-//! ticker trims a log that receives no events, so that the memory of a burst is released. Invariants:
+//! ticker trims a log that receives no events, so that the memory of a burst is released. Older events have their objects
+//! packed, so that the bytes reach back further. Invariants:
 //! - every change after [`EventLog::start`] is in the log, in the order of the store;
 //! - a [`Position`] names one change for as long as the cacher exists, and positions of dropped changes are never
 //!   reused, so a reader that fell behind detects the gap.
@@ -11,13 +12,16 @@
 //! Readers keep positions and not revisions, because one revision may have several changes: etcd deletes all keys of
 //! an expired lease at once.
 
-use crate::{CacherConfig, byte_budget::BudgetedBytes, event::Change, object_map::ObjectMap};
+use crate::{CachedObject, CacherConfig, byte_budget::BudgetedBytes, event::Change, object_map::ObjectMap};
 use pintle_storage::Revision;
-use std::{collections::VecDeque, time::Duration};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 use tokio::time::Instant;
 
 /// The number of changes between two kept states, from which past states are rebuilt.
 const CHECKPOINT_INTERVAL: u64 = 128;
+
+/// The bytes of an object and its entry beside the encodings.
+const OBJECT_BYTES: usize = 384;
 
 /// The position of a change in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,8 +37,12 @@ pub(crate) struct EventLog {
     min_capacity: usize,
     max_capacity: usize,
     max_bytes: usize,
-    /// The size in bytes of replaced and deleted objects: the memory of the log besides the snapshot.
+    /// The memory of replaced and deleted objects, in bytes: that of the log besides the snapshot.
     bytes: BudgetedBytes,
+    /// The position of the first entry whose object was not given out to be packed.
+    unpacked: u64,
+    /// The bytes of the entries from that position on.
+    unpacked_bytes: usize,
     history: Duration,
     /// For some positions within the log, the state before the change at that position.
     checkpoints: VecDeque<(u64, ObjectMap)>,
@@ -44,11 +52,35 @@ pub(crate) struct EventLog {
 struct Entry {
     change: Change,
     at: Instant,
+    /// The memory of the object before the change, as it was last counted.
+    bytes: usize,
 }
 
 impl Entry {
-    fn bytes(&self) -> usize {
-        self.change.previous.as_ref().map_or(0, |previous| previous.size())
+    fn new(change: Change, at: Instant) -> Entry {
+        let bytes = change.previous.as_ref().map_or(0, |previous| bytes_of(previous));
+        Entry { change, at, bytes }
+    }
+}
+
+/// The memory of an object, with that beside its encodings once they are small.
+fn bytes_of(object: &CachedObject) -> usize {
+    match object.is_packed() {
+        true => (object.memory() + OBJECT_BYTES).min(object.size()),
+        false => object.memory(),
+    }
+}
+
+/// A replaced object of the log that is to be packed.
+pub(crate) struct Packable {
+    at: u64,
+    object: Arc<CachedObject>,
+}
+
+impl Packable {
+    /// Packs the object. Call it without a lock: it takes time in proportion to the object's size.
+    pub(crate) fn pack(&self) {
+        self.object.pack();
     }
 }
 
@@ -65,6 +97,8 @@ impl EventLog {
             max_capacity: config.log_capacity_max.max(min_capacity),
             max_bytes: config.log_bytes_max,
             bytes: BudgetedBytes::new(config.log_budget.clone()),
+            unpacked: 1 << 63,
+            unpacked_bytes: 0,
             history: config.history,
             checkpoints: VecDeque::new(),
         }
@@ -95,17 +129,50 @@ impl EventLog {
         self.entries = VecDeque::new();
         self.checkpoints.clear();
         self.bytes.remove(self.bytes.get());
+        (self.unpacked, self.unpacked_bytes) = (self.first, 0);
         self.capacity = self.min_capacity;
         self.start = start;
     }
 
     pub(crate) fn push(&mut self, change: Change, now: Instant) {
-        let entry = Entry { change, at: now };
-        self.bytes.add(entry.bytes());
+        let entry = Entry::new(change, now);
+        self.bytes.add(entry.bytes);
+        self.unpacked_bytes += entry.bytes;
         self.make_room(now);
         self.entries.push_back(entry);
         while (self.bytes.get() > self.max_bytes || self.bytes.is_too_much()) && self.lose_oldest() {}
         self.forget_checkpoints();
+    }
+
+    /// At most `limit` of the oldest objects that are not packed, if the log has more bytes of such objects than a quarter
+    /// of its bound. The caller packs them, and calls [`EventLog::note_packed`].
+    pub(crate) fn take_packable(&mut self, limit: usize) -> Vec<Packable> {
+        let mut taken = Vec::new();
+        while self.unpacked_bytes > self.max_bytes / 4 && taken.len() < limit {
+            let index = usize::try_from(self.unpacked - self.first).unwrap_or(usize::MAX);
+            let Some(entry) = self.entries.get(index) else { break };
+            let object = entry.change.previous.clone();
+            taken.extend(object.map(|object| Packable { at: self.unpacked, object }));
+            self.unpacked_bytes -= entry.bytes;
+            self.unpacked += 1;
+        }
+        taken
+    }
+
+    /// Counts the memory of objects that were packed.
+    pub(crate) fn note_packed(&mut self, packed: &[Packable]) {
+        for Packable { at, object } in packed {
+            let Some(index) = at.checked_sub(self.first).and_then(|index| usize::try_from(index).ok()) else {
+                continue;
+            };
+            if let Some(entry) = self.entries.get_mut(index)
+                && entry.change.previous.as_ref().is_some_and(|previous| Arc::ptr_eq(previous, object))
+            {
+                let bytes = bytes_of(object).min(entry.bytes);
+                self.bytes.remove(entry.bytes - bytes);
+                entry.bytes = bytes;
+            }
+        }
     }
 
     fn make_room(&mut self, now: Instant) {
@@ -128,7 +195,11 @@ impl EventLog {
 
     fn lose_oldest(&mut self) -> bool {
         let Some(lost) = self.entries.pop_front() else { return false };
-        self.bytes.remove(lost.bytes());
+        self.bytes.remove(lost.bytes);
+        if self.unpacked <= self.first {
+            self.unpacked = self.first + 1;
+            self.unpacked_bytes -= lost.bytes;
+        }
         self.start = lost.change.revision;
         self.first += 1;
         true
@@ -166,8 +237,8 @@ impl EventLog {
     /// Prepends the changes after `start` up to the log's present start. `false` when the log would exceed its
     /// bounds.
     pub(crate) fn prepend(&mut self, changes: Vec<Change>, start: Revision, now: Instant) -> bool {
-        let entries: Vec<_> = changes.into_iter().map(|change| Entry { change, at: now }).collect();
-        let added = entries.iter().map(Entry::bytes).sum::<usize>();
+        let entries: Vec<_> = changes.into_iter().map(|change| Entry::new(change, now)).collect();
+        let added = entries.iter().map(|entry| entry.bytes).sum::<usize>();
         let len = self.entries.len() + entries.len();
         if self.bytes.get() + added > self.max_bytes || len > self.max_capacity {
             return false;
@@ -323,6 +394,40 @@ mod tests {
     }
 
     #[test]
+    fn older_objects_are_packed_and_reach_back_further() {
+        const SIZE: usize = 1000;
+        let mut log = EventLog::new(&CacherConfig { log_bytes_max: 10 * SIZE, ..config() });
+        log.reset(Revision(0));
+        let push = |log: &mut EventLog, revision: u64| {
+            let previous = Some(object_of("/p/a", revision, &"x".repeat(SIZE - 3)));
+            log.push(Change { revision: Revision(revision), current: None, previous }, Instant::now());
+            let packable = log.take_packable(2);
+            packable.iter().for_each(Packable::pack);
+            log.note_packed(&packable);
+        };
+        for revision in 11..=30 {
+            push(&mut log, revision);
+        }
+        let (changes, _) = log.read(log.position_after(Revision(0)).unwrap(), 100).unwrap();
+        let is_packed = |change: &Change| change.previous.as_ref().unwrap().is_packed();
+        assert_eq!(
+            changes.iter().map(is_packed).collect::<Vec<_>>(),
+            [vec![true; 18], vec![false; 2]].concat()
+        );
+        let counted: usize = changes.iter().map(|change| bytes_of(change.previous.as_ref().unwrap())).sum();
+        assert_eq!(log.bytes.get(), counted);
+        // Without its packed objects it would have lost most of them.
+        assert!(counted < 10 * SIZE && changes.len() == 20);
+        while log.lose_oldest() {}
+        assert_eq!((log.bytes.get(), log.unpacked_bytes), (0, 0));
+        push(&mut log, 31);
+        assert_eq!((log.bytes.get(), log.unpacked_bytes), (SIZE, SIZE));
+        log.reset(Revision(40));
+        push(&mut log, 41);
+        assert_eq!((log.bytes.get(), log.unpacked_bytes), (SIZE, SIZE));
+    }
+
+    #[test]
     fn the_capacity_follows_the_rate_of_events() {
         // (events, seconds between them, capacity, kept)
         let rows =
@@ -415,7 +520,7 @@ mod tests {
         }
         // Each object has 100 bytes, with its revision.
         assert_eq!((log.bytes.get(), log.entries.len(), log.start()), (1000, 10, Revision(50)));
-        assert_eq!(log.bytes.get(), log.entries.iter().map(Entry::bytes).sum::<usize>());
+        assert_eq!(log.bytes.get(), log.entries.iter().map(|entry| entry.bytes).sum::<usize>());
         let deleted = Change { revision: Revision(49), current: None, previous };
         assert!(!log.prepend(vec![deleted.clone()], Revision(48), Instant::now()));
         let huge = object_of("/p/a", 61, &"x".repeat(5000));

@@ -12,7 +12,7 @@ use crate::{
     CachedObject, CacherConfig, CacherMetrics, DecodedObject, Snapshot, UnreadableObject, WatchItem,
     bookmarks::BookmarkBuckets,
     event::{Change, WatchEvent},
-    event_log::EventLog,
+    event_log::{EventLog, Packable},
     metrics,
     remaining_counts::RemainingCounts,
     retained::RetainedStates,
@@ -167,6 +167,7 @@ impl Shared {
         let count = changes.len();
         let mut wakers = Vec::new();
         let _dropped;
+        let packable;
         {
             let mut state = self.state.lock();
             if state.stopped {
@@ -186,6 +187,8 @@ impl Shared {
                 log.push(change, now);
             }
             log.note_state(snapshot.objects());
+            // More than come, so that a log with many unpacked objects catches up.
+            packable = log.take_packable(2 * count);
             self.metrics.set_capacity(log.capacity());
             if log.is_trimmable() && !trimmable {
                 self.due_changed.notify_one();
@@ -193,6 +196,10 @@ impl Shared {
         }
         metrics::add(&self.metrics.events_dispatched, count);
         self.wake(wakers);
+        if !packable.is_empty() {
+            packable.iter().for_each(Packable::pack);
+            self.state.lock().log.note_packed(&packable);
+        }
     }
 
     /// Publishes that the resource has no further changes up to `revision`.

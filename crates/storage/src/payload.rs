@@ -26,7 +26,7 @@ pub struct Payload {
     /// to the result of the first transformer, which is then not called.
     pub stored: Option<Bytes>,
     /// The compressed form of `bytes`, if an engine has read it.
-    pub packed: Option<Packed>,
+    pub packed: Option<Arc<Packed>>,
     /// The contents of the object that `bytes` encode, if they are known. Only the layers above storage know the type.
     pub decoded: Option<Arc<dyn Any + Send + Sync>>,
     /// The [`crate::TransformedStorage`] that it was written through, or 0. Another one over the same engine, with another

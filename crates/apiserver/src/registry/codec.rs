@@ -144,7 +144,8 @@ impl ObjectDecoder for ObjectCodec {
             }
         };
         let json = splice_revision(value, mod_revision).ok_or_else(|| failed(&"object without metadata"))?;
-        let packed = value.packed.clone().and_then(|packed| inserted_revision(packed, value, &json));
+        let packed = value.packed.as_deref().cloned();
+        let packed = packed.and_then(|packed| inserted_revision(packed, value, &json));
         Ok(DecodedObject {
             json,
             packed,

@@ -15,6 +15,7 @@ use crate::{
     compression::{compress, expand_plain},
 };
 use bytes::Bytes;
+use std::sync::Arc;
 
 /// The bit in a value's size for dictionary 1: no value is that large.
 const WITH_DICTIONARY_1: u32 = 1 << 30;
@@ -87,7 +88,7 @@ impl ReadValue {
             ReadValue::Plain(value) => Some(value.into()),
             ReadValue::Packed(packed) => {
                 let bytes = packed.try_unpack()?;
-                Some(Payload { packed: Some(packed), ..bytes.into() })
+                Some(Payload { packed: Some(Arc::new(packed)), ..bytes.into() })
             }
         }
     }
