@@ -242,21 +242,22 @@ mod tests {
     fn the_first_allocation_of_a_thread_is_a_sample_no_more_often_than_others() {
         enable();
         let before = samples();
-        let (held, release) = std::sync::mpsc::channel::<()>();
-        let release = std::sync::Arc::new(std::sync::Mutex::new(release));
+        let held = std::sync::Arc::new(std::sync::Barrier::new(101));
         let threads: Vec<_> = (0..100)
             .map(|_| {
-                let release = release.clone();
+                let held = held.clone();
                 std::thread::spawn(move || {
                     let memory = std::hint::black_box(vec![1_u8; 16]);
-                    let _ = release.lock().unwrap().recv();
+                    held.wait();
+                    held.wait();
                     drop(memory);
                 })
             })
             .collect();
+        held.wait();
         // A hundred threads take a few samples' worth of memory, not one each.
         assert!(samples() - before < 20, "{}", samples() - before);
-        drop(held);
+        held.wait();
         threads.into_iter().for_each(|thread| thread.join().unwrap());
     }
 }

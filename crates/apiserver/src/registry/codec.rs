@@ -135,7 +135,7 @@ impl ObjectDecoder for ObjectCodec {
             Some(selectable) => selectable,
             None => {
                 // Bytes without an outline are decoded for the reason.
-                let tree = match self.outlines.then(|| outline(value)).flatten() {
+                let tree = match self.outlines.then(|| outline(value, self.schema.get())).flatten() {
                     Some(outline) => Ok(outline),
                     None if self.has_other_versions => json::decode_any(value),
                     None => self.decode_tree(value),
