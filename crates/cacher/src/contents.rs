@@ -5,9 +5,14 @@
 //! decompressed for each reader, which takes a few microseconds, and stays packed: a list of all objects would otherwise
 //! need the memory of all of them.
 
-use crate::{RepresentationId, lazy_map::LazyMap};
+use crate::lazy_map::LazyMap;
 use bytes::Bytes;
 use pintle_storage::Packed;
+
+/// Identifies an encoding of an object other than its JSON: protobuf, another version, a Table row. The caller
+/// assigns the numbers, which should be small, per resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RepresentationId(pub u32);
 
 /// The encodings of one object. Immutable, but for the representations that are added on first use.
 #[derive(Debug)]

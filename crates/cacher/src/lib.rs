@@ -75,13 +75,13 @@ mod tests;
 pub use byte_budget::ByteBudget;
 pub use cacher::Cacher;
 pub use config::{CacherConfig, ReadSource, TriggerField};
+pub use contents::RepresentationId;
 pub use error::CacherError;
 pub use event::{EventType, WatchEvent, WatchItem};
 pub use freshness::Freshness;
 pub use metrics::CacherMetrics;
 pub use object::{
-    CachedObject, DecodeError, DecodedObject, Labels, ObjectDecoder, RepresentationId, Selectable,
-    UnreadableObject,
+    CachedObject, DecodeError, DecodedObject, Labels, ObjectDecoder, Selectable, UnreadableObject,
 };
 pub use page::{Matches, PageRead, PageRequest, PageState, StoragePage};
 pub use requirement::Requirement;

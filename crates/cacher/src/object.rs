@@ -3,7 +3,7 @@
 //! The registry defines the meaning of the bytes: it gives the cacher an [`ObjectDecoder`]. The cacher does not parse
 //! them.
 
-use crate::contents::Contents;
+use crate::contents::{Contents, RepresentationId};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use pintle_storage::{Key, Packed, Payload, ReadError, Revision};
@@ -114,11 +114,6 @@ pub struct UnreadableObject {
     /// object becomes readable again it is MODIFIED for them, and it is DELETED for them only when it is deleted.
     pub(crate) last: Option<Arc<CachedObject>>,
 }
-
-/// Identifies an encoding of an object other than its JSON: protobuf, another version, a Table row. The caller
-/// assigns the numbers, which should be small, per resource.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct RepresentationId(pub u32);
 
 /// An object as of one revision, shared behind [`Arc`] by snapshots, events and responses. What it says never changes,
 /// but its JSON may be compressed at any time, see [`CachedObject::pack`].
