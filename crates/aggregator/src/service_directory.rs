@@ -1,15 +1,16 @@
 //! The services of the cluster and their endpoints, and the resolution of services to addresses.
 //!
-//! The directory follows the watch caches of Service and EndpointSlice objects and keeps of each what resolution needs.
+//! The directory follows the watch caches of Service and EndpointSlice objects. It keeps of each service what resolution needs,
+//! and decodes the slices of those services only that are resolved: the slices of all services change far more often.
 //! One directory serves API services, admission webhooks and conversion webhooks.
 
 use parking_lot::Mutex;
 use pintle_cacher::{CachedObject, Cacher};
 use pintle_controller::{Delta, Deltas, Informer};
 use pintle_dialer::ServiceResolver;
-use pintle_machinery::{Value, ValueExt, codec::json, meta::ObjectMeta};
+use pintle_machinery::{Value, ValueExt, codec::json};
 use pintle_registry::BoxFuture;
-use rand::Rng;
+use rand::{Rng, seq::SliceRandom};
 use std::{
     collections::{BTreeMap, HashMap},
     fmt,
@@ -46,7 +47,7 @@ type Key = (String, String);
 struct Services {
     services: HashMap<Key, Arc<ServiceFacts>>,
     /// The slices of each service, by slice name.
-    slices: HashMap<Key, BTreeMap<String, Arc<SliceFacts>>>,
+    slices: HashMap<Key, BTreeMap<String, Arc<Slice>>>,
     /// The service of each slice.
     service_of: HashMap<Key, String>,
 }
@@ -94,8 +95,26 @@ impl ServiceFacts {
     }
 }
 
+/// An EndpointSlice, decoded on first use.
+struct Slice {
+    object: Arc<CachedObject>,
+    facts: OnceLock<SliceFacts>,
+}
+
+impl Slice {
+    fn new(object: &Arc<CachedObject>) -> Slice {
+        Slice { object: object.clone(), facts: OnceLock::new() }
+    }
+
+    fn facts(&self) -> &SliceFacts {
+        self.facts.get_or_init(|| {
+            json::decode_any(&self.object.json()).map(|slice| SliceFacts::of(&slice)).unwrap_or_default()
+        })
+    }
+}
+
 /// The facts of an EndpointSlice that resolution needs.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 struct SliceFacts {
     address_type: String,
     /// Name and number of each port that has both.
@@ -211,16 +230,19 @@ impl ServiceDirectory {
 
     /// Whether a service has slices, and whether one of them has the port of this name and a ready endpoint.
     pub(crate) fn endpoints(&self, namespace: &str, name: &str, port: &str) -> Endpoints {
-        let services = self.services.lock();
-        match services.slices.get(&key(namespace, name)) {
-            None => Endpoints::NoSlices,
-            Some(slices) => {
-                match slices.values().any(|slice| slice.ready > 0 && slice.port(port).is_some()) {
-                    true => Endpoints::Ready,
-                    false => Endpoints::NoneReady,
-                }
-            }
+        let slices = self.slices(&key(namespace, name));
+        let is_ready = |slice: &Arc<Slice>| slice.facts().ready > 0 && slice.facts().port(port).is_some();
+        match slices.iter().any(is_ready) {
+            _ if slices.is_empty() => Endpoints::NoSlices,
+            true => Endpoints::Ready,
+            false => Endpoints::NoneReady,
         }
+    }
+
+    /// The slices of a service, which are decoded without the lock.
+    fn slices(&self, service: &Key) -> Vec<Arc<Slice>> {
+        let services = self.services.lock();
+        services.slices.get(service).map(|slices| slices.values().cloned().collect()).unwrap_or_default()
     }
 
     fn follow_service(&self, delta: &Delta<'_>) {
@@ -253,9 +275,8 @@ impl ServiceDirectory {
     fn follow_slice(&self, delta: &Delta<'_>) {
         match delta {
             Delta::Set(object) => {
-                let Ok(slice) = json::decode_any(&object.json()) else { return };
-                let service = slice.label(SERVICE_NAME).unwrap_or_default();
-                let before = self.services.lock().set_slice(object, service, SliceFacts::of(&slice));
+                let service = object.labels().get(SERVICE_NAME).unwrap_or_default();
+                let before = self.services.lock().set_slice(object, service);
                 if let Some(before) = before.filter(|before| before != service) {
                     self.changed(object.namespace(), &before);
                 }
@@ -292,9 +313,7 @@ impl ServiceDirectory {
     }
 
     fn address(&self, namespace: &str, name: &str, port: u16) -> Result<String, String> {
-        let services = self.services.lock();
-        let key = key(namespace, name);
-        let Some(service) = services.services.get(&key) else {
+        let Some(service) = self.service(namespace, name) else {
             return Err(format!("service \"{name}\" not found"));
         };
         let service_type = service.service_type.as_str();
@@ -309,8 +328,7 @@ impl ServiceDirectory {
                 match self.routing {
                     Routing::ClusterIp => Ok(join(&service.cluster_ip, port)),
                     Routing::Endpoints => {
-                        let slices = services.slices.get(&key).into_iter().flatten();
-                        let slices: Vec<&SliceFacts> = slices.map(|(_, slice)| &**slice).collect();
+                        let slices = self.slices(&key(namespace, name));
                         endpoint(slices, &service.family, port_name)
                             .ok_or_else(|| format!("no endpoints available for service \"{name}\""))
                     }
@@ -331,12 +349,12 @@ pub(crate) enum Endpoints {
 
 impl Services {
     /// Sets a slice, and returns the name of the service that it belonged to before.
-    fn set_slice(&mut self, object: &CachedObject, service: &str, facts: SliceFacts) -> Option<String> {
+    fn set_slice(&mut self, object: &Arc<CachedObject>, service: &str) -> Option<String> {
         let slice = key_of(object);
         let before = self.remove_slice(&slice);
         if !service.is_empty() {
             let slices = self.slices.entry(key(&slice.0, service)).or_default();
-            slices.insert(slice.1.clone(), Arc::new(facts));
+            slices.insert(slice.1.clone(), Arc::new(Slice::new(object)));
             self.service_of.insert(slice, service.to_owned());
         }
         before
@@ -357,16 +375,18 @@ impl Services {
 }
 
 /// The address of a random ready endpoint of the slices, those of the address family first.
-fn endpoint(mut slices: Vec<&SliceFacts>, family: &str, port: &str) -> Option<String> {
-    if slices.len() > 1 {
-        let mut random = rand::rng();
-        slices.sort_by_cached_key(|slice| (slice.address_type != family, random.random::<u32>()));
-    }
-    slices.into_iter().filter(|slice| slice.ready > 0).find_map(|slice| {
-        let port = slice.port(port)?;
-        let address = slice.addresses.lines().nth(rand::rng().random_range(0..slice.ready))?;
-        Some(join(address, port))
-    })
+fn endpoint(mut slices: Vec<Arc<Slice>>, family: &str, port: &str) -> Option<String> {
+    slices.shuffle(&mut rand::rng());
+    let of_family = |wanted: bool| {
+        let slices = slices.iter().map(|slice| slice.facts());
+        let mut ready = slices.filter(|slice| slice.ready > 0 && (slice.address_type == family) == wanted);
+        ready.find_map(|slice| {
+            let port = slice.port(port)?;
+            let address = slice.addresses.lines().nth(rand::rng().random_range(0..slice.ready))?;
+            Some(join(address, port))
+        })
+    };
+    of_family(true).or_else(|| of_family(false))
 }
 
 fn key(namespace: &str, name: &str) -> Key {
@@ -406,7 +426,20 @@ impl ServiceResolver for ServiceDirectory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pintle_cacher::DecodedObject;
+    use pintle_storage::{Key as StorageKey, Revision};
     use serde_json::json;
+
+    fn cached(json: String) -> Arc<CachedObject> {
+        let decoded = DecodedObject {
+            json: json.into(),
+            packed: None,
+            namespace: "n".into(),
+            name: "s".into(),
+            selectable: Arc::default(),
+        };
+        Arc::new(CachedObject::new(StorageKey::new("/n/s"), Revision(1), decoded))
+    }
 
     fn directory(routing: Routing, spec: Value, slices: &[Value]) -> ServiceDirectory {
         let directory = ServiceDirectory::new(routing);
@@ -416,7 +449,8 @@ mod tests {
             services.services.insert(key("n", "s"), Arc::new(facts));
             for (index, slice) in slices.iter().enumerate() {
                 let slices = services.slices.entry(key("n", "s")).or_default();
-                slices.insert(index.to_string(), Arc::new(SliceFacts::of(slice)));
+                let object = cached(slice.to_string());
+                slices.insert(index.to_string(), Arc::new(Slice::new(&object)));
             }
         }
         directory

@@ -33,7 +33,7 @@ pub use etcd_member::Member;
 pub use extension_server::ExtensionServer;
 pub use hostname::with_hostname;
 pub use network::{ADDRESSES, in_own_network, is_in_own_network};
-pub use server::{Config, MASTER_TOKEN, OTHER_TOKEN, Server};
+pub use server::{Config, MASTER_TOKEN, OTHER_TOKEN, OTHER_USER, Server};
 pub use wait::wait_for;
 pub use webhook::AdmittingWebhook;
 

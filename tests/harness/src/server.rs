@@ -15,6 +15,8 @@ use tempfile::TempDir;
 pub const MASTER_TOKEN: &str = "master-token-that-no-log-may-show";
 /// The token of a user without groups.
 pub const OTHER_TOKEN: &str = "other-token-that-no-log-may-show";
+/// The name of that user.
+pub const OTHER_USER: &str = "stranger";
 
 /// The timeout of a start and of a shutdown: long, since debug builds on a busy machine are slow.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -88,7 +90,7 @@ impl Server {
         let directory = TempDir::with_prefix("pintle-test-")?;
         fs::write(
             directory.path().join("tokens.csv"),
-            format!("{MASTER_TOKEN},admin,1,\"system:masters\"\n{OTHER_TOKEN},stranger,2\n"),
+            format!("{MASTER_TOKEN},admin,1,\"system:masters\"\n{OTHER_TOKEN},{OTHER_USER},2\n"),
         )?;
         let etcd = config.etcd.as_ref().map(|binary| Etcd::launch(EtcdConfig::new(binary))).transpose()?;
         if let Some(etcd) = &etcd {

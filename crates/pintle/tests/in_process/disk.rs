@@ -3,7 +3,14 @@
 use crate::harness::{PATIENCE, Server, options};
 use pintle::StorageBackend;
 use pintle_fault_vfs::{Call, Effect, Fault, FaultDisk};
-use std::{path::Path, time::Duration};
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
@@ -96,6 +103,96 @@ async fn a_full_disk_refuses_writes_until_there_is_space() {
     server.stop().await;
     let server = start(dir.path()).await;
     assert_eq!(names(&server).await, ["before", "during"]);
+    server.stop().await;
+}
+
+/// Writers create, update and delete while the disk fills again and again, in the middle of a write and before one.
+/// A watch sees each acknowledged write, in order, and no refused one; the next start finds what was acknowledged.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_that_fills_during_churn_loses_nothing_that_was_acknowledged() {
+    const WRITERS: usize = 4;
+    const ROUNDS: usize = 60;
+    let dir = tempfile::tempdir().unwrap();
+    let disk = FaultDisk::new(&dir.path().join("store"));
+    let server = Arc::new(start(dir.path()).await);
+    let path = format!("{MAPS}?watch=1&resourceVersion=0&fieldSelector=metadata.name!=kube-root-ca.crt");
+    let mut watch = server.watch(&path, &[]).await;
+    let writing = Arc::new(AtomicUsize::new(WRITERS));
+    let writers = (0..WRITERS).map(|writer| {
+        let (server, writing) = (Arc::clone(&server), Arc::clone(&writing));
+        tokio::spawn(async move {
+            let mut acknowledged = Vec::new();
+            for round in 0..ROUNDS {
+                let name = format!("m{writer}-{round}");
+                let body = format!("{{\"metadata\":{{\"name\":\"{name}\"}},\"data\":{{\"a\":\"{round}\"}}}}");
+                for (request, event) in [
+                    (format!("POST {MAPS}\n\n{body}"), "ADDED"),
+                    (format!("PUT {MAPS}/{name}\n\n{}", body.replace("\"a\"", "\"b\"")), "MODIFIED"),
+                    (format!("DELETE {MAPS}/{name}"), "DELETED"),
+                ] {
+                    if event == "DELETED" && round % 3 == 0 {
+                        continue;
+                    }
+                    let answer = server.send(&request).await;
+                    match answer.status {
+                        200 | 201 => acknowledged.push((event.to_owned(), name.clone())),
+                        404 => {}
+                        500 => assert!(answer.text().contains("the disk is full"), "{}", answer.text()),
+                        status => panic!("{status}: {}", answer.text()),
+                    }
+                }
+            }
+            writing.fetch_sub(1, Ordering::AcqRel);
+            acknowledged
+        })
+    });
+    let writers: Vec<_> = writers.collect();
+    let mut fills = 0;
+    while writing.load(Ordering::Acquire) > 0 {
+        let effect = if fills % 2 == 0 { Effect::DiskFull } else { Effect::ShortWrite };
+        let failed = disk.failed();
+        disk.fail(Fault { call: Call::Write, file: ".journal", after: 5 + fills % 7, times: 3, effect });
+        fills += 1;
+        while disk.failed() < failed + 3 && writing.load(Ordering::Acquire) > 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        disk.heal();
+        until_health(&server, "/readyz", 200).await;
+    }
+    let mut acknowledged = Vec::new();
+    for writer in writers {
+        acknowledged.push(writer.await.unwrap());
+    }
+    assert!(disk.failed() > 0, "the disk was full at times");
+    assert!(acknowledged.iter().all(|writes| !writes.is_empty()), "and at times it was not");
+
+    let last = server.send(&format!("POST {MAPS}\n\n{{\"metadata\":{{\"name\":\"last\"}}}}")).await;
+    assert_eq!(last.status, 201, "{}", last.text());
+    let mut seen = vec![Vec::new(); WRITERS];
+    loop {
+        let event: serde_json::Value = serde_json::from_str(&watch.next().await.unwrap()).unwrap();
+        let name = event["object"]["metadata"]["name"].as_str().unwrap().to_owned();
+        if name == "last" {
+            break;
+        }
+        let writer: usize = name[1..].split('-').next().unwrap().parse().unwrap();
+        seen[writer].push((event["type"].as_str().unwrap().to_owned(), name));
+    }
+    assert_eq!(seen, acknowledged);
+
+    let mut expected = vec!["last".to_owned()];
+    for (event, name) in acknowledged.iter().flatten() {
+        match event.as_str() {
+            "ADDED" => expected.push(name.clone()),
+            "DELETED" => expected.retain(|other| other != name),
+            _ => {}
+        }
+    }
+    expected.sort();
+    drop(watch);
+    Arc::into_inner(server).unwrap().stop().await;
+    let server = start(dir.path()).await;
+    assert_eq!(names(&server).await, expected);
     server.stop().await;
 }
 

@@ -6,6 +6,7 @@
 mod large_lists;
 mod lists;
 mod memory;
+mod relists;
 mod streams;
 mod sweep;
 
