@@ -5,6 +5,7 @@
 //! HTTP server and no storage; it reads configurations through the request's cached reads.
 
 mod conditions;
+mod fields;
 mod image_policy;
 mod kept;
 pub mod matching;

@@ -26,7 +26,8 @@ pub use error::{DecodeError, Decoded, StrictProblem};
 pub use time::{Timestamp, parse_micro_time, parse_time};
 
 use crate::quantity::Quantity;
-use error::Fallible;
+pub(crate) use error::Fallible;
+pub(crate) use weight::Weight;
 
 /// The maximum depth of a tree, in levels. Walking and dropping a tree recurses, so this bounds the stack.
 pub const MAX_DEPTH: usize = 256;

@@ -137,6 +137,8 @@ fn shown_in_order(object: &pintle_machinery::Map, order: &[&str]) -> String {
             let entries: Vec<_> = entries.map(|entry| shown_in_order(entry, ENTRY_ORDER)).collect();
             format!("\"{name}\":[{}]", entries.join(","))
         }
+        // A tree has the text of a set of fields.
+        ("fieldsV1", Value::String(text)) => format!("\"{name}\":{text}"),
         _ => format!("\"{name}\":{value}"),
     });
     format!("{{{}}}", members.collect::<Vec<_>>().join(","))

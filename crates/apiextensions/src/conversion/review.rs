@@ -59,7 +59,9 @@ pub(super) fn review(version: ReviewVersion, uid: &str, to: &str, objects: &[Vec
 
 /// Encodes an object for webhooks.
 pub(super) fn object(object: &Value) -> Vec<u8> {
-    json::encode_any(object)
+    let mut object = object.clone();
+    object.get_mut("metadata").map(json::open_managed_fields);
+    json::encode_any(&object)
 }
 
 #[cfg(test)]

@@ -187,8 +187,11 @@ impl Coercer<'_> {
     }
 }
 
+/// Embedded metadata has no schema of its own in the tree.
 fn decode(metadata: &Value) -> Result<Decoded, DecodeError> {
-    json::from_value(metadata, schema())
+    let mut decoded = json::from_value(metadata, schema())?;
+    json::open_managed_fields(&mut decoded.value);
+    Ok(decoded)
 }
 
 /// Decodes each field of metadata separately when it does not decode as a whole. `None` when it is not an object.

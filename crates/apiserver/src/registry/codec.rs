@@ -104,7 +104,11 @@ impl ObjectCodec {
                 .iter()
                 .map(|field| interned.get(&(field.value)(object, &field.name)))
                 .collect(),
-            exact: (self.is_map && has_whole_float(object)).then(|| json::encode_exact(object).into()),
+            exact: (self.is_map && has_whole_float(object)).then(|| {
+                let mut object = object.clone();
+                object.get_mut("metadata").map(json::open_managed_fields);
+                json::encode_exact(&object).into()
+            }),
         })
     }
 

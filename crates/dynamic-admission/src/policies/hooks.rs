@@ -2,6 +2,7 @@
 
 use super::{binding::Binding, params::ParamKind};
 use crate::{
+    fields::read_fields,
     kept::{Compiled, Forms, Kept},
     matching::Matcher,
 };
@@ -26,6 +27,8 @@ pub(super) struct Policy<E> {
     pub(super) param_kind: Option<ParamKind>,
     /// `failurePolicy: Ignore`
     pub(super) ignores_failures: bool,
+    /// Whether its expressions read the fields of managers.
+    pub(super) reads_fields: bool,
     object: Arc<Value>,
     evaluator: OnceLock<E>,
 }
@@ -38,6 +41,7 @@ impl<E: Evaluator> Policy<E> {
             matcher: Matcher::of_match_resources(constraints),
             param_kind: object.at("spec.paramKind").map(ParamKind::new),
             ignores_failures: object.str_at("spec.failurePolicy") == "Ignore",
+            reads_fields: object.at("spec").is_some_and(read_fields),
             evaluator: OnceLock::new(),
             object,
         }

@@ -3,8 +3,13 @@
 use pintle_admission::{AdmissionRequest, Endpoint};
 use pintle_admission_cel::{Input, RequestAttributes, request_resource};
 use pintle_cel::{Authority, ResourceCheck};
-use pintle_machinery::{GroupResource, GroupVersionKind, Status, Value, ValueExt};
-use std::{borrow::Cow, sync::Arc};
+use pintle_machinery::{
+    GroupResource, GroupVersionKind, Status, Value, ValueExt, codec::json::open_managed_fields,
+};
+use std::{
+    borrow::Cow,
+    sync::{Arc, OnceLock},
+};
 
 /// The objects of a request in the version that a policy matches, and the variables beside them.
 pub(super) struct View<'a> {
@@ -12,6 +17,8 @@ pub(super) struct View<'a> {
     resource: &'a Endpoint,
     object: Option<Cow<'a, Value>>,
     old_object: Option<Cow<'a, Value>>,
+    /// The same objects with the sets of `managedFields` read.
+    opened: OnceLock<(Option<Value>, Option<Value>)>,
     request: Value,
     condition_request: Option<Value>,
     check: ResourceCheck,
@@ -50,6 +57,7 @@ impl<'a> View<'a> {
             resource: matched,
             object: convert(Some(&*request.object), request, &matched.kind).await?,
             old_object: convert(request.old_object, request, &matched.kind).await?,
+            opened: OnceLock::new(),
             request: attributes.to_value(),
             check: request_resource(&attributes),
         })
@@ -65,16 +73,32 @@ impl<'a> View<'a> {
         self.object.as_deref()
     }
 
-    /// The input of expressions.
+    fn objects(&self, reads_fields: bool) -> (Option<&Value>, Option<&Value>) {
+        if !reads_fields {
+            return (self.object.as_deref(), self.old_object.as_deref());
+        }
+        let open = |object: Option<&Value>| {
+            let mut object = object?.clone();
+            object.get_mut("metadata").map(open_managed_fields);
+            Some(object)
+        };
+        let opened = || (open(self.object.as_deref()), open(self.old_object.as_deref()));
+        let (object, old_object) = self.opened.get_or_init(opened);
+        (object.as_ref(), old_object.as_ref())
+    }
+
+    /// The input of expressions, which read the fields of managers or do not.
     pub(super) fn input<'p>(
         &'p self,
+        reads_fields: bool,
         params: Option<&'p Value>,
         namespace: Option<&'p Value>,
         authority: Option<Arc<dyn Authority>>,
     ) -> Input<'p> {
+        let (object, old_object) = self.objects(reads_fields);
         Input {
-            object: self.object.as_deref(),
-            old_object: self.old_object.as_deref(),
+            object,
+            old_object,
             request: Some(&self.request),
             condition_request: self.condition_request.as_ref(),
             params,

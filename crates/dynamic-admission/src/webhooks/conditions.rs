@@ -10,7 +10,7 @@ use pintle_admission::{AdmissionRequest, Endpoint};
 use pintle_admission_cel::{Input, MatchOutcome, RequestAttributes, VariableSet, request_resource};
 use pintle_auth::authz::Authorizer;
 use pintle_authorization::ExpressionAuthorizer;
-use pintle_machinery::{GroupVersionKind, Status, Value};
+use pintle_machinery::{GroupVersionKind, Status, Value, codec::json::open_managed_fields};
 use pintle_offload::Pace;
 use std::sync::{Arc, LazyLock};
 
@@ -69,6 +69,11 @@ impl<'a> WebhookConditions<'a> {
         }
         convert(&mut self.object, Some(&request.object), request, &matched.kind).await?;
         convert(&mut self.old_object, request.old_object, request, &matched.kind).await?;
+        if webhook.reads_fields {
+            for (_, object) in [&mut self.object, &mut self.old_object].into_iter().flatten() {
+                object.get_mut("metadata").map(open_managed_fields);
+            }
+        }
         let options = self.options.get_or_insert_with(|| request.options.to_object(request.operation));
         let requested = targets.requested();
         let attributes = RequestAttributes {

@@ -1,7 +1,7 @@
 //! Defines [`Webhook`], a webhook in the form in which it is matched and called.
 
 use super::{clients::WebhookClients, review::ReviewVersion};
-use crate::matching::Matcher;
+use crate::{fields::read_fields, matching::Matcher};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use pintle_admission_cel::{Compiler, MatchConditions, OptionalVariables};
@@ -22,6 +22,8 @@ pub(super) struct Webhook {
     pub(super) id: String,
     pub(super) matcher: Matcher,
     pub(super) conditions: MatchConditions,
+    /// Whether the conditions read the fields of managers.
+    pub(super) reads_fields: bool,
     /// `failurePolicy: Ignore`.
     pub(super) ignores_failures: bool,
     /// Bounds one call.
@@ -60,6 +62,7 @@ impl Webhook {
             name: name.to_owned(),
             id: format!("{configuration}/{name}/{place}"),
             matcher: Matcher::of_webhook(webhook),
+            reads_fields: webhook.at("matchConditions").is_some_and(read_fields),
             conditions: MatchConditions::compile(compiler, webhook.items_at("matchConditions"), variables),
             ignores_failures: webhook.str_at("failurePolicy") == "Ignore",
             timeout: Duration::from_secs(timeout.unwrap_or(DEFAULT_TIMEOUT)),

@@ -8,6 +8,7 @@ mod any;
 mod convert;
 mod decode;
 mod encode;
+mod fields;
 mod go_formatter;
 mod parser;
 mod write;
@@ -16,12 +17,15 @@ pub use any::{decode_any, decode_any_answer, decode_any_body};
 pub use convert::{from_value, pretty, to_value};
 pub use decode::{TypeMeta, decode, decode_body, type_meta};
 pub use encode::{encode, encode_to};
+pub use fields::open_managed_fields;
 pub use go_formatter::serialize_to;
 pub use write::{encode_any, encode_exact, write_string};
 
 pub(crate) use any::{decode_plain, decode_raw, decode_within};
 pub(crate) use decode::{is_zero, zero};
 pub(crate) use encode::leaves_out;
+pub(crate) use fields::{closed, fields_of_bytes, opened};
+pub(crate) use parser::Parser;
 
 #[cfg(test)]
 mod tests;

@@ -91,7 +91,8 @@ impl Random {
             Type::Duration => json!(format_duration((self.next() >> 1) as i64 | 1)),
             Type::Quantity => json!(self.pick(&["1", "100m", "1Gi", "+1", "1e3", "-5", "1500m", "7n"])),
             Type::IntOrString => [json!(8080), json!("50%"), json!("")][self.below(3) as usize].clone(),
-            Type::RawExtension | Type::FieldsV1 => json!({"k": self.raw(0)}),
+            Type::RawExtension => json!({"k": self.raw(0)}),
+            Type::FieldsV1 => json_codec::closed(&json!({"k": self.raw(0)})),
             Type::Json | Type::Any => match self.raw(0) {
                 Value::Null => json!(1),
                 value => value,

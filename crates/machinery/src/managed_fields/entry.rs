@@ -105,7 +105,7 @@ impl Entry {
         let fields = match entry.remove("fieldsV1") {
             None | Some(Value::Null) => FieldSet::new(),
             Some(fields) if check => FieldSet::from_fields_v1(&fields)?,
-            Some(Value::Object(fields)) => FieldSet::trusted(fields),
+            Some(Value::String(fields)) if fields.starts_with('{') => FieldSet::stored(fields),
             Some(_) => return Err("fieldsV1 must be an object".to_owned()),
         };
         Ok(Entry { manager, operation, api_version, time, subresource, fields })

@@ -2,8 +2,10 @@
 //!
 //! A set is kept in its serialized form (`FieldsV1`): a trie whose keys are encoded path elements (`f:spec`,
 //! `k:{"name":"c"}`, `v:"x"`, `i:0`). A path in the set ends in an empty node or, when longer paths continue below it,
-//! in a node with the member `.`. Decoding and encoding a set is therefore free, and an operation visits only the paths
-//! that both sets have.
+//! in a node with the member `.`. An operation visits only the paths that both sets have.
+//!
+//! The set of a stored object is its text until an operation needs the trie: most writes change the fields of one manager,
+//! and the sets of the others stay as they are.
 //!
 //! Invariant: a node without children is a member, so there are no empty branches.
 
@@ -11,13 +13,58 @@ use super::{
     encode::in_order,
     path_element::{self, PathElement},
 };
-use crate::{Map, Value};
+use crate::{Map, Value, codec::json};
+use std::sync::OnceLock;
 
 const SELF: &str = ".";
 
 /// A set of field paths.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct FieldSet(Map);
+#[derive(Debug, Clone, Default)]
+pub struct FieldSet {
+    /// A stored set that did not change; it counts instead of `trie`.
+    stored: Option<Stored>,
+    trie: Map,
+}
+
+/// The text of a stored set, and its trie once it was needed.
+#[derive(Debug, Clone)]
+struct Stored {
+    text: String,
+    trie: OnceLock<Map>,
+}
+
+impl Stored {
+    fn parse(&self) -> Map {
+        // This server wrote the text.
+        match json::decode_any(self.text.as_bytes()) {
+            Ok(Value::Object(trie)) => trie,
+            Ok(_) | Err(_) => Map::new(),
+        }
+    }
+
+    /// Whether a path of the other set may be one of this set, as far as the text tells.
+    fn may_have(&self, other: &Map) -> bool {
+        /// An object has few top-level fields; more are not searched for, because a client may choose them.
+        const FEW: usize = 16;
+        // Other characters may be escaped in the text.
+        let is_plain =
+            |element: &str| element.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b':');
+        other.len() > FEW
+            || other.keys().any(|element| !is_plain(element) || self.text.contains(element.as_str()))
+    }
+}
+
+impl From<Map> for FieldSet {
+    fn from(trie: Map) -> FieldSet {
+        FieldSet { stored: None, trie }
+    }
+}
+
+impl PartialEq for FieldSet {
+    fn eq(&self, other: &FieldSet) -> bool {
+        self.map() == other.map()
+    }
+}
 
 impl FieldSet {
     /// The set without paths.
@@ -33,36 +80,49 @@ impl FieldSet {
             parent.insert(path_element::field(name), Value::Object(node));
             node = parent;
         }
-        FieldSet(node)
+        node.into()
     }
 
     /// Wraps a map that this server built, without checks.
     pub(super) fn trusted(fields: Map) -> FieldSet {
-        FieldSet(fields)
+        fields.into()
     }
 
-    /// Decodes `FieldsV1`. Path elements of unknown kinds are left out, because a newer server may have written them.
+    /// The set of a stored object, without checks.
+    pub(super) fn stored(text: String) -> FieldSet {
+        FieldSet { stored: Some(Stored { text, trie: OnceLock::new() }), trie: Map::new() }
+    }
+
+    /// Decodes `FieldsV1`, in the form of JSON or of a tree. Path elements of unknown kinds are left out, because a newer
+    /// server may have written them.
     ///
     /// # Errors
-    /// When a path element is malformed, or a node is not an object.
+    /// When a path element is malformed, or a node is not an object, or the text is too large a tree for a body.
     pub fn from_fields_v1(fields: &Value) -> Result<FieldSet, String> {
-        let Some(fields) = fields.as_object() else { return Err("fields must be an object".to_owned()) };
-        decode(fields, 0).map(|(_, children)| FieldSet(children))
+        let open = json::opened(fields).map_err(|error| error.to_string())?;
+        let Some(fields) = open.as_object() else { return Err("fields must be an object".to_owned()) };
+        decode(fields, 0).map(|(_, children)| children.into())
     }
 
-    /// The set as `FieldsV1`.
+    /// The set as `FieldsV1`, in the form of a tree: its text.
     pub fn into_fields_v1(self) -> Value {
-        Value::Object(self.0)
+        match self.stored {
+            Some(stored) => Value::String(stored.text),
+            None => json::closed(&Value::Object(self.trie)),
+        }
     }
 
     /// Whether no path is in the set.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        match &self.stored {
+            Some(stored) => stored.text == "{}",
+            None => self.trie.is_empty(),
+        }
     }
 
     /// Whether a path of encoded elements is in the set.
     pub fn has(&self, path: &[&str]) -> bool {
-        let mut node = &self.0;
+        let mut node = self.map();
         for element in path {
             match node.get(*element).and_then(Value::as_object) {
                 Some(child) => node = child,
@@ -74,7 +134,7 @@ impl FieldSet {
 
     /// Adds the paths of another set.
     pub fn union(&mut self, other: &FieldSet) {
-        unite(&mut self.0, &other.0);
+        unite(self.map_mut(), other.map());
     }
 
     /// Moves the paths of another set into this one.
@@ -82,30 +142,37 @@ impl FieldSet {
         if self.is_empty() {
             *self = other;
         } else {
-            append(&mut self.0, other.0);
+            append(self.map_mut(), other.into_map());
         }
     }
 
     /// Removes the paths of another set; paths below them stay.
     pub fn difference(&mut self, other: &FieldSet) {
-        subtract(&mut self.0, &other.0, false);
+        self.subtract(other, false);
+    }
+
+    fn subtract(&mut self, other: &FieldSet, recursive: bool) {
+        let other = other.map();
+        if self.stored.as_ref().is_none_or(|stored| stored.may_have(other)) {
+            subtract(self.map_mut(), other, recursive);
+        }
     }
 
     /// Removes the paths of another set and all paths below them.
     pub fn recursive_difference(&mut self, other: &FieldSet) {
-        subtract(&mut self.0, &other.0, true);
+        self.subtract(other, true);
     }
 
     /// The paths that are in both sets.
     #[must_use]
     pub fn intersection(&self, other: &FieldSet) -> FieldSet {
-        FieldSet(intersect(&self.0, &other.0))
+        intersect(self.map(), other.map()).into()
     }
 
     /// The paths below which no other path is in the set.
     #[must_use]
     pub fn leaves(&self) -> FieldSet {
-        FieldSet(leaves(&self.0))
+        leaves(self.map()).into()
     }
 
     /// The paths as messages show them (`.spec.containers[name="c"].image`). At each node, paths that end there come
@@ -117,7 +184,7 @@ impl FieldSet {
     /// As [`FieldSet::paths`], within the limits of `room`.
     pub(super) fn paths_within(&self, room: &mut Room) -> Vec<String> {
         let mut paths = Vec::new();
-        list(&self.0, "", room, &mut paths);
+        list(self.map(), "", room, &mut paths);
         paths
     }
 
@@ -126,15 +193,32 @@ impl FieldSet {
         fn count(node: &Map) -> usize {
             children(node).map(|(_, child)| usize::from(is_member(child)) + count(child)).sum()
         }
-        count(&self.0)
+        count(self.map())
     }
 
+    /// The text of a stored set that did not change.
+    pub(super) fn stored_text(&self) -> Option<&str> {
+        self.stored.as_ref().map(|stored| stored.text.as_str())
+    }
+
+    /// The trie.
     pub(super) fn map(&self) -> &Map {
-        &self.0
+        match &self.stored {
+            Some(stored) => stored.trie.get_or_init(|| stored.parse()),
+            None => &self.trie,
+        }
     }
 
+    /// The trie, to change it.
     pub(super) fn map_mut(&mut self) -> &mut Map {
-        &mut self.0
+        if let Some(mut stored) = self.stored.take() {
+            self.trie = stored.trie.take().unwrap_or_else(|| stored.parse());
+        }
+        &mut self.trie
+    }
+
+    fn into_map(mut self) -> Map {
+        std::mem::take(self.map_mut())
     }
 }
 

@@ -82,6 +82,11 @@ fn pod_configs() -> impl Strategy<Value = Value> {
     })
 }
 
+/// The set of these paths, as a stored object has it.
+fn stored(paths: &BTreeSet<Vec<String>>) -> FieldSet {
+    FieldSet::stored(set_of(paths).into_fields_v1().as_str().unwrap().to_owned())
+}
+
 /// The managers and their fields, without times.
 fn owners(object: &Value) -> BTreeMap<String, Value> {
     let entries = object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
@@ -98,7 +103,7 @@ fn bare(object: &Value) -> Value {
 proptest! {
     #[test]
     fn sets_are_sets(a in paths(), b in paths()) {
-        let (left, right) = (set_of(&a), set_of(&b));
+        for (left, right) in [(set_of(&a), set_of(&b)), (stored(&a), stored(&b))] {
         let all: BTreeSet<_> = a.union(&b).cloned().collect();
         prop_assert_eq!(paths_of(&left, &all), a.clone());
         let mut union = left.clone();
@@ -118,15 +123,17 @@ proptest! {
         prop_assert_eq!(&rest, &set_of(&a.iter().filter(below).cloned().collect()));
         prop_assert_eq!(union.len(), all.len());
         prop_assert_eq!(union.paths().len(), all.len());
+        }
     }
 
     #[test]
     fn sets_survive_their_encoding(paths in paths()) {
-        let set = set_of(&paths);
-        let mut text = Vec::new();
-        super::write_fields_v1(&mut text, &set.clone().into_fields_v1());
-        let read: Value = serde_json::from_slice(&text).unwrap();
-        prop_assert_eq!(FieldSet::from_fields_v1(&read).unwrap(), set);
+        for set in [set_of(&paths), stored(&paths)] {
+            let written = set.clone().into_fields_v1();
+            let read: Value = serde_json::from_str(written.as_str().unwrap()).unwrap();
+            prop_assert_eq!(&FieldSet::from_fields_v1(&read).unwrap(), &set);
+            prop_assert_eq!(&FieldSet::from_fields_v1(&written).unwrap(), &set);
+        }
     }
 
     #[test]

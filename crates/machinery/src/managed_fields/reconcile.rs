@@ -7,17 +7,53 @@ use super::{
     atom::{Atom, Shape},
     field_set::{children, is_member},
 };
-use crate::{Map, Value};
+use crate::{
+    Map, Value,
+    codec::{Fallible, Weight, json::Parser},
+};
 
 /// Adapts a set to the current type.
 pub(super) fn reconcile(set: &mut FieldSet, shape: Shape<'_>) {
-    if needs(set.map(), shape, false) {
+    let needs = match set.stored_text() {
+        Some(text) => text_needs(text, shape),
+        None => needs(set.map(), shape, false),
+    };
+    if needs {
         node(set.map_mut(), shape, false);
     }
 }
 
+/// Whether a set needs a change. Makes no tree of it: it seldom does.
+fn text_needs(text: &str, shape: Shape<'_>) -> bool {
+    let mut parser = Parser::new(text.as_bytes(), Weight::UNLIMITED);
+    // Text that cannot be read is an empty set.
+    parser.peek() == Some(b'{') && next_needs(&mut parser, Some(shape), true).unwrap_or(false)
+}
+
+/// Whether the node that comes next in a text needs a change, and its end. Its depth is that of a tree.
+fn next_needs(parser: &mut Parser<'_>, shape: Option<Shape<'_>>, root: bool) -> Fallible<bool> {
+    let atom = match shape {
+        Some(shape @ Shape::Typed { .. }) if parser.peek() == Some(b'{') => shape.atom(None),
+        _ => return parser.skip().map(|_| false),
+    };
+    let mut more = parser.open(b'}');
+    let leaf = !more && !root;
+    let (parts, mut needs) = match atom {
+        Atom::Map(members) if members.atomic => (true, false),
+        Atom::List(items) if items.is_atomic() => (false, !leaf),
+        Atom::Map(_) | Atom::List(_) | Atom::Scalar(_) => (false, false),
+    };
+    while more {
+        let element = parser.key()?;
+        needs |= parts && element != ".";
+        needs |= next_needs(parser, member(atom, &element), false)?;
+        more = parser.next_member()?;
+    }
+    Ok(needs)
+}
+
 /// Whether the set needs a change; avoids copies in the common case.
-pub(super) fn needs(fields: &Map, shape: Shape<'_>, leaf: bool) -> bool {
+fn needs(fields: &Map, shape: Shape<'_>, leaf: bool) -> bool {
     below(shape, |atom| match becomes_atomic(atom, fields, leaf) {
         Some(changes) => changes,
         None => children(fields).any(|(element, child)| {
@@ -75,5 +111,34 @@ fn member<'a>(atom: Atom<'a>, element: &str) -> Option<Shape<'a>> {
 
 /// Whether the encoded set of an entry needs a change.
 pub(super) fn entry_needs(entry: &Value, shape: Shape<'_>) -> bool {
-    entry.get("fieldsV1").and_then(Value::as_object).is_some_and(|fields| needs(fields, shape, false))
+    entry.get("fieldsV1").and_then(Value::as_str).is_some_and(|text| text_needs(text, shape))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pintle_schema::Schema;
+
+    #[test]
+    fn parts_of_atomic_values_need_a_change_in_either_form() {
+        let schema = Schema::builtin().by_kind("", "v1", "Pod").unwrap();
+        for (text, expected) in [
+            ("{}", false),
+            (r#"{"f:metadata":{"f:labels":{".":{},"f:a":{}}},"f:unknown":{"f:a":{}}}"#, false),
+            (r#"{"f:spec":{"f:tolerations":{}}}"#, false),
+            (r#"{"f:spec":{"f:tolerations":{".":{}}}}"#, true),
+            (r#"{"f:spec":{"f:hostname":{},"f:tolerations":{"i:0":{}}}}"#, true),
+            (r#"{"f:spec":{"f:nodeSelector":{}}}"#, false),
+            (r#"{"f:spec":{"f:nodeSelector":{".":{}}}}"#, false),
+            (r#"{"f:spec":{"f:nodeSelector":{".":{},"f:a":{}}}}"#, true),
+            (r#"{"f:spec":{"f:containers":{"k:{\"name\":\"c\"}":{".":{},"f:command":{}}}}}"#, false),
+            (r#"{"f:spec":{"f:containers":{"k:{\"name\":\"c\"}":{"f:command":{"i:0":{}}}}}}"#, true),
+        ] {
+            let mut stored = FieldSet::stored(text.to_owned());
+            assert_eq!(needs(stored.map(), Shape::of(schema), false), expected, "{text}");
+            assert_eq!(text_needs(text, Shape::of(schema)), expected, "{text}");
+            reconcile(&mut stored, Shape::of(schema));
+            assert_eq!(stored.stored_text().is_none(), expected, "{text}");
+        }
+    }
 }

@@ -40,7 +40,7 @@ fn owners(object: &Value) -> Vec<(String, Value)> {
         .map(|entry| {
             let name =
                 format!("{}/{}", entry["manager"].as_str().unwrap(), entry["operation"].as_str().unwrap());
-            (name, entry["fieldsV1"].clone())
+            (name, serde_json::from_str(entry["fieldsV1"].as_str().unwrap()).unwrap())
         })
         .collect()
 }

@@ -71,7 +71,7 @@ impl Patch {
     /// 422 when the patch cannot be applied to the object, 400 when it is malformed.
     pub(in super::super) fn apply(
         &self,
-        object: Value,
+        mut object: Value,
         schema: SchemaRef<'_>,
         validation: FieldValidation,
     ) -> Result<Value, Status> {
@@ -81,7 +81,10 @@ impl Patch {
             Format::Merge => {
                 merge_patch::apply(json::to_value(&object, schema), self.patch.clone(), validation)
             }
-            Format::Strategic => strategic::apply(object, self.patch.clone(), schema),
+            Format::Strategic => {
+                object.get_mut("metadata").map(json::open_managed_fields);
+                strategic::apply(object, self.patch.clone(), schema)
+            }
         };
         patched.map_err(Status::from)
     }

@@ -198,7 +198,12 @@ impl MutatingPolicies {
     ) -> Result<MatchOutcome, Status> {
         let view = View::new(request, requested, &invocation.matched).await?;
         let authority = shared.authority.clone() as Arc<dyn Authority>;
-        let input = view.input(invocation.param.as_deref(), shared.namespace.as_ref(), Some(authority));
+        let input = view.input(
+            invocation.policy.reads_fields,
+            invocation.param.as_deref(),
+            shared.namespace.as_ref(),
+            Some(authority),
+        );
         let policy = &invocation.policy;
         let conditions = policy.evaluator().await.conditions(&policy.name);
         let metrics = &self.condition_metrics;
@@ -232,7 +237,12 @@ async fn patched(
     let evaluator = invocation.policy.evaluator().await;
     let patch = loop {
         let authority = shared.authority.clone() as Arc<dyn Authority>;
-        let input = view.input(invocation.param.as_deref(), shared.namespace.as_ref(), Some(authority));
+        let input = view.input(
+            invocation.policy.reads_fields,
+            invocation.param.as_deref(),
+            shared.namespace.as_ref(),
+            Some(authority),
+        );
         match evaluator.patch(index, &input, pace).await {
             Err(MutationError::Undecided) => shared.authority.settle().await,
             patch => break patch?,

@@ -252,7 +252,12 @@ impl ValidatingPolicies {
         let authority = authority.get_or_insert_with(|| {
             ExpressionAuthorizer::new(Arc::new(request.context.user.clone()), self.authorizer.clone())
         });
-        let input = view.input(param, namespace, Some(authority.clone() as Arc<dyn Authority>));
+        let input = view.input(
+            hook.policy.reads_fields,
+            param,
+            namespace,
+            Some(authority.clone() as Arc<dyn Authority>),
+        );
         let evaluator = hook.policy.evaluator().await;
         let conditions = evaluator.conditions(&hook.policy.name);
         let matched =

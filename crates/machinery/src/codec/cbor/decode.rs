@@ -260,7 +260,11 @@ impl<'d> Decoder<'d> {
                 return Ok(Some(Value::String(quantity)));
             }
             Type::IntOrString => return self.alone(Decoder::int_or_string),
-            Type::RawExtension | Type::FieldsV1 => {
+            Type::FieldsV1 => {
+                let value = self.alone(Decoder::any)?;
+                return Ok(Some(value).filter(|value| !value.is_null()).map(|value| json::closed(&value)));
+            }
+            Type::RawExtension => {
                 let value = self.alone(Decoder::any)?;
                 // The reference keeps these values as JSON, which has no whole floats.
                 let value =

@@ -6,6 +6,7 @@ use pintle_schema::{FieldRef, SchemaRef, Type, Union};
 use serde_json::{Map, Number, Value};
 
 use super::any::{self, Unwatched, Watcher};
+use super::fields::{fields_of_tree, fields_text};
 use super::parser::Parser;
 use crate::codec::error::{DecodeError, Decoded, Fallible, StrictProblem};
 use crate::codec::weight::Weight;
@@ -218,9 +219,18 @@ impl<'d, 's> Decoder<'d, 's> {
             },
             Type::Bytes => self.bytes(schema, first),
             Type::Any => self.any().map(|value| Some(value).filter(|value| !value.is_null())),
-            Type::RawExtension | Type::FieldsV1 | Type::Json => {
+            Type::RawExtension | Type::Json => {
                 let value = any::value(&mut self.parser, self.path.len(), &mut Unwatched)?;
                 Ok(if value.is_null() { old } else { Some(value) })
+            }
+            Type::FieldsV1 => {
+                let text = self.parser.skip_within(MAX_DEPTH.saturating_sub(self.path.len()))?;
+                self.parser.add_text(text.len())?;
+                match text {
+                    b"null" => Ok(old),
+                    [b'"', ..] => any::decode_raw(text).map(|text| Some(fields_of_tree(text))),
+                    _ => Ok(Some(fields_text(text))),
+                }
             }
             Type::Time | Type::MicroTime => {
                 let Some(text) = self.text(first)? else { return Ok(None) };

@@ -23,6 +23,11 @@ impl<'d> Parser<'d> {
         Self { data, text: std::str::from_utf8(data).ok(), pos: 0, weight }
     }
 
+    /// Counts a text of the tree.
+    pub(crate) fn add_text(&mut self, len: usize) -> Fallible<()> {
+        self.weight.add(len + TEXT)
+    }
+
     /// The memory left for the rest of the tree.
     pub(crate) fn weight(&self) -> Weight {
         self.weight
@@ -290,6 +295,11 @@ impl<'d> Parser<'d> {
 
     /// Skips a value without recursion, up to the maximum depth. Returns its bytes.
     pub(crate) fn skip(&mut self) -> Fallible<&'d [u8]> {
+        self.skip_within(MAX_SKIPPED_DEPTH)
+    }
+
+    /// Skips a value of at most this depth. Returns its bytes.
+    pub(crate) fn skip_within(&mut self, depth: usize) -> Fallible<&'d [u8]> {
         let first = self.peek_value()?;
         let start = self.pos;
         // For each open value, whether it is an object.
@@ -301,7 +311,7 @@ impl<'d> Parser<'d> {
                 b'{' | b'[' => {
                     let object = next == b'{';
                     if self.open(if object { b'}' } else { b']' }) {
-                        if open.len() >= MAX_SKIPPED_DEPTH {
+                        if open.len() >= depth {
                             return Err(DecodeError::syntax("exceeded max depth"));
                         }
                         open.push(object);

@@ -296,15 +296,8 @@ fn read_value(
                 Ok(false)
             })?;
             match raw {
-                Some(raw) if !raw.is_empty() => match read_raw(raw, nest) {
-                    // The field manager drops an entry whose field set cannot be read; the object is valid without it.
-                    Err(error)
-                        if schema.ty() == Type::FieldsV1 && matches!(*error, DecodeError::Syntax(_)) =>
-                    {
-                        Value::String(String::from_utf8_lossy(raw).into_owned())
-                    }
-                    read => read?,
-                },
+                Some(raw) if !raw.is_empty() && schema.ty() == Type::FieldsV1 => read_fields(raw, nest)?,
+                Some(raw) if !raw.is_empty() => read_raw(raw, nest)?,
                 _ => Value::Null,
             }
         }
@@ -383,6 +376,14 @@ fn read_int_or_string(message: &[u8]) -> Fallible<Value> {
         Ok(true)
     })?;
     Ok(if is_text { Value::String(string) } else { Value::Number(integer.into()) })
+}
+
+/// Reads the JSON of a set of fields.
+fn read_fields(raw: &[u8], nest: Nest<'_>) -> Fallible<Value> {
+    let mut weight = nest.weight.get();
+    weight.add(raw.len() + TEXT)?;
+    nest.weight.set(weight);
+    Ok(json::fields_of_bytes(raw, MAX_DEPTH.saturating_sub(nest.depth)))
 }
 
 /// Reads raw JSON, or an object in an envelope of its own.

@@ -7,7 +7,6 @@ use super::envelope::seal;
 use super::wire::{FIXED64, VARINT, write_bytes, write_nested, write_tag, write_varint};
 use crate::codec::json::encode_any;
 use crate::codec::{parse_micro_time, parse_time};
-use crate::managed_fields::write_fields_v1;
 use pintle_go_forms::{base64, parse_duration};
 
 /// Encodes an object as a body. Kind and apiVersion are taken from the tree.
@@ -105,12 +104,10 @@ fn write_value(out: &mut Vec<u8>, number: u32, value: &Value, schema: SchemaRef<
             write_integer(out, 2, value.as_i64().unwrap_or_default());
             write_bytes(out, 3, text.unwrap_or_default().as_bytes());
         }),
-        Type::FieldsV1 => write_nested(out, number, |out| {
-            if !value.is_null() {
-                let mut fields = Vec::with_capacity(256);
-                write_fields_v1(&mut fields, value);
-                write_bytes(out, 1, &fields);
-            }
+        Type::FieldsV1 => write_nested(out, number, |out| match value {
+            Value::Null => {}
+            Value::String(text) => write_bytes(out, 1, text.as_bytes()),
+            fields => write_bytes(out, 1, &encode_any(fields)),
         }),
         Type::RawExtension | Type::Json => write_nested(out, number, |out| {
             if !value.is_null() {

@@ -1,0 +1,125 @@
+//! Sets of fields (`FieldsV1`) in trees.
+//!
+//! A tree has such a set as the text of its JSON. The sets are half of most objects, and few writes read them; a tree of
+//! them would take most of the time and memory of decoding an object.
+
+use super::any::{decode_any_body, decode_raw};
+use super::parser::Parser;
+use super::write::write_any;
+use crate::Value;
+use crate::codec::MAX_DEPTH;
+use crate::codec::error::Fallible;
+use crate::codec::weight::Weight;
+use crate::managed_fields::write_fields_v1;
+
+/// The value in a tree for the JSON of a set, as a document has it: compact, and with the escapes of Go's encoder.
+pub(crate) fn fields_text(json: &[u8]) -> Value {
+    let json = String::from_utf8_lossy(json);
+    let is_usual = |byte: &u8| matches!(byte, b'!'..=b'~') && !matches!(byte, b'<' | b'>' | b'&');
+    if json.as_bytes().iter().all(is_usual) {
+        return Value::String(json.into_owned());
+    }
+    let mut text = String::with_capacity(json.len());
+    let (mut in_string, mut escaped) = (false, false);
+    for character in json.chars() {
+        match character {
+            ' ' | '\n' | '\t' | '\r' if !in_string => continue,
+            '"' if !escaped => in_string = !in_string,
+            _ => {}
+        }
+        escaped = character == '\\' && !escaped;
+        match character {
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => text += &format!("\\u{:04x}", u32::from(character)),
+            _ => text.push(character),
+        }
+    }
+    Value::String(text)
+}
+
+/// As [`fields_text`], for bytes that may be anything. What is no JSON becomes a text, as which no set is read: the field
+/// manager drops the entry, and the object is valid without it.
+pub(crate) fn fields_of_bytes(bytes: &[u8], depth: usize) -> Value {
+    let mut parser = Parser::new(bytes, Weight::UNLIMITED.clone());
+    let json = parser.skip_within(depth).and_then(|json| parser.end().map(|()| json));
+    match json {
+        Ok(b"null") => Value::Null,
+        Ok(json) => fields_text(json),
+        Err(_) => closed(&Value::String(String::from_utf8_lossy(bytes).into_owned())),
+    }
+}
+
+/// The value in a tree for a text in place of a set: that of another tree, which was written without its schema.
+pub(super) fn fields_of_tree(text: Value) -> Value {
+    match text.as_str() {
+        Some(fields) if fields.starts_with('{') => fields_of_bytes(fields.as_bytes(), MAX_DEPTH),
+        _ => closed(&text),
+    }
+}
+
+/// The value in a tree for a set, or whatever a client sent as such.
+pub(crate) fn closed(fields: &Value) -> Value {
+    let mut out = Vec::with_capacity(256);
+    write_fields_v1(&mut out, fields);
+    // The writer takes texts only.
+    Value::String(String::from_utf8(out).unwrap_or_default())
+}
+
+/// Appends a set with its members sorted by their text.
+pub(super) fn write_sorted_fields(out: &mut Vec<u8>, text: &str) {
+    // Names of fields are sorted by their text in any case.
+    let has_others = ["\"k:", "\"v:", "\"i:"].iter().any(|kind| text.contains(kind));
+    match has_others.then(|| decode_raw(text.as_bytes())) {
+        Some(Ok(fields)) => write_any(out, &fields),
+        Some(Err(_)) | None => out.extend_from_slice(text.as_bytes()),
+    }
+}
+
+/// The set of a value in a tree, as JSON has it. The text may be a client's: the memory of the result is bounded as for a
+/// body of that size.
+///
+/// # Errors
+/// When it would take more.
+pub(crate) fn opened(fields: &Value) -> Fallible<Value> {
+    match fields {
+        Value::String(text) => decode_any_body(text.as_bytes()).map_err(Box::new),
+        other => Ok(other.clone()),
+    }
+}
+
+/// Gives the entries of `managedFields` in metadata the form that they have in JSON, where a tree is used without its
+/// schema.
+pub fn open_managed_fields(metadata: &mut Value) {
+    let entries = metadata.get_mut("managedFields").and_then(Value::as_array_mut);
+    for entry in entries.into_iter().flatten() {
+        if let Some(fields) = entry.get_mut("fieldsV1")
+            && let Ok(open) = opened(fields)
+        {
+            *fields = open;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tree_has_the_text_as_go_writes_it() {
+        for (json, expected) in [
+            ("{}", "{}"),
+            (r#"{"f:a":{},"v:\"x\"":{}}"#, r#"{"f:a":{},"v:\"x\"":{}}"#),
+            ("{ \"f:a b\" :\n{ } , \"f:\\\"\t\" : {} }", "{\"f:a b\":{},\"f:\\\"\t\":{}}"),
+            ("{\"f:<>&\u{2028}é\":{}}", "{\"f:\\u003c\\u003e\\u0026\\u2028é\":{}}"),
+            (r#""text""#, r#""text""#),
+            ("[1, 2]", "[1,2]"),
+        ] {
+            assert_eq!(fields_text(json.as_bytes()), expected, "{json}");
+        }
+        assert_eq!(fields_of_bytes(b" {\"f:a\": {}} ", 8), r#"{"f:a":{}}"#);
+        assert_eq!(fields_of_bytes(b"null", 8), Value::Null);
+        for malformed in ["", "{", "{}{}", "a\"", "[[[[[[[[[1]]]]]]]]]"] {
+            let text = fields_of_bytes(malformed.as_bytes(), 8);
+            assert_eq!(opened(&text).unwrap(), malformed, "{text}");
+        }
+    }
+}
