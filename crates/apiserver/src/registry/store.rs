@@ -377,7 +377,10 @@ impl Store {
     /// Encodes a tree if it can be decoded again: the server's additions (managed fields, defaults, a conversion) may
     /// have made it deeper than the sent object.
     fn encode_readable(&self, object: &Value) -> Result<Bytes, Status> {
-        if tree::exceeds_depth(object, MAX_DEPTH) {
+        /// The levels around a set of fields.
+        const ENTRY: usize = 4;
+        let sets_exceed = |metadata| json::managed_fields_exceed_depth(metadata, MAX_DEPTH - ENTRY);
+        if tree::exceeds_depth(object, MAX_DEPTH) || object.get("metadata").is_some_and(sets_exceed) {
             return Err(Status::bad_request("the object exceeded max depth"));
         }
         Ok(self.codec.encode(object))

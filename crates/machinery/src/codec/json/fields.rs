@@ -39,7 +39,7 @@ pub(crate) fn fields_text(json: &[u8]) -> Value {
 /// As [`fields_text`], for bytes that may be anything. What is no JSON becomes a text, as which no set is read: the field
 /// manager drops the entry, and the object is valid without it.
 pub(crate) fn fields_of_bytes(bytes: &[u8], depth: usize) -> Value {
-    let mut parser = Parser::new(bytes, Weight::UNLIMITED.clone());
+    let mut parser = Parser::new(bytes, Weight::UNLIMITED);
     let json = parser.skip_within(depth).and_then(|json| parser.end().map(|()| json));
     match json {
         Ok(b"null") => Value::Null,
@@ -99,9 +99,34 @@ pub fn open_managed_fields(metadata: &mut Value) {
     }
 }
 
+/// Whether a set in the `managedFields` of metadata is nested deeper than `limit`.
+pub fn managed_fields_exceed_depth(metadata: &Value, limit: usize) -> bool {
+    /// The shortest text of a level, `{"":` and its brace, in bytes.
+    const LEVEL: usize = 5;
+    let entries = metadata.get("managedFields").and_then(Value::as_array).into_iter().flatten();
+    let mut texts = entries.filter_map(|entry| entry.get("fieldsV1")?.as_str());
+    texts.any(|text| {
+        if text.len() / LEVEL < limit {
+            return false;
+        }
+        let mut parser = Parser::new(text.as_bytes(), Weight::UNLIMITED);
+        parser.skip_within(limit.saturating_sub(1)).is_err()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_depth_of_sets_is_limited() {
+        let set = |levels: usize| format!("{}{{}}{}", "{\"f:\":".repeat(levels - 1), "}".repeat(levels - 1));
+        for (levels, limit) in [(1, 1), (3, 3), (3, 2), (100, 100), (100, 99), (100, 200)] {
+            let metadata = json!({"managedFields": [{"fieldsV1": "{}"}, {"fieldsV1": set(levels)}]});
+            assert_eq!(managed_fields_exceed_depth(&metadata, limit), levels > limit, "{levels} {limit}");
+        }
+    }
 
     #[test]
     fn a_tree_has_the_text_as_go_writes_it() {
