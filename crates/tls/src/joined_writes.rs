@@ -120,8 +120,11 @@ impl<S: AsyncWrite + Unpin> Writer<S> {
         if self.waiting.is_empty() && length >= LARGE_BYTES {
             return Pin::new(&mut self.inner).poll_write_vectored(context, slices);
         }
-        if self.waiting.capacity() == 0 {
-            self.waiting.reserve(length.max(FIRST_BYTES));
+        match self.waiting.capacity() - self.waiting.len() {
+            0 if self.waiting.is_empty() => self.waiting.reserve(length.max(FIRST_BYTES)),
+            // Much is to be joined: the bytes are moved once, not each time that the buffer doubles.
+            room if room < length => self.waiting.reserve(JOINED_BYTES - self.waiting.len()),
+            _ => {}
         }
         let mut taken = 0;
         for slice in slices {

@@ -42,7 +42,10 @@ impl RequestInfo {
     /// Parses a request's method, decoded path and query.
     pub fn parse(method: &Method, path: &str, query: &Query) -> RequestInfo {
         let mut info = RequestInfo { verb: method.as_str().to_ascii_lowercase(), ..RequestInfo::default() };
-        let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+        /// Few paths have more.
+        const PARTS: usize = 8;
+        let mut parts: Vec<&str> = Vec::with_capacity(PARTS);
+        parts.extend(path.trim_matches('/').split('/'));
         let rest = match parts.as_slice() {
             ["api", version, rest @ ..] => {
                 info.api_version = (*version).to_owned();
