@@ -54,7 +54,11 @@ proptest! {
         if quantity < Quantity::parse("1000E").unwrap() && quantity > Quantity::parse("-1000E").unwrap() {
             let again = Quantity::parse(&printed).unwrap();
             prop_assert_eq!(&again, &quantity);
-            prop_assert_eq!(again.to_string(), printed);
+            // 62.5Ki is printed as 64000, as in the reference, which is then a decimal number: 64k.
+            let lost_its_form = text.ends_with('i') && !printed.ends_with(char::is_alphabetic);
+            if !lost_its_form {
+                prop_assert_eq!(again.to_string(), printed);
+            }
         }
     }
 
