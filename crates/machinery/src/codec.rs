@@ -7,7 +7,7 @@
 //!   is, zero or not;
 //! - unknown fields are not in the tree (they are reported), and neither is `null`, except where it is a value: in
 //!   custom resources, and inside raw JSON;
-//! - quantities, times, durations and base64 are in Go's printed form;
+//! - quantities, times, durations and base64 are in Go's printed form; a set of fields (`FieldsV1`) is the text of its JSON;
 //! - items of lists and values of maps are kept, zero or not.
 //!
 //! Encoders accept any tree of the right types, omit zero values again, and write the fields that Go's encoder always

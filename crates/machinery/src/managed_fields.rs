@@ -2,8 +2,8 @@
 //! (<https://kubernetes.io/docs/reference/using-api/server-side-apply/>).
 //!
 //! [`FieldManager`] is the entry point: `apply` merges a configuration, `update` records ownership for every other
-//! write. Both are pure functions on canonical trees. Sets of fields ([`FieldSet`]) are kept in the `FieldsV1` form of
-//! objects, so that a write touches only the entries and branches that it changes.
+//! write. Both are pure functions on canonical trees. Sets of fields ([`FieldSet`]) are the text that a tree has of them
+//! until a write needs them, so that a write touches only the entries and branches that it changes.
 
 mod apply;
 mod atom;

@@ -328,7 +328,9 @@ impl Store {
     pub(super) fn stored_tree(&self, json: &[u8]) -> Result<Value, Status> {
         if self.resource.storage.encoding.keeps_version() {
             // The object may be of another version; defaults were set when it was read from storage.
-            return json::decode_any(json).map_err(errors::internal);
+            let mut tree = json::decode_any(json).map_err(errors::internal)?;
+            tree.get_mut("metadata").map(json::close_managed_fields);
+            return Ok(tree);
         }
         let mut tree = self.codec.decode_tree(json).map_err(errors::internal)?;
         self.set_defaults(&mut tree);

@@ -106,6 +106,7 @@ impl Entry {
             None | Some(Value::Null) => FieldSet::new(),
             Some(fields) if check => FieldSet::from_fields_v1(&fields)?,
             Some(Value::String(fields)) if fields.starts_with('{') => FieldSet::stored(fields),
+            Some(Value::Object(fields)) => FieldSet::trusted(fields),
             Some(_) => return Err("fieldsV1 must be an object".to_owned()),
         };
         Ok(Entry { manager, operation, api_version, time, subresource, fields })

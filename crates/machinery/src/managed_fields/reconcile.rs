@@ -111,7 +111,11 @@ fn member<'a>(atom: Atom<'a>, element: &str) -> Option<Shape<'a>> {
 
 /// Whether the encoded set of an entry needs a change.
 pub(super) fn entry_needs(entry: &Value, shape: Shape<'_>) -> bool {
-    entry.get("fieldsV1").and_then(Value::as_str).is_some_and(|text| text_needs(text, shape))
+    match entry.get("fieldsV1") {
+        Some(Value::String(text)) => text_needs(text, shape),
+        Some(Value::Object(fields)) => needs(fields, shape, false),
+        _ => false,
+    }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::cell::Cell;
 use super::decode::is_zero;
 use super::fields::write_sorted_fields;
 use super::write::{write_any, write_string};
+use crate::managed_fields::write_fields_v1;
 
 /// The size of the buffer that a thread keeps for the next object, in bytes.
 const MAX_KEPT: usize = 64 << 10;
@@ -86,6 +87,8 @@ impl<'v> Writer<'_, 'v> {
             }
             (Type::FieldsV1, Value::String(text)) if self.sorted => write_sorted_fields(self.out, text),
             (Type::FieldsV1, Value::String(text)) => self.out.extend_from_slice(text.as_bytes()),
+            // A tree that was decoded without its schema.
+            (Type::FieldsV1, Value::Object(_)) if !self.sorted => write_fields_v1(self.out, value),
             (_, value) => write_any(self.out, value),
         }
     }

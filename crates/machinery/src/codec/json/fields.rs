@@ -99,6 +99,16 @@ pub fn open_managed_fields(metadata: &mut Value) {
     }
 }
 
+/// The inverse of [`open_managed_fields`], for trees that were decoded without a schema.
+pub fn close_managed_fields(metadata: &mut Value) {
+    let entries = metadata.get_mut("managedFields").and_then(Value::as_array_mut);
+    for entry in entries.into_iter().flatten() {
+        if let Some(fields @ Value::Object(_)) = entry.get_mut("fieldsV1") {
+            *fields = closed(fields);
+        }
+    }
+}
+
 /// Whether a set in the `managedFields` of metadata is nested deeper than `limit`.
 pub fn managed_fields_exceed_depth(metadata: &Value, limit: usize) -> bool {
     /// The shortest text of a level, `{"":` and its brace, in bytes.

@@ -7,6 +7,7 @@ use super::envelope::seal;
 use super::wire::{FIXED64, VARINT, write_bytes, write_nested, write_tag, write_varint};
 use crate::codec::json::encode_any;
 use crate::codec::{parse_micro_time, parse_time};
+use crate::managed_fields::write_fields_v1;
 use pintle_go_forms::{base64, parse_duration};
 
 /// Encodes an object as a body. Kind and apiVersion are taken from the tree.
@@ -107,7 +108,12 @@ fn write_value(out: &mut Vec<u8>, number: u32, value: &Value, schema: SchemaRef<
         Type::FieldsV1 => write_nested(out, number, |out| match value {
             Value::Null => {}
             Value::String(text) => write_bytes(out, 1, text.as_bytes()),
-            fields => write_bytes(out, 1, &encode_any(fields)),
+            // A tree that was decoded without its schema.
+            fields => {
+                let mut text = Vec::with_capacity(256);
+                write_fields_v1(&mut text, fields);
+                write_bytes(out, 1, &text);
+            }
         }),
         Type::RawExtension | Type::Json => write_nested(out, number, |out| {
             if !value.is_null() {
