@@ -392,3 +392,49 @@ async fn nobody_owns_a_scale_to_zero() {
     assert_eq!(owners(&server.send(&format!("GET {path}")).await), [("scaler Apply".to_owned(), replicas)]);
     server.stop().await;
 }
+
+/// The trees of custom resources are decoded without their schema, and have the same sets of fields.
+#[tokio::test(flavor = "multi_thread")]
+async fn custom_resources_keep_their_owners() {
+    let server = Server::start().await;
+    let definition = json!({
+        "metadata": {"name": "wells.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "wells", "kind": "Well"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                "type": "object", "properties": {"spec": {"type": "object", "properties": {
+                    "depth": {"type": "integer"}, "water": {"type": "string"},
+                }}},
+            }}}],
+        },
+    });
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let answer = server.send(&format!("POST {definitions}\n\n{definition}")).await;
+    assert_eq!(answer.status, 201, "{}", answer.text());
+    let wells = "/apis/example.com/v1/namespaces/default/wells";
+    while server.send(&format!("GET {wells}")).await.status != 200 {
+        tokio::task::yield_now().await;
+    }
+    let well = |spec: Value| json!({"apiVersion": "example.com/v1", "kind": "Well", "metadata": {"name": "w"}, "spec": spec});
+    let path = format!("{wells}/w");
+    let created = apply(&server, &path, "alice", &well(json!({"depth": 9}))).await;
+    assert_eq!(created.status, 201, "{}", created.text());
+    let shared = apply(&server, &path, "bob", &well(json!({"water": "clear"}))).await;
+    let alice = ("alice Apply".to_owned(), json!({"f:spec": {"f:depth": {}}}));
+    let bob = ("bob Apply".to_owned(), json!({"f:spec": {"f:water": {}}}));
+    assert_eq!(owners(&shared), [alice.clone(), bob.clone()], "{}", shared.text());
+    let again = apply(&server, &path, "bob", &well(json!({"water": "clear"}))).await;
+    assert_eq!(again.json(), shared.json(), "an apply that changes nothing is no write");
+    let conflict = apply(&server, &path, "bob", &well(json!({"depth": 8}))).await;
+    assert_eq!(conflict.status, 409, "{}", conflict.text());
+    let patch = r#"{"metadata":{"labels":{"a":"b"}}}"#;
+    let patched =
+        server.exchange("PATCH", &format!("{path}?fieldManager=carol"), &[MERGE_PATCH], patch).await;
+    let carol = ("carol Update".to_owned(), json!({"f:metadata": {"f:labels": {".": {}, "f:a": {}}}}));
+    assert_eq!(owners(&patched), [alice.clone(), bob.clone(), carol.clone()]);
+    let put = server.exchange("PUT", &path, &[JSON], patched.text().to_owned()).await;
+    assert_eq!(put.json(), patched.json(), "what was read can be written back");
+    server.stop().await;
+}
