@@ -104,25 +104,25 @@ proptest! {
     #[test]
     fn sets_are_sets(a in paths(), b in paths()) {
         for (left, right) in [(set_of(&a), set_of(&b)), (stored(&a), stored(&b))] {
-        let all: BTreeSet<_> = a.union(&b).cloned().collect();
-        prop_assert_eq!(paths_of(&left, &all), a.clone());
-        let mut union = left.clone();
-        union.union(&right);
-        prop_assert_eq!(paths_of(&union, &all), all.clone());
-        prop_assert_eq!(&union, &set_of(&all));
-        let mut appended = left.clone();
-        appended.append(right.clone());
-        prop_assert_eq!(&appended, &union);
-        let mut difference = left.clone();
-        difference.difference(&right);
-        prop_assert_eq!(&difference, &set_of(&a.difference(&b).cloned().collect()));
-        prop_assert_eq!(&left.intersection(&right), &set_of(&a.intersection(&b).cloned().collect()));
-        let mut rest = left.clone();
-        rest.recursive_difference(&right);
-        let below = |path: &&Vec<String>| !b.iter().any(|other| path.starts_with(other));
-        prop_assert_eq!(&rest, &set_of(&a.iter().filter(below).cloned().collect()));
-        prop_assert_eq!(union.len(), all.len());
-        prop_assert_eq!(union.paths().len(), all.len());
+            let all: BTreeSet<_> = a.union(&b).cloned().collect();
+            prop_assert_eq!(paths_of(&left, &all), a.clone());
+            let mut union = left.clone();
+            union.union(&right);
+            prop_assert_eq!(paths_of(&union, &all), all.clone());
+            prop_assert_eq!(&union, &set_of(&all));
+            let mut appended = left.clone();
+            appended.append(right.clone());
+            prop_assert_eq!(&appended, &union);
+            let mut difference = left.clone();
+            difference.difference(&right);
+            prop_assert_eq!(&difference, &set_of(&a.difference(&b).cloned().collect()));
+            prop_assert_eq!(&left.intersection(&right), &set_of(&a.intersection(&b).cloned().collect()));
+            let mut rest = left.clone();
+            rest.recursive_difference(&right);
+            let below = |path: &&Vec<String>| !b.iter().any(|other| path.starts_with(other));
+            prop_assert_eq!(&rest, &set_of(&a.iter().filter(below).cloned().collect()));
+            prop_assert_eq!(union.len(), all.len());
+            prop_assert_eq!(union.paths().len(), all.len());
         }
     }
 

@@ -5,7 +5,7 @@ use pintle_schema::{FieldRef, SchemaRef, Type, Union};
 use serde_json::{Map, Value};
 
 use super::{PREFIX, write};
-use crate::codec::json::{leaves_out, opened};
+use crate::codec::json::{decode_raw, leaves_out};
 
 /// Encodes an object as a body, behind the tag of self-described CBOR.
 pub fn encode(value: &Value, schema: SchemaRef<'_>) -> Vec<u8> {
@@ -73,7 +73,11 @@ pub(super) fn write_value(out: &mut Vec<u8>, value: &Value, schema: SchemaRef<'_
             }
             Err(_) => write_any(out, value),
         },
-        (Type::FieldsV1, Value::String(_)) => write_any(out, &opened(value).unwrap_or_default()),
+        // The server has accepted the text: it is shown however large its tree is.
+        (Type::FieldsV1, Value::String(text)) => match decode_raw(text.as_bytes()) {
+            Ok(fields) => write_any(out, &fields),
+            Err(_) => write_any(out, value),
+        },
         // Doubles that are whole are floats, too.
         (Type::Float64, Value::Number(number)) if !schema.is_structural() => {
             write::float(out, number.as_f64().unwrap_or_default());
