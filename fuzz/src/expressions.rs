@@ -22,8 +22,9 @@ pub(crate) fn expression(data: &[u8]) {
     };
     let again = ENVIRONMENT.compile(source).expect("it compiled before");
     assert_eq!(program.result_type(), again.result_type());
-    let object = serde_json::json!({"a": 1, "b": ["x", "y"], "c": {"d": null, "e": "2020-01-01T00:00:00Z"}});
-    let list = serde_json::json!(["a", "b", "10.0.0.1"]);
+    let object =
+        pintle_machinery::json!({"a": 1, "b": ["x", "y"], "c": {"d": null, "e": "2020-01-01T00:00:00Z"}});
+    let list = pintle_machinery::json!(["a", "b", "10.0.0.1"]);
     let activation =
         Activation::new().with("self", Value::from_json(&object)).with("list", Value::from_json(&list));
     let evaluate = || {

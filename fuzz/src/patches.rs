@@ -93,7 +93,7 @@ fn has_nulls_in_lists(value: &Value) -> bool {
 /// the result of a merge patch.
 pub(crate) fn strategic_patch(data: &[u8]) {
     let Some((document, patch)) = documents(data) else { return };
-    let is_directive = |name: &String| name.starts_with('$');
+    let is_directive = |name: &pintle_machinery::Text| name.starts_with('$');
     let is_plain = document.is_object()
         && patch.is_object()
         && !any(&patch, &|value| {

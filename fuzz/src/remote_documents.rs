@@ -17,10 +17,10 @@ pub(crate) fn remote_discovery(data: &[u8]) -> bool {
     let items: Vec<Value> = versions
         .iter()
         .map(|(own, document)| {
-            serde_json::json!({"metadata": {"name": own.group}, "versions": [Value::clone(document)]})
+            pintle_machinery::json!({"metadata": {"name": own.group}, "versions": [Value::clone(document)]})
         })
         .collect();
-    let list = serde_json::json!({
+    let list = pintle_machinery::json!({
         "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": items,
     });
     let Some(schema) = Schema::builtin().by_type_name(TYPE) else { return false };

@@ -20,7 +20,7 @@ use pintle_offload::{Pace, is_on_worker, leave_worker};
 /// let variables = compiler.compile_variables([("replicas", "object.spec.replicas")], optional);
 /// let expression = compiler.compile("variables.replicas < 5", optional, Returns::BOOL);
 ///
-/// let object = serde_json::json!({"spec": {"replicas": 3}});
+/// let object = pintle_machinery::json!({"spec": {"replicas": 3}});
 /// let input = Input { object: Some(&object), ..Input::default() };
 /// let values = Variables::new(&variables);
 /// let mut pace = Pace::new();

@@ -1,8 +1,7 @@
 //! The variable `request`.
 
 use pintle_cel::ResourceCheck;
-use pintle_machinery::{GroupVersionKind, GroupVersionResource, Map, UserInfo, Value};
-use serde_json::json;
+use pintle_machinery::{GroupVersionKind, GroupVersionResource, Map, UserInfo, Value, json};
 
 /// The attributes of a request that expressions read as `request`.
 #[derive(Clone, Copy, Debug)]
@@ -37,18 +36,18 @@ impl RequestAttributes<'_> {
         let mut request = Map::new();
         let kind = |kind: &GroupVersionKind| json!({"group": kind.group, "version": kind.version, "kind": kind.kind});
         let resource = |resource: &GroupVersionResource| json!({"group": resource.group, "version": resource.version, "resource": resource.resource});
-        request.insert("kind".to_owned(), kind(self.kind));
-        request.insert("resource".to_owned(), resource(self.resource));
-        request.insert("requestKind".to_owned(), kind(self.request_kind));
-        request.insert("requestResource".to_owned(), resource(self.request_resource));
+        request.insert("kind", kind(self.kind));
+        request.insert("resource", resource(self.resource));
+        request.insert("requestKind", kind(self.request_kind));
+        request.insert("requestResource", resource(self.request_resource));
         insert_text(&mut request, "subResource", self.subresource);
         insert_text(&mut request, "requestSubResource", self.subresource);
         insert_text(&mut request, "name", self.name);
         insert_text(&mut request, "namespace", self.namespace);
-        request.insert("operation".to_owned(), self.operation.into());
-        request.insert("userInfo".to_owned(), user(self.user));
-        request.insert("dryRun".to_owned(), self.dry_run.into());
-        request.insert("options".to_owned(), self.options.clone());
+        request.insert("operation", self.operation.into());
+        request.insert("userInfo", user(self.user));
+        request.insert("dryRun", self.dry_run.into());
+        request.insert("options", self.options.clone());
         Value::Object(request)
     }
 }
@@ -58,10 +57,10 @@ fn user(user: &UserInfo) -> Value {
     insert_text(&mut info, "username", &user.name);
     insert_text(&mut info, "uid", &user.uid);
     if !user.groups.is_empty() {
-        info.insert("groups".to_owned(), json!(user.groups));
+        info.insert("groups", json!(user.groups));
     }
     if !user.extra.is_empty() {
-        info.insert("extra".to_owned(), json!(user.extra));
+        info.insert("extra", json!(user.extra));
     }
     Value::Object(info)
 }

@@ -3,9 +3,8 @@
 use super::*;
 use futures_util::FutureExt;
 use pintle_cel::{Authority, AuthorizationCheck, AuthorizationDecision, ResourceCheck};
-use pintle_machinery::{GroupVersionKind, GroupVersionResource, UserInfo, Value};
+use pintle_machinery::{GroupVersionKind, GroupVersionResource, UserInfo, Value, json};
 use pintle_offload::{Pace, is_on_worker, scope};
-use serde_json::json;
 use std::{
     sync::{
         Arc,

@@ -121,7 +121,7 @@ impl AdmissionRequest<'_> {
         match self.context.registry.get(resource, namespace, name).await {
             Ok(object) => {
                 let own = object.map_at("metadata.labels");
-                let label = |key: &&str| Some(((*key).to_owned(), own.get(*key)?.as_str()?.to_owned()));
+                let label = |key: &&str| Some(((*key).to_owned(), own.get(key)?.as_str()?.to_owned()));
                 Ok(Some(keys.iter().filter_map(label).collect()))
             }
             Err(status) if status.reason == StatusReason::NotFound => Ok(None),

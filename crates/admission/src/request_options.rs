@@ -35,8 +35,8 @@ impl RequestOptions<'_> {
                 Operation::Update => "UpdateOptions",
                 Operation::Delete | Operation::Connect => "DeleteOptions",
             };
-            members.insert("kind".to_owned(), kind.into());
-            members.insert("apiVersion".to_owned(), "meta.k8s.io/v1".into());
+            members.insert("kind", kind.into());
+            members.insert("apiVersion", "meta.k8s.io/v1".into());
         }
         object
     }

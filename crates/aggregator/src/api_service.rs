@@ -239,8 +239,8 @@ fn availability(object: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pintle_machinery::json;
     use pintle_registry::testing::{self, MemoryRegistry};
-    use serde_json::json;
 
     fn with_context(test: impl FnOnce(&RequestContext<'_>)) {
         testing::with_context(&MemoryRegistry::default(), "", false, test);

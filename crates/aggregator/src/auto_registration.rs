@@ -20,9 +20,8 @@ use pintle_apiserver::{
     serving::stopped,
 };
 use pintle_controller::{Delta, Informer, Reconciler, WorkQueue, WorkQueueMetrics};
-use pintle_machinery::{GroupVersion, Status, Value, ValueExt, meta::ObjectMeta};
+use pintle_machinery::{GroupVersion, Status, Value, ValueExt, json, meta::ObjectMeta};
 use pintle_registry::{BoxFuture, DeleteOptions, Registry, WriteOptions};
-use serde_json::json;
 use std::{
     collections::{BTreeMap, HashSet},
     sync::Arc,

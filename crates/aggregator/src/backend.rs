@@ -148,7 +148,7 @@ async fn ask(client: &Client, url: &str, headers: HeaderMap, limit: usize) -> Re
 mod tests {
     use super::*;
     use crate::Routing;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn an_unreadable_bundle_trusts_nobody() {

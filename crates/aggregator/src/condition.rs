@@ -1,8 +1,7 @@
 //! The `Available` condition of an API service.
 
 use jiff::Timestamp;
-use pintle_machinery::{Value, ValueExt, meta};
-use serde_json::json;
+use pintle_machinery::{Value, ValueExt, json, meta};
 
 /// A state of the `Available` condition.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -427,8 +427,8 @@ impl ServiceResolver for ServiceDirectory {
 mod tests {
     use super::*;
     use pintle_cacher::DecodedObject;
+    use pintle_machinery::json;
     use pintle_storage::{Key as StorageKey, Revision};
-    use serde_json::json;
 
     fn cached(json: String) -> Arc<CachedObject> {
         let decoded = DecodedObject {

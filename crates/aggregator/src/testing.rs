@@ -8,9 +8,8 @@ use crate::{
 use http::{HeaderMap, HeaderName, HeaderValue};
 use parking_lot::Mutex;
 use pintle_dialer::{ClientCertificate, Dialer};
-use pintle_machinery::Value;
+use pintle_machinery::{Value, json};
 use pintle_registry::BoxFuture;
-use serde_json::json;
 use std::{collections::HashMap, sync::Arc};
 
 /// API services that nothing is registered in.

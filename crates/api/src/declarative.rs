@@ -149,7 +149,7 @@ pub(crate) fn is_unchanged(object: &Value, old: Option<&Value>, path: &str) -> b
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     fn messages(errors: &ErrorList) -> Vec<String> {
         errors.iter().map(ToString::to_string).collect()

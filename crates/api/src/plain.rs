@@ -276,8 +276,8 @@ pub(crate) fn keep_but_status(object: &mut Value, old: &Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pintle_machinery::json;
     use pintle_registry::testing::{MemoryRegistry, with_context};
-    use serde_json::json;
 
     fn context<T>(test: impl FnOnce(&RequestContext<'_>) -> T) -> T {
         with_context(&MemoryRegistry::default(), "", false, test)

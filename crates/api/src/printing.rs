@@ -94,7 +94,7 @@ pub(crate) fn count(object: &Value, path: &str) -> Cell {
 /// A number, quantity or number-or-percentage as text.
 pub(crate) fn plain(value: &Value) -> String {
     match value {
-        Value::String(text) => text.clone(),
+        Value::String(text) => text.to_string(),
         other => other.to_string(),
     }
 }
@@ -149,7 +149,7 @@ pub(crate) fn name_or_default(object: &Value, is_default: bool) -> Cell {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn long_lists_are_cut_after_three() {

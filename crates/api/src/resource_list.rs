@@ -77,7 +77,7 @@ fn add_one(sum: &mut Quantities, name: &str, quantity: &Quantity) {
 pub(crate) fn aggregate(spec: &Value, field: &str) -> Quantities {
     let list_of = |container: &Value| -> Quantities {
         let list = container.map_at(&format!("resources.{field}")).iter();
-        list.map(|(name, value)| (name.clone(), quantity(value))).collect()
+        list.map(|(name, value)| (name.to_string(), quantity(value))).collect()
     };
     let add_all = |sum: &mut Quantities, list: &Quantities| {
         list.iter().for_each(|(name, quantity)| add_one(sum, name, quantity));
@@ -148,7 +148,7 @@ pub(crate) fn set_pod_level_defaults(spec: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn containers_ask_for_their_sum_or_their_peak() {

@@ -80,7 +80,7 @@ pub(crate) fn nonnegative_number(number: i64, path: &FieldPath) -> ErrorList {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn generation_follows_the_spec() {

@@ -5,10 +5,9 @@
 //! the exceptions are in [`SPECIAL`].
 
 use crate::events::conversion::to_core;
-use pintle_machinery::{GroupVersionKind, Value, ValueExt};
+use pintle_machinery::{GroupVersionKind, Map, Value, ValueExt, json};
 use pintle_registry::{Resource, StoredVersion};
 use pintle_schema::Schema;
-use serde_json::{Map, json};
 
 type Convert = fn(Value) -> Value;
 
@@ -82,7 +81,7 @@ fn unchanged(object: Value) -> Value {
 fn annotate(object: &mut Value, name: &str, value: Option<i64>) {
     let Some(value) = value else { return };
     let mut annotations = object.map_at("metadata.annotations").clone();
-    annotations.insert(name.to_owned(), value.to_string().into());
+    annotations.insert(name, value.to_string().into());
     object.set("metadata.annotations", Value::Object(annotations));
 }
 
@@ -150,7 +149,7 @@ fn ingress_backend(backend: &mut Value) {
         Some(Value::Number(number)) if number.as_i64() != Some(0) => json!({"number": number}),
         _ => json!({}),
     };
-    service.insert("port".to_owned(), port);
+    service.insert("port", port);
     backend.set("service", Value::Object(service));
 }
 

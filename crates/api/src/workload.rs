@@ -212,7 +212,7 @@ fn selector_text(selector: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     fn check(errors: &ErrorList, messages: &[&str]) {
         let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();

@@ -1,6 +1,6 @@
 //! Tests the table cells of each kind.
 
-use serde_json::{Value, json};
+use pintle_machinery::{Value, json};
 
 /// Compares the cells of one object, except name and age.
 fn check(resource: &str, object: Value, expected: Value) {

@@ -3,8 +3,8 @@
 //! `table_columns.txt` has the columns of such a server, with a line for each resource: the path, then the name of each
 //! column, with `|type` unless it is a string, and `/format` and `*priority` if it has them.
 
+use pintle_machinery::json;
 use pintle_registry::{Column, Resource};
-use serde_json::json;
 use std::collections::BTreeMap;
 
 #[test]

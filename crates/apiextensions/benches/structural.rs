@@ -5,8 +5,7 @@
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use pintle_apiextensions::structural::{InvalidMetadata, StructuralSchema};
-use pintle_machinery::ValueExt;
-use serde_json::{Value, json};
+use pintle_machinery::{Value, ValueExt, json};
 
 /// A schema of the size that operators use: nested objects as in a pod template, limits and alternatives.
 fn definition() -> Value {

@@ -6,12 +6,12 @@ use pintle_machinery::{
     JsonPath, Value, ValueExt,
     codec::{self, json::encode_any},
     duration::human_duration,
+    json,
     jsonpath::Selected,
     text::go_format,
 };
 use pintle_openapi::field_description;
 use pintle_registry::{Cell, Column, TableConvertor};
-use serde_json::json;
 use std::sync::{Arc, OnceLock};
 
 /// The columns of a version, given its entry in a definition: the name and the declared columns, or the name and the

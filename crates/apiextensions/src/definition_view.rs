@@ -160,7 +160,7 @@ impl Definition {
         }
         let read: Result<Whole, _> = serde_json::from_slice(&self.object.json());
         let versions = read.map(|whole| whole.spec.versions).unwrap_or_default();
-        versions.into_iter().map(|shown| serde_json::to_value(shown).unwrap_or_default()).collect()
+        versions.into_iter().map(|shown| serde_json::to_value(shown).unwrap_or_default().into()).collect()
     }
 
     /// A condition by its type.

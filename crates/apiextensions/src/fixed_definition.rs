@@ -8,12 +8,11 @@ use crate::{
 use pintle_apiserver::registry::{CustomResource, StorageFactory};
 use pintle_cacher::{CachedObject, DecodedObject};
 use pintle_dialer::{Outbound, ServiceResolver};
-use pintle_machinery::{Value, ValueExt};
+use pintle_machinery::{Value, ValueExt, json};
 use pintle_openapi::{CustomDefinitions, PublishedDefinition};
 use pintle_registry::BoxFuture;
 use pintle_storage::{Key, Revision};
 use pintle_supervisor::Supervisor;
-use serde_json::json;
 use std::{future::ready, sync::Arc};
 
 /// A definition that is given in code, and does not change. An extension API server that is written on this crate serves

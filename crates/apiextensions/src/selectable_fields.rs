@@ -35,7 +35,7 @@ fn selectable_field(path: &str) -> SelectableField {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn fields_are_compared_as_text() {

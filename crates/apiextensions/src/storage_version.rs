@@ -3,10 +3,9 @@
 //! kube-apiserver stores only this version, because it holds values common to all versions of a custom resource once. A
 //! large schema repeated for each version would not fit into an etcd value.
 
-use pintle_machinery::{GroupVersionKind, Value, ValueExt, codec::json};
+use pintle_machinery::{GroupVersionKind, Map, Value, ValueExt, codec::json, json};
 use pintle_registry::{Resource, StorageEncoding, StoredVersion};
 use pintle_schema::{Schema, SchemaRef};
-use serde_json::{Map, json};
 
 const API_VERSION: &str = "apiextensions.k8s.io/v1beta1";
 const PACKAGE: &str = "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1";

@@ -9,9 +9,8 @@ use pintle_apiextensions::{
     structural::{InvalidMetadata, StructuralSchema},
 };
 use pintle_counting_allocator::{CountingAllocator, peak_of};
-use pintle_machinery::{ErrorList, GroupKind, Status, Value};
+use pintle_machinery::{ErrorList, GroupKind, Map, Status, Value, json};
 use pintle_registry::testing::{MemoryRegistry, with_context};
-use serde_json::{Map, json};
 use std::time::{Duration, Instant};
 
 #[global_allocator]
@@ -110,19 +109,18 @@ fn values() {
     let map =
         json!({"type": "object", "additionalProperties": {"type": "array", "items": {"type": "string"}}});
     let map = StructuralSchema::new(&json!({"type": "object", "properties": {"v": map}})).unwrap();
-    let long = json!({"v": {"k".repeat(MIB): vec![json!(1); 100_000]}});
+    let long = json!({"v": {("k".repeat(MIB)): vec![json!(1); 100_000]}});
     refused("values below a long key", &map, long, "must be of type string");
     let unknown =
         json!({"type": "object", "additionalProperties": {"type": "array", "items": {"type": "object"}}});
     let unknown = StructuralSchema::new(&json!({"type": "object", "properties": {"v": unknown}})).unwrap();
-    let mut below = json!({"v": {"k".repeat(MIB): vec![json!({"a": 1}); 50_000]}});
+    let mut below = json!({"v": {("k".repeat(MIB)): vec![json!({"a": 1}); 50_000]}});
     let paths = check("unknown fields below a long key", || {
         unknown.coerce(&mut below, InvalidMetadata::Drop).unwrap()
     });
     assert!(!paths.is_empty());
     let keys: Vec<String> = (0..10_000).map(|number| format!("k{number}")).collect();
-    let properties: Map<String, Value> =
-        keys.iter().map(|key| (key.clone(), json!({"type": "integer"}))).collect();
+    let properties: Map = keys.iter().map(|key| (key.clone(), json!({"type": "integer"}))).collect();
     let keyed = json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys,
         "items": {"type": "object", "properties": properties}});
     let keyed = StructuralSchema::new(&json!({"type": "object", "properties": {"v": keyed}})).unwrap();
@@ -196,7 +194,7 @@ fn definition(what: &str, of_schema: Value, expected: &str) {
 }
 
 fn in_object(properties: impl IntoIterator<Item = (String, Value)>) -> Value {
-    json!({"type": "object", "properties": properties.into_iter().collect::<Map<String, Value>>()})
+    json!({"type": "object", "properties": properties.into_iter().collect::<Map>()})
 }
 
 fn definitions() {

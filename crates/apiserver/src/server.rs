@@ -30,8 +30,7 @@ use crate::{
     registry::Stores,
 };
 use http::{HeaderMap, Method};
-use pintle_machinery::{GroupVersionResource, Status, Value};
-use serde_json::json;
+use pintle_machinery::{GroupVersionResource, Status, Value, json};
 use std::sync::Arc;
 
 /// Plain endpoints that a server may have besides its resources, such as OpenAPI.

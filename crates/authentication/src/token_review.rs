@@ -6,9 +6,8 @@ use pintle_auth::{
     BoxFuture,
     authn::{Authenticated, Authentication, InvalidCredentials, TokenAuthenticator},
 };
-use pintle_machinery::{UserInfo, Value, ValueExt};
+use pintle_machinery::{UserInfo, Value, ValueExt, json};
 use pintle_webhook::{Backoff, WebhookClient};
-use serde_json::json;
 use std::{str::FromStr, sync::Arc, time::Duration};
 
 /// The version of `TokenReview` that the webhook gets.
@@ -120,7 +119,7 @@ impl TokenReviewWebhook {
             name: answer.str_at("status.user.username").to_owned(),
             uid: answer.str_at("status.user.uid").to_owned(),
             groups: answer.at("status.user.groups").map(texts).unwrap_or_default(),
-            extra: extra.map(|(key, values)| (key.clone(), texts(values))).collect(),
+            extra: extra.map(|(key, values)| (key.to_string(), texts(values))).collect(),
         };
         Ok(Some(Authenticated { user: Arc::new(user), audiences: met, ..Authenticated::default() }))
     }

@@ -6,8 +6,7 @@ use pintle_cel::{
     Activation, Environment, Program, Value as CelValue,
     types::{ObjectTypes, Type},
 };
-use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, status::aggregate};
-use serde_json::json;
+use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, json, status::aggregate};
 use std::sync::{Arc, LazyLock};
 
 /// Conditions that must all be true for the webhook to be called; an empty list is true. Cheap to clone.
@@ -173,12 +172,12 @@ fn request(spec: &ReviewSpec<'_>) -> Value {
             }
         }
         if let Some(request) = request.as_object_mut() {
-            request.insert("resourceAttributes".to_owned(), resource);
+            request.insert("resourceAttributes", resource);
         }
     }
     if let (Some(attributes), Some(request)) = (&spec.non_resource_attributes, request.as_object_mut()) {
         let attributes = json!({"verb": attributes.verb, "path": attributes.path});
-        request.insert("nonResourceAttributes".to_owned(), attributes);
+        request.insert("nonResourceAttributes", attributes);
     }
     request
 }

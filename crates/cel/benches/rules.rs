@@ -3,7 +3,7 @@
 use criterion::{Criterion, criterion_group, criterion_main};
 use pintle_cel::types::Type;
 use pintle_cel::{Activation, Environment, Value};
-use serde_json::json;
+use pintle_machinery::json;
 use std::hint::black_box;
 
 const RULES: [(&str, &str); 7] = [

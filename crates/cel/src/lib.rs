@@ -12,7 +12,7 @@
 //! let program = environment.compile("self.all(x, x > 0)").expect("it compiles");
 //! assert_eq!(*program.result_type(), Type::Bool);
 //!
-//! let object = serde_json::json!([1, 2, 0]);
+//! let object = pintle_machinery::json!([1, 2, 0]);
 //! let activation = Activation::new().with("self", Value::from_json(&object));
 //! let mut budget = 1_000;
 //! let value = program.evaluate(&activation, &mut budget).expect("it evaluates");

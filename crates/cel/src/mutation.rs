@@ -69,7 +69,7 @@ mod tests {
 
     fn with_value(expression: &str, check: impl FnOnce(Result<Value<'_>, crate::EvaluationError>)) {
         let program = environment().compile(expression).expect(expression);
-        let object = serde_json::json!({"data": {"a": "b"}, "spec": {"containers": [{"name": "c"}]}});
+        let object = pintle_machinery::json!({"data": {"a": "b"}, "spec": {"containers": [{"name": "c"}]}});
         let activation = Activation::new().with("object", Value::from_json(&object));
         let mut budget = 10_000;
         check(program.evaluate(&activation, &mut budget));

@@ -36,7 +36,7 @@ use crate::schema::Schema;
 use crate::work;
 use std::sync::Arc;
 
-type Json = serde_json::Value;
+type Json = pintle_machinery::Value;
 
 /// A value of an expression.
 #[derive(Clone, Debug)]

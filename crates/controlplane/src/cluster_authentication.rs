@@ -4,9 +4,8 @@
 use crate::controller::{Controller, OBJECTS_INTERVAL};
 use crate::objects::{core, create_or_change, unless_off};
 use crate::system_namespaces::KUBE_SYSTEM;
-use pintle_machinery::{Map, Status, Value, ValueExt};
+use pintle_machinery::{Map, Status, Value, ValueExt, json};
 use pintle_registry::Registry;
-use serde_json::json;
 use std::{collections::BTreeMap, time::Duration};
 use tokio::sync::watch;
 
@@ -136,7 +135,7 @@ fn union_of_lists(one: &str, two: &str) -> String {
     json!(union).to_string()
 }
 
-fn config_map(name: &str, data: &Map) -> serde_json::Value {
+fn config_map(name: &str, data: &Map) -> pintle_machinery::Value {
     json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",

@@ -178,8 +178,8 @@ fn unless_listed(list: Result<Vec<Value>, Status>) -> Result<Vec<Value>, Status>
 mod tests {
     use super::*;
     use jiff::SignedDuration;
+    use pintle_machinery::json;
     use pintle_registry::testing::{MemoryRegistry, now};
-    use serde_json::json;
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp::UNIX_EPOCH + SignedDuration::from_secs(100_000 + seconds)

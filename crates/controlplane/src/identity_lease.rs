@@ -6,11 +6,10 @@ use crate::objects::create_or_change;
 use crate::system_namespaces::KUBE_SYSTEM;
 use jiff::{SignedDuration, Timestamp};
 use pintle_machinery::{
-    GroupResource, Status, StatusReason, Value, ValueExt,
+    GroupResource, Status, StatusReason, Value, ValueExt, json,
     meta::{ObjectMeta, parse_time},
 };
 use pintle_registry::{DeleteOptions, Registry};
-use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::{sync::LazyLock, time::Duration};
 use uuid::Uuid;
@@ -96,7 +95,7 @@ async fn renew(registry: &dyn Registry, config: &IdentityLease, now: Timestamp) 
     let annotate = |lease: &mut Value| {
         if let Some(address) = &config.peer_address {
             let annotations = lease.object_at_mut("metadata.annotations");
-            annotations.insert(PEER_ADDRESS_ANNOTATION.to_owned(), address.as_str().into());
+            annotations.insert(PEER_ADDRESS_ANNOTATION, address.as_str().into());
         }
     };
     annotate(&mut object);

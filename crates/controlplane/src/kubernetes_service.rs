@@ -8,9 +8,8 @@ use crate::controller::Controller;
 use crate::master_leases::MasterLeases;
 use crate::objects::{core, create_if_missing, create_or_change};
 use pintle_api::core::service::ServiceNetwork;
-use pintle_machinery::{GroupResource, Status, StatusReason, Value, ValueExt};
+use pintle_machinery::{GroupResource, Status, StatusReason, Value, ValueExt, json};
 use pintle_registry::Registry;
-use serde_json::json;
 use std::{collections::BTreeSet, net::IpAddr, sync::Arc, time::Duration};
 
 const NAMESPACE: &str = "default";
@@ -322,7 +321,7 @@ fn ports(config: &KubernetesService) -> Value {
 }
 
 fn set_label(object: &mut Value, key: &str, value: &str) {
-    object.object_at_mut("metadata.labels").insert(key.to_owned(), value.into());
+    object.object_at_mut("metadata.labels").insert(key, value.into());
 }
 
 #[cfg(test)]

@@ -5,9 +5,8 @@ use crate::controller::{Controller, OBJECTS_INTERVAL};
 use crate::objects::{core, create_or_change};
 use crate::system_namespaces::KUBE_SYSTEM;
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
-use pintle_machinery::{Status, Value, ValueExt};
+use pintle_machinery::{Status, Value, ValueExt, json};
 use pintle_registry::Registry;
-use serde_json::json;
 use std::time::Duration;
 
 const NAME: &str = "kube-apiserver-legacy-service-account-token-tracking";

@@ -4,9 +4,8 @@
 //! both kinds of servers see each other.
 
 use crate::server_leases::ServerLeases;
-use pintle_machinery::{Status, Value, ValueExt};
+use pintle_machinery::{Status, Value, ValueExt, json};
 use pintle_storage::Storage;
-use serde_json::json;
 use std::{collections::BTreeSet, net::IpAddr, sync::Arc};
 
 /// The leases in a store.

@@ -3,9 +3,8 @@
 
 use crate::controller::{Controller, OBJECTS_INTERVAL};
 use crate::objects::create_if_missing;
-use pintle_machinery::{GroupResource, Status};
+use pintle_machinery::{GroupResource, Status, json};
 use pintle_registry::Registry;
-use serde_json::json;
 use std::time::Duration;
 
 const NODE_CRITICAL: &str = "Used for system critical pods that must not be moved from their current node.";

@@ -6,11 +6,10 @@ use crate::objects::{create_if_missing, write_options};
 use jiff::Timestamp;
 use pintle_api::core::service::{ServiceNetwork, service_cidrs};
 use pintle_machinery::{
-    Status, Value, ValueExt,
+    Status, Value, ValueExt, json,
     meta::{ObjectMeta, format_time},
 };
 use pintle_registry::{Registry, WriteOptions};
-use serde_json::json;
 use std::{sync::Arc, time::Duration};
 
 const NAME: &str = "kubernetes";

@@ -10,9 +10,8 @@ use crate::identity_lease::identity;
 use crate::objects::write_options;
 use futures_util::future::join_all;
 use jiff::Timestamp;
-use pintle_machinery::{GroupResource, Status, StatusReason, Value, ValueExt, meta::format_time};
+use pintle_machinery::{GroupResource, Status, StatusReason, Value, ValueExt, json, meta::format_time};
 use pintle_registry::{Registry, ResourceInfo, StorageVersionManager, WriteOptions};
-use serde_json::json;
 use std::{sync::Arc, time::Duration};
 use tokio::time::sleep;
 

@@ -3,9 +3,8 @@
 
 use crate::controller::{Controller, OBJECTS_INTERVAL};
 use crate::objects::{core, create_if_missing};
-use pintle_machinery::Status;
+use pintle_machinery::{Status, json};
 use pintle_registry::Registry;
-use serde_json::json;
 use std::time::Duration;
 
 pub(crate) const KUBE_SYSTEM: &str = "kube-system";

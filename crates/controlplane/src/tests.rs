@@ -3,9 +3,8 @@
 use crate::objects::core;
 use crate::*;
 use pintle_api::core::service::ServiceNetwork;
-use pintle_machinery::{GroupResource, Status, Value, ValueExt};
+use pintle_machinery::{GroupResource, Status, Value, ValueExt, json};
 use pintle_registry::testing::{MemoryRegistry, now};
-use serde_json::json;
 use std::sync::Arc;
 
 fn kubernetes_service() -> KubernetesService {

@@ -3,8 +3,7 @@
 //! (<https://kubernetes.io/docs/concepts/cluster-administration/flow-control/#defaults>).
 
 use crate::priority_level::{CATCH_ALL, EXEMPT};
-use pintle_machinery::Value;
-use serde_json::json;
+use pintle_machinery::{Value, json};
 
 /// The annotation that says whether the server keeps an object's spec up to date.
 pub const AUTO_UPDATE: &str = "apf.kubernetes.io/autoupdate-spec";
@@ -156,7 +155,7 @@ fn schema(name: &str, level: &str, precedence: i64, distinguisher: Option<&str>,
         "rules": [rule],
     });
     if let (Some(method), Some(spec)) = (distinguisher, spec.as_object_mut()) {
-        spec.insert("distinguisherMethod".to_owned(), json!({"type": method}));
+        spec.insert("distinguisherMethod", json!({"type": method}));
     }
     json!({
         "apiVersion": "flowcontrol.apiserver.k8s.io/v1",

@@ -311,7 +311,7 @@ impl Url {
 mod tests {
     use super::*;
     use crate::testing::TestRequest;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     fn schema(rule: Value) -> FlowSchema {
         FlowSchema::read(&json!({"metadata": {"name": "a"}, "spec": {"rules": [rule]}}))

@@ -118,7 +118,7 @@ fn unsigned(object: &Value, member: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn levels_are_read_as_far_as_they_make_sense() {

@@ -22,7 +22,7 @@ fn codec(criterion: &mut Criterion) {
     group.bench_function("json decode", |bencher| bencher.iter(|| json::decode(&text, schema)));
     group.bench_function("json encode", |bencher| bencher.iter(|| json::encode(&tree, schema)));
     group.bench_function("json decode without schema, by serde_json", |bencher| {
-        bencher.iter(|| serde_json::from_slice::<serde_json::Value>(&text));
+        bencher.iter(|| serde_json::from_slice::<pintle_machinery::Value>(&text));
     });
     group.bench_function("protobuf decode", |bencher| bencher.iter(|| protobuf::decode(&message, schema)));
     group.bench_function("protobuf encode", |bencher| bencher.iter(|| protobuf::encode(&tree, schema)));

@@ -7,10 +7,10 @@ use jiff::Timestamp;
 use pintle_machinery::{
     Value, ValueExt,
     codec::json,
+    json,
     managed_fields::{FieldManager, OneVersion},
 };
 use pintle_schema::{Schema, SchemaRef};
-use serde_json::json;
 use std::hint::black_box;
 use support::pod;
 

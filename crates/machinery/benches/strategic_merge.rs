@@ -3,10 +3,9 @@
 mod support;
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
-use pintle_machinery::Value;
 use pintle_machinery::patch::strategic;
+use pintle_machinery::{Value, json};
 use pintle_schema::Schema;
-use serde_json::json;
 use std::hint::black_box;
 use support::{condition, pod};
 

@@ -275,7 +275,7 @@ impl ConfigTypes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_tree::json;
 
     fn file() -> ConfigFile {
         let kind = ConfigKind { kind: "Policy", group: "audit.k8s.io", versions: &["v1", "v1beta1"] };

@@ -250,7 +250,7 @@ pub fn join_names<'a>(names: impl Iterator<Item = &'a str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_tree::json;
 
     #[test]
     fn messages_are_those_of_kubernetes() {

@@ -10,7 +10,7 @@ pub fn percent_value(value: &Value) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_tree::json;
 
     #[test]
     fn percentages_are_read() {

@@ -32,7 +32,7 @@ fn nested<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, String
                 return Err(accessor_error(&way, other, "map[string]interface{}"));
             }
         };
-        match members.get(*name) {
+        match members.get(name) {
             None => return Ok(None),
             Some(member) => value = member,
         }
@@ -56,7 +56,7 @@ fn accessor_error(path: &str, value: &Value, expected: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_tree::json;
 
     #[test]
     fn what_is_in_the_way_is_told_as_go_does() {

@@ -163,7 +163,7 @@ impl fmt::Display for Quantity {
 
 impl From<&Quantity> for Value {
     fn from(quantity: &Quantity) -> Value {
-        Value::String(quantity.to_string())
+        Value::from(quantity.to_string())
     }
 }
 

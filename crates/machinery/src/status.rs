@@ -6,7 +6,7 @@
 use crate::{ErrorList, GroupKind, GroupResource, StatusCause, Value, ValueExt};
 use indexmap::IndexSet;
 use pintle_go_forms::quote;
-use serde_json::json;
+use pintle_tree::json;
 use std::fmt;
 
 /// The maximum number of errors of one object that are shown.
@@ -386,23 +386,23 @@ impl Status {
         }
         if let Some(map) = object.as_object_mut() {
             if !self.message.is_empty() {
-                map.insert("message".into(), self.message.clone().into());
+                map.insert("message", self.message.clone().into());
             }
             let reason = match &self.answered {
                 None => self.reason.as_str(),
                 Some(answered) => {
-                    map.insert("status".into(), answered.status.as_str().into());
+                    map.insert("status", answered.status.as_str().into());
                     &answered.reason
                 }
             };
             if !reason.is_empty() {
-                map.insert("reason".into(), reason.into());
+                map.insert("reason", reason.into());
             }
             if let Some(details) = &self.details {
-                map.insert("details".into(), details.to_value());
+                map.insert("details", details.to_value());
             }
             if self.code >= 300 {
-                map.insert("code".into(), self.code.into());
+                map.insert("code", self.code.into());
             }
         }
         object
@@ -411,10 +411,10 @@ impl Status {
 
 impl StatusDetails {
     fn to_value(&self) -> Value {
-        let mut object = serde_json::Map::new();
+        let mut object = pintle_tree::Map::new();
         let mut put = |name: &str, text: &str| {
             if !text.is_empty() {
-                object.insert(name.to_owned(), text.into());
+                object.insert(name, text.into());
             }
         };
         put("name", &self.name);
@@ -423,10 +423,10 @@ impl StatusDetails {
         put("uid", &self.uid);
         if !self.causes.is_empty() {
             let causes = self.causes.iter().map(StatusCause::to_value).collect();
-            object.insert("causes".to_owned(), Value::Array(causes));
+            object.insert("causes", Value::Array(causes));
         }
         if self.retry_after_seconds > 0 {
-            object.insert("retryAfterSeconds".to_owned(), self.retry_after_seconds.into());
+            object.insert("retryAfterSeconds", self.retry_after_seconds.into());
         }
         Value::Object(object)
     }

@@ -15,10 +15,10 @@ pub struct StatusCause {
 
 impl StatusCause {
     pub(crate) fn to_value(&self) -> Value {
-        let mut object = serde_json::Map::new();
+        let mut object = pintle_tree::Map::new();
         for (name, text) in [("reason", &self.reason), ("message", &self.message), ("field", &self.field)] {
             if !text.is_empty() {
-                object.insert(name.to_owned(), text.clone().into());
+                object.insert(name, text.as_str().into());
             }
         }
         Value::Object(object)

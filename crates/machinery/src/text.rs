@@ -18,7 +18,7 @@ pub fn escape_html(json: &str) -> String {
 pub fn go_format(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
-        Value::String(text) => text.clone(),
+        Value::String(text) => text.to_string(),
         Value::Number(number) => go_number(number),
         Value::Bool(boolean) => boolean.to_string(),
         Value::Array(items) => {
@@ -36,7 +36,7 @@ pub fn go_format(value: &Value) -> String {
 /// Formats a value as Go's `%s`, which marks any value but a string as a wrong type.
 pub fn go_string_format(value: &Value) -> String {
     match value {
-        Value::String(text) => text.clone(),
+        Value::String(text) => text.to_string(),
         Value::Null => "%!s(<nil>)".to_owned(),
         Value::Array(_) | Value::Object(_) => go_format(value),
         scalar => format!("%!s({}={})", go_type(scalar), go_format(scalar)),
@@ -69,7 +69,7 @@ pub fn go_json_type(value: &Value) -> &'static str {
 }
 
 /// Formats floats in the shortest form that parses back, with an exponent when large or tiny: `1.5e+06`.
-fn go_number(number: &serde_json::Number) -> String {
+fn go_number(number: &pintle_tree::Number) -> String {
     match number.as_f64().filter(|_| number.is_f64()) {
         Some(float) => format_g(float),
         None => number.to_string(),
@@ -82,9 +82,9 @@ mod tests {
 
     #[test]
     fn values_are_formatted_as_in_go() {
-        let value = serde_json::json!({"b": [1, "x", null], "a": {"c": 1.5, "d": true}, "e": 1e21, "f": 2.0, "g": 12_345_678.5});
+        let value = pintle_tree::json!({"b": [1, "x", null], "a": {"c": 1.5, "d": true}, "e": 1e21, "f": 2.0, "g": 12_345_678.5});
         assert_eq!(go_format(&value), "map[a:map[c:1.5 d:true] b:[1 x <nil>] e:1e+21 f:2 g:1.23456785e+07]");
-        assert_eq!(go_string_format(&serde_json::json!(1)), "%!s(int64=1)");
+        assert_eq!(go_string_format(&pintle_tree::json!(1)), "%!s(int64=1)");
         assert_eq!(escape_html("\"<a>&\""), "\"\\u003ca\\u003e\\u0026\"");
     }
 }

@@ -1,13 +1,10 @@
 //! The object tree, and functions that read and change it.
 //!
-//! A tree is a `serde_json::Value`, whose maps are sorted by key. Paths are dotted field names (`spec.nodeName`);
+//! Paths are dotted field names (`spec.nodeName`);
 //! names that hold dots themselves (label keys) are looked up with [`ValueExt::field`] instead. A member that is
 //! `null` counts as absent, as it does for Go's structs.
 
-pub use serde_json::Value;
-
-/// The members of an object, sorted by name.
-pub type Map = serde_json::Map<String, Value>;
+use pintle_tree::{Map, Value, map::Values};
 
 /// Accessors for trees, without indexing panics.
 pub trait ValueExt {
@@ -95,8 +92,8 @@ impl ValueExt for Value {
 
     fn set(&mut self, path: &str, new: impl Into<Value>) {
         match path.rsplit_once('.') {
-            Some((parent, name)) => self.object_at_mut(parent).insert(name.to_owned(), new.into()),
-            None => as_object(self).insert(path.to_owned(), new.into()),
+            Some((parent, name)) => self.object_at_mut(parent).insert(name, new.into()),
+            None => as_object(self).insert(path, new.into()),
         };
     }
 
@@ -143,7 +140,7 @@ pub fn size(value: &Value) -> usize {
 fn walk(value: &Value, mut visit: impl FnMut(usize)) {
     enum Rest<'a> {
         Items(std::slice::Iter<'a, Value>),
-        Members(serde_json::map::Values<'a>),
+        Members(Values<'a, Value>),
     }
     let mut open: Vec<Rest<'_>> = Vec::new();
     let mut next = Some(value);
@@ -198,7 +195,7 @@ fn as_object(value: &mut Value) -> &mut Map {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_tree::json;
 
     #[test]
     fn depth_and_size_count_objects_and_lists() {

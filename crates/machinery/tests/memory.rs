@@ -153,7 +153,7 @@ fn decoding_takes_no_more_than_a_multiple_of_the_body() {
 fn patching_takes_no_more_than_a_multiple_of_the_patch() {
     let anything = anything();
     let size = MIB;
-    let document = || serde_json::json!({"a": {"b": [1, 2, 3]}});
+    let document = || pintle_machinery::json!({"a": {"b": [1, 2, 3]}});
     let copies = filled("[", r#"{"op":"copy","from":"/a","path":"/a/b/-"},"#, "]", size);
     let adds = filled("[", r#"{"op":"add","path":"/a/b/-","value":{"c":1}},"#, "]", size);
     for (what, body) in [("copies", copies), ("adds", adds)] {

@@ -8,8 +8,7 @@
 use crate::{
     custom_definition::CustomResource, definitions::Dialect, descriptions::Descriptions, names::meta,
 };
-use pintle_machinery::{Map, Value, ValueExt};
-use serde_json::json;
+use pintle_machinery::{Map, Value, ValueExt, json};
 use std::collections::BTreeMap;
 
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
@@ -85,7 +84,7 @@ impl Writer<'_> {
             Some(schema) => {
                 let mut value = self.structural(schema);
                 let properties = properties_of(&mut value);
-                properties.insert("metadata".to_owned(), self.metadata("ObjectMeta", OBJECT_METADATA));
+                properties.insert("metadata", self.metadata("ObjectMeta", OBJECT_METADATA));
                 self.add_type_meta(properties);
                 value
             }
@@ -127,7 +126,7 @@ impl Writer<'_> {
         let hides_inside = is_v2 && (nullable || preserves);
         if !hides_inside {
             if let Some(items) = schema.field("items") {
-                value.insert("items".to_owned(), self.structural(items).into());
+                value.insert("items", self.structural(items).into());
             }
             let properties = schema.map_at("properties");
             if !properties.is_empty() {
@@ -135,15 +134,15 @@ impl Writer<'_> {
                     .iter()
                     .map(|(name, property)| (name.clone(), self.structural(property).into()))
                     .collect();
-                value.insert("properties".to_owned(), properties.into());
+                value.insert("properties", properties.into());
             }
         }
         match schema.get("additionalProperties") {
             Some(values @ Value::Object(_)) => {
-                value.insert("additionalProperties".to_owned(), self.structural(values).into());
+                value.insert("additionalProperties", self.structural(values).into());
             }
             Some(allowed @ Value::Bool(_)) => {
-                value.insert("additionalProperties".to_owned(), allowed.clone());
+                value.insert("additionalProperties", allowed.clone());
             }
             _ => {}
         }
@@ -168,7 +167,7 @@ impl Writer<'_> {
             "kind".to_owned(),
             json!({"type": "string", "description": format!("{EMBEDDED_KIND} More info: {CONVENTIONS}#types-kinds")}),
         );
-        properties.insert("metadata".to_owned(), self.metadata("ObjectMeta", OBJECT_METADATA));
+        properties.insert("metadata", self.metadata("ObjectMeta", OBJECT_METADATA));
         let required = value.entry("required").or_insert_with(|| json!([]));
         if let Some(required) = required.as_array_mut() {
             for name in ["kind", "apiVersion"] {
@@ -196,9 +195,9 @@ impl Writer<'_> {
         for name in ["apiVersion", "kind"] {
             let mut property = Map::from_iter([("type".to_owned(), json!("string"))]);
             if let Some(description) = self.descriptions.field("io.k8s.api.core.v1.Pod", name) {
-                property.insert("description".to_owned(), description);
+                property.insert("description", description);
             }
-            properties.insert(name.to_owned(), property.into());
+            properties.insert(name, property.into());
         }
     }
 }
@@ -256,7 +255,7 @@ fn combine(schema: &Value, value: &mut Map) {
         }
     }
     if let Some(not) = schema.field("not") {
-        value.insert("not".to_owned(), nested(not));
+        value.insert("not", nested(not));
     }
     if !schema.bool_at(INT_OR_STRING) {
         return;
@@ -267,7 +266,7 @@ fn combine(schema: &Value, value: &mut Map) {
         return;
     }
     if !value.contains_key("anyOf") {
-        value.insert("anyOf".to_owned(), either);
+        value.insert("anyOf", either);
         return;
     }
     let all = value.entry("allOf").or_insert_with(|| json!([]));
@@ -280,13 +279,13 @@ fn combine(schema: &Value, value: &mut Map) {
 fn nested(schema: &Value) -> Value {
     let mut value = plain(schema);
     if let Some(items) = schema.field("items") {
-        value.insert("items".to_owned(), nested(items));
+        value.insert("items", nested(items));
     }
     let properties = schema.map_at("properties");
     if !properties.is_empty() {
         let properties: Map =
             properties.iter().map(|(name, property)| (name.clone(), nested(property))).collect();
-        value.insert("properties".to_owned(), properties.into());
+        value.insert("properties", properties.into());
     }
     for junctor in JUNCTORS {
         let inner: Vec<Value> = schema.items_at(junctor).iter().map(nested).collect();
@@ -295,7 +294,7 @@ fn nested(schema: &Value) -> Value {
         }
     }
     if let Some(not) = schema.field("not") {
-        value.insert("not".to_owned(), nested(not));
+        value.insert("not", nested(not));
     }
     value.into()
 }
@@ -313,10 +312,10 @@ fn properties_of(value: &mut Map) -> &mut Map {
 
 fn add_kind(value: &mut Map, resource: &CustomResource<'_>, kind: &str) {
     let own = json!([{"group": resource.kind.group, "version": resource.kind.version, "kind": kind}]);
-    value.insert("x-kubernetes-group-version-kind".to_owned(), own);
+    value.insert("x-kubernetes-group-version-kind", own);
     if !resource.selectable_fields.is_empty() {
         let fields: Vec<Value> =
             resource.selectable_fields.iter().map(|path| json!({"fieldPath": path})).collect();
-        value.insert("x-kubernetes-selectable-fields".to_owned(), fields.into());
+        value.insert("x-kubernetes-selectable-fields", fields.into());
     }
 }

@@ -7,9 +7,8 @@ use crate::{
     descriptions::Descriptions,
     names::{definition, definition_of, meta},
 };
-use pintle_machinery::{GroupVersion, GroupVersionKind, Map, Value};
+use pintle_machinery::{GroupVersion, GroupVersionKind, Map, Value, json};
 use pintle_schema::{FieldRef, ListType, MapType, Omit, Schema, SchemaRef, Type};
-use serde_json::json;
 use std::collections::BTreeSet;
 
 /// The two versions of OpenAPI.
@@ -84,7 +83,7 @@ impl Definitions<'_> {
             (None, None) => json!({}),
         };
         if let (Some(description), Some(members)) = (self.describe(name), value.as_object_mut()) {
-            members.insert("description".to_owned(), description);
+            members.insert("description", description);
         }
         value
     }
@@ -95,7 +94,7 @@ impl Definitions<'_> {
         for (field, property) in properties.into_iter().flatten() {
             let description = self.descriptions.field(name, field);
             if let (Some(description), Some(members)) = (description, property.as_object_mut()) {
-                members.insert("description".to_owned(), description);
+                members.insert("description", description);
             }
         }
         definition
@@ -148,22 +147,22 @@ impl Definitions<'_> {
             schema.fields().map(|field| (field.name().to_owned(), self.field(name, field))).collect();
         let required: Vec<&str> =
             schema.fields().filter(|field| is_required(*field)).map(FieldRef::name).collect();
-        value.insert("type".to_owned(), json!("object"));
+        value.insert("type", json!("object"));
         if !properties.is_empty() {
-            value.insert("properties".to_owned(), properties.into());
+            value.insert("properties", properties.into());
         }
         if !required.is_empty() {
-            value.insert("required".to_owned(), json!(required));
+            value.insert("required", json!(required));
         }
         if schema.map_type() == MapType::Atomic {
-            value.insert("x-kubernetes-map-type".to_owned(), json!("atomic"));
+            value.insert("x-kubernetes-map-type", json!("atomic"));
         }
         if let Some(unions) = unions(name) {
-            value.insert("x-kubernetes-unions".to_owned(), json!([unions]));
+            value.insert("x-kubernetes-unions", json!([unions]));
         }
         let kinds = self.kinds(schema);
         if !kinds.is_empty() {
-            value.insert("x-kubernetes-group-version-kind".to_owned(), kinds.into());
+            value.insert("x-kubernetes-group-version-kind", kinds.into());
         }
         value.into()
     }
@@ -193,11 +192,11 @@ impl Definitions<'_> {
     fn field(&self, definition: &str, field: FieldRef<'_>) -> Value {
         let mut siblings = Map::new();
         if let Some(description) = self.describe_field(definition, field) {
-            siblings.insert("description".to_owned(), description);
+            siblings.insert("description", description);
         }
         let default = if self.dialect == Dialect::V3 { default_of(field) } else { None };
         if let Some(default) = default {
-            siblings.insert("default".to_owned(), default);
+            siblings.insert("default", default);
         }
         topology(field, &mut siblings);
         let strategy = field.patch_strategy();
@@ -207,10 +206,10 @@ impl Definitions<'_> {
                 .filter_map(|(has, name)| has.then_some(name))
                 .collect();
         if !strategies.is_empty() {
-            siblings.insert("x-kubernetes-patch-strategy".to_owned(), json!(strategies.join(",")));
+            siblings.insert("x-kubernetes-patch-strategy", json!(strategies.join(",")));
         }
         if let Some(key) = field.patch_merge_key() {
-            siblings.insert("x-kubernetes-patch-merge-key".to_owned(), json!(key));
+            siblings.insert("x-kubernetes-patch-merge-key", json!(key));
         }
         let mut value = match self.value(field.ty()) {
             // OpenAPI 3 ignores siblings of a reference.
@@ -275,17 +274,17 @@ fn topology(field: FieldRef<'_>, siblings: &mut Map) {
             ListType::Set => "set",
             ListType::Map => "map",
         };
-        siblings.insert("x-kubernetes-list-type".to_owned(), json!(list_type));
+        siblings.insert("x-kubernetes-list-type", json!(list_type));
         let keys: Vec<&str> = schema.list_map_keys().collect();
         if !keys.is_empty() {
-            siblings.insert("x-kubernetes-list-map-keys".to_owned(), json!(keys));
+            siblings.insert("x-kubernetes-list-map-keys", json!(keys));
         }
     } else {
         let map_type = match schema.map_type() {
             MapType::Atomic => "atomic",
             MapType::Granular => "granular",
         };
-        siblings.insert("x-kubernetes-map-type".to_owned(), json!(map_type));
+        siblings.insert("x-kubernetes-map-type", json!(map_type));
     }
 }
 
@@ -365,7 +364,7 @@ fn version_info(with_defaults: bool) -> Value {
             true => json!({"type": "string", "default": ""}),
             false => json!({"type": "string"}),
         };
-        properties.insert(name.to_owned(), value);
+        properties.insert(name, value);
     }
     json!({"type": "object", "properties": properties, "required": REQUIRED})
 }

@@ -4,7 +4,7 @@
 //! without OpenAPI requests.
 
 use flate2::read::DeflateDecoder;
-use serde_json::Value;
+use pintle_machinery::Value;
 use std::{collections::HashMap, io::Read as _};
 
 static DEFLATED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptions.deflate"));

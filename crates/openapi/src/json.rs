@@ -63,7 +63,7 @@ impl<'w, W: Write> Members<'w, W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn members_make_an_object() -> io::Result<()> {

@@ -36,9 +36,8 @@ use bytes::Bytes;
 use custom_documents::{CustomDocuments, Form};
 use descriptions::Descriptions;
 use parking_lot::Mutex;
-use pintle_machinery::{GroupVersion, Map};
+use pintle_machinery::{GroupVersion, Map, json};
 use pintle_registry::Resource;
-use serde_json::json;
 use std::{
     collections::BTreeMap,
     io::Write as _,

@@ -1,8 +1,7 @@
 //! Operations, independent of the OpenAPI version.
 
 use crate::parameters::Parameter;
-use pintle_machinery::{GroupVersionKind, Map};
-use serde_json::json;
+use pintle_machinery::{GroupVersionKind, Map, json};
 use std::collections::BTreeMap;
 
 /// The media types of objects.
@@ -120,10 +119,10 @@ fn sort(parameters: &mut [Parameter]) {
 /// Adds the extensions that Kubernetes' clients read from an operation.
 pub(crate) fn add_extensions(operation: &Operation, value: &mut Map) {
     if let Some(action) = operation.action {
-        value.insert("x-kubernetes-action".to_owned(), json!(action));
+        value.insert("x-kubernetes-action", json!(action));
     }
     if let Some(kind) = &operation.kind {
         let kind = json!({"group": kind.group, "version": kind.version, "kind": kind.kind});
-        value.insert("x-kubernetes-group-version-kind".to_owned(), kind);
+        value.insert("x-kubernetes-group-version-kind", kind);
     }
 }

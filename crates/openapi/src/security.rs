@@ -1,7 +1,6 @@
 //! The security scheme of the documents.
 
-use pintle_machinery::Value;
-use serde_json::json;
+use pintle_machinery::{Value, json};
 
 /// Authentication by bearer token.
 pub(crate) fn bearer_token() -> Value {

@@ -8,8 +8,7 @@ use crate::{
     parameters::Parameter,
     remote::with_kinds,
 };
-use pintle_machinery::{GroupVersion, Map, Value};
-use serde_json::json;
+use pintle_machinery::{GroupVersion, Map, Value, json};
 use std::{
     collections::BTreeMap,
     io::{self, Write},
@@ -103,7 +102,7 @@ pub(crate) fn path_item(operations: &BTreeMap<&'static str, Operation>) -> Value
         .map(|(method, written)| ((*method).to_owned(), operation(written, &common)))
         .collect();
     if !common.is_empty() {
-        item.insert("parameters".to_owned(), common.iter().map(parameter).collect());
+        item.insert("parameters", common.iter().map(parameter).collect());
     }
     item.into()
 }
@@ -112,12 +111,12 @@ fn operation(operation: &Operation, common: &[Parameter]) -> Value {
     let mut parameters: Vec<Value> = own_parameters(operation, common).iter().map(parameter).collect();
     if let Some(body) = &operation.body {
         let mut value = Map::new();
-        value.insert("name".to_owned(), json!("body"));
-        value.insert("in".to_owned(), json!("body"));
+        value.insert("name", json!("body"));
+        value.insert("in", json!("body"));
         if body.required {
-            value.insert("required".to_owned(), json!(true));
+            value.insert("required", json!(true));
         }
-        value.insert("schema".to_owned(), Dialect::V2.reference_to(&body.definition));
+        value.insert("schema", Dialect::V2.reference_to(&body.definition));
         parameters.insert(0, value.into());
     }
     let schema = match &operation.answer {
@@ -129,33 +128,33 @@ fn operation(operation: &Operation, common: &[Parameter]) -> Value {
         .iter()
         .map(|code| (code.to_string(), json!({"description": meaning(*code), "schema": schema})))
         .collect();
-    responses.insert("401".to_owned(), json!({"description": meaning(401)}));
+    responses.insert("401", json!({"description": meaning(401)}));
     let mut value = Map::new();
-    value.insert("tags".to_owned(), json!([operation.tag]));
-    value.insert("description".to_owned(), json!(operation.description));
-    value.insert("operationId".to_owned(), json!(operation.id));
-    value.insert("schemes".to_owned(), json!(["https"]));
-    value.insert("consumes".to_owned(), json!(operation.consumes));
-    value.insert("produces".to_owned(), json!(operation.media));
+    value.insert("tags", json!([operation.tag]));
+    value.insert("description", json!(operation.description));
+    value.insert("operationId", json!(operation.id));
+    value.insert("schemes", json!(["https"]));
+    value.insert("consumes", json!(operation.consumes));
+    value.insert("produces", json!(operation.media));
     if !parameters.is_empty() {
-        value.insert("parameters".to_owned(), parameters.into());
+        value.insert("parameters", parameters.into());
     }
-    value.insert("responses".to_owned(), responses.into());
+    value.insert("responses", responses.into());
     crate::operation::add_extensions(operation, &mut value);
     value.into()
 }
 
 fn parameter(parameter: &Parameter) -> Value {
     let mut value = Map::new();
-    value.insert("name".to_owned(), json!(parameter.name));
-    value.insert("in".to_owned(), json!(if parameter.in_path { "path" } else { "query" }));
-    value.insert("type".to_owned(), json!(parameter.json_type));
-    value.insert("uniqueItems".to_owned(), json!(true));
+    value.insert("name", json!(parameter.name));
+    value.insert("in", json!(if parameter.in_path { "path" } else { "query" }));
+    value.insert("type", json!(parameter.json_type));
+    value.insert("uniqueItems", json!(true));
     if !parameter.description.is_empty() {
-        value.insert("description".to_owned(), json!(parameter.description));
+        value.insert("description", json!(parameter.description));
     }
     if parameter.in_path {
-        value.insert("required".to_owned(), json!(true));
+        value.insert("required", json!(true));
     }
     value.into()
 }

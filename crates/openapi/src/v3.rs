@@ -7,8 +7,7 @@ use crate::{
     operation::{Operation, Paths, Payload, common_parameters, meaning, own_parameters},
     parameters::Parameter,
 };
-use pintle_machinery::{GroupVersion, Map, Value};
-use serde_json::json;
+use pintle_machinery::{GroupVersion, Map, Value, json};
 use std::{
     collections::BTreeMap,
     io::{self, Write},
@@ -91,7 +90,7 @@ pub(crate) fn path_item(operations: &BTreeMap<&'static str, Operation>) -> Value
         .map(|(method, written)| ((*method).to_owned(), operation(written, &common)))
         .collect();
     if !common.is_empty() {
-        item.insert("parameters".to_owned(), common.iter().map(parameter).collect());
+        item.insert("parameters", common.iter().map(parameter).collect());
     }
     item.into()
 }
@@ -103,20 +102,20 @@ pub(crate) fn info(title: &str, version: &str) -> Value {
 
 fn operation(operation: &Operation, common: &[Parameter]) -> Value {
     let mut value = Map::new();
-    value.insert("tags".to_owned(), json!([operation.tag]));
-    value.insert("description".to_owned(), json!(operation.description));
-    value.insert("operationId".to_owned(), json!(operation.id));
+    value.insert("tags", json!([operation.tag]));
+    value.insert("description", json!(operation.description));
+    value.insert("operationId", json!(operation.id));
     let own = own_parameters(operation, common);
     if !own.is_empty() {
-        value.insert("parameters".to_owned(), own.iter().map(parameter).collect());
+        value.insert("parameters", own.iter().map(parameter).collect());
     }
     if let Some(body) = &operation.body {
         let schema = Dialect::V3.reference_to(&body.definition);
         let mut request = Map::from_iter([("content".to_owned(), content(body.media, &schema))]);
         if body.required {
-            request.insert("required".to_owned(), json!(true));
+            request.insert("required", json!(true));
         }
-        value.insert("requestBody".to_owned(), request.into());
+        value.insert("requestBody", request.into());
     }
     let schema = match &operation.answer {
         Payload::Definition(definition) => Dialect::V3.reference_to(definition),
@@ -131,8 +130,8 @@ fn operation(operation: &Operation, common: &[Parameter]) -> Value {
             (code.to_string(), response)
         })
         .collect();
-    responses.insert("401".to_owned(), json!({"description": meaning(401)}));
-    value.insert("responses".to_owned(), responses.into());
+    responses.insert("401", json!({"description": meaning(401)}));
+    value.insert("responses", responses.into());
     crate::operation::add_extensions(operation, &mut value);
     value.into()
 }
@@ -143,14 +142,14 @@ fn content(media: &[&str], schema: &Value) -> Value {
 
 fn parameter(parameter: &Parameter) -> Value {
     let mut value = Map::new();
-    value.insert("name".to_owned(), json!(parameter.name));
-    value.insert("in".to_owned(), json!(if parameter.in_path { "path" } else { "query" }));
+    value.insert("name", json!(parameter.name));
+    value.insert("in", json!(if parameter.in_path { "path" } else { "query" }));
     if !parameter.description.is_empty() {
-        value.insert("description".to_owned(), json!(parameter.description));
+        value.insert("description", json!(parameter.description));
     }
     if parameter.in_path {
-        value.insert("required".to_owned(), json!(true));
+        value.insert("required", json!(true));
     }
-    value.insert("schema".to_owned(), json!({"type": parameter.json_type, "uniqueItems": true}));
+    value.insert("schema", json!({"type": parameter.json_type, "uniqueItems": true}));
     value.into()
 }

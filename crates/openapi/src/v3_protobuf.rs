@@ -188,7 +188,7 @@ fn schema(value: &Value) -> Message {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn a_field_is_written_by_the_numbers_of_the_message() {

@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at anything unexpected")]
 
+use pintle_machinery::{Value, json};
 use pintle_openapi::{CustomDefinitions, OpenApi, PublishedDefinition};
-use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
     io::Read as _,

@@ -1,7 +1,7 @@
 //! Tests that the documents of the built-in resources are consistent.
 
+use pintle_machinery::Value;
 use pintle_openapi::OpenApi;
-use serde_json::Value;
 use std::{collections::BTreeSet, sync::Arc};
 
 fn open_api() -> OpenApi {

@@ -1,7 +1,7 @@
 //! Tests that the documents of other servers are merged into those of the built-in resources.
 
+use pintle_machinery::{Value, json};
 use pintle_openapi::{OpenApi, PackedDocument, RemoteDocument, RemoteDocuments};
-use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex},
@@ -57,7 +57,7 @@ fn document(group: &str, definitions: &Value) -> Value {
         .map(|(name, _)| json!({"in": "body", "name": name, "schema": {"$ref": format!("#/definitions/{name}")}}))
         .collect();
     let item = json!({"parameters": references, "get": {"responses": {"200": {"description": "OK"}}}});
-    json!({"paths": {format!("/apis/{group}/v1/x"): item}, "definitions": definitions})
+    json!({"paths": {(format!("/apis/{group}/v1/x")): item}, "definitions": definitions})
 }
 
 #[test]

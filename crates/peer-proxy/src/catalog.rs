@@ -2,8 +2,7 @@
 
 use pintle_aggregator::{DiscoveredGroup, aggregated_groups};
 use pintle_apiserver::discovery::PeerGroups;
-use pintle_machinery::{GroupVersion, GroupVersionResource, Value, ValueExt};
-use serde_json::json;
+use pintle_machinery::{GroupVersion, GroupVersionResource, Value, ValueExt, json};
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,

@@ -3,9 +3,8 @@
 //! The keys have kube-apiserver's format (`/registry/peerserverleases/ID`, an `Endpoints` of one address).
 
 use pintle_controlplane::{Controller, ServerLeases};
-use pintle_machinery::{Status, Value, ValueExt};
+use pintle_machinery::{Status, Value, ValueExt, json};
 use pintle_registry::Registry;
-use serde_json::json;
 use std::{
     collections::BTreeMap,
     net::{IpAddr, SocketAddr},

@@ -11,7 +11,7 @@ use http::Request;
 use http_body_util::BodyExt;
 use pintle::{Options, Running, StorageBackend};
 use pintle_apiserver::base::{body::RequestBody, handler::Handler};
-use serde_json::{Value, json};
+use pintle_machinery::{Value, json};
 use std::{
     cell::Cell,
     net::{IpAddr, Ipv4Addr},

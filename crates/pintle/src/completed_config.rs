@@ -22,9 +22,9 @@ use pintle_apiserver::{
     resource_config::ResourceConfig,
 };
 use pintle_dialer::{Peers, RestClientMetrics};
+use pintle_machinery::Value;
 use pintle_supervisor::Supervisor;
 use prometheus::core::Collector;
-use serde_json::Value;
 use std::{
     net::{IpAddr, SocketAddr},
     sync::Arc,

@@ -3,10 +3,9 @@
 use crate::engines::Engines;
 use http::{HeaderMap, Request};
 use pintle_dialer::{Client, Dialer, TlsSettings, empty_body};
-use pintle_machinery::{GroupResource, Status, Value};
+use pintle_machinery::{GroupResource, Status, Value, json};
 use pintle_registry::{BoxFuture, ComputedObjects};
 use pintle_storage::Storage;
-use serde_json::json;
 use std::{sync::Arc, time::Duration};
 
 /// How long a component may take to answer.
@@ -85,7 +84,7 @@ async fn status(name: &str, component: &Component) -> Value {
     let mut condition =
         json!({"type": "Healthy", "status": if is_healthy { "True" } else { "False" }, "message": message});
     if let (Some(condition), false) = (condition.as_object_mut(), error.is_empty()) {
-        condition.insert("error".to_owned(), error.into());
+        condition.insert("error", error.into());
     }
     json!({"kind": "ComponentStatus", "apiVersion": "v1", "metadata": {"name": name}, "conditions": [condition]})
 }

@@ -27,11 +27,10 @@ use pintle_apiserver::{
 use pintle_controller::WorkQueueMetrics;
 use pintle_feature_gates::Gate;
 use pintle_logs::{Levels, Verbosity};
-use pintle_machinery::GroupResource;
+use pintle_machinery::{GroupResource, Value};
 use pintle_openapi::OpenApi;
 use pintle_peer_proxy::{Forwarder, Sources};
 use pintle_registry::{Resource, StorageVersionManager};
-use serde_json::Value;
 use std::sync::Arc;
 
 /// The servers, not yet running: their parts are started by the post-start hooks.

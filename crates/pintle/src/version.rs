@@ -2,7 +2,7 @@
 
 use pintle_feature_gates::EffectiveVersion;
 use pintle_go_forms::quote;
-use serde_json::{Value, json};
+use pintle_machinery::{Value, json};
 
 /// The version of the API that is served.
 pub(crate) const API_VERSION: &str = "1.36.2";

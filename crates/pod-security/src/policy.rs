@@ -139,7 +139,7 @@ fn set<T>(own: &mut T, label: Option<Option<T>>, if_invalid: T) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     fn policy(labels: &Value) -> (String, Vec<String>) {
         let (policy, errors) = Policy::of_labels(labels, Policy::PRIVILEGED);

@@ -219,12 +219,12 @@ impl<'a> OneOf<'a> {
 mod tests {
     use super::*;
     use pintle_auth::authz::Attributes;
+    use pintle_machinery::{Value, json};
     use proptest::{collection::vec, prelude::*, sample::select};
     use serde::Deserialize;
-    use serde_json::{Value, json};
 
     fn rules(rules: Value) -> Vec<PolicyRule> {
-        Vec::deserialize(rules).unwrap()
+        Vec::deserialize(&rules).unwrap()
     }
 
     fn check(own: Value, wanted: Value, expected: &[&str]) {

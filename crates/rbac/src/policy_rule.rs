@@ -118,11 +118,10 @@ pub(crate) fn quoted_list(list: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pintle_machinery::UserInfo;
-    use serde_json::json;
+    use pintle_machinery::{UserInfo, json};
 
     fn rule(rule: Value) -> PolicyRule {
-        PolicyRule::deserialize(rule).unwrap()
+        PolicyRule::deserialize(&rule).unwrap()
     }
 
     #[test]

@@ -29,7 +29,7 @@ impl Converter for SameContent {
     ) -> BoxFuture<'_, Result<Vec<Value>, Status>> {
         let version = to.to_string();
         for object in objects.iter_mut().filter_map(Value::as_object_mut) {
-            object.insert("apiVersion".to_owned(), version.as_str().into());
+            object.insert("apiVersion", version.as_str().into());
         }
         Box::pin(std::future::ready(Ok(objects)))
     }

@@ -13,7 +13,7 @@ pub fn keep(object: &mut Value, old: &Value, path: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn values_and_their_absence_are_restored() {

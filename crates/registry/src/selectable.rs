@@ -35,7 +35,7 @@ impl SelectableField {
 fn text_at(object: &Value, path: &str) -> String {
     match object.at(path) {
         None => String::new(),
-        Some(Value::String(text)) => text.clone(),
+        Some(Value::String(text)) => text.to_string(),
         Some(other) => other.to_string(),
     }
 }

@@ -2,8 +2,7 @@
 //! (<https://kubernetes.io/docs/reference/using-api/api-concepts/#receiving-resources-as-tables>).
 
 use jiff::Timestamp;
-use pintle_machinery::{Value, ValueExt, meta};
-use serde_json::json;
+use pintle_machinery::{Value, ValueExt, json, meta};
 
 /// One cell: a JSON string, number or boolean.
 pub type Cell = Value;

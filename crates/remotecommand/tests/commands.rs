@@ -3,10 +3,10 @@
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "tests")]
 
 use pintle_dialer::{Client, Dialer};
+use pintle_machinery::{Value, json};
 use pintle_remotecommand::{Command, CommandStreams};
 use pintle_spdy::{Session, Stream, StreamReader, StreamWriter};
 use pintle_websocket::{CloseCode, Event, Opcode, Reader, Role, Writer};
-use serde_json::{Value, json};
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf, duplex, split},

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use serde_json::Value;
+use pintle_tree::Value;
 
 use crate::cursor::SchemaRef;
 use crate::field::{ByName, Field, Omit, PatchStrategy, ProtoMember, name_prefix};

@@ -1,6 +1,6 @@
 //! Reads a schema with two cursors: one on a node, one on a field.
 
-use serde_json::Value;
+use pintle_tree::Value;
 
 use crate::field::{Field, Omit, PatchStrategy, ProtoMember, name_prefix};
 use crate::node::{ListType, MapType, Node, NodeId, Run, Shape, Structural, Type, Union};

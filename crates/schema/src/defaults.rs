@@ -1,6 +1,6 @@
 //! Applies the defaults that a schema declares.
 
-use serde_json::{Map, Value};
+use pintle_tree::{Map, Value};
 
 use crate::cursor::{FieldRef, SchemaRef};
 use crate::node::Type;
@@ -30,7 +30,7 @@ pub fn default_by_schema(value: &mut Value, schema: SchemaRef<'_>) {
     }
 }
 
-fn default_struct(object: &mut Map<String, Value>, schema: SchemaRef<'_>) {
+fn default_struct(object: &mut Map, schema: SchemaRef<'_>) {
     for field in schema.fields() {
         if field.default().is_none() && !field.ty().has_defaults() {
             continue;
@@ -42,7 +42,7 @@ fn default_struct(object: &mut Map<String, Value>, schema: SchemaRef<'_>) {
             }
         }
         if let Some(value) = absent(field, schema.is_declared()) {
-            object.insert(field.name().to_owned(), value);
+            object.insert(field.name(), value);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Nodes of the arena: one for each type, and for each list or map of types.
 
-use serde_json::Value;
+use pintle_tree::Value;
 
 /// Index of a node in its schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

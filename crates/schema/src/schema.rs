@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
+use pintle_tree::Value;
 
 use crate::field::{ByName, Field, ProtoMember};
 use crate::node::{Name, Node, NodeId, Shape};

@@ -126,7 +126,7 @@ fn is_group(group: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use pintle_machinery::{Value, json};
 
     #[test]
     fn tokens_are_six_and_sixteen_small_letters_and_digits() {
@@ -153,7 +153,7 @@ mod tests {
             for (key, value) in changes {
                 match value {
                     Some(value) => data[*key] = json!(value),
-                    None => drop(data.as_object_mut().unwrap().remove(*key)),
+                    None => drop(data.as_object_mut().unwrap().remove(key)),
                 }
             }
             for value in data.as_object_mut().unwrap().values_mut() {

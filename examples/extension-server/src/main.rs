@@ -33,10 +33,10 @@ use pintle_authorization::{
     WebhookConfiguration,
 };
 use pintle_dialer::Dialer;
+use pintle_machinery::{Value, json};
 use pintle_openapi::OpenApi;
 use pintle_storage::{EtcdOptions, EtcdStorage, MemoryStorage, Storage};
 use pintle_supervisor::Supervisor;
-use serde_json::{Value, json};
 use std::{error::Error, fs, sync::Arc, time::Duration};
 use tokio::{net::TcpListener, sync::watch};
 

@@ -31,7 +31,7 @@ mod tests {
         Operation,
         testing::{Objects, admit},
     };
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn nothing_is_admitted() {

@@ -85,7 +85,7 @@ fn other_policies(pod: &Value) -> Vec<FieldError> {
 mod tests {
     use super::*;
     use crate::testing::{Objects, admit};
-    use serde_json::json;
+    use pintle_machinery::json;
 
     fn pod(image: &str, policy: &str) -> Value {
         json!({"metadata": {"name": "p"}, "spec": {

@@ -34,7 +34,7 @@ impl AdmissionPlugin for CertificateApproval {
 mod tests {
     use super::*;
     use crate::testing::{Objects, Signers, admit_with};
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn approvers_need_the_signer_or_its_domain() {

@@ -41,7 +41,7 @@ impl AdmissionPlugin for CertificateSigning {
 mod tests {
     use super::*;
     use crate::testing::{Objects, Signers, admit_with};
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn signers_need_their_own_name_when_they_say_something() {

@@ -76,8 +76,8 @@ pub(super) fn parse_request<T>(
 mod tests {
     use super::*;
     use crate::testing::{Objects, admit};
+    use pintle_machinery::json;
     use rcgen::{CertificateParams, DnType, KeyPair};
-    use serde_json::json;
 
     #[test]
     fn masters_are_made_by_other_signers_only() {

@@ -49,7 +49,7 @@ fn is_same_bundle(new: &Value, old: &Value) -> bool {
 mod tests {
     use super::*;
     use crate::testing::{Objects, Signers, admit_with};
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn bundles_of_signers_need_a_permission() {

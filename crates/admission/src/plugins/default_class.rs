@@ -90,7 +90,7 @@ impl AdmissionPlugin for DefaultClass {
 mod tests {
     use super::*;
     use crate::testing::{Objects, admit};
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn the_newest_default_class_is_taken() {

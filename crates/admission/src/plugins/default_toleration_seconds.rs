@@ -3,9 +3,8 @@
 
 use super::pods::push;
 use crate::{AdmissionPlugin, AdmissionRequest, Operation, PluginFlags};
-use pintle_machinery::{Status, ValueExt};
+use pintle_machinery::{Status, ValueExt, json};
 use pintle_registry::BoxFuture;
-use serde_json::json;
 use std::future::ready;
 
 const TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];

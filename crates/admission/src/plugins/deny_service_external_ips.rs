@@ -40,7 +40,7 @@ impl AdmissionPlugin for DenyServiceExternalIps {
 mod tests {
     use super::*;
     use crate::testing::{Objects, admit};
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn only_known_addresses_are_admitted() {

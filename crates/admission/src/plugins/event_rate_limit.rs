@@ -89,7 +89,7 @@ mod tests {
         PluginFlags,
         testing::{Objects, admit},
     };
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn every_limit_counts_every_event() {

@@ -51,7 +51,7 @@ fn extended_resources(pod: &Value) -> BTreeSet<String> {
         .flat_map(|path| pod.items_at(path))
         .flat_map(|container| container.map_at("resources.requests").keys())
         .filter(|name| is_extended(name))
-        .cloned()
+        .map(ToString::to_string)
         .collect()
 }
 
@@ -65,7 +65,7 @@ fn is_extended(name: &str) -> bool {
 mod tests {
     use super::*;
     use crate::testing::{Objects, admit};
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn requested_devices_are_tolerated() {

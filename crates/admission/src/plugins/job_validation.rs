@@ -68,7 +68,7 @@ impl AdmissionPlugin for JobValidation {
 mod tests {
     use super::*;
     use crate::testing::{Objects, admit};
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn the_parallelism_of_a_gang_is_kept() {

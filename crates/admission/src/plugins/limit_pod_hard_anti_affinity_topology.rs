@@ -43,7 +43,7 @@ impl AdmissionPlugin for LimitPodHardAntiAffinityTopology {
 mod tests {
     use super::*;
     use crate::testing::{Objects, admit};
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn only_nodes_may_keep_pods_apart() {

@@ -6,7 +6,9 @@ mod constraints;
 use super::pods::ContainerKind;
 use crate::{AdmissionPlugin, AdmissionRequest, Operation};
 use constraints::{Resources, check_compute, check_storage};
-use pintle_machinery::{GroupResource, Map, Status, Value, ValueExt, meta::ObjectMeta, status::aggregate};
+use pintle_machinery::{
+    GroupResource, Map, Status, Text, Value, ValueExt, meta::ObjectMeta, status::aggregate,
+};
 use pintle_registry::BoxFuture;
 use std::sync::Arc;
 
@@ -130,19 +132,19 @@ fn set_container_defaults(pod: &mut Value, limit_range: &Value) {
     }
     if !set.is_empty() {
         let text = format!("LimitRanger plugin set: {}", set.join("; "));
-        pod.object_at_mut("metadata.annotations").insert(ANNOTATION.to_owned(), text.into());
+        pod.object_at_mut("metadata.annotations").insert(ANNOTATION, text.into());
     }
 }
 
 /// Adds the missing entries to a list, and returns their names.
 fn merge_missing(container: &mut Value, path: &str, defaults: &Map) -> Vec<String> {
     let own = container.map_at(path);
-    let missing: Vec<(String, Value)> = defaults
+    let missing: Vec<(Text, Value)> = defaults
         .iter()
-        .filter(|(name, _)| !own.contains_key(*name))
+        .filter(|(name, _)| !own.contains_key(name))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
-    let names: Vec<String> = missing.iter().map(|(name, _)| name.clone()).collect();
+    let names: Vec<String> = missing.iter().map(|(name, _)| name.to_string()).collect();
     if !missing.is_empty() {
         container.object_at_mut(path).extend(missing);
     }
@@ -176,7 +178,7 @@ fn check_limits_of_claim(claim: &Value, limit_range: &Value) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::testing::{Objects, admit};
-    use serde_json::json;
+    use pintle_machinery::json;
 
     fn create(resource: &str, spec: Value) -> Result<Value, String> {
         let limit_range = json!({

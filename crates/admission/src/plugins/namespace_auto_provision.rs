@@ -2,9 +2,8 @@
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#namespaceautoprovision>).
 
 use crate::{AdmissionPlugin, AdmissionRequest, Operation};
-use pintle_machinery::{GroupResource, Status, StatusReason};
+use pintle_machinery::{GroupResource, Status, StatusReason, json};
 use pintle_registry::{BoxFuture, WriteOptions};
-use serde_json::json;
 
 /// The plugin.
 #[derive(Debug)]

@@ -43,7 +43,7 @@ impl AdmissionPlugin for NamespaceExists {
 mod tests {
     use super::*;
     use crate::testing::{Objects, admit};
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn the_namespace_has_to_exist() {

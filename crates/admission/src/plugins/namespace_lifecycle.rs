@@ -111,7 +111,7 @@ fn is_terminating(namespace: &Value) -> bool {
 mod tests {
     use super::*;
     use crate::testing::{Objects, admit};
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn nothing_is_created_where_nothing_may_be() {

@@ -81,7 +81,7 @@ fn resizes_init_containers(old: &Value, new: &Value) -> bool {
 mod tests {
     use super::*;
     use crate::testing::{Objects, admit};
-    use serde_json::json;
+    use pintle_machinery::json;
 
     fn resize(node: &str, old: Value, new: Value) -> Result<(), String> {
         let nodes = [

@@ -166,8 +166,7 @@ mod tests {
     use super::*;
     use crate::testing::{Objects, admit_with};
     use pintle_auth::authz::{Authorizer, Decision};
-    use pintle_machinery::GroupVersionResource;
-    use serde_json::json;
+    use pintle_machinery::{GroupVersionResource, json};
     use std::future::ready;
 
     struct Deployments;

@@ -64,7 +64,7 @@ fn class_of(claim: &Value) -> &str {
 mod tests {
     use super::*;
     use crate::testing::{Objects, admit};
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn claims_grow_when_bound_and_allowed() {

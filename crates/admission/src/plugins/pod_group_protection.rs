@@ -35,7 +35,7 @@ impl AdmissionPlugin for PodGroupProtection {
 mod tests {
     use super::*;
     use crate::testing::{Objects, admit};
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn new_pod_groups_get_one_finalizer() {

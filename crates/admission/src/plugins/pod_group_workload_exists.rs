@@ -59,7 +59,7 @@ impl AdmissionPlugin for PodGroupWorkloadExists {
 mod tests {
     use super::*;
     use crate::testing::{Objects, admit};
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn the_template_must_exist() {

@@ -3,7 +3,7 @@
 
 use crate::{AdmissionPlugin, AdmissionRequest, Operation, PluginSettings};
 use pintle_machinery::{
-    FieldError, FieldPath, GroupResource, Map, Status, Value, ValueExt,
+    FieldError, FieldPath, GroupResource, Map, Status, Text, Value, ValueExt,
     codec::{json, yaml},
     validation::{is_qualified_name, is_valid_label_value},
 };
@@ -34,7 +34,7 @@ impl PodNodeSelector {
         });
         let selectors = tree.iter().flat_map(|tree| tree.map_at("podNodeSelectorPluginConfig"));
         let selectors =
-            selectors.filter_map(|(name, selector)| Some((name.clone(), selector.as_str()?.to_owned())));
+            selectors.filter_map(|(name, selector)| Some((name.to_string(), selector.as_str()?.to_owned())));
         PodNodeSelector { selectors: selectors.collect(), namespaces: GroupResource::new("", "namespaces") }
     }
 
@@ -68,8 +68,8 @@ impl PodNodeSelector {
             return refused("pod node label selector conflicts with its namespace node label selector");
         }
         let allowed = self.configured(request.namespace)?;
-        let is_allowed = |(key, value): (&String, &Value)| {
-            allowed.get(key).is_some_and(|allowed| value.as_str() == Some(allowed))
+        let is_allowed = |(key, value): (&Text, &Value)| {
+            allowed.get(key.as_str()).is_some_and(|allowed| value.as_str() == Some(allowed))
         };
         if !allowed.is_empty() && !own.iter().all(is_allowed) {
             return refused("pod node label selector labels conflict with its namespace whitelist");
@@ -151,7 +151,7 @@ mod tests {
         PluginFlags,
         testing::{Objects, admit},
     };
-    use serde_json::json;
+    use pintle_machinery::json;
 
     fn create(configuration: &str, annotation: Value, selector: Value) -> Result<Value, String> {
         let flags = PluginFlags::default();

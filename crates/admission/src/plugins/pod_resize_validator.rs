@@ -77,7 +77,7 @@ fn check_allocatable(pod: &Value, node: &Value) -> Result<(), String> {
 mod tests {
     use super::*;
     use crate::testing::{Objects, admit};
-    use serde_json::json;
+    use pintle_machinery::json;
 
     fn resize(node: &str, requests: Value, changes: bool) -> Result<(), String> {
         let nodes = [

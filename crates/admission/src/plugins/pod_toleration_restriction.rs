@@ -185,7 +185,7 @@ mod tests {
         PluginFlags,
         testing::{Objects, admit},
     };
-    use serde_json::json;
+    use pintle_machinery::json;
 
     const CONFIGURATION: &str = "apiVersion: podtolerationrestriction.admission.k8s.io/v1alpha1\nkind: Configuration\ndefault: [{key: d, operator: Exists}]\nwhitelist: [{key: d, operator: Exists}, {key: a, operator: Exists}]\n";
 

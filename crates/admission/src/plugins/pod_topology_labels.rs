@@ -58,7 +58,7 @@ impl AdmissionPlugin for PodTopologyLabels {
 mod tests {
     use super::*;
     use crate::testing::{Objects, admit};
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn pods_and_bindings_get_the_labels_of_their_node() {

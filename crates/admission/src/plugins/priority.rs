@@ -182,7 +182,7 @@ fn keep_established(pod: &mut Value, old: &Value) {
 mod tests {
     use super::*;
     use crate::testing::{Objects, admit};
-    use serde_json::json;
+    use pintle_machinery::json;
 
     fn create(classes: &[Value], spec: Value) -> Result<Value, String> {
         let objects = Objects::new(classes.iter().map(|class| ("priorityclasses", class.clone())));

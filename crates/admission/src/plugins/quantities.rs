@@ -8,7 +8,9 @@ pub(super) type Quantities = BTreeMap<String, Quantity>;
 
 /// Converts a resource list.
 pub(super) fn quantities(list: &Map) -> Quantities {
-    list.iter().filter_map(|(name, value)| Some((name.clone(), Quantity::from_tree(value).ok()?))).collect()
+    list.iter()
+        .filter_map(|(name, value)| Some((name.to_string(), Quantity::from_tree(value).ok()?)))
+        .collect()
 }
 
 /// Converts a number of objects to a quantity.
@@ -21,7 +23,7 @@ pub(super) fn add(total: &mut Quantities, list: &Quantities) {
     for (name, quantity) in list {
         match total.get_mut(name) {
             Some(sum) => sum.add(quantity),
-            None => drop(total.insert(name.clone(), quantity.clone())),
+            None => drop(total.insert(name.to_owned(), quantity.clone())),
         }
     }
 }
@@ -30,7 +32,7 @@ pub(super) fn add(total: &mut Quantities, list: &Quantities) {
 pub(super) fn raise(total: &mut Quantities, list: &Quantities) {
     for (name, quantity) in list {
         if total.get(name).is_none_or(|sum| quantity > sum) {
-            total.insert(name.clone(), quantity.clone());
+            total.insert(name.to_owned(), quantity.clone());
         }
     }
 }

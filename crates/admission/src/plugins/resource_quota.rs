@@ -19,7 +19,7 @@ use super::quantities::{Quantities, add, quantities};
 use crate::{AdmissionPlugin, AdmissionRequest, Operation, PluginError, PluginSettings};
 use evaluator::Evaluator;
 use limited_resources::LimitedResources;
-use pintle_machinery::{GroupResource, Map, Status, StatusReason, Value, ValueExt, meta::ObjectMeta};
+use pintle_machinery::{GroupResource, Map, Status, StatusReason, Text, Value, ValueExt, meta::ObjectMeta};
 use pintle_registry::{BoxFuture, WriteOptions};
 
 const FIELD_MANAGER: &str = "kube-apiserver";
@@ -124,7 +124,8 @@ impl ResourceQuota {
             check_is_ready(evaluator, request, quota)?;
             limits.cover_names(quota.map_at("status.hard").keys().filter(|name| evaluator.counts(name)));
         }
-        let negative = names(usage.iter().filter(|(_, quantity)| quantity.sign() < 0).map(|(name, _)| name));
+        let negative =
+            names(usage.iter().filter(|(_, quantity)| quantity.sign() < 0).map(|(name, _)| name.as_str()));
         if !negative.is_empty() {
             return Err(request.forbidden(format!("quota usage is negative for resource(s): {negative}")));
         }
@@ -191,13 +192,13 @@ fn check_is_ready(
     quota: &Value,
 ) -> Result<(), Status> {
     let hard = quota.map_at("status.hard");
-    let restricted: Vec<&String> = hard.keys().filter(|name| evaluator.counts(name)).collect();
+    let restricted: Vec<&str> = hard.keys().map(Text::as_str).filter(|name| evaluator.counts(name)).collect();
     let quota_name = quota.name();
     if let Some(why) = evaluator.missing(&restricted, &request.object) {
         return Err(request.forbidden(format!("failed quota: {quota_name}: {why}")));
     }
     let used = quota.map_at("status.used");
-    if restricted.iter().any(|name| !used.contains_key(*name)) {
+    if restricted.iter().any(|name| !used.contains_key(name)) {
         let restricted = names(restricted.into_iter());
         return Err(
             request.forbidden(format!("status unknown for quota: {quota_name}, resources: {restricted}"))
@@ -245,8 +246,8 @@ fn increase(usage: &Quantities, old: &Quantities) -> Quantities {
     increase
 }
 
-fn names<'a>(names: impl Iterator<Item = &'a String>) -> String {
-    names.map(String::as_str).collect::<Vec<_>>().join(",")
+fn names<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    names.collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#runtimeclass>).
 
 use crate::{AdmissionPlugin, AdmissionRequest, Operation};
-use pintle_machinery::{GroupResource, Quantity, Status, Value, ValueExt};
+use pintle_machinery::{GroupResource, Quantity, Status, Text, Value, ValueExt};
 use pintle_registry::BoxFuture;
 use std::sync::Arc;
 
@@ -155,7 +155,7 @@ fn includes(outer: &Value, inner: &Value) -> bool {
 
 /// Whether two lists have equal amounts, in any notation.
 fn same_quantities(one: Option<&Value>, other: Option<&Value>) -> bool {
-    let list = |value: Option<&Value>| -> Vec<(String, Quantity)> {
+    let list = |value: Option<&Value>| -> Vec<(Text, Quantity)> {
         let members = value.and_then(Value::as_object).into_iter().flatten();
         members.map(|(name, value)| (name.clone(), Quantity::from_tree(value).unwrap_or_default())).collect()
     };
@@ -166,7 +166,7 @@ fn same_quantities(one: Option<&Value>, other: Option<&Value>) -> bool {
 mod tests {
     use super::*;
     use crate::testing::{Objects, admit};
-    use serde_json::json;
+    use pintle_machinery::json;
     use std::slice::from_ref;
 
     fn create(spec: Value) -> Result<Value, String> {

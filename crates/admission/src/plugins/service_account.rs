@@ -5,10 +5,9 @@
 use super::pods::{self, ContainerKind};
 use crate::{AdmissionPlugin, AdmissionRequest, Operation};
 use pintle_machinery::{
-    GroupResource, Status, Value, ValueExt, generate_name::generate_name, meta::ObjectMeta,
+    GroupResource, Status, Value, ValueExt, generate_name::generate_name, json, meta::ObjectMeta,
 };
 use pintle_registry::BoxFuture;
-use serde_json::json;
 use std::{sync::Arc, time::Duration};
 
 const DEFAULT: &str = "default";

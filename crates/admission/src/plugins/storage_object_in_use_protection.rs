@@ -44,7 +44,7 @@ fn finalizer(request: &AdmissionRequest<'_>) -> Option<&'static str> {
 mod tests {
     use super::*;
     use crate::testing::{Objects, admit};
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn claims_and_volumes_are_protected_once() {

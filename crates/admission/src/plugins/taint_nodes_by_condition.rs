@@ -4,9 +4,8 @@
 
 use super::pods::push;
 use crate::{AdmissionPlugin, AdmissionRequest, Operation};
-use pintle_machinery::{Status, ValueExt};
+use pintle_machinery::{Status, ValueExt, json};
 use pintle_registry::BoxFuture;
-use serde_json::json;
 use std::future::ready;
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";

@@ -43,11 +43,11 @@ impl Toleration {
             ("effect", &self.effect),
         ] {
             if !text.is_empty() {
-                fields.insert(name.to_owned(), text.as_str().into());
+                fields.insert(name, text.as_str().into());
             }
         }
         if let Some(seconds) = self.seconds {
-            fields.insert("tolerationSeconds".to_owned(), seconds.into());
+            fields.insert("tolerationSeconds", seconds.into());
         }
         Value::Object(fields)
     }
@@ -115,7 +115,7 @@ pub(super) fn are_allowed(tolerations: &[Toleration], allowed: &[Toleration]) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     fn list(value: Value) -> Vec<Toleration> {
         value.as_array().unwrap().iter().map(Toleration::of).collect()

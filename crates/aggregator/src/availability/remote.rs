@@ -195,11 +195,10 @@ mod tests {
     use crate::{Routing, ServiceDirectory, condition::condition};
     use pintle_apiserver::registry::{Engine, StorageFactory};
     use pintle_dialer::{ClientCertificate, Dialer};
-    use pintle_machinery::{GroupResource, Value, ValueExt};
+    use pintle_machinery::{GroupResource, Value, ValueExt, json};
     use pintle_registry::{Resource, Scope, WriteOptions};
     use pintle_storage::MemoryStorage;
     use pintle_supervisor::Supervisor;
-    use serde_json::json;
     use std::net::SocketAddr;
     use tokio::{
         io::{AsyncReadExt, AsyncWriteExt},

@@ -5,9 +5,8 @@
 //! resources are refused, too.
 
 use pintle_go_forms::quote;
-use pintle_machinery::{GroupVersion, Value, ValueExt, codec::json};
+use pintle_machinery::{GroupVersion, Value, ValueExt, codec::json, json};
 use pintle_schema::Schema;
-use serde_json::json;
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,

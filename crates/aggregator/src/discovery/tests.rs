@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::testing::{Answer, Script, api_service, api_services};
-use serde_json::json;
+use pintle_machinery::json;
 
 const MEDIA_TYPE: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 

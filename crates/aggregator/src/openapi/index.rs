@@ -28,7 +28,7 @@ pub(super) fn entries(bytes: &[u8]) -> Result<Entries, String> {
         let url = entry.str_at("serverRelativeURL");
         let rest = url.strip_prefix("/openapi/v3/").and_then(|rest| rest.strip_prefix(key.as_str()));
         if rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('?')) && url.len() <= MAX_URL {
-            entries.insert(key.clone(), url.to_owned());
+            entries.insert(key.to_string(), url.to_owned());
         }
     }
     Ok(Entries(entries))
@@ -91,7 +91,7 @@ impl RemoteIndex {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn only_entries_with_the_url_of_their_key_are_taken() {

@@ -2,14 +2,14 @@
 
 use super::*;
 use crate::testing::{Answer, Script, api_service, api_services};
-use serde_json::{Value, json};
+use pintle_machinery::{Value, json};
 
 fn answer(etag: &'static str, document: &Value) -> Answer {
     Answer::Complete(200, vec![("etag", etag)], document.to_string())
 }
 
 fn document(versions: &[&str]) -> Value {
-    let paths: serde_json::Map<String, Value> =
+    let paths: pintle_machinery::Map =
         versions.iter().map(|version| (format!("/apis/{version}/things"), json!({}))).collect();
     json!({"swagger": "2.0", "paths": paths})
 }
@@ -17,7 +17,7 @@ fn document(versions: &[&str]) -> Value {
 fn index(keys: &[&str]) -> Answer {
     let entry =
         |key: &&str| ((*key).to_owned(), json!({"serverRelativeURL": format!("/openapi/v3/{key}?hash=1")}));
-    let paths: serde_json::Map<String, Value> = keys.iter().map(entry).collect();
+    let paths: pintle_machinery::Map = keys.iter().map(entry).collect();
     answer("", &json!({"paths": paths}))
 }
 

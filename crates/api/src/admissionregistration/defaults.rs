@@ -1,7 +1,6 @@
 //! Defaults webhooks, policies and bindings.
 
-use pintle_machinery::{Value, ValueExt};
-use serde_json::json;
+use pintle_machinery::{Value, ValueExt, json};
 
 /// Defaults the webhooks of a configuration.
 pub(super) fn set_webhook_defaults(configuration: &mut Value) {

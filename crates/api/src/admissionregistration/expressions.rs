@@ -116,7 +116,7 @@ pub(super) fn validate_variables(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     fn check(conditions: Value, params: bool, expected: &[&str]) {
         let items = conditions.as_array().unwrap();

@@ -55,7 +55,7 @@ fn selector_text(selector: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn parameters_print_by_name_or_selector() {

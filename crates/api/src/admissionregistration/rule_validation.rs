@@ -116,7 +116,7 @@ fn validate_resources(resources: &[Value], path: &FieldPath, errors: &mut ErrorL
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     fn check(changes: Value, expected: &[&str]) {
         let mut rule = json!({"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"],

@@ -206,7 +206,7 @@ fn has_recognized_version(versions: &[Value]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     fn configuration(changes: Value) -> Value {
         let mut webhook = json!({"name": "a.example.com", "clientConfig": {"url": "https://a"}, "sideEffects": "None",

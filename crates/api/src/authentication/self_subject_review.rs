@@ -2,9 +2,8 @@
 
 use super::group::GROUP;
 use crate::declare::Declare;
-use pintle_machinery::{Status, UserInfo, Value, ValueExt, meta};
+use pintle_machinery::{Status, UserInfo, Value, ValueExt, json, meta};
 use pintle_registry::{Backing, BoxFuture, NamedCreater, RequestContext, Resource, Verb};
-use serde_json::json;
 use std::sync::Arc;
 
 /// The declaration of the resource.

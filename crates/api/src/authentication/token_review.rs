@@ -4,9 +4,8 @@
 use super::{group::GROUP, self_subject_review::user_info};
 use crate::declare::Declare;
 use pintle_auth::authn::{Authenticated, TokenAuthenticator};
-use pintle_machinery::{Status, Value, ValueExt, status::aggregate};
+use pintle_machinery::{Status, Value, ValueExt, json, status::aggregate};
 use pintle_registry::{Backing, BoxFuture, NamedCreater, RequestContext, Resource, Verb};
-use serde_json::json;
 use std::sync::{Arc, OnceLock};
 
 /// The declaration of the resource.

@@ -4,13 +4,12 @@
 use super::group::GROUP_NAME;
 use pintle_auth::authz::{Attributes, Authorizer, Decision, Selectors};
 use pintle_machinery::{
-    ErrorList, FieldError, FieldPath, GroupKind, Status, UserInfo, Value, ValueExt,
+    ErrorList, FieldError, FieldPath, GroupKind, Status, UserInfo, Value, ValueExt, json,
     selectors::{FieldOperator, FieldTerm, LabelOperator, LabelRequirement},
     validation::{
         LabelSelectorOptions, validate_field_selector_requirement, validate_label_selector_requirement,
     },
 };
-use serde_json::json;
 
 /// Returns a 422 if a review has errors. Its message contains neither kind nor name.
 pub(super) fn refuse(errors: &ErrorList) -> Result<(), Status> {
@@ -130,7 +129,7 @@ const ENTRY_ORDER: &[&str] =
     &["manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1", "subresource"];
 
 fn shown_in_order(object: &pintle_machinery::Map, order: &[&str]) -> String {
-    let known = order.iter().filter_map(|name| Some((*name, object.get(*name)?)));
+    let known = order.iter().filter_map(|name| Some((*name, object.get(name)?)));
     let members = known.map(|(name, value)| match (name, value) {
         ("managedFields", Value::Array(entries)) => {
             let entries = entries.iter().filter_map(Value::as_object);
@@ -147,10 +146,9 @@ fn shown_in_order(object: &pintle_machinery::Map, order: &[&str]) -> String {
 /// The user whose access is reviewed.
 pub(super) fn user_of(review: &Value) -> UserInfo {
     let texts = |list: &[Value]| list.iter().filter_map(Value::as_str).map(str::to_owned).collect();
-    let extra = review
-        .map_at("spec.extra")
-        .iter()
-        .map(|(key, values)| (key.clone(), texts(values.as_array().map(Vec::as_slice).unwrap_or_default())));
+    let extra = review.map_at("spec.extra").iter().map(|(key, values)| {
+        (key.to_string(), texts(values.as_array().map(Vec::as_slice).unwrap_or_default()))
+    });
     UserInfo {
         name: review.str_at("spec.user").to_owned(),
         uid: review.str_at("spec.uid").to_owned(),
@@ -244,7 +242,7 @@ fn field_term(requirement: &Value) -> Result<FieldTerm, String> {
     };
     match requirement.items_at("values") {
         [Value::String(value)] => {
-            Ok(FieldTerm { field: requirement.str_at("key").to_owned(), operator, value: value.clone() })
+            Ok(FieldTerm { field: requirement.str_at("key").to_owned(), operator, value: value.to_string() })
         }
         _ => Err("field selectors compare with one value".to_owned()),
     }

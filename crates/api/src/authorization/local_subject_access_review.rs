@@ -58,7 +58,7 @@ fn validate(review: &Value) -> ErrorList {
 #[cfg(test)]
 mod tests {
     use super::validate;
-    use serde_json::{Value, json};
+    use pintle_machinery::{Value, json};
 
     #[test]
     fn it_is_about_its_namespace() {

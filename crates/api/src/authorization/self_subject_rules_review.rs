@@ -3,9 +3,8 @@
 use super::group::GROUP;
 use crate::declare::Declare;
 use pintle_auth::authz::ResolvedRules;
-use pintle_machinery::{Status, Value, ValueExt, status::aggregate};
+use pintle_machinery::{Status, Value, ValueExt, json, status::aggregate};
 use pintle_registry::{Backing, BoxFuture, NamedCreater, RequestContext, Resource, Verb};
-use serde_json::json;
 use std::sync::Arc;
 
 /// The declaration of the resource.

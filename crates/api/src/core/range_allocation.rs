@@ -33,7 +33,7 @@ impl Strategy for RangeAllocationStrategy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn what_kube_apiserver_stores_gets_an_identity() {

@@ -39,18 +39,18 @@ fn convert(event: Value, api_version: &str, rename: impl Fn(&str) -> Option<&'st
         // Core writes empty texts that the newer group omits.
         .filter(|(_, value)| value.as_str() != Some(""))
         .map(|(name, value)| match rename(&name) {
-            Some(renamed) => (renamed.to_owned(), value),
+            Some(renamed) => (renamed.into(), value),
             None => (name, value),
         })
         .collect();
-    converted.insert("apiVersion".to_owned(), api_version.into());
+    converted.insert("apiVersion", api_version.into());
     Value::Object(converted)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn shapes_convert_into_each_other() {

@@ -44,7 +44,7 @@ pub(super) fn validate(object: &Value) -> ErrorList {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn conditions_have_types_of_their_own() {

@@ -98,7 +98,7 @@ fn shown(reference: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     fn binding(role_ref: Value, subjects: Value) -> Value {
         let mut binding = json!({"metadata": {"name": "b", "namespace": "n", "uid": "u", "resourceVersion": "1"},

@@ -39,7 +39,7 @@ fn validate(rule: &Value, namespaced: bool, path: &FieldPath) -> ErrorList {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn rules_are_about_resources_or_urls() {

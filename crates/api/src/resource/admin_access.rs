@@ -84,11 +84,11 @@ pub(super) async fn check_namespace(context: &RequestContext<'_>, path: FieldPat
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pintle_machinery::json;
     use pintle_registry::{
         Registry, WriteOptions,
         testing::{MemoryRegistry, now, with_context},
     };
-    use serde_json::json;
 
     fn messages(label: &str, claim: &Value, old: Option<&Value>) -> Vec<String> {
         let registry = MemoryRegistry::default();

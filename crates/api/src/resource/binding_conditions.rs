@@ -45,7 +45,7 @@ pub(super) fn validate(device: &Value, path: &FieldPath) -> ErrorList {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn conditions_come_in_pairs() {

@@ -214,7 +214,7 @@ fn validate_constraint(constraint: &Value, names: &RequestNames<'_>, path: &Fiel
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     fn check(devices: Value, expected: &[&str]) {
         let mut spec = json!({"devices": devices});

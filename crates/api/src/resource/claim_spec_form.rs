@@ -148,7 +148,7 @@ fn json(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn fields_have_their_go_names_and_absent_ones_are_shown() {

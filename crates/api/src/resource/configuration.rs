@@ -57,7 +57,7 @@ pub(super) fn validate_raw(raw: Option<&Value>, max_length: usize, path: &FieldP
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn configurations_are_for_a_driver() {

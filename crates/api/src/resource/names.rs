@@ -128,7 +128,7 @@ fn parse_uuid(text: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn names_are_checked() {

@@ -36,13 +36,13 @@ fn requests_of(object: Value, path: &str, api_version: &str, convert: fn(&mut Ma
 fn request_to_v1(request: &mut Map) {
     let exact: Map = EXACT
         .iter()
-        .filter_map(|name| Some(((*name).to_owned(), request.remove(*name)?)))
+        .filter_map(|name| Some(((*name).to_owned(), request.remove(name)?)))
         .filter(|(_, value)| !is_zero(value))
         .collect();
     // A request without alternatives is for exactly one class, even if the class is missing: validation reports that.
     let has_alternatives = request.get("firstAvailable").is_some_and(|alternatives| !is_zero(alternatives));
     if !exact.is_empty() || !has_alternatives {
-        request.insert("exactly".to_owned(), Value::Object(exact));
+        request.insert("exactly", Value::Object(exact));
     }
 }
 
@@ -76,7 +76,7 @@ fn slice_from_v1(slice: Value) -> Value {
         let name = device.remove("name");
         let basic = std::mem::take(device);
         device.extend(name.map(|name| ("name".to_owned(), name)));
-        device.insert("basic".to_owned(), Value::Object(basic));
+        device.insert("basic", Value::Object(basic));
     }
     slice
 }
@@ -96,7 +96,7 @@ fn is_zero(value: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn requests_go_there_and_back() {

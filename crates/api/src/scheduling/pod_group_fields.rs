@@ -128,7 +128,7 @@ fn validate_claim(claim: &Value, old: Option<&Value>, path: &FieldPath) -> Error
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn policies_are_checked() {

@@ -44,7 +44,7 @@ pub(super) fn validate_kept(object: &Value, old: &Value, field: &str) -> ErrorLi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn parameters_have_names_and_are_few() {

@@ -3,10 +3,9 @@
 use crate::core::pod_template;
 use crate::rules;
 use pintle_machinery::{
-    ErrorList, FieldPath, Value, ValueExt, meta::ObjectMeta, validation::is_dns1123_label,
+    ErrorList, FieldPath, Value, ValueExt, json, meta::ObjectMeta, validation::is_dns1123_label,
 };
 use pintle_registry::{DeleteOptions, RequestContext, Strategy};
-use serde_json::json;
 
 /// The rules of one kind of workload. [`WorkloadStrategy`] adds those that all kinds share: the generation, the
 /// separation of spec and status, fields of disabled features, and the calls of these methods in their order.

@@ -1,8 +1,7 @@
 //! Reads and sets conditions of a definition.
 
 use jiff::Timestamp;
-use pintle_machinery::{Value, ValueExt, meta};
-use serde_json::json;
+use pintle_machinery::{Value, ValueExt, json, meta};
 
 /// The content of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

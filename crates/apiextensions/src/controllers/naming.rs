@@ -4,9 +4,9 @@ use super::{Context, Controller, condition};
 use crate::{definition_view::Names, informer::Change};
 use parking_lot::Mutex;
 use pintle_go_forms::quote;
-use pintle_machinery::{Status, Value, ValueExt, status::aggregate};
+use pintle_machinery::{Status, Value, ValueExt, json, status::aggregate};
 use pintle_registry::BoxFuture;
-use serde_json::json;
+use serde::Deserialize as _;
 use std::collections::{HashMap, HashSet};
 
 pub(crate) struct Naming {
@@ -145,7 +145,7 @@ impl Naming {
     fn apply(&self, name: &str, mut definition: Value) -> Result<Value, Status> {
         let read = |path: &str| -> Result<Names, Status> {
             match definition.at(path) {
-                Some(names) => serde_json::from_value(names.clone()).map_err(Status::internal_error),
+                Some(names) => Names::deserialize(names).map_err(Status::internal_error),
                 None => Ok(Names::default()),
             }
         };

@@ -141,7 +141,7 @@ pub(super) fn kind_of(object: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     fn check(change: impl FnOnce(&mut Value), expected: Result<Value, &str>) {
         let original = json!({"apiVersion": "g.io/v1", "kind": "K", "metadata": {

@@ -30,7 +30,7 @@ pub(super) fn restore(mut original: Value, mut converted: Value) -> Result<Value
                 if metadata.get(name).and_then(Value::as_object) != Some(&own) {
                     check(name, &own)?;
                 }
-                metadata.insert(name.to_owned(), Value::Object(own));
+                metadata.insert(name, Value::Object(own));
             }
             Some(other) => {
                 return Err(format!(
@@ -40,7 +40,7 @@ pub(super) fn restore(mut original: Value, mut converted: Value) -> Result<Value
             }
         }
     }
-    members.insert("metadata".to_owned(), Value::Object(metadata));
+    members.insert("metadata", Value::Object(metadata));
     Ok(converted)
 }
 

@@ -67,7 +67,7 @@ pub(super) fn object(object: &Value) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn reviews_have_the_fields_that_webhooks_expect() {

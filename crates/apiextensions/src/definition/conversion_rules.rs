@@ -150,7 +150,7 @@ fn webpki_accepts(certificate: &CertificateDer<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     fn check(conversion: Value, expected: &[&str]) {
         let options = ValidationOptions::for_create();

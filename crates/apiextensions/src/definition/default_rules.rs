@@ -191,7 +191,7 @@ fn wrong_metadata(default: &Value, surroundings: &Surroundings<'_, '_>, path: &F
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     fn check(schema: Value, expected: &[&str]) {
         let structural = StructuralSchema::new(&schema).unwrap();

@@ -3,7 +3,7 @@
 //! Nothing is copied: texts and values stay in the definition's tree. Recursion here and in the checks is bounded,
 //! because the decoders refuse trees deeper than [`pintle_machinery::codec::MAX_DEPTH`].
 
-use pintle_machinery::Value;
+use pintle_machinery::{Text, Value};
 
 /// One schema, with the members that most checks read; the others stay in the tree.
 #[derive(Debug, Default)]
@@ -125,7 +125,7 @@ impl<'a> JsonSchemaProps<'a> {
             "additionalItems" => self.unsupported().additional_items = Some(SchemaOrBool::read(value)),
             "dependencies" => {
                 let members = value.as_object().into_iter().flatten();
-                let read = |(name, value): (&'a String, &'a Value)| {
+                let read = |(name, value): (&'a Text, &'a Value)| {
                     let dependency = match value {
                         Value::Object(_) => Dependency::Schema(Box::new(Self::read(value))),
                         names => Dependency::Properties(names),

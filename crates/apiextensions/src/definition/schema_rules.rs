@@ -478,7 +478,7 @@ fn go_trim(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     fn check(schema: Value, expected: &[&str]) {
         let props = JsonSchemaProps::read(&schema);

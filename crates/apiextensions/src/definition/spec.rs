@@ -136,7 +136,7 @@ fn something(value: Option<&Value>) -> Option<&Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn values_that_all_versions_share_are_common() {

@@ -3,9 +3,8 @@
 use super::spec::same;
 use super::{formats, validation};
 use crate::controllers::{condition, finalizer::FINALIZER};
-use pintle_machinery::{ErrorList, Value, ValueExt, meta::ObjectMeta};
+use pintle_machinery::{ErrorList, Value, ValueExt, json, meta::ObjectMeta};
 use pintle_registry::{RequestContext, Strategy, keep};
-use serde_json::json;
 
 /// The rules of definitions.
 #[derive(Debug, Clone, Copy)]

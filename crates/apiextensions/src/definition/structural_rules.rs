@@ -313,7 +313,7 @@ pub(super) fn is_non_structural(schema: &JsonSchemaProps<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     fn check(schema: Value, expected: &[&str]) {
         let props = JsonSchemaProps::read(&schema);

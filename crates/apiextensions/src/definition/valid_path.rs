@@ -130,7 +130,7 @@ pub(crate) fn unescape(text: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn paths_are_followed_as_far_as_the_schema_goes() {

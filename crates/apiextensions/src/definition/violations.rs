@@ -40,7 +40,7 @@ pub(crate) fn violations(definition: &Value) -> Option<Violations> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn only_definitions_that_preserve_unknown_fields_are_looked_at() {

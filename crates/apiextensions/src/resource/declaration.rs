@@ -13,12 +13,11 @@ use crate::{
     selectable_fields, unsupported_field,
 };
 use arc_swap::ArcSwap;
-use pintle_machinery::{GroupVersionKind, compare_versions};
+use pintle_machinery::{GroupVersionKind, compare_versions, json};
 use pintle_registry::{
     Converter, ObjectForm, ObjectModel, PatchType, Resource, Routing, ScalePaths, ScaleValues, Scope,
     StorageEncoding, Subresource, SubresourceKind, TableConvertor, Verb,
 };
-use serde_json::json;
 use std::sync::{Arc, LazyLock, atomic::AtomicBool};
 
 /// The object model of custom resources.

@@ -3,9 +3,8 @@
 use crate::structural::StructuralSchema;
 use arc_swap::ArcSwap;
 use pintle_cacher::CachedObject;
-use pintle_machinery::{Value, ValueExt, codec::json};
+use pintle_machinery::{Value, ValueExt, codec::json, json};
 use pintle_registry::LazySchema;
-use serde_json::json;
 use std::sync::{Arc, LazyLock};
 
 /// The latest cached JSON of a definition, so that no older one is retained only for its schemas.

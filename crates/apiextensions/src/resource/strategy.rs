@@ -11,7 +11,7 @@ use crate::{
 };
 use pintle_go_forms::quote;
 use pintle_machinery::{
-    ErrorList, FieldError, FieldPath, GroupResource, GroupVersionKind, Status, Value, ValueExt,
+    ErrorList, FieldError, FieldPath, GroupResource, GroupVersionKind, Status, Text, Value, ValueExt,
     meta::ObjectMeta,
     validation::{is_qualified_name, validate_object_meta_accessor, validate_object_meta_accessor_update},
 };
@@ -174,7 +174,7 @@ impl Strategy for CustomResourceStrategy {
 /// Whether a member other than the metadata differs.
 fn differs_beside_metadata(object: &Value, old: &Value) -> bool {
     let (Some(object), Some(old)) = (object.as_object(), old.as_object()) else { return true };
-    let without = |(key, _): &(&String, &Value)| key.as_str() != "metadata";
+    let without = |(key, _): &(&Text, &Value)| key.as_str() != "metadata";
     !object.iter().filter(without).eq(old.iter().filter(without))
 }
 

@@ -36,7 +36,7 @@ fn default_members(schema: &Arena, node: &Node, members: &mut Map) {
         let Some(default) = schema.default(property) else { continue };
         match members.get_mut(name) {
             None => {
-                members.insert(name.to_owned(), default.clone());
+                members.insert(name, default.clone());
             }
             Some(value) if property.forbids(value) => *value = default.clone(),
             Some(_) => {}

@@ -83,7 +83,7 @@ fn bits(double: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn the_index_finds_the_same_values_as_comparisons() {

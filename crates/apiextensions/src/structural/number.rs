@@ -1,7 +1,7 @@
 //! Go's conversions between integers, doubles and texts.
 
 use pintle_machinery::codec::json;
-use serde_json::{Number, Value};
+use pintle_machinery::{Number, Value};
 
 /// The largest integer up to which a double represents all integers exactly.
 const MAX_SAFE: f64 = 9_007_199_254_740_991.0;

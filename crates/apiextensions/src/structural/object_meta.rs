@@ -6,9 +6,8 @@ use pintle_machinery::codec::{DecodeError, Decoded, StrictProblem, json};
 use pintle_machinery::validation::{
     is_dns1035_label, validate_object_meta_accessor, validate_path_segment_name,
 };
-use pintle_machinery::{ErrorList, FieldError, FieldPath, GroupVersion, Map, Value, ValueExt};
+use pintle_machinery::{ErrorList, FieldError, FieldPath, GroupVersion, Map, Value, ValueExt, json};
 use pintle_schema::{Schema, SchemaRef};
-use serde_json::json;
 
 use super::arena::Arena;
 use super::node::{Flags, Node};

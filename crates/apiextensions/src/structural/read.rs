@@ -97,7 +97,7 @@ impl Reader {
         let Value::Object(tree) = tree else {
             return Err("OpenAPIV3Schema must be an object".to_owned());
         };
-        if let Some(name) = UNSUPPORTED.iter().find(|name| says_something(tree.get(**name))) {
+        if let Some(name) = UNSUPPORTED.iter().find(|name| says_something(tree.get(name))) {
             return Err(format!("OpenAPIV3Schema '{}' is not supported", name.trim_start_matches('$')));
         }
         let mut node = Node { ty: self.ty(tree)?, ..Node::default() };

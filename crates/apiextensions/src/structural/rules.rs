@@ -229,8 +229,8 @@ impl<'s> Run<'s> {
             }
         }
         for (name, rules) in &rules.properties {
-            if let Some(value) = members.get(&**name) {
-                let old = old.and_then(|old| old.get(&**name));
+            if let Some(value) = members.get(name) {
+                let old = old.and_then(|old| old.get(name));
                 self.node(rules, value, old, ratcheting.key(name), &path.child(name))?;
             }
         }
@@ -462,7 +462,7 @@ impl<'s, 'v> KeyedItems<'s, 'v> {
     fn keys_of<'i>(&self, item: &'i Value) -> Option<Vec<&'i Value>> {
         let members = item.as_object()?;
         let scalar = |name: &&str| {
-            members.get(*name).filter(|key| !key.is_null() && !key.is_array() && !key.is_object())
+            members.get(name).filter(|key| !key.is_null() && !key.is_array() && !key.is_object())
         };
         self.keys.iter().map(scalar).collect()
     }

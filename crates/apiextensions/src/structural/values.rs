@@ -466,7 +466,7 @@ impl<'s> Walk<'s> {
             }
         }
         if let Some(required) = required.filter(|required| self.effort.spend(required.len as usize)) {
-            for name in schema.strs(required).filter(|name| !members.contains_key(*name)) {
+            for name in schema.strs(required).filter(|name| !members.contains_key(name)) {
                 sink.problem(|| Problem::required(&path.member(name)));
             }
         }

@@ -1,9 +1,8 @@
 //! Coerces generated objects by generated schemas.
 
 use pintle_apiextensions::structural::{InvalidMetadata, StructuralSchema};
-use pintle_machinery::{Value, codec::json};
+use pintle_machinery::{Value, codec::json, json};
 use proptest::prelude::*;
-use serde_json::json;
 
 fn name() -> impl Strategy<Value = String> {
     prop::sample::select(vec!["a", "b", "c", "metadata", "kind"]).prop_map(str::to_owned)

@@ -151,7 +151,7 @@ pub fn json_failure(status: &Status) -> Response {
 }
 
 /// A response that is a JSON document but no API object, such as `/version`.
-pub fn json_document(code: u16, document: &serde_json::Value) -> Response {
+pub fn json_document(code: u16, document: &pintle_machinery::Value) -> Response {
     with_content_type(code, MediaType::Json.as_str(), Body::from(document.to_string()))
 }
 

@@ -4,8 +4,7 @@ use super::{
     group::{Version, subresource_facts, verb_names},
     merge::{Content, MergedGroup, MergedVersion},
 };
-use pintle_machinery::Value;
-use serde_json::json;
+use pintle_machinery::{Value, json};
 
 /// The `APIGroupDiscoveryList` of the core group, or of all other groups.
 pub(super) fn document(groups: &[MergedGroup], core: bool) -> Value {

@@ -2,9 +2,8 @@
 
 use crate::registry::CustomResource;
 use base64::Engine;
-use pintle_machinery::{GroupVersionKind, Value, compare_versions};
+use pintle_machinery::{GroupVersionKind, Value, compare_versions, json};
 use pintle_registry::{Resource, SubresourceKind, Verb};
-use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 

@@ -5,8 +5,7 @@ use super::{
     api_services::RegisteredGroup,
     group::{Group, storage_version_hash, subresource_facts, verb_names},
 };
-use pintle_machinery::{Value, ValueExt};
-use serde_json::json;
+use pintle_machinery::{Value, ValueExt, json};
 
 impl Discovery {
     pub(super) fn api_versions(&self) -> Value {

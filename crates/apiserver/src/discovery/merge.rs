@@ -117,7 +117,7 @@ impl Merged {
 #[cfg(test)]
 mod tests {
     use super::{super::api_services::RegisteredVersion, *};
-    use serde_json::json;
+    use pintle_machinery::json;
 
     fn group(name: &str, versions: &[&str]) -> Group {
         let version = |name: &&str| Version { name: (*name).to_owned(), resources: Vec::new() };

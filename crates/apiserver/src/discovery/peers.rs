@@ -159,7 +159,7 @@ fn is_same(first: &Value, second: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     /// Groups in the notation `group:version=resource,resource;version group`.
     fn groups(text: &str) -> Vec<Value> {

@@ -190,7 +190,7 @@ fn verb_of(method: &Method) -> Option<Verb> {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{CONFIG_MAPS, TestServer, WIDGETS, widget};
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[tokio::test]
     async fn paths_and_methods_select_the_action() {

@@ -190,7 +190,7 @@ impl Transform for ApplyTransform<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{CONFIG_MAPS, TestServer};
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[tokio::test]
     async fn managers_own_the_fields_that_they_apply() {

@@ -11,10 +11,9 @@ use crate::base::{
     response::{Response, with_content_type},
 };
 use pintle_cacher::{CachedObject, DecodedObject};
-use pintle_machinery::{Status, Value, codec::json, meta::ObjectMeta, options::ListOptions};
+use pintle_machinery::{Status, Value, codec::json, json, meta::ObjectMeta, options::ListOptions};
 use pintle_registry::ComputedObjects;
 use pintle_storage::{Key, Revision};
-use serde_json::json;
 use std::sync::Arc;
 
 /// Serves a GET of an object.
@@ -79,7 +78,7 @@ fn as_cached(scope: &RequestScope<'_>, object: &Value) -> Arc<CachedObject> {
 #[cfg(test)]
 mod tests {
     use super::super::testing::TestServer;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     const STATUSES: &str = "/api/v1/componentstatuses";
 

@@ -225,7 +225,7 @@ async fn text(
 #[cfg(test)]
 mod tests {
     use super::{super::testing::TestServer, *};
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[tokio::test]
     async fn a_connect_needs_its_object() {

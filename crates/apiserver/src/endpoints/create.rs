@@ -56,7 +56,7 @@ pub(super) async fn create(scope: &RequestScope<'_>, body: RequestBody) -> Resul
 #[cfg(test)]
 mod tests {
     use super::super::testing::{CONFIG_MAPS, TestServer, WIDGETS, config_map};
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[tokio::test]
     async fn a_created_object_has_the_metadata_of_the_server() {
@@ -80,7 +80,7 @@ mod tests {
     async fn objects_that_do_not_belong_to_the_path_are_rejected() {
         let server = TestServer::start().await;
         server.create_config_map("a", "x").await;
-        let check = async |body: serde_json::Value, code: u16, message: &str| {
+        let check = async |body: pintle_machinery::Value, code: u16, message: &str| {
             let (found, status) = server.send("POST", CONFIG_MAPS, body).await;
             assert_eq!((found, status["message"].as_str().unwrap()), (code, message));
         };

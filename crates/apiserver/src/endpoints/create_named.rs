@@ -150,7 +150,7 @@ fn answer_schema(answer: &Value) -> Result<SchemaRef<'static>, Status> {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{CONFIG_MAPS, TestServer};
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[tokio::test]
     async fn a_named_create_gets_a_body_of_its_own_kind() {

@@ -122,7 +122,7 @@ pub(super) async fn options(scope: &RequestScope<'_>, body: RequestBody) -> Resu
 #[cfg(test)]
 mod tests {
     use super::super::testing::{CONFIG_MAPS, TestServer};
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[tokio::test]
     async fn a_delete_checks_its_preconditions() {

@@ -96,7 +96,7 @@ pub(super) async fn delete_collection(
 #[cfg(test)]
 mod tests {
     use super::super::testing::{CONFIG_MAPS, TestServer};
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[tokio::test]
     async fn the_selected_objects_are_deleted_and_returned() {
@@ -104,7 +104,7 @@ mod tests {
         for (name, app) in [("a", "x"), ("b", "y"), ("c", "x")] {
             server.create_config_map(name, app).await;
         }
-        let names = |list: &serde_json::Value| -> Vec<String> {
+        let names = |list: &pintle_machinery::Value| -> Vec<String> {
             let items = list["items"].as_array().unwrap().iter();
             items.map(|item| item["metadata"]["name"].as_str().unwrap().to_owned()).collect()
         };

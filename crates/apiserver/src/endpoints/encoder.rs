@@ -27,9 +27,9 @@ use pintle_gzip::Part;
 use pintle_machinery::{
     Status, Value, ValueExt,
     codec::{cbor, json, protobuf, yaml},
+    json,
 };
 use pintle_registry::Converter;
-use serde_json::json;
 use std::sync::Arc;
 
 /// The cache slots of a version: those of whole objects, of their metadata, and of compressed list items.

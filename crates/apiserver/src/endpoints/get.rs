@@ -52,7 +52,7 @@ pub(super) async fn get(scope: &RequestScope<'_>) -> Result<Response, Status> {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{CONFIG_MAPS, TestServer};
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[tokio::test]
     async fn objects_are_read_by_name_and_revision() {

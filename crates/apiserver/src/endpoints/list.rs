@@ -67,7 +67,7 @@ mod tests {
     use flate2::read::GzDecoder;
     use http::header;
     use http_body_util::BodyExt as _;
-    use serde_json::json;
+    use pintle_machinery::json;
     use std::io::Read as _;
 
     #[tokio::test]
@@ -87,7 +87,7 @@ mod tests {
             assert_eq!(code, 200, "{list}");
             list
         };
-        let uids = |list: &serde_json::Value| {
+        let uids = |list: &pintle_machinery::Value| {
             let items = list["items"].as_array().unwrap().iter();
             items.map(|item| item["metadata"]["uid"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
         };
@@ -146,7 +146,7 @@ mod tests {
     }
 
     /// The names in a list, and its metadata.
-    async fn names(server: &TestServer, uri: &str) -> (String, serde_json::Value) {
+    async fn names(server: &TestServer, uri: &str) -> (String, pintle_machinery::Value) {
         let (code, list) = server.send("GET", uri, json!(null)).await;
         assert_eq!(code, 200, "{list}");
         let items = list["items"].as_array().unwrap().iter();
@@ -169,7 +169,7 @@ mod tests {
             assert_eq!(server.send("PUT", &format!("{CONFIG_MAPS}/e"), body).await.0, 200);
             assert_eq!(names(&server, &format!("{CONFIG_MAPS}?limit=1")).await.0, "a");
         }
-        let token = |metadata: &serde_json::Value| metadata["continue"].as_str().unwrap().to_owned();
+        let token = |metadata: &pintle_machinery::Value| metadata["continue"].as_str().unwrap().to_owned();
         let next = |query: String| format!("{CONFIG_MAPS}?{query}");
         let (second, of_second) =
             names(&server, &next(format!("limit=2&continue={}", token(&metadata)))).await;

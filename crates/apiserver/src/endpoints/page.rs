@@ -9,11 +9,11 @@ use pintle_cacher::{
 use pintle_machinery::{
     Status, Value, ValueExt,
     continue_token::ContinueToken,
+    json,
     options::{ListOptions, ListStart},
 };
 use pintle_offload::LIGHT;
 use pintle_storage::{Key, Revision};
-use serde_json::json;
 use std::{cell::Cell, sync::Arc};
 
 /// The page of a snapshot that a list returns.

@@ -114,7 +114,7 @@ impl PatchTransform<'_> {
         if resource.resource.model.empty_managed_fields_reset()
             && patched.at("metadata.managedFields").and_then(Value::as_array).is_some_and(Vec::is_empty)
         {
-            patched.set("metadata.managedFields", serde_json::json!([{}]));
+            patched.set("metadata.managedFields", pintle_machinery::json!([{}]));
         }
         let problems = self.patch.problems();
         let wanted = BodyKind::of(resource, self.admission.kind);
@@ -154,17 +154,18 @@ impl Transform for PatchTransform<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{CONFIG_MAPS, TestServer, WIDGETS, widget};
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[tokio::test]
     async fn a_patch_is_applied_in_the_format_of_its_content_type() {
         let server = TestServer::start().await;
         server.create_config_map("a", "x").await;
-        let check = async |format: &str, patch: serde_json::Value, code: u16, data: serde_json::Value| {
-            let uri = format!("{CONFIG_MAPS}/a");
-            let (found, object) = server.send_as("PATCH", &uri, format, patch).await;
-            assert_eq!((found, &object["data"]), (code, &data), "{object}");
-        };
+        let check =
+            async |format: &str, patch: pintle_machinery::Value, code: u16, data: pintle_machinery::Value| {
+                let uri = format!("{CONFIG_MAPS}/a");
+                let (found, object) = server.send_as("PATCH", &uri, format, patch).await;
+                assert_eq!((found, &object["data"]), (code, &data), "{object}");
+            };
         let add = json!([{"op": "add", "path": "/data/b", "value": "2"}]);
         check("application/json-patch+json", add, 200, json!({"a": "1", "b": "2"})).await;
         let merge = json!({"data": {"a": null}});

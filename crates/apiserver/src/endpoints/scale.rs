@@ -88,7 +88,7 @@ pub(super) async fn patch(scope: &RequestScope<'_>, body: RequestBody) -> Result
 #[cfg(test)]
 mod tests {
     use super::super::testing::TestServer;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 

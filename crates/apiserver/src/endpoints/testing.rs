@@ -148,7 +148,7 @@ impl TestServer {
 
 /// A widget with a spec.
 pub(super) fn widget(name: &str) -> Value {
-    serde_json::json!({
+    pintle_machinery::json!({
         "kind": "Widget",
         "apiVersion": "example.com/v1",
         "metadata": {"name": name},
@@ -158,7 +158,7 @@ pub(super) fn widget(name: &str) -> Value {
 
 /// A config map with one label.
 pub(super) fn config_map(name: &str, app: &str) -> Value {
-    serde_json::json!({
+    pintle_machinery::json!({
         "kind": "ConfigMap",
         "apiVersion": "v1",
         "metadata": {"name": name, "labels": {"app": app}},
@@ -263,7 +263,7 @@ struct TwoStatuses;
 
 impl TwoStatuses {
     fn object(name: &str) -> Value {
-        serde_json::json!({"kind": "ComponentStatus", "apiVersion": "v1", "metadata": {"name": name},
+        pintle_machinery::json!({"kind": "ComponentStatus", "apiVersion": "v1", "metadata": {"name": name},
             "conditions": [{"type": "Healthy", "status": "True"}]})
     }
 }

@@ -21,12 +21,12 @@ use pintle_admission::{Operation, RequestOptions};
 use pintle_machinery::{
     GroupVersionKind, Status, Value, ValueExt,
     codec::yaml,
+    json,
     meta::ObjectMeta,
     options::{FieldValidation, WriteOptions},
 };
 use pintle_registry::BoxFuture;
 use serde::{Deserialize, de::IgnoredAny};
-use serde_json::json;
 
 /// Serves a PUT of an object, or of a subresource of it.
 ///
@@ -166,7 +166,7 @@ impl Transform for Put<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{CONFIG_MAPS, TestServer, config_map};
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[tokio::test]
     async fn an_update_replaces_the_object_of_its_revision() {

@@ -26,12 +26,11 @@ use pintle_cacher::{
     CachedObject, CacherError, CacherMetrics, EventType, Freshness, Predicate, WatchEvent, WatchItem,
     WatchOptions, WatchScope, WatchStart, Watcher,
 };
-use pintle_machinery::{GroupVersionResource, Status, ValueExt, options::ListOptions};
+use pintle_machinery::{GroupVersionResource, Status, ValueExt, json, options::ListOptions};
 use pintle_offload::{LIGHT, beside};
 use pintle_storage::Revision;
 use pintle_websocket::{Opcode, is_websocket_request, put_frame, put_header};
 use rand::Rng;
-use serde_json::json;
 use std::{
     collections::VecDeque,
     pin::Pin,
@@ -528,16 +527,16 @@ mod tests {
     use super::super::testing::{CONFIG_MAPS, TestServer};
     use crate::base::body::Body;
     use futures_util::StreamExt as _;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[tokio::test]
     async fn a_watch_begins_with_the_state_or_after_a_revision() {
         let server = TestServer::start().await;
         let first = server.create_config_map("a", "x").await;
         let second = server.create_config_map("b", "x").await;
-        let check = async |query: &str, objects: &[&serde_json::Value]| {
+        let check = async |query: &str, objects: &[&pintle_machinery::Value]| {
             let frame = server.first_frame(&format!("{CONFIG_MAPS}?watch=true&{query}")).await;
-            let events: Vec<serde_json::Value> =
+            let events: Vec<pintle_machinery::Value> =
                 serde_json::Deserializer::from_slice(&frame).into_iter().map(Result::unwrap).collect();
             let expected: Vec<_> =
                 objects.iter().map(|object| json!({"type": "ADDED", "object": object})).collect();
@@ -558,11 +557,11 @@ mod tests {
         let mut frames = server.frames(&uri).await;
         let mut next = async |expected: (&str, &str)| {
             let frame = frames.next().await.unwrap();
-            let event: serde_json::Value = serde_json::from_slice(&frame).unwrap();
+            let event: pintle_machinery::Value = serde_json::from_slice(&frame).unwrap();
             let name = event["object"]["metadata"]["name"].as_str().unwrap();
             assert_eq!((event["type"].as_str().unwrap(), name), expected);
         };
-        let merge = async |name: &str, patch: serde_json::Value| {
+        let merge = async |name: &str, patch: pintle_machinery::Value| {
             let uri = format!("{CONFIG_MAPS}/{name}");
             let (code, _) = server.send_as("PATCH", &uri, "application/merge-patch+json", patch).await;
             assert_eq!(code, 200);
@@ -594,7 +593,7 @@ mod tests {
             tokio::join!(first.next(), second.next(), server.create_config_map("a", "x"));
         let (frame, other) = (frame.unwrap(), other.unwrap());
         assert_eq!(frame.as_ptr(), other.as_ptr());
-        let event: serde_json::Value = serde_json::from_slice(&frame).unwrap();
+        let event: pintle_machinery::Value = serde_json::from_slice(&frame).unwrap();
         assert_eq!(event["object"]["metadata"], created["metadata"]);
         assert_eq!(event["object"]["kind"], "PartialObjectMetadata");
         assert_eq!(event["object"]["data"], json!(null));

@@ -55,7 +55,7 @@ fn read(
                 is_of_type(&decoded, scalar).then_some(decoded)?
             }
         };
-        kept.insert(name.to_owned(), decoded);
+        kept.insert(name, decoded);
     }
     Some((kept, members.end()?))
 }
@@ -78,8 +78,8 @@ fn is_of_type(scalar: &Value, expected: Type) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pintle_machinery::json;
     use pintle_schema::Schema;
-    use serde_json::json;
 
     fn of_pod(json: &[u8]) -> Option<Value> {
         outline(json, Schema::builtin().by_kind("", "v1", "Pod").unwrap())

@@ -7,11 +7,10 @@ use parking_lot::Mutex;
 use pintle_admission::Lister;
 use pintle_auth::authz::AlwaysAllow;
 use pintle_cacher::{Freshness, Selectable};
-use pintle_machinery::{GroupVersion, Status, UserInfo, Value, ValueExt, meta::ObjectMeta};
+use pintle_machinery::{GroupVersion, Status, UserInfo, Value, ValueExt, json, meta::ObjectMeta};
 use pintle_registry::{BoxFuture, DefaultStrategy, DeleteOptions, RequestContext, Resource, Scope, Strategy};
 use pintle_storage::{MemoryStorage, Revision, StorageEvent, WatchRequest};
 use pintle_supervisor::Supervisor;
-use serde_json::json;
 use std::sync::Arc;
 
 /// A store of config maps.
@@ -97,7 +96,7 @@ impl Fixture {
 }
 
 fn keys(object: &Value) -> Vec<String> {
-    object.map_at("data").keys().cloned().collect()
+    object.map_at("data").keys().map(ToString::to_string).collect()
 }
 
 fn config_map(name: &str) -> Value {

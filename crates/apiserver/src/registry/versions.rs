@@ -135,7 +135,7 @@ pub(crate) fn keep_declared_metadata(object: &mut Value, schema: &TypeSchema) ->
         let bare = Value::Object(Map::from_iter([("metadata".to_owned(), metadata)]));
         let mut declared = json::from_value(&bare, schema.get()).map_err(Status::internal_error)?.value;
         if let Some(metadata) = declared.remove_at("metadata") {
-            members.insert("metadata".to_owned(), metadata);
+            members.insert("metadata", metadata);
         }
     }
     Ok(())

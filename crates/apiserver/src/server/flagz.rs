@@ -3,8 +3,7 @@
 
 use super::zpage::{Contents, ZPage};
 use crate::base::{request::Request, response::Response};
-use pintle_machinery::Value;
-use serde_json::{Map, json};
+use pintle_machinery::{Map, json};
 use std::{collections::BTreeMap, fmt::Write as _, sync::Arc};
 
 /// The values of all flags by name, also of those that were not given.
@@ -29,7 +28,7 @@ impl Contents for Flagz<'_> {
         text
     }
 
-    fn members(&self) -> Map<String, Value> {
+    fn members(&self) -> Map {
         Map::from_iter([("flags".to_owned(), json!(self.0.as_ref()))])
     }
 }

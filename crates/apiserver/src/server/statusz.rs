@@ -7,8 +7,7 @@ use super::{
 };
 use crate::base::{request::Request, response::Response};
 use jiff::Timestamp;
-use pintle_machinery::{Value, ValueExt};
-use serde_json::{Map, json};
+use pintle_machinery::{Map, Value, ValueExt, json};
 
 const PAGE: ZPage = ZPage { kind: "Statusz", name: "statusz" };
 
@@ -62,7 +61,7 @@ impl Contents for Statusz<'_> {
         )
     }
 
-    fn members(&self) -> Map<String, Value> {
+    fn members(&self) -> Map {
         let members = json!({
             "startTime": self.start().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
             "uptimeSeconds": self.uptime(),

@@ -8,8 +8,7 @@ use crate::base::{
     warning::Warnings,
 };
 use http::header;
-use pintle_machinery::{Status, codec::yaml};
-use serde_json::{Map, Value};
+use pintle_machinery::{Map, Status, Value, codec::yaml};
 
 /// A page: its kind, and its name in metrics and messages.
 pub(super) struct ZPage {
@@ -22,7 +21,7 @@ pub(super) trait Contents {
     /// The text below the notice.
     fn text(&self) -> String;
     /// The members of the document beside kind, version and metadata, in their order.
-    fn members(&self) -> Map<String, Value>;
+    fn members(&self) -> Map;
 }
 
 /// The form of an answer.
@@ -65,9 +64,9 @@ impl ZPage {
             Form::Yaml(api) => (api, true),
         };
         let mut document = Map::new();
-        document.insert("kind".to_owned(), self.kind.into());
-        document.insert("apiVersion".to_owned(), format!("config.k8s.io/{api}").into());
-        document.insert("metadata".to_owned(), serde_json::json!({"name": "apiserver"}));
+        document.insert("kind", self.kind.into());
+        document.insert("apiVersion", format!("config.k8s.io/{api}").into());
+        document.insert("metadata", pintle_machinery::json!({"name": "apiserver"}));
         document.extend(contents.members());
         let document = Value::Object(document);
         let parameters = format!("g=config.k8s.io;v={api};as={}", self.kind);

@@ -147,7 +147,7 @@ fn what_is_too_long_loses_its_objects_and_says_so() {
 fn lists_of_events_have_no_kinds_within() {
     let one = Encoded::new(&event(), false, None).json;
     let list = event_list(&[one.clone(), one]);
-    let list: serde_json::Value = serde_json::from_slice(&list).unwrap();
+    let list: pintle_machinery::Value = serde_json::from_slice(&list).unwrap();
     assert_eq!(list["kind"], "EventList");
     assert_eq!(list["items"].as_array().unwrap().len(), 2);
     assert_eq!(list["items"][1]["auditID"], "t-create");

@@ -6,9 +6,10 @@ use super::{
     expressions::{Expression, Expressions, Variable},
 };
 use crate::ca_bundle::CaBundle;
-use pintle_machinery::{ErrorList, FieldPath, error_list::FieldError, validation::is_dns1123_subdomain};
+use pintle_machinery::{
+    ErrorList, FieldPath, error_list::FieldError, json, validation::is_dns1123_subdomain,
+};
 use regex::Regex;
-use serde_json::json;
 use std::{collections::HashSet, sync::LazyLock};
 
 const MAX_ISSUERS: usize = 64;

@@ -18,9 +18,8 @@ use pintle_auth::authn::{Authenticated, Authentication, InvalidCredentials};
 use pintle_cel::Value as CelValue;
 use pintle_dialer::{Dialer, EgressSelector, Network};
 use pintle_jwt::{Algorithm, Token};
-use pintle_machinery::{UserInfo, Value, user::CREDENTIAL_ID};
+use pintle_machinery::{UserInfo, Value, json, user::CREDENTIAL_ID};
 use pintle_webhook::DocumentClient;
-use serde_json::json;
 use std::{
     collections::BTreeMap,
     sync::Arc,

@@ -42,7 +42,7 @@ impl Claims {
         let wrong = || "it is neither a string nor a list of strings".to_owned();
         match self.0.get(name) {
             None | Some(Value::Null) => Ok(Vec::new()),
-            Some(Value::String(text)) => Ok(vec![text.clone()]),
+            Some(Value::String(text)) => Ok(vec![text.to_string()]),
             Some(Value::Array(items)) => {
                 items.iter().map(|item| item.as_str().map(str::to_owned).ok_or_else(wrong)).collect()
             }

@@ -7,8 +7,7 @@ use parking_lot::Mutex;
 use pintle_auth::authn::{Authentication, TokenAuthenticator};
 use pintle_dialer::EgressSelector;
 use pintle_jwt::SigningKey;
-use pintle_machinery::{UserInfo, Value, ValueExt};
-use serde_json::json;
+use pintle_machinery::{UserInfo, Value, ValueExt, json};
 use std::{
     collections::HashMap,
     sync::Arc,

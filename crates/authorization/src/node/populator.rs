@@ -353,10 +353,10 @@ mod tests {
 
     /// A pod on a node with a secret.
     fn pod(node: &str, secret: &str) -> Arc<CachedObject> {
-        let spec = serde_json::json!({
+        let spec = pintle_machinery::json!({
             "nodeName": node, "volumes": [{"name": "v", "secret": {"secretName": secret}}]
         });
-        let json = serde_json::json!({"metadata": {"name": "p", "namespace": "shop"}, "spec": spec});
+        let json = pintle_machinery::json!({"metadata": {"name": "p", "namespace": "shop"}, "spec": spec});
         let decoded = DecodedObject {
             json: Bytes::from(json.to_string()),
             packed: None,

@@ -420,7 +420,7 @@ impl<'a> OfNode<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn a_pod_refers_to_what_its_kubelet_needs() {
@@ -489,7 +489,7 @@ mod tests {
 
     #[test]
     fn a_volume_brings_secrets_to_its_claim() {
-        let check = |source: serde_json::Value, expected: &[(&str, &str)]| {
+        let check = |source: pintle_machinery::Value, expected: &[(&str, &str)]| {
             let mut volume = json!({"spec": {"claimRef": {"namespace": "shop", "name": "claim"}}});
             volume["spec"].as_object_mut().unwrap().extend(source.as_object().unwrap().clone());
             let text = volume.to_string();

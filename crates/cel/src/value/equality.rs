@@ -108,7 +108,7 @@ pub(super) fn merge_key(item: &Value<'_>, keys: &[String]) -> Option<Vec<ScalarK
     let members = item.raw()?;
     let part = |key: &String| {
         let name = escape(key).unwrap_or(key.as_str().into());
-        members.get(&*name).and_then(ScalarKey::new).unwrap_or(ScalarKey::Null)
+        members.get(&name).and_then(ScalarKey::new).unwrap_or(ScalarKey::Null)
     };
     Some(keys.iter().map(part).collect())
 }

@@ -2,7 +2,7 @@
 
 use super::{Json, Value};
 use crate::EvaluationError;
-use serde_json::{Map, Number};
+use pintle_machinery::{Map, Number};
 
 /// The largest whole number that every reader of JSON reads exactly.
 const MAX_EXACT: u64 = (1 << 53) - 1;
@@ -54,9 +54,9 @@ impl Writer<'_> {
             Value::Null => Json::Null,
             Value::Bool(value) => Json::Bool(*value),
             Value::Int(value) if self.exact || value.unsigned_abs() <= MAX_EXACT => Json::from(*value),
-            Value::Int(value) => Json::String(value.to_string()),
+            Value::Int(value) => Json::String(value.to_string().into()),
             Value::Uint(value) if self.exact || *value <= MAX_EXACT => Json::from(*value),
-            Value::Uint(value) => Json::String(value.to_string()),
+            Value::Uint(value) => Json::String(value.to_string().into()),
             Value::Double(value) => double(*value),
             Value::String(text) => self.text(text)?,
             Value::Bytes(bytes) => {
@@ -92,7 +92,7 @@ impl Writer<'_> {
                 let mut members = Map::new();
                 for (name, value) in object.fields() {
                     self.spend(name.len())?;
-                    members.insert(name.to_owned(), self.write(value)?);
+                    members.insert(name, self.write(value)?);
                 }
                 Json::Object(members)
             }
@@ -112,7 +112,7 @@ impl Writer<'_> {
 
     fn text(&mut self, text: &str) -> Result<Json, EvaluationError> {
         self.spend(text.len())?;
-        Ok(Json::String(text.to_owned()))
+        Ok(Json::String(text.to_owned().into()))
     }
 
     /// Charges data of the request.
@@ -154,9 +154,9 @@ fn double(value: f64) -> Json {
 #[cfg(test)]
 mod tests {
     use crate::{Activation, Environment, EvaluationError, Value};
-    use serde_json::json;
+    use pintle_machinery::json;
 
-    fn converted(expression: &str, budget: usize) -> Result<serde_json::Value, EvaluationError> {
+    fn converted(expression: &str, budget: usize) -> Result<pintle_machinery::Value, EvaluationError> {
         let program = Environment::new().compile(expression).expect(expression);
         let mut cost = 1_000_000;
         let mut budget = budget;

@@ -35,7 +35,7 @@ pub trait LazyFields: fmt::Debug + Send + Sync {
     fn field<'a>(&'a self, name: &str) -> Option<Result<Value<'a>, EvaluationError>>;
 }
 
-type JsonMap = serde_json::Map<String, Json>;
+type JsonMap = pintle_machinery::Map;
 
 /// A key of a map.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -218,7 +218,7 @@ fn member<'a>(
         },
         false => Cow::Borrowed(key),
     };
-    match members.get(&*key) {
+    match members.get(&key) {
         None => Ok(None),
         // In objects, null is equivalent to absent.
         Some(Json::Null) if object => Ok(None),

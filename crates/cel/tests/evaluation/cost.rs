@@ -4,7 +4,7 @@
 
 use pintle_cel::types::Type;
 use pintle_cel::{Activation, Environment, EvaluationError, Value};
-use serde_json::json;
+use pintle_machinery::json;
 
 fn cost(expression: &str) -> u64 {
     const LIMIT: u64 = 1_000_000;

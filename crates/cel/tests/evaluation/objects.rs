@@ -2,7 +2,7 @@
 
 use pintle_cel::types::{ObjectTypes, Type};
 use pintle_cel::{Activation, Environment, ListType, Schema, SchemaKind, Value};
-use serde_json::{Value as Json, json};
+use pintle_machinery::{Value as Json, json};
 use std::sync::Arc;
 
 /// A schema of explicit nodes.

@@ -4,10 +4,9 @@ use super::lease::{is_expired, renewed};
 use jiff::{SignedDuration, Timestamp};
 use pintle_api::coordination::lease_candidate::Version;
 use pintle_machinery::{
-    Value, ValueExt,
+    Value, ValueExt, json,
     meta::{ObjectMeta, parse_time},
 };
-use serde_json::json;
 use std::cmp::Ordering;
 
 /// The time that candidates have for an answer.

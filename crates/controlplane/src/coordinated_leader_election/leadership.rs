@@ -3,9 +3,8 @@
 use super::lease::{leases, renewed};
 use crate::{objects::write_options, system_namespaces::KUBE_SYSTEM};
 use jiff::Timestamp;
-use pintle_machinery::{Status, StatusReason, Value, ValueExt, meta::ObjectMeta};
+use pintle_machinery::{Status, StatusReason, Value, ValueExt, json, meta::ObjectMeta};
 use pintle_registry::Registry;
-use serde_json::json;
 use std::time::{Duration, Instant};
 use uuid::Uuid;
 

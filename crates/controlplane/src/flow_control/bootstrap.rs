@@ -89,7 +89,7 @@ fn revised(current: &Value, wanted: &Value, requirement: Requirement) -> Option<
     let mut revised = current.clone();
     if annotation(current) != Some(updates_spec) {
         let told = if updates_spec { "true" } else { "false" };
-        revised.object_at_mut("metadata.annotations").insert(AUTO_UPDATE.to_owned(), told.into());
+        revised.object_at_mut("metadata.annotations").insert(AUTO_UPDATE, told.into());
     }
     let spec = wanted.at("spec").cloned().unwrap_or_default();
     if updates_spec && !is_same_spec(current, &spec) {
@@ -145,8 +145,8 @@ async fn remove_unwanted(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pintle_machinery::json;
     use pintle_registry::testing::{MemoryRegistry, now};
-    use serde_json::json;
 
     fn stored(registry: &MemoryRegistry, resource: &GroupResource, name: &str) -> Option<Value> {
         registry.stored(resource, "", name)

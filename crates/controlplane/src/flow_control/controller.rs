@@ -4,9 +4,8 @@ use super::{flow_schemas, priority_levels};
 use futures_util::future::try_join_all;
 use jiff::Timestamp;
 use pintle_flowcontrol::{FlowControl, StatusUpdate};
-use pintle_machinery::{GroupResource, Status, StatusReason, Value, ValueExt, meta::format_time};
+use pintle_machinery::{GroupResource, Status, StatusReason, Value, ValueExt, json, meta::format_time};
 use pintle_registry::{Registry, WriteOptions};
-use serde_json::json;
 use std::{collections::HashMap, collections::VecDeque, sync::Arc, time::Duration};
 use tokio::{sync::watch, time::Instant};
 

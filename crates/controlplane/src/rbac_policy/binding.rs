@@ -2,9 +2,8 @@
 
 use super::object::object;
 use pintle_feature_gates::{Gate, enabled};
-use pintle_machinery::{Value, ValueExt};
+use pintle_machinery::{Value, ValueExt, json};
 use pintle_rbac::GROUP_NAME;
-use serde_json::json;
 
 /// The subject of a binding.
 pub(super) enum Subject {

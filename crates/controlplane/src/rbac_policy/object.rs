@@ -1,8 +1,7 @@
 //! The parts that all roles and bindings of the policy have in common.
 
-use pintle_machinery::{GroupResource, Value, ValueExt};
+use pintle_machinery::{GroupResource, Value, ValueExt, json};
 use pintle_rbac::GROUP_NAME;
-use serde_json::json;
 
 /// The annotation that excludes an object from reconciliation with the value "false".
 pub(super) const AUTO_UPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";

@@ -6,11 +6,11 @@ use super::{
 };
 use crate::objects::{create_if_missing, create_or_change};
 use pintle_machinery::{
-    GroupResource, Status, StatusReason, Value, ValueExt, meta::ObjectMeta, validation::semantically_equal,
+    GroupResource, Status, StatusReason, Value, ValueExt, json, meta::ObjectMeta,
+    validation::semantically_equal,
 };
 use pintle_rbac::{GROUP_NAME, PolicyRule, covers};
 use pintle_registry::{DeleteOptions, Registry};
-use serde_json::json;
 
 /// The number of attempts to replace a binding that changes concurrently.
 const ATTEMPTS: usize = 4;

@@ -2,8 +2,7 @@
 
 use super::object::object;
 use pintle_feature_gates::{Gate, enabled};
-use pintle_machinery::{Value, ValueExt};
-use serde_json::{Map, json};
+use pintle_machinery::{Map, Value, ValueExt, json};
 
 /// The desired state of a role.
 pub(super) struct Role {
@@ -106,7 +105,7 @@ impl Role {
             role.set("rules", rules.map(Rule::object).collect::<Value>());
         }
         if let Some(label) = self.aggregates {
-            let labels: Map<String, Value> = [(label.to_owned(), "true".into())].into_iter().collect();
+            let labels: Map = [(label.to_owned(), "true".into())].into_iter().collect();
             role.set("aggregationRule", json!({"clusterRoleSelectors": [{"matchLabels": labels}]}));
         }
         role

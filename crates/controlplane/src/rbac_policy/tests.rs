@@ -3,13 +3,12 @@ use super::{
     object::{AUTO_UPDATE, object},
     *,
 };
-use pintle_machinery::{GroupResource, Value, ValueExt, meta::ObjectMeta};
+use pintle_machinery::{GroupResource, Value, ValueExt, json, meta::ObjectMeta};
 use pintle_rbac::GROUP_NAME;
 use pintle_registry::{
     DeleteOptions, WriteOptions,
     testing::{MemoryRegistry, now},
 };
-use serde_json::json;
 
 fn cluster(resource: &str) -> GroupResource {
     GroupResource::new(GROUP_NAME, resource)

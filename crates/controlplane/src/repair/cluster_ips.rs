@@ -102,11 +102,11 @@ async fn claim(registry: &dyn Registry, address: IpAddr, service: &Value) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pintle_machinery::json;
     use pintle_registry::{
         WriteOptions,
         testing::{MemoryRegistry, now},
     };
-    use serde_json::json;
 
     #[test]
     fn leaks_are_released_and_lost_claims_made_again() {

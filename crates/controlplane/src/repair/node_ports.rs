@@ -95,11 +95,11 @@ impl NodePortRepair {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pintle_machinery::json;
     use pintle_registry::{
         WriteOptions,
         testing::{MemoryRegistry, now},
     };
-    use serde_json::json;
 
     #[test]
     fn held_ports_are_taken_at_once_and_leaks_released_after_a_while() {

@@ -35,13 +35,13 @@ pub(super) fn spec(request: &AdmissionRequest<'_>) -> String {
         .collect();
     let mut spec = Map::new();
     if !containers.is_empty() {
-        spec.insert("containers".to_owned(), containers.into());
+        spec.insert("containers", containers.into());
     }
     if !annotations.is_empty() {
-        spec.insert("annotations".to_owned(), annotations.into());
+        spec.insert("annotations", annotations.into());
     }
     if !request.namespace.is_empty() {
-        spec.insert("namespace".to_owned(), request.namespace.into());
+        spec.insert("namespace", request.namespace.into());
     }
     Value::Object(spec).to_string()
 }
@@ -72,7 +72,7 @@ impl ReviewStatus {
         }
         match field("reason") {
             None | Some(Value::Null) => {}
-            Some(Value::String(reason)) => status.reason.clone_from(reason),
+            Some(Value::String(reason)) => status.reason = reason.to_string(),
             Some(other) => return wrong(other, "reason", "string"),
         }
         match field("auditAnnotations") {
@@ -81,7 +81,7 @@ impl ReviewStatus {
                 for (key, value) in annotations {
                     match value {
                         Value::String(text) => {
-                            status.audit_annotations.insert(key.clone(), text.clone());
+                            status.audit_annotations.insert(key.to_string(), text.to_string());
                         }
                         other => return wrong(other, "auditAnnotations", "string"),
                     }
@@ -102,7 +102,7 @@ impl ReviewStatus {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn answers_have_the_types_of_a_status() {

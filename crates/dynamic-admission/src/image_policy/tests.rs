@@ -3,7 +3,7 @@
 use super::*;
 use pintle_admission::PluginFlags;
 use pintle_admission::testing::Request;
-use serde_json::{Value, json};
+use pintle_machinery::{Value, json};
 use std::{
     io::{Read, Write},
     net::TcpListener,

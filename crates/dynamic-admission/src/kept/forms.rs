@@ -48,7 +48,7 @@ fn is_same(one: &Arc<Value>, other: &Arc<Value>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn forms_are_kept_while_their_objects_are_unchanged() {

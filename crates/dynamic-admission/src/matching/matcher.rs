@@ -105,7 +105,7 @@ mod tests {
         Operation,
         testing::{Objects, Request, endpoint},
     };
-    use serde_json::json;
+    use pintle_machinery::json;
 
     /// The version of the endpoint that matches, "" when none does, or the error.
     fn matched(matcher: &Matcher, request: &Request) -> String {

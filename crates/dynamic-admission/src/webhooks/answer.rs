@@ -136,7 +136,7 @@ fn verify(review: &Value, version: ReviewVersion, uid: &str, is_mutating: bool) 
     let warnings = response.items_at("warnings").iter().filter_map(Value::as_str).map(str::to_owned);
     let annotations = response.map_at("auditAnnotations").iter();
     let annotations =
-        annotations.map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_owned()));
+        annotations.map(|(key, value)| (key.to_string(), value.as_str().unwrap_or_default().to_owned()));
     Ok(Answer {
         allowed: response.bool_at("allowed"),
         status: response.at("status").cloned().unwrap_or_default(),

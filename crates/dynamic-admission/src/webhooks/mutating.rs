@@ -17,9 +17,8 @@ use crate::{
 };
 use pintle_admission::{AdmissionPlugin, AdmissionRequest, Endpoint};
 use pintle_auth::authz::Authorizer;
-use pintle_machinery::{GroupVersionKind, Status, Value};
+use pintle_machinery::{GroupVersionKind, Status, Value, json};
 use pintle_registry::BoxFuture;
-use serde_json::json;
 use std::{borrow::Cow, sync::Arc, time::Instant};
 
 /// Lets webhooks change objects, one after the other.

@@ -48,7 +48,7 @@ impl Reinvoked {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn webhooks_called_before_a_change_are_due() {

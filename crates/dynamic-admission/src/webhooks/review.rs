@@ -6,8 +6,8 @@ use pintle_admission::{AdmissionRequest, Endpoint};
 use pintle_machinery::{
     GroupVersionKind, GroupVersionResource, UserInfo,
     codec::json::{encode_any, write_string},
+    json,
 };
-use serde_json::json;
 
 /// A version of `AdmissionReview`. Both have the same fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,14 +87,14 @@ fn user_info(user: &UserInfo) -> pintle_machinery::Value {
     if let Some(members) = info.as_object_mut() {
         for (name, text) in [("username", &user.name), ("uid", &user.uid)] {
             if !text.is_empty() {
-                members.insert(name.to_owned(), text.as_str().into());
+                members.insert(name, text.as_str().into());
             }
         }
         if !user.groups.is_empty() {
-            members.insert("groups".to_owned(), user.groups.as_slice().into());
+            members.insert("groups", user.groups.as_slice().into());
         }
         if !user.extra.is_empty() {
-            members.insert("extra".to_owned(), json!(user.extra));
+            members.insert("extra", json!(user.extra));
         }
     }
     info
@@ -140,7 +140,7 @@ mod tests {
         Operation,
         testing::{Request, endpoint},
     };
-    use serde_json::Value;
+    use pintle_machinery::Value;
 
     #[test]
     fn reviews_name_what_was_asked_and_what_matched() {
@@ -192,7 +192,7 @@ mod tests {
             review(ReviewVersion::V1, "u", request, &own, &own, &Objects::default())
         });
         let found: Value = serde_json::from_slice(&text).unwrap();
-        let names: Vec<&String> = found["request"].as_object().unwrap().keys().collect();
+        let names: Vec<_> = found["request"].as_object().unwrap().keys().collect();
         for absent in ["name", "namespace", "subResource", "requestSubResource"] {
             assert!(!names.iter().any(|name| *name == absent), "{absent} in {names:?}");
         }

@@ -4,8 +4,7 @@ use crate::{
     testing::TestRequest,
     work::ResourceStats,
 };
-use pintle_machinery::ValueExt;
-use serde_json::json;
+use pintle_machinery::{ValueExt, json};
 use std::{
     pin::Pin,
     task::{Context, Poll, Waker},

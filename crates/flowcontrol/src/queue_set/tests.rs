@@ -3,7 +3,7 @@ use crate::{
     clock::RealClock, dealer::Dealer, flow_schema::FlowSchema, metrics::FlowControlMetrics,
     metrics::FlowMetrics, testing::TestRequest,
 };
-use serde_json::json;
+use pintle_machinery::json;
 
 /// A level with its own time.
 struct Level {

@@ -1,7 +1,6 @@
 //! The pod that several benches work on.
 
-use pintle_machinery::Value;
-use serde_json::json;
+use pintle_machinery::{Value, json};
 
 pub(crate) fn condition(name: &str, status: &str) -> Value {
     json!({

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use pintle_go_forms::quote;
-use serde_json::Value;
+use pintle_tree::Value;
 
 /// A decoded object, and the problems that strict decoding reports.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,6 +1,6 @@
 //! Formats numbers as Go's JSON encoder does.
 
-use serde_json::Number;
+use pintle_tree::Number;
 
 /// Appends a number.
 pub(crate) fn write_number(out: &mut Vec<u8>, number: &Number) {

@@ -1,8 +1,8 @@
 //! Tests that random objects of random kinds survive a round trip through every representation.
 
 use pintle_schema::{Schema, SchemaRef, Type};
+use pintle_tree::{Map, Value, json};
 use proptest::prelude::*;
-use serde_json::{Map, Value, json};
 
 use super::{Timestamp, json as json_codec, protobuf, yaml};
 use pintle_go_forms::{base64, format_duration};
@@ -120,7 +120,7 @@ impl Random {
         })
     }
 
-    fn object(&mut self, schema: SchemaRef<'_>, depth: u32) -> Map<String, Value> {
+    fn object(&mut self, schema: SchemaRef<'_>, depth: u32) -> Map {
         let mut object = Map::new();
         // Most of the outer fields, fewer on each deeper level.
         let present = [80, 70, 50, 40, 40].get(depth as usize).copied().unwrap_or(25);
@@ -134,7 +134,7 @@ impl Random {
             if let Some(value) = self.value(field.ty(), depth + 1)
                 && (field.is_pointer() || !json_codec::is_zero(&value, field.ty()))
             {
-                object.insert(field.name().to_owned(), value);
+                object.insert(field.name(), value);
             }
         }
         object

@@ -60,7 +60,7 @@ fn every_representation_converts_into_every_other() {
         assert_eq!(yaml::decode(&yaml_text, schema).unwrap(), from_json, "{name}");
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         assert_eq!(text(json::encode(&from_json.value, schema)), compact(&json_text), "{name}");
-        let value = serde_json::from_slice::<serde_json::Value>(&json_text).unwrap();
+        let value = serde_json::from_slice::<pintle_tree::Value>(&json_text).unwrap();
         assert_eq!(json::to_value(&from_json.value, schema), value, "{name}");
         assert_eq!(text(json::pretty(&json::encode(&from_json.value, schema))), text(json_text), "{name}");
         assert_eq!(protobuf::encode(&from_json.value, schema).unwrap(), message, "{name}");

@@ -1,14 +1,15 @@
 //! Bounds the memory of a tree that is decoded from a body.
 //!
 //! A value of two bytes can be an object that takes hundreds of bytes in the tree: without a bound, the largest
-//! accepted body makes a tree a hundred times its size. The constants are in bytes and estimate `serde_json`'s types on
-//! 64 bits, whose objects are B-trees that allocate eleven members at a time.
+//! accepted body makes a tree a hundred times its size. The constants are in bytes and estimate the types of `pintle-tree`
+//! on 64 bits.
 
 use super::error::{DecodeError, Fallible};
 
-/// An object with its first member, or an empty one, since defaults may add members.
-pub(super) const OBJECT: usize = 640;
-/// Each further member of an object: B-trees that grow at their end are half full.
+/// An object with its first member, or an empty one, since defaults may add members: the first allocation has room for
+/// four.
+pub(super) const OBJECT: usize = 240;
+/// Each further member of an object, whose capacity may be twice its length.
 pub(super) const MEMBER: usize = 112;
 /// A list with its first items.
 pub(super) const LIST: usize = 144;

@@ -11,7 +11,7 @@ mod parse;
 mod resolve;
 
 use pintle_schema::SchemaRef;
-use serde_json::Value;
+use pintle_tree::Value;
 
 use super::error::{DecodeError, Decoded, StrictProblem};
 use super::json;

@@ -1,7 +1,7 @@
 use super::{CannotWalk, JsonPath, Selected};
 use crate::Value;
+use pintle_tree::json;
 use proptest::prelude::*;
-use serde_json::json;
 
 fn object() -> Value {
     json!({

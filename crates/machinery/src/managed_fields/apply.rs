@@ -307,7 +307,7 @@ fn sync_last_applied(object: &mut Value, config: &Value) {
     let Some(annotations) = object.at_mut("metadata.annotations").and_then(Value::as_object_mut) else {
         return;
     };
-    annotations.insert(LAST_APPLIED.to_owned(), Value::String(format!("{config}\n")));
+    annotations.insert(LAST_APPLIED, Value::from(format!("{config}\n")));
     let size: usize =
         annotations.iter().map(|(key, value)| key.len() + value.as_str().map_or(0, str::len)).sum();
     if size > MAX_ANNOTATIONS {

@@ -6,7 +6,7 @@
 
 use crate::{Map, Value, codec::json::write_string};
 use pintle_schema::{FieldRef, ListType, MapType, SchemaRef, Type};
-use serde_json::json;
+use pintle_tree::json;
 use std::sync::LazyLock;
 
 /// The form of the compared trees.

@@ -125,7 +125,7 @@ fn find_atomics(value: &Value, shape: Shape<'_>, path: &mut String, atomics: &mu
 mod tests {
     use super::*;
     use pintle_schema::Schema;
-    use serde_json::json;
+    use pintle_tree::json;
 
     fn pod() -> SchemaRef<'static> {
         Schema::builtin().by_kind("", "v1", "Pod").expect("a built-in kind")

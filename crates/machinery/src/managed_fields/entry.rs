@@ -86,7 +86,7 @@ impl Entry {
     fn read(entry: Value, check: bool) -> Result<Entry, String> {
         let Value::Object(mut entry) = entry else { return Err("an entry must be an object".to_owned()) };
         let mut text = |name: &str| match entry.remove(name) {
-            Some(Value::String(text)) => text,
+            Some(Value::String(text)) => text.into(),
             _ => String::new(),
         };
         let operation = match text("operation").as_str() {
@@ -134,7 +134,7 @@ impl Entry {
         let mut entry = Map::new();
         let mut put = |name: &str, text: String| {
             if !text.is_empty() {
-                entry.insert(name.to_owned(), Value::String(text));
+                entry.insert(name, Value::from(text));
             }
         };
         put("manager", self.manager);
@@ -143,7 +143,7 @@ impl Entry {
         put("time", self.time.unwrap_or_default());
         put("fieldsType", "FieldsV1".to_owned());
         put("subresource", self.subresource);
-        entry.insert("fieldsV1".to_owned(), self.fields.into_fields_v1());
+        entry.insert("fieldsV1", self.fields.into_fields_v1());
         Value::Object(entry)
     }
 }
@@ -179,7 +179,7 @@ pub(super) fn put_values(object: &mut Value, entries: Vec<Value>) {
     }
     let metadata = object.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
     if let Some(metadata) = metadata.as_object_mut() {
-        metadata.insert("managedFields".to_owned(), Value::Array(entries));
+        metadata.insert("managedFields", Value::Array(entries));
     }
 }
 

@@ -13,7 +13,7 @@ use super::{
     encode::in_order,
     path_element::{self, PathElement},
 };
-use crate::{Map, Value, codec::json};
+use crate::{Map, Text, Value, codec::json};
 use std::sync::OnceLock;
 
 const SELF: &str = ".";
@@ -29,7 +29,7 @@ pub struct FieldSet {
 /// The text of a stored set, and its trie once it was needed.
 #[derive(Debug, Clone)]
 struct Stored {
-    text: String,
+    text: Text,
     trie: OnceLock<Map>,
 }
 
@@ -89,7 +89,7 @@ impl FieldSet {
     }
 
     /// The set of a stored object, without checks.
-    pub(super) fn stored(text: String) -> FieldSet {
+    pub(super) fn stored(text: Text) -> FieldSet {
         FieldSet { stored: Some(Stored { text, trie: OnceLock::new() }), trie: Map::new() }
     }
 
@@ -107,7 +107,7 @@ impl FieldSet {
     /// The set as `FieldsV1`, in the form of a tree: its text.
     pub fn into_fields_v1(self) -> Value {
         match self.stored {
-            Some(stored) => Value::String(stored.text),
+            Some(stored) => Value::from(stored.text),
             None => json::closed(&Value::Object(self.trie)),
         }
     }
@@ -124,7 +124,7 @@ impl FieldSet {
     pub fn has(&self, path: &[&str]) -> bool {
         let mut node = self.map();
         for element in path {
-            match node.get(*element).and_then(Value::as_object) {
+            match node.get(element).and_then(Value::as_object) {
                 Some(child) => node = child,
                 None => return false,
             }
@@ -253,7 +253,7 @@ fn seal(node: &mut Map, member: bool) -> bool {
             let has_self = node.contains_key(SELF);
             match node.len() - usize::from(has_self) {
                 0 => node.clear(),
-                _ if !has_self => drop(node.insert(SELF.to_owned(), Value::Object(Map::new()))),
+                _ if !has_self => drop(node.insert(SELF, Value::Object(Map::new()))),
                 _ => {}
             }
             true
@@ -293,7 +293,7 @@ fn unite(own: &mut Map, other: &Map) {
                 unite(ours, theirs);
                 seal(ours, member);
             }
-            None => drop(own.insert(element.to_owned(), Value::Object(theirs.clone()))),
+            None => drop(own.insert(element, Value::Object(theirs.clone()))),
         }
     }
 }

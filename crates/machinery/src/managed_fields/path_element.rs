@@ -5,7 +5,7 @@ use crate::{
     codec::json::{encode_any, write_string},
 };
 use pintle_go_forms::quote;
-use serde_json::Number;
+use pintle_tree::Number;
 use std::{cmp::Ordering, fmt};
 
 /// One step from a value to a part of it.

@@ -8,8 +8,8 @@ use super::{
     tests::{apply, config_maps, pods},
 };
 use crate::{Map, Value, codec::json};
+use pintle_tree::json;
 use proptest::{collection::btree_map, collection::vec, prelude::*, sample::subsequence};
-use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
 fn elements() -> impl Strategy<Value = String> {
@@ -35,7 +35,7 @@ fn set_of(paths: &BTreeSet<Vec<String>>) -> FieldSet {
         for element in path {
             node = node.entry(element.clone()).or_insert_with(|| json!({})).as_object_mut().unwrap();
         }
-        node.insert(".".to_owned(), json!({}));
+        node.insert(".", json!({}));
     }
     FieldSet::from_fields_v1(&Value::Object(root)).unwrap()
 }
@@ -84,7 +84,7 @@ fn pod_configs() -> impl Strategy<Value = Value> {
 
 /// The set of these paths, as a stored object has it.
 fn stored(paths: &BTreeSet<Vec<String>>) -> FieldSet {
-    FieldSet::stored(set_of(paths).into_fields_v1().as_str().unwrap().to_owned())
+    FieldSet::stored(set_of(paths).into_fields_v1().as_str().unwrap().to_owned().into())
 }
 
 /// The managers and their fields, without times.

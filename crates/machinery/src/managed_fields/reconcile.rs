@@ -11,6 +11,12 @@ use crate::{
     Map, Value,
     codec::{Fallible, Weight, json::Parser},
 };
+use pintle_schema::{Schema, SchemaRef};
+use std::{
+    hash::{BuildHasher as _, RandomState},
+    sync::LazyLock,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 /// Adapts a set to the current type.
 pub(super) fn reconcile(set: &mut FieldSet, shape: Shape<'_>) {
@@ -25,6 +31,47 @@ pub(super) fn reconcile(set: &mut FieldSet, shape: Shape<'_>) {
 
 /// Whether a set needs a change. Makes no tree of it: it seldom does.
 fn text_needs(text: &str, shape: Shape<'_>) -> bool {
+    static SETTLED: LazyLock<Settled> = LazyLock::new(Settled::default);
+    match shape {
+        Shape::Typed { schema, .. } if std::ptr::eq(schema.schema(), Schema::builtin()) => {
+            SETTLED.needs(text, schema)
+        }
+        _ => read_needs(text, shape),
+    }
+}
+
+/// Remembers sets of built-in types that need no change: the types stay while the server runs, and most objects of a
+/// kind have the same few sets.
+struct Settled {
+    keys: RandomState,
+    /// Fingerprints, each at the place that it names. They are keyed: nobody can choose two sets of the same fingerprint.
+    fingerprints: [AtomicU64; 2048],
+}
+
+impl Default for Settled {
+    fn default() -> Settled {
+        Settled { keys: RandomState::new(), fingerprints: [const { AtomicU64::new(0) }; 2048] }
+    }
+}
+
+impl Settled {
+    /// Whether a set of a built-in type needs a change.
+    fn needs(&self, text: &str, schema: SchemaRef<'_>) -> bool {
+        let fingerprint = self.keys.hash_one((schema.id(), text));
+        let place = self.fingerprints.get(fingerprint as usize % self.fingerprints.len());
+        if place.is_some_and(|place| place.load(Ordering::Relaxed) == fingerprint) {
+            return false;
+        }
+        let needs = read_needs(text, Shape::of(schema));
+        if let Some(place) = place.filter(|_| !needs) {
+            place.store(fingerprint, Ordering::Relaxed);
+        }
+        needs
+    }
+}
+
+/// Whether a set needs a change, by its text.
+fn read_needs(text: &str, shape: Shape<'_>) -> bool {
     let mut parser = Parser::new(text.as_bytes(), Weight::UNLIMITED);
     // Text that cannot be read is an empty set.
     parser.peek() == Some(b'{') && next_needs(&mut parser, Some(shape), true).unwrap_or(false)
@@ -138,8 +185,13 @@ mod tests {
             (r#"{"f:spec":{"f:containers":{"k:{\"name\":\"c\"}":{".":{},"f:command":{}}}}}"#, false),
             (r#"{"f:spec":{"f:containers":{"k:{\"name\":\"c\"}":{"f:command":{"i:0":{}}}}}}"#, true),
         ] {
-            let mut stored = FieldSet::stored(text.to_owned());
+            let mut stored = FieldSet::stored(text.to_owned().into());
             assert_eq!(needs(stored.map(), Shape::of(schema), false), expected, "{text}");
+            assert_eq!(read_needs(text, Shape::of(schema)), expected, "{text}");
+            // The second time it is remembered, for this type alone.
+            assert_eq!([(); 2].map(|()| text_needs(text, Shape::of(schema))), [expected; 2], "{text}");
+            let other = Schema::builtin().by_kind("", "v1", "ConfigMap").unwrap();
+            assert!(!text_needs(text, Shape::of(other)), "{text}");
             assert_eq!(text_needs(text, Shape::of(schema)), expected, "{text}");
             reconcile(&mut stored, Shape::of(schema));
             assert_eq!(stored.stored_text().is_none(), expected, "{text}");

@@ -2,7 +2,7 @@ use super::*;
 use crate::{Map, Value, codec::json};
 use jiff::Timestamp;
 use pintle_schema::{Schema, SchemaRef};
-use serde_json::json;
+use pintle_tree::json;
 
 fn schema(name: &str) -> SchemaRef<'static> {
     Schema::builtin().by_type_name(name).unwrap()
@@ -188,7 +188,7 @@ fn very_many_conflicts_are_named_in_part() {
     );
     assert!(status.message.ends_with("\nand more conflicts") && status.message.len() < 256 * 1024);
     let mut long = config("c");
-    long["metadata"]["annotations"] = json!({"k".repeat(200_000): "a", "l".repeat(200_000): "a"});
+    long["metadata"]["annotations"] = json!({("k".repeat(200_000)): "a", ("l".repeat(200_000)): "a"});
     let first = apply(None, "alice", long.clone(), false).unwrap();
     for value in long["metadata"]["annotations"].as_object_mut().unwrap().values_mut() {
         *value = json!("b");

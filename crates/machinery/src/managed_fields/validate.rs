@@ -148,7 +148,7 @@ fn go_value(value: &Value) -> String {
         Value::Null => "<nil>".to_owned(),
         Value::Bool(value) => value.to_string(),
         Value::Number(number) => go_number(number),
-        Value::String(text) => text.clone(),
+        Value::String(text) => text.to_string(),
         Value::Array(items) => {
             let items: Vec<String> = items.iter().map(go_value).collect();
             format!("[{}]", items.join(" "))
@@ -176,7 +176,7 @@ fn go_syntax(value: &Value) -> String {
     }
 }
 
-fn go_number(number: &serde_json::Number) -> String {
+fn go_number(number: &pintle_tree::Number) -> String {
     match number.as_f64() {
         Some(double) if number.is_f64() => go_float(double),
         _ => number.to_string(),

@@ -17,7 +17,7 @@ pub fn connect_options<'a>(
     // A query string does not set kind and apiVersion.
     for field in schema.fields().filter(|field| !matches!(field.name(), "kind" | "apiVersion")) {
         if let Some(value) = value_of(&query, field)? {
-            options.insert(field.name().to_owned(), value);
+            options.insert(field.name(), value);
         }
     }
     Ok(Value::Object(options))
@@ -57,7 +57,7 @@ fn ports(texts: &[String]) -> Result<Value, Status> {
 mod tests {
     use super::*;
     use pintle_schema::Schema;
-    use serde_json::json;
+    use pintle_tree::json;
 
     fn read(kind: &str, pairs: &[(&str, &str)]) -> Result<Value, String> {
         let schema = Schema::builtin().by_kind("", "v1", kind).unwrap();

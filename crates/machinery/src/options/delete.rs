@@ -2,7 +2,7 @@
 
 use super::{QueryValues, check, validate_dry_run};
 use crate::{ErrorList, FieldError, FieldPath, Map, Status, Value, ValueExt};
-use serde_json::json;
+use pintle_tree::json;
 
 /// How a delete treats the dependents of an object
 /// (<https://kubernetes.io/docs/concepts/architecture/garbage-collection/#cascading-deletion>).

@@ -1,6 +1,6 @@
 use super::*;
 use crate::Value;
-use serde_json::json;
+use pintle_tree::json;
 
 fn pairs(query: &str) -> Vec<(&str, &str)> {
     let pairs = query.split('&').filter(|pair| !pair.is_empty());

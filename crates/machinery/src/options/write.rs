@@ -4,7 +4,7 @@ use super::{
     FieldValidation, QueryValues, check, validate_dry_run, validate_field_manager, validate_field_validation,
 };
 use crate::{ErrorList, FieldError, FieldPath, Map, Status, Value, ValueExt};
-use serde_json::json;
+use pintle_tree::json;
 
 /// The options of a create, update or patch.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

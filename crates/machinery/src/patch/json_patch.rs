@@ -391,7 +391,7 @@ pub(super) fn decode_key(key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_tree::json;
 
     #[test]
     fn operations_apply() {

@@ -69,7 +69,7 @@ fn prune_nulls(value: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_tree::json;
 
     #[test]
     fn patches_merge() {

@@ -7,7 +7,7 @@
 //! Only structs that the schema declares are split. Lists and maps are converted as a whole: a JSON patch addresses
 //! items by position, and an empty map may be omitted although a patch can test for it.
 
-use crate::{Map, Value};
+use crate::{Map, Text, Value};
 use pintle_schema::{Omit, SchemaRef, Type};
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ impl Scope {
     pub fn of_merge_patch(patch: &Value) -> Scope {
         match patch {
             Value::Object(members) => {
-                let scope = |(name, value): (&String, &Value)| (name.clone(), Scope::of_merge_patch(value));
+                let scope = |(name, value): (&Text, &Value)| (name.to_string(), Scope::of_merge_patch(value));
                 Scope::Members(members.iter().map(scope).collect())
             }
             _ => Scope::Whole,
@@ -122,10 +122,10 @@ fn take(object: &mut Map, scopes: &BTreeMap<String, Scope>, schema: SchemaRef<'_
         });
         match (scope, object.get_mut(name), inner) {
             (Scope::Members(scopes), Some(Value::Object(members)), Some(field)) => {
-                part.insert(name.clone(), Value::Object(take(members, scopes, field.ty())));
+                part.insert(name.as_str(), Value::Object(take(members, scopes, field.ty())));
             }
             (_, Some(value), _) if !value.is_null() || !schema.is_declared() => {
-                part.insert(name.clone(), value.take());
+                part.insert(name.as_str(), value.take());
                 object.remove(name);
             }
             (_, Some(_) | None, _) => {}
@@ -149,7 +149,7 @@ fn put_back(rest: &mut Map, mut part: Map, scopes: &BTreeMap<String, Scope>) {
                 }
             }
             (_, Some(_), None) => drop(rest.remove(name)),
-            (_, _, Some(value)) => drop(rest.insert(name.clone(), value)),
+            (_, _, Some(value)) => drop(rest.insert(name.as_str(), value)),
             (_, None, None) => {}
         }
     }
@@ -167,8 +167,8 @@ mod tests {
         patch::{PatchError, json_patch, merge_patch, strategic},
     };
     use pintle_schema::Schema;
+    use pintle_tree::json;
     use proptest::prelude::*;
-    use serde_json::json;
 
     fn members<const N: usize>(members: [(&str, Scope); N]) -> Scope {
         Scope::Members(members.into_iter().map(|(name, scope)| (name.to_owned(), scope)).collect())
@@ -227,7 +227,7 @@ mod tests {
                 3 | 4 if depth < 5 => merge_patch_of(random, value, depth + 1),
                 _ => continue,
             };
-            patch.insert(name.clone(), value);
+            patch.insert(name.as_str(), value);
         }
         if random.below(3) == 0 {
             patch.insert(

@@ -89,7 +89,7 @@ impl LabelSelector {
     pub fn from_set(labels: Option<&Value>) -> LabelSelector {
         let labels = labels.and_then(Value::as_object).into_iter().flatten();
         let requirements = labels.map(|(key, value)| {
-            LabelRequirement::equals(key.clone(), value.as_str().unwrap_or_default().to_owned())
+            LabelRequirement::equals(key.to_string(), value.as_str().unwrap_or_default().to_owned())
         });
         Self::from_requirements(requirements.collect())
     }
@@ -176,7 +176,7 @@ pub fn format_label_selector(selector: Option<&Value>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_tree::json;
 
     #[test]
     fn selectors_are_printed_as_they_are_understood() {

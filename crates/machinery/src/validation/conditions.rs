@@ -73,7 +73,7 @@ fn is_reason(reason: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_tree::json;
 
     #[test]
     fn conditions_are_right_or_say_why_not() {

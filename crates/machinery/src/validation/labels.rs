@@ -202,7 +202,7 @@ pub fn label_selector_has_invalid_label_value(selector: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_tree::json;
 
     #[test]
     fn keys_are_right_or_say_why_not() {

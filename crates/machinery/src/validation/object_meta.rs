@@ -302,7 +302,7 @@ pub fn validate_managed_fields(entries: &[Value], path: &FieldPath) -> ErrorList
 mod tests {
     use super::*;
     use crate::validation::name_is_dns_subdomain;
-    use serde_json::json;
+    use pintle_tree::json;
 
     fn texts(errors: ErrorList) -> Vec<String> {
         errors.iter().map(ToString::to_string).collect()

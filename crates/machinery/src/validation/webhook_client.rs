@@ -86,7 +86,7 @@ fn validate_path(url_path: &str, path: &FieldPath, errors: &mut ErrorList) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_tree::json;
 
     fn texts(errors: ErrorList) -> Vec<String> {
         errors.iter().map(ToString::to_string).collect()

@@ -1,9 +1,8 @@
-use pintle_machinery::Value;
 use pintle_machinery::options::FieldValidation;
 use pintle_machinery::patch::{json_patch, merge_patch, strategic};
+use pintle_machinery::{Value, json};
 use pintle_schema::{Schema, SchemaRef};
 use proptest::prelude::*;
-use serde_json::json;
 
 fn pod() -> SchemaRef<'static> {
     Schema::builtin().by_kind("", "v1", "Pod").unwrap()

@@ -50,7 +50,7 @@ impl RemoteDocument {
                     continue;
                 }
                 conform(&mut value, shape).map_err(|error| format!("{name}: {error}"))?;
-                section.insert(key, value);
+                section.insert(key.into(), value);
             }
             Ok(section)
         };
@@ -130,7 +130,9 @@ impl PackedDocument {
         match json::decode_any(&self.0.content()) {
             Ok(Value::Array(sections)) => {
                 let mut sections = sections.into_iter().map(|section| match section {
-                    Value::Object(members) => members.into_iter().collect(),
+                    Value::Object(members) => {
+                        members.into_iter().map(|(name, value)| (name.into(), value)).collect()
+                    }
                     _ => BTreeMap::new(),
                 });
                 RemoteDocument {
@@ -147,11 +149,11 @@ impl PackedDocument {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     /// A path whose GET answers with these definitions.
     pub(in crate::remote) fn path(definitions: &[&str]) -> Value {
-        let responses: serde_json::Map<String, Value> = (200..)
+        let responses: pintle_machinery::Map = (200..)
             .zip(definitions)
             .map(|(code, name)| {
                 let code: i32 = code;
@@ -190,7 +192,7 @@ pub(super) mod tests {
     #[test]
     fn unusable_documents_are_refused() {
         let many = |section: &str| {
-            let members: serde_json::Map<String, Value> =
+            let members: pintle_machinery::Map =
                 (0..=MOST).map(|number| (format!("/{number}"), json!({}))).collect();
             json!({section: members}).to_string()
         };

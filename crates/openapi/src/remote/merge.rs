@@ -13,7 +13,7 @@ use super::{
     references::{DEFINITION, PARAMETERS},
     shape::{PARAMETER, PATH_ITEM, SCHEMA, replace_references},
 };
-use pintle_machinery::{Value, ValueExt};
+use pintle_machinery::{Text, Value, ValueExt};
 use sha2::{Digest as _, Sha256};
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -259,7 +259,7 @@ pub(crate) fn with_kinds(definition: &mut Value, kinds: &[Value]) {
     all.extend(kinds.iter().cloned());
     all.sort_by_cached_key(gvk_key);
     if let Value::Object(members) = definition {
-        members.insert(KINDS.to_owned(), all.into());
+        members.insert(KINDS, all.into());
     }
 }
 
@@ -307,7 +307,7 @@ fn hash(value: &Value, digest: &mut Sha256) {
     }
 }
 
-fn hash_members<'a>(members: impl Iterator<Item = (&'a String, &'a Value)>, digest: &mut Sha256) {
+fn hash_members<'a>(members: impl Iterator<Item = (&'a Text, &'a Value)>, digest: &mut Sha256) {
     let mut members: Vec<_> = members.collect();
     members.sort_by_key(|(name, _)| *name);
     digest.update(b"{");
@@ -331,7 +331,7 @@ mod tests {
         super::document::tests::{document, path},
         *,
     };
-    use serde_json::json;
+    use pintle_machinery::json;
 
     fn local() -> LocalNames {
         let mut local = LocalNames::default();
@@ -369,7 +369,7 @@ mod tests {
     fn definitions_of_other_content_are_renamed_with_their_references() {
         let of = |group: &str, description: &str| {
             document(
-                json!({format!("/apis/{group}/v1/x"): path(&["Shared", "Own"])}),
+                json!({(format!("/apis/{group}/v1/x")): path(&["Shared", "Own"])}),
                 json!({"Shared": {"description": description}, "Own": {"items": {"$ref": "#/definitions/Shared"}}}),
             )
         };
@@ -421,7 +421,7 @@ mod tests {
         let kind = |group: &str| json!({"group": group, "version": "v1", "kind": "Options"});
         let of = |group: &str| {
             document(
-                json!({format!("/apis/{group}/v1/x"): path(&["Options", "Mine", "Custom"])}),
+                json!({(format!("/apis/{group}/v1/x")): path(&["Options", "Mine", "Custom"])}),
                 json!({"Options": {"type": "object", KINDS: [kind(group), kind("")]}, "Mine": {KINDS: [kind(group)]},
                     "Custom": {"type": "object", KINDS: [kind(group)]}}),
             )
@@ -450,7 +450,8 @@ mod tests {
             let parameters = json!({"p": {"name": "p", "in": "query", "format": format}});
             let item = json!({"parameters": [{"$ref": "#/parameters/p"}]});
             let document =
-                json!({"paths": {format!("/apis/{group}/v1/x"): item}, "parameters": parameters}).to_string();
+                json!({"paths": {(format!("/apis/{group}/v1/x")): item}, "parameters": parameters})
+                    .to_string();
             RemoteDocument::parse(document.as_bytes()).unwrap()
         };
         let (merge, all) = merged(&[of("a", "int"), of("b", "text"), of("c", "int")]);
@@ -468,7 +469,7 @@ mod tests {
     fn cyclic_definitions_are_merged() {
         let cyclic = |group: &str, kind: &str| {
             document(
-                json!({format!("/apis/{group}/v1/x"): path(&["A"])}),
+                json!({(format!("/apis/{group}/v1/x")): path(&["A"])}),
                 json!({"A": {"items": {"$ref": "#/definitions/B"}},
                     "B": {"properties": {"a": {"$ref": "#/definitions/A"}}, "type": kind}}),
             )

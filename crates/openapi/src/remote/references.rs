@@ -44,7 +44,7 @@ pub(super) fn used<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn cycles_end() {

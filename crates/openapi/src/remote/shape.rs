@@ -248,7 +248,7 @@ pub(super) fn visit_references<'a>(value: &'a Value, shape: &Shape, visit: &mut 
         (Shape::OneOrMore(of) | Shape::FlagOr(of), one) => visit_references(one, of, visit),
         (Shape::Object(members), Value::Object(object)) => {
             for (name, shape) in *members {
-                if let Some(value) = object.get(*name) {
+                if let Some(value) = object.get(name) {
                     visit_references(value, shape, visit);
                 }
             }
@@ -269,7 +269,7 @@ pub(super) fn replace_references(value: &mut Value, shape: &Shape, replace: &dyn
     match (shape, &mut *value) {
         (Shape::Reference, Value::String(reference)) => {
             if let Some(other) = replace(reference) {
-                *reference = other;
+                *reference = other.into();
             }
         }
         (Shape::List(of) | Shape::OneOrMore(of), Value::Array(items)) => {
@@ -278,7 +278,7 @@ pub(super) fn replace_references(value: &mut Value, shape: &Shape, replace: &dyn
         (Shape::OneOrMore(of) | Shape::FlagOr(of), one) => replace_references(one, of, replace),
         (Shape::Object(members), Value::Object(object)) => {
             for (name, shape) in *members {
-                if let Some(value) = object.get_mut(*name) {
+                if let Some(value) = object.get_mut(name) {
                     replace_references(value, shape, replace);
                 }
             }
@@ -297,7 +297,7 @@ pub(super) fn replace_references(value: &mut Value, shape: &Shape, replace: &dyn
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn unknown_members_are_dropped_and_wrong_types_refused() {

@@ -8,7 +8,7 @@ use clap::{Arg, ArgMatches, value_parser};
 use http::HeaderName;
 use pintle_auth::RequestHeaders;
 use pintle_authentication::TokenReviewVersion;
-use serde_json::json;
+use pintle_machinery::json;
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 /// The authenticators of requests.

@@ -101,7 +101,7 @@ impl MetricsOptions {
                 )),
             }
             if !self.allow_metric_labels.is_empty() {
-                let both = serde_json::json!({
+                let both = pintle_machinery::json!({
                     "allowListMapping": self.allow_metric_labels,
                     "allowListMappingManifest": path,
                 });

@@ -1,7 +1,7 @@
 //! Prints results to standard output, and progress to a terminal.
 
+use pintle_machinery::{Value, json};
 use pintle_storage::snapshot::{FORMAT_VERSION, Restored, SnapshotSummary};
-use serde_json::{Value, json};
 use std::{
     io::{self, IsTerminal, Write},
     path::Path,

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::{Request, Response, body::Incoming};
 use pintle::StorageBackend;
-use serde_json::{Value, json};
+use pintle_machinery::{Value, json};
 use std::{
     convert::Infallible,
     sync::{Arc, Mutex},

@@ -2,7 +2,7 @@
 
 use crate::harness::{PATIENCE, Server, options};
 use pintle::StorageBackend;
-use serde_json::{Value, json};
+use pintle_machinery::{Value, json};
 use std::time::{Duration, Instant};
 
 const API_SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";

@@ -1,7 +1,7 @@
 //! Tests server-side apply and managed fields over the wire: from the first apply to the last owner, and refusals.
 
 use crate::harness::{Answer, Server, Transcript, assert_transcript};
-use serde_json::{Value, json};
+use pintle_machinery::{Value, json};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const PODS: &str = "/api/v1/namespaces/default/pods";

@@ -5,7 +5,7 @@ mod webhook;
 use crate::harness::{Identity, PATIENCE, Server, plain_user};
 use pintle::Options;
 use pintle_jwt::SigningKey;
-use serde_json::{Value, json};
+use pintle_machinery::{Value, json};
 use std::{fs, path::Path, time::Duration};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -200,8 +200,8 @@ async fn credentials_are_annotated() {
         let prefix = "kubernetes.io/serviceaccount";
         let claims = json!({
             "iss": "kubernetes/serviceaccount", "sub": "system:serviceaccount:default:bot",
-            format!("{prefix}/namespace"): "default", format!("{prefix}/secret.name"): secret,
-            format!("{prefix}/service-account.name"): "bot", format!("{prefix}/service-account.uid"): uid,
+            (format!("{prefix}/namespace")): "default", (format!("{prefix}/secret.name")): secret,
+            (format!("{prefix}/service-account.name")): "bot", (format!("{prefix}/service-account.uid")): uid,
         });
         let token = key.sign_token(claims.to_string().as_bytes()).unwrap();
         let annotations = json!({"kubernetes.io/service-account.name": "bot"});

@@ -8,7 +8,7 @@ use crate::{
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use pintle::{OidcOptions, Options, RunError};
 use pintle_jwt::SigningKey;
-use serde_json::{Value, json};
+use pintle_machinery::{Value, json};
 use std::{
     path::PathBuf,
     sync::{

@@ -7,7 +7,7 @@ use crate::{
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::{Request, Response, body::Incoming};
-use serde_json::{Value, json};
+use pintle_machinery::{Value, json};
 use std::{
     convert::Infallible,
     fs,

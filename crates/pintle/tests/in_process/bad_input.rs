@@ -5,7 +5,7 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Frame;
-use serde_json::json;
+use pintle_machinery::json;
 use std::convert::Infallible;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";

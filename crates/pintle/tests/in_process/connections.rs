@@ -4,7 +4,7 @@ use crate::{
     harness::{Identity, PATIENCE, Server, plain_user},
     peers::RawHttps,
 };
-use serde_json::json;
+use pintle_machinery::json;
 use std::{sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},

@@ -8,8 +8,8 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::{Request, Response, body::Incoming};
+use pintle_machinery::{Value, json};
 use pintle_storage::Key;
-use serde_json::{Value, json};
 use std::{
     convert::Infallible,
     sync::{Arc, Mutex},

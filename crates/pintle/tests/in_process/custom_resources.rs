@@ -2,7 +2,7 @@
 
 use crate::harness::{PATIENCE, Server, Transcript, assert_transcript, options};
 use pintle::StorageBackend;
-use serde_json::{Value, json};
+use pintle_machinery::{Value, json};
 use std::time::{Duration, Instant};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";

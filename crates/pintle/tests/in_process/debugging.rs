@@ -17,10 +17,10 @@ async fn flags_and_profiles_are_for_those_who_may_see_them() {
     let accept = [("accept", "application/json;v=v1beta1;g=config.k8s.io;as=Flagz")];
     let answer = server.exchange("GET", "/flagz", &accept, "").await;
     assert_eq!(answer.status, 200);
-    let flagz: serde_json::Value = serde_json::from_str(answer.text()).unwrap();
+    let flagz: pintle_machinery::Value = serde_json::from_str(answer.text()).unwrap();
     assert_eq!(
         flagz,
-        serde_json::json!({
+        pintle_machinery::json!({
             "kind": "Flagz",
             "apiVersion": "config.k8s.io/v1beta1",
             "metadata": {"name": "apiserver"},

@@ -45,7 +45,7 @@ async fn until_health(server: &Server, path: &str, status: u16) -> String {
 
 async fn names(server: &Server) -> Vec<String> {
     let list = server.send(&format!("GET {MAPS}")).await.json();
-    let name = |item: &serde_json::Value| item["metadata"]["name"].as_str().unwrap().to_owned();
+    let name = |item: &pintle_machinery::Value| item["metadata"]["name"].as_str().unwrap().to_owned();
     list["items"].as_array().unwrap().iter().map(name).filter(|name| name != "kube-root-ca.crt").collect()
 }
 
@@ -170,7 +170,7 @@ async fn a_disk_that_fills_during_churn_loses_nothing_that_was_acknowledged() {
     assert_eq!(last.status, 201, "{}", last.text());
     let mut seen = vec![Vec::new(); WRITERS];
     loop {
-        let event: serde_json::Value = serde_json::from_str(&watch.next().await.unwrap()).unwrap();
+        let event: pintle_machinery::Value = serde_json::from_str(&watch.next().await.unwrap()).unwrap();
         let name = event["object"]["metadata"]["name"].as_str().unwrap().to_owned();
         if name == "last" {
             break;

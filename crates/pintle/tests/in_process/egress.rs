@@ -5,7 +5,7 @@ use crate::{
     peers::{Https, Peer},
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
-use serde_json::{Value, json};
+use pintle_machinery::{Value, json};
 use std::{
     collections::HashMap,
     fs,

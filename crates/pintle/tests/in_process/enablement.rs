@@ -2,7 +2,7 @@
 
 use crate::harness::{PATIENCE, Server, options};
 use pintle::StorageBackend;
-use serde_json::Value;
+use pintle_machinery::Value;
 use std::time::Duration;
 
 async fn server(runtime_config: &str) -> Server {
@@ -89,9 +89,10 @@ async fn claims_of_devices_convert_between_versions() {
         let answer = server.send(&format!("GET {}/c", claims(version))).await;
         answer.json()["spec"]["devices"]["requests"][0].clone()
     };
-    let exact = serde_json::json!({"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1});
+    let exact =
+        pintle_machinery::json!({"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1});
     for version in ["v1", "v1beta2"] {
-        assert_eq!(request(version).await, serde_json::json!({"name": "r", "exactly": exact}));
+        assert_eq!(request(version).await, pintle_machinery::json!({"name": "r", "exactly": exact}));
     }
     let mut flat = exact.clone();
     flat["name"] = "r".into();
@@ -116,8 +117,13 @@ async fn everything_can_be_on_at_once() {
         server.send(&format!("GET {}?fieldSelector=spec.leaseName%3Dl", candidates("v1beta1"))).await;
     assert_eq!(by_lease.json()["items"].as_array().map(Vec::len), Some(1), "{}", by_lease.text());
     let paths = server.send("GET /openapi/v3").await.json();
-    let paths: Vec<&String> =
-        paths["paths"].as_object().unwrap().keys().filter(|path| path.contains("v1beta1")).collect();
+    let paths: Vec<&str> = paths["paths"]
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(|path| path.as_str())
+        .filter(|path| path.contains("v1beta1"))
+        .collect();
     assert_eq!(paths.len(), 5, "{paths:?}");
     for path in paths {
         let document = server.send(&format!("GET /openapi/v3/{path}")).await;

@@ -341,14 +341,14 @@ impl Answer {
         std::str::from_utf8(&self.body).unwrap()
     }
 
-    pub(crate) fn json(&self) -> serde_json::Value {
+    pub(crate) fn json(&self) -> pintle_machinery::Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {:?}", self.body))
     }
 
     /// A string in the response's JSON, by JSON pointer.
     pub(crate) fn str_at(&self, pointer: &str) -> String {
         let json = self.json();
-        let value = json.pointer(pointer).and_then(serde_json::Value::as_str);
+        let value = json.pointer(pointer).and_then(pintle_machinery::Value::as_str);
         value.unwrap_or_else(|| panic!("no {pointer} in {json}")).to_owned()
     }
 
@@ -389,7 +389,7 @@ impl Frames {
     }
 
     /// The next line, as JSON.
-    pub(crate) async fn event(&mut self) -> serde_json::Value {
+    pub(crate) async fn event(&mut self) -> pintle_machinery::Value {
         serde_json::from_str(&self.next().await.expect("another event")).unwrap()
     }
 

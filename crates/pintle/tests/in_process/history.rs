@@ -2,7 +2,7 @@
 
 use crate::harness::{Answer, PATIENCE, Server, options};
 use pintle::{Options, StorageBackend};
-use serde_json::{Value, json};
+use pintle_machinery::{Value, json};
 use std::{path::Path, time::Duration};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";

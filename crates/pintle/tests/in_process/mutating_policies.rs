@@ -2,7 +2,7 @@
 //! break objects. A refused request leaves nothing behind.
 
 use crate::harness::{Answer, Server};
-use serde_json::{Value, json};
+use pintle_machinery::{Value, json};
 
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies";
 const BINDINGS: &str = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings";

@@ -1,7 +1,7 @@
 //! Tests the OpenAPI index, and one of the documents.
 
 use crate::harness::{PATIENCE, Server, Transcript, assert_transcript};
-use serde_json::Value;
+use pintle_machinery::Value;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_index_names_every_group_version_by_hash() {

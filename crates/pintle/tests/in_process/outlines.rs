@@ -2,10 +2,10 @@
 
 use pintle_apiserver::registry::{ObjectCodec, TypeSchema};
 use pintle_cacher::ObjectDecoder;
+use pintle_machinery::{Value, json};
 use pintle_registry::Resource;
 use pintle_schema::{SchemaRef, Type};
 use pintle_storage::{Key, Revision};
-use serde_json::{Value, json};
 
 /// An object with every field down to a depth, each with a value of its own.
 fn full(schema: SchemaRef<'_>, depth: usize, next: &mut i64) -> Option<Value> {

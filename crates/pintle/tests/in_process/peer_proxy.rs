@@ -9,8 +9,8 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::{Request, Response, body::Incoming};
 use pintle::Options;
+use pintle_machinery::{Value, json};
 use pintle_storage::Key;
-use serde_json::{Value, json};
 use std::{
     convert::Infallible,
     net::{IpAddr, Ipv4Addr},

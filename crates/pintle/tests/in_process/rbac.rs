@@ -6,8 +6,8 @@ mod policy;
 use crate::harness::{Server, options};
 use pintle::Running;
 use pintle_apiserver::base::{body::RequestBody, handler::Handler};
+use pintle_machinery::{Value, json};
 use policy::{Policy, Wanted};
-use serde_json::{Value, json};
 use std::{collections::BTreeMap, sync::Arc};
 use tokio::task::JoinSet;
 

@@ -170,7 +170,7 @@ async fn clients_that_go_away_leave_no_claims_behind() {
     let stored: Vec<_> =
         list["items"].as_array().unwrap().iter().map(|item| item["spec"]["clusterIP"].clone()).collect();
     for address in 100..140 {
-        let wanted = serde_json::json!(format!("10.0.0.{address}"));
+        let wanted = pintle_machinery::json!(format!("10.0.0.{address}"));
         let answer =
             server.send(&format!("POST {path}\n\n{}", service(&format!("next-{address}"), address))).await;
         let expected = if stored.contains(&wanted) { 422 } else { 201 };
@@ -260,7 +260,7 @@ async fn a_watcher_that_does_not_read_holds_nobody() {
     // The slow watcher gets the buffered events, without a gap, and then the end.
     let mut last = None;
     while let Some(line) = slow.next().await {
-        let event: serde_json::Value = serde_json::from_str(&line).unwrap();
+        let event: pintle_machinery::Value = serde_json::from_str(&line).unwrap();
         let step: usize = event["object"]["data"]["step"].as_str().unwrap().parse().unwrap();
         let version = event["object"]["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
         assert_eq!(step, last.map_or(0, |(last, _)| last + 1));

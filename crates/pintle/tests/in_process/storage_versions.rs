@@ -2,8 +2,8 @@
 
 use crate::harness::{PATIENCE, Server, options};
 use pintle::{Options, StorageBackend};
+use pintle_machinery::{Value, json};
 use pintle_storage::Key;
-use serde_json::{Value, json};
 use std::{
     path::Path,
     time::{Duration, Instant},

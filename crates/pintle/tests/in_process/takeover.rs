@@ -18,8 +18,8 @@ struct Row {
 
 fn fixture() -> Vec<Row> {
     let text = include_str!("../fixtures/kube-apiserver-1.36.2.json");
-    let rows: Vec<serde_json::Value> = serde_json::from_str(text).unwrap();
-    let text = |row: &serde_json::Value, member: &str| row[member].as_str().unwrap().to_owned();
+    let rows: Vec<pintle_machinery::Value> = serde_json::from_str(text).unwrap();
+    let text = |row: &pintle_machinery::Value, member: &str| row[member].as_str().unwrap().to_owned();
     rows.iter()
         .map(|row| Row {
             path: text(row, "path"),

@@ -5,7 +5,7 @@ use base64::{
     Engine,
     engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
 };
-use serde_json::{Value, json};
+use pintle_machinery::{Value, json};
 use std::time::Duration;
 
 const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";

@@ -2,7 +2,7 @@
 
 use crate::harness::{PATIENCE, Server};
 use pintle::{Options, WatchCache};
-use serde_json::Value;
+use pintle_machinery::Value;
 use std::time::Instant;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";

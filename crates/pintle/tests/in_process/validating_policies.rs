@@ -1,7 +1,7 @@
 //! Tests validating admission policies: they are in force as soon as they are written, with parameters of any kind.
 
 use crate::harness::{PATIENCE, Server};
-use serde_json::{Value, json};
+use pintle_machinery::{Value, json};
 use std::time::Instant;
 
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";

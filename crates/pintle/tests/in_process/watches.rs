@@ -1,7 +1,7 @@
 //! Tests the frames of watches, one JSON text per line.
 
 use crate::harness::{Server, Transcript, assert_transcript};
-use serde_json::Value;
+use pintle_machinery::Value;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 

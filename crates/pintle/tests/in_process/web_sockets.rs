@@ -69,7 +69,7 @@ impl WebSocket {
     async fn event(&mut self) -> (String, String) {
         let Some(Said::Text(text)) = self.next().await else { panic!("no event") };
         assert!(text.ends_with("}\n"), "{text}");
-        let event: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let event: pintle_machinery::Value = serde_json::from_str(&text).unwrap();
         let field = |pointer: &str| event.pointer(pointer).unwrap().as_str().unwrap().to_owned();
         (field("/type"), field("/object/metadata/name"))
     }

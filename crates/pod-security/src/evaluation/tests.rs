@@ -1,6 +1,5 @@
 use super::*;
-use pintle_machinery::{Value, ValueExt};
-use serde_json::json;
+use pintle_machinery::{Value, ValueExt, json};
 
 /// A pod that passes every check of every version.
 fn hardened() -> Value {

@@ -1,11 +1,11 @@
 use super::*;
 use crate::{RoleBinding, RoleRef, Subject};
+use pintle_machinery::{Value, json};
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 fn rules(rules: Value) -> Vec<PolicyRule> {
-    Vec::deserialize(rules).unwrap()
+    Vec::deserialize(&rules).unwrap()
 }
 
 fn binding(namespace: &str, name: &str, role: &str, subjects: &[&str]) -> RoleBinding {

@@ -1,4 +1,4 @@
-use serde_json::json;
+use pintle_tree::json;
 
 use super::*;
 use crate::{FieldSpec, ListType, MapType, Schema, SchemaBuilder, StructSpec, Structural};

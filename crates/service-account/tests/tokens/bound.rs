@@ -5,8 +5,8 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jiff::{Timestamp, ToSpan};
 use pintle_auth::authn::TokenAuthenticator;
 use pintle_jwt::SigningKey;
+use pintle_machinery::{Value, json};
 use pintle_service_account::{Binding, Expiration, ObjectKind, Reference, TokenIssuer, TokenKeys, TokenSpec};
-use serde_json::{Value, json};
 use std::sync::Arc;
 
 const BOT: &str = "system:serviceaccount:default:bot";

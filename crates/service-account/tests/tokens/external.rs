@@ -4,11 +4,11 @@ use crate::objects::{ISSUER, Objects};
 use jiff::Timestamp;
 use pintle_auth::authn::TokenAuthenticator;
 use pintle_jwt_signer::{JwtSigner, SignerKey};
+use pintle_machinery::json;
 use pintle_service_account::{
     Binding, Config, Expiration, ExternalSigner, ExternalSignerMetrics, ObjectKind, OpenIdMetadata,
     Reference, ServiceAccountTokens, TokenIssuer, TokenKeys, TokenMetrics, TokenSpec,
 };
-use serde_json::json;
 use std::{path::Path, sync::Arc};
 
 /// A server whose tokens the signer at a socket signs.
@@ -83,7 +83,7 @@ async fn a_signer_signs_and_tells_its_keys() {
     let token = server.issue().await.unwrap();
     let bot = Ok("system:serviceaccount:default:bot".to_owned());
     assert_eq!(server.judge(&token).await, bot);
-    let keys: serde_json::Value = serde_json::from_str(&server.open_id.keys().unwrap()).unwrap();
+    let keys: pintle_machinery::Value = serde_json::from_str(&server.open_id.keys().unwrap()).unwrap();
     assert_eq!((&keys["keys"][0]["kid"], &keys["keys"][0]["crv"]), (&json!("key-1"), &json!("P-256")));
     assert!((3500..=3600).contains(&server.open_id.max_age_seconds()));
 

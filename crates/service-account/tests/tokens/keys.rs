@@ -1,7 +1,7 @@
 //! Tests of the sources of keys.
 
+use pintle_machinery::Value;
 use pintle_service_account::{OpenIdMetadata, TokenKeys};
-use serde_json::Value;
 use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf, sync::Arc};
 
 fn fixture(name: &str) -> PathBuf {

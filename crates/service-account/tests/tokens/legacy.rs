@@ -3,8 +3,8 @@
 use crate::objects::Judge;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use jiff::{Timestamp, ToSpan, tz::TimeZone};
+use pintle_machinery::{Value, json};
 use pintle_service_account::ObjectKind;
-use serde_json::{Value, json};
 
 const BOT: &str = "system:serviceaccount:default:bot";
 

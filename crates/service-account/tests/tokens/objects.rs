@@ -6,11 +6,10 @@ use pintle_auth::{
     authn::{Remarks, TokenAuthenticator},
 };
 use pintle_jwt::{SigningKey, public_keys_from_pem};
-use pintle_machinery::Status;
+use pintle_machinery::{Status, Value};
 use pintle_service_account::{
     Config, Found, ObjectGetter, ObjectKind, ServiceAccountTokens, TokenKeys, TokenMetrics,
 };
-use serde_json::Value;
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex},

@@ -2,7 +2,7 @@
 
 use crate::{AdmissionRequest, Operation};
 use pintle_go_forms::quote;
-use pintle_machinery::{Map, Status, Value, ValueExt, validation::semantically_equal};
+use pintle_machinery::{Map, Status, Text, Value, ValueExt, validation::semantically_equal};
 use std::collections::BTreeSet;
 
 /// The labels of Kubernetes' own that a kubelet sets.
@@ -73,8 +73,8 @@ fn admit_update(request: &AdmissionRequest<'_>, old: &Value, quoted: &str) -> Re
 
 /// The labels that differ and that a node may not change, sorted and separated by commas; `None` when there are none.
 fn forbidden_labels(own: &Map, old: &Map) -> Option<String> {
-    let keys: BTreeSet<&str> = own.keys().chain(old.keys()).map(String::as_str).collect();
-    let changed = keys.into_iter().filter(|key| own.get(*key) != old.get(*key));
+    let keys: BTreeSet<&str> = own.keys().chain(old.keys()).map(Text::as_str).collect();
+    let changed = keys.into_iter().filter(|key| own.get(key) != old.get(key));
     let forbidden: Vec<&str> = changed.filter(|key| is_forbidden(key)).collect();
     (!forbidden.is_empty()).then(|| forbidden.join(", "))
 }

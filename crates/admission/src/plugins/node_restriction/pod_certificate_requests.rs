@@ -116,8 +116,8 @@ mod tests {
         AdmissionPlugin,
         testing::{Objects, admit},
     };
+    use pintle_machinery::json;
     use pintle_registry::BoxFuture;
-    use serde_json::json;
 
     /// The checks for the node `one`, with the gate open.
     struct Checks;

@@ -1,7 +1,6 @@
 use super::*;
 use crate::testing::{Objects, admit_as};
-use pintle_machinery::{Value, ValueExt};
-use serde_json::json;
+use pintle_machinery::{Value, ValueExt, json};
 
 const NODE: &str = "system:node:one";
 

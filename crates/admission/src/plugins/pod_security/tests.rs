@@ -1,6 +1,6 @@
 use super::*;
 use crate::testing::{Objects, admit, warnings_on_update};
-use serde_json::json;
+use pintle_machinery::json;
 
 fn labels(enforce: &str) -> Value {
     json!({"pod-security.kubernetes.io/enforce": enforce})

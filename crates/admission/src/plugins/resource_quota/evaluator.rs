@@ -95,7 +95,7 @@ impl Evaluator {
     }
 
     /// The message for fields that the object lacks and that the quota requires.
-    pub(super) fn missing(&self, restricted: &[&String], object: &Value) -> Option<String> {
+    pub(super) fn missing(&self, restricted: &[&str], object: &Value) -> Option<String> {
         match self {
             Evaluator::Pods => pod::missing(restricted, object),
             Evaluator::Services

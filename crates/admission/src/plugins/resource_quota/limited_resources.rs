@@ -4,7 +4,7 @@
 use super::evaluator::Evaluator;
 use crate::{AdmissionRequest, PluginError, plugins::quantities::Quantities};
 use pintle_machinery::{
-    ErrorList, FieldError, FieldPath, Status, Value, ValueExt,
+    ErrorList, FieldError, FieldPath, Status, Text, Value, ValueExt,
     config_file::{ConfigFile, ConfigFileError, ConfigKind, ConfigTypes},
     status::aggregate,
 };
@@ -137,7 +137,7 @@ impl LimitedResource {
 
 impl Limits<'_> {
     /// Notes a quota that counts the object: it covers the amounts that it limits.
-    pub(super) fn cover_names<'a>(&mut self, restricted: impl Iterator<Item = &'a String>) {
+    pub(super) fn cover_names<'a>(&mut self, restricted: impl Iterator<Item = &'a Text>) {
         if !self.names.is_empty() {
             restricted.for_each(|name| {
                 self.names.remove(name.as_str());

@@ -40,7 +40,7 @@ fn is_native(name: &str) -> bool {
 }
 
 /// The message for requests or limits that containers lack, unless the pod has them at pod level.
-pub(super) fn missing(restricted: &[&String], pod: &Value) -> Option<String> {
+pub(super) fn missing(restricted: &[&str], pod: &Value) -> Option<String> {
     let asks_as_a_whole = ["spec.resources.requests", "spec.resources.limits"]
         .into_iter()
         .any(|path| pod.map_at(path).keys().any(|name| is_pod_level(name)));
@@ -55,7 +55,7 @@ pub(super) fn missing(restricted: &[&String], pod: &Value) -> Option<String> {
                 &quantities(container.map_at("resources.limits")),
             );
             for name in restricted {
-                if ASKED_FOR.contains(&name.as_str()) && !usage.contains_key(*name) {
+                if ASKED_FOR.contains(name) && !usage.contains_key(*name) {
                     missing.entry(name).or_default().insert(container.str_at("name"));
                 }
             }

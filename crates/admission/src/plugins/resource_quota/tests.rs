@@ -1,8 +1,7 @@
 use super::*;
 use crate::testing::{Objects, admit};
 use jiff::Timestamp;
-use pintle_machinery::Quantity;
-use serde_json::json;
+use pintle_machinery::{Quantity, json};
 
 fn quota(spec: Value, hard: Value, used: Value) -> Value {
     json!({"metadata": {"name": "q", "namespace": "n"}, "spec": spec, "status": {"hard": hard, "used": used}})

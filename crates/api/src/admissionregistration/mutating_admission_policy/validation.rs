@@ -96,7 +96,7 @@ fn validate_mutation(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     fn check(changes: &Value, expected: &[&str]) {
         let mut policy = json!({"metadata": {"name": "p"}, "spec": {

@@ -22,7 +22,7 @@ pub(super) fn validate_update(binding: &Value, _old: &Value) -> ErrorList {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn bindings_name_a_policy_and_requests_with_an_object() {

@@ -202,7 +202,7 @@ pub(super) fn validate_status(policy: &Value) -> ErrorList {
 mod tests {
     use super::*;
     use crate::admissionregistration::defaults::set_policy_defaults;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     fn policy(changes: Value) -> Value {
         let mut policy = json!({

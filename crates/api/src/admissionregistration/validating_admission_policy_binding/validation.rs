@@ -55,7 +55,7 @@ fn validate_actions(actions: &[Value], path: &FieldPath) -> ErrorList {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     fn check(spec: Value, expected: &[&str]) {
         let binding = json!({"metadata": {"name": "b"}, "spec": spec});

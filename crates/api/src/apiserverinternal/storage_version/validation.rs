@@ -178,7 +178,7 @@ fn validate_version(text: &str, path: &FieldPath) -> Option<FieldError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn names_are_groups_and_resources() {

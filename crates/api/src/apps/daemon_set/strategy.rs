@@ -82,7 +82,7 @@ fn template_generation(object: &Value) -> i64 {
 
 fn set_template_generation(object: &mut Value, generation: i64) {
     let annotations = object.object_at_mut("metadata.annotations");
-    annotations.insert(TEMPLATE_GENERATION.to_owned(), generation.to_string().into());
+    annotations.insert(TEMPLATE_GENERATION, generation.to_string().into());
 }
 
 fn validate_spec(object: &Value, old: Option<&Value>) -> ErrorList {
@@ -150,7 +150,7 @@ fn validate_rolling_update(rolling: &Value, path: &FieldPath) -> ErrorList {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn nodes_are_updated_by_taking_away_or_by_adding() {

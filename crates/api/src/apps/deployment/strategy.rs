@@ -123,7 +123,7 @@ fn validate_rolling_update(rolling: &Value, path: &FieldPath) -> ErrorList {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn a_rollout_must_be_able_to_make_progress() {

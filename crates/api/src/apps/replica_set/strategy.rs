@@ -2,8 +2,7 @@
 
 use crate::rules;
 use crate::workload::{self, Workload};
-use pintle_machinery::{ErrorList, Value, ValueExt};
-use serde_json::json;
+use pintle_machinery::{ErrorList, Value, ValueExt, json};
 
 /// The rules of replica sets.
 pub(super) struct ReplicaSet;

@@ -4,10 +4,9 @@ use crate::core::pod_template::PodValidationOptions;
 use crate::workload::{self, Workload};
 use crate::{resource_list, rules};
 use pintle_machinery::{
-    ErrorList, FieldError, FieldPath, Value, ValueExt,
+    ErrorList, FieldError, FieldPath, Value, ValueExt, json,
     validation::{LabelSelectorOptions, is_dns1123_label},
 };
-use serde_json::json;
 use std::collections::HashSet;
 
 /// The fields that an update may change.

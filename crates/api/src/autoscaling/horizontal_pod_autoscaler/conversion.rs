@@ -6,9 +6,8 @@ mod metrics;
 
 use super::strategy::set_default_metrics;
 use metrics::{Shape, from_v1, ordered, to_v1_text};
-use pintle_machinery::{Value, ValueExt, text::escape_html};
+use pintle_machinery::{Value, ValueExt, json, text::escape_html};
 use pintle_registry::Conversion;
-use serde_json::json;
 
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
@@ -51,7 +50,7 @@ fn to_v2(mut autoscaler: Value) -> Value {
         false => autoscaler.set("spec.metrics", metrics),
     }
     if let Some(behavior) = annotated(&autoscaler, BEHAVIOR).map(|text| read_behavior(&text))
-        && !behavior.as_object().is_none_or(serde_json::Map::is_empty)
+        && !behavior.as_object().is_none_or(pintle_machinery::Map::is_empty)
     {
         autoscaler.set("spec.behavior", behavior);
     }
@@ -119,7 +118,7 @@ fn drop_annotations(autoscaler: &mut Value) {
         return;
     };
     for annotation in [METRICS, CURRENT_METRICS, CONDITIONS, BEHAVIOR].iter().chain(&TOLERANCES) {
-        annotations.remove(*annotation);
+        annotations.remove(annotation);
     }
     if annotations.is_empty() {
         autoscaler.remove_at("metadata.annotations");

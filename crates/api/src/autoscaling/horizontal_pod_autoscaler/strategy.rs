@@ -2,9 +2,8 @@
 
 use super::validation;
 use crate::rules;
-use pintle_machinery::{ErrorList, Value, ValueExt};
+use pintle_machinery::{ErrorList, Value, ValueExt, json};
 use pintle_registry::{RequestContext, Strategy};
-use serde_json::json;
 
 const DEFAULT_CPU_UTILIZATION: i64 = 80;
 

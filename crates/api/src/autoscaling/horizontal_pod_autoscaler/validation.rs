@@ -323,7 +323,7 @@ fn validate_policy(policy: &Value, path: &FieldPath) -> ErrorList {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     fn check(spec: Value, messages: &[&str]) {
         let mut object = json!({"spec": {

@@ -149,7 +149,7 @@ fn validate_job_template(object: &Value, old: Option<&Value>) -> ErrorList {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     fn check(errors: &ErrorList, messages: &[&str]) {
         let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();

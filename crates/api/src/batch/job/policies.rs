@@ -178,7 +178,7 @@ fn validate_success_rule(rule: &Value, completions: i64, path: &FieldPath) -> Er
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     fn check(errors: &ErrorList, messages: &[&str]) {
         let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();

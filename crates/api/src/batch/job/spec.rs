@@ -187,7 +187,7 @@ pub(crate) fn set_failure_policy_defaults(spec: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn numbers_fit_the_completion_mode() {

@@ -287,7 +287,7 @@ fn has_status(object: &Value, condition: &str, status: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     fn check(spec: Value, old: Value, new: Value, messages: &[&str]) {
         let (object, old) = (json!({"spec": spec, "status": new}), json!({"spec": spec, "status": old}));

@@ -145,7 +145,7 @@ fn validate_generated_selector(object: &Value, old: Option<&Value>) -> ErrorList
     let labels = object.map_at(TEMPLATE_LABELS);
     let path = FieldPath::new(TEMPLATE_LABELS);
     for (label, value) in &expected {
-        match labels.get(*label).and_then(Value::as_str) {
+        match labels.get(label).and_then(Value::as_str) {
             None => errors.push(FieldError::required(&path.key(label), format!("must be '{value}'"))),
             Some(found) if found != *value => {
                 let detail = format!("must be '{value}'");
@@ -266,7 +266,7 @@ fn without_empty_affinity(spec: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     fn job(spec: Value) -> Value {
         let mut object = json!({

@@ -77,7 +77,7 @@ impl Issued {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn a_duration_is_honored_within_a_twentieth_and_five_minutes() {

@@ -4,9 +4,10 @@
 use super::metrics::{Issued, IssuedCertificateMetrics};
 use super::validation::{Part, validate, validate_update};
 use crate::rules::keep;
-use pintle_machinery::{ErrorList, Status, Value, ValueExt, meta, validation::validate_path_segment_name};
+use pintle_machinery::{
+    ErrorList, Status, Value, ValueExt, json, meta, validation::validate_path_segment_name,
+};
 use pintle_registry::{BoxFuture, FinishFn, RequestContext, Strategy};
-use serde_json::json;
 use std::collections::HashMap;
 
 /// The conditions that only the `approval` subresource sets.

@@ -221,7 +221,7 @@ fn bytes(request: &Value, path: &str) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     /// A request of `CN=jane`, made for these tests.
     const REQUEST: &str = include_str!("testdata/jane.csr");

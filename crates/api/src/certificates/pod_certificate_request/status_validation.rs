@@ -8,11 +8,10 @@ use crate::{
 };
 use jiff::{SignedDuration, Timestamp};
 use pintle_machinery::{
-    ErrorList, FieldError, FieldPath, Value, ValueExt,
+    ErrorList, FieldError, FieldPath, Value, ValueExt, json,
     meta::{format_time, parse_time},
     validation::validate_conditions,
 };
-use serde_json::json;
 use x509_parser::{
     certificate::X509Certificate, certification_request::X509CertificationRequest, extensions::GeneralName,
     prelude::FromDer,

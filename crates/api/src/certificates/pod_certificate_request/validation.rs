@@ -11,10 +11,9 @@ use crate::{
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use pintle_machinery::{
-    ErrorList, FieldError, FieldPath, Map, Value, ValueExt,
+    ErrorList, FieldError, FieldPath, Map, Value, ValueExt, json,
     validation::{is_dns1123_subdomain, is_qualified_name, validate_annotations, validate_immutable_field},
 };
-use serde_json::json;
 use x509_parser::{certification_request::X509CertificationRequest, prelude::FromDer};
 
 const MAX_UID: usize = 128;

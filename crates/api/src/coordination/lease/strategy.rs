@@ -70,7 +70,7 @@ fn validate_spec(object: &Value) -> ErrorList {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn a_preferred_holder_needs_a_strategy() {

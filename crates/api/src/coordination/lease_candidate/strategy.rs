@@ -91,7 +91,7 @@ pub(in crate::coordination) fn validate_strategy(strategy: &str, path: &FieldPat
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn candidates_say_for_what_they_stand_and_as_what() {

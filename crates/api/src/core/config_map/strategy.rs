@@ -47,7 +47,7 @@ fn validate(object: &Value) -> ErrorList {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn keys_and_sizes_are_checked() {

@@ -154,7 +154,7 @@ fn warnings(endpoints: &Value) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn subsets_are_checked() {

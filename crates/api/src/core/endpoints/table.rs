@@ -50,7 +50,7 @@ fn addresses(endpoints: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn three_addresses_are_shown() {

@@ -203,7 +203,7 @@ fn value_or_zero(object: &Value, name: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn events_are_kept_for_whole_seconds() {

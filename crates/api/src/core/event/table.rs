@@ -70,7 +70,7 @@ fn source(event: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn both_kinds_of_recorders_print_alike() {

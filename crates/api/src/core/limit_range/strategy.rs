@@ -4,7 +4,7 @@ use crate::core::pod_spec::resources::{validate_container_resource_name, validat
 use crate::{field_checks, resource_list, rules};
 use pintle_machinery::error_list::is_enough;
 use pintle_machinery::{
-    ErrorList, FieldError, FieldPath, Map, Quantity, Value, ValueExt, validation::is_qualified_name,
+    ErrorList, FieldError, FieldPath, Map, Quantity, Text, Value, ValueExt, validation::is_qualified_name,
 };
 use pintle_registry::{RequestContext, Strategy};
 use std::collections::BTreeSet;
@@ -85,7 +85,7 @@ fn validate_limit(limit: &Value, path: &FieldPath) -> ErrorList {
     let limit_type = limit.str_at("type");
     let names = |list: &str| -> ErrorList {
         let path = path.child(list);
-        let check = |name: &String| match limit_type {
+        let check = |name: &Text| match limit_type {
             "Pod" | "Container" => validate_container_resource_name(name, &path.key(name)),
             _ => validate_resource_name(name, &path.key(name)),
         };
@@ -107,7 +107,7 @@ fn validate_limit(limit: &Value, path: &FieldPath) -> ErrorList {
         errors.push(FieldError::required(&path.child("limits"), detail));
     }
     errors.extend(names("maxLimitRequestRatio"));
-    let keys: BTreeSet<&String> = LISTS.iter().flat_map(|list| limit.map_at(list).keys()).collect();
+    let keys: BTreeSet<&Text> = LISTS.iter().flat_map(|list| limit.map_at(list).keys()).collect();
     for name in keys {
         errors.extend(Amounts::of(limit, name).validate(name, path));
     }
@@ -216,7 +216,7 @@ fn exceeded_ratio(ratio: &Quantity, min: &Quantity, max: &Quantity) -> Option<f6
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     fn check(limits: Value, messages: &[&str]) {
         let object = json!({"metadata": {"name": "l", "namespace": "n"}, "spec": {"limits": limits}});

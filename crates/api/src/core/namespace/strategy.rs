@@ -7,14 +7,13 @@
 
 use crate::rules;
 use pintle_machinery::{
-    ErrorList, FieldError, FieldPath, Value, ValueExt,
+    ErrorList, FieldError, FieldPath, Value, ValueExt, json,
     meta::ObjectMeta,
     validation::{
         name_is_dns_label, validate_finalizer_name, validate_kube_finalizer_name, validate_object_meta,
     },
 };
 use pintle_registry::{RequestContext, Strategy};
-use serde_json::json;
 
 /// The finalizer of every new namespace.
 const KUBERNETES: &str = "kubernetes";
@@ -172,6 +171,6 @@ fn validate_finalizer(finalizer: &Value, path: &FieldPath) -> ErrorList {
 fn label_with_name(object: &mut Value) {
     let name = object.name().to_owned();
     if !name.is_empty() {
-        object.object_at_mut("metadata.labels").insert(NAME_LABEL.to_owned(), name.into());
+        object.object_at_mut("metadata.labels").insert(NAME_LABEL, name.into());
     }
 }

@@ -100,7 +100,7 @@ impl KubeletAddresses {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn the_first_address_of_the_first_type_counts() {

@@ -44,7 +44,7 @@ impl Connecter for NodeProxy {
 mod tests {
     use super::*;
     use crate::core::testing::connect;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[tokio::test]
     async fn the_kubelet_is_asked_on_its_port_only() {

@@ -82,7 +82,7 @@ fn address<'a>(node: &'a Value, address_type: &str) -> &'a str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn nodes_print_their_state() {

@@ -60,7 +60,7 @@ pub(super) fn of(volume: &Value) -> Value {
 
 pub(super) fn has_mount_options(volume: &Value) -> bool {
     let spec = volume.map_at("spec");
-    MOUNTED_WITH_OPTIONS.iter().any(|source| spec.get(*source).is_some_and(|source| !source.is_null()))
+    MOUNTED_WITH_OPTIONS.iter().any(|source| spec.get(source).is_some_and(|source| !source.is_null()))
 }
 
 /// Warnings about removed sources.

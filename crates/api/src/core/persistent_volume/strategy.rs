@@ -6,12 +6,11 @@ use crate::core::pod_spec::{node_term_warnings, set_source_defaults};
 use crate::core::volume::STORAGE_CLASS_ANNOTATION;
 use crate::{resource_list, rules};
 use pintle_machinery::{
-    ErrorList, FieldError, FieldPath, Value, ValueExt,
+    ErrorList, FieldError, FieldPath, Value, ValueExt, json,
     meta::format_time,
     validation::{label_selector_has_invalid_label_value, semantically_equal, validate_immutable_field},
 };
 use pintle_registry::{RequestContext, Strategy};
-use serde_json::json;
 
 const NODE_TERMS: &str = "spec.nodeAffinity.required.nodeSelectorTerms";
 const TRANSITION_TIME: &str = "status.lastPhaseTransitionTime";

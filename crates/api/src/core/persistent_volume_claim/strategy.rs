@@ -7,11 +7,10 @@ use crate::core::volume::{STORAGE_CLASS_ANNOTATION, validate_amount};
 use crate::resource_list::{self, is_native, quantity};
 use crate::{field_checks, rules};
 use pintle_machinery::{
-    ErrorList, FieldError, FieldPath, Map, Value, ValueExt,
+    ErrorList, FieldError, FieldPath, Map, Value, ValueExt, json,
     validation::{is_qualified_name, semantically_equal, validate_immutable_field},
 };
 use pintle_registry::{RequestContext, Strategy};
-use serde_json::json;
 
 const RESIZE_STATUSES: [&str; 5] = [
     "ControllerResizeInProgress",

@@ -3,10 +3,10 @@
 use super::conditions;
 use jiff::Timestamp;
 use pintle_machinery::{
-    ErrorList, FieldError, FieldPath, GroupResource, Map, Status, Value, ValueExt, meta::ObjectMeta, status,
+    ErrorList, FieldError, FieldPath, GroupResource, Map, Status, Value, ValueExt, json, meta::ObjectMeta,
+    status,
 };
 use pintle_registry::{BoxFuture, NamedCreater, RequestContext, WriteOptions};
-use serde_json::json;
 
 /// Binds the pod that the body names.
 #[derive(Debug, Clone, Copy)]

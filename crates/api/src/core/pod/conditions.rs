@@ -1,8 +1,7 @@
 //! Sets the pod conditions that belong to the server.
 
 use jiff::Timestamp;
-use pintle_machinery::{Value, ValueExt, meta};
-use serde_json::json;
+use pintle_machinery::{Value, ValueExt, json, meta};
 
 /// A condition of a pod.
 pub(super) struct Condition<'a> {

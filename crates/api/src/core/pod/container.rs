@@ -33,7 +33,7 @@ pub(super) fn choose<'a>(pod: &'a Value, container: &'a str) -> Result<&'a str, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn a_container_is_named_or_the_only_one() {

@@ -2,8 +2,7 @@
 
 use crate::core::pod_spec::{self, containers_of::ContainerKind};
 use crate::resource_list;
-use pintle_machinery::{Map, Value, ValueExt};
-use serde_json::json;
+use pintle_machinery::{Map, Value, ValueExt, json};
 
 /// Applies the defaults of a pod. Idempotent.
 pub(super) fn set_defaults(pod: &mut Value) {
@@ -99,7 +98,7 @@ fn set_status_defaults(status: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::set_defaults;
-    use serde_json::{Value, json};
+    use pintle_machinery::{Value, json};
 
     fn check(rows: &[(Value, Value)]) {
         for (given, wanted) in rows {

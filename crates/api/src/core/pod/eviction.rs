@@ -9,12 +9,11 @@ use super::{binding, conditions};
 use jiff::Timestamp;
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, GroupKind, GroupResource, LabelSelector, Status, StatusReason, Value,
-    ValueExt, meta, meta::ObjectMeta,
+    ValueExt, json, meta, meta::ObjectMeta,
 };
 use pintle_registry::{
     BoxFuture, DeleteOptions, NamedCreater, PropagationPolicy, RequestContext, WriteOptions,
 };
-use serde_json::json;
 
 /// Evicts the pod of the path.
 #[derive(Debug, Clone, Copy)]

@@ -1,8 +1,7 @@
 //! Adds the requirements of `matchLabelKeys` and `mismatchLabelKeys` to the selectors of a new pod: the keys, with the
 //! values of the pod's own labels
 
-use pintle_machinery::{Map, Value, ValueExt};
-use serde_json::json;
+use pintle_machinery::{Map, Value, ValueExt, json};
 
 /// The lists of terms under `spec.affinity`, with the field of an item that contains the term ("" for the item itself).
 const AFFINITY_TERMS: [(&str, &str); 2] = [
@@ -51,7 +50,7 @@ fn merge(term: &mut Value, keys_field: &str, operator: &str, labels: &Map) {
 #[cfg(test)]
 mod tests {
     use super::merge_into_selectors;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn own_labels_become_requirements() {

@@ -100,7 +100,7 @@ fn validate_options(options: &Value) -> ErrorList {
 mod tests {
     use super::*;
     use crate::core::testing::connect;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[tokio::test]
     async fn logs_are_read_from_the_kubelet() {

@@ -55,7 +55,7 @@ fn pod_ip(pod: &Value) -> &str {
 mod tests {
     use super::*;
     use crate::core::testing::connect;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[tokio::test]
     async fn pods_are_reached_at_their_first_port() {

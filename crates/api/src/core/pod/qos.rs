@@ -47,7 +47,7 @@ fn counts(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::qos_class;
-    use serde_json::{Value, json};
+    use pintle_machinery::{Value, json};
 
     #[test]
     fn the_class_follows_from_requests_and_limits() {

@@ -71,7 +71,7 @@ fn merge_containers(object: &Value, old: &Value, list: &str) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::keep_all_but_resources;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn only_resources_may_change() {

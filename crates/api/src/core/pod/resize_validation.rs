@@ -154,7 +154,7 @@ fn mask_resources(object: &mut Value, old: &Value) {
         let mut list = object.map_at(field).clone();
         for name in ["cpu", "memory"] {
             match old.map_at(field).get(name) {
-                Some(value) => drop(list.insert(name.to_owned(), value.clone())),
+                Some(value) => drop(list.insert(name, value.clone())),
                 None => drop(list.remove(name)),
             }
         }

@@ -87,7 +87,7 @@ fn preserve_observed_generation(object: &mut Value, old: &Value) {
 #[cfg(test)]
 mod tests {
     use super::preserve_observed_generation;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn observed_generations_survive_writers_that_do_not_know_them() {

@@ -3,9 +3,8 @@
 use super::{conditions, defaults, disabled_status, label_keys, qos, update, validation};
 use crate::core::pod_spec::{self, app_armor};
 use crate::rules;
-use pintle_machinery::{ErrorList, FieldPath, Value, ValueExt, meta::ObjectMeta, validation as names};
+use pintle_machinery::{ErrorList, FieldPath, Value, ValueExt, json, meta::ObjectMeta, validation as names};
 use pintle_registry::{RequestContext, Strategy};
-use serde_json::json;
 
 /// The strategy of pods.
 #[derive(Debug, Clone, Copy)]

@@ -102,7 +102,7 @@ impl PodStream {
 mod tests {
     use super::*;
     use crate::core::testing::connect;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[tokio::test]
     async fn streams_go_to_the_kubelet() {

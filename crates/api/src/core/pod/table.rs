@@ -4,9 +4,8 @@ use super::conditions::is_true;
 use crate::core::pod_spec::containers_of::is_restartable_init;
 use crate::printing::{NONE, age, column, name, text_or, wide};
 use jiff::Timestamp;
-use pintle_machinery::{Value, ValueExt, meta, meta::ObjectMeta};
+use pintle_machinery::{Value, ValueExt, json, meta, meta::ObjectMeta};
 use pintle_registry::{Cell, Column, TableConvertor};
-use serde_json::json;
 use std::collections::HashMap;
 
 /// The table of pods.

@@ -6,10 +6,9 @@ mod updates;
 
 use super::resource;
 use crate::core::node::KubeletAddresses;
-use pintle_machinery::{ErrorList, Value, ValueExt};
+use pintle_machinery::{ErrorList, Value, ValueExt, json};
 use pintle_registry::testing::{MemoryRegistry, with_context};
 use pintle_registry::{Strategy, SubresourceKind};
-use serde_json::json;
 use std::sync::Arc;
 
 /// A pod with one container, merged with the given spec.

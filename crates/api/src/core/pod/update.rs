@@ -6,7 +6,7 @@ use crate::core::pod_spec::{PodValidationOptions, annotations, tolerations};
 use crate::rules;
 use pintle_go_forms::quote;
 use pintle_machinery::validation::{inclusive_range_error, semantically_equal, validate_object_meta_update};
-use pintle_machinery::{ErrorList, FieldError, FieldPath, Map, Value, ValueExt};
+use pintle_machinery::{ErrorList, FieldError, FieldPath, Map, Text, Value, ValueExt};
 use std::collections::HashMap;
 use std::collections::HashSet;
 
@@ -198,7 +198,7 @@ fn has_only_additions(new: &Value, old: &Value) -> bool {
 fn difference(old: &Value, new: &Value) -> String {
     let empty = Map::new();
     let (old, new) = (old.as_object().unwrap_or(&empty), new.as_object().unwrap_or(&empty));
-    let mut names: Vec<&String> = old.keys().chain(new.keys()).collect();
+    let mut names: Vec<&Text> = old.keys().chain(new.keys()).collect();
     names.sort();
     names.dedup();
     let mut text = String::new();

@@ -176,7 +176,7 @@ pub(crate) fn validate_annotation_updates(
             check(key, "remove or update");
         }
     }
-    for key in new.keys().filter(|key| !old.contains_key(*key)) {
+    for key in new.keys().filter(|key| !old.contains_key(key)) {
         check(key, "add");
     }
     errors.extend(validate_annotations(new, spec, path, options));

@@ -2,8 +2,7 @@
 //! (<https://kubernetes.io/docs/tutorials/security/apparmor/>).
 
 use super::containers_of::{self, containers};
-use pintle_machinery::{FieldPath, Value, ValueExt, meta::ObjectMeta, validation::semantically_equal};
-use serde_json::json;
+use pintle_machinery::{FieldPath, Value, ValueExt, json, meta::ObjectMeta, validation::semantically_equal};
 
 /// The prefix of the annotations that hold the profile of a container; the container's name follows it.
 pub(crate) const ANNOTATION_PREFIX: &str = "container.apparmor.security.beta.kubernetes.io/";

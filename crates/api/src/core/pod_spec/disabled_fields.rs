@@ -56,7 +56,7 @@ fn drop_stop_signal(container: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::drop_disabled_fields;
-    use serde_json::{Value, json};
+    use pintle_machinery::{Value, json};
 
     #[test]
     fn fields_of_features_that_are_off_go_unless_they_were_there() {

@@ -121,7 +121,7 @@ fn overlaps_from(files: &[File], start: usize, pairs: &mut usize) -> Vec<String>
 #[cfg(test)]
 mod tests {
     use super::warnings;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn overlapping_files_are_told() {

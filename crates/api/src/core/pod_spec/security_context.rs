@@ -254,7 +254,7 @@ mod tests {
         let path = FieldPath::new("securityContext");
         let errors = |privileged: bool, is_allowed: bool| {
             let errors =
-                validate_privileged(&serde_json::json!({"privileged": privileged}), is_allowed, &path);
+                validate_privileged(&pintle_machinery::json!({"privileged": privileged}), is_allowed, &path);
             errors.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         assert!(errors(true, true).is_empty() && errors(false, false).is_empty());

@@ -6,7 +6,7 @@ use super::PodValidationOptions;
 use crate::field_checks::{supported, texts};
 use pintle_machinery::error_list::is_enough;
 use pintle_machinery::validation::{LabelSelectorOptions, validate_label_name, validate_label_selector};
-use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
+use pintle_machinery::{ErrorList, FieldError, FieldPath, Text, Value, ValueExt};
 use std::collections::{HashMap, HashSet};
 
 const MUST_BE_POSITIVE: &str = "must be greater than zero";
@@ -104,7 +104,7 @@ pub(super) fn validate_label_keys(term: &Value, path: &FieldPath) -> ErrorList {
     if let Some(selector) = selector {
         let indices: HashMap<&str, usize> =
             texts(match_keys).enumerate().map(|(index, key)| (key, index)).collect();
-        let mut seen: HashSet<&str> = selector.map_at("matchLabels").keys().map(String::as_str).collect();
+        let mut seen: HashSet<&str> = selector.map_at("matchLabels").keys().map(Text::as_str).collect();
         for expression in selector.items_at("matchExpressions") {
             let key = expression.str_at("key");
             if let Some(index) = indices.get(key)
@@ -137,7 +137,7 @@ fn validate_label_keys_leniently(constraint: &Value, path: &FieldPath) -> ErrorL
         _ if keys.is_empty() => return errors,
         None => errors.push(FieldError::forbidden(path, NO_SELECTOR)),
         Some(selector) => {
-            selector_keys.extend(selector.map_at("matchLabels").keys().map(String::as_str));
+            selector_keys.extend(selector.map_at("matchLabels").keys().map(Text::as_str));
             selector_keys.extend(selector.items_at("matchExpressions").iter().map(|e| e.str_at("key")));
         }
     }

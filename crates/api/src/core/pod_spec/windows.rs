@@ -223,7 +223,7 @@ fn validate_windows(spec: &Value, path: &FieldPath) -> ErrorList {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn host_processes_are_refused_where_the_server_does_not_allow_privileged_containers() {

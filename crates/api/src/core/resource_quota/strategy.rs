@@ -2,9 +2,8 @@
 
 use crate::core::pod_spec::resources::{validate_quantity, validate_resource_name};
 use crate::{field_checks, resource_list, rules};
-use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
+use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt, json};
 use pintle_registry::{RequestContext, Strategy};
-use serde_json::json;
 use std::collections::BTreeSet;
 
 const STANDARD_RESOURCES: [&str; 19] = [

@@ -76,7 +76,7 @@ fn validate(object: &Value) -> ErrorList {
 fn validate_type(object: &Value, data: &Map, path: &FieldPath) -> ErrorList {
     let required = |key: &str| FieldError::required(&path.key(key), "");
     let missing = |keys: &[&str]| -> ErrorList {
-        keys.iter().filter(|key| !data.contains_key(**key)).map(|key| required(key)).collect()
+        keys.iter().filter(|key| !data.contains_key(key)).map(|key| required(key)).collect()
     };
     match object.str_at("type") {
         "kubernetes.io/service-account-token" => {
@@ -133,7 +133,7 @@ fn warnings(object: &Value) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn string_data_overrides_data() {

@@ -9,9 +9,8 @@ use super::view::{
     allocated_node_ports, node_port as node_port_of,
 };
 use pintle_go_forms::{parse_ip_sloppy, quote};
-use pintle_machinery::{FieldError, FieldPath, Status, Value, ValueExt, meta::ObjectMeta};
+use pintle_machinery::{FieldError, FieldPath, Status, Value, ValueExt, json, meta::ObjectMeta};
 use pintle_registry::{FinishFn, Registry, RequestContext};
-use serde_json::json;
 use std::collections::BTreeMap;
 use std::collections::HashSet;
 

@@ -6,8 +6,7 @@
 //! validated.
 
 use super::view::{LOAD_BALANCER, NODE_PORT, Service, node_port};
-use pintle_machinery::{Value, ValueExt};
-use serde_json::json;
+use pintle_machinery::{Value, ValueExt, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Synchronizes `clusterIPs` with `clusterIP`, the only field that older clients set.

@@ -6,9 +6,8 @@
 use super::metrics::{AllocationMetrics, Scope};
 use super::network::{AddressRange, IpFamily};
 use pintle_go_forms::{Cidr, parse_ip_sloppy};
-use pintle_machinery::{GroupResource, Status, StatusReason, Value, ValueExt, meta::ObjectMeta};
+use pintle_machinery::{GroupResource, Status, StatusReason, Value, ValueExt, json, meta::ObjectMeta};
 use pintle_registry::{DeleteOptions, Registry, WriteOptions};
-use serde_json::json;
 use std::{collections::BTreeSet, fmt, net::IpAddr, time::Instant};
 
 /// The value of the managed-by label of the `IPAddress` objects for services.

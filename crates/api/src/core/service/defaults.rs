@@ -2,8 +2,7 @@
 
 use super::change::normalize_cluster_ips;
 use super::view::{CLUSTER_IP, EXTERNAL_NAME, LOAD_BALANCER, Service};
-use pintle_machinery::{Value, ValueExt};
-use serde_json::json;
+use pintle_machinery::{Value, ValueExt, json};
 
 /// The default timeout of `ClientIP` session affinity: three hours, in seconds.
 const CLIENT_IP_AFFINITY_SECONDS: i64 = 10800;

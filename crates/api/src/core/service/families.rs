@@ -10,9 +10,8 @@ use super::view::{
     family_of,
 };
 use pintle_machinery::{
-    ErrorList, FieldError, FieldPath, GroupKind, Status, Value, ValueExt, meta::ObjectMeta,
+    ErrorList, FieldError, FieldPath, GroupKind, Status, Value, ValueExt, json, meta::ObjectMeta,
 };
-use serde_json::json;
 
 /// A 422 status for a service.
 pub(super) fn invalid(service: &Value, errors: ErrorList) -> Status {

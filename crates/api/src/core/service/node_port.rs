@@ -6,9 +6,8 @@
 use super::metrics::{AllocationMetrics, Scope};
 use super::network::{PortRange, shuffled_start};
 use base64::{Engine, engine::general_purpose::STANDARD};
-use pintle_machinery::{GroupResource, Status, StatusReason, Value, ValueExt};
+use pintle_machinery::{GroupResource, Status, StatusReason, Value, ValueExt, json};
 use pintle_registry::{Registry, WriteOptions};
-use serde_json::json;
 use std::collections::HashSet;
 use std::fmt;
 

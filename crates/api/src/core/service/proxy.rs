@@ -97,7 +97,7 @@ async fn is_of_pod(context: &RequestContext<'_>, address: &Value) -> bool {
 mod tests {
     use super::*;
     use crate::core::testing::connect;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[tokio::test]
     async fn requests_go_to_addresses_of_pods() {

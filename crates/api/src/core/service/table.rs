@@ -72,7 +72,7 @@ fn load_balancer_addresses(service: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn services_print_how_they_are_reached() {

@@ -2,12 +2,11 @@
 
 use super::strategy::ServiceStrategy;
 use super::*;
-use pintle_machinery::{Status, Value, ValueExt};
+use pintle_machinery::{Status, Value, Value as Json, ValueExt, json};
 use pintle_registry::{
     Registry, Strategy, WriteOptions,
     testing::{MemoryRegistry, now, with_context},
 };
-use serde_json::{Value as Json, json};
 
 struct Cluster {
     registry: MemoryRegistry,

@@ -78,7 +78,7 @@ pub(crate) fn load_balancer_warnings(object: &Value, path: &str) -> Vec<String> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn what_has_no_effect_is_told() {

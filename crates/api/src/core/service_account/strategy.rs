@@ -1,9 +1,8 @@
 //! The strategy of service accounts.
 
 use crate::rules;
-use pintle_machinery::{ErrorList, Value, ValueExt, meta::ObjectMeta};
+use pintle_machinery::{ErrorList, Value, ValueExt, json, meta::ObjectMeta};
 use pintle_registry::{RequestContext, Strategy};
-use serde_json::json;
 
 /// A deprecated annotation that limits the secrets that pods of the account may use.
 const ENFORCE_MOUNTABLE_SECRETS: &str = "kubernetes.io/enforce-mountable-secrets";

@@ -5,12 +5,11 @@ use crate::field_checks::texts;
 use jiff::{Timestamp, ToSpan};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, GroupKind, GroupResource, GroupVersion, Status, StatusReason, Value,
-    ValueExt,
+    ValueExt, json,
     meta::{self, ObjectMeta},
 };
 use pintle_registry::{BoxFuture, NamedCreater, RequestContext};
 use pintle_service_account::{Binding, Reference, TokenIssuer, TokenSpec, credential_id_of};
-use serde_json::json;
 use std::sync::Arc;
 
 const KIND: &str = "TokenRequest";

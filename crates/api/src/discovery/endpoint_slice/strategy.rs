@@ -254,8 +254,8 @@ fn address_warnings(slice: &Value) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pintle_machinery::json;
     use pintle_registry::testing::{MemoryRegistry, with_context};
-    use serde_json::json;
 
     #[test]
     fn slices_are_checked() {

@@ -6,11 +6,10 @@ use crate::{
     rules,
 };
 use pintle_machinery::{
-    ErrorList, FieldError, FieldPath, Value, ValueExt,
+    ErrorList, FieldError, FieldPath, Value, ValueExt, json,
     meta::ObjectMeta,
     validation::{name_is_dns_label, name_is_dns_subdomain},
 };
-use serde_json::json;
 
 const EXEMPT: &str = "exempt";
 const MAX_PRECEDENCE: i64 = 10_000;

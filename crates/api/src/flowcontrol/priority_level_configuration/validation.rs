@@ -1,8 +1,7 @@
 //! Validates priority levels.
 
 use crate::{flowcontrol::conditions, rules};
-use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt, meta::ObjectMeta};
-use serde_json::json;
+use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt, json, meta::ObjectMeta};
 
 const EXEMPT: &str = "exempt";
 const CATCH_ALL: &str = "catch-all";

@@ -129,7 +129,7 @@ fn validate_tls(tls: &Value, allows_secret_name: bool, path: &FieldPath) -> Erro
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn specs_are_checked() {

@@ -85,7 +85,7 @@ fn validate_parameters(parameters: &Value, path: &FieldPath) -> ErrorList {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn classes_are_checked() {

@@ -76,7 +76,7 @@ fn shown(parent: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn addresses_are_checked() {

@@ -3,7 +3,7 @@
 use crate::{field_checks, rules};
 use pintle_go_forms::Cidr;
 use pintle_machinery::{
-    ErrorList, FieldError, FieldPath, Value, ValueExt,
+    ErrorList, FieldError, FieldPath, Value, ValueExt, json,
     meta::ObjectMeta,
     validation::{
         LabelSelectorOptions, is_valid_cidr_for_legacy_field, is_valid_port_name, is_valid_port_num,
@@ -11,7 +11,6 @@ use pintle_machinery::{
     },
 };
 use pintle_registry::{RequestContext, Strategy};
-use serde_json::json;
 use std::collections::HashSet;
 
 /// The two directions, with the field name of the peers of each.

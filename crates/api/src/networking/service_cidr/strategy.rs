@@ -3,11 +3,10 @@
 use crate::{field_checks, rules};
 use pintle_go_forms::Cidr;
 use pintle_machinery::{
-    ErrorList, FieldError, FieldPath, Value, ValueExt,
+    ErrorList, FieldError, FieldPath, Value, ValueExt, json,
     validation::{FIELD_IMMUTABLE_ERROR, is_valid_cidr},
 };
 use pintle_registry::{RequestContext, Strategy};
-use serde_json::json;
 
 pub(super) struct ServiceCidrStrategy;
 

@@ -91,7 +91,7 @@ fn shown(toleration: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn handlers_are_labels_and_tolerations_distinct() {

@@ -2,14 +2,13 @@
 
 use crate::{field_checks, rules, workload};
 use pintle_machinery::{
-    ErrorList, FieldError, FieldPath, Value, ValueExt,
+    ErrorList, FieldError, FieldPath, Value, ValueExt, json,
     validation::{
         LabelSelectorOptions, label_selector_has_invalid_label_value, validate_conditions,
         validate_label_selector,
     },
 };
 use pintle_registry::{RequestContext, Strategy};
-use serde_json::json;
 
 pub(super) struct PodDisruptionBudgetStrategy;
 

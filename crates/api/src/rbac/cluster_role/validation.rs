@@ -62,7 +62,7 @@ fn has_invalid(role: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn aggregation_needs_selectors_that_select() {

@@ -1,11 +1,10 @@
 use super::*;
-use pintle_machinery::{GroupVersion, UserInfo};
+use pintle_machinery::{GroupVersion, UserInfo, json};
 use pintle_rbac::{RoleBinding, RoleRef, Subject};
 use pintle_registry::{
     Registry, WriteOptions,
     testing::{MemoryRegistry, now},
 };
-use serde_json::json;
 
 /// Jane may read pods in `shop` and has `rules` in the whole cluster.
 fn rbac(rules: &Value) -> Rbac {

@@ -50,7 +50,7 @@ fn validate_spec(class: &Value, old: Option<&Value>) -> ErrorList {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn classes_are_checked() {

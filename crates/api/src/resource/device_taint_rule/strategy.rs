@@ -47,8 +47,8 @@ impl Strategy for DeviceTaintRuleStrategy {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pintle_machinery::json;
     use pintle_registry::testing::{MemoryRegistry, with_context};
-    use serde_json::json;
 
     #[test]
     fn the_time_follows_the_effect() {

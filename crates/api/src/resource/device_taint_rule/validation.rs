@@ -58,7 +58,7 @@ fn validate_spec(rule: &Value, old: Option<&Value>) -> ErrorList {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn rules_are_checked() {

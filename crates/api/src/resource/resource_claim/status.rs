@@ -222,7 +222,7 @@ fn validate_allocation(allocation: &Value, names: &RequestNames<'_>, path: &Fiel
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     const DEVICE: &str = r#"{"driver": "d", "pool": "p", "device": "a"}"#;
 

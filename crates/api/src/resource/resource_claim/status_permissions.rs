@@ -168,8 +168,8 @@ fn node_of(user: &UserInfo) -> Option<&str> {
 mod tests {
     use super::*;
     use pintle_auth::authz::{Authorizer, Decision, Verdict};
+    use pintle_machinery::json;
     use pintle_registry::testing::{MemoryRegistry, now, with_context};
-    use serde_json::json;
 
     /// Allows the listed permissions: verb, subresource, namespace, name.
     struct Permissions(&'static [(&'static str, &'static str, &'static str, &'static str)]);

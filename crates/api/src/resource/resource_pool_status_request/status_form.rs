@@ -1,8 +1,7 @@
 //! Formats a status for messages: with the field names of the internal type, and every member.
 
 use crate::{declarative::shown, rules};
-use pintle_machinery::{Value, ValueExt};
-use serde_json::json;
+use pintle_machinery::{Value, ValueExt, json};
 
 const TEXTS: [(&str, &str); 2] = [("Driver", "driver"), ("PoolName", "poolName")];
 const POINTERS: [(&str, &str); 7] = [

@@ -63,7 +63,7 @@ pub(super) fn cells(request: &Value, now: Timestamp) -> Vec<Cell> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn counts_are_sums() {

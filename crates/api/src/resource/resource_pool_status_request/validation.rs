@@ -143,7 +143,7 @@ fn validate_pool_name(name: &str, path: &FieldPath) -> ErrorList {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     fn messages(errors: &ErrorList) -> Vec<String> {
         errors.iter().map(ToString::to_string).collect()

@@ -116,7 +116,7 @@ fn validate_range(default: &Quantity, capacity: &Quantity, range: &Value, path: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn parts_fit_the_whole() {

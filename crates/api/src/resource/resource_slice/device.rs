@@ -257,7 +257,7 @@ fn validate_node_resources(device: &Value, path: &FieldPath) -> ErrorList {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn devices_are_checked() {

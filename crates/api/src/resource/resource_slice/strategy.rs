@@ -94,8 +94,8 @@ fn warnings(slice: &Value) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pintle_machinery::json;
     use pintle_registry::testing::{MemoryRegistry, with_context};
-    use serde_json::json;
 
     #[test]
     fn new_slices_tell_since_when_taints_are_there() {

@@ -128,7 +128,7 @@ fn validate_node_selection(slice: &Value, path: &FieldPath) -> ErrorList {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     fn slice(spec: Value) -> Value {
         let mut slice = json!({"metadata": {"name": "s", "uid": "u", "resourceVersion": "1"}, "spec": {

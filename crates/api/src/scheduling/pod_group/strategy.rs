@@ -7,9 +7,8 @@ use crate::{
     scheduling::pod_group_fields::{drop_disabled, has},
 };
 use pintle_feature_gates::{Gate, enabled};
-use pintle_machinery::{ErrorList, Value, ValueExt};
+use pintle_machinery::{ErrorList, Map, Value, ValueExt};
 use pintle_registry::{RequestContext, Strategy};
-use serde_json::Map;
 
 const STATUS_OF_CLAIMS: &str = "status.resourceClaimStatuses";
 
@@ -71,7 +70,7 @@ fn drop_disabled_fields(group: &mut Value, old: Option<&Value>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn fields_behind_closed_gates_are_dropped() {

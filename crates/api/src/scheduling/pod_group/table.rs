@@ -45,7 +45,7 @@ fn status(group: &Value) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn the_status_is_that_of_the_conditions() {

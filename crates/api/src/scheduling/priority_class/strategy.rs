@@ -79,7 +79,7 @@ fn check_system_class(object: &Value) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn system_values_are_not_for_users() {

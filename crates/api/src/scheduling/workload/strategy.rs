@@ -91,7 +91,7 @@ fn validate_template(template: &Value, path: &FieldPath) -> ErrorList {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     fn check(spec: Value, old: Option<Value>, expected: &[&str]) {
         let object = |spec: Value| json!({"spec": spec});

@@ -3,10 +3,9 @@
 use crate::field_checks::{supported, texts};
 use crate::rules;
 use pintle_machinery::{
-    ErrorList, FieldError, FieldPath, Value, ValueExt, validation::validate_immutable_field,
+    ErrorList, FieldError, FieldPath, Value, ValueExt, json, validation::validate_immutable_field,
 };
 use pintle_registry::{RequestContext, Strategy};
-use serde_json::json;
 use std::collections::HashSet;
 
 /// The minimum lifetime of tokens, in seconds; shorter ones would need constant renewal.

@@ -99,7 +99,7 @@ fn validate_topology_keys(keys: &[Value], path: &FieldPath) -> ErrorList {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     #[test]
     fn drivers_are_checked() {

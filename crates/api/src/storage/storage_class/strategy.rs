@@ -120,7 +120,7 @@ fn validate_values<'a>(values: &'a [Value], path: &FieldPath) -> (BTreeSet<&'a s
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     fn class(members: Value) -> Value {
         let mut class = json!({"metadata": {"name": "c"}, "provisioner": "a.example.com/P"});

@@ -7,11 +7,10 @@ use crate::field_checks::invalid_each;
 use crate::rules;
 use crate::storage::parameters;
 use pintle_machinery::{
-    ErrorList, FieldError, FieldPath, Value, ValueExt,
+    ErrorList, FieldError, FieldPath, Value, ValueExt, json,
     validation::{inclusive_range_error, name_is_dns_subdomain, validate_immutable_field},
 };
 use pintle_registry::{RequestContext, Strategy};
-use serde_json::json;
 
 const MAX_METADATA_SIZE: usize = 256 * 1024;
 const MAX_MESSAGE_LENGTH: usize = 1024;

@@ -97,7 +97,7 @@ fn is_resource_version(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     fn migration(resource: Value, status: Value) -> Value {
         json!({"metadata": {"name": "a", "resourceVersion": "1"}, "spec": {"resource": resource}, "status": status})

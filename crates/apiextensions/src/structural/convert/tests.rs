@@ -1,6 +1,6 @@
 use pintle_machinery::codec::json;
+use pintle_machinery::json;
 use pintle_schema::{ListType, MapType, Type};
-use serde_json::json;
 
 use crate::structural::{InvalidMetadata, StructuralSchema};
 

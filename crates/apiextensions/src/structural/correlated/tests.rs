@@ -1,4 +1,4 @@
-use serde_json::{Value, json};
+use pintle_machinery::{Value, json};
 
 use super::Correlated;
 use crate::structural::StructuralSchema;

@@ -1,4 +1,4 @@
-use serde_json::{Value, json};
+use pintle_machinery::{Value, json};
 
 use crate::structural::StructuralSchema;
 

@@ -1,5 +1,4 @@
-use pintle_machinery::{ErrorList, FieldError, FieldPath};
-use serde_json::{Value, json};
+use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, json};
 
 use crate::structural::StructuralSchema;
 

@@ -1,6 +1,6 @@
 //! Validates numbers.
 
-use serde_json::Number;
+use pintle_machinery::Number;
 
 use super::problem::Problem;
 use super::sink::Sink;

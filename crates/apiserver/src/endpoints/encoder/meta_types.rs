@@ -1,8 +1,7 @@
 //! The types of `meta.k8s.io` that responses are made of: partial metadata and the metadata of lists.
 
-use pintle_machinery::{Value, ValueExt};
+use pintle_machinery::{Value, ValueExt, json};
 use pintle_schema::{Schema, SchemaRef};
-use serde_json::json;
 use std::sync::LazyLock;
 
 /// The field of a list's metadata that tells the shards it was restricted to.

@@ -15,7 +15,7 @@ impl Touched {
     /// The objects that a merge patch contains.
     pub(super) fn by_merge_patch(patch: &Value) -> Touched {
         let members = patch.as_object().into_iter().flatten();
-        Touched(members.map(|(name, value)| (name.clone(), Touched::by_merge_patch(value))).collect())
+        Touched(members.map(|(name, value)| (name.to_string(), Touched::by_merge_patch(value))).collect())
     }
 
     /// The parents of the paths that a JSON patch names.
@@ -73,7 +73,7 @@ impl Touched {
                 Type::Map => Some(schema.value()),
                 _ => None,
             });
-            write_part(out, self.0.get(name), value, below);
+            write_part(out, self.0.get(name.as_str()), value, below);
         }
         out.push(b'}');
     }
@@ -119,8 +119,8 @@ fn write_untouched(out: &mut Vec<u8>, value: &Value, schema: SchemaRef<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pintle_machinery::json;
     use pintle_schema::Schema;
-    use serde_json::json;
 
     #[test]
     fn objects_on_the_path_of_a_patch_are_sorted_and_others_unchanged() {

@@ -108,8 +108,8 @@ fn write(out: &mut String, value: &Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pintle_machinery::json;
     use pintle_schema::Schema;
-    use serde_json::json;
 
     #[test]
     fn values_of_a_wrong_type_have_the_messages_of_go() {

@@ -1,13 +1,12 @@
 //! Makes the scale of an object.
 
 use pintle_machinery::{
-    GroupVersionKind, Status, Value, ValueExt,
+    GroupVersionKind, Status, Value, ValueExt, json,
     nested::{nested_int64, nested_string},
     selectors::format_label_selector,
 };
 use pintle_registry::{ScalePaths, ScaleValues};
 use pintle_schema::{Schema, SchemaRef};
-use serde_json::json;
 
 /// The scale of an object, and whether the object has desired replicas.
 ///
@@ -22,7 +21,7 @@ pub(super) fn scale_of(object: &Value, paths: &ScalePaths) -> Result<(Value, boo
     set_replicas(&mut scale, replicas(&paths.spec_replicas), replicas(&paths.status_replicas));
     if let Some(selector) = paths.selector.as_deref().and_then(|path| object.at(path)) {
         let text = match selector {
-            Value::String(text) => text.clone(),
+            Value::String(text) => text.to_string(),
             selector
                 if selector.field("matchLabels").is_some()
                     || selector.field("matchExpressions").is_some() =>

@@ -3,14 +3,13 @@
 use pintle_admission_cel::{Evaluation, Expression, Failure};
 use pintle_cel::{EvaluationError, Object, Value as CelValue};
 use pintle_machinery::{
-    GroupVersionKind, Status, Value, ValueExt,
+    GroupVersionKind, Map, Status, Value, ValueExt,
     codec::json,
     managed_fields::merge_configuration,
     options::FieldValidation,
     patch::{PatchError, json_patch},
 };
 use pintle_schema::SchemaRef;
-use serde_json::Map;
 
 /// The maximum size of a patch, in bytes of JSON: that of a request. Values in a patch may be shared, so that a short
 /// expression could denote a much larger patch.
@@ -123,7 +122,7 @@ fn operation_of(operation: &CelValue<'_>, budget: &mut usize) -> Result<Value, M
         let text = text(name);
         *budget = budget.checked_sub(text.len()).ok_or_else(too_large)?;
         if !(is_optional && text.is_empty()) {
-            json.insert(name.to_owned(), text.into());
+            json.insert(name, text.into());
         }
     }
     if let Some(value) = operation.field("value") {
@@ -135,7 +134,7 @@ fn operation_of(operation: &CelValue<'_>, budget: &mut usize) -> Result<Value, M
                 "JSONPath valueExpression evaluated to a type that could not marshal to JSON: {error}"
             ))
         })?;
-        json.insert("value".to_owned(), value);
+        json.insert("value", value);
     }
     Ok(Value::Object(json))
 }

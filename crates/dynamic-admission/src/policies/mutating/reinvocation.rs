@@ -55,7 +55,7 @@ impl Calls {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     fn key(policy: &str) -> InvocationKey {
         InvocationKey { policy: policy.into(), binding: "b".into(), param: None }

@@ -48,7 +48,7 @@ impl Annotations {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
     use std::time::Duration;
 
     #[test]

@@ -238,7 +238,7 @@ fn usable_message(message: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_machinery::json;
 
     fn evaluate(spec: &Value, object: &Value) -> Results {
         let policy = json!({"metadata": {"name": "p"}, "spec": spec});

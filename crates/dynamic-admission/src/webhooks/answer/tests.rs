@@ -1,6 +1,5 @@
 use super::*;
-use pintle_machinery::StatusReason;
-use serde_json::json;
+use pintle_machinery::{StatusReason, json};
 
 fn respond(status: u16, body: &str) -> Response {
     Response {

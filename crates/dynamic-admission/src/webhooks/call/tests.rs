@@ -2,10 +2,10 @@ use super::*;
 use crate::webhooks::clients::WebhookClients;
 use pintle_admission::{Operation, testing::Request};
 use pintle_admission_cel::Compiler;
-use serde_json::json;
+use pintle_machinery::json;
 
 /// Calls a webhook with these fields that has no address; returns the failure and its code for metrics.
-fn failure(fields: serde_json::Value, is_dry_run: bool) -> (String, u16) {
+fn failure(fields: pintle_machinery::Value, is_dry_run: bool) -> (String, u16) {
     let webhook = Webhook::new("c", 0, &fields, &Compiler::new(), &WebhookClients::unused());
     let mut request = Request::new(Operation::Create, "", "v1", "things", "ns");
     request.dry_run = is_dry_run;

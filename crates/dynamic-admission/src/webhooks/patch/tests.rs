@@ -2,7 +2,7 @@ use super::*;
 use crate::webhooks::clients::WebhookClients;
 use pintle_admission::{Operation, testing::Request};
 use pintle_admission_cel::Compiler;
-use serde_json::json;
+use pintle_machinery::json;
 
 /// Applies the patch of an answer to an object of a kind, which is absent if it is null.
 fn patched(

@@ -1,6 +1,6 @@
 //! Decodes CBOR without a schema, as the reference decodes into `interface{}`.
 
-use serde_json::{Number, Value};
+use pintle_tree::{Number, Value};
 
 use super::decode::{Count, Decoder, Failure, First, Step, unrecognized};
 use super::reader::Major;
@@ -49,7 +49,7 @@ impl Decoder<'_> {
         let head = self.reader.head()?;
         match head.major {
             Major::Map => self.object(head).map(Value::Object),
-            Major::Primitive if head.info == 22 => Ok(Value::Object(serde_json::Map::new())),
+            Major::Primitive if head.info == 22 => Ok(Value::Object(pintle_tree::Map::new())),
             Major::Primitive if !matches!(head.info, 20 | 21 | 25..28) => Err(unrecognized(head)),
             major => {
                 self.reader = start;
@@ -83,7 +83,7 @@ impl Decoder<'_> {
             (Major::Negative, Err(_)) => {
                 overflow(format!("-{} overflows Go's int64", u128::from(head.value) + 1))
             }
-            (Major::Bytes | Major::Text, _) => self.text(head).map(Value::String),
+            (Major::Bytes | Major::Text, _) => self.text(head).map(Value::from),
             (Major::Array, _) => {
                 self.weigh(LIST)?;
                 let mut items = Vec::new();
@@ -118,7 +118,7 @@ impl Decoder<'_> {
                 parse_time(&text).map_err(|error| {
                     Failure::value(format!("cbor: cannot set {text} for time.Time: {error}"))
                 })?;
-                return Ok(Value::String(text));
+                return Ok(Value::from(text));
             }
             (_, Major::Positive) => i64::try_from(head.value).ok().map(|seconds| (seconds, 0)),
             (_, Major::Negative) => i64::try_from(head.value).ok().map(|value| (-1 - value, 0)),
@@ -143,6 +143,6 @@ impl Decoder<'_> {
             0 => String::new(),
             nanos => format!(".{nanos:09}").trim_end_matches('0').to_owned(),
         };
-        Ok(Value::String(format!("{}{fraction}Z", text.trim_end_matches('Z'))))
+        Ok(Value::from(format!("{}{fraction}Z", text.trim_end_matches('Z'))))
     }
 }

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use pintle_go_forms::{base64, quote};
 use pintle_schema::{FieldRef, SchemaRef, Type};
-use serde_json::{Map, Number, Value};
+use pintle_tree::{Map, Number, Value};
 
 use super::reader::{Head, Major, Reader};
 use super::well_formed;
@@ -257,7 +257,7 @@ impl<'d> Decoder<'d> {
                     return Ok(None);
                 };
                 let quantity = canonical_quantity(text.trim()).map_err(Failure::Value)?;
-                return Ok(Some(Value::String(quantity)));
+                return Ok(Some(Value::from(quantity)));
             }
             Type::IntOrString => return self.alone(Decoder::int_or_string),
             Type::FieldsV1 => {
@@ -302,7 +302,7 @@ impl<'d> Decoder<'d> {
             Major::Bytes | Major::Text => {
                 let text = self.text(head)?;
                 match schema.ty() {
-                    Type::String => Ok(Some(Value::String(text))),
+                    Type::String => Ok(Some(Value::from(text))),
                     _ => Err(mismatch()),
                 }
             }
@@ -455,13 +455,13 @@ impl<'d> Decoder<'d> {
         let bytes = self.reader.string(head, &mut joined)?.unwrap_or(&joined);
         self.weight.add(bytes.len() * 4 / 3 + TEXT)?;
         if !self.later.is_empty() {
-            return Ok(Value::String(base64::encode(bytes)));
+            return Ok(Value::from(base64::encode(bytes)));
         }
         let text = String::from_utf8_lossy(bytes);
         let canonical = base64::canonical(&text).map_err(|error| {
             Failure::value(format!("cbor: failed to decode base64 from byte string: {error}"))
         })?;
-        Ok(Value::String(canonical.into_owned()))
+        Ok(Value::from(canonical))
     }
 
     /// The base64 of bytes that are an array of numbers.
@@ -474,7 +474,7 @@ impl<'d> Decoder<'d> {
             bytes.push(first.note(step)?.unwrap_or_default());
         }
         self.weigh(bytes.len() * 4 / 3 + TEXT)?;
-        first.end(Value::String(base64::encode(&bytes)))
+        first.end(Value::from(base64::encode(&bytes)))
     }
 
     fn byte(&mut self) -> Step<u8> {
@@ -532,14 +532,14 @@ impl<'d> Decoder<'d> {
         if time.is_zero() {
             return Ok(None);
         }
-        Ok(Some(Value::String(if micro { time.to_micros() } else { time.to_seconds() })))
+        Ok(Some(Value::String(if micro { time.to_micros().into() } else { time.to_seconds().into() })))
     }
 
     fn int_or_string(&mut self) -> Step<Option<Value>> {
         let start = self.reader.clone();
         // `null` is an empty string to the reference's decoder.
         match self.optional_text("string") {
-            Ok(text) => return Ok(Some(Value::String(text.unwrap_or_default()))),
+            Ok(text) => return Ok(Some(Value::from(text.unwrap_or_default()))),
             Err(failure @ Failure::Fatal(_)) => return Err(failure),
             Err(_) => self.reader = start,
         }
@@ -594,7 +594,7 @@ impl<'d> Decoder<'d> {
             let step = self.value(ty);
             let Some(value) = first.note(step)? else { continue };
             self.weigh_member(object.len())?;
-            if object.insert(key.clone(), value.unwrap_or_else(|| zero(ty))).is_some() {
+            if object.insert(key.as_str(), value.unwrap_or_else(|| zero(ty))).is_some() {
                 self.skip_pairs(&mut count)?;
                 return Err(Failure::duplicate(&key, index));
             }
@@ -609,7 +609,7 @@ impl<'d> Decoder<'d> {
         object.map(Value::Object)
     }
 
-    fn members(&mut self, head: Head, schema: SchemaRef<'_>) -> Step<Map<String, Value>> {
+    fn members(&mut self, head: Head, schema: SchemaRef<'_>) -> Step<Map> {
         let mut object = Map::new();
         let mut own_unknown = None;
         let mut seen = HashSet::new();
@@ -698,7 +698,7 @@ impl<'d> Decoder<'d> {
     }
 
     /// A map without a schema, with one failure for all of it.
-    pub(super) fn object(&mut self, head: Head) -> Step<Map<String, Value>> {
+    pub(super) fn object(&mut self, head: Head) -> Step<Map> {
         let mut object = Map::new();
         let mut first = First::default();
         let mut count = Count::of(head);
@@ -711,7 +711,7 @@ impl<'d> Decoder<'d> {
             let step = self.any();
             let Some(value) = first.note(step)? else { continue };
             self.weigh_member(object.len())?;
-            if object.insert(key.clone(), value).is_some() {
+            if object.insert(key.as_str(), value).is_some() {
                 self.skip_pairs(&mut count)?;
                 return Err(Failure::duplicate(&key, index));
             }

@@ -2,7 +2,7 @@
 
 use pintle_go_forms::base64;
 use pintle_schema::{FieldRef, SchemaRef, Type, Union};
-use serde_json::{Map, Value};
+use pintle_tree::{Map, Text, Value};
 
 use super::{PREFIX, write};
 use crate::codec::json::{decode_raw, leaves_out};
@@ -87,7 +87,7 @@ pub(super) fn write_value(out: &mut Vec<u8>, value: &Value, schema: SchemaRef<'_
 }
 
 /// Appends a struct with the fields that its JSON has.
-fn write_struct(out: &mut Vec<u8>, object: Option<&Map<String, Value>>, schema: SchemaRef<'_>) {
+fn write_struct(out: &mut Vec<u8>, object: Option<&Map>, schema: SchemaRef<'_>) {
     let mut fields: Vec<(FieldRef<'_>, Option<&Value>)> = Vec::new();
     for (name, value) in object.into_iter().flatten() {
         let Some(field) = schema.field(name) else { continue };
@@ -136,12 +136,8 @@ fn write_zero(out: &mut Vec<u8>, schema: SchemaRef<'_>) {
     }
 }
 
-fn write_members(
-    out: &mut Vec<u8>,
-    object: &Map<String, Value>,
-    mut write: impl FnMut(&mut Vec<u8>, &str, &Value),
-) {
-    let mut members: Vec<(&String, &Value)> = object.iter().collect();
+fn write_members(out: &mut Vec<u8>, object: &Map, mut write: impl FnMut(&mut Vec<u8>, &str, &Value)) {
+    let mut members: Vec<(&Text, &Value)> = object.iter().collect();
     members.sort_unstable_by_key(|(key, _)| order(key));
     write::map(out, members.len());
     for (key, value) in members {

@@ -1,6 +1,6 @@
 //! Puts lists and watch events together from encoded objects, none of which is decoded.
 
-use serde_json::Value;
+use pintle_tree::Value;
 
 use super::encode::write_any;
 use super::reader::{Major, Reader};

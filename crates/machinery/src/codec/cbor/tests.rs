@@ -1,5 +1,5 @@
 use pintle_schema::{Schema, SchemaBuilder, SchemaRef, Structural, Type};
-use serde_json::{Value, json};
+use pintle_tree::{Value, json};
 
 use super::{decode, decode_any, decode_body, diagnose, encode, encode_any, type_meta};
 use super::{list_foot, list_head, watch_frame, without_type_meta};

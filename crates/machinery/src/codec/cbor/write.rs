@@ -1,6 +1,6 @@
 //! Writes data items.
 
-use serde_json::Number;
+use pintle_tree::Number;
 
 /// Appends a head with the shortest argument.
 pub(super) fn head(out: &mut Vec<u8>, major: u8, value: u64) {

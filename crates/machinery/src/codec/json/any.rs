@@ -1,6 +1,6 @@
 //! Decodes JSON without a schema.
 
-use serde_json::{Map, Number, Value};
+use pintle_tree::{Map, Number, Value};
 
 use super::parser::Parser;
 use crate::codec::MAX_DEPTH;
@@ -107,7 +107,7 @@ pub(super) fn value(parser: &mut Parser<'_>, depth: usize, watcher: &mut impl Wa
                 watcher.enter_key(&key);
                 let value = value(parser, depth + 1, watcher)?;
                 watcher.leave();
-                object.insert(key.into_owned(), value);
+                object.insert(key, value);
                 more = parser.next_member()?;
             }
             Ok(Value::Object(object))
@@ -123,7 +123,7 @@ pub(super) fn value(parser: &mut Parser<'_>, depth: usize, watcher: &mut impl Wa
             }
             Ok(Value::Array(items))
         }
-        b'"' => Ok(Value::String(parser.string()?.into_owned())),
+        b'"' => Ok(Value::from(parser.string()?)),
         b't' => parser.literal().map(|()| Value::Bool(true)),
         b'f' => parser.literal().map(|()| Value::Bool(false)),
         b'n' => parser.literal().map(|()| Value::Null),

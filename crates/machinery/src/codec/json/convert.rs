@@ -1,7 +1,7 @@
 //! Converts between the canonical tree and a tree of the JSON that a client sees.
 
 use pintle_schema::SchemaRef;
-use serde_json::Value;
+use pintle_tree::Value;
 
 use super::any::decode_raw;
 use super::decode::decode;

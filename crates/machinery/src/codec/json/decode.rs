@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use pintle_schema::{FieldRef, SchemaRef, Type, Union};
-use serde_json::{Map, Number, Value};
+use pintle_tree::{Map, Number, Value};
 
 use super::any::{self, Unwatched, Watcher};
 use super::fields::{fields_of_tree, fields_text};
@@ -200,7 +200,7 @@ impl<'d, 's> Decoder<'d, 's> {
             Type::Struct if first == b'{' => self.structure(schema, old).map(Some),
             Type::Struct => self.other_or_null(schema, first, old),
             Type::String => match first {
-                b'"' => Ok(Some(Value::String(self.parser.string()?.into_owned()))),
+                b'"' => Ok(Some(Value::from(self.parser.string()?))),
                 _ => self.other_or_null(schema, first, old),
             },
             Type::List if first == b'[' => self.list(schema, old).map(Some),
@@ -239,11 +239,11 @@ impl<'d, 's> Decoder<'d, 's> {
             Type::Duration => {
                 let text = self.text(first)?.unwrap_or_default();
                 let nanos = parse_duration(&text).map_err(DecodeError::value)?;
-                Ok(Some(Value::String(format_duration(nanos))))
+                Ok(Some(Value::from(format_duration(nanos))))
             }
             Type::Quantity => self.quantity(first),
             Type::IntOrString => match first {
-                b'"' => Ok(Some(Value::String(self.parser.string()?.into_owned()))),
+                b'"' => Ok(Some(Value::from(self.parser.string()?))),
                 b'n' => self.parser.literal().map(|()| None),
                 _ => self.embedded_int(first).map(Some),
             },
@@ -373,7 +373,7 @@ impl<'d, 's> Decoder<'d, 's> {
                             || !is_zero(&value, field.ty())
                             || (field.tells_empty_from_none() && !value.is_null()))
                     {
-                        object.insert(field.name().to_owned(), value);
+                        object.insert(field.name(), value);
                     }
                 }
                 None if keeps_unknown => {
@@ -383,7 +383,7 @@ impl<'d, 's> Decoder<'d, 's> {
                     self.path.push(Step::Key(key.clone()));
                     let value = self.any()?;
                     self.path.pop();
-                    object.insert(key.into_owned(), value);
+                    object.insert(key, value);
                 }
                 None => {
                     self.unknown(&key);
@@ -414,10 +414,10 @@ impl<'d, 's> Decoder<'d, 's> {
             self.path.push(Step::Key(key.clone()));
             let value = self.value(ty, None)?;
             self.path.pop();
-            target.insert(key.into_owned(), value.unwrap_or_else(|| zero(ty)));
+            target.insert(key, value.unwrap_or_else(|| zero(ty)));
             more = self.parser.next_member()?;
         }
-        object.append(&mut added);
+        object.extend(added);
         Ok(Value::Object(object))
     }
 
@@ -459,8 +459,8 @@ impl<'d, 's> Decoder<'d, 's> {
             b'"' => {
                 let text = self.parser.string()?;
                 match base64::canonical(&text) {
-                    Ok(Cow::Borrowed(_)) => Ok(Some(Value::String(text.into_owned()))),
-                    Ok(Cow::Owned(text)) => Ok(Some(Value::String(text))),
+                    Ok(Cow::Borrowed(_)) => Ok(Some(Value::from(text))),
+                    Ok(Cow::Owned(text)) => Ok(Some(Value::from(text))),
                     Err(error) => {
                         self.failure.get_or_insert_with(|| DecodeError::value(error));
                         Ok(None)
@@ -492,7 +492,7 @@ impl<'d, 's> Decoder<'d, 's> {
                     }
                     more = self.parser.next_item()?;
                 }
-                Ok(Some(Value::String(base64::encode(&bytes))))
+                Ok(Some(Value::from(base64::encode(&bytes))))
             }
             _ => self.other_or_null(schema, first, None),
         }
@@ -517,14 +517,14 @@ impl<'d, 's> Decoder<'d, 's> {
     fn time(&mut self, schema: SchemaRef<'s>, text: Cow<'d, str>) -> Fallible<Option<Value>> {
         let micro = schema.ty() == Type::MicroTime;
         if !micro && time::is_canonical_time(&text) {
-            return Ok(Some(Value::String(text.into_owned())));
+            return Ok(Some(Value::from(text)));
         }
         let parsed = if micro { parse_micro_time(&text) } else { parse_time(&text) };
         let time = parsed.map_err(DecodeError::value)?;
         if time.is_zero() {
             return Ok(None);
         }
-        Ok(Some(Value::String(if micro { time.to_micros() } else { time.to_seconds() })))
+        Ok(Some(Value::String(if micro { time.to_micros().into() } else { time.to_seconds().into() })))
     }
 
     fn quantity(&mut self, first: u8) -> Fallible<Option<Value>> {
@@ -539,7 +539,7 @@ impl<'d, 's> Decoder<'d, 's> {
         };
         let text = String::from_utf8_lossy(raw);
         let quantity = canonical_quantity(text.trim())?;
-        Ok(Some(Value::String(quantity)))
+        Ok(Some(Value::from(quantity)))
     }
 
     fn embedded_int(&mut self, first: u8) -> Fallible<Value> {
@@ -726,9 +726,9 @@ pub(crate) fn zero(schema: SchemaRef<'_>) -> Value {
         Type::Bool => Value::Bool(false),
         Type::Int32 | Type::Int64 | Type::IntOrString => Value::Number(0.into()),
         Type::Float64 => Value::Number(0.into()),
-        Type::String | Type::Bytes => Value::String(String::new()),
-        Type::Quantity => Value::String("0".to_owned()),
-        Type::Duration => Value::String("0s".to_owned()),
+        Type::String | Type::Bytes => Value::from(""),
+        Type::Quantity => Value::from("0"),
+        Type::Duration => Value::from("0s"),
         Type::Struct if !schema.is_structural() => Value::Object(Map::new()),
         Type::Struct
         | Type::Time

@@ -1,7 +1,7 @@
 //! Encodes a tree as the JSON that Go's encoder writes.
 
 use pintle_schema::{FieldRef, Omit, SchemaRef, Type};
-use serde_json::{Map, Value};
+use pintle_tree::{Map, Value};
 use std::cell::Cell;
 
 use super::decode::is_zero;
@@ -93,7 +93,7 @@ impl<'v> Writer<'_, 'v> {
         }
     }
 
-    fn write_struct(&mut self, object: Option<&'v Map<String, Value>>, schema: SchemaRef<'_>) {
+    fn write_struct(&mut self, object: Option<&'v Map>, schema: SchemaRef<'_>) {
         let base = self.slots.len();
         // An object has far fewer members than its type has fields, so looking up the members is cheaper.
         for (name, value) in object.into_iter().flatten() {
@@ -161,7 +161,7 @@ impl<'v> Writer<'_, 'v> {
         self.out.extend_from_slice(zero);
     }
 
-    fn write_members(&mut self, object: &'v Map<String, Value>, write: impl Fn(&mut Self, &str, &'v Value)) {
+    fn write_members(&mut self, object: &'v Map, write: impl Fn(&mut Self, &str, &'v Value)) {
         self.out.push(b'{');
         for (index, (key, value)) in object.iter().enumerate() {
             if index > 0 {

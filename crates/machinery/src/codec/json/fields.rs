@@ -17,7 +17,7 @@ pub(crate) fn fields_text(json: &[u8]) -> Value {
     let json = String::from_utf8_lossy(json);
     let is_usual = |byte: &u8| matches!(byte, b'!'..=b'~') && !matches!(byte, b'<' | b'>' | b'&');
     if json.as_bytes().iter().all(is_usual) {
-        return Value::String(json.into_owned());
+        return Value::from(json);
     }
     let mut text = String::with_capacity(json.len());
     let (mut in_string, mut escaped) = (false, false);
@@ -33,7 +33,7 @@ pub(crate) fn fields_text(json: &[u8]) -> Value {
             _ => text.push(character),
         }
     }
-    Value::String(text)
+    Value::from(text)
 }
 
 /// As [`fields_text`], for bytes that may be anything. What is no JSON becomes a text, as which no set is read: the field
@@ -44,7 +44,7 @@ pub(crate) fn fields_of_bytes(bytes: &[u8], depth: usize) -> Value {
     match json {
         Ok(b"null") => Value::Null,
         Ok(json) => fields_text(json),
-        Err(_) => closed(&Value::String(String::from_utf8_lossy(bytes).into_owned())),
+        Err(_) => closed(&Value::from(String::from_utf8_lossy(bytes))),
     }
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn closed(fields: &Value) -> Value {
     let mut out = Vec::with_capacity(256);
     write_fields_v1(&mut out, fields);
     // The writer takes texts only.
-    Value::String(String::from_utf8(out).unwrap_or_default())
+    Value::from(String::from_utf8(out).unwrap_or_default())
 }
 
 /// Appends a set with its members sorted by their text.
@@ -127,7 +127,7 @@ pub fn managed_fields_exceed_depth(metadata: &Value, limit: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use pintle_tree::json;
 
     #[test]
     fn the_depth_of_sets_is_limited() {

@@ -1,5 +1,5 @@
 use pintle_schema::{FieldSpec, Schema, SchemaBuilder, SchemaRef, StructSpec, Type};
-use serde_json::json;
+use pintle_tree::json;
 
 use super::*;
 use crate::codec::Decoded;

@@ -1,7 +1,7 @@
 //! Writes JSON without a schema, as Go does.
 
 use crate::codec::number::write_number;
-use serde_json::{Number, Value};
+use pintle_tree::{Number, Value};
 
 /// Encodes a value without a schema, keys sorted.
 pub fn encode_any(value: &Value) -> Vec<u8> {

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use pintle_schema::{Member, Schema, SchemaRef, Type, Union};
-use serde_json::{Map, Number, Value};
+use pintle_tree::{Map, Number, Value};
 
 use super::envelope::{PREFIX, open};
 use super::wire::{BYTES, FIXED64, Reader, VARINT, wrong_type};
@@ -36,7 +36,7 @@ fn decode_within(body: &[u8], schema: SchemaRef<'_>, weight: Weight) -> Result<D
     if let (true, Value::Object(object)) = (schema.is_object(), &mut value) {
         for (name, text) in [("kind", unknown.kind), ("apiVersion", unknown.api_version)] {
             if !text.is_empty() {
-                object.insert(name.to_owned(), Value::String(text));
+                object.insert(name, Value::from(text));
             }
         }
     }
@@ -86,17 +86,12 @@ impl Nest<'_> {
     }
 
     /// Counts another member of an object against the memory bound.
-    fn weigh_member(self, object: &Map<String, Value>) -> Fallible<()> {
+    fn weigh_member(self, object: &Map) -> Fallible<()> {
         self.weigh(if object.is_empty() { OBJECT } else { MEMBER })
     }
 }
 
-fn read_struct(
-    message: &[u8],
-    schema: SchemaRef<'_>,
-    object: &mut Map<String, Value>,
-    nest: Nest<'_>,
-) -> Fallible<()> {
+fn read_struct(message: &[u8], schema: SchemaRef<'_>, object: &mut Map, nest: Nest<'_>) -> Fallible<()> {
     nest.check_depth()?;
     if message.is_empty() {
         nest.weigh(OBJECT)?;
@@ -150,7 +145,7 @@ fn read_struct(
                 };
                 read_struct(reader.bytes()?, ty, &mut inner, nest.deeper())?;
                 if field.is_pointer() || !inner.is_empty() {
-                    object.insert(name.to_owned(), Value::Object(inner));
+                    object.insert(name, Value::Object(inner));
                 }
             }
             _ => {
@@ -158,7 +153,7 @@ fn read_struct(
                 if value.is_null() || (!field.is_pointer() && is_zero(&value, ty)) {
                     object.remove(name);
                 } else {
-                    object.insert(name.to_owned(), value);
+                    object.insert(name, value);
                 }
             }
         }
@@ -249,12 +244,12 @@ fn read_value(
         Type::String => {
             let bytes = reader.bytes()?;
             nest.weigh(bytes.len() + TEXT)?;
-            Value::String(text(bytes))
+            Value::from(text(bytes))
         }
         Type::Bytes => {
             let bytes = reader.bytes()?;
             nest.weigh(bytes.len() * 4 / 3 + TEXT)?;
-            Value::String(base64::encode(bytes))
+            Value::from(base64::encode(bytes))
         }
         Type::Time | Type::MicroTime => read_time(reader.bytes()?, schema.ty() == Type::MicroTime)?,
         Type::Duration => {
@@ -266,7 +261,7 @@ fn read_value(
                 }
                 Ok(false)
             })?;
-            Value::String(format_duration(nanos))
+            Value::from(format_duration(nanos))
         }
         Type::Quantity => {
             let mut quantity = None;
@@ -278,10 +273,10 @@ fn read_value(
                 Ok(false)
             })?;
             match quantity {
-                None => Value::String("0".to_owned()),
+                None => Value::from("0"),
                 Some(text) => {
                     let canonical = canonical_quantity(&text)?;
-                    Value::String(canonical)
+                    Value::from(canonical)
                 }
             }
         }
@@ -361,7 +356,7 @@ fn read_time(message: &[u8], micro: bool) -> Fallible<Value> {
         return Ok(Value::Null);
     }
     time.nanos %= 1_000_000_000;
-    Ok(Value::String(if micro { time.to_micros() } else { time.to_seconds() }))
+    Ok(Value::String(if micro { time.to_micros().into() } else { time.to_seconds().into() }))
 }
 
 fn read_int_or_string(message: &[u8]) -> Fallible<Value> {
@@ -375,7 +370,7 @@ fn read_int_or_string(message: &[u8]) -> Fallible<Value> {
         }
         Ok(true)
     })?;
-    Ok(if is_text { Value::String(string) } else { Value::Number(integer.into()) })
+    Ok(if is_text { Value::from(string) } else { Value::Number(integer.into()) })
 }
 
 /// Reads the JSON of a set of fields.
@@ -404,8 +399,8 @@ fn read_raw(raw: &[u8], nest: Nest<'_>) -> Fallible<Value> {
     };
     let mut object = Map::new();
     read_struct(unknown.raw, schema, &mut object, nest.deeper())?;
-    object.insert("kind".to_owned(), Value::String(unknown.kind));
-    object.insert("apiVersion".to_owned(), Value::String(unknown.api_version));
+    object.insert("kind", Value::from(unknown.kind));
+    object.insert("apiVersion", Value::from(unknown.api_version));
     Ok(Value::Object(object))
 }
 

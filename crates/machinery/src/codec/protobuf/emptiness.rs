@@ -52,7 +52,7 @@ fn is_empty(value: &Value) -> bool {
 mod tests {
     use super::drop_empty;
     use pintle_schema::Schema;
-    use serde_json::json;
+    use pintle_tree::json;
 
     #[test]
     fn empty_lists_of_fields_go_and_other_empty_values_stay() {

@@ -1,7 +1,7 @@
 //! Encodes a tree as the message that Go's generated code writes.
 
 use pintle_schema::{FieldRef, Member, SchemaRef, Type, Union};
-use serde_json::{Map, Value};
+use pintle_tree::{Map, Value};
 
 use super::envelope::seal;
 use super::wire::{FIXED64, VARINT, write_bytes, write_nested, write_tag, write_varint};
@@ -31,7 +31,7 @@ pub fn encode_message(value: &Value, schema: SchemaRef<'_>) -> Option<Vec<u8>> {
     Some(out)
 }
 
-fn write_struct(out: &mut Vec<u8>, object: &Map<String, Value>, schema: SchemaRef<'_>) {
+fn write_struct(out: &mut Vec<u8>, object: &Map, schema: SchemaRef<'_>) {
     for (number, member) in schema.members() {
         match member {
             Member::Embedded(inner) => write_nested(out, number, |out| write_struct(out, object, inner)),
@@ -58,7 +58,7 @@ fn write_field(out: &mut Vec<u8>, field: FieldRef<'_>, value: &Value) {
 }
 
 /// Writes a map. The tree's maps are sorted, and Go writes them sorted too.
-fn write_map(out: &mut Vec<u8>, number: u32, object: &Map<String, Value>, schema: SchemaRef<'_>) {
+fn write_map(out: &mut Vec<u8>, number: u32, object: &Map, schema: SchemaRef<'_>) {
     for (key, value) in object {
         write_nested(out, number, |out| {
             write_bytes(out, 1, key.as_bytes());

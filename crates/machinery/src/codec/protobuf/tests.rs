@@ -1,5 +1,5 @@
 use pintle_schema::{Schema, SchemaRef};
-use serde_json::{Value, json};
+use pintle_tree::{Value, json};
 
 use super::*;
 use crate::codec::json as json_codec;

@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use serde_json::{Map, Value};
+use pintle_tree::{Map, Text, Value};
 
 use super::resolve::{Resolved, resolve};
 use crate::codec::number::format_g;
@@ -86,7 +86,7 @@ impl Emitter {
         }
     }
 
-    fn mapping(&mut self, object: &Map<String, Value>, indent: usize) {
+    fn mapping(&mut self, object: &Map, indent: usize) {
         for (key, value) in in_natural_order(object) {
             self.write_indent(indent);
             if key.len() <= MAX_SIMPLE_KEY && !key.contains(is_break) {
@@ -416,8 +416,8 @@ fn is_printable(c: char) -> bool {
 
 /// Sorts the members by [`natural_order`]. The order is not transitive for some keys (`l2p`, `l3`, `l21`), on which the
 /// sort of the standard library may panic; this merge sort does not.
-fn in_natural_order(object: &Map<String, Value>) -> Vec<(&String, &Value)> {
-    let mut entries: Vec<(&String, &Value)> = object.iter().collect();
+fn in_natural_order(object: &Map) -> Vec<(&Text, &Value)> {
+    let mut entries: Vec<(&Text, &Value)> = object.iter().collect();
     let mut sorted = 1;
     while sorted < entries.len() {
         let mut merged = Vec::with_capacity(entries.len());

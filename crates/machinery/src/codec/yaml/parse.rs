@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use pintle_tree::{Map, Number, Value};
 use saphyr_parser::{Event, Parser, ScalarStyle, Span, Tag};
-use serde_json::{Map, Number, Value};
 
 use super::flow::FlowFinder;
 use super::resolve::{Resolved, resolve};
@@ -277,7 +277,7 @@ impl<'n> Reader<'n> {
         result
     }
 
-    fn mapping(&mut self, index: NodeIndex, object: &mut Map<String, Value>, depth: usize) -> Fallible<()> {
+    fn mapping(&mut self, index: NodeIndex, object: &mut Map, depth: usize) -> Fallible<()> {
         let Content::Mapping(entries) = &self.node(index)?.content else { return Ok(()) };
         for &(key, value) in entries {
             if self.is_merge(key)? {
@@ -312,7 +312,7 @@ impl<'n> Reader<'n> {
         })
     }
 
-    fn merge(&mut self, index: NodeIndex, object: &mut Map<String, Value>, depth: usize) -> Fallible<()> {
+    fn merge(&mut self, index: NodeIndex, object: &mut Map, depth: usize) -> Fallible<()> {
         let wants_map = || error("map merge requires map or sequence of maps as the value");
         self.count()?;
         if depth > MAX_DEPTH {
@@ -345,7 +345,7 @@ impl<'n> Reader<'n> {
 
     fn key(&mut self, index: NodeIndex, depth: usize) -> Fallible<Key> {
         Ok(match self.value(index, depth)? {
-            Value::String(text) => Key::Text(text),
+            Value::String(text) => Key::Text(text.into()),
             Value::Bool(value) => Key::Other(value.to_string()),
             Value::Number(value) => match value.as_i64() {
                 Some(integer) => Key::Other(integer.to_string()),
@@ -375,7 +375,7 @@ fn scalar(text: &str, plain: bool, tag: Option<&str>) -> Fallible<Value> {
         Some("!!binary") => {
             let bytes =
                 base64::decode(text).map_err(|_| error("!!binary value contains invalid base64 data"))?;
-            return Ok(Value::String(String::from_utf8_lossy(&bytes).into_owned()));
+            return Ok(Value::from(String::from_utf8_lossy(&bytes)));
         }
         Some(tag @ ("!!bool" | "!!int" | "!!float" | "!!null" | "!!timestamp")) => {
             let resolved = resolve(text);
@@ -392,7 +392,7 @@ fn scalar(text: &str, plain: bool, tag: Option<&str>) -> Fallible<Value> {
         Some(_) => Resolved::Text,
     };
     Ok(match resolved {
-        Resolved::Text | Resolved::Timestamp | Resolved::Merge => Value::String(text.to_owned()),
+        Resolved::Text | Resolved::Timestamp | Resolved::Merge => Value::from(text),
         Resolved::Null => Value::Null,
         Resolved::Bool(value) => Value::Bool(value),
         Resolved::Int(value) => Value::Number(value.into()),

@@ -1,5 +1,5 @@
 use pintle_schema::{Schema, SchemaRef};
-use serde_json::{Value, json};
+use pintle_tree::{Value, json};
 
 use super::*;
 
@@ -183,7 +183,7 @@ fn yaml_is_written_as_go_writes_it() {
         ),
         (json!({"k": {"m": ["l1\n  l2\n"]}}), "k:\n  m:\n  - |\n    l1\n      l2\n"),
         (json!({"a\nb": 1}), "? |-\n  a\n  b\n: 1\n"),
-        (json!({"x".repeat(129): [1]}), &format!("? {}\n: - 1\n", "x".repeat(129))),
+        (json!({("x".repeat(129)): [1]}), &format!("? {}\n: - 1\n", "x".repeat(129))),
     ] {
         assert_eq!(yaml_of(&value), expected);
         let back = to_json(expected.as_bytes()).unwrap();

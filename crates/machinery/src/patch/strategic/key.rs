@@ -2,7 +2,7 @@
 
 use crate::patch::PatchError;
 use crate::text::{go_format, go_type};
-use crate::{Map, Value};
+use crate::{Map, Text, Value};
 use std::collections::HashMap;
 
 pub(super) const GO_MAP: &str = "map[string]interface {}";
@@ -11,7 +11,7 @@ pub(super) const GO_LIST: &str = "[]interface {}";
 /// The identity of an item. Nearly all keys are texts.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Key {
-    Text(String),
+    Text(Text),
     Other(String),
 }
 

@@ -11,7 +11,7 @@ use super::key::{GO_MAP, Key, bad_type, into_list, positions};
 use super::meta::Meta;
 use crate::patch::PatchError;
 use crate::text::{go_format, go_type};
-use crate::{Map, Value};
+use crate::{Map, Text, Value};
 use std::collections::HashSet;
 
 pub(super) fn merge_map(mut original: Map, mut patch: Map, meta: Meta<'_>) -> Result<Map, PatchError> {
@@ -34,7 +34,7 @@ pub(super) fn merge_map(mut original: Map, mut patch: Map, meta: Meta<'_>) -> Re
         };
         let is_delete_list = deleted_from.is_some();
         let name = match deleted_from {
-            Some(target) if !target.is_empty() => target.to_owned(),
+            Some(target) if !target.is_empty() => target.into(),
             _ => name,
         };
         if value.is_null() {
@@ -159,7 +159,7 @@ fn apply_special_items(
 
 /// Applies all `$setElementOrder` directives, together with the lists they order, and removes both from the patch.
 fn set_element_order(original: &mut Map, patch: &mut Map, meta: Meta<'_>) -> Result<(), PatchError> {
-    let directives: Vec<String> =
+    let directives: Vec<Text> =
         patch.keys().filter(|name| name.starts_with(SET_ELEMENT_ORDER)).cloned().collect();
     for name in directives {
         let Some(order_list) = patch.remove(&name) else { continue };
@@ -203,7 +203,7 @@ fn set_element_order(original: &mut Map, patch: &mut Map, meta: Meta<'_>) -> Res
             &positions(server_keys?.into_iter()),
             merge_key,
         )?;
-        original.insert(target.to_owned(), Value::Array(ordered));
+        original.insert(target, Value::Array(ordered));
         patch.remove(target);
     }
     Ok(())

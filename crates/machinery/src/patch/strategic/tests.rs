@@ -1,6 +1,6 @@
 use super::*;
 use pintle_schema::Schema;
-use serde_json::json;
+use pintle_tree::json;
 
 fn schema(kind: &str) -> SchemaRef<'static> {
     let (group, version, kind) = match kind {

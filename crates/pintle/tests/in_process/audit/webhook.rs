@@ -8,7 +8,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::{Request, Response, body::Incoming};
-use serde_json::Value;
+use pintle_machinery::Value;
 use std::{
     convert::Infallible,
     fs,

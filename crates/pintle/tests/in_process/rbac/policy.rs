@@ -1,6 +1,6 @@
 //! Computes the permissions of a new kube-apiserver's roles and bindings, without any of the server's code.
 
-use serde_json::{Map, Value, json};
+use pintle_machinery::{Map, Value, json};
 
 /// The attributes of a request.
 #[derive(Debug, Clone, Default)]
@@ -16,11 +16,11 @@ pub(super) struct Wanted {
 }
 
 pub(super) struct Policy {
-    objects: Map<String, Value>,
+    objects: Map,
 }
 
 /// The objects of a new server, by resource.
-pub(super) fn objects() -> Map<String, Value> {
+pub(super) fn objects() -> Map {
     serde_json::from_str(include_str!("initial-objects.json")).unwrap()
 }
 

@@ -1,7 +1,6 @@
 //! Converts metrics to the form of the first version's alpha: flat, where the second version has groups.
 
-use pintle_machinery::{Quantity, Value, ValueExt};
-use serde_json::json;
+use pintle_machinery::{Quantity, Value, ValueExt, json};
 
 /// The list of metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,7 @@
 //! Tests the validation of new pods, and the warnings about them.
 
 use super::{create, pod, texts, warnings_of};
-use pintle_machinery::ValueExt;
-use serde_json::{Value, json};
+use pintle_machinery::{Value, ValueExt, json};
 
 fn check(rows: &[(Value, &[&str])]) {
     for (spec, wanted) in rows {

@@ -2,10 +2,9 @@
 
 use super::{resource, stored};
 use crate::core::node::KubeletAddresses;
-use pintle_machinery::{GroupResource, Status, Value, ValueExt};
+use pintle_machinery::{GroupResource, Status, Value, ValueExt, json};
 use pintle_registry::testing::{MemoryRegistry, now, with_context};
 use pintle_registry::{Registry, RequestContext, SubresourceKind, WriteOptions};
-use serde_json::json;
 
 fn pods() -> GroupResource {
     GroupResource::new("", "pods")

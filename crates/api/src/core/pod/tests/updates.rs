@@ -1,8 +1,7 @@
 //! Tests updates of pods.
 
 use super::{stored, texts, update};
-use pintle_machinery::ValueExt;
-use serde_json::{Value, json};
+use pintle_machinery::{Value, ValueExt, json};
 
 const CONTAINER: &str = "i";
 

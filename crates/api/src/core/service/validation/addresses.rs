@@ -4,8 +4,9 @@ use crate::core::service::network::IpFamily;
 use crate::core::service::view::{
     NONE, PREFER_DUAL_STACK, REQUIRE_DUAL_STACK, SINGLE_STACK, Service, family_of,
 };
-use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, validation::is_valid_ip_for_legacy_field};
-use serde_json::json;
+use pintle_machinery::{
+    ErrorList, FieldError, FieldPath, Value, json, validation::is_valid_ip_for_legacy_field,
+};
 use std::collections::HashSet;
 
 /// Validates the addresses and families: before allocation, and again with the other fields.

@@ -65,7 +65,7 @@ pub(super) fn validate_numbers(service: &Value) -> ErrorList {
                 Value::from(key.0),
                 key.1
             );
-            let value = serde_json::json!({"Protocol": key.0, "Port": key.1});
+            let value = pintle_machinery::json!({"Protocol": key.0, "Port": key.1});
             errors.push(FieldError::duplicate(&path.index(index), value).shown_as(shown));
         }
     }

@@ -1,5 +1,5 @@
 use super::*;
-use serde_json::json;
+use pintle_machinery::json;
 
 fn service(spec: Value) -> Value {
     let mut service = json!({"metadata": {"name": "a", "namespace": "n"}, "spec": spec});

@@ -3,8 +3,7 @@
 use super::traffic::validate_class;
 use crate::core::service::view::{EXTERNAL_NAME, LOAD_BALANCER, SINGLE_STACK, Service};
 use crate::rules;
-use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
-use serde_json::json;
+use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt, json};
 
 pub(super) fn validate_transition(service: &Value, old: &Value) -> ErrorList {
     let mut errors = ErrorList::new();

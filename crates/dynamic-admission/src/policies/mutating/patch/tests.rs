@@ -1,8 +1,8 @@
 use super::*;
 use pintle_admission_cel::{Compiler, Input, OptionalVariables, POLICY_BUDGET, Returns, Variables};
+use pintle_machinery::json;
 use pintle_offload::Pace;
 use pintle_schema::Schema;
-use serde_json::json;
 
 /// The patch of a mutation.
 fn evaluate<'p>(
