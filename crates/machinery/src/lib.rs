@@ -1,7 +1,7 @@
 //! Objects, metadata, selectors, quantities, Status, codecs and patches: operations on API objects of any kind that
 //! need neither a socket nor a disk.
 //!
-//! An object is a [`tree::Value`]; a `pintle_schema` schema describes its fields. This crate knows no kind by name.
+//! An object is a [`Value`]; a `pintle_schema` schema describes its fields. This crate knows no kind by name.
 
 pub mod codec;
 pub mod config_file;
