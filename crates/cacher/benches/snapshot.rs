@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use pintle_cacher::{
-    Cacher, CacherConfig, DecodeError, DecodedObject, Freshness, Labels, ObjectDecoder, Requirement,
+    Cacher, CacherConfig, DecodeError, DecodedObject, Freshness, Label, Labels, ObjectDecoder, Requirement,
     Selectable, Snapshot, TriggerField,
 };
 use pintle_storage::{Key, MemoryStorage, Payload, Revision, Storage};
@@ -82,6 +82,20 @@ fn snapshot(criterion: &mut Criterion) {
             bencher.iter(|| {
                 let matching =
                     snapshot.range(PREFIX, None).filter(|object| object.labels().get("app") == Some("app-7"));
+                black_box(matching.count())
+            });
+        });
+        group.bench_function(BenchmarkId::new("100 by label, indexed", objects), |bencher| {
+            let app = Requirement::Labels(vec![Label { name: "app".into(), value: "app-7".into() }]);
+            let found = |snapshot: &Snapshot| snapshot.candidates(PREFIX, None, Some(&app)).count();
+            (0..3).for_each(|_| cacher.note_list(&current(), &app));
+            while found(&current()) == objects {
+                std::thread::yield_now();
+            }
+            let snapshot = current();
+            bencher.iter(|| {
+                let matching =
+                    snapshot.candidates(PREFIX, None, Some(&app)).filter(|object| app.matches(object));
                 black_box(matching.count())
             });
         });

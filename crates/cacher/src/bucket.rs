@@ -20,8 +20,8 @@ impl Bucket {
             (WatchScope::Object(key), _) => Bucket::Object(key.clone()),
             (_, Some(Requirement::Name(name))) => Bucket::Name(name.clone()),
             (_, Some(Requirement::Field(field, value))) => Bucket::Field(*field, value.clone()),
-            (WatchScope::Namespace(namespace), None) => Bucket::Namespace(namespace.clone()),
-            (WatchScope::All, None) => Bucket::All,
+            (WatchScope::Namespace(namespace), _) => Bucket::Namespace(namespace.clone()),
+            (WatchScope::All, _) => Bucket::All,
         }
     }
 }

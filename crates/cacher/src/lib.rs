@@ -38,6 +38,7 @@ mod config;
 mod error;
 mod event;
 mod freshness;
+mod label;
 mod metrics;
 mod object;
 mod page;
@@ -54,6 +55,8 @@ mod contents;
 mod counted_tree;
 mod event_log;
 mod history;
+mod label_demand;
+mod label_index;
 mod lazy_map;
 mod object_map;
 mod open_objects;
@@ -79,6 +82,7 @@ pub use contents::RepresentationId;
 pub use error::CacherError;
 pub use event::{EventType, WatchEvent, WatchItem};
 pub use freshness::Freshness;
+pub use label::Label;
 pub use metrics::CacherMetrics;
 pub use object::{
     CachedObject, DecodeError, DecodedObject, Labels, ObjectDecoder, Selectable, UnreadableObject,

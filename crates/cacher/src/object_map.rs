@@ -1,13 +1,13 @@
-//! The objects of a resource by key, and by the values of its indexed fields.
+//! The objects of a resource by key, by the values of its indexed fields, and by some labels.
 
-use crate::{CachedObject, counted_tree::CountedTree};
+use crate::{CachedObject, Label, counted_tree::CountedTree, label_index::LabelIndex};
 use pintle_storage::Key;
 use std::sync::Arc;
 
 pub(crate) type ObjectTree = CountedTree<Arc<CachedObject>>;
 pub(crate) type KeyTree = CountedTree<Key>;
 
-/// Objects by key and by indexed field. Persistent: a clone takes constant time and shares all objects.
+/// Objects by key, by indexed field and by indexed label. Persistent: a clone takes constant time and shares all objects.
 ///
 /// Invariant: each index has exactly the objects of the map.
 #[derive(Debug, Clone, Default)]
@@ -15,6 +15,7 @@ pub(crate) struct ObjectMap {
     by_key: ObjectTree,
     /// `None` for a map without indexes, such as a part of a past state.
     by_field: Option<Arc<Vec<FieldIndex>>>,
+    by_label: Arc<Vec<LabelIndex>>,
 }
 
 /// The keys of the objects by the value of one field. They are keys and not objects, so that an update which does not
@@ -92,6 +93,23 @@ impl ObjectMap {
         Some(index.by_value.get(value).unwrap_or(&index.none))
     }
 
+    /// The keys of the objects that have all of the labels, and possibly of others: those of the indexed label that has the
+    /// fewest. `None` if none of the labels is indexed.
+    pub(crate) fn by_labels(&self, labels: &[Label]) -> Option<&KeyTree> {
+        let indexes = self.by_label.iter().filter(|index| labels.contains(index.label()));
+        indexes.map(LabelIndex::keys).min_by_key(|keys| keys.len())
+    }
+
+    /// Adds an index that has exactly the objects of the map.
+    pub(crate) fn add_label_index(&mut self, index: LabelIndex) {
+        Arc::make_mut(&mut self.by_label).push(index);
+    }
+
+    /// Drops the index of a label.
+    pub(crate) fn drop_label_index(&mut self, label: &Label) {
+        Arc::make_mut(&mut self.by_label).retain(|index| index.label() != label);
+    }
+
     /// Inserts an object under its key; returns the one that it replaces.
     pub(crate) fn insert(&mut self, object: Arc<CachedObject>) -> Option<Arc<CachedObject>> {
         let replaced = self.by_key.insert(object.clone());
@@ -102,6 +120,9 @@ impl ObjectMap {
                 index.insert(&object, replaced.as_deref());
             }
         }
+        if !self.by_label.iter().all(|index| index.is_same(&object, replaced.as_deref())) {
+            Arc::make_mut(&mut self.by_label).iter_mut().for_each(|index| index.note(&object));
+        }
         replaced
     }
 
@@ -110,6 +131,9 @@ impl ObjectMap {
         let removed = self.by_key.remove(key)?;
         for index in self.by_field.iter_mut().flat_map(Arc::make_mut) {
             index.remove(&removed);
+        }
+        if !self.by_label.is_empty() {
+            Arc::make_mut(&mut self.by_label).iter_mut().for_each(|index| index.remove(&removed));
         }
         Some(removed)
     }
@@ -133,7 +157,7 @@ impl ObjectMap {
 impl FromIterator<Arc<CachedObject>> for ObjectMap {
     /// A map without indexes.
     fn from_iter<I: IntoIterator<Item = Arc<CachedObject>>>(objects: I) -> ObjectMap {
-        ObjectMap { by_key: objects.into_iter().collect(), by_field: None }
+        ObjectMap { by_key: objects.into_iter().collect(), ..ObjectMap::default() }
     }
 }
 
@@ -169,5 +193,42 @@ mod tests {
         assert_eq!(objects.len(), 0);
         assert!(objects.by_field.as_ref().unwrap()[0].by_value.is_empty());
         assert!(objects.by_field(1, "x").is_none());
+    }
+
+    #[test]
+    fn an_index_of_a_label_has_the_objects_with_it() {
+        let label = |value: &str| Label { name: "app".into(), value: value.into() };
+        let mut objects: ObjectMap = ["l:app=x", "l:app=y", "l:app=x;l:tier=web"]
+            .iter()
+            .zip(["/p/a", "/p/b", "/p/c"])
+            .map(|(value, key)| object_of(key, 1, value))
+            .collect();
+        for value in ["x", "y"] {
+            let mut index = LabelIndex::new(label(value));
+            objects.by_key().iter().for_each(|object| index.note(object));
+            objects.add_label_index(index);
+        }
+        let before = objects.clone();
+        objects.insert(object_of("/p/d", 2, "l:app=x"));
+        objects.insert(object_of("/p/a", 3, "l:app=y"));
+        objects.insert(object_of("/p/b", 4, ""));
+        objects.insert(object_of("/p/c", 5, "l:app=x;v=2"));
+        let keys = |objects: &ObjectMap, labels: &[Label]| {
+            let keys = objects.by_labels(labels)?.iter().map(|key| key.as_str().to_owned());
+            Some(keys.collect::<Vec<_>>())
+        };
+        assert_eq!(keys(&objects, &[label("x")]).unwrap(), ["/p/c", "/p/d"]);
+        assert_eq!(keys(&objects, &[label("y")]).unwrap(), ["/p/a"]);
+        // Of several labels, the one with the fewest objects counts.
+        assert_eq!(keys(&objects, &[label("x"), label("y"), label("z")]).unwrap(), ["/p/a"]);
+        assert_eq!(keys(&objects, &[label("z")]), None);
+        assert_eq!(keys(&before, &[label("x")]).unwrap(), ["/p/a", "/p/c"]);
+        objects.drop_label_index(&label("y"));
+        assert_eq!(keys(&objects, &[label("y")]), None);
+        for key in ["/p/c", "/p/d"] {
+            objects.remove(key);
+        }
+        assert_eq!(keys(&objects, &[label("x")]).unwrap(), [""; 0]);
+        assert_eq!(keys(&before, &[label("y")]).unwrap(), ["/p/b"]);
     }
 }

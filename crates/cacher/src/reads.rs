@@ -1,7 +1,7 @@
 //! Reads of the latest state at a requested freshness, and of past states.
 
 use crate::{
-    CachedObject, Cacher, CacherError, Freshness, ReadSource, Snapshot,
+    CachedObject, Cacher, CacherError, Freshness, ReadSource, Requirement, Snapshot,
     shared::{Phase, Shared},
 };
 use pintle_storage::{Key, Revision, StorageError};
@@ -15,6 +15,16 @@ impl Cacher {
     /// The latest state of the cache, without waiting; `None` until it is ready.
     pub fn current(&self) -> Option<Snapshot> {
         self.shared.load()
+    }
+
+    /// Notes that a list of a state has a requirement. A label that lists of many objects ask for again and again gets an
+    /// index for later states, if few of the objects have it.
+    pub fn note_list(&self, snapshot: &Snapshot, requirement: &Requirement) {
+        if let Requirement::Labels(labels) = requirement
+            && snapshot.is_of_cache()
+        {
+            labels.iter().for_each(|label| self.shared.label_demand.ask(label, snapshot.len()));
+        }
     }
 
     /// Whether reads may be answered from the cache's present state. If not, they see the store's latest state

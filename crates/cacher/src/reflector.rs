@@ -12,8 +12,8 @@
 //! became readable without a write ([`SecondLook`]), which no event can report.
 
 use crate::{
-    CachedObject, Snapshot, event::Change, metrics, object_map::ObjectMap, open_objects::OpenObjects,
-    second_look::SecondLook, shared::Shared, snapshot::UnreadableMap,
+    CachedObject, Label, Snapshot, event::Change, label_index::LabelIndex, metrics, object_map::ObjectMap,
+    open_objects::OpenObjects, second_look::SecondLook, shared::Shared, snapshot::UnreadableMap,
 };
 use pintle_storage::{
     EventKind, KeyValue, Revision, StorageError, StorageEvent, WatchReceiver, WatchRequest,
@@ -28,6 +28,9 @@ const CHUNK: usize = 256;
 
 /// The number of objects that are packed at once, which takes a millisecond or two. More wait for the next write.
 const AT_ONCE: usize = 128;
+
+/// The number of objects that are indexed at once, which takes a tenth of a millisecond; the task yields in between.
+const INDEXED_AT_ONCE: usize = 1000;
 
 /// Runs until the store is closed. A cache that no task follows must not be read as if it were up to date: when `run`
 /// returns, the cacher stops; when it panics, the cacher is emptied until the task runs again.
@@ -107,6 +110,7 @@ impl<'a> Reflector<'a> {
             revision: snapshot.revision(),
             second_look: SecondLook::default(),
         };
+        shared.label_demand.reset();
         shared.replace(snapshot);
         reflector
     }
@@ -157,6 +161,10 @@ impl<'a> Reflector<'a> {
         loop {
             let batch = tokio::select! {
                 batch = stream.next_batch() => batch,
+                label = self.shared.label_demand.wanted() => {
+                    self.index_label(label).await;
+                    continue;
+                }
                 () = self.second_look.is_readable(&self.shared.storage, &self.unreadable) => {
                     return Err(Ended::Readable);
                 }
@@ -171,6 +179,29 @@ impl<'a> Reflector<'a> {
                 }
             }
         }
+    }
+
+    /// Makes the index of a label, unless too many objects have it. No event is applied meanwhile.
+    async fn index_label(&mut self, label: Label) {
+        let mut index = LabelIndex::new(label.clone());
+        for (number, object) in self.objects.by_key().iter().enumerate() {
+            if number % INDEXED_AT_ONCE == INDEXED_AT_ONCE - 1 {
+                tokio::task::yield_now().await;
+            }
+            index.note(object);
+        }
+        let (is_kept, dropped) =
+            self.shared.label_demand.settle(&label, index.keys().len(), self.objects.len());
+        if is_kept {
+            dropped.iter().for_each(|label| self.objects.drop_label_index(label));
+            self.objects.add_label_index(index);
+            self.shared.publish_indexes(self.snapshot());
+        }
+    }
+
+    /// The present state.
+    fn snapshot(&self) -> Snapshot {
+        Snapshot::new(self.objects.clone(), self.unreadable.clone(), self.revision)
     }
 
     /// Publishes some events, including those before an error.
@@ -199,8 +230,7 @@ impl<'a> Reflector<'a> {
         if changes.is_empty() && !hidden {
             self.shared.advance(self.revision);
         } else {
-            let snapshot = Snapshot::new(self.objects.clone(), self.unreadable.clone(), self.revision);
-            self.shared.apply(changes, snapshot);
+            self.shared.apply(changes, self.snapshot());
             let Reflector { open, objects, .. } = self;
             open.pack_excess(AT_ONCE, |object| {
                 objects.get(object.key().as_str()).is_some_and(|current| Arc::ptr_eq(current, object))

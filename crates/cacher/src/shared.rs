@@ -13,6 +13,7 @@ use crate::{
     bookmarks::BookmarkBuckets,
     event::{Change, WatchEvent},
     event_log::{EventLog, Packable},
+    label_demand::LabelDemand,
     metrics,
     remaining_counts::RemainingCounts,
     retained::RetainedStates,
@@ -55,6 +56,8 @@ pub(crate) struct Shared {
     pub(crate) retained: Mutex<RetainedStates>,
     /// The numbers of objects after the pages that were sent.
     pub(crate) remaining: Mutex<RemainingCounts>,
+    /// The labels that lists ask for.
+    pub(crate) label_demand: LabelDemand,
     /// Notifies [`crate::ticker`] that work is due earlier than before.
     pub(crate) due_changed: Notify,
     /// Held while history is read from the store for the event log.
@@ -112,6 +115,7 @@ impl Shared {
             state: Mutex::new(state),
             retained: Mutex::new(retained),
             remaining: Mutex::default(),
+            label_demand: LabelDemand::default(),
             due_changed: Notify::new(),
             extending: tokio::sync::Mutex::default(),
             large_reads: Semaphore::new(LARGE_READS),
@@ -213,6 +217,15 @@ impl Shared {
             self.publish(&mut state, snapshot);
         }
         self.wake(Vec::new());
+    }
+
+    /// Publishes the same state with other indexes.
+    pub(crate) fn publish_indexes(&self, snapshot: Snapshot) {
+        let mut state = self.state.lock();
+        if !state.stopped {
+            let snapshot = snapshot.at_least(state.snapshot.revision());
+            self.publish(&mut state, snapshot);
+        }
     }
 
     fn publish(&self, state: &mut State, snapshot: Snapshot) {

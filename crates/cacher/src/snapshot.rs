@@ -102,7 +102,7 @@ impl Snapshot {
     }
 
     /// The objects of [`Snapshot::range`] that may meet a requirement, in key order. With an index these are the ones
-    /// that meet it, and the cost does not depend on the others; otherwise they are all.
+    /// that meet it (of several labels: one of them), and the cost does not depend on the others; otherwise they are all.
     pub fn candidates(
         &self,
         prefix: &str,
@@ -111,6 +111,13 @@ impl Snapshot {
     ) -> Range<'_> {
         match requirement {
             Some(Requirement::Field(field, value)) => match self.objects.by_field(*field, value) {
+                Some(keys) => {
+                    let (keys, tree) = (between(keys, prefix, start_after), self.objects.by_key());
+                    Range { objects: Candidates::Indexed { keys, tree } }
+                }
+                None => self.range(prefix, start_after),
+            },
+            Some(Requirement::Labels(labels)) => match self.objects.by_labels(labels) {
                 Some(keys) => {
                     let (keys, tree) = (between(keys, prefix, start_after), self.objects.by_key());
                     Range { objects: Candidates::Indexed { keys, tree } }

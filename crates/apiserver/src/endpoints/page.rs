@@ -97,6 +97,7 @@ impl Page {
             metadata.set(SHARD_INFO, json!({"selector": shards.to_string()}));
         }
         let requirement = selection.requirement();
+        requirement.iter().for_each(|requirement| cacher.note_list(&snapshot, requirement));
         let mut page = Page { metadata, snapshot, prefix, after, selection, requirement, last: None };
         let rest = match rest {
             None if is_limited => page.rest(limit),

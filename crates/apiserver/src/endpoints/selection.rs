@@ -1,7 +1,7 @@
 //! Selects objects of a list or watch by label and field selectors, over the labels and fields that the cache indexes.
 
 use super::{request_scope::RequestScope, shard_selector::ShardSelector};
-use pintle_cacher::{CachedObject, Requirement, Trigger};
+use pintle_cacher::{CachedObject, Label, Requirement, Trigger};
 use pintle_go_forms::quote;
 use pintle_machinery::{
     Status,
@@ -10,6 +10,9 @@ use pintle_machinery::{
 };
 use pintle_registry::Resource;
 use std::collections::HashSet;
+
+/// The most labels of a selector that indexes are looked up for.
+const MOST_LABELS: usize = 4;
 
 /// The parsed selectors of one request.
 pub(super) struct Selection {
@@ -170,7 +173,7 @@ impl Selection {
         }
     }
 
-    /// A value that every match has in an indexed field.
+    /// What every match has, if the cache may be indexed by it.
     pub(super) fn requirement(&self) -> Option<Requirement> {
         let declared = self.fields.iter().find_map(|test| match &test.field {
             Field::Declared { index, trigger: true, .. } => {
@@ -178,7 +181,17 @@ impl Selection {
             }
             Field::Declared { .. } | Field::Name | Field::Namespace => None,
         });
-        declared.or_else(|| Some(Requirement::Name(self.name.as_deref()?.into())))
+        let named = || Some(Requirement::Name(self.name.as_deref()?.into()));
+        let labeled = || {
+            let labels: Vec<Label> = self
+                .labels
+                .required_labels()
+                .take(MOST_LABELS)
+                .map(|(name, value)| Label { name: name.into(), value: value.into() })
+                .collect();
+            (!labels.is_empty()).then_some(Requirement::Labels(labels))
+        };
+        declared.or_else(named).or_else(labeled)
     }
 
     /// The trigger field and value by which the cacher indexes a watcher of this selection.

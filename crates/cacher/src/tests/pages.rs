@@ -1,8 +1,8 @@
 //! Tests of pages: those of old states cost what they return, and are exact.
 
 use crate::{
-    CachedObject, Cacher, CacherConfig, CacherError, Freshness, Matches, PageRead, PageRequest, PageState,
-    ReadSource, Requirement, Snapshot, WatchOptions, WatchScope, WatchStart,
+    CachedObject, Cacher, CacherConfig, CacherError, Freshness, Label, Matches, PageRead, PageRequest,
+    PageState, ReadSource, Requirement, Snapshot, WatchOptions, WatchScope, WatchStart,
     testing::{PREFIX, TestStorage, config, contents, on_node, settled, start},
 };
 use pintle_storage::{Key, Revision, Storage};
@@ -297,4 +297,51 @@ async fn initial_events_of_an_indexed_value_are_found_by_the_index() {
     let mut watcher = cacher.watch(options).await.unwrap();
     let events = settled(&cacher, &mut watcher).await;
     assert_eq!(events, ["ADDED /p/b/2 node=n2@14", "ADDED /p/b/5 node=n2@17", "ADDED /p/b/8 node=n2@20"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn labels_that_lists_ask_for_are_indexed() {
+    let storage = TestStorage::new();
+    for number in 0..1200 {
+        storage
+            .put(&format!("/p/{}/{number:04}", number % 2), &format!("l:app={};l:tier=web", number % 100))
+            .await;
+    }
+    let cacher = start(&storage, config_of(1 << 20)).await;
+    let label = |name: &str, value: &str| Label { name: name.into(), value: value.into() };
+    let app = Requirement::Labels(vec![label("tier", "web"), label("app", "7")]);
+    let tier = Requirement::Labels(vec![label("tier", "web")]);
+    let found = |snapshot: &Snapshot, prefix: &str, requirement: &Requirement| {
+        let found =
+            snapshot.candidates(prefix, None, Some(requirement)).map(|object| object.key().to_string());
+        found.collect::<Vec<_>>()
+    };
+    let first = cacher.snapshot(Freshness::Consistent).await.unwrap();
+    assert_eq!(found(&first, "/p/", &app).len(), 1200);
+    for _ in 0..3 {
+        cacher.note_list(&first, &app);
+        cacher.note_list(&first, &tier);
+    }
+    while found(&cacher.current().unwrap(), "/p/", &app).len() == 1200 {
+        tokio::task::yield_now().await;
+    }
+    // All objects have the other label.
+    assert_eq!(found(&cacher.current().unwrap(), "/p/", &tier).len(), 1200);
+    storage.put("/p/1/0107", "l:app=8").await;
+    storage.put("/p/1/0008", "l:app=7").await;
+    storage.put("/p/1/0207", "l:app=7;v=2").await;
+    storage.put("/p/1/new", "l:app=7").await;
+    storage.remove("/p/1/0007").await;
+    let second = cacher.snapshot(Freshness::Consistent).await.unwrap();
+    let expected: Vec<_> = second
+        .range("/p/", None)
+        .filter(|object| object.labels().get("app") == Some("7"))
+        .map(|object| object.key().to_string())
+        .collect();
+    assert_eq!(expected.len(), 12);
+    assert_eq!(found(&second, "/p/", &app), expected);
+    assert_eq!(found(&second, "/p/0/", &app), [""; 0]);
+    // A past state has the index of its own.
+    let past = cacher.snapshot_at(first.revision()).await.unwrap();
+    assert!(found(&past, "/p/", &app).contains(&"/p/1/0107".to_owned()));
 }

@@ -104,6 +104,17 @@ impl LabelSelector {
         &self.requirements
     }
 
+    /// Names and values of labels that every selected object has.
+    pub fn required_labels(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.requirements.iter().filter_map(|requirement| {
+            use LabelOperator::{DoubleEquals, Equals, In};
+            match (requirement.operator(), requirement.values()) {
+                (Equals | DoubleEquals | In, [value]) => Some((requirement.key(), value.as_str())),
+                _ => None,
+            }
+        })
+    }
+
     /// Whether evaluation takes more than a few comparisons for each object.
     pub fn is_long(&self) -> bool {
         self.compiled.is_some()

@@ -44,6 +44,38 @@ async fn pages_show_one_version_and_say_how_to_go_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_list_by_label_is_the_same_with_and_without_an_index() {
+    let server = Server::start().await;
+    let map = |number: usize, app: usize| {
+        format!(r#"{{"metadata":{{"name":"m{number}","labels":{{"app":"a{app}","tier":"t"}}}}}}"#)
+    };
+    for number in 0..1100 {
+        let sent = server.send(&format!("POST {MAPS}\n\n{}", map(number, number % 20))).await;
+        assert_eq!(sent.status, 201);
+    }
+    let list = async |selector: &str| {
+        server.send(&format!("GET {MAPS}?labelSelector={selector}")).await.text().to_owned()
+    };
+    let first = list("app%3Da7,tier%3Dt").await;
+    assert_eq!(first.matches(r#""app":"a7""#).count(), 55);
+    // Later ones are answered by the index.
+    for _ in 0..20 {
+        assert_eq!(list("app%3Da7,tier%3Dt").await, first);
+    }
+    server.send(&format!("DELETE {MAPS}/m7")).await;
+    server.send(&format!("PUT {MAPS}/m27\n\n{}", map(27, 8))).await;
+    server.send(&format!("PUT {MAPS}/m28\n\n{}", map(28, 7))).await;
+    let names = |list: &str| -> Vec<String> {
+        let list: pintle_machinery::Value = list.parse().unwrap();
+        list["items"].as_array().unwrap().iter().map(|item| item["metadata"]["name"].to_string()).collect()
+    };
+    // Nobody asks for this selector again, so that all objects are looked at.
+    assert_eq!(names(&list("app%3Da7").await), names(&list("app+notin+(a1),app+in+(a7,none)").await));
+    assert_eq!(names(&list("app%3Da7").await).len(), 54);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_collection_is_deleted_as_it_is_selected() {
     let server = Server::start().await;
     fill(&server, &["a1", "a2", "b1"]).await;
