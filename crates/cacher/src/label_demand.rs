@@ -15,7 +15,7 @@ const MOST_INDEXES: usize = 16;
 /// The most labels that are counted, with and without an index.
 const MOST_COUNTED: usize = 64;
 /// The part of the objects, as its divisor, that an index may have: to look up more of them costs as much as a walk.
-const PART: usize = 8;
+const PART: usize = 16;
 
 /// The labels that lists of one resource ask for.
 #[derive(Debug, Default)]
