@@ -54,9 +54,9 @@ impl Writer<'_> {
             Value::Null => Json::Null,
             Value::Bool(value) => Json::Bool(*value),
             Value::Int(value) if self.exact || value.unsigned_abs() <= MAX_EXACT => Json::from(*value),
-            Value::Int(value) => Json::String(value.to_string().into()),
+            Value::Int(value) => Json::from(value.to_string()),
             Value::Uint(value) if self.exact || *value <= MAX_EXACT => Json::from(*value),
-            Value::Uint(value) => Json::String(value.to_string().into()),
+            Value::Uint(value) => Json::from(value.to_string()),
             Value::Double(value) => double(*value),
             Value::String(text) => self.text(text)?,
             Value::Bytes(bytes) => {
@@ -112,7 +112,7 @@ impl Writer<'_> {
 
     fn text(&mut self, text: &str) -> Result<Json, EvaluationError> {
         self.spend(text.len())?;
-        Ok(Json::String(text.to_owned().into()))
+        Ok(Json::from(text))
     }
 
     /// Charges data of the request.

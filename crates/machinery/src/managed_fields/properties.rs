@@ -84,7 +84,7 @@ fn pod_configs() -> impl Strategy<Value = Value> {
 
 /// The set of these paths, as a stored object has it.
 fn stored(paths: &BTreeSet<Vec<String>>) -> FieldSet {
-    FieldSet::stored(set_of(paths).into_fields_v1().as_str().unwrap().to_owned().into())
+    FieldSet::stored(set_of(paths).into_fields_v1().as_str().unwrap().into())
 }
 
 /// The managers and their fields, without times.

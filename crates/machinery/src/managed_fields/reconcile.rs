@@ -185,7 +185,7 @@ mod tests {
             (r#"{"f:spec":{"f:containers":{"k:{\"name\":\"c\"}":{".":{},"f:command":{}}}}}"#, false),
             (r#"{"f:spec":{"f:containers":{"k:{\"name\":\"c\"}":{"f:command":{"i:0":{}}}}}}"#, true),
         ] {
-            let mut stored = FieldSet::stored(text.to_owned().into());
+            let mut stored = FieldSet::stored(text.into());
             assert_eq!(needs(stored.map(), Shape::of(schema), false), expected, "{text}");
             assert_eq!(read_needs(text, Shape::of(schema)), expected, "{text}");
             // The second time it is remembered, for this type alone.
