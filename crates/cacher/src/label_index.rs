@@ -31,11 +31,18 @@ impl LabelIndex {
         self.label.is_on(object) == replaced.is_some_and(|replaced| self.label.is_on(replaced))
     }
 
-    /// Adds an object, or removes its key if it lacks the label.
-    pub(crate) fn note(&mut self, object: &CachedObject) {
-        match self.label.is_on(object) {
-            true => _ = self.keys.insert(object.key().clone()),
-            false => _ = self.keys.remove(object.key().as_str()),
+    /// Adds an object if it has the label.
+    pub(crate) fn add(&mut self, object: &CachedObject) {
+        if self.label.is_on(object) {
+            self.keys.insert(object.key().clone());
+        }
+    }
+
+    /// Adds an object if it has the label, in place of another.
+    pub(crate) fn replace(&mut self, object: &CachedObject, replaced: Option<&CachedObject>) {
+        if !self.is_same(object, replaced) {
+            replaced.into_iter().for_each(|replaced| self.remove(replaced));
+            self.add(object);
         }
     }
 

@@ -121,7 +121,9 @@ impl ObjectMap {
             }
         }
         if !self.by_label.iter().all(|index| index.is_same(&object, replaced.as_deref())) {
-            Arc::make_mut(&mut self.by_label).iter_mut().for_each(|index| index.note(&object));
+            Arc::make_mut(&mut self.by_label)
+                .iter_mut()
+                .for_each(|index| index.replace(&object, replaced.as_deref()));
         }
         replaced
     }
@@ -205,7 +207,7 @@ mod tests {
             .collect();
         for value in ["x", "y"] {
             let mut index = LabelIndex::new(label(value));
-            objects.by_key().iter().for_each(|object| index.note(object));
+            objects.by_key().iter().for_each(|object| index.add(object));
             objects.add_label_index(index);
         }
         let before = objects.clone();

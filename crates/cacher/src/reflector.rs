@@ -188,7 +188,7 @@ impl<'a> Reflector<'a> {
             if number % INDEXED_AT_ONCE == INDEXED_AT_ONCE - 1 {
                 tokio::task::yield_now().await;
             }
-            index.note(object);
+            index.add(object);
         }
         let (is_kept, dropped) =
             self.shared.label_demand.settle(&label, index.keys().len(), self.objects.len());
