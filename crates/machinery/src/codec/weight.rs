@@ -6,9 +6,9 @@
 
 use super::error::{DecodeError, Fallible};
 
-/// An object with its first member, or an empty one, since defaults may add members: the first allocation has room for
-/// four.
-pub(super) const OBJECT: usize = 240;
+/// An object with its first member, or an empty one, since defaults may add members. The first allocation takes 224 bytes;
+/// the rest stands for what is done with each object after it is decoded, which this bound limits too.
+pub(super) const OBJECT: usize = 640;
 /// Each further member of an object, whose capacity may be twice its length.
 pub(super) const MEMBER: usize = 112;
 /// A list with its first items.
