@@ -201,7 +201,7 @@ impl<'a> Iterator for Range<'a> {
         match &self.objects {
             Candidates::Between(objects) => objects.size_hint(),
             Candidates::Indexed { keys, .. } => keys.size_hint(),
-            Candidates::Named(named) => (0, Some(named.to - named.from)),
+            Candidates::Named(named) => (0, Some(named.to.saturating_sub(named.from))),
         }
     }
 }

@@ -281,6 +281,9 @@ async fn candidates_are_those_of_the_index() {
     check(&first, "/p/", Some("/p/b/4"), named, &[]);
     check(&first, "/p/b/", None, named, &["/p/b/4"]);
     check(&second, "/p/", None, named, &["/p/a/4"]);
+    // A range within the namespace ends before the next namespace, where the search goes on.
+    let mut within = first.candidates("/p/a/4", None, Some(named));
+    assert_eq!((within.next().is_some(), within.size_hint()), (true, (0, Some(0))));
     check(&first, "/p/", None, &Requirement::Name("cluster-scoped".into()), &["/p/cluster-scoped"]);
     // The index of a retained state is that of the state.
     let past = cacher.snapshot_at(first.revision()).await.unwrap();
