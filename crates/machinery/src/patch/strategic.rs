@@ -33,7 +33,7 @@ use pintle_schema::SchemaRef;
 use std::cell::Cell;
 
 /// The maximum number of list items that one patch visits: many times the number in the largest object and patch.
-const MAX_ITEMS: usize = 512 * 1024;
+const MAX_ITEMS: usize = 1024 * 1024;
 
 /// Merges the patch into the object by the object's schema.
 ///

@@ -39,7 +39,7 @@ impl Key {
 pub(super) type Positions = HashMap<Key, usize>;
 
 pub(super) fn positions(keys: impl Iterator<Item = Key>) -> Positions {
-    let mut positions = Positions::new();
+    let mut positions = Positions::with_capacity(keys.size_hint().0);
     for (position, key) in keys.enumerate() {
         positions.entry(key).or_insert(position);
     }

@@ -7,7 +7,7 @@ use super::directive::{
     remove_directives, retain_keys,
 };
 use super::element_order::{check_order, order};
-use super::key::{GO_MAP, Key, bad_type, into_list, positions};
+use super::key::{GO_MAP, Key, Positions, bad_type, into_list, positions};
 use super::meta::Meta;
 use crate::patch::PatchError;
 use crate::text::{go_format, go_type};
@@ -101,19 +101,20 @@ fn merge_list(
         return Err(PatchError::Unknown(format!("cannot merge lists without merge key for {}", meta.kind())));
     };
     let (mut merged, patch) = apply_special_items(original, patch, merge_key)?;
-    let server_keys: Vec<Option<Key>> = merged.iter().map(|item| item.get(merge_key).map(Key::of)).collect();
-    let server_order = positions(server_keys.into_iter().map(|key| key.unwrap_or(Key::Other(String::new()))));
-    let mut places = server_order.clone();
+    let server_key = |item: &Value| item.get(merge_key).map_or_else(|| Key::Other(String::new()), Key::of);
+    let server_order = positions(merged.iter().map(server_key));
+    let mut added = Positions::new();
     let mut patch_keys = Vec::with_capacity(patch.len());
     for item in patch {
         let Value::Object(item) = item else { return Err(bad_type(GO_MAP, &item)) };
         let key = Key::of_member(&item, merge_key)?;
-        match places.get(&key).and_then(|place| merged.get_mut(*place)) {
+        let place = server_order.get(&key).or_else(|| added.get(&key));
+        match place.and_then(|place| merged.get_mut(*place)) {
             Some(Value::Object(current)) => {
                 *current = merge_map(std::mem::take(current), item, meta)?;
             }
             _ => {
-                places.insert(key.clone(), merged.len());
+                added.insert(key.clone(), merged.len());
                 merged.push(Value::Object(item));
             }
         }
