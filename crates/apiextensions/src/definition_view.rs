@@ -1,7 +1,7 @@
 //! The view that serving and the controllers have of a definition, parsed from its JSON without its schemas.
 
 use pintle_cacher::CachedObject;
-use pintle_machinery::Value;
+use pintle_machinery::{Value, to_value};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::{collections::BTreeMap, sync::Arc};
@@ -160,7 +160,7 @@ impl Definition {
         }
         let read: Result<Whole, _> = serde_json::from_slice(&self.object.json());
         let versions = read.map(|whole| whole.spec.versions).unwrap_or_default();
-        versions.into_iter().map(|shown| serde_json::to_value(shown).unwrap_or_default().into()).collect()
+        versions.into_iter().map(|shown| to_value(shown).unwrap_or_default()).collect()
     }
 
     /// A condition by its type.

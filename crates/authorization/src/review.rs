@@ -258,7 +258,7 @@ mod tests {
         assert_eq!(beta["spec"]["group"], json!(["devs"]));
         assert!(beta["spec"].get("groups").is_none());
         let path = Attributes { path: "/x", is_resource_request: false, ..Attributes::of(&user, "get") };
-        let spec = pintle_machinery::Value::from(serde_json::to_value(ReviewSpec::of(&path)).unwrap());
+        let spec = Value::from(serde_json::to_value(ReviewSpec::of(&path)).unwrap());
         assert_eq!(spec["nonResourceAttributes"], json!({"path": "/x", "verb": "get"}));
         assert!(spec.get("resourceAttributes").is_none());
     }

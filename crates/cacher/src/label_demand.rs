@@ -6,7 +6,8 @@ use tokio::sync::Notify;
 
 /// Lists of fewer objects walk them all.
 const MANY: usize = 1000;
-/// The number of lists that ask for a label before it is indexed. To make an index costs no more than two of them.
+/// The number of lists that ask for a label before it is indexed. To make the index walks the objects once more, as each of
+/// these lists did.
 const ENOUGH: u32 = 3;
 /// The same for a label of which the last index had too many objects.
 const ENOUGH_AGAIN: u32 = 1000;
@@ -14,7 +15,8 @@ const ENOUGH_AGAIN: u32 = 1000;
 const MOST_INDEXES: usize = 16;
 /// The most labels that are counted, with and without an index.
 const MOST_COUNTED: usize = 64;
-/// The part of the objects, as its divisor, that an index may have: to look up more of them costs as much as a walk.
+/// The divisor of the largest part of the objects that an index may have: looking up more of them by key costs as much as
+/// walking all.
 const PART: usize = 16;
 
 /// The labels that lists of one resource ask for.
@@ -85,8 +87,8 @@ impl LabelDemand {
         }
     }
 
-    /// Decides on an index with the keys of `keys` of the `objects` objects: whether it is kept, and the label whose index is
-    /// to be dropped for it.
+    /// Decides on the index of a label, which has `keys` of the `objects` objects. Returns whether the index is kept, and the
+    /// label whose index is dropped for it.
     pub(crate) fn settle(&self, label: &Label, keys: usize, objects: usize) -> (bool, Option<Label>) {
         let mut asked = self.asked.lock();
         let Some(at) = asked.iter().position(|entry| entry.label == *label) else { return (false, None) };

@@ -135,7 +135,7 @@ fn union_of_lists(one: &str, two: &str) -> String {
     json!(union).to_string()
 }
 
-fn config_map(name: &str, data: &Map) -> pintle_machinery::Value {
+fn config_map(name: &str, data: &Map) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",

@@ -32,7 +32,7 @@ pub use error_list::{ErrorList, ErrorType, FieldError};
 pub use field_path::FieldPath;
 pub use group_version::{GroupKind, GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource};
 pub use jsonpath::JsonPath;
-pub use pintle_tree::{Map, Number, Text, Value, json};
+pub use pintle_tree::{Map, Number, Text, Value, json, to_value};
 pub use quantity::Quantity;
 pub use selectors::{FieldSelector, LabelSelector};
 pub use status::{Status, StatusDetails, StatusReason};

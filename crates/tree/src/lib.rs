@@ -8,12 +8,13 @@ mod convert;
 mod index;
 pub mod map;
 mod serialize;
+mod text;
 mod to_value;
 mod value;
 
-pub use compact_str::CompactString as Text;
 pub use index::Index;
 pub use serde_json::Number;
+pub use text::Text;
 pub use to_value::to_value;
 pub use value::Value;
 

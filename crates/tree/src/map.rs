@@ -5,7 +5,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::{slice, vec};
 
-use compact_str::CompactString as Text;
+use crate::text::Text;
 
 /// The most members that are kept in a slice. An insertion into it moves 56 bytes for each member behind.
 const IN_SLICE: usize = 32;

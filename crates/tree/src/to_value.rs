@@ -1,12 +1,12 @@
 //! Makes values of serializable types.
 
-use compact_str::CompactString as Text;
 use serde::Serialize;
 use serde::ser::{Error as _, Impossible, SerializeMap, SerializeSeq, SerializeStruct, SerializeTuple};
 use serde::ser::{SerializeTupleStruct, Serializer};
 use serde_json::Error;
 
 use crate::map::Map;
+use crate::text::Text;
 use crate::value::Value;
 
 /// Makes a value of a serializable type.

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use compact_str::CompactString as Text;
 use serde_json::Number;
 
 use crate::map::Map;
+use crate::text::Text;
 
 /// A JSON value.
 ///

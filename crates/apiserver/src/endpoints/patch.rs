@@ -154,18 +154,17 @@ impl Transform for PatchTransform<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{CONFIG_MAPS, TestServer, WIDGETS, widget};
-    use pintle_machinery::json;
+    use pintle_machinery::{Value, json};
 
     #[tokio::test]
     async fn a_patch_is_applied_in_the_format_of_its_content_type() {
         let server = TestServer::start().await;
         server.create_config_map("a", "x").await;
-        let check =
-            async |format: &str, patch: pintle_machinery::Value, code: u16, data: pintle_machinery::Value| {
-                let uri = format!("{CONFIG_MAPS}/a");
-                let (found, object) = server.send_as("PATCH", &uri, format, patch).await;
-                assert_eq!((found, &object["data"]), (code, &data), "{object}");
-            };
+        let check = async |format: &str, patch: Value, code: u16, data: Value| {
+            let uri = format!("{CONFIG_MAPS}/a");
+            let (found, object) = server.send_as("PATCH", &uri, format, patch).await;
+            assert_eq!((found, &object["data"]), (code, &data), "{object}");
+        };
         let add = json!([{"op": "add", "path": "/data/b", "value": "2"}]);
         check("application/json-patch+json", add, 200, json!({"a": "1", "b": "2"})).await;
         let merge = json!({"data": {"a": null}});

@@ -532,7 +532,7 @@ impl<'d> Decoder<'d> {
         if time.is_zero() {
             return Ok(None);
         }
-        Ok(Some(Value::String(if micro { time.to_micros().into() } else { time.to_seconds().into() })))
+        Ok(Some(Value::from(if micro { time.to_micros() } else { time.to_seconds() })))
     }
 
     fn int_or_string(&mut self) -> Step<Option<Value>> {

@@ -524,7 +524,7 @@ impl<'d, 's> Decoder<'d, 's> {
         if time.is_zero() {
             return Ok(None);
         }
-        Ok(Some(Value::String(if micro { time.to_micros().into() } else { time.to_seconds().into() })))
+        Ok(Some(Value::from(if micro { time.to_micros() } else { time.to_seconds() })))
     }
 
     fn quantity(&mut self, first: u8) -> Fallible<Option<Value>> {

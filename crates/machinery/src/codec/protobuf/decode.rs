@@ -356,7 +356,7 @@ fn read_time(message: &[u8], micro: bool) -> Fallible<Value> {
         return Ok(Value::Null);
     }
     time.nanos %= 1_000_000_000;
-    Ok(Value::String(if micro { time.to_micros().into() } else { time.to_seconds().into() }))
+    Ok(Value::from(if micro { time.to_micros() } else { time.to_seconds() }))
 }
 
 fn read_int_or_string(message: &[u8]) -> Fallible<Value> {
