@@ -2,7 +2,7 @@
 //!
 //! The cache holds JSON of the storage version, which is sliced, never copied or decoded. Other JSON versions and
 //! protobuf are made on first demand and cached beside the object. YAML, tables and partial metadata are made for each
-//! response.
+//! response; watches of tables and partial metadata share the frames of an event.
 
 mod include_object;
 mod meta_types;
@@ -32,7 +32,7 @@ use pintle_machinery::{
 use pintle_registry::Converter;
 use std::sync::Arc;
 
-/// The cache slots of a version: those of whole objects, of their metadata, and of compressed list items.
+/// The cache slots of a version: those of whole objects, of their metadata, of compressed list items, and of table rows.
 const SLOTS: u32 = 16;
 /// The cache slot of the UID, which is the same in all versions.
 pub(super) const UID: RepresentationId = RepresentationId(SLOTS - 1);
@@ -277,6 +277,19 @@ impl Encoder<'_> {
         let number = SLOTS / 4 + media_type_number(self.accepted.media_type);
         let is_shared = version == "v1" && !self.accepted.pretty;
         is_shared.then_some(RepresentationId(self.resource.slot * SLOTS + number))
+    }
+
+    /// The slot of a watch event's frame with the object's row in a table without column definitions; `None` for a form
+    /// that watches do not share.
+    pub(super) fn row_representation(&self) -> Option<RepresentationId> {
+        let (_, version) = self.accepted.transform.as_ref()?;
+        let part = match self.include_object {
+            IncludeObject::Metadata => 0,
+            IncludeObject::Object => 1,
+            IncludeObject::None => 2,
+        };
+        let is_shared = version == "v1" && self.accepted.media_type == MediaType::Json;
+        is_shared.then_some(RepresentationId(self.resource.slot * SLOTS + 3 * SLOTS / 4 + part))
     }
 
     /// The compressed form of a list item, whose content is `content`.

@@ -23,8 +23,8 @@ use crate::{
 use bytes::{Bytes, BytesMut};
 use jiff::Timestamp;
 use pintle_cacher::{
-    CachedObject, CacherError, CacherMetrics, EventType, Freshness, Predicate, WatchEvent, WatchItem,
-    WatchOptions, WatchScope, WatchStart, Watcher,
+    CachedObject, CacherError, CacherMetrics, EventType, Freshness, Predicate, RepresentationId, WatchEvent,
+    WatchItem, WatchOptions, WatchScope, WatchStart, Watcher,
 };
 use pintle_machinery::{GroupVersionResource, Status, ValueExt, json, options::ListOptions};
 use pintle_offload::{LIGHT, beside};
@@ -428,12 +428,11 @@ impl WatchStream {
                     }
                 }
                 Some((Transform::Table, version)) => {
-                    let object = event_object(event, *event_type)?;
                     let with_columns = !std::mem::replace(&mut self.columns_sent, true);
-                    let metadata = json!({"resourceVersion": object.revision().to_string()});
-                    let table =
-                        encoder.table(version).of_one(with_columns, &metadata, &encoder.tree(object)?);
-                    Ok(encoder.event(event_type.as_str(), table))
+                    match encoder.row_representation().filter(|_| !with_columns) {
+                        Some(id) => shared_row(&encoder, version, *event_type, event, id),
+                        None => table_frame(&encoder, version, with_columns, *event_type, event),
+                    }
                 }
             },
             WatchItem::Bookmark { revision, initial_events_end } => {
@@ -485,6 +484,43 @@ fn event_object(event: &WatchEvent, event_type: EventType) -> Result<&Arc<Cached
 fn plain_frame(encoder: &Encoder<'_>, event_type: EventType, event: &WatchEvent) -> Result<Bytes, Status> {
     let object = event_object(event, event_type)?;
     Ok(encoder.event(event_type.as_str(), encoder.object(object)?))
+}
+
+/// The event with a table of one row.
+fn table_frame(
+    encoder: &Encoder<'_>,
+    version: &str,
+    with_columns: bool,
+    event_type: EventType,
+    event: &WatchEvent,
+) -> Result<Bytes, Status> {
+    let object = event_object(event, event_type)?;
+    let metadata = json!({"resourceVersion": object.revision().to_string()});
+    let table = encoder.table(version).of_one(with_columns, &metadata, &encoder.tree(object)?);
+    Ok(encoder.event(event_type.as_str(), table))
+}
+
+/// The event with a row that watches share within a second: its ages, in seconds at best, are relative to the time of
+/// encoding, which the shared bytes begin with.
+fn shared_row(
+    encoder: &Encoder<'_>,
+    version: &str,
+    event_type: EventType,
+    event: &WatchEvent,
+    id: RepresentationId,
+) -> Result<Bytes, Status> {
+    let second = encoder.now.as_second().to_be_bytes();
+    let shared = event.frame(event_type, id, || {
+        let frame = table_frame(encoder, version, false, event_type, event)?;
+        let mut stamped = BytesMut::with_capacity(second.len() + frame.len());
+        stamped.extend_from_slice(&second);
+        stamped.extend_from_slice(&frame);
+        Ok::<_, Status>(stamped.freeze())
+    })?;
+    match shared.starts_with(&second) {
+        true => Ok(shared.slice(second.len()..)),
+        false => table_frame(encoder, version, false, event_type, event),
+    }
 }
 
 /// The object of a bookmark: an empty object of the kind with a resourceVersion.
@@ -597,6 +633,53 @@ mod tests {
         assert_eq!(event["object"]["metadata"], created["metadata"]);
         assert_eq!(event["object"]["kind"], "PartialObjectMetadata");
         assert_eq!(event["object"]["data"], json!(null));
+    }
+
+    #[tokio::test]
+    async fn watches_of_tables_share_the_rows_of_a_second() {
+        let server = TestServer::start().await;
+        let first = server.create_config_map("a", "x").await;
+        let watch = async |part: &str| {
+            let uri = format!("{CONFIG_MAPS}?watch=true&includeObject={part}");
+            let accept = [(http::header::ACCEPT, "application/json;as=Table;v=v1;g=meta.k8s.io")];
+            match server.respond_with("GET", &uri, &accept, "").await.into_body() {
+                Body::Stream(frames) => frames,
+                _ => panic!("not a stream"),
+            }
+        };
+        let (mut first_watch, mut second_watch) = (watch("Metadata").await, watch("Metadata").await);
+        let mut whole = watch("Object").await;
+        for frames in [&mut first_watch, &mut second_watch, &mut whole] {
+            let columns = frames.next().await.unwrap();
+            let event: pintle_machinery::Value = serde_json::from_slice(&columns).unwrap();
+            assert_eq!(event["object"]["columnDefinitions"][0]["name"], json!("Name"));
+            assert_eq!(event["object"]["rows"][0]["cells"][0], first["metadata"]["name"]);
+        }
+        // Events of the end of a second may be encoded in the next one.
+        let mut shared = false;
+        for name in ["b", "c", "d"] {
+            let (frame, other, whole, created) = tokio::join!(
+                first_watch.next(),
+                second_watch.next(),
+                whole.next(),
+                server.create_config_map(name, "x")
+            );
+            let (frame, other, whole) = (frame.unwrap(), other.unwrap(), whole.unwrap());
+            shared |= frame.as_ptr() == other.as_ptr();
+            for (frame, kind, data) in [
+                (&frame, "PartialObjectMetadata", &json!(null)),
+                (&other, "PartialObjectMetadata", &json!(null)),
+                (&whole, "ConfigMap", &created["data"]),
+            ] {
+                let event: pintle_machinery::Value = serde_json::from_slice(frame).unwrap();
+                let row = &event["object"]["rows"][0];
+                assert_eq!(event["object"]["columnDefinitions"], json!(null));
+                assert_eq!(row["cells"][0], created["metadata"]["name"]);
+                assert_eq!(row["object"]["metadata"], created["metadata"]);
+                assert_eq!((&row["object"]["kind"], &row["object"]["data"]), (&json!(kind), data));
+            }
+        }
+        assert!(shared);
     }
 
     #[tokio::test]
