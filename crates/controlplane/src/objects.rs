@@ -52,20 +52,35 @@ pub(crate) async fn create_or_change(
     object: Value,
     change: impl Fn(&mut Value) + Send + Sync,
 ) -> Result<(), Status> {
-    let name = object.name().to_owned();
     for _ in 0..ATTEMPTS {
-        if create_if_missing(registry, resource, namespace, object.clone()).await? {
-            return Ok(());
+        match registry.get(resource, namespace, object.name()).await {
+            Ok(existing) if !changes(&change, &existing) => return Ok(()),
+            Ok(_) => {}
+            Err(status) if status.reason == StatusReason::NotFound => {
+                match registry.create(resource, namespace, object.clone(), write_options()).await {
+                    // Another server created it first.
+                    Err(status) if status.reason == StatusReason::AlreadyExists => {}
+                    result => return result.map(drop),
+                }
+            }
+            Err(status) => return Err(status),
         }
         let change = |mut object: Value| {
             change(&mut object);
             Ok(object)
         };
-        match registry.update(resource, namespace, &name, Box::new(change), write_options()).await {
+        match registry.update(resource, namespace, object.name(), Box::new(change), write_options()).await {
             // The object was deleted concurrently.
             Err(status) if status.reason == StatusReason::NotFound => {}
             result => return result.map(drop),
         }
     }
-    Err(Status::conflict(resource, &name, "the object was deleted whenever it was to be changed"))
+    Err(Status::conflict(resource, object.name(), "the object was deleted whenever it was to be changed"))
+}
+
+/// Whether the change makes another object of this one. To find out costs much less than an update without effect.
+pub(crate) fn changes(change: impl Fn(&mut Value), object: &Value) -> bool {
+    let mut changed = object.clone();
+    change(&mut changed);
+    changed != *object
 }

@@ -4,7 +4,7 @@ use super::{
     binding,
     object::{AUTO_UPDATE, resource_of},
 };
-use crate::objects::{create_if_missing, create_or_change};
+use crate::objects::{changes, create_if_missing, create_or_change};
 use pintle_machinery::{
     GroupResource, Status, StatusReason, Value, ValueExt, json, meta::ObjectMeta,
     validation::semantically_equal,
@@ -35,8 +35,11 @@ pub(super) async fn binding(registry: &dyn Registry, wanted: Value) -> Result<()
         };
         let role = |binding: &Value| binding.at("roleRef").cloned().unwrap_or_default();
         if existing.is_null() || semantically_equal(&role(&existing), &role(&wanted)) {
-            let object = wanted.clone();
             let complete = |binding: &mut Value| complete_binding(binding, &wanted);
+            if !existing.is_null() && !changes(complete, &existing) {
+                return Ok(());
+            }
+            let object = wanted.clone();
             return create_or_change(registry, &resource, &namespace, object, complete).await;
         }
         let options =
