@@ -1,7 +1,7 @@
-//! Decides which labels are indexed: those that lists of many objects ask for again and again.
+//! Decides by which labels objects are indexed: those that lists of many objects ask for again and again.
 
-use crate::Label;
 use parking_lot::Mutex;
+use std::sync::Arc;
 use tokio::sync::Notify;
 
 /// Lists of fewer objects walk them all.
@@ -9,17 +9,14 @@ const MANY: usize = 1000;
 /// The number of lists that ask for a label before it is indexed. To make the index walks the objects once more, as each of
 /// these lists did.
 const ENOUGH: u32 = 3;
-/// The same for a label of which the last index had too many objects.
-const ENOUGH_AGAIN: u32 = 1000;
+/// The same for a label whose index was not worth its while, or had to give way to others.
+const ENOUGH_AGAIN: u32 = 100;
 /// The most indexes of a resource.
 const MOST_INDEXES: usize = 16;
 /// The most labels that are counted, with and without an index.
 const MOST_COUNTED: usize = 64;
-/// The divisor of the largest part of the objects that an index may have: looking up more of them by key costs as much as
-/// walking all.
-const PART: usize = 16;
 
-/// The labels that lists of one resource ask for.
+/// The names of the labels that lists of one resource ask for.
 #[derive(Debug, Default)]
 pub(crate) struct LabelDemand {
     /// The label that was asked for last is the last one.
@@ -29,7 +26,7 @@ pub(crate) struct LabelDemand {
 
 #[derive(Debug)]
 struct Asked {
-    label: Label,
+    name: Arc<str>,
     state: State,
 }
 
@@ -44,12 +41,12 @@ enum State {
 
 impl LabelDemand {
     /// Notes that a list of a resource with `objects` objects asks for a label.
-    pub(crate) fn ask(&self, label: &Label, objects: usize) {
+    pub(crate) fn ask(&self, name: &Arc<str>, objects: usize) {
         if objects < MANY {
             return;
         }
         let mut asked = self.asked.lock();
-        let mut entry = match asked.iter().position(|entry| entry.label == *label) {
+        let mut entry = match asked.iter().position(|entry| entry.name == *name) {
             Some(at) => asked.remove(at),
             None => {
                 if asked.len() >= MOST_COUNTED {
@@ -58,7 +55,7 @@ impl LabelDemand {
                     let Some(oldest) = oldest else { return };
                     asked.remove(oldest);
                 }
-                Asked { label: label.clone(), state: State::Counted(ENOUGH) }
+                Asked { name: name.clone(), state: State::Counted(ENOUGH) }
             }
         };
         if let State::Counted(left) = &mut entry.state {
@@ -72,40 +69,39 @@ impl LabelDemand {
     }
 
     /// A label that is to be indexed; waits for one. Cancel safe. Each is returned until [`LabelDemand::settle`] is called.
-    pub(crate) async fn wanted(&self) -> Label {
+    pub(crate) async fn wanted(&self) -> Arc<str> {
         loop {
             let wanted = self
                 .asked
                 .lock()
                 .iter()
                 .find(|entry| entry.state == State::Wanted)
-                .map(|entry| entry.label.clone());
+                .map(|entry| entry.name.clone());
             match wanted {
-                Some(label) => return label,
+                Some(name) => return name,
                 None => self.due.notified().await,
             }
         }
     }
 
-    /// Decides on the index of a label, which has `keys` of the `objects` objects. Returns whether the index is kept, and the
-    /// label whose index is dropped for it.
-    pub(crate) fn settle(&self, label: &Label, keys: usize, objects: usize) -> (bool, Option<Label>) {
-        let mut asked = self.asked.lock();
-        let Some(at) = asked.iter().position(|entry| entry.label == *label) else { return (false, None) };
-        let is_kept = keys <= objects / PART;
-        let full = asked.iter().filter(|entry| entry.state == State::Indexed).count() >= MOST_INDEXES;
-        let mut dropped = None;
-        if is_kept
-            && full
-            && let Some(oldest) = asked.iter_mut().find(|entry| entry.state == State::Indexed)
-        {
-            oldest.state = State::Counted(ENOUGH);
-            dropped = Some(oldest.label.clone());
-        }
-        if let Some(entry) = asked.get_mut(at) {
+    /// Notes whether the index of a label is kept.
+    pub(crate) fn settle(&self, name: &str, is_kept: bool) {
+        if let Some(entry) = self.asked.lock().iter_mut().find(|entry| &*entry.name == name) {
             entry.state = if is_kept { State::Indexed } else { State::Counted(ENOUGH_AGAIN) };
         }
-        (is_kept, dropped)
+    }
+
+    /// The label whose index is to be dropped: the one that was not asked for longest, if there are too many indexes or
+    /// they are `too_large`.
+    pub(crate) fn give_way(&self, too_large: bool) -> Option<Arc<str>> {
+        let mut asked = self.asked.lock();
+        let mut indexed = asked.iter_mut().filter(|entry| entry.state == State::Indexed);
+        let oldest = indexed.next()?;
+        if !too_large && 1 + indexed.count() <= MOST_INDEXES {
+            return None;
+        }
+        oldest.state = State::Counted(ENOUGH_AGAIN);
+        Some(oldest.name.clone())
     }
 
     /// Notes that all indexes are gone.
@@ -121,62 +117,70 @@ mod tests {
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
 
-    fn label(number: usize) -> Label {
-        Label { name: "app".into(), value: number.to_string().into() }
+    fn name(number: usize) -> Arc<str> {
+        format!("label-{number}").into()
     }
 
-    fn wanted(demand: &LabelDemand) -> Option<Label> {
+    fn wanted(demand: &LabelDemand) -> Option<Arc<str>> {
         match pin!(demand.wanted()).poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(label) => Some(label),
+            Poll::Ready(name) => Some(name),
             Poll::Pending => None,
         }
     }
 
     fn ask(demand: &LabelDemand, number: usize, times: u32) {
-        (0..times).for_each(|_| demand.ask(&label(number), MANY));
+        (0..times).for_each(|_| demand.ask(&name(number), MANY));
     }
 
     #[test]
     fn a_label_is_wanted_after_some_lists_of_many_objects() {
         let demand = LabelDemand::default();
-        (0..9).for_each(|_| demand.ask(&label(1), MANY - 1));
+        (0..9).for_each(|_| demand.ask(&name(1), MANY - 1));
         ask(&demand, 1, ENOUGH - 1);
         assert_eq!(wanted(&demand), None);
         ask(&demand, 1, 1);
-        assert_eq!(wanted(&demand), Some(label(1)));
-        assert_eq!(demand.settle(&label(1), MANY / PART, MANY), (true, None));
-        ask(&demand, 1, 2 * ENOUGH);
+        assert_eq!(wanted(&demand), Some(name(1)));
+        demand.settle(&name(1), true);
+        ask(&demand, 1, 2 * ENOUGH_AGAIN);
         assert_eq!(wanted(&demand), None);
     }
 
     #[test]
-    fn a_label_of_most_objects_is_not_indexed() {
+    fn a_label_that_is_not_worth_an_index_is_looked_at_again_after_many_lists() {
         let demand = LabelDemand::default();
         ask(&demand, 1, ENOUGH);
-        assert_eq!(demand.settle(&label(1), MANY / PART + 1, MANY), (false, None));
+        demand.settle(&name(1), false);
         ask(&demand, 1, ENOUGH_AGAIN - 1);
         assert_eq!(wanted(&demand), None);
         ask(&demand, 1, 1);
-        assert_eq!(wanted(&demand), Some(label(1)));
+        assert_eq!(wanted(&demand), Some(name(1)));
     }
 
     #[test]
     fn the_label_that_was_not_asked_for_longest_gives_way() {
         let demand = LabelDemand::default();
+        assert_eq!(demand.give_way(true), None);
         for number in 0..MOST_INDEXES {
             ask(&demand, number, ENOUGH);
-            assert_eq!(demand.settle(&label(number), 0, MANY), (true, None));
+            demand.settle(&name(number), true);
+            assert_eq!(demand.give_way(false), None);
         }
         ask(&demand, 0, 1);
         ask(&demand, 100, ENOUGH);
-        assert_eq!(demand.settle(&label(100), 0, MANY), (true, Some(label(1))));
+        demand.settle(&name(100), true);
+        assert_eq!(demand.give_way(false), Some(name(1)));
+        assert_eq!(demand.give_way(false), None);
+        assert_eq!(demand.give_way(true), Some(name(2)));
+        // Labels that take turns do not have their indexes made again and again.
+        ask(&demand, 1, ENOUGH_AGAIN - 1);
+        assert_eq!(wanted(&demand), None);
     }
 
     #[test]
     fn labels_that_are_asked_for_once_take_bounded_memory_and_leave_the_indexes() {
         let demand = LabelDemand::default();
         ask(&demand, 0, ENOUGH);
-        demand.settle(&label(0), 0, MANY);
+        demand.settle(&name(0), true);
         (1..10_000).for_each(|number| ask(&demand, number, 1));
         assert_eq!(demand.asked.lock().len(), MOST_COUNTED);
         assert_eq!(demand.asked.lock()[0].state, State::Indexed);

@@ -67,6 +67,7 @@ mod second_look;
 mod shared;
 mod ticker;
 mod too_much_history;
+mod value_index;
 mod watch_target;
 mod watcher_index;
 

@@ -69,8 +69,13 @@ pub struct Labels(Box<[(Arc<str>, Arc<str>)]>);
 impl Labels {
     /// The value of one label.
     pub fn get(&self, key: &str) -> Option<&str> {
+        self.value(key).map(AsRef::as_ref)
+    }
+
+    /// The value of one label, to be shared.
+    pub(crate) fn value(&self, key: &str) -> Option<&Arc<str>> {
         let at = self.0.binary_search_by(|(other, _)| other.as_ref().cmp(key)).ok()?;
-        self.0.get(at).map(|(_, value)| value.as_ref())
+        self.0.get(at).map(|(_, value)| value)
     }
 
     /// All labels, sorted by key.

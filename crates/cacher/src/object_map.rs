@@ -1,11 +1,14 @@
 //! The objects of a resource by key, by the values of its indexed fields, and by some labels.
 
-use crate::{CachedObject, Label, counted_tree::CountedTree, label_index::LabelIndex};
-use pintle_storage::Key;
+use crate::{
+    CachedObject, Label,
+    counted_tree::CountedTree,
+    label_index::{LabelIndex, PART},
+    value_index::{KeyTree, ValueIndex},
+};
 use std::sync::Arc;
 
 pub(crate) type ObjectTree = CountedTree<Arc<CachedObject>>;
-pub(crate) type KeyTree = CountedTree<Key>;
 
 /// Objects by key, by indexed field and by indexed label. Persistent: a clone takes constant time and shares all objects.
 ///
@@ -18,16 +21,12 @@ pub(crate) struct ObjectMap {
     by_label: Arc<Vec<LabelIndex>>,
 }
 
-/// The keys of the objects by the value of one field. They are keys and not objects, so that an update which does not
-/// change the value, as most do, does not change the index.
+/// The keys of the objects by the value of one field.
 #[derive(Debug, Clone)]
 struct FieldIndex {
     /// The position of the field among the selectable fields.
     field: usize,
-    /// No tree is empty.
-    by_value: imbl::HashMap<Arc<str>, KeyTree>,
-    /// The keys of the objects with any other value.
-    none: KeyTree,
+    values: ValueIndex,
 }
 
 impl FieldIndex {
@@ -42,37 +41,25 @@ impl FieldIndex {
     }
 
     fn insert(&mut self, object: &CachedObject, replaced: Option<&CachedObject>) {
-        let value = self.value_of(object);
         if self.has(object, replaced) {
             return;
         }
         if let Some(replaced) = replaced {
             self.remove(replaced);
         }
-        let key = object.key().clone();
-        match self.by_value.get_mut(&value) {
-            Some(keys) => _ = keys.insert(key),
-            None => _ = self.by_value.insert(value, KeyTree::from_iter([key])),
-        }
+        self.values.insert(&self.value_of(object), object.key().clone());
     }
 
     fn remove(&mut self, object: &CachedObject) {
-        let value = self.value_of(object);
-        let Some(keys) = self.by_value.get_mut(&value) else { return };
-        keys.remove(object.key().as_str());
-        if keys.is_empty() {
-            self.by_value.remove(&value);
-        }
+        self.values.remove(&self.value_of(object), object.key());
     }
 }
 
 impl ObjectMap {
     /// The same objects, indexed by the fields at these positions among the selectable fields.
     pub(crate) fn indexed_by(mut self, fields: impl IntoIterator<Item = usize>) -> ObjectMap {
-        let mut indexes: Vec<FieldIndex> = fields
-            .into_iter()
-            .map(|field| FieldIndex { field, by_value: imbl::HashMap::new(), none: KeyTree::default() })
-            .collect();
+        let mut indexes: Vec<FieldIndex> =
+            fields.into_iter().map(|field| FieldIndex { field, values: ValueIndex::default() }).collect();
         for index in &mut indexes {
             for object in self.by_key.iter() {
                 index.insert(object, None);
@@ -90,14 +77,20 @@ impl ObjectMap {
     /// The keys of the objects that have a value in a field; `None` if the map has no index of the field.
     pub(crate) fn by_field(&self, field: usize, value: &str) -> Option<&KeyTree> {
         let index = self.by_field.as_ref()?.iter().find(|index| index.field == field)?;
-        Some(index.by_value.get(value).unwrap_or(&index.none))
+        Some(index.values.get(value))
     }
 
     /// The keys of the objects that have all of the labels, and possibly of others: those of the indexed label that has the
-    /// fewest. `None` if none of the labels is indexed.
+    /// fewest. `None` if none of the labels is indexed, or if they are so many that walking all objects costs no more.
     pub(crate) fn by_labels(&self, labels: &[Label]) -> Option<&KeyTree> {
-        let indexes = self.by_label.iter().filter(|index| labels.contains(index.label()));
-        indexes.map(LabelIndex::keys).min_by_key(|keys| keys.len())
+        let of_label = |label: &Label| {
+            self.by_label
+                .iter()
+                .find(|index| index.name() == &*label.name)
+                .map(|index| index.keys(&label.value))
+        };
+        let fewest = labels.iter().filter_map(of_label).min_by_key(|keys| keys.len());
+        fewest.filter(|keys| keys.len() <= self.len() / PART)
     }
 
     /// Adds an index that has exactly the objects of the map.
@@ -106,8 +99,13 @@ impl ObjectMap {
     }
 
     /// Drops the index of a label.
-    pub(crate) fn drop_label_index(&mut self, label: &Label) {
-        Arc::make_mut(&mut self.by_label).retain(|index| index.label() != label);
+    pub(crate) fn drop_label_index(&mut self, name: &str) {
+        Arc::make_mut(&mut self.by_label).retain(|index| index.name() != name);
+    }
+
+    /// The memory that the indexes of labels take, in bytes, about.
+    pub(crate) fn label_index_bytes(&self) -> usize {
+        self.by_label.iter().map(LabelIndex::bytes).sum()
     }
 
     /// Inserts an object under its key; returns the one that it replaces.
@@ -193,44 +191,51 @@ mod tests {
             objects.remove(key);
         }
         assert_eq!(objects.len(), 0);
-        assert!(objects.by_field.as_ref().unwrap()[0].by_value.is_empty());
+        assert_eq!(objects.by_field.as_ref().unwrap()[0].values.keys(), 0);
         assert!(objects.by_field(1, "x").is_none());
     }
 
     #[test]
-    fn an_index_of_a_label_has_the_objects_with_it() {
-        let label = |value: &str| Label { name: "app".into(), value: value.into() };
-        let mut objects: ObjectMap = ["l:app=x", "l:app=y", "l:app=x;l:tier=web"]
-            .iter()
-            .zip(["/p/a", "/p/b", "/p/c"])
-            .map(|(value, key)| object_of(key, 1, value))
+    fn an_index_of_a_label_has_the_objects_of_each_value() {
+        let label = |name: &str, value: &str| Label { name: name.into(), value: value.into() };
+        let mut objects: ObjectMap = (0..100)
+            .map(|number| {
+                object_of(&format!("/p/{number:02}"), 1, &format!("l:app={};l:tier=web", number % 50))
+            })
             .collect();
-        for value in ["x", "y"] {
-            let mut index = LabelIndex::new(label(value));
+        for name in ["app", "tier"] {
+            let mut index = LabelIndex::new(name.into());
             objects.by_key().iter().for_each(|object| index.add(object));
+            assert_eq!(index.selects_few(objects.len()), name == "app");
             objects.add_label_index(index);
         }
         let before = objects.clone();
-        objects.insert(object_of("/p/d", 2, "l:app=x"));
-        objects.insert(object_of("/p/a", 3, "l:app=y"));
-        objects.insert(object_of("/p/b", 4, ""));
-        objects.insert(object_of("/p/c", 5, "l:app=x;v=2"));
+        objects.insert(object_of("/p/new", 2, "l:app=1"));
+        objects.insert(object_of("/p/00", 3, "l:app=1"));
+        objects.insert(object_of("/p/01", 4, ""));
+        objects.insert(object_of("/p/51", 5, "l:app=1;l:tier=web;v=2"));
         let keys = |objects: &ObjectMap, labels: &[Label]| {
             let keys = objects.by_labels(labels)?.iter().map(|key| key.as_str().to_owned());
             Some(keys.collect::<Vec<_>>())
         };
-        assert_eq!(keys(&objects, &[label("x")]).unwrap(), ["/p/c", "/p/d"]);
-        assert_eq!(keys(&objects, &[label("y")]).unwrap(), ["/p/a"]);
-        // Of several labels, the one with the fewest objects counts.
-        assert_eq!(keys(&objects, &[label("x"), label("y"), label("z")]).unwrap(), ["/p/a"]);
-        assert_eq!(keys(&objects, &[label("z")]), None);
-        assert_eq!(keys(&before, &[label("x")]).unwrap(), ["/p/a", "/p/c"]);
-        objects.drop_label_index(&label("y"));
-        assert_eq!(keys(&objects, &[label("y")]), None);
-        for key in ["/p/c", "/p/d"] {
-            objects.remove(key);
+        assert_eq!(keys(&objects, &[label("app", "1")]).unwrap(), ["/p/00", "/p/51", "/p/new"]);
+        assert_eq!(keys(&objects, &[label("app", "0")]).unwrap(), ["/p/50"]);
+        assert_eq!(keys(&objects, &[label("app", "x")]).unwrap(), [""; 0]);
+        // Of several labels, the one with the fewest objects counts; too many are none.
+        let both = [label("tier", "web"), label("app", "1"), label("other", "")];
+        assert_eq!(keys(&objects, &both).unwrap().len(), 3);
+        assert_eq!(keys(&objects, &[label("tier", "web")]), None);
+        assert_eq!(keys(&objects, &[label("other", "")]), None);
+        assert_eq!(keys(&before, &[label("app", "1")]).unwrap(), ["/p/01", "/p/51"]);
+        objects.drop_label_index("tier");
+        let bytes = objects.label_index_bytes();
+        assert!((50 * 160..50 * 300).contains(&bytes), "{bytes}");
+        for number in 0..100 {
+            objects.remove(&format!("/p/{number:02}"));
         }
-        assert_eq!(keys(&objects, &[label("x")]).unwrap(), [""; 0]);
-        assert_eq!(keys(&before, &[label("y")]).unwrap(), ["/p/b"]);
+        objects.remove("/p/new");
+        assert_eq!(objects.label_index_bytes(), 0);
+        objects.drop_label_index("app");
+        assert_eq!(keys(&objects, &[label("app", "1")]), None);
     }
 }

@@ -18,12 +18,12 @@ impl Cacher {
     }
 
     /// Notes that a list of a state has a requirement. A label that lists of many objects ask for again and again gets an
-    /// index for later states, if few of the objects have it.
+    /// index for later states, if each of its values selects few of the objects.
     pub fn note_list(&self, snapshot: &Snapshot, requirement: &Requirement) {
         if let Requirement::Labels(labels) = requirement
             && snapshot.is_of_cache()
         {
-            labels.iter().for_each(|label| self.shared.label_demand.ask(label, snapshot.len()));
+            labels.iter().for_each(|label| self.shared.label_demand.ask(&label.name, snapshot.len()));
         }
     }
 

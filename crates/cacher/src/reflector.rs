@@ -12,7 +12,7 @@
 //! became readable without a write ([`SecondLook`]), which no event can report.
 
 use crate::{
-    CachedObject, Label, Snapshot, event::Change, label_index::LabelIndex, metrics, object_map::ObjectMap,
+    CachedObject, Snapshot, event::Change, label_index::LabelIndex, metrics, object_map::ObjectMap,
     open_objects::OpenObjects, second_look::SecondLook, shared::Shared, snapshot::UnreadableMap,
 };
 use pintle_storage::{
@@ -31,6 +31,10 @@ const AT_ONCE: usize = 128;
 
 /// The number of objects that are indexed at once, which takes a tenth of a millisecond; the task yields in between.
 const INDEXED_AT_ONCE: usize = 1000;
+
+/// The most memory that the indexes of labels take, in bytes for each object of the resource: room for one whose values
+/// all differ.
+const LABEL_INDEX_BYTES: usize = 256;
 
 /// Runs until the store is closed. A cache that no task follows must not be read as if it were up to date: when `run`
 /// returns, the cacher stops; when it panics, the cacher is emptied until the task runs again.
@@ -161,8 +165,8 @@ impl<'a> Reflector<'a> {
         loop {
             let batch = tokio::select! {
                 batch = stream.next_batch() => batch,
-                label = self.shared.label_demand.wanted() => {
-                    self.index_label(label).await;
+                name = self.shared.label_demand.wanted() => {
+                    self.index_label(name).await;
                     continue;
                 }
                 () = self.second_look.is_readable(&self.shared.storage, &self.unreadable) => {
@@ -181,22 +185,33 @@ impl<'a> Reflector<'a> {
         }
     }
 
-    /// Makes the index of a label, unless too many objects have it. No event is applied meanwhile.
-    async fn index_label(&mut self, label: Label) {
-        let mut index = LabelIndex::new(label.clone());
+    /// Makes the index of a label, unless its values select too many objects. No event is applied meanwhile.
+    async fn index_label(&mut self, name: Arc<str>) {
+        let mut index = LabelIndex::new(name.clone());
         for (number, object) in self.objects.by_key().iter().enumerate() {
             if number % INDEXED_AT_ONCE == INDEXED_AT_ONCE - 1 {
                 tokio::task::yield_now().await;
             }
             index.add(object);
         }
-        let (is_kept, dropped) =
-            self.shared.label_demand.settle(&label, index.keys().len(), self.objects.len());
+        let is_kept = index.selects_few(self.objects.len());
+        self.shared.label_demand.settle(&name, is_kept);
         if is_kept {
-            dropped.iter().for_each(|label| self.objects.drop_label_index(label));
             self.objects.add_label_index(index);
+            self.bound_label_indexes();
             self.shared.publish_indexes(self.snapshot());
         }
+    }
+
+    /// Drops the indexes of labels that are too many or too large.
+    fn bound_label_indexes(&mut self) {
+        while let Some(name) = self.shared.label_demand.give_way(self.has_large_label_indexes()) {
+            self.objects.drop_label_index(&name);
+        }
+    }
+
+    fn has_large_label_indexes(&self) -> bool {
+        self.objects.label_index_bytes() > self.objects.len().saturating_mul(LABEL_INDEX_BYTES)
     }
 
     /// The present state.
@@ -230,6 +245,10 @@ impl<'a> Reflector<'a> {
         if changes.is_empty() && !hidden {
             self.shared.advance(self.revision);
         } else {
+            // A label may have got more values than it had.
+            if self.has_large_label_indexes() {
+                self.bound_label_indexes();
+            }
             self.shared.apply(changes, self.snapshot());
             let Reflector { open, objects, .. } = self;
             open.pack_excess(AT_ONCE, |object| {

@@ -330,6 +330,8 @@ async fn labels_that_lists_ask_for_are_indexed() {
     }
     // All objects have the other label.
     assert_eq!(found(&cacher.current().unwrap(), "/p/", &tier).len(), 1200);
+    let other = Requirement::Labels(vec![label("app", "50")]);
+    assert_eq!(found(&cacher.current().unwrap(), "/p/", &other).len(), 12);
     storage.put("/p/1/0107", "l:app=8").await;
     storage.put("/p/1/0008", "l:app=7").await;
     storage.put("/p/1/0207", "l:app=7;v=2").await;
@@ -347,4 +349,38 @@ async fn labels_that_lists_ask_for_are_indexed() {
     // A past state has the index of its own.
     let past = cacher.snapshot_at(first.revision()).await.unwrap();
     assert!(found(&past, "/p/", &app).contains(&"/p/1/0107".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn indexes_of_labels_that_get_too_large_are_dropped() {
+    const OBJECTS: usize = 1100;
+    let storage = TestStorage::new();
+    let key = |number: usize| format!("/p/{number:04}");
+    let labels = |each: usize, number: usize| {
+        let labels: Vec<_> =
+            ["a", "b", "c"].iter().map(|name| format!("l:{name}={}", number % each)).collect();
+        labels.join(";")
+    };
+    for number in 0..OBJECTS {
+        storage.put(&key(number), &labels(50, number)).await;
+    }
+    let cacher = start(&storage, config_of(1 << 20)).await;
+    let one = |name: &str| Requirement::Labels(vec![Label { name: name.into(), value: "1".into() }]);
+    let found = |name: &str| {
+        let snapshot = cacher.current().unwrap();
+        snapshot.candidates("/p/", None, Some(&one(name))).count()
+    };
+    let first = cacher.snapshot(Freshness::Consistent).await.unwrap();
+    for name in ["a", "b", "c"] {
+        (0..3).for_each(|_| cacher.note_list(&first, &one(name)));
+        while found(name) == OBJECTS {
+            tokio::task::yield_now().await;
+        }
+    }
+    // With values that all differ there is room for one index: that of the label that was asked for last.
+    for number in 0..OBJECTS {
+        storage.put(&key(number), &labels(OBJECTS, number)).await;
+    }
+    cacher.snapshot(Freshness::Consistent).await.unwrap();
+    assert_eq!([found("a"), found("b"), found("c")], [OBJECTS, OBJECTS, 1]);
 }
