@@ -97,7 +97,7 @@ impl LabelDemand {
         let mut asked = self.asked.lock();
         let mut indexed = asked.iter_mut().filter(|entry| entry.state == State::Indexed);
         let oldest = indexed.next()?;
-        if !too_large && 1 + indexed.count() <= MOST_INDEXES {
+        if !too_large && indexed.count() < MOST_INDEXES {
             return None;
         }
         oldest.state = State::Counted(ENOUGH_AGAIN);
