@@ -10,6 +10,7 @@ use service_manager::ServiceManager;
 use pintle::{LoggingFeatures, LoggingOptions, RunError, TracingConfiguration};
 use pintle_feature_gates::Gate;
 use pintle_profiling::heap::Sampled;
+use pintle_schema::Schema;
 use pintle_telemetry::{Exporter, Receiver, SpanLayer};
 use std::{process::ExitCode, time::Duration};
 use tokio::signal::unix::{SignalKind, signal};
@@ -47,6 +48,10 @@ fn main() -> ExitCode {
         }
         Err(Refusal::Value(error)) => (None, Some(error)),
     };
+    if flags.is_some() {
+        // It takes milliseconds, in which the configuration is loaded and the store is opened.
+        std::thread::spawn(Schema::builtin);
+    }
     for warning in flags.iter().flat_map(|flags| &flags.warnings) {
         eprintln!("{warning}");
     }

@@ -24,7 +24,6 @@ use pintle_apiserver::{
 };
 use pintle_audit::Auditor;
 use pintle_feature_gates::FeatureGates;
-use pintle_schema::Schema;
 use pintle_storage::{Storage, StorageError};
 use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 use tokio::{task::JoinHandle, time::timeout};
@@ -158,8 +157,6 @@ const STOP_PATIENCE: Duration = Duration::from_secs(30);
 pub async fn start(options: Options) -> Result<Running, RunError> {
     let gates = options.features.resolve().map_err(RunError::Options)?;
     pintle_feature_gates::install(&gates);
-    // Loading the schema takes milliseconds, in which the engines are opened.
-    tokio::task::spawn_blocking(Schema::builtin);
     let data_dir = |source| RunError::DataDir { path: options.data_dir.display().to_string(), source };
     std::fs::create_dir_all(&options.data_dir).map_err(data_dir)?;
     let engine_metrics =

@@ -230,11 +230,23 @@ impl Storage for EmbeddedStorage {
 
     fn get(&self, key: &Key) -> BoxFuture<'_, Result<GetResponse, StorageError>> {
         let key = key.clone();
-        Box::pin(self.blocking(move |shared| read::get(shared, &key)))
+        Box::pin(async move {
+            self.shared.open()?;
+            match read::known(&self.shared, &key) {
+                Some(answer) => Ok(answer),
+                None => self.blocking(move |shared| read::get(shared, &key)).await,
+            }
+        })
     }
 
     fn get_list(&self, request: ListRequest) -> BoxFuture<'_, Result<ListResponse, StorageError>> {
-        Box::pin(async { self.blocking(move |shared| read::get_list(shared, &request)).await?.unpack() })
+        Box::pin(async move {
+            self.shared.open()?;
+            match read::empty_list(&self.shared, &request)? {
+                Some(empty) => Ok(empty),
+                None => self.blocking(move |shared| read::get_list(shared, &request)).await?.unpack(),
+            }
+        })
     }
 
     fn count(&self, request: ListRequest) -> BoxFuture<'_, Result<usize, StorageError>> {

@@ -63,12 +63,7 @@ fn complete_role(role: &mut Value, wanted: &Value) {
         return;
     }
     complete_metadata(role, wanted);
-    let own = PolicyRule::of_role(role);
-    let missing = covers::missing(&own.iter().collect::<Vec<_>>(), &PolicyRule::of_role(wanted));
-    // The desired rules are the server's own, and their number is bounded.
-    for rule in missing.unwrap_or_default() {
-        push(role, "rules", json!(rule));
-    }
+    complete_rules(role, wanted);
     if wanted.at("aggregationRule").is_none() {
         role.remove_at("aggregationRule");
     }
@@ -77,6 +72,18 @@ fn complete_role(role: &mut Value, wanted: &Value) {
         if !own.iter().any(|own| semantically_equal(own, selector)) {
             push(role, "aggregationRule.clusterRoleSelectors", selector.clone());
         }
+    }
+}
+
+fn complete_rules(role: &mut Value, wanted: &Value) {
+    if role.at("rules") == wanted.at("rules") {
+        return;
+    }
+    let own = PolicyRule::of_role(role);
+    let missing = covers::missing(&own.iter().collect::<Vec<_>>(), &PolicyRule::of_role(wanted));
+    // The desired rules are the server's own, and their number is bounded.
+    for rule in missing.unwrap_or_default() {
+        push(role, "rules", json!(rule));
     }
 }
 

@@ -68,6 +68,19 @@ pub(super) fn newest_value(shared: &Shared, revision: Revision) -> Result<Bytes,
     shared.readers.with(|connection| value(connection, revision))
 }
 
+/// The answer about a key that memory has: the key does not exist, or its value is in the backlog.
+pub(super) fn known(shared: &Shared, key: &Key) -> Option<GetResponse> {
+    let state = shared.state.read();
+    let revision = state.revision;
+    let missing = GetResponse { kv: None, revision };
+    let Some(version) = state.index.current(key) else { return Some(missing) };
+    let Some(create_revision) = version.create_revision() else { return Some(missing) };
+    let mod_revision = version.mod_revision;
+    let value = state.backlog.value(mod_revision)?.clone().into();
+    let kv = KeyValue { key: key.clone(), value, state: ValueState::Current, create_revision, mod_revision };
+    Some(GetResponse { kv: Some(kv), revision })
+}
+
 pub(super) fn get(shared: &Shared, key: &Key) -> Result<GetResponse, StorageError> {
     shared.readers.with(|connection| {
         let state = shared.state.read();
@@ -121,6 +134,19 @@ fn packed_pair(
             .ok_or_else(|| missing_value(connection, mod_revision))?,
     };
     Ok(Some(PackedPair { key, value, create_revision, mod_revision }))
+}
+
+/// The answer to a list without pairs, which memory has: most resources of most clusters have no objects. `None` if there
+/// may be pairs.
+pub(super) fn empty_list(
+    shared: &Shared,
+    request: &ListRequest,
+) -> Result<Option<ListResponse>, StorageError> {
+    let state = shared.state.read();
+    let revision = readable(&state, request.revision)?;
+    let (count, more) = state.index.count(&request.prefix, request.start_after.as_ref(), 1, revision);
+    let is_empty = count == 0 && more.is_none();
+    Ok(is_empty.then(|| ListResponse { items: Vec::new(), more: false, revision }))
 }
 
 pub(super) fn get_list(shared: &Shared, request: &ListRequest) -> Result<PackedList, StorageError> {
