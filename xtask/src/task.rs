@@ -30,6 +30,12 @@ pub(crate) fn output(command: &mut Command) -> Result<String, String> {
 pub(crate) fn cargo(root: &Path) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root);
+    // Cargo describes the package to a program that it runs. Build scripts read the same variables of their own packages:
+    // with those of this one, they and all that depends on them would be built again after each command given by hand.
+    let of_package = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(of_package)) {
+        command.env_remove(name);
+    }
     command
 }
 
