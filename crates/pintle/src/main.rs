@@ -49,8 +49,9 @@ fn main() -> ExitCode {
         Err(Refusal::Value(error)) => (None, Some(error)),
     };
     if flags.is_some() {
-        // It takes milliseconds, in which the configuration is loaded and the store is opened.
-        std::thread::spawn(Schema::builtin);
+        // It takes milliseconds, in which the configuration is loaded and the store is opened. Without a thread, the first
+        // use loads it.
+        let _ = std::thread::Builder::new().name("schema".to_owned()).spawn(Schema::builtin);
     }
     for warning in flags.iter().flat_map(|flags| &flags.warnings) {
         eprintln!("{warning}");
