@@ -13,7 +13,6 @@ use std::{
     env,
     io::{BufRead, BufReader},
     process::{Command, Stdio},
-    time::Instant,
 };
 
 const DIRECTORY: &str = "PINTLE_STORAGE_CRASH_DIRECTORY";
@@ -38,8 +37,8 @@ fn acknowledged_writes_survive_kill_9() {
     let mut random = Random::new(9);
     let (mut written, mut seen, mut others, mut compactions) = (0, 0, 0, 0);
     for round in 0..kills() {
-        let time = Duration::from_millis(random.below(40));
-        let child = kill_after(factory.0.path(), history.newest(), time);
+        let writes = 1 + random.below(200) as usize;
+        let child = kill_after(factory.0.path(), history.newest(), writes);
         written += child.acknowledged.len();
         seen += child.seen.len();
         let before = history.newest();
@@ -70,8 +69,8 @@ struct Acknowledged {
     revision: Revision,
 }
 
-/// Runs a child, and kills it at this time after its first write was acknowledged.
-fn kill_after(directory: &Path, resume: Revision, time: Duration) -> Told {
+/// Runs a child, and kills it when this many writes were acknowledged, whatever time that takes; more are by then.
+fn kill_after(directory: &Path, resume: Revision, writes: usize) -> Told {
     let mut child = Command::new(env::current_exe().unwrap())
         .args([NAME, "--exact", "--nocapture"])
         .env(DIRECTORY, directory)
@@ -82,7 +81,6 @@ fn kill_after(directory: &Path, resume: Revision, time: Duration) -> Told {
         .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap());
     let mut told = Told::default();
-    let mut first = None;
     let mut line = String::new();
     let mut killed = false;
     // Lines in the pipe when the child dies were acknowledged, too.
@@ -101,12 +99,9 @@ fn kill_after(directory: &Path, resume: Revision, time: Duration) -> Told {
             _ => {}
         }
         line.clear();
-        if !told.acknowledged.is_empty() {
-            let started = *first.get_or_insert_with(Instant::now);
-            if !killed && started.elapsed() >= time {
-                child.kill().unwrap();
-                killed = true;
-            }
+        if !killed && told.acknowledged.len() >= writes {
+            child.kill().unwrap();
+            killed = true;
         }
     }
     assert!(killed, "the child ended by itself: {}", child.wait().unwrap());
