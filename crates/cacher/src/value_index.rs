@@ -7,7 +7,7 @@ use std::sync::Arc;
 pub(crate) type KeyTree = CountedTree<Key>;
 
 /// What a key takes in a tree that is three quarters full, in bytes. The text of a key belongs to its object, too.
-const KEY_BYTES: usize = 24;
+const KEY_BYTES: usize = 32;
 /// What a value takes beside its keys, in bytes: an entry of the map, and a node.
 const VALUE_BYTES: usize = 160;
 

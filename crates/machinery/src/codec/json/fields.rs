@@ -16,7 +16,9 @@ use crate::managed_fields::write_fields_v1;
 pub(crate) fn fields_text(json: &[u8]) -> Value {
     let json = String::from_utf8_lossy(json);
     let is_usual = |byte: &u8| matches!(byte, b'!'..=b'~') && !matches!(byte, b'<' | b'>' | b'&');
-    if json.as_bytes().iter().all(is_usual) {
+    // The bytes of a chunk are compared together.
+    let mut chunks = json.as_bytes().chunks(64);
+    if chunks.all(|chunk| chunk.iter().fold(true, |all, byte| all & is_usual(byte))) {
         return Value::from(json);
     }
     let mut text = String::with_capacity(json.len());
