@@ -9,13 +9,14 @@ use std::thread;
 use crate::{task, tools};
 
 /// The fuzz targets, and the dictionary of each.
-const TARGETS: [(&str, &str); 30] = [
+const TARGETS: [(&str, &str); 31] = [
     ("abac_policies", "json"),
     ("apply", "patch"),
     ("audit_policy", "yaml"),
     ("authorization_config", "yaml"),
     ("cbor_decode", "protobuf"),
     ("cel_expression", "cel"),
+    ("compression", "json"),
     ("continue_token", "json"),
     ("definition", "schema"),
     ("field_selector", "query"),
@@ -152,7 +153,9 @@ impl Fuzzer<'_> {
         let own = self.root.join("fuzz/seeds").join(self.target);
         match self.target {
             _ if own.is_dir() => Some(own),
-            "json_decode" | "yaml_decode" | "protobuf_decode" => Some(self.root.join(OBJECTS)),
+            "compression" | "json_decode" | "yaml_decode" | "protobuf_decode" => {
+                Some(self.root.join(OBJECTS))
+            }
             _ => None,
         }
     }

@@ -1,7 +1,9 @@
-//! Runs the fuzz target that reads snapshot files on fixed mutations of a valid one.
+//! Runs the fuzz targets of snapshot files and of compression on fixed mutations of a snapshot.
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+#[path = "../../../fuzz/src/compression.rs"]
+mod compression;
 #[path = "../../../fuzz/src/random.rs"]
 mod random;
 #[path = "../../../fuzz/src/snapshots.rs"]
@@ -13,10 +15,20 @@ const ROUNDS: u32 = 20_000;
 
 #[test]
 fn snapshots_hold() {
+    mutations(ROUNDS, snapshots::snapshot_read);
+}
+
+#[test]
+fn compressed_bytes_come_back() {
+    mutations(ROUNDS / 10, compression::compression);
+}
+
+/// Calls `check` with a valid snapshot, and with mutations of it.
+fn mutations(rounds: u32, check: fn(&[u8])) {
     let mut random = Random::default();
     let whole = snapshots::whole();
-    snapshots::snapshot_read(&whole);
-    for _ in 0..ROUNDS {
+    check(&whole);
+    for _ in 0..rounds {
         let mut data = whole.clone();
         for _ in 0..=random.below(3) {
             let at = random.below(data.len() + 1);
@@ -32,6 +44,6 @@ fn snapshots_hold() {
                 }
             }
         }
-        snapshots::snapshot_read(&data);
+        check(&data);
     }
 }
