@@ -45,6 +45,7 @@ mod page;
 mod reads;
 mod requirement;
 mod snapshot;
+mod storage_list;
 mod watch_options;
 mod watcher;
 

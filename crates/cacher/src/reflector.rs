@@ -47,7 +47,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
             objects.iter().for_each(|object| open.insert(object));
             open.pack_excess(objects.len(), |_| true)
         };
-        match shared.list_pages_from_storage(&shared.config.prefix, None, keep).await {
+        match shared.first_list(keep).await {
             Ok(snapshot) => {
                 tracing::debug!(
                     resource = %shared.config.resource, revision = %snapshot.revision(), objects = snapshot.len(),

@@ -17,16 +17,13 @@ use crate::{
     metrics,
     remaining_counts::RemainingCounts,
     retained::RetainedStates,
-    snapshot::UnreadableMap,
     too_much_history::TooMuchHistory,
     watch_target::WatchTarget,
     watcher_index::WatcherIndex,
 };
 use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
-use pintle_storage::{
-    Key, KeyValue, ListRequest, ReadError, Revision, Storage, StorageError, TransformError, ValueState,
-};
+use pintle_storage::{Key, KeyValue, ReadError, Revision, Storage, TransformError, ValueState};
 use std::{
     sync::{
         Arc,
@@ -329,7 +326,8 @@ impl Shared {
         self.decode_by(kv, CachedObject::new)
     }
 
-    fn decode_by(
+    /// As [`Shared::decode`]; `make` makes the object.
+    pub(crate) fn decode_by(
         &self,
         kv: &KeyValue,
         make: impl Fn(Key, Revision, DecodedObject) -> CachedObject,
@@ -356,72 +354,5 @@ impl Shared {
                 Err(UnreadableObject { revision: kv.mod_revision, error, last: None })
             }
         }
-    }
-
-    /// Reads the whole resource from the store, at `revision` or at its latest state.
-    pub(crate) async fn list_from_storage(
-        &self,
-        revision: Option<Revision>,
-    ) -> Result<Snapshot, StorageError> {
-        self.list_prefix_from_storage(&self.config.prefix, revision).await
-    }
-
-    /// Reads the keys with a prefix from the store, at `revision` or at their latest state.
-    pub(crate) async fn list_prefix_from_storage(
-        &self,
-        prefix: &str,
-        revision: Option<Revision>,
-    ) -> Result<Snapshot, StorageError> {
-        self.list_pages_from_storage(prefix, revision, |_| false).await
-    }
-
-    /// As [`Shared::list_prefix_from_storage`]. Calls `each` with the objects of each page; when it returns true, the objects
-    /// of later pages are packed where their compressed form is at hand.
-    pub(crate) async fn list_pages_from_storage(
-        &self,
-        prefix: &str,
-        revision: Option<Revision>,
-        mut each: impl FnMut(&[Arc<CachedObject>]) -> bool,
-    ) -> Result<Snapshot, StorageError> {
-        let mut objects = Vec::new();
-        let mut unreadable = UnreadableMap::new();
-        let get_page = |start_after, revision| {
-            let prefix = prefix.to_owned();
-            self.storage.get_list(ListRequest { prefix, start_after, limit: self.config.page_size, revision })
-        };
-        metrics::add(&self.metrics.storage_lists, 1);
-        let mut page = get_page(None, revision).await?;
-        let mut make: fn(Key, Revision, DecodedObject) -> CachedObject = CachedObject::new;
-        // All pages are read at the revision of the first.
-        let revision = revision.unwrap_or(page.revision);
-        loop {
-            let last = page.items.last().filter(|_| page.more).map(|kv| kv.key.clone());
-            // The store reads the next page while this one is decoded.
-            let next = async {
-                match last {
-                    Some(last) => Some(get_page(Some(last), Some(revision)).await),
-                    None => None,
-                }
-            };
-            let decode = async {
-                let before = objects.len();
-                metrics::add(&self.metrics.storage_list_fetched, page.items.len());
-                for kv in page.items {
-                    match self.decode_by(&kv, make) {
-                        Ok(object) => objects.push(object),
-                        Err(object) => drop(unreadable.insert(kv.key, Arc::new(object))),
-                    }
-                }
-                if objects.get(before..).is_some_and(&mut each) {
-                    make = CachedObject::new_packed;
-                }
-            };
-            let (next, ()) = tokio::join!(next, decode);
-            let Some(next) = next else { break };
-            page = next?;
-            tokio::task::yield_now().await;
-        }
-        metrics::add(&self.metrics.storage_list_returned, objects.len());
-        Ok(Snapshot::of_storage(objects.into_iter().collect(), unreadable, revision))
     }
 }
