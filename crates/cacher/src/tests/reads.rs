@@ -136,6 +136,29 @@ async fn every_past_state_is_exact() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn a_first_list_has_every_object_whatever_its_pages() {
+    let storage = TestStorage::new();
+    let name = |number: usize| format!("/p/a/{number:03}");
+    let is_bad = |number: usize| number % 50 == 7;
+    for number in 0..330 {
+        storage.put(&name(number), if is_bad(number) { "!" } else { "" }).await;
+    }
+    let all = |is_expected: &dyn Fn(usize) -> bool| {
+        (0..330).filter(|number| is_expected(*number)).map(name).collect::<Vec<_>>()
+    };
+    // Pages that are decoded by tasks, the last of which is small; pages that are small; and one page.
+    for page_size in [40, 7, 1000] {
+        let cacher = start(&storage, CacherConfig { page_size, ..config() }).await;
+        let snapshot = cacher.snapshot(Freshness::Any).await.unwrap();
+        let found: Vec<_> = snapshot.range("", None).map(|object| object.key().to_string()).collect();
+        assert_eq!(found, all(&|number| !is_bad(number)), "pages of {page_size}");
+        let bad: Vec<_> = snapshot.unreadable_range("").map(|(key, _)| key.to_string()).collect();
+        assert_eq!(bad, all(&is_bad), "pages of {page_size}");
+        assert_eq!(cacher.metrics().storage_list_fetched.load(Ordering::Relaxed), 330);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_object_that_does_not_decode_takes_no_other_away() {
     let storage = TestStorage::new();
