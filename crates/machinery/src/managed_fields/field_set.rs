@@ -42,15 +42,28 @@ impl Stored {
         }
     }
 
-    /// Whether a path of the other set may be one of this set, as far as the text tells.
+    /// Whether a path of the other set may be one of this set, as far as the text tells: it has all elements of one.
     fn may_have(&self, other: &Map) -> bool {
-        /// An object has few top-level fields; more are not searched for, because a client may choose them.
+        /// A write changes few fields; more elements are not searched for, because a client may choose them.
         const FEW: usize = 16;
+        let mut left = FEW;
+        self.may_have_path(other, &mut left)
+    }
+
+    /// Whether the text has all elements of a path below a node of the other set, or `left` of them were searched for.
+    fn may_have_path(&self, node: &Map, left: &mut usize) -> bool {
         // Other characters may be escaped in the text.
-        let is_plain =
-            |element: &str| element.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b':');
-        other.len() > FEW
-            || other.keys().any(|element| !is_plain(element) || self.text.contains(element.as_str()))
+        let is_plain = |element: &str| {
+            element
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b':' | b'-' | b'_' | b'.' | b'/'))
+        };
+        children(node).any(|(element, child)| {
+            let Some(fewer) = left.checked_sub(1) else { return true };
+            *left = fewer;
+            (!is_plain(element) || self.text.contains(element))
+                && (is_member(child) || self.may_have_path(child, left))
+        })
     }
 }
 
