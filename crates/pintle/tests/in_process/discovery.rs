@@ -49,6 +49,7 @@ async fn aggregated_documents() {
 #[tokio::test(flavor = "multi_thread")]
 async fn endpoints_beside_the_api() {
     let server = Server::start().await;
+    server.until_ready().await;
     let mut transcript = Transcript::new(&server);
     transcript
         .run_all(&[

@@ -75,6 +75,16 @@ impl Server {
         Server { running: Some(running), address, kubeconfig, client, dir: None }
     }
 
+    /// Waits until all health checks pass: API services are registered while the server serves.
+    pub(crate) async fn until_ready(&self) {
+        let asking = async {
+            while self.send("GET /readyz").await.status != 200 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(PATIENCE, asking).await.unwrap();
+    }
+
     /// The data directory of a server that [`Server::start_with`] started.
     pub(crate) fn dir(&self) -> &Path {
         self.dir.as_ref().unwrap().path()

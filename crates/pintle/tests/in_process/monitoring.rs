@@ -25,6 +25,7 @@ const EVALUATED: [(&str, &[&str]); 14] = [
 #[tokio::test(flavor = "multi_thread")]
 async fn rules_and_dashboards_find_their_metrics() {
     let server = Server::start().await;
+    server.until_ready().await;
     let maps = "/api/v1/namespaces/default/configmaps";
     for request in [
         format!("POST {maps}\n\n{{\"metadata\":{{\"name\":\"a\"}}}}"),

@@ -54,6 +54,7 @@ async fn until_closed(address: SocketAddr) {
 async fn a_server_serves_through_the_delay_and_is_not_ready() {
     let delayed = ManagementOptions { shutdown_delay: FOR_EVER, ..ManagementOptions::default() };
     let mut server = start(delayed, FOR_EVER).await;
+    server.until_ready().await;
     let stopping = shut_down(&mut server);
     let client = server.client(Identity::Admin).await;
     let answer = until(&client, "/readyz", 500).await;
@@ -61,7 +62,8 @@ async fn a_server_serves_through_the_delay_and_is_not_ready() {
     let answer = client.send("GET /readyz/shutdown").await;
     assert_eq!(answer.text(), "internal server error: process is shutting down\n");
     for path in ["/livez", "/healthz", MAPS] {
-        assert_eq!(client.send(&format!("GET {path}")).await.status, 200, "{path}");
+        let answer = client.send(&format!("GET {path}")).await;
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
     }
     assert_eq!(server.client(Identity::Admin).await.send(&format!("GET {MAPS}")).await.status, 200);
     stopping.abort();
