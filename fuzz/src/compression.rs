@@ -1,4 +1,4 @@
-//! Fuzzes the compression of values, whose library checks no index.
+//! Fuzzes the compression of values: the library's encoder is not safe Rust.
 
 use pintle_storage::Packed;
 

@@ -94,7 +94,7 @@ pub(crate) fn run(root: &Path, args: &[&str]) -> Result<(), String> {
 }
 
 /// Builds all targets with the project's compiler, and returns the folder of the binaries. `-s none` leaves out the
-/// address sanitizer, which finds little in safe Rust.
+/// address sanitizer, which finds little: almost all is safe Rust.
 fn build(root: &Path) -> Result<PathBuf, String> {
     let path = tools::cargo_fuzz(root)?;
     let mut command = Command::new(path);

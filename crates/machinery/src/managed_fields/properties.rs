@@ -87,6 +87,18 @@ fn stored(paths: &BTreeSet<Vec<String>>) -> FieldSet {
     FieldSet::stored(set_of(paths).into_fields_v1().as_str().unwrap().into())
 }
 
+#[test]
+fn a_stored_set_with_needless_escapes_is_the_same_set() {
+    let fields = FieldSet::of_fields(["metadata", "labels", "a/b-c"].into_iter());
+    for name in ["a/b-c", r"a\/b-c", r"\u0061/b-c"] {
+        let text = format!(r#"{{"f:metadata":{{"f:labels":{{"f:{name}":{{}},"f:d":{{}}}}}}}}"#);
+        let mut set = FieldSet::stored(text.as_str().into());
+        set.difference(&fields);
+        let rest = FieldSet::of_fields(["metadata", "labels", "d"].into_iter());
+        assert_eq!(set, rest, "{name}");
+    }
+}
+
 /// The managers and their fields, without times.
 fn owners(object: &Value) -> BTreeMap<String, Value> {
     let entries = object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
