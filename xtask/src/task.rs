@@ -49,18 +49,22 @@ pub(crate) fn target_directory(root: &Path) -> PathBuf {
 /// # Errors
 /// When the build fails.
 pub(crate) fn build_server(root: &Path, release: bool) -> Result<PathBuf, String> {
-    build(root, "pintle", release)
+    build(root, "pintle", &[], release)
 }
 
-/// Builds the example extension API server and returns its path.
+/// Builds the example extension API server, and the server, so that both have libraries of the same features. Returns the
+/// path of the example.
 pub(crate) fn build_extension_server(root: &Path, release: bool) -> Result<PathBuf, String> {
-    build(root, "extension-server", release)
+    build(root, "extension-server", &["pintle"], release)
 }
 
-/// Builds a package whose binary has its name.
-fn build(root: &Path, package: &str, release: bool) -> Result<PathBuf, String> {
+/// Builds a package whose binary has its name, together with others, and returns the path of the binary.
+fn build(root: &Path, package: &str, others: &[&str], release: bool) -> Result<PathBuf, String> {
     let mut command = cargo(root);
     command.args(["build", "--package", package]);
+    for other in others {
+        command.args(["--package", other]);
+    }
     if release {
         command.arg("--release");
     }

@@ -39,11 +39,17 @@ fn etcd(root: &Path) -> Result<(), String> {
     let servers = tools::etcd(root)?;
     let mut command = task::cargo(root);
     servers.name_in(&mut command);
-    command.args(["test", "--package", "pintle-etcd-tests", "--features", "etcd", "--no-fail-fast", "--"]);
+    command.args(with_features("etcd"));
     if servers.old.is_none() {
         command.args(["--skip", "old_etcd"]);
     }
     task::run(&mut command)
+}
+
+/// The arguments of a run of the tests that a feature of the same name turns on. The whole workspace is named, for the
+/// libraries to have the features that they have in the unit tests, and not to be compiled again.
+fn with_features(tests: &str) -> [&str; 8] {
+    ["test", "--workspace", "--features", tests, "--test", tests, "--no-fail-fast", "--"]
 }
 
 /// Runs the attacks, one after the other: each measures the server's CPU time.
@@ -51,8 +57,8 @@ fn attacks(root: &Path, release: bool, variables: &[(&str, &str)]) -> Result<(),
     let server = task::build_server(root, release)?;
     let mut command = task::cargo(root);
     command.env("PINTLE_SERVER", &server).envs(variables.iter().copied());
-    command.args(["test", "--package", "pintle-attacks", "--features", "attacks", "--no-fail-fast"]);
-    task::run(command.args(["--", "--test-threads=1"]))
+    command.args(with_features("attacks"));
+    task::run(command.arg("--test-threads=1"))
 }
 
 /// Runs the sweep: every list and map of every kind in a request of more than a megabyte, with a release build.
@@ -85,7 +91,7 @@ fn end_to_end(root: &Path) -> Result<(), String> {
     };
     let mut command = task::cargo(root);
     environment(&mut command);
-    command.args(["test", "--package", "pintle-e2e", "--features", "e2e", "--no-fail-fast", "--"]);
+    command.args(with_features("e2e"));
     if tools.old_kubectl.is_none() {
         command.args(["--skip", "old_kubectl"]);
     }
