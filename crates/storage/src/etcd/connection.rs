@@ -5,6 +5,7 @@
 //! whether a write can be retried.
 
 use super::{
+    dialer::EtcdConnection,
     options::{EtcdOptions, Target},
     proto::{self, StatusResponse, path},
 };
@@ -20,10 +21,7 @@ use std::{
     task::{Context, Poll},
     time::Duration,
 };
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    net::TcpStream,
-};
+use tokio::net::TcpStream;
 use tonic::{Status, Streaming, body::Body, client::Grpc, client::GrpcService};
 use tonic_prost::ProstCodec;
 
@@ -61,16 +59,17 @@ pub(super) struct Failure {
 impl Connection {
     /// Connects, and requests the member's status.
     pub(super) async fn open(target: &Target, options: &EtcdOptions) -> Result<Connection, String> {
-        let sender = match &options.dialer {
+        let stream: Box<dyn EtcdConnection> = match &options.dialer {
             None => {
                 let stream = TcpStream::connect((target.host.as_str(), target.port)).await;
                 let stream = stream.map_err(|error| error.to_string())?;
                 // Messages are requests that wait for an answer: delaying them gains nothing.
                 stream.set_nodelay(true).map_err(|error| error.to_string())?;
-                secure(stream, target, options).await?
+                Box::new(stream)
             }
-            Some(dialer) => secure(dialer.dial(&target.to_string()).await?, target, options).await?,
+            Some(dialer) => dialer.dial(&target.to_string()).await?,
         };
+        let sender = handshake(secure(stream, target, options).await?).await?;
         let origin = target.origin().parse::<Uri>().map_err(|error| error.to_string())?;
         let mut connection = Connection {
             sender,
@@ -148,22 +147,21 @@ fn with_leader<T>(message: T) -> tonic::Request<T> {
     request
 }
 
-/// Negotiates TLS, if the member has it, and HTTP/2.
+/// Negotiates TLS, if the member has it.
 async fn secure(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    stream: Box<dyn EtcdConnection>,
     target: &Target,
     options: &EtcdOptions,
-) -> Result<SendRequest<Body>, String> {
-    let Some(name) = &target.tls else { return handshake(stream).await };
+) -> Result<Box<dyn EtcdConnection>, String> {
+    let Some(name) = &target.tls else { return Ok(stream) };
     let config = options.tls_config().map_err(|error| error.to_string())?;
     let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
-    let stream = connector.connect(name.clone(), stream).await;
-    handshake(stream.map_err(|error| error.to_string())?).await
+    let stream = connector.connect(name.clone(), stream).await.map_err(|error| error.to_string())?;
+    Ok(Box::new(stream))
 }
 
-async fn handshake(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-) -> Result<SendRequest<Body>, String> {
+/// Negotiates HTTP/2. The stream has one type whatever is below it: the code of the protocol is large, and compiled for each.
+async fn handshake(stream: Box<dyn EtcdConnection>) -> Result<SendRequest<Body>, String> {
     let (sender, connection) = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .keep_alive_interval(KEEP_ALIVE)
