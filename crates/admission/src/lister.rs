@@ -1,6 +1,7 @@
 //! Defines [`Lister`], the cached reads of plugins.
 
 use pintle_machinery::{GroupResource, Value};
+use pintle_registry::BoxFuture;
 use std::{any::Any, fmt, sync::Arc};
 
 /// A state of a resource in a cache.
@@ -58,6 +59,11 @@ pub trait Lister: Send + Sync {
     /// Counts the objects of a namespace after the one named `after`, without decoding them; `None` when the resource is
     /// not cached.
     fn count(&self, resource: &GroupResource, namespace: &str, after: &str) -> Option<usize>;
+
+    /// Waits until the cache has every write to the objects of a namespace that was acknowledged before the call, at most as
+    /// long as a consistent read does; false when it has not, or the resource is not cached. It may cost a call to the
+    /// store: it is for requests that are rare and judge all objects that are there.
+    fn catch_up<'a>(&'a self, resource: &'a GroupResource, namespace: &'a str) -> BoxFuture<'a, bool>;
 
     /// The present state of a resource, to be compared with a later one; `None` when the resource is not cached.
     fn state(&self, _resource: &GroupResource) -> Option<ListState> {

@@ -3,20 +3,36 @@
 use crate::Lister;
 use pintle_machinery::{GroupResource, Status, Value, meta::ObjectMeta};
 use pintle_registry::{BoxFuture, DeleteOptions, Registry, WriteOptions};
-use std::{future::ready, sync::Arc};
+use std::{
+    future::ready,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 /// Stored objects, with the names of their resources.
 #[derive(Debug, Clone, Default)]
-pub struct Objects(Vec<(String, Value)>);
+pub struct Objects {
+    objects: Vec<(String, Value)>,
+    /// Whether the cache has none of them yet.
+    is_behind: Arc<AtomicBool>,
+}
 
 impl Objects {
     /// These objects, each with the name of its resource.
     pub fn new<'a>(objects: impl IntoIterator<Item = (&'a str, Value)>) -> Objects {
-        Objects(objects.into_iter().map(|(resource, object)| (resource.to_owned(), object)).collect())
+        let objects = objects.into_iter().map(|(resource, object)| (resource.to_owned(), object)).collect();
+        Objects { objects, is_behind: Arc::default() }
+    }
+
+    /// The objects, which the cache does not have before it catches up.
+    pub fn behind(self) -> Objects {
+        Objects { is_behind: Arc::new(AtomicBool::new(true)), ..self }
     }
 
     fn of<'a>(&'a self, resource: &'a GroupResource, namespace: &'a str) -> impl Iterator<Item = &'a Value> {
-        self.0
+        self.objects
             .iter()
             .filter(move |(own, object)| {
                 *own == resource.resource && (namespace.is_empty() || object.namespace() == namespace)
@@ -46,11 +62,19 @@ impl Lister for Objects {
         after: &str,
         limit: usize,
     ) -> Option<Vec<Value>> {
+        if self.is_behind.load(Ordering::Relaxed) {
+            return Some(Vec::new());
+        }
         let mut next: Vec<Value> =
             self.of(resource, namespace).filter(|object| object.name() > after).cloned().collect();
         next.sort_by(|one, other| one.name().cmp(other.name()));
         next.truncate(limit);
         Some(next)
+    }
+
+    fn catch_up<'a>(&'a self, _: &'a GroupResource, _: &'a str) -> BoxFuture<'a, bool> {
+        self.is_behind.store(false, Ordering::Relaxed);
+        Box::pin(ready(true))
     }
 
     fn count(&self, resource: &GroupResource, namespace: &str, after: &str) -> Option<usize> {

@@ -7,9 +7,9 @@ use super::{
 use crate::errors;
 use arc_swap::ArcSwap;
 use pintle_admission::{ListState, Lister};
-use pintle_cacher::Snapshot;
+use pintle_cacher::{Freshness, Snapshot};
 use pintle_machinery::{GroupResource, GroupVersionKind, GroupVersionResource, Status, Value};
-use pintle_registry::{Resource, ResourceInfo};
+use pintle_registry::{BoxFuture, Resource, ResourceInfo};
 use pintle_supervisor::Supervisor;
 use std::{
     collections::HashMap,
@@ -350,6 +350,13 @@ impl Lister for Stores {
         let store = self.find_store(resource)?;
         let snapshot = store.cacher().current()?;
         Some(snapshot.count(&store.key_prefix(namespace), Some(&store.key(namespace, after))))
+    }
+
+    fn catch_up<'a>(&'a self, resource: &'a GroupResource, namespace: &'a str) -> BoxFuture<'a, bool> {
+        Box::pin(async move {
+            let Some(store) = self.find_store(resource) else { return false };
+            store.cacher().list(&store.key_prefix(namespace), Freshness::Consistent).await.is_ok()
+        })
     }
 
     fn state(&self, resource: &GroupResource) -> Option<ListState> {

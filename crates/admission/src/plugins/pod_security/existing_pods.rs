@@ -78,7 +78,8 @@ struct JudgedPod {
     reasons: Option<String>,
 }
 
-/// Evaluates the pods of the namespace within the time limit; `None` when they are not cached.
+/// Evaluates the pods of the namespace within the time limit, all of those that were created before the request; `None` when
+/// the cache does not have them.
 async fn judge(
     request: &AdmissionRequest<'_>,
     enforce: LevelVersion,
@@ -88,6 +89,9 @@ async fn judge(
     let deadline = Instant::now() + timeout;
     let pods = GroupResource::new("", "pods");
     let namespace = request.object.name();
+    if !request.lister.catch_up(&pods, namespace).await {
+        return None;
+    }
     let mut judged = JudgedPods::default();
     let mut controllers = HashSet::new();
     let mut after = String::new();

@@ -98,6 +98,15 @@ fn existing_pods_are_grouped_by_their_violations() {
 }
 
 #[test]
+fn pods_count_that_the_cache_does_not_have_yet() {
+    let objects = Objects::new([("pods", privileged_pod("new"))]).behind();
+    let old = namespace("n", json!({}));
+    let now = namespace("n", labels("baseline"));
+    let warnings = warnings_on_update(&PodSecurity::default(), &objects, "namespaces", now, &old);
+    assert_eq!(warnings.last().map(String::as_str), Some("new: privileged"));
+}
+
+#[test]
 fn many_pods_are_read_page_by_page() {
     let pods = (0..3100).map(|number| {
         let mut pod = privileged_pod(&format!("p{number:04}"));
