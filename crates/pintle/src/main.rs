@@ -22,7 +22,7 @@ use tracing_subscriber::{EnvFilter, Layer, layer::SubscriberExt, util::Subscribe
 static ALLOCATOR: Sampled<mimalloc::MiMalloc> = Sampled(mimalloc::MiMalloc);
 
 /// The time from readiness to the unmapping of the code that only the start used.
-const UNMAP_AFTER: Duration = Duration::from_secs(1);
+const UNMAP_AFTER: Duration = Duration::from_millis(100);
 
 /// Returns the thread's free memory, which the allocator caches per thread, to the system.
 fn return_free_memory() {
