@@ -1,5 +1,5 @@
 """A watch over WebSocket with the `websocket-client` package; the kubeconfig comes from the environment."""
-import base64, json, os, ssl
+import base64, json, os, ssl, time
 
 import websocket
 from kubernetes import client, config
@@ -17,6 +17,18 @@ ADMIN = {**TRUST, 'certfile': settings.cert_file, 'keyfile': settings.key_file}
 
 def connect(url=URL, **kw):
     return websocket.create_connection(url, timeout=30, **{'sslopt': ADMIN, **kw})
+
+
+def connect_once_permitted(**kw):
+    """Connects when the authorizer knows the roles that were just created."""
+    deadline = time.monotonic() + 20
+    while True:
+        try:
+            return connect(**kw)
+        except websocket.WebSocketBadStatusException as e:
+            if e.status_code != 403 or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
 
 
 def event(ws):
@@ -58,7 +70,7 @@ rbac.create_cluster_role_binding(client.V1ClusterRoleBinding(
     subjects=[client.RbacV1Subject(kind='ServiceAccount', name='browser', namespace='default')]))
 encoded = base64.urlsafe_b64encode(token.encode()).decode().rstrip('=')
 bearer = 'base64url.bearer.authorization.k8s.io.' + encoded
-watch = connect(sslopt=TRUST, subprotocols=[bearer, 'any'])
+watch = connect_once_permitted(sslopt=TRUST, subprotocols=[bearer, 'any'])
 assert watch.getsubprotocol() == 'any', watch.getsubprotocol()
 assert event(watch) == ('ADDED', 'b')
 watch.close()
