@@ -1,8 +1,8 @@
 //! The log backend: one line per event.
 //!
-//! A thread writes, so that a blocked disk or pipe does not block a worker, and by one call what was queued meanwhile.
-//! Requests wait for it asynchronously, with a limit: an event whose write takes longer than [`WRITE_TIMEOUT`] counts
-//! as failed. The number of waiting writes is bounded.
+//! A thread writes, so that a blocked disk or pipe does not block a worker. Requests wait for it asynchronously, with
+//! a limit: an event whose write takes longer than [`WRITE_TIMEOUT`] counts as failed. The number of waiting writes
+//! is bounded.
 
 use crate::rotating_file::{RotatingFile, RotationConfig};
 use bytes::Bytes;
@@ -25,9 +25,6 @@ use tokio::{
 const WRITE_TIMEOUT: Duration = Duration::from_secs(15);
 /// The largest number of queued writes.
 const QUEUE: usize = 1024;
-
-/// The size from which no more events are added to those that are written together, in bytes.
-const JOINED_BYTES: usize = 64 << 10;
 
 /// The format of events in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,94 +136,27 @@ impl Log {
     }
 }
 
-/// Writes events until all senders are dropped. What is queued is written together.
-fn write_all(mut out: Output, mut queue: mpsc::Receiver<Write>, progress: &Mutex<Progress>) {
-    let mut joined = Joined::default();
+/// Writes events until all senders are dropped.
+fn write_all(mut out: Output, mut writes: mpsc::Receiver<Write>, progress: &Mutex<Progress>) {
     #[expect(clippy::disallowed_methods, reason = "no runtime owns this thread")]
-    while let Some(first) = queue.blocking_recv() {
-        let mut next = Some(first);
-        while let Some(write) = next {
-            progress.lock().busy_since = Some(Instant::now());
-            if !out.has_room(joined.lines.len() + write.length()) {
-                joined.write(&mut out);
-            }
-            match out.has_room(write.length()) {
-                true => joined.add(write),
-                false => write.one_by_one(&mut out),
-            }
-            next = match joined.lines.len() < JOINED_BYTES {
-                true => queue.try_recv().ok(),
-                false => None,
-            };
-        }
-        joined.write(&mut out);
-        progress.lock().busy_since = None;
-    }
-}
-
-impl Write {
-    /// The size of the events, in bytes.
-    fn length(&self) -> usize {
-        self.events.iter().map(Bytes::len).sum()
-    }
-
-    /// Writes each event alone. All are attempted, and the first error is the outcome.
-    fn one_by_one(self, out: &mut Output) {
+    while let Some(write) = writes.blocking_recv() {
+        progress.lock().busy_since = Some(Instant::now());
         let mut result = Ok(());
-        for event in &self.events {
+        for event in &write.events {
             result = result.and(out.write(event));
         }
+        progress.lock().busy_since = None;
         // The caller may have been dropped.
-        drop(self.done.send(result));
-    }
-}
-
-/// The events of several requests, which are written by one call.
-#[derive(Default)]
-struct Joined {
-    lines: Vec<u8>,
-    done: Vec<oneshot::Sender<io::Result<()>>>,
-}
-
-impl Joined {
-    fn add(&mut self, write: Write) {
-        write.events.iter().for_each(|event| self.lines.extend_from_slice(event));
-        self.done.push(write.done);
-    }
-
-    /// Writes what was added. When that fails, it has failed for all: which lines the output has is unknown.
-    fn write(&mut self, out: &mut Output) {
-        let result = match self.lines.is_empty() {
-            true => Ok(()),
-            false => out.write(&self.lines),
-        };
-        for done in self.done.drain(..) {
-            let outcome = match &result {
-                Ok(()) => Ok(()),
-                Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
-            };
-            // The caller may have been dropped.
-            drop(done.send(outcome));
-        }
-        self.lines.clear();
-        self.lines.shrink_to(2 * JOINED_BYTES);
+        drop(write.done.send(result));
     }
 }
 
 impl Output {
-    fn write(&mut self, lines: &[u8]) -> io::Result<()> {
+    fn write(&mut self, event: &[u8]) -> io::Result<()> {
         match self {
-            Output::Stdout => io::stdout().lock().write_all(lines),
-            Output::File(file) => file.write_all(lines),
-            Output::Rotating(file) => file.write(lines),
-        }
-    }
-
-    /// Whether this many bytes go where the next line goes.
-    fn has_room(&self, length: usize) -> bool {
-        match self {
-            Output::Stdout | Output::File(_) => true,
-            Output::Rotating(file) => file.has_room(length),
+            Output::Stdout => io::stdout().lock().write_all(event),
+            Output::File(file) => file.write_all(event),
+            Output::Rotating(file) => file.write(event),
         }
     }
 }
@@ -290,50 +220,5 @@ mod tests {
         drop(log);
         let read = reading.join().unwrap();
         assert!(read > 2 << 20, "{read}");
-    }
-
-    #[tokio::test]
-    async fn a_write_that_fails_has_failed_for_all_that_it_joins() {
-        let (log, reader) = stuck();
-        let log = Arc::new(log);
-        let mut writes = tokio::task::JoinSet::new();
-        // More than a pipe holds: the others are queued meanwhile.
-        for size in [1 << 20, 10, 10, 10] {
-            let log = log.clone();
-            writes.spawn(async move { log.write(vec![Bytes::from(vec![b'x'; size])]).await });
-        }
-        while log.queue.capacity() > QUEUE - 3 {
-            tokio::task::yield_now().await;
-        }
-        drop(reader);
-        let outcomes = writes.join_all().await;
-        let kinds: Vec<_> = outcomes.into_iter().map(|outcome| outcome.unwrap_err().kind()).collect();
-        assert_eq!(kinds, [io::ErrorKind::BrokenPipe; 4]);
-    }
-
-    #[tokio::test]
-    async fn events_that_are_written_together_keep_to_the_size_of_a_file() {
-        let dir = tempfile::tempdir().unwrap();
-        let rotation = RotationConfig { max_size: 100, max_age_days: 0, max_backups: 0, compress: false };
-        let config = LogConfig {
-            path: dir.path().join("audit.log"),
-            format: LogFormat::Json,
-            rotation: Some(rotation),
-        };
-        let log = Arc::new(Log::open(&config).unwrap());
-        let mut writes = tokio::task::JoinSet::new();
-        for number in 0..50 {
-            let (log, line) = (log.clone(), format!("{number:029}\n"));
-            writes.spawn(async move { log.write(vec![Bytes::from(line)]).await });
-        }
-        assert!(writes.join_all().await.iter().all(Result::is_ok));
-        let mut numbers = Vec::new();
-        for entry in std::fs::read_dir(dir.path()).unwrap() {
-            let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
-            assert!(text.len() <= 100, "{}", text.len());
-            numbers.extend(text.lines().map(|line| line.parse::<usize>().unwrap()));
-        }
-        numbers.sort_unstable();
-        assert_eq!(numbers, (0..50).collect::<Vec<_>>());
     }
 }

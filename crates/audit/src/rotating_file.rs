@@ -53,14 +53,9 @@ impl RotatingFile {
         RotatingFile { path, config, open: None, mill: None }
     }
 
-    /// Whether this many bytes go into the open file, without a rotation.
-    pub(crate) fn has_room(&self, length: usize) -> bool {
-        self.open.as_ref().is_some_and(|open| open.size + length as u64 <= self.config.max_size)
-    }
-
-    /// Appends lines, all to the same file.
-    pub(crate) fn write(&mut self, lines: &[u8]) -> io::Result<()> {
-        let length = lines.len() as u64;
+    /// Appends a line.
+    pub(crate) fn write(&mut self, line: &[u8]) -> io::Result<()> {
+        let length = line.len() as u64;
         let max_size = self.config.max_size;
         if length > max_size {
             let why = format!("write length {length} exceeds maximum file size {max_size}");
@@ -75,7 +70,7 @@ impl RotatingFile {
             }
         };
         let mut open = if open.size + length > max_size { self.rotate(open)? } else { open };
-        let written = open.file.write_all(lines);
+        let written = open.file.write_all(line);
         open.size += length;
         self.open = Some(open);
         written
