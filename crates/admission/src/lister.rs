@@ -60,10 +60,10 @@ pub trait Lister: Send + Sync {
     /// not cached.
     fn count(&self, resource: &GroupResource, namespace: &str, after: &str) -> Option<usize>;
 
-    /// Waits until the cache has every write to the objects of a namespace that was acknowledged before the call, at most as
-    /// long as a consistent read does; false when it has not, or the resource is not cached. It may cost a call to the
-    /// store: it is for requests that are rare and judge all objects that are there.
-    fn catch_up<'a>(&'a self, resource: &'a GroupResource, namespace: &'a str) -> BoxFuture<'a, bool>;
+    /// Waits until the cache has every write to a resource that was acknowledged before the call, or cannot have it in time.
+    /// The wait may cost a call to the store: it is for rare requests that judge all objects that are there. The caller
+    /// limits the time.
+    fn catch_up<'a>(&'a self, resource: &'a GroupResource) -> BoxFuture<'a, ()>;
 
     /// The present state of a resource, to be compared with a later one; `None` when the resource is not cached.
     fn state(&self, _resource: &GroupResource) -> Option<ListState> {

@@ -107,6 +107,15 @@ impl Cacher {
         self.shared.snapshot_from_cache(Freshness::NotOlderThan(revision)).await.map(drop)
     }
 
+    /// Waits until the cache has every write that was acknowledged before the call, whatever source reads have. Nothing is
+    /// read from the store but its revision.
+    ///
+    /// # Errors
+    /// As [`Cacher::wait_for`].
+    pub async fn catch_up(&self) -> Result<(), CacherError> {
+        self.shared.snapshot_from_cache(Freshness::Consistent).await.map(drop)
+    }
+
     /// The state at exactly this revision (`resourceVersionMatch=Exact`, continue tokens): from the event log as far
     /// as it reaches, otherwise from the store's history.
     ///

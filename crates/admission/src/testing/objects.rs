@@ -4,7 +4,7 @@ use crate::Lister;
 use pintle_machinery::{GroupResource, Status, Value, meta::ObjectMeta};
 use pintle_registry::{BoxFuture, DeleteOptions, Registry, WriteOptions};
 use std::{
-    future::ready,
+    future::{pending, ready},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -17,18 +17,25 @@ pub struct Objects {
     objects: Vec<(String, Value)>,
     /// Whether the cache has none of them yet.
     is_behind: Arc<AtomicBool>,
+    /// Whether the cache never catches up.
+    is_stuck: bool,
 }
 
 impl Objects {
     /// These objects, each with the name of its resource.
     pub fn new<'a>(objects: impl IntoIterator<Item = (&'a str, Value)>) -> Objects {
         let objects = objects.into_iter().map(|(resource, object)| (resource.to_owned(), object)).collect();
-        Objects { objects, is_behind: Arc::default() }
+        Objects { objects, is_behind: Arc::default(), is_stuck: false }
     }
 
     /// The objects, which the cache does not have before it catches up.
     pub fn behind(self) -> Objects {
         Objects { is_behind: Arc::new(AtomicBool::new(true)), ..self }
+    }
+
+    /// The objects, in a cache that never catches up.
+    pub fn stuck(self) -> Objects {
+        Objects { is_stuck: true, ..self }
     }
 
     fn of<'a>(&'a self, resource: &'a GroupResource, namespace: &'a str) -> impl Iterator<Item = &'a Value> {
@@ -72,9 +79,12 @@ impl Lister for Objects {
         Some(next)
     }
 
-    fn catch_up<'a>(&'a self, _: &'a GroupResource, _: &'a str) -> BoxFuture<'a, bool> {
+    fn catch_up<'a>(&'a self, _: &'a GroupResource) -> BoxFuture<'a, ()> {
+        if self.is_stuck {
+            return Box::pin(pending());
+        }
         self.is_behind.store(false, Ordering::Relaxed);
-        Box::pin(ready(true))
+        Box::pin(ready(()))
     }
 
     fn count(&self, resource: &GroupResource, namespace: &str, after: &str) -> Option<usize> {

@@ -7,7 +7,7 @@ use super::{
 use crate::errors;
 use arc_swap::ArcSwap;
 use pintle_admission::{ListState, Lister};
-use pintle_cacher::{Freshness, Snapshot};
+use pintle_cacher::Snapshot;
 use pintle_machinery::{GroupResource, GroupVersionKind, GroupVersionResource, Status, Value};
 use pintle_registry::{BoxFuture, Resource, ResourceInfo};
 use pintle_supervisor::Supervisor;
@@ -352,10 +352,12 @@ impl Lister for Stores {
         Some(snapshot.count(&store.key_prefix(namespace), Some(&store.key(namespace, after))))
     }
 
-    fn catch_up<'a>(&'a self, resource: &'a GroupResource, namespace: &'a str) -> BoxFuture<'a, bool> {
+    fn catch_up<'a>(&'a self, resource: &'a GroupResource) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            let Some(store) = self.find_store(resource) else { return false };
-            store.cacher().list(&store.key_prefix(namespace), Freshness::Consistent).await.is_ok()
+            let Some(store) = self.find_store(resource) else { return };
+            if let Err(error) = store.cacher().catch_up().await {
+                tracing::debug!(%error, %resource, "admission reads a cache that may be behind");
+            }
         })
     }
 

@@ -8,7 +8,7 @@ use std::{
     collections::{BTreeMap, HashSet},
     time::Duration,
 };
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 /// The maximum of pods that warnings take into account.
 const MAX_PODS: usize = 3000;
@@ -78,8 +78,8 @@ struct JudgedPod {
     reasons: Option<String>,
 }
 
-/// Evaluates the pods of the namespace within the time limit, all of those that were created before the request; `None` when
-/// the cache does not have them.
+/// Evaluates the pods of the namespace within the time limit; `None` when they are not cached. Pods that were created before
+/// the request count, unless the cache is behind for all of that time.
 async fn judge(
     request: &AdmissionRequest<'_>,
     enforce: LevelVersion,
@@ -89,9 +89,8 @@ async fn judge(
     let deadline = Instant::now() + timeout;
     let pods = GroupResource::new("", "pods");
     let namespace = request.object.name();
-    if !request.lister.catch_up(&pods, namespace).await {
-        return None;
-    }
+    // A cache that is still behind then is judged as it is.
+    let _ = timeout_at(deadline, request.lister.catch_up(&pods)).await;
     let mut judged = JudgedPods::default();
     let mut controllers = HashSet::new();
     let mut after = String::new();

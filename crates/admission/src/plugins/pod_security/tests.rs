@@ -107,6 +107,16 @@ fn pods_count_that_the_cache_does_not_have_yet() {
 }
 
 #[test]
+fn a_cache_that_never_catches_up_is_awaited_for_a_limited_time() {
+    let plugin = PodSecurity { existing_pods_timeout: Duration::from_millis(10), ..PodSecurity::default() };
+    let objects = Objects::new([("pods", privileged_pod("old"))]).stuck();
+    let old = namespace("n", json!({}));
+    let now = namespace("n", labels("baseline"));
+    let warnings = warnings_on_update(&plugin, &objects, "namespaces", now, &old);
+    assert_eq!(warnings.last().map(String::as_str), Some("old: privileged"));
+}
+
+#[test]
 fn many_pods_are_read_page_by_page() {
     let pods = (0..3100).map(|number| {
         let mut pod = privileged_pod(&format!("p{number:04}"));
