@@ -70,7 +70,7 @@ async fn request(auditor: &Arc<Auditor>, user: &Arc<UserInfo>) {
         received: jiff::Timestamp::now(),
     });
     let Some(context) = context else { return };
-    context.process(Stage::RequestReceived).await;
+    context.begin().await;
     context.annotate("authorization.k8s.io/decision", "allow");
     context.annotate("authorization.k8s.io/reason", "");
     context.set_response_code(200);

@@ -4,6 +4,7 @@ use crate::{
     AuditMetrics, Log, Webhook,
     batch::{BatchConfig, Batcher},
     encode::Encoded,
+    log::Queued,
     target::Target,
 };
 use bytes::Bytes;
@@ -41,6 +42,14 @@ pub struct Backend {
     target: Arc<Target>,
     delivery: Delivery,
     truncate: Option<TruncateConfig>,
+}
+
+/// The delivery of an event while its request is executed.
+pub(crate) enum Ahead {
+    /// The event is queued.
+    Queued(Queued),
+    /// The event is delivered; or, if it is false, a strict backend failed.
+    Processed(bool),
 }
 
 /// The delivery of events to the target.
@@ -112,13 +121,30 @@ impl Backend {
         self.truncate.map(|truncate| truncate.max_event_size)
     }
 
+    /// Delivers an event before its request is executed. A log that cannot refuse the request writes it meanwhile.
+    pub(crate) async fn process_ahead(&self, encoded: &Encoded, metrics: &AuditMetrics) -> Ahead {
+        if let (Delivery::Blocking { is_strict: false }, Target::Log(log)) = (&self.delivery, &*self.target)
+            && let Some(event) = self.fitting(encoded)
+            && let Some(queued) = log.write_later(vec![event.clone()])
+        {
+            return Ahead::Queued(queued);
+        }
+        Ahead::Processed(self.process(encoded, metrics).await)
+    }
+
+    /// Waits for the delivery of an event that [`Backend::process_ahead`] queued.
+    pub(crate) async fn confirm(&self, queued: Queued, metrics: &AuditMetrics) {
+        if let Err(error) = queued.written().await {
+            metrics.failed(self.target.plugin(), 1, &error);
+        }
+    }
+
     /// Delivers an event. Returns false when a strict backend failed.
     pub(crate) async fn process(&self, encoded: &Encoded, metrics: &AuditMetrics) -> bool {
-        let Some(json) = self.fitting(encoded) else {
+        let Some(event) = self.fitting(encoded) else {
             metrics.failed("truncate", 1, &"event is too large even after truncating");
             return true;
         };
-        let event = if self.wants_legacy() { &encoded.legacy } else { json };
         match &self.delivery {
             Delivery::Batch(batcher) => {
                 if let Err(error) = batcher.push(event.clone()) {
@@ -136,10 +162,12 @@ impl Backend {
         }
     }
 
-    /// The event within the backend's size limit, truncated if necessary; `None` if it is too large even so.
+    /// The event in the backend's format. Its JSON is within the backend's size limit, truncated if necessary; `None` if
+    /// it is too large even so.
     fn fitting<'a>(&self, encoded: &'a Encoded) -> Option<&'a Bytes> {
         let fits = |json: &&Bytes| self.max_event_size().is_none_or(|max| json.len() <= max);
-        Some(&encoded.json).filter(fits).or_else(|| encoded.truncated.as_ref().filter(fits))
+        let json = Some(&encoded.json).filter(fits).or_else(|| encoded.truncated.as_ref().filter(fits))?;
+        Some(if self.wants_legacy() { &encoded.legacy } else { json })
     }
 
     /// Flushes the queue, and accepts no more events.

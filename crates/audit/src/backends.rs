@@ -1,6 +1,6 @@
 //! All backends of the server.
 
-use crate::{AuditMetrics, Backend, Event, encode::Encoded};
+use crate::{AuditMetrics, Backend, Event, backend::Ahead, encode::Encoded, log::Queued};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
@@ -12,6 +12,9 @@ pub(crate) struct Backends {
     /// The smallest size limit of an event among the backends, in bytes.
     max_event_size: Option<usize>,
 }
+
+/// Events that are queued, each with the index of its backend.
+pub(crate) type Unconfirmed = Vec<(usize, Queued)>;
 
 impl Backends {
     pub(crate) fn new(backends: Vec<Backend>, metrics: AuditMetrics) -> Backends {
@@ -39,6 +42,28 @@ impl Backends {
             is_told &= backend.process(encoded, &self.metrics).await;
         }
         is_told
+    }
+
+    /// Sends an event before its request is executed, and returns what is queued. `None` when a strict backend failed.
+    pub(crate) async fn send_ahead(&self, encoded: &Encoded) -> Option<Unconfirmed> {
+        let mut unconfirmed = Unconfirmed::new();
+        let mut is_told = true;
+        for (at, backend) in self.backends.iter().enumerate() {
+            match backend.process_ahead(encoded, &self.metrics).await {
+                Ahead::Queued(queued) => unconfirmed.push((at, queued)),
+                Ahead::Processed(told) => is_told &= told,
+            }
+        }
+        is_told.then_some(unconfirmed)
+    }
+
+    /// Waits until queued events are written.
+    pub(crate) async fn confirm(&self, unconfirmed: Unconfirmed) {
+        for (at, queued) in unconfirmed {
+            if let Some(backend) = self.backends.get(at) {
+                backend.confirm(queued, &self.metrics).await;
+            }
+        }
     }
 
     /// Flushes the queues for up to `patience`.

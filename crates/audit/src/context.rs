@@ -2,7 +2,7 @@
 
 use crate::{
     Event, Level, ObjectReference, RequestAuditConfig, ResponseStatus, Stage,
-    backends::Backends,
+    backends::{Backends, Unconfirmed},
     encode::Encoded,
     json::{checked, compact, without_managed_fields},
 };
@@ -10,7 +10,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use pintle_machinery::{Status, UserInfo, Value, ValueExt};
-use std::{borrow::Cow, collections::BTreeMap, net::IpAddr, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, mem, net::IpAddr, sync::Arc};
 use tokio::task::JoinHandle;
 
 /// The attributes of a request before it is executed.
@@ -42,6 +42,8 @@ pub struct AuditContext {
     backends: Arc<Backends>,
     config: RequestAuditConfig,
     event: Mutex<Event>,
+    /// The first event, where a backend writes it while the request is executed.
+    unconfirmed: Mutex<Unconfirmed>,
 }
 
 impl AuditContext {
@@ -77,7 +79,7 @@ impl AuditContext {
             stage_time: received,
             annotations: BTreeMap::new(),
         };
-        AuditContext { backends, config, event: Mutex::new(event) }
+        AuditContext { backends, config, event: Mutex::new(event), unconfirmed: Mutex::default() }
     }
 
     /// The audit level of the request. Data above the level need not be computed.
@@ -167,15 +169,30 @@ impl AuditContext {
         }
     }
 
-    /// Sends the event of this stage to the backends, unless the policy omits the stage. Returns false when a strict
-    /// backend failed.
+    /// Sends the event of the stage `RequestReceived` to the backends, unless the policy omits the stage. Returns false
+    /// when a strict backend failed: the request must not be executed.
+    ///
+    /// A log that is not strict may write the event later, but before [`AuditContext::process`] returns.
+    pub async fn begin(&self) -> bool {
+        let Some(encoded) = self.encode(Stage::RequestReceived) else { return true };
+        let Some(unconfirmed) = self.backends.send_ahead(&encoded).await else { return false };
+        *self.unconfirmed.lock() = unconfirmed;
+        true
+    }
+
+    /// Sends the event of a later stage to the backends, unless the policy omits the stage.
     ///
     /// A dropped future may have sent the event to some of the backends only.
-    pub async fn process(&self, stage: Stage) -> bool {
-        match self.encode(stage) {
-            Some(encoded) => self.backends.send(&encoded).await,
-            None => true,
+    pub async fn process(&self, stage: Stage) {
+        self.send(self.encode(stage)).await;
+    }
+
+    async fn send(&self, encoded: Option<Encoded>) {
+        if let Some(encoded) = encoded {
+            self.backends.send(&encoded).await;
         }
+        let unconfirmed = mem::take(&mut *self.unconfirmed.lock());
+        self.backends.confirm(unconfirmed).await;
     }
 
     /// As [`AuditContext::process`], but all backends get the event even if the future is dropped.
@@ -183,19 +200,16 @@ impl AuditContext {
         // Without a wait the future cannot be dropped in the middle, and needs no task.
         if !self.backends.waits() {
             self.process(stage).await;
-        } else if let Some(telling) = self.process_detached(stage)
-            && let Err(error) = telling.await
-        {
+        } else if let Err(error) = self.process_detached(stage).await {
             tracing::error!(%error, "telling of a request ended unexpectedly");
         }
     }
 
     /// As [`AuditContext::process`], for callers that cannot wait: a separate task sends the event. Must be called on
     /// the runtime.
-    pub fn process_detached(self: &Arc<Self>, stage: Stage) -> Option<JoinHandle<bool>> {
-        let encoded = self.encode(stage)?;
-        let context = self.clone();
-        Some(tokio::spawn(async move { context.backends.send(&encoded).await }))
+    pub fn process_detached(self: &Arc<Self>, stage: Stage) -> JoinHandle<()> {
+        let (context, encoded) = (self.clone(), self.encode(stage));
+        tokio::spawn(async move { context.send(encoded).await })
     }
 
     fn encode(&self, stage: Stage) -> Option<Encoded> {

@@ -1,13 +1,16 @@
 //! The log backend: one line per event.
 //!
 //! A thread writes, so that a blocked disk or pipe does not block a worker. Requests wait for it asynchronously, with
-//! a limit: an event whose write takes longer than [`WRITE_TIMEOUT`] counts as failed. The number of waiting writes
+//! a limit: an event whose write takes longer than [`WRITE_TIMEOUT`] counts as failed. The number of queued writes
 //! is bounded.
+
+mod queue;
 
 use crate::rotating_file::{RotatingFile, RotationConfig};
 use bytes::Bytes;
-use parking_lot::Mutex;
+use queue::{Queue, Receiver};
 use std::{
+    collections::VecDeque,
     fs::{DirBuilder, File, OpenOptions},
     io::{self, Write as _},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
@@ -17,14 +20,12 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::oneshot,
     time::{Instant, timeout_at},
 };
 
 /// The time after which a write, and the writes that wait behind it, count as failed.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(15);
-/// The largest number of queued writes.
-const QUEUE: usize = 1024;
 
 /// The format of events in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,21 +64,31 @@ pub struct LogOpenError {
 /// An open log. Each write consists of whole lines; one thread writes.
 pub struct Log {
     format: LogFormat,
-    queue: mpsc::Sender<Write>,
-    progress: Arc<Mutex<Progress>>,
+    queue: Arc<Queue>,
 }
 
-/// Events to write, and the channel for the outcome.
-struct Write {
-    events: Vec<Bytes>,
-    done: oneshot::Sender<io::Result<()>>,
+/// A write that is queued.
+pub(crate) struct Queued {
+    deadline: Instant,
+    outcome: oneshot::Receiver<io::Result<()>>,
 }
 
-/// The progress of the writing thread.
-#[derive(Default)]
-struct Progress {
-    /// The start of the write in progress.
-    busy_since: Option<Instant>,
+impl Queued {
+    /// Waits until the write is done.
+    pub(crate) async fn written(self) -> io::Result<()> {
+        match timeout_at(self.deadline, self.outcome).await {
+            Ok(outcome) => outcome.unwrap_or_else(|_| Err(gone())),
+            Err(_) => Err(late()),
+        }
+    }
+}
+
+fn gone() -> io::Error {
+    io::Error::other("the thread that writes the log has ended")
+}
+
+fn late() -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, "the log cannot be written at present")
 }
 
 enum Output {
@@ -105,12 +116,11 @@ impl Log {
     }
 
     fn new(format: LogFormat, out: Output) -> io::Result<Log> {
-        let (queue, writes) = mpsc::channel(QUEUE);
-        let progress = Arc::<Mutex<Progress>>::default();
-        let noted = progress.clone();
-        let writer = move || write_all(out, writes, &noted);
+        let queue = Arc::new(Queue::new());
+        let receiver = Receiver(queue.clone());
+        let writer = move || write_all(out, &receiver);
         thread::Builder::new().name("audit-log".to_owned()).spawn(writer)?;
-        Ok(Log { format, queue, progress })
+        Ok(Log { format, queue })
     }
 
     pub(crate) fn is_legacy(&self) -> bool {
@@ -121,33 +131,46 @@ impl Log {
     ///
     /// Queued events are written even if this future is dropped.
     pub(crate) async fn write(&self, events: Vec<Bytes>) -> io::Result<()> {
-        let (done, outcome) = oneshot::channel();
-        let busy_since = self.progress.lock().busy_since;
-        let deadline = busy_since.unwrap_or_else(Instant::now) + WRITE_TIMEOUT;
-        let written = async {
-            let gone = || io::Error::other("the thread that writes the log has ended");
-            self.queue.send(Write { events, done }).await.map_err(|_| gone())?;
-            outcome.await.map_err(|_| gone())?
-        };
-        match timeout_at(deadline, written).await {
-            Ok(written) => written,
-            Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "the log cannot be written at present")),
-        }
+        let deadline = self.deadline();
+        let slot = timeout_at(deadline, self.queue.slot()).await.map_err(|_| late())?.ok_or_else(gone)?;
+        let outcome = self.queue.push(slot, events, true);
+        Queued { deadline, outcome }.written().await
+    }
+
+    /// Queues events, which end in line feeds, to be written with the next [`Log::write`] or some milliseconds later, so
+    /// that the thread is not woken for them. `None` when the queue is full.
+    pub(crate) fn write_later(&self, events: Vec<Bytes>) -> Option<Queued> {
+        let deadline = self.deadline();
+        let slot = self.queue.try_slot()?;
+        let outcome = self.queue.push(slot, events, false);
+        Some(Queued { deadline, outcome })
+    }
+
+    fn deadline(&self) -> Instant {
+        self.queue.busy_since().unwrap_or_else(Instant::now) + WRITE_TIMEOUT
     }
 }
 
-/// Writes events until all senders are dropped.
-fn write_all(mut out: Output, mut writes: mpsc::Receiver<Write>, progress: &Mutex<Progress>) {
-    #[expect(clippy::disallowed_methods, reason = "no runtime owns this thread")]
-    while let Some(write) = writes.blocking_recv() {
-        progress.lock().busy_since = Some(Instant::now());
-        let mut result = Ok(());
-        for event in &write.events {
-            result = result.and(out.write(event));
+impl Drop for Log {
+    fn drop(&mut self) {
+        self.queue.close();
+    }
+}
+
+/// Writes events until the log is dropped.
+fn write_all(mut out: Output, receiver: &Receiver) {
+    let Receiver(queue) = receiver;
+    let mut writes = VecDeque::new();
+    while queue.take(&mut writes) {
+        for write in writes.drain(..) {
+            queue.begin_write();
+            let mut result = Ok(());
+            for event in &write.events {
+                result = result.and(out.write(event));
+            }
+            // The caller may have been dropped.
+            drop(write.done.send(result));
         }
-        progress.lock().busy_since = None;
-        // The caller may have been dropped.
-        drop(write.done.send(result));
     }
 }
 
@@ -171,7 +194,7 @@ fn open(path: &Path) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Read;
+    use std::io::{BufRead, Read};
 
     /// A log whose output is a pipe without a reader.
     fn stuck() -> (Log, io::PipeReader) {
@@ -188,7 +211,7 @@ mod tests {
         let large = Bytes::from(vec![b'x'; 1 << 20]);
         let (first, event) = (log.clone(), large.clone());
         let first = tokio::spawn(async move { first.write(vec![event]).await });
-        while log.progress.lock().busy_since.is_none() {
+        while log.queue.busy_since().is_none() {
             tokio::task::yield_now().await;
         }
         tokio::time::pause();
@@ -200,7 +223,7 @@ mod tests {
         assert!(begun.elapsed() <= in_time);
         assert!(first.await.unwrap().is_err());
         // From then on all writes fail at once, and the queue is bounded.
-        for _ in 0..2 * QUEUE {
+        for _ in 0..2 * queue::CAPACITY {
             assert!(log.write(vec![Bytes::from_static(b"y")]).await.is_err());
         }
         assert!(begun.elapsed() <= in_time);
@@ -220,5 +243,62 @@ mod tests {
         drop(log);
         let read = reading.join().unwrap();
         assert!(read > 2 << 20, "{read}");
+    }
+
+    /// A log whose output is read.
+    fn piped() -> (Log, io::BufReader<io::PipeReader>) {
+        let (log, reader) = stuck();
+        (log, io::BufReader::new(reader))
+    }
+
+    #[tokio::test]
+    async fn later_writes_precede_the_next_write_and_need_none() {
+        let (log, mut reader) = piped();
+        for round in 0..100 {
+            let later = log.write_later(vec![Bytes::from(format!("{round} later\n"))]).unwrap();
+            if round % 3 > 0 {
+                log.write(vec![Bytes::from(format!("{round} now\n"))]).await.unwrap();
+            }
+            later.written().await.unwrap();
+            let mut line = String::new();
+            reader.read_line(&mut line).unwrap();
+            assert_eq!(line, format!("{round} later\n"));
+            if round % 3 > 0 {
+                line.clear();
+                reader.read_line(&mut line).unwrap();
+                assert_eq!(line, format!("{round} now\n"));
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn later_writes_of_a_stuck_log_fail_in_time_and_are_bounded() {
+        let (log, reader) = stuck();
+        let first = log.write_later(vec![Bytes::from(vec![b'x'; 1 << 20])]).unwrap();
+        while log.queue.busy_since().is_none() {
+            tokio::task::yield_now().await;
+        }
+        let queued: Vec<Queued> =
+            std::iter::from_fn(|| log.write_later(vec![Bytes::from_static(b"y")])).collect();
+        assert_eq!(queued.len(), queue::CAPACITY - 1);
+        tokio::time::pause();
+        let begun = Instant::now();
+        assert_eq!(first.written().await.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        for write in queued {
+            assert_eq!(write.written().await.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        }
+        assert!(begun.elapsed() <= WRITE_TIMEOUT + Duration::from_millis(2));
+        // The thread ends with the pipe.
+        drop(reader);
+    }
+
+    #[tokio::test]
+    async fn queued_writes_are_written_when_the_log_is_dropped() {
+        let (log, reader) = piped();
+        drop(log.write_later(vec![Bytes::from_static(b"a\n")]).unwrap());
+        drop(log.write_later(vec![Bytes::from_static(b"b\n")]).unwrap());
+        drop(log);
+        let lines: Vec<String> = reader.lines().map(Result::unwrap).collect();
+        assert_eq!(lines, ["a", "b"]);
     }
 }

@@ -70,7 +70,7 @@ impl Audit {
                 context.annotate(*key, value.clone());
             }
         }
-        if !context.process(Stage::RequestReceived).await {
+        if !context.begin().await {
             self.auditor.note_rejected();
             return internal_error(&request, "failed to store audit event");
         }
