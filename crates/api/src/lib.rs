@@ -8,6 +8,7 @@ mod declarative;
 mod declare;
 pub mod enablement;
 mod field_checks;
+mod internal_form;
 mod ip_rules;
 mod plain;
 mod printing;

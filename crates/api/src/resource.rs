@@ -3,7 +3,6 @@
 mod admin_access;
 mod binding_conditions;
 mod claim_spec;
-mod claim_spec_form;
 mod configuration;
 pub mod device_class;
 mod device_selector;

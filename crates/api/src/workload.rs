@@ -5,16 +5,21 @@ mod strategy;
 
 pub(crate) use strategy::{Workload, WorkloadStatusStrategy, WorkloadStrategy};
 
-use crate::core::pod_template::{self, PodValidationOptions};
 use crate::rules;
+use crate::{
+    core::pod_template::{self, PodValidationOptions},
+    internal_form,
+};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     int_or_string::percent_value,
     selectors::LabelSelector,
-    validation::{LabelSelectorOptions, is_valid_percent, validate_immutable_field, validate_label_selector},
+    validation::{LabelSelectorOptions, is_valid_percent, validate_label_selector},
 };
 
 const TEMPLATE: &str = "spec.template";
+/// The form of selectors in messages.
+const SELECTOR: &str = "*@LabelSelector";
 
 /// Defaults the pod template, which is created when absent.
 pub(crate) fn set_template_defaults(object: &mut Value) {
@@ -64,8 +69,8 @@ pub(crate) fn selector(object: &Value, detail: &str) -> Result<LabelSelector, Fi
     let selector = object.at("spec.selector");
     LabelSelector::from_object(selector).map_err(|_| {
         let selector = selector.unwrap_or(&Value::Null);
-        FieldError::invalid(&FieldPath::new("spec.selector"), selector.clone(), detail)
-            .shown_as(selector_text(selector))
+        let error = FieldError::invalid(&FieldPath::new("spec.selector"), selector.clone(), detail);
+        internal_form::show(error, SELECTOR)
     })
 }
 
@@ -117,8 +122,7 @@ pub(crate) fn validate_selector_and_template(object: &Value, options: &PodValida
 /// Rejects a change of the selector, which determines the pods that a workload owns.
 pub(crate) fn validate_selector_is_kept(object: &Value, old: &Value) -> ErrorList {
     let (new, old) = (rules::value_at(object, "spec.selector"), rules::value_at(old, "spec.selector"));
-    let errors = validate_immutable_field(new, old, &FieldPath::new("spec.selector"));
-    errors.into_iter().map(|error| error.shown_as(selector_text(new))).collect()
+    internal_form::validate_immutable(new, old, &FieldPath::new("spec.selector"), SELECTOR)
 }
 
 /// Requires a number or a percentage.
@@ -198,15 +202,6 @@ pub(crate) fn validate_replicas_status(object: &Value) -> ErrorList {
         ],
     ));
     errors
-}
-
-/// Formats a label selector for messages: labels first.
-fn selector_text(selector: &Value) -> String {
-    let members: Vec<String> = ["matchLabels", "matchExpressions"]
-        .into_iter()
-        .filter_map(|name| Some(format!("\"{name}\":{}", selector.field(name)?)))
-        .collect();
-    format!("{{{}}}", members.join(","))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Rules that role bindings and cluster role bindings share.
 
 use super::metadata;
-use crate::{field_checks, rules};
+use crate::{field_checks, internal_form, rules};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     validation::{name_is_dns_subdomain, validate_path_segment_name},
@@ -57,7 +57,7 @@ pub(super) fn validate_update(
         let reference = rules::value_at(binding, "roleRef");
         let changed =
             FieldError::invalid(&FieldPath::new("roleRef"), reference.clone(), "cannot change roleRef");
-        errors.push(changed.shown_as(shown(reference)));
+        errors.push(internal_form::show(changed, "rbac.RoleRef"));
     }
     errors
 }
@@ -86,13 +86,6 @@ fn validate_subject(subject: &Value, namespaced: bool, path: &FieldPath) -> Erro
         )),
     }
     errors
-}
-
-/// Formats the reference for messages.
-fn shown(reference: &Value) -> String {
-    let members = [("APIGroup", "apiGroup"), ("Kind", "kind"), ("Name", "name")];
-    let members = members.map(|(shown, name)| format!("\"{shown}\":{}", Value::from(reference.str_at(name))));
-    format!("{{{}}}", members.join(","))
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! Resource pool status requests: a controller is asked for the devices in the pools of a driver.
 
-mod status_form;
 mod table;
 mod validation;
 

@@ -6,11 +6,11 @@ use crate::{
         policy_validation::{PolicyClass, validate_common_spec},
     },
     field_checks::supported,
-    rules,
+    internal_form, rules,
 };
 use pintle_admission_cel::{Compiler, OptionalVariables, Returns};
 use pintle_machinery::{
-    ErrorList, FieldError, FieldPath, Map, Value, ValueExt,
+    ErrorList, FieldError, FieldPath, Value, ValueExt,
     error_list::is_enough,
     jsonpath::JsonPath,
     validation::{is_qualified_name, validate_conditions},
@@ -61,8 +61,8 @@ fn validate_policy(policy: &Value, old: Option<&Value>) -> ErrorList {
     }
     if annotations.len() > MAX_AUDIT_ANNOTATIONS {
         let detail = format!("must not have more than {MAX_AUDIT_ANNOTATIONS} auditAnnotations");
-        let shown: Vec<Value> = annotations.iter().map(shown_annotation).collect();
-        errors.push(FieldError::invalid(&annotations_path, shown, detail));
+        let error = FieldError::invalid(&annotations_path, annotations.to_vec(), detail);
+        errors.push(internal_form::show(error, "[]admissionregistration.AuditAnnotation"));
     }
     let name = policy.str_at("metadata.name");
     let mut keys = HashSet::new();
@@ -78,13 +78,6 @@ fn validate_policy(policy: &Value, old: Option<&Value>) -> ErrorList {
         }
     }
     errors
-}
-
-/// An annotation as the reference shows it, by the names of its fields in Go.
-fn shown_annotation(annotation: &Value) -> Value {
-    let fields = [("Key", "key"), ("ValueExpression", "valueExpression")];
-    let fields = fields.map(|(shown, field)| (shown.to_owned(), annotation.str_at(field).into()));
-    Value::Object(Map::from_iter(fields))
 }
 
 fn validate_validation(

@@ -1,7 +1,7 @@
 //! The rules of deployments.
 
-use crate::rules;
 use crate::workload::{self, Workload};
+use crate::{internal_form, rules};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 
 /// The rules of deployments.
@@ -97,11 +97,7 @@ fn validate_rollout(strategy: &Value) -> ErrorList {
         ("RollingUpdate", Some(rolling)) => validate_rolling_update(rolling, &rolling_path),
         (_, _) => {
             let error = FieldError::not_supported(&path, strategy.clone(), &["Recreate", "RollingUpdate"]);
-            vec![error.shown_as(format!(
-                "{{\"Type\":{},\"RollingUpdate\":{}}}",
-                rules::value_at(strategy, "type"),
-                rules::value_at(strategy, "rollingUpdate")
-            ))]
+            vec![internal_form::show(error, "apps.DeploymentStrategy")]
         }
     }
 }

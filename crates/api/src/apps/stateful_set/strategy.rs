@@ -2,7 +2,7 @@
 
 use crate::core::pod_template::PodValidationOptions;
 use crate::workload::{self, Workload};
-use crate::{resource_list, rules};
+use crate::{internal_form, resource_list, rules};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt, json,
     validation::{LabelSelectorOptions, is_dns1123_label},
@@ -237,7 +237,10 @@ fn validate_rollout(strategy: &Value) -> ErrorList {
             }
             errors
         }
-        (_, _) => vec![FieldError::invalid(&path, strategy.clone(), "must be 'RollingUpdate' or 'OnDelete'")],
+        (_, _) => {
+            let error = FieldError::invalid(&path, strategy.clone(), "must be 'RollingUpdate' or 'OnDelete'");
+            vec![internal_form::show(error, "apps.StatefulSetUpdateStrategy")]
+        }
     }
 }
 

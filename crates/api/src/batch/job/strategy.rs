@@ -2,8 +2,8 @@
 //! selector.
 
 use super::{spec, status::StatusUpdate, status::is_true};
-use crate::rules;
 use crate::workload::{self, Workload};
+use crate::{internal_form, rules};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     meta::ObjectMeta,
@@ -186,16 +186,22 @@ fn validate_spec(object: &Value, old: Option<&Value>) -> ErrorList {
 }
 
 fn validate_kept(object: &Value, old: &Value) -> ErrorList {
-    let kept = |name: &str| {
+    let kept = |name: &str, form: &'static str| {
         let path = FieldPath::new("spec").child(name);
         let (new, old) = (rules::value_at(object, path.as_str()), rules::value_at(old, path.as_str()));
-        validate_immutable_field(new, old, &path)
+        internal_form::validate_immutable(new, old, &path, form)
     };
     let mut errors = validate_completions(object, old);
     errors.extend(workload::validate_selector_is_kept(object, old));
     errors.extend(validate_template_kept(object, old));
-    for name in ["completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"] {
-        errors.extend(kept(name));
+    for (name, form) in [
+        ("completionMode", "?"),
+        ("podFailurePolicy", "*batch.PodFailurePolicy"),
+        ("backoffLimitPerIndex", "?"),
+        ("managedBy", "?"),
+        ("successPolicy", "*batch.SuccessPolicy"),
+    ] {
+        errors.extend(kept(name, form));
     }
     errors
 }
@@ -238,9 +244,11 @@ fn validate_template_kept(object: &Value, old: &Value) -> ErrorList {
         }
         let (new, stored) = (rules::value_at(template, "spec"), rules::value_at(&stored, "spec"));
         let (new, stored) = (without_empty_affinity(new), without_empty_affinity(stored));
-        return validate_immutable_field(&new, &stored, &FieldPath::new("spec.template.spec"));
+        let path = FieldPath::new("spec.template.spec");
+        return internal_form::validate_immutable(&new, &stored, &path, "core.PodSpec");
     }
-    validate_immutable_field(template, &stored, &FieldPath::new("spec.template"))
+    let path = FieldPath::new("spec.template");
+    internal_form::validate_immutable(template, &stored, &path, "core.PodTemplateSpec")
 }
 
 fn keep_resources(stored: &mut Value, template: &Value, path: &str) {

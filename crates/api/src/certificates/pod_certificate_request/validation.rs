@@ -7,12 +7,12 @@ use crate::{
         signer_name::{is_kubernetes_signer, validate_signer_name},
     },
     field_checks::invalid_each,
-    rules,
+    internal_form, rules,
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use pintle_machinery::{
-    ErrorList, FieldError, FieldPath, Map, Value, ValueExt, json,
-    validation::{is_dns1123_subdomain, is_qualified_name, validate_annotations, validate_immutable_field},
+    ErrorList, FieldError, FieldPath, Map, Value, ValueExt,
+    validation::{is_dns1123_subdomain, is_qualified_name, validate_annotations},
 };
 use x509_parser::{certification_request::X509CertificationRequest, prelude::FromDer};
 
@@ -37,9 +37,14 @@ pub(super) fn validate(request: &Value) -> ErrorList {
 /// Validates an update: only the metadata may change.
 pub(super) fn validate_update(request: &Value, old: &Value) -> ErrorList {
     let mut errors = rules::metadata_update(request, old);
-    let spec = |request: &Value| rules::value_at(request, "spec").clone();
-    let changed = validate_immutable_field(&spec(request), &spec(old), &FieldPath::new("spec"));
-    errors.extend(changed.into_iter().map(|error| error.shown_as(shown(request))));
+    let (new, old) = (rules::value_at(request, "spec"), rules::value_at(old, "spec"));
+    let path = FieldPath::new("spec");
+    errors.extend(internal_form::validate_immutable(
+        new,
+        old,
+        &path,
+        "certificates.PodCertificateRequestSpec",
+    ));
     errors
 }
 
@@ -168,35 +173,10 @@ fn validate_proof(request: &Value) -> Result<(), FieldError> {
     }
 }
 
-/// Formats the spec for messages: with the field names of the internal type, and every member.
-fn shown(request: &Value) -> String {
-    const FIELDS: [(&str, &str); 7] = [
-        ("SignerName", "signerName"),
-        ("PodName", "podName"),
-        ("PodUID", "podUID"),
-        ("ServiceAccountName", "serviceAccountName"),
-        ("ServiceAccountUID", "serviceAccountUID"),
-        ("NodeName", "nodeName"),
-        ("NodeUID", "nodeUID"),
-    ];
-    const POINTERS: [(&str, &str); 5] = [
-        ("MaxExpirationSeconds", "maxExpirationSeconds"),
-        ("PKIXPublicKey", "pkixPublicKey"),
-        ("ProofOfPossession", "proofOfPossession"),
-        ("StubPKCS10Request", "stubPKCS10Request"),
-        ("UnverifiedUserAnnotations", "unverifiedUserAnnotations"),
-    ];
-    let texts = FIELDS.map(|(name, field)| (name, json!(request.str_at(&format!("spec.{field}")))));
-    let others =
-        POINTERS.map(|(name, field)| (name, rules::value_at(request, &format!("spec.{field}")).clone()));
-    let members: Vec<String> =
-        texts.into_iter().chain(others).map(|(name, value)| format!("\"{name}\":{value}")).collect();
-    format!("{{{}}}", members.join(","))
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use pintle_machinery::json;
 
     const UID: &str = "11111111-1111-1111-1111-111111111111";
     pub(in super::super) const STUB_OF_P256: &str = include_str!("testdata/stub-p256.base64");

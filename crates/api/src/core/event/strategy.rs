@@ -1,7 +1,7 @@
 //! The strategy of events in both groups. Validation is strict for the newer group and lenient for the older one, so it
 //! depends on the group of the request.
 
-use crate::{field_checks, rules};
+use crate::{field_checks, internal_form, rules};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     meta::{ObjectMeta, parse_time},
@@ -154,7 +154,13 @@ fn validate_new(object: &Value) -> ErrorList {
 fn validate_kept(object: &Value, old: &Value) -> ErrorList {
     let kept = |name: &str| {
         let (new, old) = (value_or_zero(object, name), value_or_zero(old, name));
-        validate_immutable_field(&new, &old, &FieldPath::new(name))
+        let form = match name {
+            "involvedObject" => "core.ObjectReference",
+            "related" => "*core.ObjectReference",
+            "source" => "core.EventSource",
+            _ => "?",
+        };
+        internal_form::validate_immutable(&new, &old, &FieldPath::new(name), form)
     };
     let mut errors = ErrorList::new();
     for name in [

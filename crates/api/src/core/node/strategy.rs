@@ -1,6 +1,6 @@
 //! The strategy of nodes.
 
-use crate::{field_checks, resource_list, rules};
+use crate::{field_checks, internal_form, resource_list, rules};
 use pintle_go_forms::{Cidr, quote};
 use pintle_machinery::error_list::is_enough;
 use pintle_machinery::{
@@ -161,7 +161,7 @@ fn validate_taints(object: &Value) -> ErrorList {
         if !seen.insert((key, effect)) {
             let mut error = FieldError::duplicate(&path, taint.clone());
             "taints must be unique by key and effect pair".clone_into(&mut error.detail);
-            errors.push(error);
+            errors.push(internal_form::show(error, "core.Taint"));
         }
     }
     errors

@@ -5,7 +5,7 @@ use crate::core::pod_spec::claim_template::validate_claim_spec;
 use crate::core::pod_spec::fraction_warning;
 use crate::core::volume::{STORAGE_CLASS_ANNOTATION, validate_amount};
 use crate::resource_list::{self, is_native, quantity};
-use crate::{field_checks, rules};
+use crate::{field_checks, internal_form, rules};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Map, Value, ValueExt, json,
     validation::{is_qualified_name, semantically_equal, validate_immutable_field},
@@ -177,9 +177,13 @@ fn validate_update(object: &Value, old: &Value) -> ErrorList {
     let is_first = old_class.is_none()
         && new_class.is_some()
         && (old_annotation.is_none() || old_annotation == new_class);
-    if !semantically_equal(&comparable(object, old, moves || is_first), rules::value_at(old, "spec")) {
-        let detail = "spec is immutable after creation except resources.requests and volumeAttributesClassName \
-                      for bound claims";
+    let (new_spec, old_spec) = (comparable(object, old, moves || is_first), rules::value_at(old, "spec"));
+    if !semantically_equal(&new_spec, old_spec) {
+        let difference = internal_form::difference(old_spec, &new_spec, "core.PersistentVolumeClaimSpec");
+        let detail = format!(
+            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound \
+             claims\n{difference}"
+        );
         errors.push(FieldError::forbidden(&FieldPath::new("spec"), detail));
     }
     errors.extend(validate_shrinking(object, old));

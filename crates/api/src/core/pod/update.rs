@@ -2,11 +2,14 @@
 //! (<https://kubernetes.io/docs/concepts/workloads/pods/#pod-update-and-replacement>).
 
 use super::validation::validate_metadata_and_spec;
-use crate::core::pod_spec::{PodValidationOptions, annotations, tolerations};
 use crate::rules;
+use crate::{
+    core::pod_spec::{PodValidationOptions, annotations, tolerations},
+    internal_form,
+};
 use pintle_go_forms::quote;
 use pintle_machinery::validation::{inclusive_range_error, semantically_equal, validate_object_meta_update};
-use pintle_machinery::{ErrorList, FieldError, FieldPath, Map, Text, Value, ValueExt};
+use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 use std::collections::HashMap;
 use std::collections::HashSet;
 
@@ -63,7 +66,7 @@ pub(super) fn validate_update(new: &Value, old: &Value) -> ErrorList {
     if !semantically_equal(&unchanged, old) {
         let detail = format!(
             "pod updates may not change fields other than {UPDATABLE_FIELDS}\n{}",
-            difference(old, &unchanged)
+            internal_form::difference(old, &unchanged, "core.PodSpec")
         );
         errors.push(FieldError::forbidden(&path, detail));
     }
@@ -194,23 +197,6 @@ fn has_only_additions(new: &Value, old: &Value) -> bool {
     })
 }
 
-/// Describes the fields that differ between two objects, with one line for each side.
-fn difference(old: &Value, new: &Value) -> String {
-    let empty = Map::new();
-    let (old, new) = (old.as_object().unwrap_or(&empty), new.as_object().unwrap_or(&empty));
-    let mut names: Vec<&Text> = old.keys().chain(new.keys()).collect();
-    names.sort();
-    names.dedup();
-    let mut text = String::new();
-    for name in names {
-        let (old, new) = (old.get(name).unwrap_or(&Value::Null), new.get(name).unwrap_or(&Value::Null));
-        if !semantically_equal(old, new) {
-            text.push_str(&format!("-\t{name}: {old}\n+\t{name}: {new}\n"));
-        }
-    }
-    text
-}
-
 /// Validates an update of the ephemeral containers: they may be added, but not changed or removed.
 pub(super) fn validate_ephemeral_containers_update(new: &Value, old: &Value) -> ErrorList {
     const LIST: &str = "spec.ephemeralContainers";
@@ -232,7 +218,7 @@ pub(super) fn validate_ephemeral_containers_update(new: &Value, old: &Value) -> 
                 errors.push(FieldError::forbidden(&path, detail));
             }
             Some(changed) if !semantically_equal(container, changed) => {
-                let difference = difference(container, changed);
+                let difference = internal_form::difference(container, changed, "core.EphemeralContainer");
                 let detail =
                     format!("existing ephemeral containers {quoted} may not be changed\n{difference}");
                 errors.push(FieldError::forbidden(&path, detail));

@@ -3,7 +3,7 @@
 
 use super::annotations::MIRROR_POD;
 use super::resources::ClaimNames;
-use crate::field_checks::invalid_each;
+use crate::{field_checks::invalid_each, internal_form};
 use pintle_machinery::error_list::is_enough;
 use pintle_machinery::validation::{is_dns1123_label, is_dns1123_subdomain};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
@@ -47,9 +47,8 @@ pub(super) fn validate(claims: &[Value], metadata: Option<&Value>, path: &FieldP
             _ => None,
         };
         if let Some(detail) = detail {
-            let mut error = FieldError::invalid(&path, claim.clone(), detail);
-            error.shown_as = Some(shown(claim));
-            errors.push(error);
+            let error = FieldError::invalid(&path, claim.clone(), detail);
+            errors.push(internal_form::show(error, "core.PodResourceClaim"));
         }
         for (field, name) in SOURCES.into_iter().zip(given) {
             if let Some(name) = name {
@@ -58,15 +57,4 @@ pub(super) fn validate(claims: &[Value], metadata: Option<&Value>, path: &FieldP
         }
     }
     errors
-}
-
-/// Formats a claim as the reference's internal type: fields with Go's names in their order, null for absent ones.
-fn shown(claim: &Value) -> String {
-    let field = |name: &str| claim.at(name).unwrap_or(&Value::Null);
-    format!(
-        r#"{{"Name":{},"ResourceClaimName":{},"ResourceClaimTemplateName":{}}}"#,
-        Value::from(claim.str_at("name")),
-        field("resourceClaimName"),
-        field("resourceClaimTemplateName"),
-    )
 }

@@ -1,12 +1,9 @@
 //! The strategy of allocated addresses.
 
-use crate::{field_checks, rules};
+use crate::{field_checks, internal_form, rules};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
-    validation::{
-        is_dns1123_subdomain, is_valid_ip, validate_immutable_field, validate_object_meta,
-        validate_path_segment_name,
-    },
+    validation::{is_dns1123_subdomain, is_valid_ip, validate_object_meta, validate_path_segment_name},
 };
 use pintle_registry::{RequestContext, Strategy};
 
@@ -22,8 +19,7 @@ impl Strategy for IpAddressStrategy {
         errors.extend(rules::metadata_update(object, old));
         let path = FieldPath::new("spec").child("parentRef");
         let (new, old) = (rules::value_at(object, "spec.parentRef"), rules::value_at(old, "spec.parentRef"));
-        let changed = validate_immutable_field(new, old, &path).into_iter();
-        errors.extend(changed.map(|error| error.shown_as(shown(new))));
+        errors.extend(internal_form::validate_immutable(new, old, &path, "*networking.ParentReference"));
         errors
     }
 
@@ -63,16 +59,6 @@ fn validate(address: &Value) -> ErrorList {
 }
 
 /// Formats the reference for messages.
-fn shown(parent: &Value) -> String {
-    if parent.is_null() {
-        return "null".to_owned();
-    }
-    let members =
-        [("Group", "group"), ("Resource", "resource"), ("Namespace", "namespace"), ("Name", "name")];
-    let members = members.map(|(shown, name)| format!("\"{shown}\":{}", Value::from(parent.str_at(name))));
-    format!("{{{}}}", members.join(","))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,7 @@
 //! The strategy of runtime classes.
 
 use crate::core::pod_spec::{PodValidationOptions, resources::validate_overhead, tolerations};
-use crate::{field_checks, resource_list, rules};
+use crate::{field_checks, internal_form, resource_list, rules};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     validation::{name_is_dns_label, validate_immutable_field, validate_labels},
@@ -70,22 +70,10 @@ fn validate_distinct(tolerations: &[Value], path: &FieldPath) -> ErrorList {
     });
     repeated
         .map(|(index, toleration)| {
-            FieldError::duplicate(&path.index(index), toleration.clone()).shown_as(shown(toleration))
+            let error = FieldError::duplicate(&path.index(index), toleration.clone());
+            internal_form::show(error, "core.Toleration")
         })
         .collect()
-}
-
-/// Formats a toleration for messages: with the field names of the internal type, and every member.
-fn shown(toleration: &Value) -> String {
-    let text = |member: &str| Value::from(toleration.str_at(member));
-    format!(
-        r#"{{"Key":{},"Operator":{},"Value":{},"Effect":{},"TolerationSeconds":{}}}"#,
-        text("key"),
-        text("operator"),
-        text("value"),
-        text("effect"),
-        toleration.at("tolerationSeconds").unwrap_or(&Value::Null)
-    )
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use super::status_permissions;
 use crate::{
     core::pod_spec::validate_node_selector,
     field_checks::required,
+    internal_form,
     plain::PlainStatusStrategy,
     resource::{
         binding_conditions,
@@ -16,7 +17,7 @@ use crate::{
 };
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
-    validation::{is_valid_interface_address, validate_conditions, validate_immutable_field},
+    validation::{is_valid_interface_address, validate_conditions},
 };
 use pintle_registry::{BoxFuture, RequestContext, Strategy};
 use std::collections::HashSet;
@@ -128,7 +129,9 @@ fn validate(claim: &Value, old: &Value) -> ErrorList {
     }
     let path = path.child("allocation");
     errors.extend(match (allocation, old_allocation) {
-        (Some(allocation), Some(old)) => validate_immutable_field(allocation, old, &path),
+        (Some(allocation), Some(old)) => {
+            internal_form::validate_immutable(allocation, old, &path, "*resource.AllocationResult")
+        }
         (Some(allocation), None) => {
             validate_allocation(allocation, &RequestNames::of(rules::value_at(claim, "spec")), &path)
         }

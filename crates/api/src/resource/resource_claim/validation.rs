@@ -1,10 +1,7 @@
 //! Validates claims, except for their status.
 
-use crate::{
-    resource::{claim_spec, claim_spec_form},
-    rules,
-};
-use pintle_machinery::{ErrorList, FieldPath, Value, validation::validate_immutable_field};
+use crate::{internal_form, resource::claim_spec, rules};
+use pintle_machinery::{ErrorList, FieldPath, Value};
 
 /// Validates a new claim.
 pub(super) fn validate(claim: &Value) -> ErrorList {
@@ -18,7 +15,7 @@ pub(super) fn validate_update(claim: &Value, old: &Value) -> ErrorList {
     let mut errors = rules::metadata(claim, true);
     errors.extend(rules::metadata_update(claim, old));
     let (new, old) = (rules::value_at(claim, "spec"), rules::value_at(old, "spec"));
-    let changed = validate_immutable_field(new, old, &FieldPath::new("spec"));
-    errors.extend(changed.into_iter().map(|error| error.shown_as(claim_spec_form::of_claim(new))));
+    let path = FieldPath::new("spec");
+    errors.extend(internal_form::validate_immutable(new, old, &path, "resource.ResourceClaimSpec"));
     errors
 }

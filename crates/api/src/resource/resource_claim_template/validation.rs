@@ -1,11 +1,7 @@
 //! Validates templates of claims.
 
-use crate::{
-    core::pod_spec::validate_template_metadata,
-    resource::{claim_spec, claim_spec_form},
-    rules,
-};
-use pintle_machinery::{ErrorList, FieldPath, Value, validation::validate_immutable_field};
+use crate::{core::pod_spec::validate_template_metadata, internal_form, resource::claim_spec, rules};
+use pintle_machinery::{ErrorList, FieldPath, Value};
 
 /// Validates a new template.
 pub(super) fn validate(template: &Value) -> ErrorList {
@@ -22,7 +18,7 @@ pub(super) fn validate_update(template: &Value, old: &Value) -> ErrorList {
     let mut errors = validate(template);
     errors.extend(rules::metadata_update(template, old));
     let (new, old) = (rules::value_at(template, "spec"), rules::value_at(old, "spec"));
-    let changed = validate_immutable_field(new, old, &FieldPath::new("spec"));
-    errors.extend(changed.into_iter().map(|error| error.shown_as(claim_spec_form::of_template(new))));
+    let path = FieldPath::new("spec");
+    errors.extend(internal_form::validate_immutable(new, old, &path, "resource.ResourceClaimTemplateSpec"));
     errors
 }

@@ -1,16 +1,13 @@
 //! Validates resource pool status requests: the spec is immutable, and so is the status once it is set.
 
-use super::status_form;
 use crate::{
     declarative::{Format, KeyedList, LONG_NAME, bounded, changed, keyed_list, pointed_text, required_text},
     field_checks::invalid_each,
-    rules,
+    internal_form, rules,
 };
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
-    validation::{
-        is_dns1123_subdomain, is_dns1123_subdomain_caseless, validate_conditions, validate_immutable_field,
-    },
+    validation::{is_dns1123_subdomain, is_dns1123_subdomain_caseless, validate_conditions},
 };
 
 const LIMIT_MAX: i64 = 1000;
@@ -51,8 +48,13 @@ pub(super) fn validate_status_update(request: &Value, old: &Value) -> ErrorList 
     let path = FieldPath::new("status");
     let status = rules::value_at(request, "status");
     if old.at("status").is_some() {
-        let changed = validate_immutable_field(status, rules::value_at(old, "status"), &path);
-        errors.extend(changed.into_iter().map(|error| error.shown_as(status_form::of(status))));
+        let old = rules::value_at(old, "status");
+        errors.extend(internal_form::validate_immutable(
+            status,
+            old,
+            &path,
+            "*resource.ResourcePoolStatusRequestStatus",
+        ));
     } else {
         errors.extend(validate_conditions(status.items_at("conditions"), &path.child("conditions")));
     }

@@ -5,6 +5,7 @@ use super::{
 };
 use crate::{
     field_checks::{invalid_each, supported, texts},
+    internal_form,
     resource::{
         binding_conditions,
         claim_spec::TAINT_EFFECTS,
@@ -117,27 +118,11 @@ fn validate_attribute(attribute: &Value, path: &FieldPath) -> ErrorList {
         0 => errors.push(FieldError::invalid(path, "", EXACTLY_ONE)),
         1 => {}
         _ => {
-            let shown = shown_attribute(attribute);
-            errors.push(FieldError::invalid(path, attribute.clone(), EXACTLY_ONE).shown_as(shown));
+            let error = FieldError::invalid(path, attribute.clone(), EXACTLY_ONE);
+            errors.push(internal_form::show(error, "resource.DeviceAttribute"));
         }
     }
     errors
-}
-
-/// Formats the attribute for messages.
-fn shown_attribute(attribute: &Value) -> String {
-    let members = [
-        ("IntValue", "int"),
-        ("BoolValue", "bool"),
-        ("StringValue", "string"),
-        ("VersionValue", "version"),
-        ("IntValues", "ints"),
-        ("BoolValues", "bools"),
-        ("StringValues", "strings"),
-        ("VersionValues", "versions"),
-    ];
-    let members = members.map(|(shown, name)| format!("\"{shown}\":{}", rules::value_at(attribute, name)));
-    format!("{{{}}}", members.join(","))
 }
 
 fn validate_text(text: &str, path: &FieldPath) -> ErrorList {

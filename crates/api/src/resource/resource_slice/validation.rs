@@ -4,6 +4,7 @@ use super::{
     counters::validate_counters, device, list_attributes::has_list_attributes, node_selection::NodeSelection,
 };
 use crate::{
+    internal_form,
     resource::{
         claim_spec::name_of,
         lists::each_unique,
@@ -108,7 +109,8 @@ fn validate_node_selection(slice: &Value, path: &FieldPath) -> ErrorList {
             let detail = "must have exactly one node selector term";
             // The error is inserted after the other errors of the selector, before those of later fields.
             let at = selection.errors_of_selector;
-            selection.errors.insert(at, FieldError::invalid(&path, terms.to_vec(), detail));
+            let error = FieldError::invalid(&path, terms.to_vec(), detail);
+            selection.errors.insert(at, internal_form::show(error, "[]core.NodeSelectorTerm"));
         }
     }
     selection.add_flag(spec, "perDeviceNodeSelection", path);
@@ -165,7 +167,7 @@ mod tests {
         check(
             json!({"nodeName": null, "nodeSelector": {"nodeSelectorTerms": [term, term]}, "allNodes": false}),
             &[
-                r#"spec.nodeSelector.nodeSelectorTerms: Invalid value: [{"matchExpressions":[{"key":"a","operator":"Exists"}]},{"matchExpressions":[{"key":"a","operator":"Exists"}]}]: must have exactly one node selector term"#,
+                r#"spec.nodeSelector.nodeSelectorTerms: Invalid value: [{"MatchExpressions":[{"Key":"a","Operator":"Exists","Values":null}],"MatchFields":null},{"MatchExpressions":[{"Key":"a","Operator":"Exists","Values":null}],"MatchFields":null}]: must have exactly one node selector term"#,
                 "spec.allNodes: Invalid value: false: must be either unset or set to true",
             ],
         );

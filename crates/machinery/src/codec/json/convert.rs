@@ -28,6 +28,11 @@ pub fn from_value(value: &Value, schema: SchemaRef<'_>) -> Result<Decoded, Decod
 /// Formats JSON on several lines, as Go's `MarshalIndent` does with two spaces. Expects the compact output of this
 /// crate's encoder.
 pub fn pretty(json: &[u8]) -> Vec<u8> {
+    indented(json, 2)
+}
+
+/// As [`pretty`], with so many spaces for each level.
+pub fn indented(json: &[u8], spaces: usize) -> Vec<u8> {
     let mut out = Vec::with_capacity(json.len() * 2);
     let mut depth = 0usize;
     let mut in_string = false;
@@ -35,7 +40,7 @@ pub fn pretty(json: &[u8]) -> Vec<u8> {
     let mut opened = false;
     let line = |out: &mut Vec<u8>, depth: usize| {
         out.push(b'\n');
-        out.extend(std::iter::repeat_n(b' ', 2 * depth));
+        out.extend(std::iter::repeat_n(b' ', spaces * depth));
     };
     for &byte in json {
         if in_string {
