@@ -26,7 +26,7 @@ mod line_diff;
 
 use crate::declarative;
 use pintle_machinery::{
-    ErrorList, FieldError, FieldPath, Value, ValueExt, codec::json::indented, text::escape_html,
+    ErrorList, FieldError, FieldPath, Map, Value, ValueExt, codec::json::indented, text::escape_html,
     validation::validate_immutable_field,
 };
 use std::{collections::HashMap, sync::LazyLock};
@@ -154,7 +154,7 @@ fn write(out: &mut String, value: Option<&Value>, form: &Form, outer: &Value) {
             }
             out.push(']');
         }
-        (Form::Meta(name), value) => out.push_str(&meta_form(value.unwrap_or(&Value::Null), name)),
+        (Form::Meta(name), value) => out.push_str(&meta_form(value, name)),
         (Form::Struct(name), value) => {
             out.push('{');
             write_fields(out, value.unwrap_or(&Value::Null), name, outer);
@@ -167,7 +167,7 @@ fn write_fields(out: &mut String, value: &Value, type_name: &str, outer: &Value)
     for Field { name, json, is_outer, form } in TYPES.get(type_name).into_iter().flatten() {
         match form {
             Form::Meta(meta) if name.is_empty() => {
-                let text = meta_form(value.at("metadata").unwrap_or(&Value::Null), meta);
+                let text = meta_form(value.at("metadata"), meta);
                 let members = text.strip_prefix('{').and_then(|text| text.strip_suffix('}')).unwrap_or(&text);
                 if !members.is_empty() {
                     separate(out);
@@ -186,8 +186,10 @@ fn write_fields(out: &mut String, value: &Value, type_name: &str, outer: &Value)
     }
 }
 
-fn meta_form(value: &Value, name: &str) -> String {
-    declarative::shown(value, &format!("{META_TYPES}{name}"))
+/// The JSON form of a type of `meta/v1`; that of an absent value is empty.
+fn meta_form(value: Option<&Value>, name: &str) -> String {
+    let empty = Value::Object(Map::new());
+    declarative::shown(value.unwrap_or(&empty), &format!("{META_TYPES}{name}"))
 }
 
 fn separate(out: &mut String) {
@@ -209,7 +211,7 @@ mod tests {
                 Form::Struct(name) => assert!(TYPES.contains_key(name), "{name}"),
                 Form::Pointer(form) | Form::List(form) => check(form),
                 Form::Meta(name) => {
-                    assert_eq!(meta_form(&json!({}), name).chars().next(), Some('{'), "{name}")
+                    assert_eq!(meta_form(None, name).chars().next(), Some('{'), "{name}")
                 }
             }
         }
@@ -234,6 +236,7 @@ mod tests {
             r#"{"NodeSelectorTerms":[{"MatchExpressions":[{"Key":"a","Operator":"Exists","Values":null}],"MatchFields":null}]}"#
         );
         assert_eq!(shown(&Value::Null, "*core.NodeSelector"), "null");
+        assert!(shown(&json!({}), "core.PodTemplateSpec").starts_with(r#"{"Spec":{"Volumes":null"#));
         assert_eq!(
             shown(&json!([{"key": "a"}]), "[]core.Taint"),
             r#"[{"Key":"a","Value":"","Effect":"","TimeAdded":null}]"#
