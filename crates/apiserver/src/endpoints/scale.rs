@@ -114,4 +114,28 @@ mod tests {
         let (_, deployment) = server.send("GET", &format!("{DEPLOYMENTS}/web"), json!(null)).await;
         assert_eq!(deployment["spec"]["replicas"], 5);
     }
+
+    #[tokio::test]
+    async fn a_patched_scale_that_does_not_decode_is_shown_in_the_error() {
+        let server = TestServer::start().await;
+        let deployment = json!({"metadata": {"name": "web"}, "spec": {"replicas": 2}});
+        assert_eq!(server.send("POST", DEPLOYMENTS, deployment).await.0, 201);
+        let patch = json!({"spec": {"replicas": "x"}});
+        let uri = format!("{DEPLOYMENTS}/web/scale");
+        let (code, status) = server.send_as("PATCH", &uri, "application/merge-patch+json", patch).await;
+        assert_eq!((code, &status["details"]["kind"]), (422, &json!(null)), "{status}");
+        let cause = &status["details"]["causes"][0];
+        let message = cause["message"].as_str().unwrap_or_default();
+        assert_eq!(cause["field"], "patch");
+        assert!(
+            message.starts_with(r#"Invalid value: "{\"apiVersion\":\"autoscaling/v1\",\"kind\":\"Scale\""#),
+            "{message}"
+        );
+        assert!(
+            message.ends_with(
+                r#""spec\":{\"replicas\":\"x\"},\"status\":{\"replicas\":0}}": json: cannot unmarshal string into Go struct field ScaleSpec.spec.replicas of type int32"#
+            ),
+            "{message}"
+        );
+    }
 }

@@ -1,10 +1,14 @@
 //! A patch document and its format.
 
-use super::{super::request_scope::RequestScope, patched_text::Touched, unrestorable};
+use super::{
+    super::{body_kind::BodyKind, request_scope::RequestScope},
+    patched_text::Touched,
+    unrestorable,
+};
 use crate::base::negotiation::{body_media_type, unsupported_media_type};
 use bytes::Bytes;
 use pintle_machinery::{
-    Status, StatusReason, Value,
+    FieldError, FieldPath, GroupKind, Status, StatusReason, Value,
     codec::json,
     options::FieldValidation,
     patch::{Scope, json_patch, merge_patch, strategic},
@@ -89,9 +93,31 @@ impl Patch {
         patched.map_err(Status::from)
     }
 
+    /// The 422 for an object that does not decode after the patch, with the whole patched object. `old` is the object
+    /// before the patch, `status` the error of [`read_patched`](super::read_patched).
+    pub(in super::super) fn undecodable(
+        &self,
+        old: Value,
+        wanted: BodyKind<'_>,
+        validation: FieldValidation,
+        status: &Status,
+    ) -> Status {
+        let BodyKind { schema, model, .. } = wanted;
+        let causes = status.details.as_ref().map(|details| details.causes.as_slice()).unwrap_or_default();
+        let message = causes.first().map(|cause| cause.message.as_str()).unwrap_or_default();
+        let why = message.strip_prefix("Invalid value: null: ").unwrap_or(message);
+        let patched = match self.apply(old, schema, validation) {
+            Ok(patched) => patched,
+            Err(status) => return status,
+        };
+        let (text, why) = self.refused(&patched, schema, model, why);
+        let error = FieldError::invalid(&FieldPath::new("patch"), text, why);
+        Status::invalid(&GroupKind::default(), "", &vec![error])
+    }
+
     /// The text of a patched object that does not decode, and the reason, for the error message. `why` is the reason of
     /// the decoder.
-    pub(super) fn refused(
+    fn refused(
         &self,
         patched: &Value,
         schema: SchemaRef<'_>,
