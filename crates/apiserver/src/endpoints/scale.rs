@@ -88,7 +88,7 @@ pub(super) async fn patch(scope: &RequestScope<'_>, body: RequestBody) -> Result
 #[cfg(test)]
 mod tests {
     use super::super::testing::TestServer;
-    use pintle_machinery::json;
+    use pintle_machinery::{Value, json};
 
     const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 
@@ -137,5 +137,22 @@ mod tests {
             ),
             "{message}"
         );
+    }
+
+    #[tokio::test]
+    async fn a_scale_of_another_kind_is_decoded_as_that_kind() {
+        let server = TestServer::start().await;
+        let deployment = json!({"metadata": {"name": "web"}, "spec": {"replicas": 2}});
+        assert_eq!(server.send("POST", DEPLOYMENTS, deployment).await.0, 201);
+        let check = async |spec: Value, why: &str| {
+            let body = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec});
+            let (code, status) = server.send("PUT", &format!("{DEPLOYMENTS}/web/scale"), body).await;
+            let message = format!("Deployment in version \"v1\" cannot be handled as a Scale: {why}");
+            assert_eq!((code, &status["message"]), (400, &json!(message)));
+        };
+        check(json!({}), "converting (v1.Deployment) to (autoscaling.Scale): unknown conversion").await;
+        let why =
+            "json: cannot unmarshal array into Go struct field Deployment.spec of type v1.DeploymentSpec";
+        check(json!([]), why).await;
     }
 }
