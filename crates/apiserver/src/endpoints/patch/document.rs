@@ -12,6 +12,7 @@ use pintle_machinery::{
     codec::json,
     options::FieldValidation,
     patch::{Scope, json_patch, merge_patch, strategic},
+    text::go_format,
 };
 use pintle_registry::{ObjectForm, ObjectModel, PatchType, Routing};
 use pintle_schema::{Schema, SchemaBuilder, SchemaRef, Structural, Type};
@@ -87,7 +88,12 @@ impl Patch {
             }
             Format::Strategic => {
                 object.get_mut("metadata").map(json::open_managed_fields);
-                strategic::apply(object, self.patch.clone(), schema)
+                strategic::apply(object, self.patch.clone(), schema).map(|mut merged| {
+                    if unrestorable::has_wide_numbers(&self.patch) {
+                        unrestorable::convert_numbers(&mut merged, schema);
+                    }
+                    merged
+                })
             }
         };
         patched.map_err(Status::from)
@@ -106,11 +112,15 @@ impl Patch {
         let causes = status.details.as_ref().map(|details| details.causes.as_slice()).unwrap_or_default();
         let message = causes.first().map(|cause| cause.message.as_str()).unwrap_or_default();
         let why = message.strip_prefix("Invalid value: null: ").unwrap_or(message);
+        let patch = match self.format {
+            Format::Strategic => strategic::used_patch(&self.patch, &old),
+            Format::Json | Format::Merge => Value::Null,
+        };
         let patched = match self.apply(old, schema, validation) {
             Ok(patched) => patched,
             Err(status) => return status,
         };
-        let (text, why) = self.refused(&patched, schema, model, why);
+        let (text, why) = self.refused(&patched, patch, schema, model, why);
         let error = FieldError::invalid(&FieldPath::new("patch"), text, why);
         Status::invalid(&GroupKind::default(), "", &vec![error])
     }
@@ -120,6 +130,7 @@ impl Patch {
     fn refused(
         &self,
         patched: &Value,
+        used_patch: Value,
         schema: SchemaRef<'_>,
         model: &ObjectModel,
         why: &str,
@@ -134,7 +145,7 @@ impl Patch {
                 (Touched::by_merge_patch(&self.patch).text(patched, schema), why)
             }
             (ObjectForm::Struct, Format::Strategic) => {
-                (unrestorable::go_text(&self.patch), unrestorable::problem(patched, schema).unwrap_or(why))
+                (go_format(&used_patch), unrestorable::problem(patched, schema).unwrap_or(why))
             }
         }
     }
