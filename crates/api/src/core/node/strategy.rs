@@ -274,18 +274,21 @@ fn validate_pod_cidrs(object: &Value) -> ErrorList {
     if cidrs.len() < 2 {
         return errors;
     }
-    let parsed: Option<Vec<Cidr>> = field_checks::texts(cidrs).map(Cidr::parse_sloppy).collect();
-    let families = parsed.map(|parsed| {
-        let of_ipv6 = parsed.iter().filter(|cidr| cidr.network().is_ipv6()).count();
-        (parsed.len() - of_ipv6, of_ipv6)
-    });
-    match families {
-        None => errors.push(FieldError::internal(
+    let parse = |(index, cidr)| Cidr::parse_sloppy(cidr).ok_or((index, cidr));
+    match field_checks::texts(cidrs).enumerate().map(parse).collect::<Result<Vec<Cidr>, _>>() {
+        Err((index, cidr)) => errors.push(FieldError::internal(
             &path,
-            "invalid PodCIDRs. failed to check with dual stack with error:invalid CIDR address",
+            format!(
+                "invalid PodCIDRs. failed to check with dual stack with error:invalid CIDR[{index}]: <nil> \
+                 (invalid CIDR address: {cidr})"
+            ),
         )),
-        Some((1, 1)) => return errors,
-        Some(_) => {}
+        Ok(parsed) => {
+            let of_ipv6 = parsed.iter().filter(|cidr| cidr.network().is_ipv6()).count();
+            if (parsed.len(), of_ipv6) == (2, 1) {
+                return errors;
+            }
+        }
     }
     let detail = "may specify no more than one CIDR for each IP family";
     errors.push(FieldError::invalid(&path, cidrs.to_vec(), detail));
@@ -421,3 +424,15 @@ mod tests {
         );
     }
 }
+
+    #[test]
+    fn a_malformed_pod_cidr_is_named_by_its_index() {
+        let object = json!({"spec": {"podCIDRs": ["10.1.0.0/24", "a/b"]}});
+        let errors = validate_pod_cidrs(&object);
+        let error = errors.iter().find(|error| error.field.as_str() == "spec.podCIDRs").unwrap();
+        assert_eq!(
+            error.to_string(),
+            "spec.podCIDRs: Internal error: invalid PodCIDRs. failed to check with dual stack with \
+             error:invalid CIDR[1]: <nil> (invalid CIDR address: a/b)"
+        );
+    }
