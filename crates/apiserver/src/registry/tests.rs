@@ -255,6 +255,28 @@ async fn dry_runs_answer_and_store_nothing() {
 }
 
 #[tokio::test]
+async fn dry_runs_that_create_keep_the_resource_version_of_the_request() {
+    let fixture = Fixture::start(StorageMediaType::Json);
+    let versions = |written: &Written| {
+        let json: Value = serde_json::from_slice(&written.json).unwrap();
+        (written.object.resource_version().to_owned(), json.resource_version().to_owned())
+    };
+    let both = |version: &str| (version.to_owned(), version.to_owned());
+    let update = async |dry_run| {
+        let transform = &mut Set { key: "b".to_owned(), version: Some("5".to_owned()) };
+        let updated =
+            fixture.update("made", &Preconditions::default(), Upsert::Always, dry_run, transform).await;
+        versions(&updated.unwrap().written)
+    };
+    assert_eq!((update(true).await, update(false).await), (both("5"), both("2")));
+    let mut object = config_map("other");
+    object.set("metadata.resourceVersion", "5");
+    let context = fixture.context("", true);
+    let created = fixture.store.create(&context, object, &AcceptAll, &Warnings::default()).await;
+    assert_eq!(versions(&created.unwrap()), both("5"));
+}
+
+#[tokio::test]
 async fn update_checks_preconditions_and_the_resource_version() {
     let fixture = Fixture::start(StorageMediaType::Json);
     let created = fixture.create(config_map("one"), false).await.unwrap();
