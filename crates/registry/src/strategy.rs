@@ -68,6 +68,12 @@ pub trait Strategy: Send + Sync {
     /// Prepares a new object: clears the status, sets generation 1, drops fields of disabled features.
     fn prepare_for_create(&self, _context: &RequestContext<'_>, _object: &mut Value) {}
 
+    /// Warnings for a new object that apply even when validation rejects it. Called after
+    /// [`Strategy::prepare_for_create`].
+    fn preparation_warnings(&self, _object: &Value) -> Vec<String> {
+        Vec::new()
+    }
+
     /// The dotted paths of the fields that a write under this strategy does not change and whose ownership it does not
     /// record: for most kinds with a status, the status on writes to the object, and the spec on writes to its status.
     fn reset_fields(&self) -> &'static [&'static str] {

@@ -131,6 +131,7 @@ impl Store {
         let strategy = &self.resource.strategy;
         self.resource.check_namespace(object, context.namespace)?;
         strategy.prepare_for_create(context, object);
+        warnings.extend(strategy.preparation_warnings(object));
         object.remove_at("metadata.selfLink");
         let mut errors = strategy.validate(context, object);
         if let Some(review) = strategy.review(context, object, None, &mut errors) {

@@ -7,7 +7,9 @@ use parking_lot::Mutex;
 use pintle_admission::Lister;
 use pintle_auth::authz::AlwaysAllow;
 use pintle_cacher::{Freshness, Selectable};
-use pintle_machinery::{GroupVersion, Status, UserInfo, Value, ValueExt, json, meta::ObjectMeta};
+use pintle_machinery::{
+    ErrorList, FieldError, FieldPath, GroupVersion, Status, UserInfo, Value, ValueExt, json, meta::ObjectMeta,
+};
 use pintle_registry::{BoxFuture, DefaultStrategy, DeleteOptions, RequestContext, Resource, Scope, Strategy};
 use pintle_storage::{MemoryStorage, Revision, StorageEvent, WatchRequest};
 use pintle_supervisor::Supervisor;
@@ -167,6 +169,39 @@ impl Strategy for Graceful {
     fn graceful_deletion(&self, _: &RequestContext<'_>, _: &Value, requested: Option<i64>) -> Option<i64> {
         Some(requested.unwrap_or(30))
     }
+}
+
+/// A kind whose objects are all invalid, with a warning of each preparation.
+struct Invalid;
+
+impl Strategy for Invalid {
+    fn preparation_warnings(&self, _: &Value) -> Vec<String> {
+        vec!["prepared".to_owned()]
+    }
+
+    fn validate(&self, _: &RequestContext<'_>, _: &Value) -> ErrorList {
+        vec![FieldError::required(&FieldPath::new("data"), "")]
+    }
+
+    fn warnings_on_create(&self, _: &RequestContext<'_>, _: &Value) -> Vec<String> {
+        vec!["accepted".to_owned()]
+    }
+}
+
+#[tokio::test]
+async fn warnings_of_the_preparation_apply_to_rejected_objects_too() {
+    let type_name = "k8s.io/api/core/v1.ConfigMap";
+    let scope = Scope::Namespaced;
+    let mut resource = Resource::new("", "v1", "configmaps", "configmap", "ConfigMap", scope, type_name);
+    resource.strategy = Arc::new(Invalid);
+    let fixture = Fixture::of(resource, StorageMediaType::Json);
+    let (context, warnings) = (fixture.context("", false), Warnings::default());
+    let created = fixture.store.create(&context, config_map("a"), &AcceptAll, &warnings).await;
+    assert_eq!(created.err().map(|status| status.code), Some(422));
+    let mut headers = http::HeaderMap::new();
+    warnings.write_to(&mut headers);
+    let texts: Vec<&str> = headers.values().map(|value| value.to_str().unwrap()).collect();
+    assert_eq!(texts, ["299 - \"prepared\""]);
 }
 
 /// Records the grace periods of the deletes that it is asked about, with those that the objects have already, and refuses

@@ -1,6 +1,7 @@
 //! Tests the validation of new pods, and the warnings about them.
 
-use super::{create, pod, texts, warnings_of};
+use super::{create, pod, resource, texts, warnings_of};
+use crate::core::node::KubeletAddresses;
 use pintle_machinery::{Value, ValueExt, json};
 
 fn check(rows: &[(Value, &[&str])]) {
@@ -427,4 +428,18 @@ fn authors_are_warned() {
     for (spec, wanted) in rows {
         assert_eq!(warnings_of(pod(spec.clone())), *wanted, "{spec}");
     }
+}
+
+#[test]
+fn app_armor_annotations_give_their_warning_before_validation() {
+    let mut given = pod(json!({"containers": [{"name": "c", "image": " "}]}));
+    let key = "container.apparmor.security.beta.kubernetes.io/c";
+    given.set("metadata.annotations", json!({key: "LOCALHOST/PROF"}));
+    let (created, errors) = create(given);
+    assert!(!errors.is_empty());
+    let warning = format!(
+        "metadata.annotations[{key}]: deprecated since v1.30; use the \"appArmorProfile\" field instead"
+    );
+    let strategy = resource(&KubeletAddresses::default(), None).strategy;
+    assert_eq!(strategy.preparation_warnings(&created), [warning]);
 }
