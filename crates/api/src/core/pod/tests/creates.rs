@@ -392,6 +392,25 @@ fn annotations_agree_with_fields() {
 }
 
 #[test]
+fn a_malformed_annotation_of_tolerations_has_the_message_of_go() {
+    let errors = |text: &str| {
+        let mut given = pod(json!({}));
+        given.set("metadata.annotations", json!({"scheduler.alpha.kubernetes.io/tolerations": text}));
+        texts(&create(given).1).to_vec()
+    };
+    let error = |why: &str| {
+        let name = "\"scheduler.alpha.kubernetes.io/tolerations\"";
+        vec![format!("metadata.annotations: Invalid value: {name}: {why}")]
+    };
+    assert_eq!(errors("a/b"), error("invalid character 'a' looking for beginning of value"));
+    assert_eq!(
+        errors(r#"[{"key":1}]"#),
+        error("json: cannot unmarshal number into Go struct field Toleration.Key of type string")
+    );
+    assert_eq!(errors(r#"[{"Key":"a","operator":"Exists"}]"#), Vec::<String>::new());
+}
+
+#[test]
 fn authors_are_warned() {
     let rows: &[(Value, &[&str])] = &[
         (
