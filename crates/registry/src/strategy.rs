@@ -25,8 +25,8 @@ pub trait Strategy: Send + Sync {
     /// be idempotent.
     fn set_defaults(&self, _object: &mut Value) {}
 
-    /// Brings an object into the shape that its schema requires, beyond decoding by the schema; only schemas built at
-    /// run time need this. Called before [`Strategy::set_defaults`] on request bodies (with `is_request`) and on stored
+    /// Brings an object into the shape that its schema requires, beyond decoding by the schema: schemas built at run time
+    /// need this, and annotations that are fields in other versions. Called before [`Strategy::set_defaults`] on request bodies (with `is_request`) and on stored
     /// or converted objects. Returns the paths of unknown fields, which it has removed.
     ///
     /// # Errors
