@@ -1,6 +1,8 @@
 //! Validates single fields, for many kinds.
 
+use pintle_go_forms::quote;
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
+use std::num::IntErrorKind;
 
 /// Converts the messages of a format check to field errors.
 pub(crate) fn invalid_each(path: &FieldPath, value: &str, messages: Vec<String>) -> ErrorList {
@@ -35,4 +37,17 @@ pub(crate) fn required_supported(value: &str, values: &[&str], path: &FieldPath)
 /// The texts of a list.
 pub(crate) fn texts(list: &[Value]) -> impl Iterator<Item = &str> {
     list.iter().map(|item| item.as_str().unwrap_or_default())
+}
+/// Parses a 64-bit integer in decimal.
+///
+/// # Errors
+/// The message of Go's `strconv.ParseInt`.
+pub(crate) fn parse_int64(text: &str) -> Result<i64, String> {
+    text.parse::<i64>().map_err(|error| {
+        let why = match error.kind() {
+            IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+            _ => "invalid syntax",
+        };
+        format!("strconv.ParseInt: parsing {}: {why}", quote(text))
+    })
 }

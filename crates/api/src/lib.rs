@@ -6,6 +6,7 @@
 mod config;
 mod declarative;
 mod declare;
+mod embedded_json;
 pub mod enablement;
 mod field_checks;
 mod internal_form;

@@ -5,10 +5,10 @@
 //! the next page, without the key prefix of the listed resource. The server adds its own prefix, so that a forged token
 //! reads nothing outside the list.
 
-use crate::{Status, codec::json};
+use crate::{Status, Value, codec::json, text::go_json_type};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 const VERSION: &str = "meta.k8s.io/v1";
 
@@ -45,14 +45,53 @@ impl From<ContinueTokenError> for Status {
     }
 }
 
-#[derive(Serialize, Deserialize, Default)]
-#[serde(default)]
-struct Encoded<'a> {
+#[derive(Serialize, Default)]
+struct Encoded {
     #[serde(rename = "v")]
-    version: std::borrow::Cow<'a, str>,
+    version: String,
     #[serde(rename = "rv")]
     resource_version: i64,
-    start: std::borrow::Cow<'a, str>,
+    start: String,
+}
+
+impl Encoded {
+    /// Decodes the JSON of a token; the error is Go's.
+    fn decode(bytes: &[u8]) -> Result<Encoded, String> {
+        let mut encoded = Encoded::default();
+        let members = match json::decode_any(bytes).map_err(|error| error.to_string())? {
+            Value::Object(members) => members,
+            Value::Null => return Ok(encoded),
+            other => {
+                let found = go_json_type(&other);
+                return Err(format!(
+                    "json: cannot unmarshal {found} into Go value of type storage.continueToken"
+                ));
+            }
+        };
+        for (name, value) in members {
+            let wrong = |ty: &str| {
+                let found = match &value {
+                    Value::Number(number) if ty == "int64" => format!("number {number}"),
+                    other => go_json_type(other).to_owned(),
+                };
+                format!(
+                    "json: cannot unmarshal {found} into Go struct field continueToken.{name} of type {ty}"
+                )
+            };
+            match (name.as_str(), &value) {
+                (_, Value::Null) => {}
+                ("v", Value::String(text)) => encoded.version = text.to_string(),
+                ("start", Value::String(text)) => encoded.start = text.to_string(),
+                ("rv", Value::Number(number)) if !number.is_f64() => {
+                    encoded.resource_version = number.as_i64().ok_or_else(|| wrong("int64"))?;
+                }
+                ("v" | "start", _) => return Err(wrong("string")),
+                ("rv", _) => return Err(wrong("int64")),
+                _ => {}
+            }
+        }
+        Ok(encoded)
+    }
 }
 
 impl ContinueToken {
@@ -75,12 +114,9 @@ impl ContinueToken {
     /// [`ContinueTokenError`], when the token is invalid.
     pub fn decode(token: &str, key_prefix: &str) -> Result<ContinueToken, ContinueTokenError> {
         let bytes = pintle_go_forms::base64::decode_raw_url(token).map_err(ContinueTokenError::Invalid)?;
-        // Syntax errors are reported with Go's messages.
-        json::decode_any(&bytes).map_err(|error| ContinueTokenError::Invalid(error.to_string()))?;
-        let encoded: Encoded<'_> =
-            serde_json::from_slice(&bytes).map_err(|error| ContinueTokenError::Invalid(error.to_string()))?;
+        let encoded = Encoded::decode(&bytes).map_err(ContinueTokenError::Invalid)?;
         if encoded.version != VERSION {
-            return Err(ContinueTokenError::UnrecognizedVersion(encoded.version.into_owned()));
+            return Err(ContinueTokenError::UnrecognizedVersion(encoded.version));
         }
         if encoded.resource_version == 0 {
             return Err(ContinueTokenError::InvalidResourceVersion);
@@ -90,7 +126,7 @@ impl ContinueToken {
         }
         let relative = encoded.start.strip_prefix('/').unwrap_or(&encoded.start);
         if !is_clean(relative) {
-            return Err(ContinueTokenError::Invalid(encoded.start.into_owned()));
+            return Err(ContinueTokenError::Invalid(encoded.start));
         }
         Ok(ContinueToken {
             resource_version: u64::try_from(encoded.resource_version).ok(),
@@ -152,6 +188,24 @@ mod tests {
             Status::from(ContinueToken::decode("a$b", PREFIX).unwrap_err()).message,
             "invalid continue token: continue key is not valid: illegal base64 data at input byte 1"
         );
-        assert!(matches!(decode_json("[]x"), Err(ContinueTokenError::Invalid(_))));
+        let malformed = [
+            ("[]x", "invalid character 'x' after top-level value"),
+            ("[]", "json: cannot unmarshal array into Go value of type storage.continueToken"),
+            (
+                r#"{"rv":"1"}"#,
+                "json: cannot unmarshal string into Go struct field continueToken.rv of type int64",
+            ),
+            (
+                r#"{"rv":1.5}"#,
+                "json: cannot unmarshal number 1.5 into Go struct field continueToken.rv of type int64",
+            ),
+            (
+                r#"{"v":1}"#,
+                "json: cannot unmarshal number into Go struct field continueToken.v of type string",
+            ),
+        ];
+        for (json, why) in malformed {
+            assert_eq!(decode_json(json), Err(ContinueTokenError::Invalid(why.to_owned())), "{json}");
+        }
     }
 }

@@ -25,8 +25,8 @@ pub trait Strategy: Send + Sync {
     /// be idempotent.
     fn set_defaults(&self, _object: &mut Value) {}
 
-    /// Brings an object into the shape that its schema requires, beyond decoding by the schema; only schemas built at
-    /// run time need this. Called before [`Strategy::set_defaults`] on request bodies (with `is_request`) and on stored
+    /// Brings an object into the shape that its schema requires, beyond decoding by the schema: schemas built at run time
+    /// need this, and annotations that are fields in other versions. Called before [`Strategy::set_defaults`] on request bodies (with `is_request`) and on stored
     /// or converted objects. Returns the paths of unknown fields, which it has removed.
     ///
     /// # Errors
@@ -67,6 +67,12 @@ pub trait Strategy: Send + Sync {
 
     /// Prepares a new object: clears the status, sets generation 1, drops fields of disabled features.
     fn prepare_for_create(&self, _context: &RequestContext<'_>, _object: &mut Value) {}
+
+    /// Warnings for a new object that apply even when validation rejects it. Called after
+    /// [`Strategy::prepare_for_create`].
+    fn preparation_warnings(&self, _object: &Value) -> Vec<String> {
+        Vec::new()
+    }
 
     /// The dotted paths of the fields that a write under this strategy does not change and whose ownership it does not
     /// record: for most kinds with a status, the status on writes to the object, and the spec on writes to its status.

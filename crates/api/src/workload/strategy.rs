@@ -3,7 +3,7 @@
 use crate::core::pod_template;
 use crate::rules;
 use pintle_machinery::{
-    ErrorList, FieldPath, Value, ValueExt, json, meta::ObjectMeta, validation::is_dns1123_label,
+    ErrorList, FieldPath, Status, Value, ValueExt, json, meta::ObjectMeta, validation::is_dns1123_label,
 };
 use pintle_registry::{DeleteOptions, RequestContext, Strategy};
 
@@ -18,6 +18,14 @@ pub(crate) trait Workload: Send + Sync {
     const NAMES_PODS: bool = true;
     /// Whether dependents are orphaned when the client names no propagation policy.
     const ORPHANS_DEPENDENTS: bool = false;
+
+    /// Converts the annotations of a request body that are fields in other versions of the kind.
+    ///
+    /// # Errors
+    /// The reason why an annotation does not convert.
+    fn convert_annotations(&self, _object: &mut Value) -> Result<(), String> {
+        Ok(())
+    }
 
     /// As [`Strategy::set_defaults`].
     fn set_defaults(&self, object: &mut Value);
@@ -93,6 +101,13 @@ pub(crate) trait Workload: Send + Sync {
 pub(crate) struct WorkloadStrategy<W>(pub(crate) W);
 
 impl<W: Workload> Strategy for WorkloadStrategy<W> {
+    fn coerce(&self, object: &mut Value, is_request: bool) -> Result<Vec<String>, Status> {
+        if is_request {
+            self.0.convert_annotations(object).map_err(Status::bad_request)?;
+        }
+        Ok(Vec::new())
+    }
+
     fn reset_fields(&self) -> &'static [&'static str] {
         &["status"]
     }

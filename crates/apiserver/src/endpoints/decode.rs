@@ -5,9 +5,10 @@ use crate::base::negotiation::{MediaType, content_type};
 use bytes::Bytes;
 use pintle_machinery::{
     GroupVersion, GroupVersionKind, Status, Value, ValueExt,
-    codec::{Decoded, StrictProblem, cbor, json, protobuf, yaml},
+    codec::{DecodeError, Decoded, StrictProblem, cbor, json, protobuf, yaml},
     options::FieldValidation,
 };
+use pintle_schema::{Schema, SchemaRef};
 use std::fmt::Display;
 
 /// Decodes a body as an object of the wanted kind; the tree is of that kind and version.
@@ -110,7 +111,13 @@ fn read(
         if is_of_any_version && !found.is_empty() && found != wanted.kind {
             return Err(Status::bad_request(not_registered(&api_version.with_kind(found), OPTIONS_SCHEME)));
         }
-        check_type_meta((api_version, found), wanted)
+        let decode_as = |schema: SchemaRef<'_>| match media_type {
+            MediaType::Json => json::decode_body(body, schema),
+            MediaType::Yaml => yaml::decode(body, schema),
+            MediaType::Protobuf => protobuf::decode_body(body, schema),
+            MediaType::Cbor => cbor::decode_body(body, schema),
+        };
+        check_type_meta((api_version, found), wanted, &decode_as)
     };
     let decoded = match media_type {
         MediaType::Json => {
@@ -265,12 +272,21 @@ fn unrecognized(wanted: &GroupVersionKind, why: &str, body: &[u8]) -> Status {
     ))
 }
 
-/// Rejects a body of another kind or version than the path's. Absent type metadata is taken from the path.
-fn check_type_meta((version, kind): (GroupVersion, String), wanted: &GroupVersionKind) -> Result<(), Status> {
+/// Rejects a body of another kind or version than the path's. Absent type metadata is taken from the path. A body of
+/// another kind that the server knows is decoded as this kind first, for its own errors.
+fn check_type_meta(
+    (version, kind): (GroupVersion, String),
+    wanted: &GroupVersionKind,
+    decode_as: &dyn Fn(SchemaRef<'_>) -> Result<Decoded, DecodeError>,
+) -> Result<(), Status> {
     let wanted_version = wanted.group_version();
     if !kind.is_empty() && kind != wanted.kind {
         let found = version.with_kind(kind);
-        return Err(cannot_be_handled(&found, wanted, &other_kind(&found, wanted)));
+        let known = Schema::builtin().by_kind(&found.group, &found.version, &found.kind);
+        return Err(match known.map(decode_as) {
+            Some(Err(error)) => cannot_be_handled(&found, wanted, &error),
+            Some(Ok(_)) | None => cannot_be_handled(&found, wanted, &other_kind(&found, wanted)),
+        });
     }
     if version != wanted_version {
         return Err(Status::bad_request(format!(
@@ -282,7 +298,7 @@ fn check_type_meta((version, kind): (GroupVersion, String), wanted: &GroupVersio
 
 /// The error message for an object of one kind where another is wanted.
 pub(super) fn other_kind(found: &GroupVersionKind, wanted: &GroupVersionKind) -> String {
-    let known = pintle_schema::Schema::builtin().by_kind(&found.group, &found.version, &found.kind).is_some();
+    let known = Schema::builtin().by_kind(&found.group, &found.version, &found.kind).is_some();
     match known {
         true => format!(
             "converting ({}.{}) to ({}.{}): unknown conversion",

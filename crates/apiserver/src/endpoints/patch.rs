@@ -23,16 +23,10 @@ use crate::{
 };
 use pintle_admission::{Operation, RequestOptions};
 use pintle_machinery::{
-    FieldError, FieldPath, GroupKind, Status, Value, ValueExt,
+    Status, Value, ValueExt,
     options::{FieldValidation, WriteOptions},
-    patch::PatchError,
 };
 use pintle_registry::BoxFuture;
-
-/// The 422 for a patch that cannot be applied to the object.
-fn rejected() -> Status {
-    PatchError::Unprocessable(String::new()).into()
-}
 
 /// Serves a PATCH of an object, or of a subresource of it.
 ///
@@ -88,20 +82,6 @@ struct PatchTransform<'a> {
 }
 
 impl PatchTransform<'_> {
-    /// The 422 for an object that does not decode after the patch, with the whole patched object.
-    fn invalid(&self, old: &Value, status: &Status) -> Status {
-        let causes = status.details.as_ref().map(|details| details.causes.as_slice()).unwrap_or_default();
-        let message = causes.first().map(|cause| cause.message.as_str()).unwrap_or_default();
-        let why = message.strip_prefix("Invalid value: null: ").unwrap_or(message);
-        let schema = self.admission.scope.resource.schema.get();
-        let old = self.admission.scope.resource.from_storage(old.clone());
-        let Ok(patched) = self.patch.apply(old, schema, self.validation) else { return rejected() };
-        let model = &self.admission.scope.resource.resource.model;
-        let (text, why) = self.patch.refused(&patched, schema, model, why);
-        let error = FieldError::invalid(&FieldPath::new("patch"), text, why);
-        Status::invalid(&GroupKind::default(), "", &vec![error])
-    }
-
     /// The patched object in the storage version.
     fn patched(&self, old: &Value) -> Result<Value, Status> {
         let resource = self.admission.scope.resource;
@@ -120,7 +100,9 @@ impl PatchTransform<'_> {
         let wanted = BodyKind::of(resource, self.admission.kind);
         let read = read_patched(self.admission.scope, patched, problems, wanted, self.validation);
         let patched = read.map_err(|status| match status.code {
-            422 => self.invalid(old, &status),
+            422 => {
+                self.patch.undecodable(resource.from_storage(old.clone()), wanted, self.validation, &status)
+            }
             _ => status,
         })?;
         let patched = patch_scope.put_back(rest, patched);

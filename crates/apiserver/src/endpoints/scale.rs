@@ -88,7 +88,7 @@ pub(super) async fn patch(scope: &RequestScope<'_>, body: RequestBody) -> Result
 #[cfg(test)]
 mod tests {
     use super::super::testing::TestServer;
-    use pintle_machinery::json;
+    use pintle_machinery::{Value, json};
 
     const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 
@@ -113,5 +113,46 @@ mod tests {
         assert_eq!((code, &status["reason"]), (422, &json!("Invalid")));
         let (_, deployment) = server.send("GET", &format!("{DEPLOYMENTS}/web"), json!(null)).await;
         assert_eq!(deployment["spec"]["replicas"], 5);
+    }
+
+    #[tokio::test]
+    async fn a_patched_scale_that_does_not_decode_is_shown_in_the_error() {
+        let server = TestServer::start().await;
+        let deployment = json!({"metadata": {"name": "web"}, "spec": {"replicas": 2}});
+        assert_eq!(server.send("POST", DEPLOYMENTS, deployment).await.0, 201);
+        let patch = json!({"spec": {"replicas": "x"}});
+        let uri = format!("{DEPLOYMENTS}/web/scale");
+        let (code, status) = server.send_as("PATCH", &uri, "application/merge-patch+json", patch).await;
+        assert_eq!((code, &status["details"]["kind"]), (422, &json!(null)), "{status}");
+        let cause = &status["details"]["causes"][0];
+        let message = cause["message"].as_str().unwrap_or_default();
+        assert_eq!(cause["field"], "patch");
+        assert!(
+            message.starts_with(r#"Invalid value: "{\"apiVersion\":\"autoscaling/v1\",\"kind\":\"Scale\""#),
+            "{message}"
+        );
+        assert!(
+            message.ends_with(
+                r#""spec\":{\"replicas\":\"x\"},\"status\":{\"replicas\":0}}": json: cannot unmarshal string into Go struct field ScaleSpec.spec.replicas of type int32"#
+            ),
+            "{message}"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_scale_of_another_kind_is_decoded_as_that_kind() {
+        let server = TestServer::start().await;
+        let deployment = json!({"metadata": {"name": "web"}, "spec": {"replicas": 2}});
+        assert_eq!(server.send("POST", DEPLOYMENTS, deployment).await.0, 201);
+        let check = async |spec: Value, why: &str| {
+            let body = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec});
+            let (code, status) = server.send("PUT", &format!("{DEPLOYMENTS}/web/scale"), body).await;
+            let message = format!("Deployment in version \"v1\" cannot be handled as a Scale: {why}");
+            assert_eq!((code, &status["message"]), (400, &json!(message)));
+        };
+        check(json!({}), "converting (v1.Deployment) to (autoscaling.Scale): unknown conversion").await;
+        let why =
+            "json: cannot unmarshal array into Go struct field Deployment.spec of type v1.DeploymentSpec";
+        check(json!([]), why).await;
     }
 }

@@ -10,7 +10,7 @@ use pintle_machinery::{
     validation::{validate_object_meta_accessor, validate_path_segment_name},
 };
 use pintle_registry::{BoxFuture, DeleteOptions, FinishFn, RequestContext};
-use pintle_storage::{Key, WriteError};
+use pintle_storage::{Key, Revision, WriteError};
 
 /// Validating admission: runs after the object has passed the strategy's validation.
 pub trait Validation: Send + Sync {
@@ -86,16 +86,16 @@ impl Store {
         self.resource.strategy.prune(&mut object);
         let name = object.name().to_owned();
         let key = self.key(object.namespace(), &name);
-        let has_version = object.resource_version().parse::<u64>().is_ok_and(|version| version != 0);
+        let requested = requested_revision(&object);
         let stored = self.encode(&mut object).await?;
         if context.dry_run {
             return match self.storage.get(&key).await.map_err(errors::storage)?.kv {
                 Some(_) => Err(self.already_exists(&key, &name).await),
-                None => self.written(object, &stored, None).await,
+                None => self.shown(object, &stored, requested).await,
             };
         }
         // Only a real write rejects a resourceVersion, and only one that is a number.
-        if has_version {
+        if requested.is_some() {
             return Err(Status::unknown("resourceVersion should not be set on objects to be created"));
         }
         let ttl = self.resource.strategy.ttl(&object);
@@ -131,6 +131,7 @@ impl Store {
         let strategy = &self.resource.strategy;
         self.resource.check_namespace(object, context.namespace)?;
         strategy.prepare_for_create(context, object);
+        warnings.extend(strategy.preparation_warnings(object));
         object.remove_at("metadata.selfLink");
         let mut errors = strategy.validate(context, object);
         if let Some(review) = strategy.review(context, object, None, &mut errors) {
@@ -154,6 +155,11 @@ impl Store {
 /// The `metadata` field path in messages.
 pub(super) fn metadata() -> FieldPath {
     FieldPath::new("metadata")
+}
+
+/// The resourceVersion in a new object, if it is one. A dry run answers with it, since only storing replaces it.
+pub(super) fn requested_revision(object: &Value) -> Option<Revision> {
+    object.resource_version().parse().ok().filter(|version| *version != 0).map(Revision)
 }
 
 /// Sets the metadata that the server alone decides.

@@ -416,13 +416,26 @@ impl Store {
     /// The errors of the conversion to the version of this store.
     pub(super) async fn written(
         &self,
-        mut object: Value,
+        object: Value,
         encoded: &Encoded,
         revision: Option<Revision>,
     ) -> Result<Written, Status> {
         if let Some(revision) = revision {
             self.wait_until_in_force(revision).await;
         }
+        self.shown(object, encoded, revision).await
+    }
+
+    /// The result of a write that is in force, or of a dry run.
+    ///
+    /// # Errors
+    /// The errors of the conversion to the version of this store.
+    pub(super) async fn shown(
+        &self,
+        mut object: Value,
+        encoded: &Encoded,
+        revision: Option<Revision>,
+    ) -> Result<Written, Status> {
         if let Some(shown) = &encoded.shown {
             object = shown.clone();
         }

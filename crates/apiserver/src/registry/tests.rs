@@ -7,7 +7,9 @@ use parking_lot::Mutex;
 use pintle_admission::Lister;
 use pintle_auth::authz::AlwaysAllow;
 use pintle_cacher::{Freshness, Selectable};
-use pintle_machinery::{GroupVersion, Status, UserInfo, Value, ValueExt, json, meta::ObjectMeta};
+use pintle_machinery::{
+    ErrorList, FieldError, FieldPath, GroupVersion, Status, UserInfo, Value, ValueExt, json, meta::ObjectMeta,
+};
 use pintle_registry::{BoxFuture, DefaultStrategy, DeleteOptions, RequestContext, Resource, Scope, Strategy};
 use pintle_storage::{MemoryStorage, Revision, StorageEvent, WatchRequest};
 use pintle_supervisor::Supervisor;
@@ -169,6 +171,39 @@ impl Strategy for Graceful {
     }
 }
 
+/// A kind whose objects are all invalid, with a warning of each preparation.
+struct Invalid;
+
+impl Strategy for Invalid {
+    fn preparation_warnings(&self, _: &Value) -> Vec<String> {
+        vec!["prepared".to_owned()]
+    }
+
+    fn validate(&self, _: &RequestContext<'_>, _: &Value) -> ErrorList {
+        vec![FieldError::required(&FieldPath::new("data"), "")]
+    }
+
+    fn warnings_on_create(&self, _: &RequestContext<'_>, _: &Value) -> Vec<String> {
+        vec!["accepted".to_owned()]
+    }
+}
+
+#[tokio::test]
+async fn warnings_of_the_preparation_apply_to_rejected_objects_too() {
+    let type_name = "k8s.io/api/core/v1.ConfigMap";
+    let scope = Scope::Namespaced;
+    let mut resource = Resource::new("", "v1", "configmaps", "configmap", "ConfigMap", scope, type_name);
+    resource.strategy = Arc::new(Invalid);
+    let fixture = Fixture::of(resource, StorageMediaType::Json);
+    let (context, warnings) = (fixture.context("", false), Warnings::default());
+    let created = fixture.store.create(&context, config_map("a"), &AcceptAll, &warnings).await;
+    assert_eq!(created.err().map(|status| status.code), Some(422));
+    let mut headers = http::HeaderMap::new();
+    warnings.write_to(&mut headers);
+    let texts: Vec<&str> = headers.values().map(|value| value.to_str().unwrap()).collect();
+    assert_eq!(texts, ["299 - \"prepared\""]);
+}
+
 /// Records the grace periods of the deletes that it is asked about, with those that the objects have already, and refuses
 /// deletes with one of them.
 #[derive(Default)]
@@ -252,6 +287,28 @@ async fn dry_runs_answer_and_store_nothing() {
     let options = DeleteOptions { dry_run: true, ..DeleteOptions::default() };
     fixture.delete("one", options).await.unwrap();
     assert_eq!(fixture.keys("one").await, Some(vec!["a".to_owned()]));
+}
+
+#[tokio::test]
+async fn dry_runs_that_create_keep_the_resource_version_of_the_request() {
+    let fixture = Fixture::start(StorageMediaType::Json);
+    let versions = |written: &Written| {
+        let json: Value = serde_json::from_slice(&written.json).unwrap();
+        (written.object.resource_version().to_owned(), json.resource_version().to_owned())
+    };
+    let both = |version: &str| (version.to_owned(), version.to_owned());
+    let update = async |dry_run| {
+        let transform = &mut Set { key: "b".to_owned(), version: Some("5".to_owned()) };
+        let updated =
+            fixture.update("made", &Preconditions::default(), Upsert::Always, dry_run, transform).await;
+        versions(&updated.unwrap().written)
+    };
+    assert_eq!((update(true).await, update(false).await), (both("5"), both("2")));
+    let mut object = config_map("other");
+    object.set("metadata.resourceVersion", "5");
+    let context = fixture.context("", true);
+    let created = fixture.store.create(&context, object, &AcceptAll, &Warnings::default()).await;
+    assert_eq!(versions(&created.unwrap()), both("5"));
 }
 
 #[tokio::test]

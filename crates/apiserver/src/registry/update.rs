@@ -6,7 +6,7 @@
 
 use super::{
     Store, Written,
-    create::{fill_system_metadata, finish_with, metadata},
+    create::{fill_system_metadata, finish_with, metadata, requested_revision},
 };
 use crate::{base::warning::Warnings, errors, metrics::times_compared};
 use bytes::Bytes;
@@ -249,18 +249,16 @@ impl Store {
         if let Some(authorized) = strategy.authorize_write(context, &new, None) {
             authorized.await?;
         }
-        if let Some(metadata) = new.at_mut("metadata").and_then(Value::as_object_mut) {
-            metadata.remove("resourceVersion");
-        }
         fill_system_metadata(&mut new, context.now);
         let finish = strategy.begin_create(context, &mut new).await?;
         let result = async {
             self.before_create(context, &mut new, warnings).await?;
             transform.validate(&new, None).await?;
             self.resource.strategy.prune(&mut new);
+            let requested = requested_revision(&new);
             let stored = self.encode(&mut new).await?;
             if context.dry_run {
-                return Ok(Updated { written: self.written(new, &stored, None).await?, created: true });
+                return Ok(Updated { written: self.shown(new, &stored, requested).await?, created: true });
             }
             let key = self.key(context.namespace, context.name);
             let ttl = strategy.ttl(&new);

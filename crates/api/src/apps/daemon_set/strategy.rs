@@ -1,5 +1,6 @@
 //! The rules of daemon sets. The count of template changes is kept in an annotation, where older clients read it.
 
+use crate::field_checks::parse_int64;
 use crate::workload::{self, Workload};
 use crate::{internal_form, rules};
 use pintle_machinery::{
@@ -15,6 +16,10 @@ pub(super) struct DaemonSet;
 
 impl Workload for DaemonSet {
     const NAMES_PODS: bool = false;
+
+    fn convert_annotations(&self, object: &mut Value) -> Result<(), String> {
+        object.annotation(TEMPLATE_GENERATION).map(parse_int64).transpose().map(drop)
+    }
 
     fn set_defaults(&self, object: &mut Value) {
         workload::set_template_defaults(object);
@@ -147,6 +152,25 @@ fn validate_rolling_update(rolling: &Value, path: &FieldPath) -> ErrorList {
 mod tests {
     use super::*;
     use pintle_machinery::json;
+    use pintle_registry::Strategy;
+
+    #[test]
+    fn the_annotation_of_the_template_generation_is_an_integer() {
+        let convert = |text: &str| {
+            DaemonSet
+                .convert_annotations(&mut json!({"metadata": {"annotations": {TEMPLATE_GENERATION: text}}}))
+        };
+        assert_eq!((convert("7"), DaemonSet.convert_annotations(&mut json!({}))), (Ok(()), Ok(())));
+        assert_eq!(convert("x"), Err("strconv.ParseInt: parsing \"x\": invalid syntax".to_owned()));
+        assert_eq!(
+            convert("99999999999999999999"),
+            Err("strconv.ParseInt: parsing \"99999999999999999999\": value out of range".to_owned())
+        );
+        let strategy = crate::workload::WorkloadStrategy(DaemonSet);
+        let mut object = json!({"metadata": {"annotations": {TEMPLATE_GENERATION: "x"}}});
+        assert!(strategy.coerce(&mut object, true).is_err());
+        assert!(strategy.coerce(&mut object, false).is_ok(), "a stored object");
+    }
 
     #[test]
     fn nodes_are_updated_by_taking_away_or_by_adding() {

@@ -1,14 +1,31 @@
 //! The rules of deployments.
 
+use crate::field_checks::parse_int64;
 use crate::workload::{self, Workload};
 use crate::{internal_form, rules};
-use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
+use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt, meta::ObjectMeta};
+
+/// The annotation that holds the revision of a rollback, a field in older versions.
+const ROLLBACK_TO: &str = "deprecated.deployment.rollback.to";
 
 /// The rules of deployments.
 pub(super) struct Deployment;
 
 impl Workload for Deployment {
     const RESET_BY_STATUS: &'static [&'static str] = &["spec", "metadata.labels"];
+
+    fn convert_annotations(&self, object: &mut Value) -> Result<(), String> {
+        let Some(revision) = object.annotation(ROLLBACK_TO).map(str::to_owned) else { return Ok(()) };
+        let annotations = object.object_at_mut("metadata.annotations");
+        if revision.is_empty() {
+            annotations.remove(ROLLBACK_TO);
+            return Ok(());
+        }
+        let parsed = parse_int64(&revision)
+            .map_err(|why| format!("failed to parse annotation[{ROLLBACK_TO}]={revision} as int64: {why}"))?;
+        annotations.insert(ROLLBACK_TO, parsed.to_string().into());
+        Ok(())
+    }
 
     fn set_defaults(&self, object: &mut Value) {
         workload::set_template_defaults(object);
@@ -120,6 +137,20 @@ fn validate_rolling_update(rolling: &Value, path: &FieldPath) -> ErrorList {
 mod tests {
     use super::*;
     use pintle_machinery::json;
+
+    #[test]
+    fn the_annotation_of_a_rollback_is_an_integer() {
+        let convert = |text: &str| {
+            let mut object = json!({"metadata": {"annotations": {"a": "b", ROLLBACK_TO: text}}});
+            let converted = Deployment.convert_annotations(&mut object);
+            converted.map(|()| object["metadata"]["annotations"].clone())
+        };
+        assert_eq!(convert("+7"), Ok(json!({"a": "b", ROLLBACK_TO: "7"})));
+        assert_eq!(convert(""), Ok(json!({"a": "b"})));
+        let why = "failed to parse annotation[deprecated.deployment.rollback.to]=x as int64: \
+                   strconv.ParseInt: parsing \"x\": invalid syntax";
+        assert_eq!(convert("x"), Err(why.to_owned()));
+    }
 
     #[test]
     fn a_rollout_must_be_able_to_make_progress() {

@@ -121,14 +121,20 @@ fn validate_time_zone(object: &Value) -> ErrorList {
     if !zone.split('/').all(is_part) {
         return vec![invalid(&unknown)];
     }
+    let mut errors = ErrorList::new();
     if zone.eq_ignore_ascii_case("Local") {
-        let detail = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
-        return vec![invalid(detail)];
+        errors.push(invalid(
+            "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones",
+        ));
     }
-    if jiff::tz::TimeZone::get(zone).is_err() {
-        return vec![invalid(&unknown)];
+    // Go's names are case-sensitive; it knows the local zone besides those of the database.
+    let is_known = zone == "Local"
+        || jiff::tz::TimeZone::get(zone)
+            .is_ok_and(|found| !found.is_unknown() && found.iana_name() == Some(zone));
+    if !is_known {
+        errors.push(invalid(&unknown));
     }
-    ErrorList::new()
+    errors
 }
 
 fn validate_job_template(object: &Value, old: Option<&Value>) -> ErrorList {
@@ -167,6 +173,14 @@ mod tests {
             &["spec.timeZone: Invalid value: \"Mars/Base\": unknown time zone Mars/Base"],
         );
         check(&zone("../UTC"), &["spec.timeZone: Invalid value: \"../UTC\": unknown time zone ../UTC"]);
+        check(&zone("utc"), &["spec.timeZone: Invalid value: \"utc\": unknown time zone utc"]);
+        check(
+            &zone("LOCAL"),
+            &[
+                "spec.timeZone: Invalid value: \"LOCAL\": timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones",
+                "spec.timeZone: Invalid value: \"LOCAL\": unknown time zone LOCAL",
+            ],
+        );
         check(
             &zone("Local"),
             &[

@@ -1,10 +1,12 @@
 //! The strategy of nodes.
 
+use crate::embedded_json::{GoStruct, GoType, decode_list};
 use crate::{field_checks, internal_form, resource_list, rules};
 use pintle_go_forms::{Cidr, quote};
 use pintle_machinery::error_list::is_enough;
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Quantity, Value, ValueExt,
+    meta::ObjectMeta,
     validation::{
         is_valid_cidr_for_legacy_field, is_valid_label_value, validate_label_name, warnings_for_cidr,
     },
@@ -13,6 +15,18 @@ use pintle_registry::{RequestContext, Strategy};
 use std::collections::HashSet;
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
+/// The annotation that the field of the taints has replaced.
+const TAINTS_ANNOTATION: &str = "scheduler.alpha.kubernetes.io/taints";
+/// The Go type of a taint in the annotation.
+const TAINT: GoStruct = GoStruct {
+    name: "Taint",
+    fields: &[
+        ("Key", GoType::String("string")),
+        ("Value", GoType::String("string")),
+        ("Effect", GoType::String("core.TaintEffect")),
+        ("TimeAdded", GoType::Time),
+    ],
+};
 /// The field of dynamic kubelet configuration, a removed feature.
 const CONFIG_SOURCE: &str = "spec.configSource";
 const CONFIG_STATUS: &str = "status.config";
@@ -104,6 +118,7 @@ fn sync_pod_cidrs(object: &mut Value) {
 
 fn validate(object: &Value) -> ErrorList {
     let mut errors = rules::metadata(object, false);
+    errors.extend(validate_taints_annotation(object));
     errors.extend(validate_taints(object));
     errors.extend(validate_resources(object));
     errors.extend(validate_swap(object));
@@ -115,6 +130,7 @@ fn validate(object: &Value) -> ErrorList {
 fn validate_update(object: &Value, old: &Value) -> ErrorList {
     const POD_CIDRS: &str = "spec.podCIDRs";
     let mut errors = rules::metadata_update(object, old);
+    errors.extend(validate_taints_annotation(object));
     errors.extend(validate_resources(object));
     errors.extend(validate_declared_features(object));
     errors.extend(validate_addresses(object));
@@ -143,10 +159,25 @@ fn validate_update(object: &Value, old: &Value) -> ErrorList {
 
 /// Validates taints; errors have the path of a former field.
 fn validate_taints(object: &Value) -> ErrorList {
+    validate_taint_list(object.items_at("spec.taints"), &FieldPath::new("metadata.taints"))
+}
+
+/// Validates the annotation that the field of the taints has replaced.
+fn validate_taints_annotation(object: &Value) -> ErrorList {
+    let Some(text) = object.annotation(TAINTS_ANNOTATION).filter(|text| !text.is_empty()) else {
+        return ErrorList::new();
+    };
+    let path = FieldPath::new("metadata.annotations");
+    match decode_list(text, &TAINT) {
+        Ok(taints) => validate_taint_list(&taints, &path.child(TAINTS_ANNOTATION)),
+        Err(error) => vec![FieldError::invalid(&path, TAINTS_ANNOTATION, error)],
+    }
+}
+
+fn validate_taint_list(taints: &[Value], list: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
-    let list = FieldPath::new("metadata.taints");
     let mut seen: HashSet<(&str, &str)> = HashSet::new();
-    for (index, taint) in object.items_at("spec.taints").iter().enumerate() {
+    for (index, taint) in taints.iter().enumerate() {
         if is_enough(&errors) {
             break;
         }
@@ -274,18 +305,21 @@ fn validate_pod_cidrs(object: &Value) -> ErrorList {
     if cidrs.len() < 2 {
         return errors;
     }
-    let parsed: Option<Vec<Cidr>> = field_checks::texts(cidrs).map(Cidr::parse_sloppy).collect();
-    let families = parsed.map(|parsed| {
-        let of_ipv6 = parsed.iter().filter(|cidr| cidr.network().is_ipv6()).count();
-        (parsed.len() - of_ipv6, of_ipv6)
-    });
-    match families {
-        None => errors.push(FieldError::internal(
+    let parse = |(index, cidr)| Cidr::parse_sloppy(cidr).ok_or((index, cidr));
+    match field_checks::texts(cidrs).enumerate().map(parse).collect::<Result<Vec<Cidr>, _>>() {
+        Err((index, cidr)) => errors.push(FieldError::internal(
             &path,
-            "invalid PodCIDRs. failed to check with dual stack with error:invalid CIDR address",
+            format!(
+                "invalid PodCIDRs. failed to check with dual stack with error:invalid CIDR[{index}]: <nil> \
+                 (invalid CIDR address: {cidr})"
+            ),
         )),
-        Some((1, 1)) => return errors,
-        Some(_) => {}
+        Ok(parsed) => {
+            let of_ipv6 = parsed.iter().filter(|cidr| cidr.network().is_ipv6()).count();
+            if (parsed.len(), of_ipv6) == (2, 1) {
+                return errors;
+            }
+        }
     }
     let detail = "may specify no more than one CIDR for each IP family";
     errors.push(FieldError::invalid(&path, cidrs.to_vec(), detail));
@@ -369,6 +403,24 @@ mod tests {
     }
 
     #[test]
+    fn the_annotation_of_taints_is_validated_like_the_field() {
+        let errors = |text: &str| {
+            validate_taints_annotation(&json!({"metadata": {"annotations": {TAINTS_ANNOTATION: text}}}))
+        };
+        check(
+            &errors("a/b"),
+            &[
+                "metadata.annotations: Invalid value: \"scheduler.alpha.kubernetes.io/taints\": invalid character 'a' looking for beginning of value",
+            ],
+        );
+        check(
+            &errors(r#"[{"Key":"a"}]"#),
+            &["metadata.annotations.scheduler.alpha.kubernetes.io/taints[0].effect: Required value"],
+        );
+        check(&errors(""), &[]);
+    }
+
+    #[test]
     fn taints_have_an_effect_and_come_once() {
         let rows: [(Value, &[&str]); 3] = [
             (json!([{"key": "a"}]), &["metadata.taints[0].effect: Required value"]),
@@ -418,6 +470,18 @@ mod tests {
                 "spec.podCIDRs: Forbidden: node updates may not change podCIDR except from \"\" to valid",
                 "spec.providerID: Forbidden: node updates may not change providerID except from \"\" to valid",
             ],
+        );
+    }
+
+    #[test]
+    fn a_malformed_pod_cidr_is_named_by_its_index() {
+        let object = json!({"spec": {"podCIDRs": ["10.1.0.0/24", "a/b"]}});
+        let errors = validate_pod_cidrs(&object);
+        let error = errors.iter().find(|error| error.field.as_str() == "spec.podCIDRs").unwrap();
+        assert_eq!(
+            error.to_string(),
+            "spec.podCIDRs: Internal error: invalid PodCIDRs. failed to check with dual stack with \
+             error:invalid CIDR[1]: <nil> (invalid CIDR address: a/b)"
         );
     }
 }

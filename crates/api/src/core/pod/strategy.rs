@@ -29,12 +29,16 @@ impl Strategy for PodStrategy {
         app_armor::set_fields_from_annotations(object);
     }
 
+    fn preparation_warnings(&self, object: &Value) -> Vec<String> {
+        app_armor::annotation_warnings(object)
+    }
+
     fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
         validation::validate_create(object)
     }
 
     fn warnings_on_create(&self, _context: &RequestContext<'_>, object: &Value) -> Vec<String> {
-        let mut warnings = app_armor::annotation_warnings(object);
+        let mut warnings = Vec::new();
         let messages = names::is_dns1123_label(object.name());
         if !messages.is_empty() {
             warnings.push(format!(

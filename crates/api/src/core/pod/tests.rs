@@ -53,7 +53,9 @@ fn warnings_of(mut pod: Value) -> Vec<String> {
     with_context(&MemoryRegistry::default(), "ns", false, |context| {
         strategy.set_defaults(&mut pod);
         strategy.prepare_for_create(context, &mut pod);
-        strategy.warnings_on_create(context, &pod)
+        let mut warnings = strategy.preparation_warnings(&pod);
+        warnings.extend(strategy.warnings_on_create(context, &pod));
+        warnings
     })
 }
 

@@ -3,6 +3,7 @@
 use super::app_armor::ANNOTATION_PREFIX as APP_ARMOR_PREFIX;
 use super::containers_of::{containers, containers_with_path};
 use super::{PodValidationOptions, paths, tolerations};
+use crate::embedded_json::decode_list;
 use pintle_go_forms::quote;
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Map, Value, ValueExt};
 use std::collections::HashSet;
@@ -33,9 +34,9 @@ pub fn validate_annotations(
         errors.push(FieldError::invalid(&path.key(MIRROR_POD), value, detail));
     }
     if let Some(value) = text(annotations, TOLERATIONS).filter(|value| !value.is_empty()) {
-        match serde_json::from_str::<Vec<Value>>(value) {
+        match decode_list(value, &tolerations::GO_STRUCT) {
             Ok(list) => errors.extend(tolerations::validate(&list, options, &path.child(TOLERATIONS))),
-            Err(error) => errors.push(FieldError::invalid(path, TOLERATIONS, error.to_string())),
+            Err(error) => errors.push(FieldError::invalid(path, TOLERATIONS, error)),
         }
     }
     if !options.allow_invalid_pod_deletion_cost && !has_valid_deletion_cost(annotations) {

@@ -8,7 +8,7 @@ use pintle_machinery::validation::{
     LabelSelectorOptions, is_dns1123_label, is_dns1123_subdomain, validate_annotations,
     validate_label_selector, validate_labels,
 };
-use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
+use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt, json};
 
 /// Validates a `volumeClaimTemplate`.
 pub(super) fn validate(template: &Value, path: &FieldPath) -> ErrorList {
@@ -94,7 +94,8 @@ fn validate_data_sources(spec: &Value, path: &FieldPath) -> ErrorList {
     } else {
         return errors;
     };
-    errors.push(FieldError::invalid(path, path.child("dataSource").to_string(), detail));
+    // The reference shows a value of a type without public fields.
+    errors.push(FieldError::invalid(path, json!({}), detail));
     errors
 }
 
@@ -115,4 +116,20 @@ fn validate_data_source(source: &Value, path: &FieldPath) -> ErrorList {
         errors.extend(invalid_each(&path.child("namespace"), namespace, is_dns1123_label(namespace)));
     }
     errors
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_sources_that_differ_are_shown_as_an_empty_object() {
+        let spec = json!({
+            "dataSource": {"kind": "PersistentVolumeClaim", "name": "x"},
+            "dataSourceRef": {"kind": "PersistentVolumeClaim", "name": "z"},
+        });
+        let errors = validate_data_sources(&spec, &FieldPath::new("spec"));
+        let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        assert_eq!(errors, ["spec: Invalid value: {}: must match dataSourceRef"]);
+    }
 }

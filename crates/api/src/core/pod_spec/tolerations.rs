@@ -2,11 +2,24 @@
 //! (<https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/>).
 
 use super::PodValidationOptions;
-use crate::field_checks::invalid_each;
+use crate::embedded_json::{GoStruct, GoType};
+use crate::field_checks::{invalid_each, parse_int64};
 use pintle_machinery::error_list::is_enough;
 use pintle_machinery::validation::{is_decimal_integer, is_valid_label_value, validate_label_name};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 use std::collections::HashSet;
+
+/// The Go type of a toleration in an annotation.
+pub(super) const GO_STRUCT: GoStruct = GoStruct {
+    name: "Toleration",
+    fields: &[
+        ("Key", GoType::String("string")),
+        ("Operator", GoType::String("core.TolerationOperator")),
+        ("Value", GoType::String("string")),
+        ("Effect", GoType::String("core.TaintEffect")),
+        ("TolerationSeconds", GoType::Int64),
+    ],
+};
 
 /// Validates `tolerations`.
 pub(crate) fn validate(tolerations: &[Value], options: &PodValidationOptions, path: &FieldPath) -> ErrorList {
@@ -51,7 +64,7 @@ fn validate_one(toleration: &Value, options: &PodValidationOptions, path: &Field
         "Lt" | "Gt" if options.allow_toleration_comparison => {
             let path = path.child("value");
             errors.extend(invalid_each(&path, value, is_decimal_integer(value)));
-            errors.extend(integer_error(value).map(|why| FieldError::invalid(&path, value, why)));
+            errors.extend(parse_int64(value).err().map(|why| FieldError::invalid(&path, value, why)));
         }
         "Lt" | "Gt" => {
             let operators = ["Equal", "Exists", "Lt", "Gt"];
@@ -64,15 +77,6 @@ fn validate_one(toleration: &Value, options: &PodValidationOptions, path: &Field
         errors.extend(crate::field_checks::supported(effect, &effects, &effect_path));
     }
     errors
-}
-
-/// The message of Go's `strconv.ParseInt` for a text that is not a 64-bit integer.
-fn integer_error(value: &str) -> Option<String> {
-    let why = match value.parse::<i64>().err()?.kind() {
-        std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow => "value out of range",
-        _ => "invalid syntax",
-    };
-    Some(format!("strconv.ParseInt: parsing {}: {why}", pintle_go_forms::quote(value)))
 }
 
 /// Validates an update of tolerations: they may be added, and their seconds may change.

@@ -2,7 +2,7 @@
 //! `data`.
 
 use crate::core::data::{self, MAX_SIZE};
-use crate::rules;
+use crate::{embedded_json, rules};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Map, Value, ValueExt, meta::ObjectMeta,
     validation::validate_immutable_field,
@@ -106,11 +106,8 @@ fn validate_json(data: &Map, key: &str, path: &FieldPath) -> ErrorList {
     let Some(value) = data.get(key) else {
         return vec![FieldError::required(&path, "")];
     };
-    let why = match serde_json::from_slice::<Option<Map>>(&data::decoded(value)) {
-        Ok(_) => return ErrorList::new(),
-        Err(error) => error.to_string(),
-    };
-    vec![FieldError::invalid(&path, "<secret contents redacted>", why)]
+    let error = embedded_json::check_object(&data::decoded(value)).err();
+    error.into_iter().map(|why| FieldError::invalid(&path, "<secret contents redacted>", why)).collect()
 }
 
 /// Warns about a certificate or key without PEM data, which is stored nevertheless.
@@ -140,6 +137,25 @@ mod tests {
         let mut secret = json!({"data": {"k": "dg=="}, "stringData": {"k": "overrides", "empty": ""}});
         SecretStrategy.set_defaults(&mut secret);
         assert_eq!(secret, json!({"data": {"k": "b3ZlcnJpZGVz", "empty": ""}, "type": "Opaque"}));
+    }
+
+    #[test]
+    fn malformed_docker_configurations_have_the_messages_of_go() {
+        let secret = |text: &str| {
+            let mut secret = json!({
+                "metadata": {"name": "a", "namespace": "n"},
+                "type": "kubernetes.io/dockercfg",
+                "stringData": {".dockercfg": text},
+            });
+            SecretStrategy.set_defaults(&mut secret);
+            validate(&secret).iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        let error = |why: &str| {
+            vec![format!("data[.dockercfg]: Invalid value: \"<secret contents redacted>\": {why}")]
+        };
+        assert_eq!(secret("Bad"), error("invalid character 'B' looking for beginning of value"));
+        assert_eq!(secret("{\"auths\":{}"), error("unexpected end of JSON input"));
+        assert_eq!(secret("{}"), Vec::<String>::new());
     }
 
     #[test]

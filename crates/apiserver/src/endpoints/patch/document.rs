@@ -1,13 +1,18 @@
 //! A patch document and its format.
 
-use super::{super::request_scope::RequestScope, patched_text::Touched, unrestorable};
+use super::{
+    super::{body_kind::BodyKind, request_scope::RequestScope},
+    patched_text::Touched,
+    unrestorable,
+};
 use crate::base::negotiation::{body_media_type, unsupported_media_type};
 use bytes::Bytes;
 use pintle_machinery::{
-    Status, StatusReason, Value,
+    FieldError, FieldPath, GroupKind, Status, StatusReason, Value,
     codec::json,
     options::FieldValidation,
     patch::{Scope, json_patch, merge_patch, strategic},
+    text::go_format,
 };
 use pintle_registry::{ObjectForm, ObjectModel, PatchType, Routing};
 use pintle_schema::{Schema, SchemaBuilder, SchemaRef, Structural, Type};
@@ -83,17 +88,49 @@ impl Patch {
             }
             Format::Strategic => {
                 object.get_mut("metadata").map(json::open_managed_fields);
-                strategic::apply(object, self.patch.clone(), schema)
+                strategic::apply(object, self.patch.clone(), schema).map(|mut merged| {
+                    if unrestorable::has_wide_numbers(&self.patch) {
+                        unrestorable::convert_numbers(&mut merged, schema);
+                    }
+                    merged
+                })
             }
         };
         patched.map_err(Status::from)
     }
 
+    /// The 422 for an object that does not decode after the patch, with the whole patched object. `old` is the object
+    /// before the patch, `status` the error of [`read_patched`](super::read_patched).
+    pub(in super::super) fn undecodable(
+        &self,
+        old: Value,
+        wanted: BodyKind<'_>,
+        validation: FieldValidation,
+        status: &Status,
+    ) -> Status {
+        let BodyKind { schema, model, .. } = wanted;
+        let causes = status.details.as_ref().map(|details| details.causes.as_slice()).unwrap_or_default();
+        let message = causes.first().map(|cause| cause.message.as_str()).unwrap_or_default();
+        let why = message.strip_prefix("Invalid value: null: ").unwrap_or(message);
+        let patch = match self.format {
+            Format::Strategic => strategic::used_patch(&self.patch, &old),
+            Format::Json | Format::Merge => Value::Null,
+        };
+        let patched = match self.apply(old, schema, validation) {
+            Ok(patched) => patched,
+            Err(status) => return status,
+        };
+        let (text, why) = self.refused(&patched, patch, schema, model, why);
+        let error = FieldError::invalid(&FieldPath::new("patch"), text, why);
+        Status::invalid(&GroupKind::default(), "", &vec![error])
+    }
+
     /// The text of a patched object that does not decode, and the reason, for the error message. `why` is the reason of
     /// the decoder.
-    pub(super) fn refused(
+    fn refused(
         &self,
         patched: &Value,
+        used_patch: Value,
         schema: SchemaRef<'_>,
         model: &ObjectModel,
         why: &str,
@@ -108,7 +145,7 @@ impl Patch {
                 (Touched::by_merge_patch(&self.patch).text(patched, schema), why)
             }
             (ObjectForm::Struct, Format::Strategic) => {
-                (unrestorable::go_text(&self.patch), unrestorable::problem(patched, schema).unwrap_or(why))
+                (go_format(&used_patch), unrestorable::problem(patched, schema).unwrap_or(why))
             }
         }
     }

@@ -3,11 +3,10 @@
 //! Kube-apiserver merges maps and then converts the result to the Go type: the messages are those of that conversion,
 //! and show the patch as Go prints maps.
 
-use pintle_machinery::Value;
+use pintle_machinery::{Value, codec::json};
 use pintle_schema::{SchemaRef, Type};
 
-/// Go's message about the first value of a patched object that does not fit its type. `None` for errors inside strings
-/// and in types with a JSON decoder of their own.
+/// Go's message about the first value of a patched object that does not fit its type.
 pub(super) fn problem(patched: &Value, schema: SchemaRef<'_>) -> Option<String> {
     let found = || go_kind(patched);
     match (schema.ty(), patched) {
@@ -23,25 +22,91 @@ pub(super) fn problem(patched: &Value, schema: SchemaRef<'_>) -> Option<String> 
         (Type::Map, _) => Some(format!("cannot restore map from {}", found())),
         (Type::List, Value::Array(items)) => items.iter().find_map(|item| problem(item, schema.item())),
         (Type::List, _) => Some(format!("cannot restore slice from {}", found())),
-        (Type::Bytes, Value::String(_) | Value::Array(_)) => None,
+        (Type::Bytes, Value::String(_)) => {
+            own_decoder_problem(patched, schema).map(|error| format!("error decoding from json: {error}"))
+        }
+        (Type::Bytes, Value::Array(_)) => None,
         (Type::Bytes, _) => Some(format!("cannot restore slice from {}", found())),
         (Type::String, Value::String(_))
         | (Type::Bool, Value::Bool(_))
         | (Type::Float64, Value::Number(_)) => None,
         (Type::Int32 | Type::Int64, Value::Number(number)) => match number.as_f64() {
             Some(float) if float.fract() != 0.0 => {
-                Some(format!("cannot convert float64 to {}", go_name(schema.ty())))
+                Some(format!("cannot convert float64 to {}", schema.go_type()))
             }
             _ => None,
         },
         // The conversion does not turn integers into strings.
         (Type::String, Value::Number(number)) if !number.is_f64() => {
-            Some("cannot convert int64 to string".to_owned())
+            Some(format!("cannot convert int64 to {}", schema.go_type()))
         }
         (Type::String | Type::Bool | Type::Int32 | Type::Int64 | Type::Float64, _) => {
             Some(format!("unrecognized type: {}", go_name(schema.ty())))
         }
-        _ => None,
+        (
+            Type::Time
+            | Type::MicroTime
+            | Type::Duration
+            | Type::Quantity
+            | Type::IntOrString
+            | Type::Union(_),
+            _,
+        ) => own_decoder_problem(patched, schema),
+        (Type::RawExtension | Type::FieldsV1 | Type::Json | Type::Any, _) => None,
+    }
+}
+
+/// The error of a type's own JSON decoder, which does not know the position of the value.
+fn own_decoder_problem(value: &Value, schema: SchemaRef<'_>) -> Option<String> {
+    json::from_value(value, schema).err().map(|error| error.to_string())
+}
+
+/// Converts the numbers of a merged object to the types of their fields as Go does: integers wrap around, and floats
+/// without a fraction become integers.
+pub(super) fn convert_numbers(merged: &mut Value, schema: SchemaRef<'_>) {
+    match (schema.ty(), merged) {
+        (Type::Struct, Value::Object(members)) => {
+            for (name, member) in members.iter_mut() {
+                if let Some(field) = schema.field(name) {
+                    convert_numbers(member, field.ty());
+                }
+            }
+        }
+        (Type::Map, Value::Object(members)) => {
+            members.values_mut().for_each(|member| convert_numbers(member, schema.value()));
+        }
+        (Type::List, Value::Array(items)) => {
+            items.iter_mut().for_each(|item| convert_numbers(item, schema.item()));
+        }
+        (ty @ (Type::Int32 | Type::Int64), value) => {
+            let wide = match value.as_number() {
+                Some(number) if number.is_f64() => {
+                    number.as_f64().filter(|float| float.fract() == 0.0).map(to_int64)
+                }
+                Some(number) => number.as_i64(),
+                None => None,
+            };
+            if let Some(wide) = wide {
+                *value = Value::from(if ty == Type::Int32 { i64::from(wide as i32) } else { wide });
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The integer of a float without a fraction; the least one for floats out of range, as on amd64.
+fn to_int64(float: f64) -> i64 {
+    const LIMIT: f64 = 9_223_372_036_854_775_808.0;
+    if (-LIMIT..LIMIT).contains(&float) { float as i64 } else { i64::MIN }
+}
+
+/// Whether a patch has numbers that [`convert_numbers`] may change.
+pub(super) fn has_wide_numbers(patch: &Value) -> bool {
+    match patch {
+        Value::Number(number) => number.as_i64().is_none_or(|number| i32::try_from(number).is_err()),
+        Value::Array(items) => items.iter().any(has_wide_numbers),
+        Value::Object(members) => members.values().any(has_wide_numbers),
+        Value::Null | Value::Bool(_) | Value::String(_) => false,
     }
 }
 
@@ -64,44 +129,6 @@ fn go_name(scalar: Type) -> &'static str {
         Type::Int64 => "int64",
         Type::Float64 => "float64",
         _ => "string",
-    }
-}
-
-/// A value as Go prints it: `map[a:[1 2] b:<nil>]`. Recursion is as deep as the value, whose depth is bounded like that
-/// of every body.
-pub(super) fn go_text(value: &Value) -> String {
-    let mut out = String::new();
-    write(&mut out, value);
-    out
-}
-
-fn write(out: &mut String, value: &Value) {
-    match value {
-        Value::Null => out.push_str("<nil>"),
-        Value::String(text) => out.push_str(text),
-        Value::Array(items) => {
-            out.push('[');
-            for (index, item) in items.iter().enumerate() {
-                if index > 0 {
-                    out.push(' ');
-                }
-                write(out, item);
-            }
-            out.push(']');
-        }
-        Value::Object(members) => {
-            out.push_str("map[");
-            for (index, (name, member)) in members.iter().enumerate() {
-                if index > 0 {
-                    out.push(' ');
-                }
-                out.push_str(name);
-                out.push(':');
-                write(out, member);
-            }
-            out.push(']');
-        }
-        scalar => out.push_str(&scalar.to_string()),
     }
 }
 
@@ -134,13 +161,42 @@ mod tests {
             Some("cannot convert float64 to int64"),
         );
         check(json!({"immutable": "x"}), Some("unrecognized type: bool"));
-        check(json!({"binaryData": {"a": "%"}}), None);
+        check(
+            json!({"binaryData": {"a": "%"}}),
+            Some("error decoding from json: illegal base64 data at input byte 0"),
+        );
         check(json!({"data": 1, "metadata": "x"}), Some("cannot restore struct from: string"));
     }
 
     #[test]
-    fn patches_are_shown_as_go_prints_maps() {
-        let patch = json!({"b": [1, "x y", [], null], "a": {"c": true, "d": {}}});
-        assert_eq!(go_text(&patch), "map[a:map[c:true d:map[]] b:[1 x y [] <nil>]]");
+    fn types_with_decoders_of_their_own_do_not_know_their_position() {
+        let schema = Schema::builtin().by_kind("", "v1", "Service").unwrap();
+        let target = |value: Value| json!({"spec": {"ports": [{"port": 1, "targetPort": value}]}});
+        let check = |patch: Value, expected: &str| {
+            assert_eq!(problem(&patch, schema).as_deref(), Some(expected), "{patch}");
+        };
+        check(target(json!(true)), "json: cannot unmarshal bool into Go value of type int32");
+        check(
+            target(json!(99999999999_i64)),
+            "json: cannot unmarshal number 99999999999 into Go value of type int32",
+        );
+        check(json!({"spec": {"sessionAffinity": 1}}), "cannot convert int64 to v1.ServiceAffinity");
+    }
+
+    #[test]
+    fn numbers_are_converted_to_the_types_of_their_fields() {
+        let schema = Schema::builtin().by_kind("", "v1", "Service").unwrap();
+        let check = |port: Value, expected: Value| {
+            let service = |port: Value| json!({"spec": {"ports": [{"port": port}]}});
+            let mut merged = service(port);
+            convert_numbers(&mut merged, schema);
+            assert_eq!(merged, service(expected));
+        };
+        check(json!(2147483648_i64), json!(-2147483648_i64));
+        check(json!(80.0), json!(80));
+        check(json!(1e30), json!(0));
+        check(json!(80.5), json!(80.5));
+        assert!(has_wide_numbers(&json!({"a": [{"b": 1.0}]})));
+        assert!(!has_wide_numbers(&json!({"a": [{"b": 1}, "2"]})));
     }
 }

@@ -106,15 +106,14 @@ impl Transform for ScaleTransform<'_> {
                     scale
                 }
                 Change::Patch(patch) => {
-                    let schema = scale_schema()?;
-                    let patched = patch.apply(before.clone(), schema, self.validation)?;
-                    let mut patched = read_patched(
-                        self.admission.scope,
-                        patched,
-                        patch.problems(),
-                        BodyKind::built_in(self.admission.kind, schema),
-                        self.validation,
-                    )?;
+                    let wanted = BodyKind::built_in(self.admission.kind, scale_schema()?);
+                    let patched = patch.apply(before.clone(), wanted.schema, self.validation)?;
+                    let problems = patch.problems();
+                    let read = read_patched(self.admission.scope, patched, problems, wanted, self.validation);
+                    let mut patched = read.map_err(|status| match status.code {
+                        422 => patch.undecodable(before.clone(), wanted, self.validation, &status),
+                        _ => status,
+                    })?;
                     check_name(&patched, &self.admission.scope.info.name)?;
                     self.manager(&write, |manager| manager.update(Some(&before), &mut patched))?;
                     patched

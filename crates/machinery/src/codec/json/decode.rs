@@ -114,7 +114,7 @@ fn decode_within(bytes: &[u8], schema: SchemaRef<'_>, weight: Weight) -> Result<
     let mut decoder = Decoder {
         parser: Parser::new(bytes, weight),
         path: Vec::new(),
-        base: 0,
+        own_decoder_at: None,
         problems: Problems::default(),
         muted: false,
         failure: None,
@@ -169,9 +169,9 @@ enum Step<'d, 's> {
 struct Decoder<'d, 's> {
     parser: Parser<'d>,
     path: Vec<Step<'d, 's>>,
-    /// The index at which paths in messages start: types with decoders of their own do not know their position in the
-    /// object.
-    base: usize,
+    /// The length of the path to the outermost type with a decoder of its own, inside such a type: messages name the
+    /// struct that holds this type, with the full path.
+    own_decoder_at: Option<usize>,
     problems: Problems,
     /// Set inside a type with a decoder of its own, which is not strict.
     muted: bool,
@@ -310,17 +310,23 @@ impl<'d, 's> Decoder<'d, 's> {
     }
 
     fn mismatch(&mut self, value: String, ty: String) {
-        if self.failure.is_some() {
-            return;
+        if self.failure.is_none() {
+            self.failure = Some(self.type_error(value, ty));
         }
+    }
+
+    /// The error for a value of the wrong type, with the position in the object.
+    fn type_error(&self, value: String, ty: String) -> Box<DecodeError> {
         let mut fields = Vec::new();
         let mut owner = None;
-        for step in self.path.iter().skip(self.base) {
+        for (index, step) in self.path.iter().enumerate() {
             // The metadata of a custom resource is decoded separately.
             if let Step::Field(schema, field) = step
                 && !schema.is_structural()
             {
-                owner = Some(schema.name());
+                if self.own_decoder_at.is_none_or(|length| index < length) {
+                    owner = Some(schema.name());
+                }
                 let at = fields.len();
                 let mut embedded = field.embedded_in();
                 while let Some(inside) = embedded {
@@ -336,7 +342,7 @@ impl<'d, 's> Decoder<'d, 's> {
             Some(owner) => format!("struct field {owner}.{}", fields.join(".")),
             None => "value".to_owned(),
         };
-        self.failure = Some(Box::new(DecodeError::Type { value, place, ty }));
+        Box::new(DecodeError::Type { value, place, ty })
     }
 
     fn structure(&mut self, schema: SchemaRef<'s>, old: Option<Value>) -> Fallible<Value> {
@@ -505,11 +511,7 @@ impl<'d, 's> Decoder<'d, 's> {
             b'n' => self.parser.literal().map(|()| None),
             _ => {
                 self.parser.skip()?;
-                Err(Box::new(DecodeError::Type {
-                    value: describe(first).to_owned(),
-                    place: "value".to_owned(),
-                    ty: "string".to_owned(),
-                }))
+                Err(self.type_error(describe(first).to_owned(), "string".to_owned()))
             }
         }
     }
@@ -556,8 +558,7 @@ impl<'d, 's> Decoder<'d, 's> {
                 describe(first).to_owned()
             }
         };
-        let (place, ty) = ("value".to_owned(), "int32".to_owned());
-        Err(Box::new(DecodeError::Type { value, place, ty }))
+        Err(self.type_error(value, "int32".to_owned()))
     }
 
     fn union(&mut self, schema: SchemaRef<'s>, union: Union, first: u8) -> Fallible<Option<Value>> {
@@ -582,17 +583,17 @@ impl<'d, 's> Decoder<'d, 's> {
         }
     }
 
-    /// Reads a value of a type that calls the decoder afresh: not strict, with paths of its own, and the first wrong
-    /// type ends the decoding.
+    /// Reads a value of a type that calls the decoder afresh: not strict, and the first wrong type ends the decoding.
     fn own_decoder(&mut self, schema: SchemaRef<'s>) -> Fallible<Option<Value>> {
-        let base = std::mem::replace(&mut self.base, self.path.len());
+        let own_decoder_at = self.own_decoder_at;
+        self.own_decoder_at = own_decoder_at.or(Some(self.path.len()));
         let muted = std::mem::replace(&mut self.muted, true);
         let failure = self.failure.take();
         let value = self.value(schema, None)?;
         if let Some(failure) = std::mem::replace(&mut self.failure, failure) {
             return Err(failure);
         }
-        self.base = base;
+        self.own_decoder_at = own_decoder_at;
         self.muted = muted;
         Ok(value)
     }

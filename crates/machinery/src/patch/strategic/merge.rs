@@ -86,7 +86,7 @@ fn merge_list(
         return Ok(original);
     }
     meta.count_items(original.len() + patch.len())?;
-    if !items_are_objects(&original, &patch)? {
+    if !items_are_objects(&original, &patch, meta)? {
         if is_delete_list {
             let deleted: HashSet<Key> = patch.iter().map(Key::of).collect();
             return Ok(original.into_iter().filter(|item| !deleted.contains(&Key::of(item))).collect());
@@ -179,11 +179,11 @@ fn set_element_order(original: &mut Map, patch: &mut Map, meta: Meta<'_>) -> Res
             (Some(original), None) => (original.clone(), original),
             (None, Some(patch)) => {
                 let kept = patch.iter().cloned().filter_map(remove_directives).collect();
-                items_are_objects(&patch, &[])?;
+                items_are_objects(&patch, &[], item_meta)?;
                 (kept, Vec::new())
             }
             (Some(original), Some(patch)) => {
-                items_are_objects(&original, &patch)?;
+                items_are_objects(&original, &patch, item_meta)?;
                 let merged = match field.strategy.merge {
                     true => merge_list(original.clone(), patch, item_meta, merge_key, false)?,
                     false => patch,
@@ -211,18 +211,17 @@ fn set_element_order(original: &mut Map, patch: &mut Map, meta: Meta<'_>) -> Res
 }
 
 /// Whether the items are objects; all must be of one type, which must not be a list.
-fn items_are_objects(original: &[Value], patch: &[Value]) -> Result<bool, PatchError> {
+fn items_are_objects(original: &[Value], patch: &[Value], meta: Meta<'_>) -> Result<bool, PatchError> {
     let mut items = original.iter().chain(patch);
     let Some(first) = items.next() else { return Ok(false) };
     if first.is_array() {
         return Err(PatchError::Unprocessable("lists of lists are not supported".to_owned()));
     }
     if items.any(|item| go_type(item) != go_type(first)) {
-        let list = |items: &[Value]| go_format(&Value::Array(items.to_vec()));
         return Err(PatchError::Unknown(format!(
             "list element types are not identical: [{} {}]",
-            list(original),
-            list(patch)
+            go_format(&original.iter().map(|item| meta.full(item)).collect()),
+            go_format(&Value::Array(patch.to_vec()))
         )));
     }
     Ok(first.is_object())
@@ -232,7 +231,8 @@ fn same_scalar_type(one: &Value, other: &Value) -> bool {
     !matches!(one, Value::Object(_) | Value::Array(_)) && go_type(one) == go_type(other)
 }
 
-fn discard_nulls(value: &mut Value) {
+/// Removes the null members of all objects in a value.
+pub(super) fn discard_nulls(value: &mut Value) {
     match value {
         Value::Object(members) => {
             members.retain(|_, value| !value.is_null());

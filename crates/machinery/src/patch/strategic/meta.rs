@@ -1,6 +1,6 @@
 //! The merge rules of the schema: a cursor that finds fields as Go's reflection does, with Go's error messages.
 
-use crate::patch::PatchError;
+use crate::{Value, codec::json::to_value, patch::PatchError};
 use pintle_schema::{FieldRef, PatchStrategy, SchemaRef, Type};
 use std::cell::Cell;
 
@@ -66,6 +66,11 @@ impl<'a> Meta<'a> {
     /// The Go kind, which a message prints as the schema's name.
     pub(super) fn kind(self) -> &'static str {
         if self.is_pointer { "ptr" } else { kind(self.schema.ty()) }
+    }
+
+    /// A stored value with every field that Go's encoder always writes.
+    pub(super) fn full(self, value: &Value) -> Value {
+        to_value(value, self.schema)
     }
 
     /// A field by its name; case-insensitive when no name matches exactly.

@@ -203,7 +203,10 @@ fn mistakes_say_what_is_wrong() {
             json!({"containers": [{"name": "x", "$patch": "merge"}]}),
             unknown("merging lists cannot yet be specified in the patch"),
         ),
-        (json!({"containers": ["x"]}), unknown("list element types are not identical: [[map[name:a]] [x]]")),
+        (
+            json!({"containers": ["x"]}),
+            unknown("list element types are not identical: [[map[name:a resources:map[]]] [x]]"),
+        ),
         (
             json!({"$setElementOrder/containers": [{"name": "a"}], "containers": [{"name": "b"}]}),
             unknown(
@@ -271,4 +274,17 @@ fn ordering_the_same_list_over_and_over_is_bounded() {
     };
     assert!(apply(object.clone(), order(2), pod).is_ok());
     assert!(matches!(apply(object, order(5000), pod), Err(PatchError::TooLarge(_))));
+}
+
+#[test]
+fn the_used_patch_lacks_the_nulls_of_inserted_values() {
+    let object = json!({"spec": {"containers": [{"name": "a"}], "nodeSelector": {"a": "1"}}});
+    let check = |patch: Value, expected: Value| {
+        assert_eq!(used_patch(&json!({"spec": patch}), &object), json!({"spec": expected}));
+    };
+    check(json!({"volumes": [{"name": null, "b": 1}, "x"]}), json!({"volumes": [{"b": 1}, "x"]}));
+    check(json!({"containers": [{"name": null}]}), json!({"containers": [{"name": null}]}));
+    check(json!({"nodeSelector": {"a": null}}), json!({"nodeSelector": {"a": null}}));
+    check(json!({"nodeSelector": {"$retainKeys": ["a"], "a": "2"}}), json!({"nodeSelector": {"a": "2"}}));
+    check(json!({"$setElementOrder/volumes": [], "volumes": []}), json!({}));
 }

@@ -1,6 +1,7 @@
 //! Tests the validation of new pods, and the warnings about them.
 
-use super::{create, pod, texts, warnings_of};
+use super::{create, pod, resource, texts, warnings_of};
+use crate::core::node::KubeletAddresses;
 use pintle_machinery::{Value, ValueExt, json};
 
 fn check(rows: &[(Value, &[&str])]) {
@@ -391,6 +392,25 @@ fn annotations_agree_with_fields() {
 }
 
 #[test]
+fn a_malformed_annotation_of_tolerations_has_the_message_of_go() {
+    let errors = |text: &str| {
+        let mut given = pod(json!({}));
+        given.set("metadata.annotations", json!({"scheduler.alpha.kubernetes.io/tolerations": text}));
+        texts(&create(given).1).to_vec()
+    };
+    let error = |why: &str| {
+        let name = "\"scheduler.alpha.kubernetes.io/tolerations\"";
+        vec![format!("metadata.annotations: Invalid value: {name}: {why}")]
+    };
+    assert_eq!(errors("a/b"), error("invalid character 'a' looking for beginning of value"));
+    assert_eq!(
+        errors(r#"[{"key":1}]"#),
+        error("json: cannot unmarshal number into Go struct field Toleration.Key of type string")
+    );
+    assert_eq!(errors(r#"[{"Key":"a","operator":"Exists"}]"#), Vec::<String>::new());
+}
+
+#[test]
 fn authors_are_warned() {
     let rows: &[(Value, &[&str])] = &[
         (
@@ -427,4 +447,18 @@ fn authors_are_warned() {
     for (spec, wanted) in rows {
         assert_eq!(warnings_of(pod(spec.clone())), *wanted, "{spec}");
     }
+}
+
+#[test]
+fn app_armor_annotations_give_their_warning_before_validation() {
+    let mut given = pod(json!({"containers": [{"name": "c", "image": " "}]}));
+    let key = "container.apparmor.security.beta.kubernetes.io/c";
+    given.set("metadata.annotations", json!({key: "LOCALHOST/PROF"}));
+    let (created, errors) = create(given);
+    assert!(!errors.is_empty());
+    let warning = format!(
+        "metadata.annotations[{key}]: deprecated since v1.30; use the \"appArmorProfile\" field instead"
+    );
+    let strategy = resource(&KubeletAddresses::default(), None).strategy;
+    assert_eq!(strategy.preparation_warnings(&created), [warning]);
 }
