@@ -125,7 +125,10 @@ fn read_structure(
         return Err(errors);
     }
     let is_asked = schema.has(&mut |schema| schema.default.is_some() || !schema.validations.is_empty());
-    let Some(tree) = schema.tree.filter(|_| is_asked) else { return Ok(None) };
+    // Types that do not exist are reported with the rules of each schema.
+    let has_types = !check.options.require_valid_types
+        || !schema.has(&mut |schema| schema_rules::has_invalid_type(schema));
+    let Some(tree) = schema.tree.filter(|_| is_asked && has_types) else { return Ok(None) };
     let structural =
         StructuralSchema::new(tree).map_err(|error| vec![FieldError::invalid(&path.field(), "", error)])?;
     let require_pruned = check.options.require_pruned_defaults;

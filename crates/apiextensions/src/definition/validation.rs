@@ -378,3 +378,39 @@ fn validate_presence_of_names(spec: &Spec<'_>, path: &Path<'_>, errors: &mut Err
     }
     validate_names(names, &path, errors);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pintle_machinery::json;
+
+    #[test]
+    fn a_type_that_does_not_exist_is_reported_once_beside_rules() {
+        let definition = json!({
+            "metadata": {"name": "as.example.com"},
+            "spec": {
+                "group": "example.com",
+                "scope": "Namespaced",
+                "names": {"plural": "as", "singular": "a", "kind": "A", "listKind": "AList"},
+                "conversion": {"strategy": "None"},
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                    "type": "object",
+                    "properties": {"spec": {
+                        "type": "object",
+                        "properties": {"a": {"type": "::1"}},
+                        "x-kubernetes-validations": [{"rule": "true"}],
+                    }},
+                }}}],
+            },
+            "status": {"storedVersions": ["v1"]},
+        });
+        let errors: Vec<String> = validate(&definition).iter().map(ToString::to_string).collect();
+        assert_eq!(
+            errors,
+            [
+                "spec.validation.openAPIV3Schema.properties[spec].properties[a].type: Unsupported value: \"::1\": \
+                 supported values: \"array\", \"boolean\", \"integer\", \"number\", \"object\", \"string\""
+            ]
+        );
+    }
+}

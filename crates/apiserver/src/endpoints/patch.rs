@@ -106,9 +106,9 @@ impl PatchTransform<'_> {
             _ => status,
         })?;
         let patched = patch_scope.put_back(rest, patched);
-        check_name(&patched, &self.admission.scope.info.name)?;
         let mut patched = resource.to_storage(patched);
         set_namespace(self.admission.scope, &mut patched)?;
+        check_name(&patched, &self.admission.scope.info.name)?;
         self.admission.scope.store()?.set_defaults(&mut patched);
         Ok(patched)
     }

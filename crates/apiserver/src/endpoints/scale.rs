@@ -11,8 +11,12 @@ use self::{
     write::{Change, write},
 };
 use super::{
-    apply::Configuration, body_kind::BodyKind, decode::decode, patch::Patch, request_scope::RequestScope,
-    write::check_name,
+    apply::Configuration,
+    body_kind::BodyKind,
+    decode::decode,
+    patch::Patch,
+    request_scope::RequestScope,
+    write::{check_name, set_namespace},
 };
 use crate::base::{body::RequestBody, negotiation::apply_type, response::Response};
 use crate::metrics::BodyVerb;
@@ -49,13 +53,14 @@ pub(super) async fn update(scope: &RequestScope<'_>, body: RequestBody) -> Resul
     let options = WriteOptions::parse(scope.query.pairs(), "UpdateOptions")?;
     let answer = Answer::new(scope)?;
     let body = scope.read_body(body, BodyVerb::Update).await?;
-    let scale = decode(
+    let mut scale = decode(
         scope,
         &body,
         BodyKind::built_in(&scale_kind(), scale_schema()?),
         options.field_validation.unwrap_or_default(),
     )?;
     scope.note_body(&scale, scale_schema()?);
+    set_namespace(scope, &mut scale)?;
     check_name(&scale, &scope.info.name)?;
     let change = Change::Put(scale);
     let written = write(scope, answer.paths, &options, change).await?;
@@ -137,6 +142,20 @@ mod tests {
             ),
             "{message}"
         );
+    }
+
+    #[tokio::test]
+    async fn the_namespace_of_a_scale_is_that_of_the_path() {
+        let server = TestServer::start().await;
+        let deployment = json!({"metadata": {"name": "web"}, "spec": {"replicas": 2}});
+        assert_eq!(server.send("POST", DEPLOYMENTS, deployment).await.0, 201);
+        let uri = format!("{DEPLOYMENTS}/web/scale");
+        let elsewhere = json!({"metadata": {"name": "other", "namespace": "other"}, "spec": {"replicas": 3}});
+        let message = "the namespace of the provided object does not match the namespace sent on the request";
+        let (code, status) = server.send("PUT", &uri, elsewhere.clone()).await;
+        assert_eq!((code, status["message"].as_str()), (400, Some(message)));
+        let (code, status) = server.send_as("PATCH", &uri, "application/merge-patch+json", elsewhere).await;
+        assert_eq!((code, status["message"].as_str()), (400, Some(message)));
     }
 
     #[tokio::test]

@@ -88,8 +88,8 @@ fn read(
     scope.note_object(&object);
     let mut object = scope.resource.to_storage(object);
     note_reset(scope, body, &mut object);
-    check_name(&object, &scope.info.name)?;
     set_namespace(scope, &mut object)?;
+    check_name(&object, &scope.info.name)?;
     dedup_owner_references(scope, &mut object, DedupTime::OfBody);
     scope.store()?.set_defaults(&mut object);
     Ok(object)

@@ -7,7 +7,7 @@ use super::{
         body_kind::BodyKind,
         patch::{Patch, read_patched},
         request_scope::RequestScope,
-        write::check_name,
+        write::{check_name, set_namespace},
     },
     view::{scale_kind, scale_of, scale_schema},
 };
@@ -114,15 +114,17 @@ impl Transform for ScaleTransform<'_> {
                         422 => patch.undecodable(before.clone(), wanted, self.validation, &status),
                         _ => status,
                     })?;
+                    set_namespace(self.admission.scope, &mut patched)?;
                     check_name(&patched, &self.admission.scope.info.name)?;
                     self.manager(&write, |manager| manager.update(Some(&before), &mut patched))?;
                     patched
                 }
                 Change::Apply(config) => {
                     let force = self.options.force;
-                    let applied =
+                    let mut applied =
                         self.manager(&write, |manager| manager.apply(Some(&before), &config.object, force))??;
                     config.check_strictly(self.admission.scope, self.options)?;
+                    set_namespace(self.admission.scope, &mut applied)?;
                     check_name(&applied, &self.admission.scope.info.name)?;
                     applied
                 }
