@@ -89,8 +89,30 @@ mod tests {
         check(elsewhere, 400, other).await;
         check(config_map("a", "x"), 409, "configmaps \"a\" already exists").await;
         let other_version = json!({"kind": "ConfigMap", "apiVersion": "v2"});
-        let message = "the API version in the data (v2) does not match the expected API version (v1)";
+        let message = "ConfigMap in version \"v2\" cannot be handled as a ConfigMap: no kind \"ConfigMap\" is \
+                       registered for version \"v2\" in scheme \"pkg/api/legacyscheme/scheme.go:30\"";
         check(other_version, 400, message).await;
+    }
+
+    #[tokio::test]
+    async fn a_body_of_another_known_version_is_decoded_as_that_version() {
+        let server = TestServer::start().await;
+        let check = async |query: &str, spec: pintle_machinery::Value, message: &str| {
+            let uri = format!("/apis/apps/v1/namespaces/default/deployments{query}");
+            let body = json!({"kind": "Deployment", "apiVersion": "apps/v1beta1", "spec": spec});
+            let (code, status) = server.send("POST", &uri, body).await;
+            assert_eq!((code, status["message"].as_str().unwrap()), (400, message));
+        };
+        let other =
+            "the API version in the data (apps/v1beta1) does not match the expected API version (apps/v1)";
+        check("", json!({}), other).await;
+        check("", json!({"bogus": 1}), other).await;
+        let prefix = "Deployment in version \"v1beta1\" cannot be handled as a Deployment: ";
+        let why = "strict decoding error: unknown field \"spec.bogus\"";
+        check("?fieldValidation=Strict", json!({"bogus": 1}), &format!("{prefix}{why}")).await;
+        let why =
+            "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32";
+        check("", json!({"replicas": "x"}), &format!("{prefix}{why}")).await;
     }
 
     #[tokio::test]

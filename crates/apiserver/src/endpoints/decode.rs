@@ -117,7 +117,10 @@ fn read(
             MediaType::Protobuf => protobuf::decode_body(body, schema),
             MediaType::Cbor => cbor::decode_body(body, schema),
         };
-        check_type_meta((api_version, found), wanted, &decode_as)
+        let problems = |found: &GroupVersionKind, problems: &[StrictProblem]| {
+            report(scope, validation, (found, kind), problems)
+        };
+        check_type_meta((api_version, found), wanted, &decode_as, problems)
     };
     let decoded = match media_type {
         MediaType::Json => {
@@ -175,20 +178,7 @@ fn read(
             wanted.coerce(&mut value).map_err(|status| cannot_be_handled(kind, kind, &status.message))?;
         problems.extend(unknown.into_iter().map(StrictProblem::UnknownField));
     }
-    if !problems.is_empty() {
-        match validation {
-            FieldValidation::Ignore => {}
-            FieldValidation::Warn => scope.warnings.extend(problems.iter().map(ToString::to_string)),
-            FieldValidation::Strict => {
-                let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
-                return Err(cannot_be_handled(
-                    kind,
-                    kind,
-                    &format!("strict decoding error: {}", problems.join(", ")),
-                ));
-            }
-        }
-    }
+    report(scope, validation, (kind, kind), &problems)?;
     if !value.is_object() {
         value = Value::Object(Default::default());
     }
@@ -272,28 +262,53 @@ fn unrecognized(wanted: &GroupVersionKind, why: &str, body: &[u8]) -> Status {
     ))
 }
 
-/// Rejects a body of another kind or version than the path's. Absent type metadata is taken from the path. A body of
-/// another kind that the server knows is decoded as this kind first, for its own errors.
+/// Reports the strict problems of a body as field validation demands. The kinds are that of the body, and the wanted
+/// one.
+///
+/// # Errors
+/// 400 for problems under strict validation.
+fn report(
+    scope: &RequestScope<'_>,
+    validation: FieldValidation,
+    (found, wanted): (&GroupVersionKind, &GroupVersionKind),
+    problems: &[StrictProblem],
+) -> Result<(), Status> {
+    let texts = problems.iter().map(ToString::to_string);
+    match validation {
+        FieldValidation::Warn => scope.warnings.extend(texts),
+        FieldValidation::Strict if !problems.is_empty() => {
+            let why = format!("strict decoding error: {}", texts.collect::<Vec<_>>().join(", "));
+            return Err(cannot_be_handled(found, wanted, &why));
+        }
+        FieldValidation::Strict | FieldValidation::Ignore => {}
+    }
+    Ok(())
+}
+
+/// Rejects a body of another kind or version than the path's. Absent type metadata is taken from the path. A body of a
+/// kind and version that the server knows is decoded as such first, for its own errors.
 fn check_type_meta(
     (version, kind): (GroupVersion, String),
     wanted: &GroupVersionKind,
     decode_as: &dyn Fn(SchemaRef<'_>) -> Result<Decoded, DecodeError>,
+    report: impl Fn(&GroupVersionKind, &[StrictProblem]) -> Result<(), Status>,
 ) -> Result<(), Status> {
     let wanted_version = wanted.group_version();
-    if !kind.is_empty() && kind != wanted.kind {
-        let found = version.with_kind(kind);
-        let known = Schema::builtin().by_kind(&found.group, &found.version, &found.kind);
-        return Err(match known.map(decode_as) {
-            Some(Err(error)) => cannot_be_handled(&found, wanted, &error),
-            Some(Ok(_)) | None => cannot_be_handled(&found, wanted, &other_kind(&found, wanted)),
-        });
+    let is_other_kind = !kind.is_empty() && kind != wanted.kind;
+    if !is_other_kind && version == wanted_version {
+        return Ok(());
     }
-    if version != wanted_version {
-        return Err(Status::bad_request(format!(
-            "the API version in the data ({version}) does not match the expected API version ({wanted_version})"
-        )));
-    }
-    Ok(())
+    let found = version.with_kind(if kind.is_empty() { wanted.kind.clone() } else { kind });
+    let known = Schema::builtin().by_kind(&found.group, &found.version, &found.kind);
+    let decoded = match known.map(decode_as) {
+        Some(Ok(decoded)) if !is_other_kind => decoded,
+        Some(Err(error)) => return Err(cannot_be_handled(&found, wanted, &error)),
+        Some(Ok(_)) | None => return Err(cannot_be_handled(&found, wanted, &other_kind(&found, wanted))),
+    };
+    report(&found, &decoded.problems)?;
+    Err(Status::bad_request(format!(
+        "the API version in the data ({version}) does not match the expected API version ({wanted_version})"
+    )))
 }
 
 /// The error message for an object of one kind where another is wanted.

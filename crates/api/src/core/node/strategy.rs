@@ -6,12 +6,14 @@ use pintle_go_forms::{Cidr, quote};
 use pintle_machinery::error_list::is_enough;
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Quantity, Value, ValueExt,
+    codec::json,
     meta::ObjectMeta,
     validation::{
         is_valid_cidr_for_legacy_field, is_valid_label_value, validate_label_name, warnings_for_cidr,
     },
 };
 use pintle_registry::{RequestContext, Strategy};
+use pintle_schema::Schema;
 use std::collections::HashSet;
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
@@ -27,6 +29,7 @@ const TAINT: GoStruct = GoStruct {
         ("TimeAdded", GoType::Time),
     ],
 };
+const AVOIDED_PODS: &str = "scheduler.alpha.kubernetes.io/preferAvoidPods";
 /// The field of dynamic kubelet configuration, a removed feature.
 const CONFIG_SOURCE: &str = "spec.configSource";
 const CONFIG_STATUS: &str = "status.config";
@@ -119,6 +122,7 @@ fn sync_pod_cidrs(object: &mut Value) {
 fn validate(object: &Value) -> ErrorList {
     let mut errors = rules::metadata(object, false);
     errors.extend(validate_taints_annotation(object));
+    errors.extend(validate_avoided_pods(object));
     errors.extend(validate_taints(object));
     errors.extend(validate_resources(object));
     errors.extend(validate_swap(object));
@@ -131,6 +135,7 @@ fn validate_update(object: &Value, old: &Value) -> ErrorList {
     const POD_CIDRS: &str = "spec.podCIDRs";
     let mut errors = rules::metadata_update(object, old);
     errors.extend(validate_taints_annotation(object));
+    errors.extend(validate_avoided_pods(object));
     errors.extend(validate_resources(object));
     errors.extend(validate_declared_features(object));
     errors.extend(validate_addresses(object));
@@ -172,6 +177,34 @@ fn validate_taints_annotation(object: &Value) -> ErrorList {
         Ok(taints) => validate_taint_list(&taints, &path.child(TAINTS_ANNOTATION)),
         Err(error) => vec![FieldError::invalid(&path, TAINTS_ANNOTATION, error)],
     }
+}
+
+/// Validates the annotation that names pods to keep off a node.
+fn validate_avoided_pods(object: &Value) -> ErrorList {
+    let Some(text) = object.annotation(AVOIDED_PODS).filter(|text| !text.is_empty()) else {
+        return ErrorList::new();
+    };
+    let path = FieldPath::new("metadata.annotations");
+    let Some(schema) = Schema::builtin().by_type_name("k8s.io/api/core/v1.AvoidPods") else {
+        return ErrorList::new();
+    };
+    let decoded = match json::decode(text.as_bytes(), schema) {
+        Ok(decoded) => decoded.value,
+        Err(error) => {
+            return vec![FieldError::invalid(&path.child("AvoidPods"), AVOIDED_PODS, error.to_string())];
+        }
+    };
+    let entries = decoded.items_at("preferAvoidPods").iter().enumerate();
+    let errors = entries.filter_map(|(index, entry)| {
+        let path = path.child(AVOIDED_PODS).index(index).child("PodSignature");
+        let Some(controller) = entry.at("podSignature.podController") else {
+            return Some(FieldError::required(&path, ""));
+        };
+        let path = path.child("PodController").child("Controller");
+        (!controller.bool_at("controller"))
+            .then(|| FieldError::invalid(&path, false, "must point to a controller"))
+    });
+    errors.collect()
 }
 
 fn validate_taint_list(taints: &[Value], list: &FieldPath) -> ErrorList {
@@ -400,6 +433,29 @@ mod tests {
             |capacity: i64| validate_swap(&json!({"status": {"nodeInfo": {"swap": {"capacity": capacity}}}}));
         check(&swap(1), &[]);
         check(&swap(0), &["metadata.nodeSwapStatus.capacity: Invalid value: 0: must be greater than zero"]);
+    }
+
+    #[test]
+    fn the_annotation_of_avoided_pods_names_controllers() {
+        let errors =
+            |text: &str| validate_avoided_pods(&json!({"metadata": {"annotations": {AVOIDED_PODS: text}}}));
+        let entry = "metadata.annotations.scheduler.alpha.kubernetes.io/preferAvoidPods[0].PodSignature";
+        let controller =
+            format!("{entry}.PodController.Controller: Invalid value: false: must point to a controller");
+        check(
+            &errors("x"),
+            &[
+                "metadata.annotations.AvoidPods: Invalid value: \"scheduler.alpha.kubernetes.io/preferAvoidPods\": invalid character 'x' looking for beginning of value",
+            ],
+        );
+        check(&errors(r#"{"preferAvoidPods":[{}]}"#), &[&format!("{entry}: Required value")]);
+        let signed = |controller: &str| {
+            format!(
+                r#"{{"preferAvoidPods":[{{"podSignature":{{"podController":{{"controller":{controller}}}}}}}]}}"#
+            )
+        };
+        check(&errors(&signed("false")), &[&controller]);
+        check(&errors(&signed("true")), &[]);
     }
 
     #[test]
