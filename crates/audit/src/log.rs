@@ -272,6 +272,20 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn any_write_wakes_a_thread_that_sleeps() {
+        let (log, _reader) = piped();
+        let asleep = async || {
+            while !log.queue.is_asleep() {
+                tokio::task::yield_now().await;
+            }
+        };
+        asleep().await;
+        log.write(vec![Bytes::from_static(b"now\n")]).await.unwrap();
+        asleep().await;
+        log.write_later(vec![Bytes::from_static(b"later\n")]).unwrap().written().await.unwrap();
+    }
+
+    #[tokio::test]
     async fn later_writes_of_a_stuck_log_fail_in_time_and_are_bounded() {
         let (log, reader) = stuck();
         let first = log.write_later(vec![Bytes::from(vec![b'x'; 1 << 20])]).unwrap();

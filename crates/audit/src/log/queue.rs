@@ -68,9 +68,9 @@ impl Queue {
         let mut state = self.state.lock();
         state.writes.push_back(Write { events, done, _slot: slot });
         state.is_urgent |= is_urgent;
-        let wakes = is_urgent || mem::take(&mut state.is_asleep);
+        let was_asleep = mem::take(&mut state.is_asleep);
         drop(state);
-        if wakes {
+        if is_urgent || was_asleep {
             self.wake.notify_one();
         }
         outcome
@@ -104,6 +104,12 @@ impl Queue {
     /// The start of the write in progress.
     pub(super) fn busy_since(&self) -> Option<Instant> {
         self.state.lock().busy_since
+    }
+
+    /// Whether the thread sleeps until it is woken.
+    #[cfg(test)]
+    pub(super) fn is_asleep(&self) -> bool {
+        self.state.lock().is_asleep
     }
 
     /// Lets the thread end when it has done all writes.
