@@ -23,6 +23,7 @@ use crate::metrics::BodyVerb;
 use pintle_cacher::Freshness;
 use pintle_go_forms::quote;
 use pintle_machinery::{Status, options::WriteOptions};
+use pintle_registry::{ScalePaths, ScaleValues};
 
 /// Serves a GET of a scale.
 ///
@@ -53,12 +54,10 @@ pub(super) async fn update(scope: &RequestScope<'_>, body: RequestBody) -> Resul
     let options = WriteOptions::parse(scope.query.pairs(), "UpdateOptions")?;
     let answer = Answer::new(scope)?;
     let body = scope.read_body(body, BodyVerb::Update).await?;
-    let mut scale = decode(
-        scope,
-        &body,
-        BodyKind::built_in(&scale_kind(), scale_schema()?),
-        options.field_validation.unwrap_or_default(),
-    )?;
+    let kind = scale_kind();
+    let wanted = BodyKind::built_in(&kind, scale_schema()?);
+    let mut scale = decode(scope, &body, wanted, options.field_validation.unwrap_or_default())
+        .map_err(|status| undecodable(status, answer.paths))?;
     scope.note_body(&scale, scale_schema()?);
     set_namespace(scope, &mut scale)?;
     check_name(&scale, &scope.info.name)?;
@@ -66,6 +65,17 @@ pub(super) async fn update(scope: &RequestScope<'_>, body: RequestBody) -> Resul
     let written = write(scope, answer.paths, &options, change).await?;
     let (scale, _) = scale_of(&written.object, answer.paths).map_err(Status::bad_request)?;
     answer.respond(scope, &scale)
+}
+
+/// The error for a body that is no scale. For custom resources it does not tell why: their scheme does not know the type,
+/// which hides the decoder's error.
+fn undecodable(status: Status, paths: &ScalePaths) -> Status {
+    const UNKNOWN: &str = "no kind is registered for the type v1.Scale in scheme \
+                           \"k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go:781\"";
+    match (status.code, paths.values) {
+        (400, ScaleValues::Any) => Status::bad_request(UNKNOWN),
+        _ => status,
+    }
 }
 
 /// Serves a PATCH of a scale.
@@ -92,7 +102,7 @@ pub(super) async fn patch(scope: &RequestScope<'_>, body: RequestBody) -> Result
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::TestServer;
+    use super::{super::testing::TestServer, *};
     use pintle_machinery::{Value, json};
 
     const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
@@ -142,6 +152,27 @@ mod tests {
             ),
             "{message}"
         );
+    }
+
+    #[test]
+    fn the_scale_of_a_custom_resource_hides_why_it_does_not_decode() {
+        let error = |values, status| {
+            let paths = ScalePaths {
+                spec_replicas: String::new(),
+                status_replicas: String::new(),
+                selector: None,
+                values,
+                table: None,
+            };
+            let status = undecodable(status, &paths);
+            (
+                status.code,
+                status.message.starts_with("no kind is registered for the type v1.Scale in scheme "),
+            )
+        };
+        assert_eq!(error(ScaleValues::Any, Status::bad_request("why")), (400, true));
+        assert_eq!(error(ScaleValues::Any, Status::unsupported_media_type("why")), (415, false));
+        assert_eq!(error(ScaleValues::Typed, Status::bad_request("why")), (400, false));
     }
 
     #[tokio::test]
