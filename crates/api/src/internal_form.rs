@@ -44,6 +44,10 @@ static TYPES: LazyLock<HashMap<&str, Vec<Field>>> = LazyLock::new(|| {
     types
 });
 
+/// The length of a shown value, in bytes, after which items of lists and fields are left out: a volume of a few bytes has
+/// thirty fields, so that a small body could ask for a message of fifty times its size.
+const MAX_SHOWN: usize = 256 << 10;
+
 const META_TYPES: &str = "k8s.io/apimachinery/pkg/apis/meta/v1.";
 
 struct Field {
@@ -147,6 +151,9 @@ fn write(out: &mut String, value: Option<&Value>, form: &Form, outer: &Value) {
         (Form::List(form), Some(list)) => {
             out.push('[');
             for (index, item) in list.as_array().into_iter().flatten().enumerate() {
+                if out.len() > MAX_SHOWN {
+                    break;
+                }
                 if index > 0 {
                     out.push(',');
                 }
@@ -165,6 +172,9 @@ fn write(out: &mut String, value: Option<&Value>, form: &Form, outer: &Value) {
 
 fn write_fields(out: &mut String, value: &Value, type_name: &str, outer: &Value) {
     for Field { name, json, is_outer, form } in TYPES.get(type_name).into_iter().flatten() {
+        if out.len() > MAX_SHOWN {
+            break;
+        }
         match form {
             Form::Meta(meta) if name.is_empty() => {
                 let text = meta_form(value.at("metadata"), meta);
@@ -247,6 +257,17 @@ mod tests {
         );
         assert!(template.starts_with(r#"{"labels":{"a":"}"},"Spec":{"Volumes":[{"Name":"v","HostPath":null,"EmptyDir":{"Medium":"","SizeLimit":null},"#), "{template}");
         assert!(template.contains(r#""SecurityContext":{"HostNetwork":true,"HostPID":false,"#), "{template}");
+    }
+
+    #[test]
+    fn values_are_shown_up_to_a_length() {
+        let volumes: Vec<Value> = (0..40_000).map(|at| json!({"name": at.to_string()})).collect();
+        let spec = json!({"volumes": volumes});
+        let text = shown(&spec, "core.PodSpec");
+        assert!((MAX_SHOWN..MAX_SHOWN + 1024).contains(&text.len()), "{}", text.len());
+        assert!(text.ends_with("}]}"));
+        let difference = difference(&json!({}), &spec, "core.PodSpec");
+        assert!(difference.len() < 2 * MAX_SHOWN, "{}", difference.len());
     }
 
     #[test]
