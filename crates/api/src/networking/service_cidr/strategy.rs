@@ -97,10 +97,7 @@ fn validate_change(object: &Value, old: &Value) -> ErrorList {
     match (before.len(), now.len()) {
         (before, now) if before == now => {}
         (1, 2) => errors.extend(validate_cidrs(object)),
-        _ => {
-            let now = rules::value_at(object, path.as_str()).clone();
-            errors = vec![FieldError::invalid(&path, now, FIELD_IMMUTABLE_ERROR)];
-        }
+        _ => errors = vec![FieldError::invalid(&path, json!(now), FIELD_IMMUTABLE_ERROR)],
     }
     errors
 }
