@@ -1,4 +1,5 @@
-//! Decodes JSON texts inside objects, such as in annotations, with the messages of Go's `encoding/json`.
+//! Decodes JSON texts inside objects, such as in annotations, with the messages of Go's `encoding/json`. Their trees are
+//! bounded like those of bodies.
 
 use pintle_machinery::{
     Map, Value,
@@ -30,7 +31,7 @@ pub(crate) enum GoType {
 /// # Errors
 /// The message of Go's decoder.
 pub(crate) fn check_object(text: &[u8]) -> Result<(), String> {
-    match json::decode_any(text).map_err(|error| error.to_string())? {
+    match json::decode_any_body(text).map_err(|error| error.to_string())? {
         Value::Object(_) | Value::Null => Ok(()),
         other => Err(mismatch(go_json_type(&other), "value", "map[string]interface {}")),
     }
@@ -41,7 +42,7 @@ pub(crate) fn check_object(text: &[u8]) -> Result<(), String> {
 /// # Errors
 /// The message of Go's decoder.
 pub(crate) fn decode_list(text: &str, item: &GoStruct) -> Result<Vec<Value>, String> {
-    let items = match json::decode_any(text.as_bytes()).map_err(|error| error.to_string())? {
+    let items = match json::decode_any_body(text.as_bytes()).map_err(|error| error.to_string())? {
         Value::Array(items) => items,
         Value::Null => return Ok(Vec::new()),
         other => {
@@ -129,6 +130,13 @@ mod tests {
         assert_eq!(error(r#"{"auths":{}"#), "unexpected end of JSON input");
         assert_eq!(error("1"), "json: cannot unmarshal number into Go value of type map[string]interface {}");
         assert_eq!((check_object(b"{}"), check_object(b"null")), (Ok(()), Ok(())));
+    }
+
+    #[test]
+    fn trees_are_bounded_like_those_of_bodies() {
+        let many = format!("[{}null]", r#"{"":1},"#.repeat(400_000));
+        assert!(check_object(many.as_bytes()).is_err_and(|why| !why.contains("cannot unmarshal")));
+        assert!(decode_list(&many, &TAINT).is_err());
     }
 
     #[test]

@@ -8,8 +8,8 @@ const CONTEXT: usize = 3;
 /// Texts with as many lines have popular ones, which occur in more than a hundredth of all lines and do not start a
 /// common block.
 const POPULAR_FROM: usize = 200;
-/// The bound of the work for a diff, in pairs of lines. Lines after it count as changed.
-const MAX_PAIRS: usize = 2_000_000;
+/// The bound of the work for a diff, in lines and pairs of lines that are looked at. Lines after it count as changed.
+const MAX_STEPS: usize = 2_000_000;
 
 /// The lines that differ between two texts, with three lines of context; empty when they are equal.
 pub(super) fn unified(old: &str, new: &str) -> String {
@@ -42,7 +42,7 @@ struct Matcher<'a> {
     new: &'a [&'a str],
     /// The places of each line in the new text, without popular ones.
     places: HashMap<&'a str, Vec<usize>>,
-    pairs: usize,
+    steps: usize,
     /// The common blocks, in order.
     blocks: Vec<Block>,
 }
@@ -56,7 +56,7 @@ impl<'a> Matcher<'a> {
         if new.len() >= POPULAR_FROM {
             places.retain(|_, places| places.len() <= new.len() / 100 + 1);
         }
-        Matcher { old, new, places, pairs: 0, blocks: Vec::new() }
+        Matcher { old, new, places, steps: 0, blocks: Vec::new() }
     }
 
     /// Finds the common blocks of two ranges.
@@ -88,14 +88,16 @@ impl<'a> Matcher<'a> {
         let mut lengths: Vec<(usize, usize)> = Vec::new();
         let mut next = Vec::new();
         for at in old.clone() {
+            if !step(&mut self.steps) {
+                return best;
+            }
             next.clear();
             let line = self.old.get(at).copied().unwrap_or_default();
             let places = self.places.get(line).map(Vec::as_slice).unwrap_or_default();
             let first = places.partition_point(|place| *place < new.start);
             let mut previous = lengths.iter().peekable();
             for &place in places.iter().skip(first).take_while(|place| **place < new.end) {
-                self.pairs += 1;
-                if self.pairs > MAX_PAIRS {
+                if !step(&mut self.steps) {
                     return best;
                 }
                 while previous.next_if(|(end, _)| end + 1 < place).is_some() {}
@@ -125,12 +127,19 @@ impl<'a> Matcher<'a> {
     }
 }
 
+/// Takes a step, unless the work is at its bound.
+fn step(steps: &mut usize) -> bool {
+    let may_go_on = *steps < MAX_STEPS;
+    *steps += usize::from(may_go_on);
+    may_go_on
+}
+
 enum Work {
     Ranges(Range<usize>, Range<usize>),
     Block(Block),
 }
 
-/// What is between the common blocks of texts with so many lines.
+/// The changes between the common blocks of two texts, whose numbers of lines are given.
 fn changes(blocks: Vec<Block>, old_len: usize, new_len: usize) -> Vec<Change> {
     let mut changes = Vec::new();
     let (mut old, mut new) = (0, 0);
@@ -194,7 +203,6 @@ fn numbers(range: &Range<usize>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::{Duration, Instant};
 
     fn lines(lines: impl IntoIterator<Item = String>) -> String {
         lines.into_iter().map(|line| line + "\n").collect()
@@ -227,11 +235,21 @@ mod tests {
 
     #[test]
     fn work_is_bounded() {
+        let steps = |old: Vec<String>, new: Vec<String>| {
+            let (old, new): (Vec<&str>, Vec<&str>) =
+                (old.iter().map(String::as_str).collect(), new.iter().map(String::as_str).collect());
+            let mut matcher = Matcher::new(&old, &new);
+            matcher.find(0..old.len(), 0..new.len());
+            matcher.steps
+        };
         // Each line occurs as often as it may without being popular.
-        let text = lines((0..100_000).map(|at| (at % 101).to_string()));
-        let other = lines((0..100_000).map(|at| (at * 7 % 101).to_string()));
-        let begun = Instant::now();
-        assert!(unified(&text, &other).len() > 100_000);
-        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+        let text = |factor: usize| (0..100_000).map(|at| (at * factor % 101).to_string()).collect();
+        assert_eq!(steps(text(1), text(7)), MAX_STEPS);
+        // Every second line is common, so that there are as many blocks to find as lines to look at for each.
+        let text = |mark: &str| {
+            (0..100_000).map(|at| if at % 2 == 0 { at.to_string() } else { format!("{mark}{at}") }).collect()
+        };
+        assert_eq!(steps(text("a"), text("b")), MAX_STEPS);
+        assert!(steps(vec!["a".to_owned()], vec!["a".to_owned()]) < 10);
     }
 }

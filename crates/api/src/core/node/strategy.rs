@@ -188,23 +188,28 @@ fn validate_avoided_pods(object: &Value) -> ErrorList {
     let Some(schema) = Schema::builtin().by_type_name("k8s.io/api/core/v1.AvoidPods") else {
         return ErrorList::new();
     };
-    let decoded = match json::decode(text.as_bytes(), schema) {
+    let decoded = match json::decode_body(text.as_bytes(), schema) {
         Ok(decoded) => decoded.value,
         Err(error) => {
             return vec![FieldError::invalid(&path.child("AvoidPods"), AVOIDED_PODS, error.to_string())];
         }
     };
-    let entries = decoded.items_at("preferAvoidPods").iter().enumerate();
-    let errors = entries.filter_map(|(index, entry)| {
+    let mut errors = ErrorList::new();
+    for (index, entry) in decoded.items_at("preferAvoidPods").iter().enumerate() {
+        if is_enough(&errors) {
+            break;
+        }
         let path = path.child(AVOIDED_PODS).index(index).child("PodSignature");
-        let Some(controller) = entry.at("podSignature.podController") else {
-            return Some(FieldError::required(&path, ""));
-        };
-        let path = path.child("PodController").child("Controller");
-        (!controller.bool_at("controller"))
-            .then(|| FieldError::invalid(&path, false, "must point to a controller"))
-    });
-    errors.collect()
+        match entry.at("podSignature.podController") {
+            None => errors.push(FieldError::required(&path, "")),
+            Some(controller) if !controller.bool_at("controller") => {
+                let path = path.child("PodController").child("Controller");
+                errors.push(FieldError::invalid(&path, false, "must point to a controller"));
+            }
+            Some(_) => {}
+        }
+    }
+    errors
 }
 
 fn validate_taint_list(taints: &[Value], list: &FieldPath) -> ErrorList {
@@ -456,6 +461,8 @@ mod tests {
         };
         check(&errors(&signed("false")), &[&controller]);
         check(&errors(&signed("true")), &[]);
+        let many = format!(r#"{{"preferAvoidPods":[{}{{}}]}}"#, "{},".repeat(50_000));
+        assert!(errors(&many).len() < 50_000, "not more errors than are shown");
     }
 
     #[test]
