@@ -130,7 +130,10 @@ pub(crate) fn validate_immutable(
 pub(crate) fn shown(value: &Value, form: &'static str) -> String {
     let mut out = String::new();
     write(&mut out, Some(value), &Form::parse(form), &Value::Null);
-    out.truncate(out.floor_char_boundary(MAX_SHOWN));
+    if out.len() > MAX_SHOWN {
+        let is_boundary = |end: &usize| out.is_char_boundary(*end);
+        out.truncate((0..=MAX_SHOWN).rev().find(is_boundary).unwrap_or_default());
+    }
     out
 }
 
