@@ -22,7 +22,7 @@ mod time;
 mod weight;
 pub mod yaml;
 
-pub use error::{DecodeError, Decoded, StrictProblem};
+pub use error::{DecodeError, Decoded, EmptyField, StrictProblem};
 pub use time::{Timestamp, parse_micro_time, parse_time};
 
 use crate::quantity::Quantity;

@@ -75,7 +75,7 @@ impl ConfigFile {
     /// When the text is neither YAML nor JSON, is of another kind or version, or has a value of a wrong type or a field
     /// that is unknown or occurs twice.
     pub fn decode_strict(&self, text: &[u8]) -> Result<Value, ConfigFileError> {
-        let Decoded { value, problems } = self.decode(text)?;
+        let Decoded { value, problems, .. } = self.decode(text)?;
         match problems.is_empty() {
             true => Ok(value),
             false => {
@@ -102,7 +102,7 @@ impl ConfigFile {
         check_fields(&decoded.value, self.schema.root(), "").map_err(ConfigFileError::new)?;
         let mut problems = converted.problems;
         problems.extend(decoded.problems);
-        Ok(Decoded { value: decoded.value, problems })
+        Ok(Decoded { problems, ..decoded })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Defines [`RequestContext`], the view that strategies, subresources and admission have of a request.
 
-use crate::Registry;
+use crate::{EmptyFields, Registry};
 use jiff::Timestamp;
 use pintle_auth::authz::Authorizer;
 use pintle_machinery::{GroupVersion, UserInfo};
@@ -23,6 +23,8 @@ pub struct RequestContext<'a> {
     pub now: Timestamp,
     /// Runs all checks and stores nothing.
     pub dry_run: bool,
+    /// The fields that the body gives as empty lists and maps.
+    pub empty_fields: &'a EmptyFields,
     /// The other objects of this server.
     pub registry: &'a dyn Registry,
     /// Authorizes further actions of the user, such as the use of a referenced object.

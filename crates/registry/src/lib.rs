@@ -10,6 +10,7 @@ mod computed_objects;
 mod connecter;
 mod context;
 mod converter;
+mod empty_fields;
 mod keep;
 mod object_model;
 mod resource;
@@ -30,6 +31,7 @@ pub use connecter::{
 };
 pub use context::RequestContext;
 pub use converter::{Converter, SameContent};
+pub use empty_fields::{EmptyFields, NO_EMPTY_FIELDS};
 pub use keep::keep;
 pub use object_model::{ObjectForm, ObjectModel, PatchType, Routing};
 pub use resource::{

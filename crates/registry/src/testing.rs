@@ -164,6 +164,7 @@ pub fn with_context<T>(
         group_version: &GroupVersion::new("", "v1"),
         now: jiff::Timestamp::UNIX_EPOCH,
         dry_run,
+        empty_fields: &crate::NO_EMPTY_FIELDS,
         registry,
         authorizer: &pintle_auth::authz::AlwaysAllow,
     })

@@ -3,6 +3,7 @@
 use crate::{field_checks, rules};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt, validation::is_config_map_key};
+use pintle_registry::EmptyFields;
 
 /// The maximum total size of the values, in bytes.
 pub(super) const MAX_SIZE: usize = 1024 * 1024;
@@ -14,8 +15,14 @@ pub(super) fn validate_key(key: &str, path: &FieldPath) -> ErrorList {
     field_checks::invalid_each(&path.key(key), key, is_config_map_key(key))
 }
 
-/// Once `immutable` is set, rejects changes of it and of the data.
-pub(super) fn validate_immutable(object: &Value, old: &Value, members: &[&str]) -> ErrorList {
+/// Once `immutable` is set, rejects changes of it and of the data. Empty data in the body is a change where the stored
+/// object has none.
+pub(super) fn validate_immutable(
+    object: &Value,
+    old: &Value,
+    members: &[&str],
+    empty_fields: &EmptyFields,
+) -> ErrorList {
     let mut errors = ErrorList::new();
     if !old.bool_at("immutable") {
         return errors;
@@ -24,7 +31,8 @@ pub(super) fn validate_immutable(object: &Value, old: &Value, members: &[&str]) 
         errors.push(FieldError::forbidden(&FieldPath::new("immutable"), IMMUTABLE));
     }
     for member in members {
-        if rules::differs(object, old, member) {
+        let becomes_empty = || old.at(member).is_none() && empty_fields.contains(member);
+        if rules::differs(object, old, member) || becomes_empty() {
             errors.push(FieldError::forbidden(&FieldPath::new(member), IMMUTABLE));
         }
     }
@@ -51,6 +59,21 @@ pub(super) fn encoded(text: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pintle_machinery::{codec::EmptyField, json};
+
+    #[test]
+    fn data_that_becomes_empty_is_a_change() {
+        let old = json!({"immutable": true, "data": {"a": "1"}});
+        let empty_fields = EmptyFields::default();
+        let check = |object: &Value| {
+            let errors = validate_immutable(object, &old, &["data", "binaryData"], &empty_fields);
+            errors.iter().map(|error| error.field.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(check(&old), [""; 0]);
+        assert_eq!(check(&json!({"data": {"a": "2"}})), ["immutable", "data"]);
+        empty_fields.set(vec![EmptyField { path: "binaryData".to_owned(), value: json!({}) }]);
+        assert_eq!(check(&old), ["binaryData"]);
+    }
 
     #[test]
     fn lengths_are_those_of_the_bytes() {

@@ -27,6 +27,7 @@ pub(super) async fn connect(
         group_version: &GroupVersion::new("", "v1"),
         now: jiff::Timestamp::UNIX_EPOCH,
         dry_run: false,
+        empty_fields: &pintle_registry::NO_EMPTY_FIELDS,
         registry: &registry,
         authorizer: &AlwaysAllow,
     };

@@ -131,7 +131,7 @@ fn read(
             match &claimed_kind {
                 // The schema does not apply to an object of another kind; validation rejects the object.
                 Some(found) if *found != kind.kind => {
-                    json::decode_any_body(body).map(|value| Decoded { value, problems: Vec::new() })
+                    json::decode_any_body(body).map(|value| Decoded { value, ..Decoded::default() })
                 }
                 _ => json::decode_body(body, schema),
             }
@@ -163,13 +163,13 @@ fn read(
             check_type_meta((found.api_version, found.kind), kind)?;
             match &claimed_kind {
                 Some(found) if *found != kind.kind => {
-                    cbor::decode_any_body(body).map(|value| Decoded { value, problems: Vec::new() })
+                    cbor::decode_any_body(body).map(|value| Decoded { value, ..Decoded::default() })
                 }
                 _ => cbor::decode_body(body, schema),
             }
         }
     };
-    let Decoded { mut value, mut problems } = decoded.map_err(|error| match media_type {
+    let Decoded { mut value, mut problems, empty_fields } = decoded.map_err(|error| match media_type {
         MediaType::Cbor if is_of_any_version => Status::bad_request(error.to_string()),
         _ => cannot_be_handled(kind, kind, &error),
     })?;
@@ -179,6 +179,7 @@ fn read(
         problems.extend(unknown.into_iter().map(StrictProblem::UnknownField));
     }
     report(scope, validation, (kind, kind), &problems)?;
+    scope.empty_fields.set(empty_fields);
     if !value.is_object() {
         value = Value::Object(Default::default());
     }

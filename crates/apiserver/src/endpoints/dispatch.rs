@@ -24,7 +24,7 @@ use http::{Method, request::Parts};
 use jiff::Timestamp;
 use pintle_audit::AuditContext;
 use pintle_machinery::{GroupVersion, Status, UserInfo};
-use pintle_registry::{Backing, BoxFuture, Resource, Routing, Verb};
+use pintle_registry::{Backing, BoxFuture, EmptyFields, Resource, Routing, Verb};
 use pintle_telemetry::TARGET;
 use std::{
     sync::{
@@ -75,6 +75,7 @@ impl ApiEndpoints {
             group_version: GroupVersion::new(&*info.api_group, &*info.api_version),
             now: Timestamp::now(),
             warnings: Warnings::default(),
+            empty_fields: EmptyFields::default(),
             watch_ticket: parts.extensions.get().cloned(),
             deadline: parts.extensions.get().copied(),
             audit: parts.extensions.get::<Arc<AuditContext>>().cloned(),

@@ -23,7 +23,7 @@ use pintle_machinery::{
     GroupVersion, Status, StatusReason, UserInfo, Value,
     codec::{cbor, json, yaml},
 };
-use pintle_registry::{RequestContext, Routing};
+use pintle_registry::{EmptyFields, RequestContext, Routing};
 use pintle_schema::{SchemaRef, default_by_schema};
 use std::sync::{Arc, OnceLock, atomic::AtomicU64};
 
@@ -41,6 +41,8 @@ pub(super) struct RequestScope<'a> {
     pub(super) group_version: GroupVersion,
     pub(super) now: Timestamp,
     pub(super) warnings: Warnings,
+    /// What the body says beyond the object that it decodes to.
+    pub(super) empty_fields: EmptyFields,
     /// The seat and registration of a watch in flow control.
     pub(super) watch_ticket: Option<Arc<WatchTicket>>,
     /// The request's deadline.
@@ -127,6 +129,7 @@ impl RequestScope<'_> {
             group_version: &self.group_version,
             now: self.now,
             dry_run,
+            empty_fields: &self.empty_fields,
             registry: &*self.server.stores,
             authorizer: &*self.server.authorizer,
         }

@@ -9,24 +9,17 @@ use super::{
 };
 use crate::metrics::BodyVerb;
 use crate::{
-    base::{
-        body::RequestBody,
-        negotiation::{MediaType, content_type},
-        response::Response,
-    },
+    base::{body::RequestBody, response::Response},
     registry::{Preconditions, Transform, Upsert},
 };
 use bytes::Bytes;
 use pintle_admission::{Operation, RequestOptions};
 use pintle_machinery::{
-    GroupVersionKind, Status, Value, ValueExt,
-    codec::yaml,
-    json,
+    GroupVersionKind, Status, Value, ValueExt, json,
     meta::ObjectMeta,
     options::{FieldValidation, WriteOptions},
 };
 use pintle_registry::BoxFuture;
-use serde::{Deserialize, de::IgnoredAny};
 
 /// Serves a PUT of an object, or of a subresource of it.
 ///
@@ -87,7 +80,7 @@ fn read(
     let object = decode(scope, body, BodyKind::of(scope.resource, kind), field_validation)?;
     scope.note_object(&object);
     let mut object = scope.resource.to_storage(object);
-    note_reset(scope, body, &mut object);
+    note_reset(scope, &mut object);
     set_namespace(scope, &mut object)?;
     check_name(&object, &scope.info.name)?;
     dedup_owner_references(scope, &mut object, DedupTime::OfBody);
@@ -97,32 +90,9 @@ fn read(
 
 /// Records that the body has an empty list of managed fields, which requests their reset. A tree holds no empty lists;
 /// a list with one empty entry requests the same.
-fn note_reset(scope: &RequestScope<'_>, body: &[u8], object: &mut Value) {
-    #[derive(Deserialize)]
-    struct Head {
-        metadata: Metadata,
-    }
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Metadata {
-        managed_fields: Vec<IgnoredAny>,
-    }
-    if !scope.resource.resource.model.empty_managed_fields_reset()
-        || object.at("metadata.managedFields").is_some()
-        || memchr::memmem::find(body, b"managedFields").is_none()
-    {
-        return;
-    }
-    let head = match content_type(scope.headers, scope.server.media_types) {
-        Ok(MediaType::Yaml) => match yaml::to_json(body) {
-            Ok(converted) => serde_json::from_slice::<Head>(&converted.json),
-            Err(_) => return,
-        },
-        // Protobuf has no empty lists.
-        Ok(MediaType::Json) => serde_json::from_slice::<Head>(body),
-        Ok(_) | Err(_) => return,
-    };
-    if head.is_ok_and(|head| head.metadata.managed_fields.is_empty()) {
+fn note_reset(scope: &RequestScope<'_>, object: &mut Value) {
+    let resets = scope.resource.resource.model.empty_managed_fields_reset();
+    if resets && scope.empty_fields.contains("metadata.managedFields") {
         object.set("metadata.managedFields", json!([{}]));
     }
 }

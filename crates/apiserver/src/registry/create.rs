@@ -144,6 +144,7 @@ impl Store {
                 validate_object_meta_accessor(object, namespaced, validate_path_segment_name, &metadata());
         }
         if !errors.is_empty() {
+            context.empty_fields.show_in(&mut errors);
             return Err(Status::invalid(&self.kind_of(object), object.name(), &errors));
         }
         warnings.extend(strategy.warnings_on_create(context, object));

@@ -42,6 +42,7 @@ impl Inner<'_> {
             group_version: &self.version,
             now: Timestamp::now(),
             dry_run: self.options.dry_run,
+            empty_fields: &pintle_registry::NO_EMPTY_FIELDS,
             registry,
             authorizer: &AlwaysAllow,
         }

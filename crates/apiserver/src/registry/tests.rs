@@ -54,6 +54,7 @@ impl Fixture {
             group_version: &self.version,
             now: Timestamp::now(),
             dry_run,
+            empty_fields: &pintle_registry::NO_EMPTY_FIELDS,
             registry: &*self.stores,
             authorizer: &AlwaysAllow,
         }

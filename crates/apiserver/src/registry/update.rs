@@ -313,6 +313,7 @@ impl Store {
         errors.extend(found);
         warnings.extend(findings);
         if !errors.is_empty() {
+            context.empty_fields.show_in(&mut errors);
             return Err(Status::invalid(&self.kind_of(new), new.name(), &errors));
         }
         warnings.extend(strategy.warnings_on_update(context, new, old));

@@ -12,6 +12,17 @@ pub struct Decoded {
     pub value: Value,
     /// Unknown and duplicate fields, in the order in which they are reported.
     pub problems: Vec<StrictProblem>,
+    /// Fields of declared types that the text has and the tree has not, being empty; up to a maximum, and not from CBOR.
+    pub empty_fields: Vec<EmptyField>,
+}
+
+/// A list or map that a text gives as `[]` or `{}`, and which the canonical tree omits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EmptyField {
+    /// The path, as messages write it.
+    pub path: String,
+    /// The empty list or map.
+    pub value: Value,
 }
 
 /// A problem that only strict decoding rejects.

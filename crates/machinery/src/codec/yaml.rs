@@ -71,7 +71,7 @@ pub fn decode_converted(converted: Converted, schema: SchemaRef<'_>) -> Result<D
     let Converted { json, mut problems } = converted;
     let decoded = json::decode(&json, schema)?;
     problems.extend(decoded.problems);
-    Ok(Decoded { value: decoded.value, problems })
+    Ok(Decoded { problems, ..decoded })
 }
 
 /// Encodes an object as YAML.

@@ -12,9 +12,10 @@ impl Strategy for ConfigMapStrategy {
         validate(object)
     }
 
-    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
+    fn validate_update(&self, context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
         let mut errors = rules::metadata_update(object, old);
-        errors.extend(data::validate_immutable(object, old, &["data", "binaryData"]));
+        let members = ["data", "binaryData"];
+        errors.extend(data::validate_immutable(object, old, &members, context.empty_fields));
         errors.extend(validate(object));
         errors
     }

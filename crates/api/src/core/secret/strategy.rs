@@ -42,11 +42,11 @@ impl Strategy for SecretStrategy {
         }
     }
 
-    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
+    fn validate_update(&self, context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
         let mut errors = rules::metadata_update(object, old);
         let (new_type, old_type) = (rules::value_at(object, "type"), rules::value_at(old, "type"));
         errors.extend(validate_immutable_field(new_type, old_type, &FieldPath::new("type")));
-        errors.extend(data::validate_immutable(object, old, &["data"]));
+        errors.extend(data::validate_immutable(object, old, &["data"], context.empty_fields));
         errors.extend(validate(object));
         errors
     }

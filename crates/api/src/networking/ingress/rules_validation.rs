@@ -7,18 +7,24 @@ use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     validation::{is_dns1123_subdomain, is_wildcard_dns1123_subdomain, name_is_dns_subdomain},
 };
+use pintle_registry::EmptyFields;
 
 const INVALID_PATH_SEQUENCES: [&str; 5] = ["//", "/./", "/../", "%2f", "%2F"];
 const INVALID_PATH_ENDS: [&str; 2] = ["/..", "/."];
 
 /// Validates the spec except for the class.
-pub(super) fn validate_spec(ingress: &Value, allows_secret_name: bool, old: Option<&Value>) -> ErrorList {
+pub(super) fn validate_spec(
+    ingress: &Value,
+    allows_secret_name: bool,
+    old: Option<&Value>,
+    empty_fields: &EmptyFields,
+) -> ErrorList {
     let mut errors = ErrorList::new();
     let path = FieldPath::new("spec");
     let all = ingress.items_at("spec.rules");
     let default_backend = ingress.at("spec.defaultBackend");
     if all.is_empty() && default_backend.is_none() {
-        let shown = rules::value_at(ingress, "spec.rules").clone();
+        let shown = empty_fields.value("spec.rules");
         let detail = "either `defaultBackend` or `rules` must be specified";
         errors.push(FieldError::invalid(&path, shown, detail));
     }
@@ -130,11 +136,12 @@ fn validate_tls(tls: &Value, allows_secret_name: bool, path: &FieldPath) -> Erro
 mod tests {
     use super::*;
     use pintle_machinery::json;
+    use pintle_registry::NO_EMPTY_FIELDS;
 
     #[test]
     fn specs_are_checked() {
         let check = |spec: Value, expected: &[&str]| {
-            let errors = validate_spec(&json!({"spec": spec}), false, None);
+            let errors = validate_spec(&json!({"spec": spec}), false, None, &NO_EMPTY_FIELDS);
             assert_eq!(errors.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
         };
         let backend = json!({"service": {"name": "a", "port": {"number": 80}}});
@@ -176,7 +183,7 @@ mod tests {
     #[test]
     fn stored_wildcard_rules_may_stay() {
         let ingress = json!({"spec": {"rules": [{"host": "*.example.com", "http": {}}]}});
-        assert_eq!(validate_spec(&ingress, false, None).len(), 1);
-        assert_eq!(validate_spec(&ingress, false, Some(&ingress)), []);
+        assert_eq!(validate_spec(&ingress, false, None, &NO_EMPTY_FIELDS).len(), 1);
+        assert_eq!(validate_spec(&ingress, false, Some(&ingress), &NO_EMPTY_FIELDS), []);
     }
 }

@@ -26,8 +26,8 @@ impl Strategy for IngressStrategy {
         object.set_generation(1);
     }
 
-    fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
-        let mut errors = validate(object, None);
+    fn validate(&self, context: &RequestContext<'_>, object: &Value) -> ErrorList {
+        let mut errors = validate(context, object, None);
         let class = object.at("spec.ingressClassName").and_then(Value::as_str);
         if let (Some(annotation), Some(class)) = (object.annotation(CLASS_ANNOTATION), class)
             && annotation != class
@@ -54,9 +54,9 @@ impl Strategy for IngressStrategy {
         rules::count_generation(object, old);
     }
 
-    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
+    fn validate_update(&self, context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
         let mut errors = rules::metadata_update(object, old);
-        errors.extend(validate(object, Some(old)));
+        errors.extend(validate(context, object, Some(old)));
         errors
     }
 }
@@ -93,14 +93,14 @@ impl Strategy for IngressStatusStrategy {
     }
 }
 
-fn validate(ingress: &Value, old: Option<&Value>) -> ErrorList {
+fn validate(context: &RequestContext<'_>, ingress: &Value, old: Option<&Value>) -> ErrorList {
     let mut errors = rules::metadata(ingress, true);
     // Ratcheting: values that older servers accepted are kept.
     let allows_secret_name = old.is_some_and(|old| {
         let mut names = old.items_at("spec.tls").iter().map(|tls| tls.str_at("secretName"));
         names.any(|name| !validate_tls_secret_name(name).is_empty())
     });
-    errors.extend(validate_spec(ingress, allows_secret_name, old));
+    errors.extend(validate_spec(ingress, allows_secret_name, old, context.empty_fields));
     let class = ingress.at("spec.ingressClassName").and_then(Value::as_str);
     if let Some(class) = class {
         let path = FieldPath::new("spec").child("ingressClassName");

@@ -97,7 +97,10 @@ fn validate_change(object: &Value, old: &Value) -> ErrorList {
     match (before.len(), now.len()) {
         (before, now) if before == now => {}
         (1, 2) => errors.extend(validate_cidrs(object)),
-        _ => errors = vec![FieldError::invalid(&path, json!(now), FIELD_IMMUTABLE_ERROR)],
+        _ => {
+            let shown = rules::value_at(object, "spec.cidrs").clone();
+            errors = vec![FieldError::invalid(&path, shown, FIELD_IMMUTABLE_ERROR)];
+        }
     }
     errors
 }

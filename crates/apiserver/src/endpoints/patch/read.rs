@@ -57,6 +57,7 @@ pub(in super::super) fn read_patched(
         }
     })?;
     let mut value = decoded.value;
+    scope.empty_fields.set(decoded.empty_fields);
     let mut problems = problems.to_vec();
     problems.extend(decoded.problems.iter().map(ToString::to_string));
     let unknown = wanted.coerce(&mut value).map_err(|status| undecodable(&status.message))?;

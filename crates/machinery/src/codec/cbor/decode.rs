@@ -59,6 +59,7 @@ fn decode_within(bytes: &[u8], schema: SchemaRef<'_>, weight: Weight) -> Fallibl
     Ok(Decoded {
         value: value.unwrap_or_else(|| zero(schema)),
         problems: decoder.unknown.map(StrictProblem::UnknownElement).into_iter().collect(),
+        empty_fields: Vec::new(),
     })
 }
 

@@ -8,15 +8,15 @@ use pintle_tree::{Map, Number, Value};
 use super::any::{self, Unwatched, Watcher};
 use super::fields::{fields_of_tree, fields_text};
 use super::parser::Parser;
-use crate::codec::error::{DecodeError, Decoded, Fallible, StrictProblem};
+use crate::codec::error::{DecodeError, Decoded, EmptyField, Fallible, StrictProblem};
 use crate::codec::weight::Weight;
 use crate::codec::{MAX_DEPTH, canonical_quantity, parse_micro_time, parse_time, time};
 use pintle_go_forms::{base64, format_duration, parse_duration};
 
-/// The maximum number of strict problems that are reported.
-const MAX_PROBLEMS: usize = 100;
-/// The maximum size of all reported paths together, in bytes.
-const MAX_PROBLEM_PATHS: usize = 256 * 1024;
+/// The maximum number of strict problems that are reported, and that of empty fields.
+const MAX_FINDINGS: usize = 100;
+/// The maximum size of all paths of either together, in bytes.
+const MAX_PATH_BYTES: usize = 256 * 1024;
 
 /// The `kind` and `apiVersion` of a body; empty where absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -115,7 +115,8 @@ fn decode_within(bytes: &[u8], schema: SchemaRef<'_>, weight: Weight) -> Result<
         parser: Parser::new(bytes, weight),
         path: Vec::new(),
         own_decoder_at: None,
-        problems: Problems::default(),
+        problems: Findings::default(),
+        empty_fields: Findings::default(),
         muted: false,
         failure: None,
     };
@@ -136,7 +137,7 @@ fn decode_within(bytes: &[u8], schema: SchemaRef<'_>, weight: Weight) -> Result<
                 rest.append(&mut unknown);
                 problems = rest;
             }
-            Ok(Decoded { value, problems })
+            Ok(Decoded { value, problems, empty_fields: decoder.empty_fields.found })
         }
         Err(error) => Err(first_syntax_error(bytes).unwrap_or(*error)),
     }
@@ -172,7 +173,8 @@ struct Decoder<'d, 's> {
     /// The length of the path to the outermost type with a decoder of its own, inside such a type: messages name the
     /// struct that holds this type, with the full path.
     own_decoder_at: Option<usize>,
-    problems: Problems,
+    problems: Findings<StrictProblem>,
+    empty_fields: Findings<EmptyField>,
     /// Set inside a type with a decoder of its own, which is not strict.
     muted: bool,
     /// The first value of a wrong type. Decoding continues, because a later syntax error takes precedence.
@@ -373,13 +375,23 @@ impl<'d, 's> Decoder<'d, 's> {
                         false => self.value(field.ty(), old)?,
                     };
                     self.path.pop();
-                    if let Some(value) = value
-                        && (!declared
+                    let is_kept = |value: &Value| {
+                        !declared
                             || field.is_pointer()
-                            || !is_zero(&value, field.ty())
-                            || (field.tells_empty_from_none() && !value.is_null()))
-                    {
-                        object.insert(field.name(), value);
+                            || !is_zero(value, field.ty())
+                            || (field.tells_empty_from_none() && !value.is_null())
+                    };
+                    match value {
+                        Some(value) if is_kept(&value) => {
+                            object.insert(field.name(), value);
+                        }
+                        Some(value @ (Value::Array(_) | Value::Object(_)))
+                            if matches!(field.ty().ty(), Type::List | Type::Map) =>
+                        {
+                            self.empty_fields
+                                .report(&self.path, field.name(), |path| EmptyField { path, value });
+                        }
+                        Some(_) | None => {}
                     }
                 }
                 None if keeps_unknown => {
@@ -625,24 +637,29 @@ impl<'d, 's> Decoder<'d, 's> {
     }
 }
 
-/// The strict problems found so far, up to a maximum. Paths contain keys, which may be as long as a body, so their
+/// What was found so far at some paths, up to a maximum. Paths contain keys, which may be as long as a body, so their
 /// total size is bounded.
-#[derive(Default)]
-struct Problems {
-    found: Vec<StrictProblem>,
+struct Findings<T> {
+    found: Vec<T>,
     path_bytes: usize,
 }
 
-impl Problems {
-    fn report(&mut self, path: &[Step<'_, '_>], key: &str, problem: fn(String) -> StrictProblem) {
-        if self.found.len() >= MAX_PROBLEMS || self.path_bytes >= MAX_PROBLEM_PATHS {
+impl<T> Default for Findings<T> {
+    fn default() -> Findings<T> {
+        Findings { found: Vec::new(), path_bytes: 0 }
+    }
+}
+
+impl<T: PartialEq> Findings<T> {
+    fn report(&mut self, path: &[Step<'_, '_>], key: &str, finding: impl FnOnce(String) -> T) {
+        if self.found.len() >= MAX_FINDINGS || self.path_bytes >= MAX_PATH_BYTES {
             return;
         }
         let path = join(path, key);
         self.path_bytes += path.len();
-        let problem = problem(path);
-        if !self.found.contains(&problem) {
-            self.found.push(problem);
+        let finding = finding(path);
+        if !self.found.contains(&finding) {
+            self.found.push(finding);
         }
     }
 }
@@ -668,7 +685,7 @@ fn join(path: &[Step<'_, '_>], key: &str) -> String {
 
 struct PathWatcher<'a, 'd, 's> {
     path: &'a mut Vec<Step<'d, 's>>,
-    problems: &'a mut Problems,
+    problems: &'a mut Findings<StrictProblem>,
     muted: bool,
 }
 

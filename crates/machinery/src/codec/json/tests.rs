@@ -119,6 +119,32 @@ fn unknown_and_duplicate_fields_are_reported_as_met() {
 }
 
 #[test]
+fn empty_lists_and_maps_that_the_tree_omits_are_reported() {
+    let empty_fields = |schema: SchemaRef<'_>, text: &str| {
+        let fields = read(schema, text).unwrap().empty_fields.into_iter();
+        fields.map(|field| format!("{}: {}", field.path, field.value)).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        empty_fields(
+            kind("", "v1", "Pod"),
+            r#"{"metadata":{"labels":{},"finalizers":null,"name":""},
+                "spec":{"volumes":[],"securityContext":{},"containers":[{"args":[],"resources":{"limits":{}}}]}}"#
+        ),
+        [
+            "metadata.labels: {}",
+            "spec.volumes: []",
+            "spec.containers[0].args: []",
+            "spec.containers[0].resources.limits: {}"
+        ]
+    );
+    // Where JSON itself tells empty from absent, the tree has the list.
+    assert_eq!(empty_fields(kind("rbac.authorization.k8s.io", "v1", "Role"), r#"{"rules":[]}"#), [""; 0]);
+    let many = r#"{"args":[]},"#.repeat(300);
+    let fields = empty_fields(kind("", "v1", "Pod"), &format!(r#"{{"spec":{{"containers":[{many}{{}}]}}}}"#));
+    assert_eq!(fields.len(), 100);
+}
+
+#[test]
 fn duplicate_objects_are_merged_and_other_values_replaced() {
     let map = kind("", "v1", "ConfigMap");
     let decoded = read(map, r#"{"data":{"a":"1","b":"1"},"metadata":{"name":"x","labels":{"l":"1"}},"data":{"b":"2"},"metadata":{"name":null,"namespace":"n"}}"#).unwrap();

@@ -40,7 +40,7 @@ fn decode_within(body: &[u8], schema: SchemaRef<'_>, weight: Weight) -> Result<D
             }
         }
     }
-    Ok(Decoded { value, problems: Vec::new() })
+    Ok(Decoded { value, ..Decoded::default() })
 }
 
 /// Decodes an object's own message, without an envelope.

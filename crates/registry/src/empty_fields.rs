@@ -1,0 +1,73 @@
+//! Defines [`EmptyFields`], what the body of a request says beyond the tree that it decodes to.
+
+use parking_lot::Mutex;
+use pintle_machinery::{FieldError, Value, codec::EmptyField};
+
+/// The lists and maps that the body of a request gives as `[]` or `{}`.
+///
+/// Encodings omit such fields, so the canonical tree has none of them. Go tells them from absent ones until the object
+/// is stored: a few rules and the messages of others depend on it.
+#[derive(Debug, Default)]
+pub struct EmptyFields(Mutex<Vec<EmptyField>>);
+
+/// Those of a request without a body, and of writes from inside the server.
+pub static NO_EMPTY_FIELDS: EmptyFields = EmptyFields(Mutex::new(Vec::new()));
+
+impl EmptyFields {
+    /// Replaces the fields: a body is decoded, or decoded again for another attempt.
+    pub fn set(&self, fields: Vec<EmptyField>) {
+        *self.0.lock() = fields;
+    }
+
+    /// Whether the body has an empty list or map at the path.
+    pub fn contains(&self, path: &str) -> bool {
+        self.0.lock().iter().any(|field| field.path == path)
+    }
+
+    /// The empty list or map at the path; null when the body has none.
+    pub fn value(&self, path: &str) -> Value {
+        self.0
+            .lock()
+            .iter()
+            .find(|field| field.path == path)
+            .map(|field| field.value.clone())
+            .unwrap_or_default()
+    }
+
+    /// Lets errors of absent values show the empty ones that the body has there.
+    pub fn show_in(&self, errors: &mut [FieldError]) {
+        let fields = self.0.lock();
+        if fields.is_empty() {
+            return;
+        }
+        for error in errors.iter_mut().filter(|error| error.bad_value == Some(Value::Null)) {
+            let path = error.field.to_string();
+            if let Some(field) = fields.iter().find(|field| field.path == path) {
+                error.bad_value = Some(field.value.clone());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pintle_machinery::{FieldPath, json};
+
+    #[test]
+    fn errors_of_absent_values_show_what_the_body_has() {
+        let fields = EmptyFields::default();
+        let shown = |value: Value| {
+            let mut errors =
+                vec![FieldError::invalid(&FieldPath::new("spec").child("ports"), value, "wrong")];
+            fields.show_in(&mut errors);
+            errors[0].to_string()
+        };
+        assert_eq!(shown(json!(null)), "spec.ports: Invalid value: null: wrong");
+        fields.set(vec![EmptyField { path: "spec.ports".to_owned(), value: json!([]) }]);
+        assert_eq!(shown(json!(null)), "spec.ports: Invalid value: []: wrong");
+        assert_eq!(shown(json!([1])), "spec.ports: Invalid value: [1]: wrong");
+        assert_eq!((fields.contains("spec.ports"), fields.value("spec.ports")), (true, json!([])));
+        assert_eq!((fields.contains("spec"), fields.value("spec")), (false, json!(null)));
+    }
+}
