@@ -17,9 +17,10 @@ pub mod validating_admission_policy_binding;
 pub mod validating_webhook_configuration;
 mod webhook_validation;
 
-use crate::declare::{Declare, same_shape};
+use crate::declare::{Declare, same_shape, with_api_version};
 use group::{V1ALPHA1, V1BETA1};
-use pintle_registry::Resource;
+use pintle_machinery::ValueExt;
+use pintle_registry::{Conversion, Resource};
 
 /// The resources of the group.
 pub fn resources() -> Vec<Resource> {
@@ -37,8 +38,21 @@ pub fn resources() -> Vec<Resource> {
 pub fn resources_off_by_default() -> Vec<Resource> {
     let beta = same_shape!("admissionregistration.k8s.io/v1beta1", "admissionregistration.k8s.io/v1");
     let alpha = same_shape!("admissionregistration.k8s.io/v1alpha1", "admissionregistration.k8s.io/v1");
+    // The first version has a default that the later ones require.
+    let alpha_binding = Conversion {
+        to_storage: |mut object| {
+            if object.at("spec.paramRef").is_some() {
+                object.set_default("spec.paramRef.parameterNotFoundAction", "Deny");
+            }
+            with_api_version(object, "admissionregistration.k8s.io/v1")
+        },
+        ..alpha
+    };
     let mut resources = Vec::new();
-    for resource in [mutating_admission_policy::resource(), mutating_admission_policy_binding::resource()] {
+    for (resource, alpha) in [
+        (mutating_admission_policy::resource(), alpha),
+        (mutating_admission_policy_binding::resource(), alpha_binding),
+    ] {
         resources.push(resource.clone().in_version(V1BETA1, beta));
         resources.push(resource.in_version(V1ALPHA1, alpha).deprecated(35, 38, None));
     }

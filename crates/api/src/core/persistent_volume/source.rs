@@ -116,7 +116,7 @@ fn validate_one(field: &str, source: &Value, name: &str, path: &FieldPath) -> Er
             errors
         }
         "csi" => validate_csi(source, path),
-        "iscsi" => validate_iscsi(source, name, common(), path),
+        "iscsi" => volume_sources::validate_iscsi(source, path, Some(name)),
         "glusterfs" => {
             let mut errors = common();
             errors.extend(validate_endpoints_namespace(source, &path.child("endpointsNamespace")));
@@ -138,22 +138,6 @@ fn validate_one(field: &str, source: &Value, name: &str, path: &FieldPath) -> Er
         }
         _ => common(),
     }
-}
-
-/// Validates an iSCSI source: a custom initiator is registered under the names of volume and portal together.
-fn validate_iscsi(source: &Value, name: &str, common: ErrorList, path: &FieldPath) -> ErrorList {
-    const MAX_LENGTH: usize = 64;
-    let mut errors = common;
-    let portal = source.str_at("targetPortal");
-    if source.at("initiatorName").is_some() && name.len() + 1 + portal.len() > MAX_LENGTH {
-        let detail = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if \
-                      iscsi.initiatorName is specified.";
-        errors.push(FieldError::invalid(&path.child("targetportal"), portal, detail));
-    }
-    if source.at("secretRef").is_some() {
-        errors.extend(required(source, "secretRef.name", path));
-    }
-    errors
 }
 
 fn validate_endpoints_namespace(source: &Value, path: &FieldPath) -> ErrorList {

@@ -10,7 +10,7 @@ use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Map, Value, ValueExt, json,
     validation::{is_qualified_name, semantically_equal, validate_immutable_field},
 };
-use pintle_registry::{RequestContext, Strategy};
+use pintle_registry::{EmptyFields, RequestContext, Strategy};
 
 const RESIZE_STATUSES: [&str; 5] = [
     "ControllerResizeInProgress",
@@ -61,8 +61,8 @@ impl Strategy for ClaimStrategy {
         prepare_data_sources(object, Some(old));
     }
 
-    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
-        validate_update(object, old)
+    fn validate_update(&self, context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
+        validate_update(object, old, context.empty_fields)
     }
 
     fn warnings_on_update(&self, _context: &RequestContext<'_>, object: &Value, _old: &Value) -> Vec<String> {
@@ -153,7 +153,7 @@ fn validate(object: &Value) -> ErrorList {
     errors
 }
 
-fn validate_update(object: &Value, old: &Value) -> ErrorList {
+fn validate_update(object: &Value, old: &Value, empty_fields: &EmptyFields) -> ErrorList {
     let mut errors = rules::metadata_update(object, old);
     errors.extend(validate(object));
     let annotation = |object: &Value| {
@@ -177,7 +177,8 @@ fn validate_update(object: &Value, old: &Value) -> ErrorList {
     let is_first = old_class.is_none()
         && new_class.is_some()
         && (old_annotation.is_none() || old_annotation == new_class);
-    let (new_spec, old_spec) = (comparable(object, old, moves || is_first), rules::value_at(old, "spec"));
+    let (new_spec, old_spec) =
+        (comparable(object, old, moves || is_first, empty_fields), rules::value_at(old, "spec"));
     if !semantically_equal(&new_spec, old_spec) {
         let difference = internal_form::difference(old_spec, &new_spec, "core.PersistentVolumeClaimSpec");
         let detail = format!(
@@ -197,7 +198,7 @@ fn validate_update(object: &Value, old: &Value) -> ErrorList {
 }
 
 /// The new spec without the allowed changes.
-fn comparable(object: &Value, old: &Value, class_may_change: bool) -> Value {
+fn comparable(object: &Value, old: &Value, class_may_change: bool, empty_fields: &EmptyFields) -> Value {
     let mut claim = json!({"spec": rules::value_at(object, "spec").clone()});
     if old.str_at("spec.volumeName").is_empty() {
         rules::keep(&mut claim, old, "spec.volumeName");
@@ -207,7 +208,8 @@ fn comparable(object: &Value, old: &Value, class_may_change: bool) -> Value {
     }
     if object.str_at("status.phase") == "Bound" {
         rules::keep(&mut claim, old, "spec.volumeAttributesClassName");
-        if claim.at("spec.resources.requests").is_some() {
+        const REQUESTS: &str = "spec.resources.requests";
+        if claim.at(REQUESTS).is_some() || empty_fields.contains(REQUESTS) {
             rules::keep(&mut claim, old, "spec.resources.requests.storage");
         }
     }
@@ -279,6 +281,8 @@ fn validate_resource_key(name: &str, path: &FieldPath) -> ErrorList {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pintle_machinery::codec::EmptyField;
+    use pintle_registry::NO_EMPTY_FIELDS;
 
     fn claim(spec: Value, phase: &str) -> Value {
         let mut claim = json!({
@@ -293,7 +297,7 @@ mod tests {
     #[test]
     fn only_bound_claims_grow() {
         let check = |old: Value, new: Value, phase: &str, fields: &[&str]| {
-            let errors = validate_update(&claim(new, phase), &claim(old, phase));
+            let errors = validate_update(&claim(new, phase), &claim(old, phase), &NO_EMPTY_FIELDS);
             let got: Vec<String> = errors.iter().map(|error| error.field.to_string()).collect();
             assert_eq!(got, fields);
         };
@@ -307,6 +311,14 @@ mod tests {
         check(json!({}), json!({"storageClassName": "s"}), "Pending", &[]);
         check(json!({"storageClassName": "s"}), json!({"storageClassName": "t"}), "Bound", &["spec"]);
         check(json!({}), json!({"volumeAttributesClassName": "g"}), "Bound", &[]);
+        // Only requests that are there, if empty, are left out of the comparison.
+        check(json!({}), json!({"resources": {}}), "Bound", &["spec", "spec.resources.requests.storage"]);
+        let empty_fields = EmptyFields::default();
+        let empty = EmptyField { path: "spec.resources.requests".to_owned(), value: json!({}) };
+        empty_fields.set(vec![empty]);
+        let new = claim(json!({"resources": {}}), "Bound");
+        let errors = validate_update(&new, &claim(json!({}), "Bound"), &empty_fields);
+        assert!(errors.iter().all(|error| error.field.to_string() != "spec"), "{errors:?}");
     }
 
     #[test]

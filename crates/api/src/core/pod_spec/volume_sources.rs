@@ -10,6 +10,9 @@ use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 use regex::Regex;
 use std::sync::LazyLock;
 
+const INVALID_FORMAT: &str = "must be valid format";
+const INITIATOR_TOO_LONG: &str = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if \
+                                  iscsi.initiatorName is specified.";
 pub(super) const FILE_MODE_ERROR: &str = "must be a number between 0 and 0777 (octal), both inclusive";
 
 /// Validates the source in `field`.
@@ -34,7 +37,7 @@ pub(crate) fn validate(field: &str, source: &Value, path: &FieldPath) -> ErrorLi
             }
             errors
         }
-        "iscsi" => validate_iscsi(source, path),
+        "iscsi" => validate_iscsi(source, path, None),
         "glusterfs" => all_required(source, &["endpoints", "path"], path),
         "flocker" => validate_flocker(source, path),
         "persistentVolumeClaim" => required(source, "claimName", path),
@@ -128,11 +131,23 @@ pub(super) fn validate_mode(source: &Value, field: &str, path: &FieldPath) -> Op
     Some(FieldError::invalid(&path.child(field), mode, FILE_MODE_ERROR))
 }
 
-fn validate_iscsi(source: &Value, path: &FieldPath) -> ErrorList {
+/// Validates an iSCSI source. That of a persistent volume, which is given by its name, also limits the length of a
+/// custom initiator, which is registered under the names of volume and portal together.
+pub(crate) fn validate_iscsi(source: &Value, path: &FieldPath, volume: Option<&str>) -> ErrorList {
     let mut errors = required(source, "targetPortal", path);
+    if let Some(volume) = volume
+        && initiator_is_too_long(source, volume)
+    {
+        let portal = source.str_at("targetPortal");
+        errors.push(FieldError::invalid(&path.child("targetportal"), portal, INITIATOR_TOO_LONG));
+    }
+    let unknown_format = match volume {
+        None => "must be valid format starting with iqn, eui, or naa",
+        Some(_) => INVALID_FORMAT,
+    };
     match source.str_at("iqn") {
         "" => errors.push(FieldError::required(&path.child("iqn"), "")),
-        name => errors.extend(validate_qualified_name(name, &path.child("iqn"))),
+        name => errors.extend(validate_qualified_name(name, unknown_format, &path.child("iqn"))),
     }
     let lun = source.i64_at("lun").unwrap_or_default();
     if !(0..=255).contains(&lun) {
@@ -142,14 +157,17 @@ fn validate_iscsi(source: &Value, path: &FieldPath) -> ErrorList {
     if authenticates && source.at("secretRef").is_none() {
         errors.push(FieldError::required(&path.child("secretRef"), ""));
     }
+    if volume.is_some() && source.at("secretRef").is_some() {
+        errors.extend(required(source, "secretRef.name", path));
+    }
     if let Some(name) = source.at("initiatorName").and_then(Value::as_str) {
-        errors.extend(validate_qualified_name(name, &path.child("initiatorname")));
+        errors.extend(validate_qualified_name(name, unknown_format, &path.child("initiatorname")));
     }
     errors
 }
 
 /// Validates an iSCSI name in one of its three formats: `iqn`, `eui` or `naa`.
-fn validate_qualified_name(name: &str, path: &FieldPath) -> Option<FieldError> {
+fn validate_qualified_name(name: &str, unknown_format: &str, path: &FieldPath) -> Option<FieldError> {
     static IQN: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r"iqn\.[0-9]{4}-[0-9]{2}\.([[:alnum:].-]+)(:[^,;*&$|\s]+)$").ok());
     let is_hex_like = |prefix: &str, length: usize| {
@@ -168,23 +186,21 @@ fn validate_qualified_name(name: &str, path: &FieldPath) -> Option<FieldError> {
     } else if name.starts_with("naa") {
         is_hex_like("naa", 32)
     } else {
-        let detail = "must be valid format starting with iqn, eui, or naa";
-        return Some(FieldError::invalid(path, name, detail));
+        return Some(FieldError::invalid(path, name, unknown_format));
     };
-    (!is_valid).then(|| FieldError::invalid(path, name, "must be valid format"))
+    (!is_valid).then(|| FieldError::invalid(path, name, INVALID_FORMAT))
 }
 
-/// Validates the length of an iSCSI volume's name: a custom initiator is registered under the names of volume and
-/// portal together.
+/// Whether a custom initiator's name, which consists of those of volume and portal, is too long.
+fn initiator_is_too_long(source: &Value, volume: &str) -> bool {
+    source.at("initiatorName").is_some() && volume.len() + 1 + source.str_at("targetPortal").len() > 64
+}
+
+/// Validates the length of an iSCSI volume's name, which a custom initiator is registered under.
 pub(super) fn validate_initiator_length(volume: &Value, path: &FieldPath) -> Option<FieldError> {
     let name = volume.str_at("name");
-    let length = name.len() + 1 + volume.str_at("iscsi.targetPortal").len();
-    if volume.at("iscsi.initiatorName").is_none() || length <= 64 {
-        return None;
-    }
-    let detail = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if \
-                  iscsi.initiatorName is specified.";
-    Some(FieldError::invalid(&path.child("name"), name, detail))
+    let is_too_long = volume.at("iscsi").is_some_and(|source| initiator_is_too_long(source, name));
+    is_too_long.then(|| FieldError::invalid(&path.child("name"), name, INITIATOR_TOO_LONG))
 }
 
 fn validate_flocker(source: &Value, path: &FieldPath) -> ErrorList {

@@ -22,8 +22,8 @@ impl Strategy for ResourceSliceStrategy {
         drop_disabled_fields(object, None);
     }
 
-    fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
-        validation::validate(object)
+    fn validate(&self, context: &RequestContext<'_>, object: &Value) -> ErrorList {
+        validation::validate(object, context.empty_fields)
     }
 
     fn warnings_on_create(&self, _context: &RequestContext<'_>, object: &Value) -> Vec<String> {
@@ -36,8 +36,8 @@ impl Strategy for ResourceSliceStrategy {
         drop_disabled_fields(object, Some(old));
     }
 
-    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
-        validation::validate_update(object, old)
+    fn validate_update(&self, context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
+        validation::validate_update(object, old, context.empty_fields)
     }
 
     fn warnings_on_update(&self, _context: &RequestContext<'_>, object: &Value, _old: &Value) -> Vec<String> {

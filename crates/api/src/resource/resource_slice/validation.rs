@@ -15,6 +15,7 @@ use crate::{
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt, validation::validate_immutable_field,
 };
+use pintle_registry::EmptyFields;
 use std::collections::HashMap;
 
 const DEVICES_MAX: usize = 128;
@@ -22,20 +23,20 @@ const ADVANCED_DEVICES_MAX: usize = 64;
 const COUNTER_SETS_MAX: usize = 8;
 
 /// Validates a new slice.
-pub(super) fn validate(slice: &Value) -> ErrorList {
+pub(super) fn validate(slice: &Value, empty_fields: &EmptyFields) -> ErrorList {
     let mut errors = rules::metadata(slice, false);
-    errors.extend(validate_spec(slice, None));
+    errors.extend(validate_spec(slice, None, empty_fields));
     errors
 }
 
 /// Validates an update of a slice.
-pub(super) fn validate_update(slice: &Value, old: &Value) -> ErrorList {
+pub(super) fn validate_update(slice: &Value, old: &Value, empty_fields: &EmptyFields) -> ErrorList {
     let mut errors = rules::metadata_update(slice, old);
-    errors.extend(validate_spec(slice, Some(old)));
+    errors.extend(validate_spec(slice, Some(old), empty_fields));
     errors
 }
 
-fn validate_spec(slice: &Value, old: Option<&Value>) -> ErrorList {
+fn validate_spec(slice: &Value, old: Option<&Value>, empty_fields: &EmptyFields) -> ErrorList {
     let path = FieldPath::new("spec");
     let mut errors = validate_driver_name(slice.str_at("spec.driver"), &path.child("driver"));
     errors.extend(validate_pool(slice, &path.child("pool")));
@@ -47,8 +48,8 @@ fn validate_spec(slice: &Value, old: Option<&Value>) -> ErrorList {
         }
     }
     errors.extend(validate_node_selection(slice, &path));
-    let (devices, counters) = (slice.at("spec.devices"), slice.at("spec.sharedCounters"));
-    if devices.is_some() && counters.is_some() {
+    let is_given = |list: &str| slice.at(list).is_some() || empty_fields.contains(list);
+    if is_given("spec.devices") && is_given("spec.sharedCounters") {
         errors.push(FieldError::invalid(&path, "", "only one of `sharedCounters` or `devices` is allowed"));
     }
     let max = if is_advanced(slice) { ADVANCED_DEVICES_MAX } else { DEVICES_MAX };
@@ -109,7 +110,8 @@ fn validate_node_selection(slice: &Value, path: &FieldPath) -> ErrorList {
             let detail = "must have exactly one node selector term";
             // The error is inserted after the other errors of the selector, before those of later fields.
             let at = selection.errors_of_selector;
-            let error = FieldError::invalid(&path, terms.to_vec(), detail);
+            let shown = rules::value_at(selector, "nodeSelectorTerms").clone();
+            let error = FieldError::invalid(&path, shown, detail);
             selection.errors.insert(at, internal_form::show(error, "[]core.NodeSelectorTerm"));
         }
     }
@@ -131,6 +133,7 @@ fn validate_node_selection(slice: &Value, path: &FieldPath) -> ErrorList {
 mod tests {
     use super::*;
     use pintle_machinery::json;
+    use pintle_registry::NO_EMPTY_FIELDS;
 
     fn slice(spec: Value) -> Value {
         let mut slice = json!({"metadata": {"name": "s", "uid": "u", "resourceVersion": "1"}, "spec": {
@@ -144,7 +147,7 @@ mod tests {
     #[test]
     fn slices_are_checked() {
         let check = |spec: Value, expected: &[&str]| {
-            let errors = validate(&slice(spec));
+            let errors = validate(&slice(spec), &NO_EMPTY_FIELDS);
             assert_eq!(errors.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
         };
         const ONE_OF: &str =
@@ -155,6 +158,14 @@ mod tests {
             &[
                 "spec.allNodes: Invalid value: false: must be either unset or set to true",
                 &format!("spec: Required value: {ONE_OF}"),
+            ],
+        );
+        // An absent list of terms.
+        check(
+            json!({"nodeName": null, "nodeSelector": {}}),
+            &[
+                "spec.nodeSelector.nodeSelectorTerms: Required value: must have at least one node selector term",
+                "spec.nodeSelector.nodeSelectorTerms: Invalid value: null: must have exactly one node selector term",
             ],
         );
         check(
@@ -196,7 +207,7 @@ mod tests {
         let check = |field: &str, value: Value, errors: usize| {
             let mut new = slice(json!({}));
             new.set(field, value);
-            assert_eq!(validate_update(&new, &slice(json!({}))).len(), errors, "{field}");
+            assert_eq!(validate_update(&new, &slice(json!({})), &NO_EMPTY_FIELDS).len(), errors, "{field}");
         };
         check("spec.driver", json!("e"), 1);
         check("spec.nodeName", json!("e"), 1);
