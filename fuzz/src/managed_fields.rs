@@ -56,13 +56,16 @@ pub(crate) fn apply(data: &[u8]) {
             reset_fields: &["status"],
             versions: &OneVersion,
         };
-        let one = manager("one").apply(None, &first, false);
-        let _ = manager("two").apply(one.as_ref().ok(), &second, false);
-        let Ok(two) = manager("two").apply(one.as_ref().ok(), &second, true) else { continue };
+        let apply = |name, live: Option<&Value>, config: &Value, force| {
+            manager(name).apply(live, config, force).map(|applied| applied.object)
+        };
+        let one = apply("one", None, &first, false);
+        let _ = apply("two", one.as_ref().ok(), &second, false);
+        let Ok(two) = apply("two", one.as_ref().ok(), &second, true) else { continue };
         // Values that Kubernetes writes in a different form count as changes each time; the owners do not change.
         // Fields without an owner, such as an empty list of a pod's containers, count as created before the first
         // apply.
-        let again = manager("two").apply(Some(&two), &second, true).expect("it could be applied before");
+        let again = apply("two", Some(&two), &second, true).expect("it could be applied before");
         if !entries(&two).is_empty() {
             assert_eq!(entries(&again), entries(&two));
         }

@@ -83,7 +83,7 @@ fn managed_fields(criterion: &mut Criterion) {
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "labels": {"app": "x"}},
             "data": {"one": value, "two": "2", "three": "3"}})
     };
-    let applied = applier.apply(None, &config("1"), false).expect("nobody else owns anything");
+    let applied = applier.apply(None, &config("1"), false).expect("nobody else owns anything").object;
     let changed = config("2");
     criterion.bench_function("managed_fields/apply_config_map", |bencher| {
         bencher.iter(|| applier.apply(Some(black_box(&applied)), &changed, false));
@@ -96,7 +96,7 @@ fn managed_fields(criterion: &mut Criterion) {
     }
     config.set("kind", "Pod");
     config.set("apiVersion", "v1");
-    let applied = applier.apply(Some(&live), &config, true).expect("it is forced");
+    let applied = applier.apply(Some(&live), &config, true).expect("it is forced").object;
     criterion.bench_function("managed_fields/apply_pod_without_change", |bencher| {
         bencher.iter(|| applier.apply(Some(black_box(&applied)), &config, false));
     });

@@ -19,6 +19,7 @@ pub mod nested;
 pub mod options;
 pub mod patch;
 pub mod quantity;
+pub mod restore;
 pub mod selectors;
 pub mod status;
 mod status_cause;

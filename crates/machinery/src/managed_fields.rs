@@ -25,7 +25,7 @@ mod scale;
 mod tests;
 mod validate;
 
-pub use apply::LAST_APPLIED;
+pub use apply::{Applied, LAST_APPLIED};
 pub use compare::{Comparison, compare};
 pub use configuration::merge_configuration;
 pub(crate) use encode::write_fields_v1;

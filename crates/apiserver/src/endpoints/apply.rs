@@ -140,7 +140,7 @@ impl ApplyTransform<'_> {
         let write = scope.managed_write(&self.options.field_manager);
         let config = &self.config.object;
         let force = self.options.force;
-        let new = match old {
+        let applied = match old {
             Some(old) if scope.resource.is_storage_version() => write.apply(Some(old), config, force).await,
             Some(old) => {
                 let old = scope.resource.from_storage(old.clone());
@@ -149,6 +149,7 @@ impl ApplyTransform<'_> {
             None => write.apply(None, config, force).await,
         }?;
         self.config.check_strictly(scope, self.options)?;
+        let new = applied.object;
         if old.is_none() && !new.uid().is_empty() {
             let why = format!(
                 "uid mismatch: the provided object specified uid {}, and no existing object was found",
@@ -157,6 +158,7 @@ impl ApplyTransform<'_> {
             let resource = scope.resource.resource.group_resource();
             return Err(Status::conflict(&resource, &scope.info.name, &why));
         }
+        scope.empty_fields.set(applied.empty_fields);
         let mut new = scope.resource.to_storage(new);
         set_namespace(scope, &mut new)?;
         check_name(&new, &scope.info.name)?;

@@ -4,7 +4,6 @@
 mod document;
 mod patched_text;
 mod read;
-mod unrestorable;
 
 pub(super) use document::Patch;
 pub(super) use read::read_patched;

@@ -4,7 +4,7 @@ use super::{Conversions, Stores, VersionedResource};
 use jiff::Timestamp;
 use pintle_machinery::{
     Status, Value, ValueExt,
-    managed_fields::{FieldManager, VersionConverter},
+    managed_fields::{Applied, FieldManager, VersionConverter},
 };
 use pintle_registry::SubresourceKind;
 use pintle_schema::SchemaRef;
@@ -57,7 +57,7 @@ impl ManagedWrite<'_> {
     ///
     /// # Errors
     /// The `Status` for the client.
-    pub async fn apply(&self, old: Option<&Value>, config: &Value, force: bool) -> Result<Value, Status> {
+    pub async fn apply(&self, old: Option<&Value>, config: &Value, force: bool) -> Result<Applied, Status> {
         self.attempt(|manager| manager.apply(old, config, force)).await
     }
 

@@ -9,11 +9,11 @@ use super::{
     extract::field_set,
     manager::Comparisons,
     merge::{ensure_fields_are_members, merge, remove},
-    validate::{canonical, conversion_fault, describe, validate, with_go_numbers},
+    validate::{canonical, describe, restored, validate, with_go_numbers},
 };
 use crate::{
     Map, Status, Value, ValueExt,
-    codec::json,
+    codec::{EmptyField, json},
     meta::{ObjectMeta, format_time},
 };
 use std::collections::HashMap;
@@ -23,6 +23,15 @@ pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration
 
 /// The maximum size of all annotations together, in bytes.
 const MAX_ANNOTATIONS: usize = 256 * 1024;
+
+/// The result of an apply.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Applied {
+    /// The object with the configuration, not defaulted.
+    pub object: Value,
+    /// What the configuration says beyond the tree.
+    pub empty_fields: Vec<EmptyField>,
+}
 
 impl FieldManager<'_> {
     /// Returns the object after `config` is applied to `live` (`None` creates it), with `managedFields` updated and
@@ -34,7 +43,7 @@ impl FieldManager<'_> {
     /// # Errors
     /// 409 when other managers own fields with other values; 400 and 500 when `config` is not a configuration of the
     /// kind.
-    pub fn apply(&self, live: Option<&Value>, config: &Value, force: bool) -> Result<Value, Status> {
+    pub fn apply(&self, live: Option<&Value>, config: &Value, force: bool) -> Result<Applied, Status> {
         self.check_type(config)?;
         if config.at("metadata.managedFields").is_some_and(Value::is_array) {
             return Err(Status::bad_request("metadata.managedFields must be nil"));
@@ -87,17 +96,19 @@ impl FieldManager<'_> {
             true => last.and_then(|last| last.time),
             false => Some(format_time(self.now)),
         };
-        let mut new = match unchanged {
-            true => object,
-            false => canonical(&new, self.schema).map_err(|error| {
-                let what = self.describe_object(config);
-                let group_kind = self.describe_kind();
-                Status::unknown(format!(
-                    "failed to convert new object ({what}) to proper version: unable to convert unstructured object to \
-                     {group_kind}: {}",
-                    conversion_fault(&error)
-                ))
-            })?,
+        let (mut new, empty_fields) = match unchanged {
+            true => (object, Vec::new()),
+            false => {
+                let restored = restored(new, config, self.schema).map_err(|why| {
+                    let what = self.describe_object(config);
+                    let group_kind = self.describe_kind();
+                    Status::unknown(format!(
+                        "failed to convert new object ({what}) to proper version: unable to convert unstructured \
+                         object to {group_kind}: {why}"
+                    ))
+                })?;
+                (restored.value, restored.empty_fields)
+            }
         };
         strip(&mut applied);
         if !applied.is_empty() {
@@ -107,7 +118,7 @@ impl FieldManager<'_> {
         if self.manager == "kubectl" {
             sync_last_applied(&mut new, config);
         }
-        Ok(new)
+        Ok(Applied { object: new, empty_fields })
     }
 
     /// Checks that a configuration names exactly the kind and version that it is applied to.

@@ -4,7 +4,7 @@
 use super::{
     atom::{Atom, Scalar, Shape},
     merge::merge,
-    validate::{Faults, canonical, conversion_fault, describe, validate, with_go_numbers},
+    validate::{Faults, describe, restored, validate, with_go_numbers},
 };
 use crate::{Value, codec::json, field_path::push_name};
 use pintle_schema::SchemaRef;
@@ -42,8 +42,9 @@ pub fn merge_configuration(
     }
     let mut merged = json::to_value(object, schema);
     merge(&mut merged, &config, schema);
-    canonical(&merged, schema)
-        .map_err(|error| format!("failed to convert typed object to object: {}", conversion_fault(&error)))
+    restored(merged, &config, schema)
+        .map(|decoded| decoded.value)
+        .map_err(|why| format!("failed to convert typed object to object: {why}"))
 }
 
 /// Collects the null values. In expressions null is a value of its own, which has the wrong type for every field.

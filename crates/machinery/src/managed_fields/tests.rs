@@ -131,7 +131,7 @@ pub(super) fn apply(
             config_maps()
         }
     };
-    manager(name, schema).apply(live, &config, force)
+    manager(name, schema).apply(live, &config, force).map(|applied| applied.object)
 }
 
 #[test]

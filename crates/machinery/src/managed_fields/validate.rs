@@ -5,8 +5,14 @@ use super::{
     atom::{Atom, Items, Scalar, Shape, Trees},
     path_element,
 };
-use crate::{Map, Value, codec::json, field_path::push_name};
+use crate::{
+    Map, Value,
+    codec::{Decoded, json},
+    field_path::push_name,
+    restore,
+};
 use pintle_go_forms::quote;
+use pintle_schema::SchemaRef;
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
@@ -210,26 +216,19 @@ pub(super) fn with_go_numbers(value: &mut Value) {
     }
 }
 
-/// The message of Go's converter for a tree of the right type that is not an object of its kind.
-pub(super) fn conversion_fault(error: &crate::codec::DecodeError) -> String {
-    use crate::codec::DecodeError;
-    match error {
-        DecodeError::Type { value, place, ty }
-            if value.starts_with("number") && place.starts_with("struct field") =>
-        {
-            format!("cannot convert float64 to {ty}")
-        }
-        DecodeError::Value(message) if message.starts_with("illegal base64") => {
-            format!("error decoding from json: {message}")
-        }
-        error => error.to_string(),
-    }
+/// The canonical tree of a tree in JSON form.
+pub(super) fn canonical(written: &Value, schema: SchemaRef<'_>) -> Result<Value, crate::codec::DecodeError> {
+    json::from_value(written, schema).map(|decoded| decoded.value)
 }
 
-/// The canonical tree of a tree in JSON form.
-pub(super) fn canonical(
-    written: &Value,
-    schema: pintle_schema::SchemaRef<'_>,
-) -> Result<Value, crate::codec::DecodeError> {
-    json::from_value(written, schema).map(|decoded| decoded.value)
+/// Decodes the merge of an object and a configuration, both in JSON form.
+///
+/// # Errors
+/// The message of Go's converter about a value that does not fit its type.
+pub(super) fn restored(mut merged: Value, config: &Value, schema: SchemaRef<'_>) -> Result<Decoded, String> {
+    if !schema.is_structural() && restore::has_wide_numbers(config) {
+        restore::convert_numbers(&mut merged, schema);
+    }
+    json::from_value(&merged, schema)
+        .map_err(|error| restore::problem(&merged, schema).unwrap_or_else(|| error.to_string()))
 }

@@ -312,7 +312,8 @@ mod tests {
         check(json!({"storageClassName": "s"}), json!({"storageClassName": "t"}), "Bound", &["spec"]);
         check(json!({}), json!({"volumeAttributesClassName": "g"}), "Bound", &[]);
         // Only requests that are there, if empty, are left out of the comparison.
-        check(json!({}), json!({"resources": {}}), "Bound", &["spec", "spec.resources.requests.storage"]);
+        let fields = ["spec.resources[storage]", "spec", "spec.resources.requests.storage"];
+        check(json!({}), json!({"resources": {}}), "Bound", &fields);
         let empty_fields = EmptyFields::default();
         let empty = EmptyField { path: "spec.resources.requests".to_owned(), value: json!({}) };
         empty_fields.set(vec![empty]);

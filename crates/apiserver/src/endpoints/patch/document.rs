@@ -3,7 +3,6 @@
 use super::{
     super::{body_kind::BodyKind, request_scope::RequestScope},
     patched_text::Touched,
-    unrestorable,
 };
 use crate::base::negotiation::{body_media_type, unsupported_media_type};
 use bytes::Bytes;
@@ -12,6 +11,7 @@ use pintle_machinery::{
     codec::json,
     options::FieldValidation,
     patch::{Scope, json_patch, merge_patch, strategic},
+    restore,
     text::go_format,
 };
 use pintle_registry::{ObjectForm, ObjectModel, PatchType, Routing};
@@ -89,8 +89,8 @@ impl Patch {
             Format::Strategic => {
                 object.get_mut("metadata").map(json::open_managed_fields);
                 strategic::apply(object, self.patch.clone(), schema).map(|mut merged| {
-                    if unrestorable::has_wide_numbers(&self.patch) {
-                        unrestorable::convert_numbers(&mut merged, schema);
+                    if restore::has_wide_numbers(&self.patch) {
+                        restore::convert_numbers(&mut merged, schema);
                     }
                     merged
                 })
@@ -145,7 +145,7 @@ impl Patch {
                 (Touched::by_merge_patch(&self.patch).text(patched, schema), why)
             }
             (ObjectForm::Struct, Format::Strategic) => {
-                (go_format(&used_patch), unrestorable::problem(patched, schema).unwrap_or(why))
+                (go_format(&used_patch), restore::problem(patched, schema).unwrap_or(why))
             }
         }
     }

@@ -121,8 +121,9 @@ impl Transform for ScaleTransform<'_> {
                 }
                 Change::Apply(config) => {
                     let force = self.options.force;
-                    let mut applied =
+                    let applied =
                         self.manager(&write, |manager| manager.apply(Some(&before), &config.object, force))??;
+                    let mut applied = applied.object;
                     config.check_strictly(self.admission.scope, self.options)?;
                     set_namespace(self.admission.scope, &mut applied)?;
                     check_name(&applied, &self.admission.scope.info.name)?;

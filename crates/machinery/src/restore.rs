@@ -1,13 +1,11 @@
-//! Error messages for strategic merge patches whose result does not fit the object's type.
-//!
-//! Kube-apiserver merges maps and then converts the result to the Go type: the messages are those of that conversion,
-//! and show the patch as Go prints maps.
+//! Restores objects from merged maps, as kube-apiserver does after strategic merge patches and server-side apply: it
+//! converts numbers to the types of their fields, and has messages of its own about values that do not fit.
 
-use pintle_machinery::{Value, codec::json};
+use crate::{Value, codec::json};
 use pintle_schema::{SchemaRef, Type};
 
 /// Go's message about the first value of a patched object that does not fit its type.
-pub(super) fn problem(patched: &Value, schema: SchemaRef<'_>) -> Option<String> {
+pub fn problem(patched: &Value, schema: SchemaRef<'_>) -> Option<String> {
     let found = || go_kind(patched);
     match (schema.ty(), patched) {
         (_, Value::Null) => None,
@@ -63,7 +61,7 @@ fn own_decoder_problem(value: &Value, schema: SchemaRef<'_>) -> Option<String> {
 
 /// Converts the numbers of a merged object to the types of their fields as Go does: integers wrap around, and floats
 /// without a fraction become integers.
-pub(super) fn convert_numbers(merged: &mut Value, schema: SchemaRef<'_>) {
+pub fn convert_numbers(merged: &mut Value, schema: SchemaRef<'_>) {
     match (schema.ty(), merged) {
         (Type::Struct, Value::Object(members)) => {
             for (name, member) in members.iter_mut() {
@@ -101,7 +99,7 @@ fn to_int64(float: f64) -> i64 {
 }
 
 /// Whether a patch has numbers that [`convert_numbers`] may change.
-pub(super) fn has_wide_numbers(patch: &Value) -> bool {
+pub fn has_wide_numbers(patch: &Value) -> bool {
     match patch {
         Value::Number(number) => number.as_i64().is_none_or(|number| i32::try_from(number).is_err()),
         Value::Array(items) => items.iter().any(has_wide_numbers),
@@ -135,7 +133,7 @@ fn go_name(scalar: Type) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pintle_machinery::json;
+    use crate::json;
     use pintle_schema::Schema;
 
     #[test]
