@@ -93,6 +93,17 @@ pub trait Registry: Send + Sync {
         options: WriteOptions,
     ) -> BoxFuture<'a, Result<Value, Status>>;
 
+    /// Applies a configuration to an object by server-side apply, and takes conflicting fields from other managers. The
+    /// object must exist.
+    fn apply<'a>(
+        &'a self,
+        resource: &'a GroupResource,
+        namespace: &'a str,
+        name: &'a str,
+        configuration: Value,
+        options: WriteOptions,
+    ) -> BoxFuture<'a, Result<Value, Status>>;
+
     /// Deletes an object and returns its last state, which still exists when the deletion is graceful.
     fn delete<'a>(
         &'a self,

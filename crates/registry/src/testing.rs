@@ -1,7 +1,12 @@
 //! A registry for unit tests: a map in memory, without strategies, versions or admission.
 
 use crate::{BoxFuture, DeleteOptions, Registry, RequestContext, WriteOptions};
-use pintle_machinery::{GroupResource, GroupVersion, Status, UserInfo, Value, ValueExt, meta::ObjectMeta};
+use pintle_machinery::{
+    GroupResource, GroupVersion, Status, UserInfo, Value, ValueExt,
+    managed_fields::{FieldManager, OneVersion},
+    meta::ObjectMeta,
+};
+use pintle_schema::Schema;
 use std::{
     collections::BTreeMap,
     future::Future,
@@ -117,6 +122,39 @@ impl Registry for MemoryRegistry {
         ready(match change(old.clone()) {
             Ok(new) if new == old => Ok(old),
             Ok(new) => Ok(objects.put(key, new, options.dry_run)),
+            Err(status) => Err(status),
+        })
+    }
+
+    fn apply<'a>(
+        &'a self,
+        resource: &'a GroupResource,
+        namespace: &'a str,
+        name: &'a str,
+        configuration: Value,
+        options: WriteOptions,
+    ) -> BoxFuture<'a, Result<Value, Status>> {
+        let kind = configuration.str_at("kind").to_owned();
+        let api_version = configuration.str_at("apiVersion").to_owned();
+        let version = GroupVersion::parse(&api_version).expect("a version");
+        let manager = FieldManager {
+            manager: &options.field_manager,
+            kind: &kind,
+            api_version: &api_version,
+            subresource: options.subresource,
+            now: jiff::Timestamp::UNIX_EPOCH,
+            schema: Schema::builtin().by_kind(&version.group, &version.version, &kind).expect("a type"),
+            reset_fields: &[],
+            versions: &OneVersion,
+        };
+        let mut objects = self.lock();
+        let key = object_key(resource, namespace, name);
+        let Some(old) = objects.by_key.get(&key).cloned() else {
+            return ready(Err(Status::not_found(resource, name)));
+        };
+        ready(match manager.apply(Some(&old), &configuration, true) {
+            Ok(applied) if applied.object == old => Ok(old),
+            Ok(applied) => Ok(objects.put(key, applied.object, options.dry_run)),
             Err(status) => Err(status),
         })
     }

@@ -133,6 +133,17 @@ impl Registry for Objects {
         Box::pin(async move { change(Registry::get(self, resource, namespace, name).await?) })
     }
 
+    fn apply<'a>(
+        &'a self,
+        _: &'a GroupResource,
+        _: &'a str,
+        _: &'a str,
+        _: Value,
+        _: WriteOptions,
+    ) -> BoxFuture<'a, Result<Value, Status>> {
+        unreachable!("plugins apply nothing")
+    }
+
     fn delete<'a>(
         &'a self,
         _: &'a GroupResource,

@@ -1,7 +1,8 @@
 //! Reads and writes objects for code inside the server: strategies, admission, controllers.
 
 use super::{
-    AcceptAll, Conversions, ManagedWrite, Preconditions, Store, Stores, Transform, Upsert, update::Updated,
+    AcceptAll, Conversions, ManagedWrite, Preconditions, Store, Stores, Transform, Upsert, VersionedResource,
+    update::Updated,
 };
 use crate::{base::warning::Warnings, errors};
 use jiff::Timestamp;
@@ -56,16 +57,46 @@ impl Stores {
             return;
         }
         let Some(resource) = self.find(&store.resource().resource) else { return };
-        let write = ManagedWrite {
+        self.managed_write(&resource, options).update(old, new).await;
+    }
+
+    fn managed_write<'a>(
+        &'a self,
+        resource: &'a VersionedResource,
+        options: &'a WriteOptions,
+    ) -> ManagedWrite<'a> {
+        ManagedWrite {
             stores: self,
-            resource: &resource,
+            resource,
             manager: &options.field_manager,
             subresource: options.subresource,
             now: Timestamp::now(),
             versions: OnceLock::new(),
             conversions: Conversions::default(),
-        };
-        write.update(old, new).await;
+        }
+    }
+
+    /// Updates the object with a transform, under the strategy of the resource or subresource.
+    async fn transform(
+        &self,
+        store: &Store,
+        (namespace, name): (&str, &str),
+        options: &WriteOptions,
+        transform: &mut dyn Transform,
+    ) -> Result<Value, Status> {
+        let version = store.resource().resource.group_version();
+        let inner = Inner { options, namespace, name, version };
+        let updated: Updated = store
+            .update(
+                &inner.context(self),
+                store.strategy(options.subresource)?,
+                &Preconditions::default(),
+                Upsert::Never,
+                transform,
+                &Warnings::default(),
+            )
+            .await?;
+        Ok(updated.written.object)
     }
 
     async fn read(
@@ -168,21 +199,25 @@ impl Registry for Stores {
     ) -> BoxFuture<'a, Result<Value, Status>> {
         Box::pin(async move {
             let store = self.store(resource)?;
-            let version = store.resource().resource.group_version();
-            let inner = Inner { options: &options, namespace, name, version };
-            let strategy = store.strategy(options.subresource)?;
             let mut transform = Change { change, store: &store, stores: self, options: &options };
-            let updated: Updated = store
-                .update(
-                    &inner.context(self),
-                    strategy,
-                    &Preconditions::default(),
-                    Upsert::Never,
-                    &mut transform,
-                    &Warnings::default(),
-                )
-                .await?;
-            Ok(updated.written.object)
+            self.transform(&store, (namespace, name), &options, &mut transform).await
+        })
+    }
+
+    fn apply<'a>(
+        &'a self,
+        resource: &'a GroupResource,
+        namespace: &'a str,
+        name: &'a str,
+        configuration: Value,
+        options: WriteOptions,
+    ) -> BoxFuture<'a, Result<Value, Status>> {
+        Box::pin(async move {
+            let store = self.store(resource)?;
+            let found = self.find(&store.resource().resource).ok_or_else(Status::no_such_resource)?;
+            let write = self.managed_write(&found, &options);
+            let mut transform = Application { configuration, store: &store, write };
+            self.transform(&store, (namespace, name), &options, &mut transform).await
         })
     }
 
@@ -217,6 +252,23 @@ impl Transform for Change<'_> {
             let mut new = (self.change)(old.cloned().unwrap_or_default())?;
             self.store.set_defaults(&mut new);
             self.stores.manage(self.store, self.options, old, &mut new).await;
+            Ok(new)
+        })
+    }
+}
+
+/// A server-side apply by the server itself.
+struct Application<'a> {
+    configuration: Value,
+    store: &'a Store,
+    write: ManagedWrite<'a>,
+}
+
+impl Transform for Application<'_> {
+    fn apply<'a>(&'a mut self, old: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>> {
+        Box::pin(async move {
+            let mut new = self.write.apply(old, &self.configuration, true).await?.object;
+            self.store.set_defaults(&mut new);
             Ok(new)
         })
     }

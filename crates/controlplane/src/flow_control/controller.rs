@@ -4,7 +4,7 @@ use super::{flow_schemas, priority_levels};
 use futures_util::future::try_join_all;
 use jiff::Timestamp;
 use pintle_flowcontrol::{FlowControl, StatusUpdate};
-use pintle_machinery::{GroupResource, Status, StatusReason, Value, ValueExt, json, meta::format_time};
+use pintle_machinery::{GroupResource, Status, StatusReason, Value, json, meta::format_time};
 use pintle_registry::{Registry, WriteOptions};
 use std::{collections::HashMap, collections::VecDeque, sync::Arc, time::Duration};
 use tokio::{sync::watch, time::Instant};
@@ -127,28 +127,26 @@ impl FlowControlController {
     }
 
     async fn write(&self, update: &StatusUpdate) -> Result<(), Status> {
-        let now = format_time(Timestamp::now());
-        let set_condition = |mut object: Value| {
-            let condition = json!({
-                "type": "Dangling",
-                "status": update.condition.status,
-                "lastTransitionTime": now,
-                "reason": update.condition.reason,
-                "message": update.condition.message,
-            });
-            let others = object.items_at("status.conditions").iter();
-            let others = others.filter(|condition| condition.str_at("type") != "Dangling").cloned();
-            let conditions: Vec<Value> = others.chain([condition]).collect();
-            object.set("status.conditions", conditions);
-            Ok(object)
-        };
+        let condition = json!({
+            "type": "Dangling",
+            "status": update.condition.status,
+            "lastTransitionTime": format_time(Timestamp::now()),
+            "reason": update.condition.reason,
+            "message": update.condition.message,
+        });
+        let (resource, name) = (flow_schemas(), update.schema.as_str());
+        let configuration = json!({
+            "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
+            "kind": "FlowSchema",
+            "metadata": {"name": name},
+            "status": {"conditions": [condition]},
+        });
         let options = WriteOptions {
             field_manager: FIELD_MANAGER.to_owned(),
             subresource: "status",
             ..WriteOptions::default()
         };
-        let (resource, name) = (flow_schemas(), update.schema.as_str());
-        match self.registry.update(&resource, "", name, Box::new(set_condition), options).await {
+        match self.registry.apply(&resource, "", name, configuration, options).await {
             // The schema was deleted.
             Err(status) if status.reason == StatusReason::NotFound => Ok(()),
             result => result.map(drop),

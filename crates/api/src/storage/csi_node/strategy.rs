@@ -2,7 +2,7 @@
 
 use crate::core::pod_spec::volume_sources::validate_csi_driver_name;
 use crate::field_checks::{invalid_each, texts};
-use crate::rules;
+use crate::{internal_form, rules};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     validation::{is_qualified_name, semantically_equal},
@@ -47,7 +47,10 @@ fn validate_entry_is_kept(driver: &Value, old: &Value) -> Option<FieldError> {
     };
     let (driver, old) = (settled(driver), settled(old));
     let path = FieldPath::new("spec.drivers");
-    (!semantically_equal(&driver, &old)).then(|| FieldError::invalid(&path, driver, "field is immutable"))
+    (!semantically_equal(&driver, &old)).then(|| {
+        let error = FieldError::invalid(&path, driver, "field is immutable");
+        internal_form::show(error, "storage.CSINodeDriver")
+    })
 }
 
 fn validate(node: &Value) -> ErrorList {
