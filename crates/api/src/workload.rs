@@ -45,6 +45,11 @@ pub(crate) fn validate_template(object: &Value, options: &PodValidationOptions) 
     pod_template::validate(rules::value_at(object, TEMPLATE), &FieldPath::new(TEMPLATE), options)
 }
 
+/// Validates the labels and annotations of the template.
+pub(crate) fn validate_template_metadata(object: &Value, options: &PodValidationOptions) -> ErrorList {
+    pod_template::validate_metadata(rules::value_at(object, TEMPLATE), &FieldPath::new(TEMPLATE), options)
+}
+
 /// Validates the selector by itself; `kind` is the name of the kind in the message.
 pub(crate) fn validate_selector(object: &Value, options: LabelSelectorOptions, kind: &str) -> ErrorList {
     let path = FieldPath::new("spec.selector");
@@ -146,9 +151,10 @@ pub(crate) fn validate_at_most_100_percent(value: &Value, path: &FieldPath) -> E
     }
 }
 
-/// The number, or the number of percent; other values count as 0.
+/// The number, also of a text that consists of one, or the number of percent; other values count as 0.
 pub(crate) fn int_or_percent(value: &Value) -> i64 {
-    percent_value(value).or_else(|| value.as_i64()).unwrap_or_default()
+    let number = || value.as_i64().or_else(|| value.as_str()?.parse().ok());
+    percent_value(value).or_else(number).unwrap_or_default()
 }
 
 /// Requires numbers in the status that are not negative.

@@ -44,6 +44,7 @@ impl EmptyFields {
             let path = error.field.to_string();
             if let Some(field) = fields.iter().find(|field| field.path == path) {
                 error.bad_value = Some(field.value.clone());
+                error.shown_as = None;
             }
         }
     }

@@ -37,17 +37,30 @@ pub fn set_defaults(template: &mut Value) {
 /// Validates a template. `options` come from [`PodValidationOptions::for_template`].
 pub fn validate(template: &Value, path: &FieldPath, options: &PodValidationOptions) -> ErrorList {
     let spec = template.at("spec").unwrap_or(&Value::Null);
-    let (annotations_path, spec_path) = (path.child("annotations"), path.child("spec"));
+    let spec_path = path.child("spec");
     let annotations = template.map_at("metadata.annotations");
-    let mut errors = validate_labels(template.map_at("metadata.labels"), &path.child("labels"));
-    errors.extend(validate_annotations(annotations, &annotations_path));
-    errors.extend(pod_spec::validate_annotations(annotations, spec, &annotations_path, options));
+    let mut errors = validate_metadata(template, path, options);
     errors.extend(pod_spec::validate(spec, None, &spec_path, options));
     errors.extend(pod_spec::validate_annotations_match_fields(annotations, spec, &spec_path));
     if !spec.items_at("ephemeralContainers").is_empty() {
         let detail = "ephemeral containers not allowed in pod template";
         errors.push(FieldError::forbidden(&spec_path.child("ephemeralContainers"), detail));
     }
+    errors
+}
+
+/// Validates the labels and annotations of a template.
+pub(crate) fn validate_metadata(
+    template: &Value,
+    path: &FieldPath,
+    options: &PodValidationOptions,
+) -> ErrorList {
+    let spec = template.at("spec").unwrap_or(&Value::Null);
+    let annotations = template.map_at("metadata.annotations");
+    let annotations_path = path.child("annotations");
+    let mut errors = validate_labels(template.map_at("metadata.labels"), &path.child("labels"));
+    errors.extend(validate_annotations(annotations, &annotations_path));
+    errors.extend(pod_spec::validate_annotations(annotations, spec, &annotations_path, options));
     errors
 }
 

@@ -162,6 +162,7 @@ mod tests {
     use pintle_flowcontrol::{
         FlowControlConfig, FlowControlMetrics, RealClock, ResourceStats, ResourceStatsSource,
     };
+    use pintle_machinery::ValueExt;
     use pintle_registry::testing::{MemoryRegistry, now};
 
     struct NoStats;

@@ -2,7 +2,7 @@
 
 use crate::rules;
 use pintle_machinery::{
-    ErrorList, FieldError, FieldPath, Value, ValueExt, validation::validate_immutable_field,
+    ErrorList, FieldError, FieldPath, Value, ValueExt, validation::FIELD_IMMUTABLE_ERROR,
 };
 use pintle_registry::{RequestContext, Strategy};
 
@@ -24,7 +24,12 @@ impl Strategy for ControllerRevisionStrategy {
         let mut errors = rules::metadata_update(object, old);
         errors.extend(validate(object));
         let (new, old) = (rules::value_at(object, "data"), rules::value_at(old, "data"));
-        errors.extend(validate_immutable_field(new, old, &FieldPath::new("data")));
+        // The data is compared and shown as it was written.
+        let (text, old_text) = (new.to_string(), old.to_string());
+        if text != old_text {
+            let error = FieldError::invalid(&FieldPath::new("data"), new.clone(), FIELD_IMMUTABLE_ERROR);
+            errors.push(error.shown_as(text));
+        }
         errors
     }
 }

@@ -1,10 +1,13 @@
 //! The rules of stateful sets.
 
+use crate::core::pod_spec::claim_template::{ClaimSpecOptions, validate_claim_spec};
 use crate::core::pod_template::PodValidationOptions;
 use crate::workload::{self, Workload};
 use crate::{internal_form, resource_list, rules};
 use pintle_machinery::{
-    ErrorList, FieldError, FieldPath, Value, ValueExt, json,
+    ErrorList, FieldError, FieldPath, Value, ValueExt,
+    error_list::is_enough,
+    json,
     validation::{LabelSelectorOptions, is_dns1123_label},
 };
 use std::collections::HashSet;
@@ -112,11 +115,12 @@ impl Workload for StatefulSet {
 #[derive(Clone, Copy)]
 struct Checks {
     service_name: bool,
+    claims: bool,
     template: bool,
 }
 
 impl Checks {
-    const ALL: Checks = Checks { service_name: true, template: true };
+    const ALL: Checks = Checks { service_name: true, claims: true, template: true };
 }
 
 fn set_text_default(object: &mut Value, path: &str, default: &str) {
@@ -135,7 +139,7 @@ fn history_warning(object: &Value) -> Option<String> {
 fn validate_spec_update(object: &Value, old: &Value) -> ErrorList {
     let options = workload::template_options(Some(old));
     // Ratcheting: immutable fields may stay as invalid as they were stored.
-    let mut checks = Checks { service_name: false, template: true };
+    let mut checks = Checks { service_name: false, claims: false, template: true };
     checks.template = validate_spec(old, &options, checks).is_empty();
     let mut errors = validate_spec(object, &options, checks);
     let mut kept = object.clone();
@@ -164,6 +168,16 @@ fn validate_spec(object: &Value, options: &PodValidationOptions, checks: Checks)
             errors.push(FieldError::not_supported(&path, policy, &["Retain", "Delete"]));
         }
     }
+    if checks.claims {
+        let claims_path = path.child("volumeClaimTemplates");
+        for (index, claim) in object.items_at("spec.volumeClaimTemplates").iter().enumerate() {
+            if is_enough(&errors) {
+                break;
+            }
+            let (spec, path) = (rules::value_at(claim, "spec"), claims_path.index(index).child("spec"));
+            errors.extend(validate_claim_spec(spec, ClaimSpecOptions::default(), &path));
+        }
+    }
     errors.extend(rules::nonnegative(object, "spec.replicas"));
     errors.extend(rules::nonnegative(object, "spec.minReadySeconds"));
     errors.extend(rules::nonnegative(object, "spec.ordinals.start"));
@@ -186,6 +200,8 @@ fn validate_spec(object: &Value, options: &PodValidationOptions, checks: Checks)
             if checks.template {
                 errors.extend(workload::validate_template(&with_claimed_volumes(object), options));
             }
+            // The reference validates the metadata a second time.
+            errors.extend(workload::validate_template_metadata(object, options));
         }
     }
     errors.extend(workload::validate_runs_always(object, "StatefulSet"));
@@ -219,11 +235,11 @@ fn validate_rollout(strategy: &Value) -> ErrorList {
     let rolling_path = path.child("rollingUpdate");
     match (strategy.str_at("type"), strategy.at("rollingUpdate")) {
         ("OnDelete", None) | ("RollingUpdate", None) => ErrorList::new(),
-        ("OnDelete", Some(rolling)) => vec![FieldError::invalid(
-            &rolling_path,
-            rolling.clone(),
-            "only allowed for updateStrategy 'RollingUpdate'",
-        )],
+        ("OnDelete", Some(rolling)) => {
+            let detail = "only allowed for updateStrategy 'RollingUpdate'";
+            let error = FieldError::invalid(&rolling_path, rolling.clone(), detail);
+            vec![internal_form::show(error, "apps.RollingUpdateStatefulSetStrategy")]
+        }
         ("RollingUpdate", Some(rolling)) => {
             let partition = rolling.i64_at("partition").unwrap_or_default();
             let mut errors = rules::nonnegative_number(partition, &rolling_path.child("partition"));
@@ -264,6 +280,20 @@ mod tests {
         }
         StatefulSet.set_defaults(&mut object);
         object
+    }
+
+    #[test]
+    fn claim_templates_are_checked_in_new_sets_only() {
+        let claim = json!({"metadata": {"name": "data"}, "spec": {"accessModes": ["Nowhere"]}});
+        let object = stateful_set(json!({"volumeClaimTemplates": [claim]}));
+        let fields =
+            |errors: ErrorList| errors.iter().map(|error| error.field.to_string()).collect::<Vec<_>>();
+        let expected = [
+            "spec.volumeClaimTemplates[0].spec.accessModes",
+            "spec.volumeClaimTemplates[0].spec.resources[storage]",
+        ];
+        assert_eq!(fields(StatefulSet.validate_spec(&object, None)), expected);
+        assert_eq!(fields(StatefulSet.validate_spec(&object, Some(&object))), [""; 0]);
     }
 
     #[test]

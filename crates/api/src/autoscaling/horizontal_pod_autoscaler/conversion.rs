@@ -49,9 +49,15 @@ fn to_v2(mut autoscaler: Value) -> Value {
         true => set_default_metrics(&mut autoscaler),
         false => autoscaler.set("spec.metrics", metrics),
     }
-    if let Some(behavior) = annotated(&autoscaler, BEHAVIOR).map(|text| read_behavior(&text))
+    if let Some(mut behavior) = annotated(&autoscaler, BEHAVIOR).map(|text| read_behavior(&text))
         && !behavior.as_object().is_none_or(pintle_machinery::Map::is_empty)
     {
+        // This version has no defaults for a behavior: validation requires its policies.
+        for direction in ["scaleUp", "scaleDown"] {
+            if behavior.at(direction).is_some() {
+                behavior.set_default(&format!("{direction}.policies"), json!([]));
+            }
+        }
         autoscaler.set("spec.behavior", behavior);
     }
     let current =

@@ -4,7 +4,7 @@ use super::schedule;
 use crate::batch::job::spec;
 use crate::core::pod_template::{self, PodValidationOptions};
 use crate::workload::Workload;
-use crate::{field_checks, rules};
+use crate::{field_checks, internal_form, rules};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt, meta::ObjectMeta};
 
 const JOB_SPEC: &str = "spec.jobTemplate.spec";
@@ -144,7 +144,8 @@ fn validate_job_template(object: &Value, old: Option<&Value>) -> ErrorList {
     let mut errors = spec::validate(spec, &path, &options);
     if let Some(selector) = spec.at("selector") {
         let detail = "`selector` will be auto-generated";
-        errors.push(FieldError::invalid(&path.child("selector"), selector.clone(), detail));
+        let error = FieldError::invalid(&path.child("selector"), selector.clone(), detail);
+        errors.push(internal_form::show(error, "*@LabelSelector"));
     }
     if spec.bool_at("manualSelector") {
         errors.push(FieldError::not_supported(&path.child("manualSelector"), true, &["nil", "false"]));

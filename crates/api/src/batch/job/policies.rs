@@ -76,7 +76,11 @@ fn validate_exit_codes(spec: &Value, exit_codes: &Value, path: &FieldPath) -> Er
     let values = exit_codes.items_at("values");
     let path = path.child("values");
     if values.is_empty() {
-        errors.push(FieldError::invalid(&path, values.to_vec(), "at least one value is required"));
+        errors.push(FieldError::invalid(
+            &path,
+            rules::value_at(exit_codes, "values").clone(),
+            "at least one value is required",
+        ));
     } else if values.len() > MAX_EXIT_CODES {
         errors.push(FieldError::too_many(&path, values.len(), MAX_EXIT_CODES));
     }

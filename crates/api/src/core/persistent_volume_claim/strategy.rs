@@ -1,7 +1,7 @@
 //! The strategy of claims. The spec of a claim is immutable, except that a bound claim may change its requested storage
 //! and its volume attributes class.
 
-use crate::core::pod_spec::claim_template::validate_claim_spec;
+use crate::core::pod_spec::claim_template::{ClaimSpecOptions, validate_claim_spec};
 use crate::core::pod_spec::fraction_warning;
 use crate::core::volume::{STORAGE_CLASS_ANNOTATION, validate_amount};
 use crate::resource_list::{self, is_native, quantity};
@@ -49,7 +49,7 @@ impl Strategy for ClaimStrategy {
     }
 
     fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
-        validate(object)
+        validate(object, None)
     }
 
     fn warnings_on_create(&self, _context: &RequestContext<'_>, object: &Value) -> Vec<String> {
@@ -147,15 +147,16 @@ fn warnings(object: &Value) -> Vec<String> {
     warnings
 }
 
-fn validate(object: &Value) -> ErrorList {
+fn validate(object: &Value, old: Option<&Value>) -> ErrorList {
     let mut errors = rules::metadata(object, true);
-    errors.extend(validate_claim_spec(rules::value_at(object, "spec"), &FieldPath::new("spec")));
+    let options = old.and_then(|old| old.at("spec")).map(ClaimSpecOptions::for_update).unwrap_or_default();
+    errors.extend(validate_claim_spec(rules::value_at(object, "spec"), options, &FieldPath::new("spec")));
     errors
 }
 
 fn validate_update(object: &Value, old: &Value, empty_fields: &EmptyFields) -> ErrorList {
     let mut errors = rules::metadata_update(object, old);
-    errors.extend(validate(object));
+    errors.extend(validate(object, Some(old)));
     let annotation = |object: &Value| {
         let value = object.map_at("metadata.annotations").get(STORAGE_CLASS_ANNOTATION);
         value.and_then(Value::as_str).map(str::to_owned)

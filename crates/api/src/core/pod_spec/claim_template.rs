@@ -5,8 +5,8 @@ use super::resources::validate_quantity;
 use crate::field_checks::{invalid_each, required, supported, texts};
 use crate::resource_list::quantity;
 use pintle_machinery::validation::{
-    LabelSelectorOptions, is_dns1123_label, is_dns1123_subdomain, validate_annotations,
-    validate_label_selector, validate_labels,
+    LabelSelectorOptions, is_dns1123_label, is_dns1123_subdomain, label_selector_has_invalid_label_value,
+    validate_annotations, validate_label_selector, validate_labels,
 };
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt, json};
 
@@ -14,7 +14,7 @@ use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt, json};
 pub(super) fn validate(template: &Value, path: &FieldPath) -> ErrorList {
     let mut errors = validate_metadata(template, path);
     let spec = template.at("spec").unwrap_or(&Value::Null);
-    errors.extend(validate_claim_spec(spec, &path.child("spec")));
+    errors.extend(validate_claim_spec(spec, ClaimSpecOptions::default(), &path.child("spec")));
     errors
 }
 
@@ -24,18 +24,55 @@ pub(crate) fn validate_metadata(template: &Value, path: &FieldPath) -> ErrorList
     let mut errors =
         validate_annotations(template.map_at("metadata.annotations"), &metadata_path.child("annotations"));
     errors.extend(validate_labels(template.map_at("metadata.labels"), &metadata_path.child("labels")));
-    for (field, value) in template.map_at("metadata") {
-        if !matches!(field.as_str(), "annotations" | "labels") && !value.is_null() {
-            errors.push(FieldError::forbidden(&metadata_path.child(field), "cannot be set"));
-        }
-    }
+    let metadata = template.map_at("metadata");
+    let set = FORBIDDEN_METADATA
+        .iter()
+        .filter(|(field, _)| metadata.get(field).is_some_and(|value| !value.is_null()));
+    errors.extend(set.map(|(_, shown)| FieldError::forbidden(&metadata_path.child(shown), "cannot be set")));
     errors
 }
 
+/// The fields of metadata other than labels and annotations in the order of the type, and their names in messages,
+/// which are derived from those in Go.
+const FORBIDDEN_METADATA: [(&str, &str); 13] = [
+    ("name", "name"),
+    ("generateName", "generateName"),
+    ("namespace", "namespace"),
+    ("selfLink", "selfLink"),
+    ("uid", "uID"),
+    ("resourceVersion", "resourceVersion"),
+    ("generation", "generation"),
+    ("creationTimestamp", "creationTimestamp"),
+    ("deletionTimestamp", "deletionTimestamp"),
+    ("deletionGracePeriodSeconds", "deletionGracePeriodSeconds"),
+    ("ownerReferences", "ownerReferences"),
+    ("finalizers", "finalizers"),
+    ("managedFields", "managedFields"),
+];
+
 const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 
-/// Validates the spec of a new claim.
-pub(crate) fn validate_claim_spec(spec: &Value, path: &FieldPath) -> ErrorList {
+/// What the spec of a claim may keep, since it is stored already.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ClaimSpecOptions {
+    selector: LabelSelectorOptions,
+    allow_invalid_api_group: bool,
+}
+
+impl ClaimSpecOptions {
+    /// The options for an update: selectors and API groups of data sources may stay as invalid as they are.
+    pub(crate) fn for_update(old: &Value) -> ClaimSpecOptions {
+        let had_invalid = old.at("selector").is_some_and(label_selector_has_invalid_label_value);
+        let has_group = |source: &str| old.at(source).is_some_and(|source| source.at("apiGroup").is_some());
+        ClaimSpecOptions {
+            selector: LabelSelectorOptions { allow_invalid_label_value: had_invalid, ..Default::default() },
+            allow_invalid_api_group: has_group("dataSource") || has_group("dataSourceRef"),
+        }
+    }
+}
+
+/// Validates the spec of a claim.
+pub(crate) fn validate_claim_spec(spec: &Value, options: ClaimSpecOptions, path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     let modes_path = path.child("accessModes");
     let modes: Vec<&str> = texts(spec.items_at("accessModes")).collect();
@@ -43,8 +80,7 @@ pub(crate) fn validate_claim_spec(spec: &Value, path: &FieldPath) -> ErrorList {
         errors.push(FieldError::required(&modes_path, "at least 1 access mode is required"));
     }
     if let Some(selector) = spec.at("selector") {
-        let options = LabelSelectorOptions::default();
-        errors.extend(validate_label_selector(selector, options, &path.child("selector")));
+        errors.extend(validate_label_selector(selector, options.selector, &path.child("selector")));
     }
     errors.extend(modes.iter().flat_map(|mode| supported(mode, &ACCESS_MODES, &modes_path)));
     let is_shared = |mode: &&str| *mode != "ReadWriteOncePod" && ACCESS_MODES.contains(mode);
@@ -71,17 +107,17 @@ pub(crate) fn validate_claim_spec(spec: &Value, path: &FieldPath) -> ErrorList {
         let modes = ["Block", "Filesystem"];
         errors.extend(supported(spec.str_at("volumeMode"), &modes, &path.child("volumeMode")));
     }
-    errors.extend(validate_data_sources(spec, path));
+    errors.extend(validate_data_sources(spec, options, path));
     errors.extend(class("volumeAttributesClassName"));
     errors
 }
 
-fn validate_data_sources(spec: &Value, path: &FieldPath) -> ErrorList {
+fn validate_data_sources(spec: &Value, options: ClaimSpecOptions, path: &FieldPath) -> ErrorList {
     let (source, reference) = (spec.at("dataSource"), spec.at("dataSourceRef"));
     let mut errors = ErrorList::new();
     for (field, value) in [("dataSource", source), ("dataSourceRef", reference)] {
         if let Some(value) = value {
-            errors.extend(validate_data_source(value, &path.child(field)));
+            errors.extend(validate_data_source(value, options, &path.child(field)));
         }
     }
     let (Some(source), Some(reference)) = (source, reference) else { return errors };
@@ -99,7 +135,7 @@ fn validate_data_sources(spec: &Value, path: &FieldPath) -> ErrorList {
     errors
 }
 
-fn validate_data_source(source: &Value, path: &FieldPath) -> ErrorList {
+fn validate_data_source(source: &Value, options: ClaimSpecOptions, path: &FieldPath) -> ErrorList {
     let (group, kind) = (source.str_at("apiGroup"), source.str_at("kind"));
     let mut errors: ErrorList =
         ["name", "kind"].iter().flat_map(|field| required(source, field, path)).collect();
@@ -108,7 +144,7 @@ fn validate_data_source(source: &Value, path: &FieldPath) -> ErrorList {
             let detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
             errors.push(FieldError::invalid(path, kind, detail));
         }
-    } else {
+    } else if !options.allow_invalid_api_group {
         errors.extend(invalid_each(&path.child("apiGroup"), group, is_dns1123_subdomain(group)));
     }
     let namespace = source.str_at("namespace");
@@ -123,12 +159,36 @@ mod tests {
     use super::*;
 
     #[test]
+    fn fields_of_metadata_are_forbidden_in_the_order_of_the_type() {
+        let template =
+            json!({"metadata": {"uid": "u", "finalizers": ["f"], "name": "n", "labels": {"a": "b"}}});
+        let errors = validate_metadata(&template, &FieldPath::new("t"));
+        let fields: Vec<String> = errors.iter().map(|error| error.field.to_string()).collect();
+        assert_eq!(fields, ["t.metadata.name", "t.metadata.uID", "t.metadata.finalizers"]);
+    }
+
+    #[test]
+    fn stored_groups_of_data_sources_may_stay_invalid() {
+        let spec = |group: &str| {
+            json!({
+                "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "1Gi"}},
+                "dataSource": {"apiGroup": group, "kind": "K", "name": "n"},
+            })
+        };
+        let check = |options| validate_claim_spec(&spec("-x"), options, &FieldPath::new("spec")).len();
+        assert_eq!(check(ClaimSpecOptions::default()), 1);
+        assert_eq!(check(ClaimSpecOptions::for_update(&spec("-y"))), 0);
+        assert_eq!(check(ClaimSpecOptions::for_update(&json!({}))), 1);
+    }
+
+    #[test]
     fn data_sources_that_differ_are_shown_as_an_empty_object() {
         let spec = json!({
             "dataSource": {"kind": "PersistentVolumeClaim", "name": "x"},
             "dataSourceRef": {"kind": "PersistentVolumeClaim", "name": "z"},
         });
-        let errors = validate_data_sources(&spec, &FieldPath::new("spec"));
+        let errors = validate_data_sources(&spec, ClaimSpecOptions::default(), &FieldPath::new("spec"));
         let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
         assert_eq!(errors, ["spec: Invalid value: {}: must match dataSourceRef"]);
     }

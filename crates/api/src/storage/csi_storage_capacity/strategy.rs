@@ -31,7 +31,11 @@ impl Strategy for CapacityStrategy {
         errors.extend(rules::metadata_update(object, old));
         for field in ["nodeTopology", "storageClassName"] {
             if rules::differs(object, old, field) {
-                let value = rules::value_at(object, field).clone();
+                let value = match field {
+                    // An empty name is a name.
+                    "storageClassName" => object.str_at(field).into(),
+                    _ => rules::value_at(object, field).clone(),
+                };
                 errors.push(FieldError::invalid(&FieldPath::new(field), value, "field is immutable"));
             }
         }
