@@ -5,7 +5,7 @@ use pintle_machinery::{FieldError, Value, codec::EmptyField};
 
 /// The lists and maps that the body of a request gives as `[]` or `{}`.
 ///
-/// Encodings omit such fields, so the canonical tree has none of them. Go tells them from absent ones until the object
+/// Encodings omit most such fields, so the canonical tree has none of them, and no stored object. Go tells them from absent ones until the object
 /// is stored: a few rules and the messages of others depend on it.
 #[derive(Debug, Default)]
 pub struct EmptyFields(Mutex<Vec<EmptyField>>);

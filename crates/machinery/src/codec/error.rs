@@ -12,11 +12,11 @@ pub struct Decoded {
     pub value: Value,
     /// Unknown and duplicate fields, in the order in which they are reported.
     pub problems: Vec<StrictProblem>,
-    /// Fields of declared types that the text has and the tree has not, being empty; up to a maximum, and not from CBOR.
+    /// The empty lists and maps in fields of declared types, up to a maximum; not of CBOR.
     pub empty_fields: Vec<EmptyField>,
 }
 
-/// A list or map that a text gives as `[]` or `{}`, and which the canonical tree omits.
+/// A list or map that a text gives as `[]` or `{}`. The canonical tree omits it, unless JSON itself tells it from none.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EmptyField {
     /// The path, as messages write it.

@@ -66,8 +66,8 @@ impl Strategy for EndpointSliceStrategy {
 
     fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
         let mut errors = validate(object, Some(old));
-        let (new, old) = (rules::value_at(object, "addressType"), rules::value_at(old, "addressType"));
-        errors.extend(validate_immutable_field(new, old, &FieldPath::new("addressType")));
+        let ty = |slice: &Value| Value::from(slice.str_at("addressType"));
+        errors.extend(validate_immutable_field(&ty(object), &ty(old), &FieldPath::new("addressType")));
         errors
     }
 

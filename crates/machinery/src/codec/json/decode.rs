@@ -375,23 +375,15 @@ impl<'d, 's> Decoder<'d, 's> {
                         false => self.value(field.ty(), old)?,
                     };
                     self.path.pop();
-                    let is_kept = |value: &Value| {
-                        !declared
-                            || field.is_pointer()
-                            || !is_zero(value, field.ty())
-                            || (field.tells_empty_from_none() && !value.is_null())
-                    };
-                    match value {
-                        Some(value) if is_kept(&value) => {
+                    if let Some(value) = value {
+                        let is_zero = is_zero(&value, field.ty());
+                        if declared && is_zero && matches!(value, Value::Array(_) | Value::Object(_)) {
+                            self.empty(field, &value);
+                        }
+                        let is_told = field.tells_empty_from_none() && !value.is_null();
+                        if !declared || field.is_pointer() || !is_zero || is_told {
                             object.insert(field.name(), value);
                         }
-                        Some(value @ (Value::Array(_) | Value::Object(_)))
-                            if matches!(field.ty().ty(), Type::List | Type::Map) =>
-                        {
-                            self.empty_fields
-                                .report(&self.path, field.name(), |path| EmptyField { path, value });
-                        }
-                        Some(_) | None => {}
                     }
                 }
                 None if keeps_unknown => {
@@ -622,6 +614,14 @@ impl<'d, 's> Decoder<'d, 's> {
             return Err(DecodeError::syntax("exceeded max depth"));
         }
         Ok(())
+    }
+
+    /// Reports an empty list or map.
+    fn empty(&mut self, field: FieldRef<'_>, value: &Value) {
+        if matches!(field.ty().ty(), Type::List | Type::Map) {
+            let finding = |path| EmptyField { path, value: value.clone() };
+            self.empty_fields.report(&self.path, field.name(), finding);
+        }
     }
 
     fn duplicate(&mut self, key: &str) {
