@@ -1,6 +1,6 @@
 //! Builds the declarations of the built-in kinds: a [`Group`] makes a resource, [`Declare`] adds to it.
 
-use crate::printing::Printer;
+use crate::printing::{Printer, age, integer, integers, name};
 use jiff::Timestamp;
 use pintle_feature_gates::Gate;
 use pintle_machinery::{GroupVersionKind, Value, ValueExt};
@@ -131,7 +131,7 @@ pub(crate) trait Declare: Sized {
                 status_replicas: "status.replicas".to_owned(),
                 selector: Some("spec.selector".to_owned()),
                 values: ScaleValues::Typed,
-                table: None,
+                table: Arc::new(Printer { columns: scale_columns, cells: scale_cells }),
             }),
         )
     }
@@ -145,6 +145,20 @@ pub(crate) trait Declare: Sized {
     fn proxied(self, options: &str, connecter: impl Connecter + 'static) -> Resource {
         self.subresource("proxy", connect(options, &PROXY_VERBS, true, connecter))
     }
+}
+
+fn scale_columns() -> Vec<Column> {
+    vec![
+        Column { format: String::new(), ..Column::name() },
+        integers("Desired", "The number of replicas that the workload shall have."),
+        integers("Available", "The number of replicas that were observed."),
+        Column::age(),
+    ]
+}
+
+fn scale_cells(scale: &Value, now: Timestamp) -> Vec<Cell> {
+    let count = |path| integer(scale, path);
+    vec![name(scale), count("spec.replicas"), count("status.replicas"), age(scale, now)]
 }
 
 fn connect(

@@ -371,7 +371,7 @@ fn wants_aggregated(headers: &HeaderMap) -> Option<Wanted> {
 fn respond(document: &Value, type_name: &str, headers: &HeaderMap, is_routed: bool) -> Response {
     let answers = Answers {
         offers: Offers::Plain,
-        is_routed,
+        route: is_routed.then_some(negotiation::Route::Plain),
         has_protobuf: true,
         media_types: MediaTypes::COMMON,
         go_type: &String::new,

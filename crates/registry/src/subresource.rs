@@ -71,8 +71,8 @@ pub struct ScalePaths {
     pub selector: Option<String>,
     /// The values that the paths may have.
     pub values: ScaleValues,
-    /// The columns of a scale. With them, a scale is also served as a table and as partial metadata.
-    pub table: Option<Arc<dyn TableConvertor>>,
+    /// The columns of a scale.
+    pub table: Arc<dyn TableConvertor>,
 }
 
 /// The values at the paths of a scale.

@@ -129,7 +129,7 @@ fn declare_version(
                 status_replicas: path(&scale.status_replicas_path),
                 selector: scale.label_selector_path.as_deref().filter(|path| !path.is_empty()).map(path),
                 values: ScaleValues::Any,
-                table: Some(scale_table()),
+                table: scale_table(),
             }),
         });
     }

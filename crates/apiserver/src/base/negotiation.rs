@@ -88,7 +88,7 @@ pub enum Transform {
 }
 
 /// The negotiated form of a response.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Accepted {
     /// The encoding.
     pub media_type: MediaType,
@@ -96,11 +96,15 @@ pub struct Accepted {
     pub transform: Option<(Transform, String)>,
     /// Indented JSON.
     pub pretty: bool,
+    /// The error of a response with an object or a list, which do not exist in this form. It is known only when there is
+    /// one: errors of the request itself, and a response with a `Status`, come first.
+    pub refusal: Option<Box<Status>>,
 }
 
 impl Accepted {
     /// Plain JSON.
-    pub const JSON: Accepted = Accepted { media_type: MediaType::Json, transform: None, pretty: false };
+    pub const JSON: Accepted =
+        Accepted { media_type: MediaType::Json, transform: None, pretty: false, refusal: None };
 }
 
 /// One clause of an `Accept` header.
@@ -164,13 +168,26 @@ pub fn accepted(
     negotiated.ok_or_else(|| not_acceptable_of(&media_types.names()))
 }
 
+/// The media types of a route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Route {
+    /// Those of objects.
+    Plain,
+    /// Those of objects, and those of streams of events: the route of lists is that of watches.
+    WithStreams,
+}
+
+/// The media types of streams of events.
+const STREAMS: &[&str] =
+    &["application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch"];
+
 /// The forms in which a resource's responses exist.
 #[derive(Clone, Copy)]
 pub struct Answers<'a> {
     /// The transformations.
     pub offers: Offers,
-    /// Whether the path is a route, which checks `Accept` before the verb does.
-    pub is_routed: bool,
+    /// Whether the path is a route, which checks `Accept` before the verb does, and its media types.
+    pub route: Option<Route>,
     /// Whether objects have a protobuf form; partial metadata has one in any case.
     pub has_protobuf: bool,
     /// The encodings of the endpoint.
@@ -182,18 +199,20 @@ pub struct Answers<'a> {
 /// Negotiates the form of a resource's response.
 ///
 /// # Errors
-/// 406 when the server offers nothing that the client accepts, or when the client requests a list for an object or an
-/// object for a list.
+/// 406 when the server offers nothing that the client accepts. A client that requests a list for an object, or an object
+/// for a list, gets the [refusal](Accepted::refusal) instead of either.
 pub fn accepted_of(
     headers: &HeaderMap,
     pretty: Option<&str>,
     answers: Answers<'_>,
 ) -> Result<Accepted, Status> {
-    if answers.is_routed {
-        routed(headers, answers.media_types)?;
+    match answers.route {
+        None => {}
+        Some(Route::Plain) => routed(headers, answers.media_types)?,
+        Some(Route::WithStreams) => routed_among(headers, &[], STREAMS, answers.media_types)?,
     }
     let media_types = answers.media_types;
-    let Some((accepted, is_of_list)) =
+    let Some((mut accepted, is_of_list)) =
         negotiate(headers, pretty, answers.offers, answers.has_protobuf, media_types)
     else {
         return Err(only(&media_types.names()));
@@ -204,10 +223,10 @@ pub fn accepted_of(
         Offers::Object if is_partial && is_of_list => ("PartialObjectMetadataList", "is not"),
         _ => return Ok(accepted),
     };
-    Err(Status::not_acceptable(format!(
-        "you requested {asked}, but the requested object {is} a list (*{})",
-        (answers.go_type)()
-    )))
+    let message =
+        format!("you requested {asked}, but the requested object {is} a list (*{})", (answers.go_type)());
+    accepted.refusal = Some(Box::new(Status::not_acceptable(message)));
+    Ok(accepted)
 }
 
 /// Checks `Accept` as a route does: it compares the names of media types, and knows neither
@@ -216,24 +235,30 @@ pub fn accepted_of(
 /// # Errors
 /// 406 when no clause matches.
 pub fn routed(headers: &HeaderMap, media_types: MediaTypes) -> Result<(), Status> {
-    routed_among(headers, None, media_types)
+    routed_among(headers, &[], &[], media_types)
 }
 
-/// As [`routed`], for a route that produces another media type, too.
+/// As [`routed`], for a route that produces other media types, too: those of `before` and, named after the common ones,
+/// `after`.
 ///
 /// # Errors
 /// 406 when no clause matches.
-pub fn routed_among(headers: &HeaderMap, other: Option<&str>, media_types: MediaTypes) -> Result<(), Status> {
+pub fn routed_among(
+    headers: &HeaderMap,
+    before: &[&str],
+    after: &[&str],
+    media_types: MediaTypes,
+) -> Result<(), Status> {
     let header = header_of(headers);
     let is_named = |clause: &str| {
         let name = clause.split(';').next().unwrap_or_default().trim();
-        Some(name) == other || name != "application/*" && media_types.matching(name).next().is_some()
+        before.contains(&name) || name != "application/*" && media_types.matching(name).next().is_some()
     };
     match header.is_empty() || header.split(',').any(is_named) {
         true => Ok(()),
         false => {
             let own = media_types.names();
-            Err(not_acceptable_of(&other.into_iter().chain(own).collect::<Vec<_>>()))
+            Err(not_acceptable_of(&before.iter().chain(&own).chain(after).copied().collect::<Vec<_>>()))
         }
     }
 }
@@ -277,7 +302,7 @@ fn negotiate(
                 return None;
             }
             let pretty = pretty || parameter("pretty").is_some_and(|value| value == "1" || value == "true");
-            Some((Accepted { media_type, transform, pretty }, is_of_list))
+            Some((Accepted { media_type, transform, pretty, refusal: None }, is_of_list))
         })
     })
 }
@@ -410,13 +435,16 @@ mod tests {
             headers.insert(header::ACCEPT, accept.parse().unwrap());
             let answers = Answers {
                 offers,
-                is_routed: is_built_in,
+                route: is_built_in.then_some(Route::Plain),
                 has_protobuf: is_built_in,
                 media_types: MediaTypes::COMMON,
                 go_type: &|| "core.Thing".to_owned(),
             };
             let got = accepted_of(&headers, None, answers);
-            let got = got.map(|accepted| accepted.media_type).map_err(|status| status.message);
+            let refused = |accepted: Accepted| {
+                accepted.refusal.map_or(Ok(accepted.media_type), |refusal| Err(*refusal))
+            };
+            let got = got.and_then(refused).map_err(|status| status.message);
             assert_eq!(got, expected.map_err(str::to_owned), "{accept} {offers:?} {is_built_in}");
         };
         let partial = |kind: &str| format!("{PROTOBUF};as={kind};v=v1;g=meta.k8s.io");

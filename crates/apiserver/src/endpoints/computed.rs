@@ -1,7 +1,7 @@
 //! Serves reads of objects that are computed, and not stored.
 
 use super::{
-    encoder::{Encoder, IncludeObject},
+    encoder::Encoder,
     list_body::{ListBody, ListForm, Objects},
     request_scope::RequestScope,
     selection::Selection,
@@ -24,8 +24,8 @@ pub(super) async fn get(
     scope: &RequestScope<'_>,
     computed: &dyn ComputedObjects,
 ) -> Result<Response, Status> {
-    let accepted = scope.accepted(Offers::Object)?;
-    let include_object = IncludeObject::parse(scope.query.first("includeObject"))?;
+    let (accepted, include_object) = scope.form(Offers::Object)?;
+    scope.check_export()?;
     let object = as_cached(scope, &computed.get(&scope.info.name).await?);
     let encoder = Encoder { resource: scope.resource, accepted, include_object, now: scope.now };
     Ok(with_content_type(200, encoder.accepted.media_type.as_str(), encoder.object(&object)?))
@@ -39,8 +39,7 @@ pub(super) async fn list(
     scope: &RequestScope<'_>,
     computed: &dyn ComputedObjects,
 ) -> Result<Response, Status> {
-    let accepted = scope.accepted(Offers::List)?;
-    let include_object = IncludeObject::parse(scope.query.first("includeObject"))?;
+    let (accepted, include_object) = scope.form(Offers::List)?;
     let options = ListOptions::parse(scope.query.pairs())?;
     let selection = Selection::parse(scope, &options)?;
     let objects = computed.list().await;

@@ -84,10 +84,10 @@ pub(super) async fn connect(scope: &RequestScope<'_>, request: Request) -> Resul
 
 /// Negotiates the form of a read, although its response is always text.
 fn negotiate(scope: &RequestScope<'_>) -> Result<(), Status> {
-    routed_among(scope.headers, Some(TEXT), scope.server.media_types)?;
+    routed_among(scope.headers, &[TEXT], &[], scope.server.media_types)?;
     let answers = Answers {
         offers: Offers::Plain,
-        is_routed: false,
+        route: None,
         has_protobuf: scope.resource.resource.model.protobuf,
         media_types: scope.server.media_types,
         go_type: &String::new,

@@ -170,7 +170,7 @@ fn read(
         }
     };
     let Decoded { mut value, mut problems, empty_fields } = decoded.map_err(|error| match media_type {
-        MediaType::Cbor if is_of_any_version => Status::bad_request(error.to_string()),
+        _ if is_of_any_version => Status::bad_request(error.to_string()),
         _ => cannot_be_handled(kind, kind, &error),
     })?;
     if claimed_kind.as_ref().is_none_or(|found| *found == kind.kind) {

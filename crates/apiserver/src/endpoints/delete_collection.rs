@@ -3,7 +3,6 @@
 use super::{
     admission::Admission,
     delete,
-    encoder::IncludeObject,
     list_body::{ListBody, ListForm, Objects},
     page::Page,
     request_scope::RequestScope,
@@ -34,10 +33,11 @@ pub(super) async fn delete_collection(
     scope: &RequestScope<'_>,
     body: RequestBody,
 ) -> Result<Response, Status> {
+    let (accepted, include_object) = scope.form(Offers::List)?;
     let form = ListForm {
         resource: scope.resource_arc(),
-        accepted: scope.accepted(Offers::List)?,
-        include_object: IncludeObject::parse(scope.query.first("includeObject"))?,
+        accepted,
+        include_object,
         now: scope.now,
         may_compress: false,
     };

@@ -90,14 +90,6 @@ impl ApiEndpoints {
         scope.warnings.extend(resource.resource.deprecation.clone().filter(|_| is_routed));
         let result = match action {
             Err(status) => Err(status),
-            Ok(_)
-                if query.first("export").is_some_and(|value| !value.is_empty())
-                    && parts.method == Method::GET =>
-            {
-                Err(Status::bad_request(
-                    "the export parameter, deprecated since v1.14, is no longer supported",
-                ))
-            }
             Ok(action) => {
                 let span = span(&action, &parts, &scope);
                 // Boxed, as the verbs' futures differ much in size.

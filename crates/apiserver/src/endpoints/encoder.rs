@@ -63,10 +63,18 @@ impl Encoder<'_> {
             && self.resource.is_storage_version()
     }
 
+    /// Checks that objects and lists exist in the negotiated form.
+    ///
+    /// # Errors
+    /// The [refusal](Accepted::refusal) of the form.
+    pub(super) fn check(&self) -> Result<(), Status> {
+        self.accepted.refusal.as_ref().map_or(Ok(()), |refusal| Err(Status::clone(refusal)))
+    }
+
     /// The response with one cached object.
     ///
     /// # Errors
-    /// 500 when the stored bytes cannot be read.
+    /// 500 when the stored bytes cannot be read, and those of [`Encoder::check`].
     pub(super) fn object(&self, object: &CachedObject) -> Result<Bytes, Status> {
         match (&self.accepted.transform, self.accepted.media_type) {
             (None, MediaType::Json) if !self.accepted.pretty => self.json(object),
@@ -80,8 +88,9 @@ impl Encoder<'_> {
     /// The response with one object's tree, which is in this version.
     ///
     /// # Errors
-    /// 500 when the tree does not fit its schema.
+    /// 500 when the tree does not fit its schema, and those of [`Encoder::check`].
     pub(super) fn tree_answer(&self, tree: Value) -> Result<Bytes, Status> {
+        self.check()?;
         match &self.accepted.transform {
             None => encode(&tree, self.resource.schema.get(), &self.accepted),
             Some((Transform::PartialObjectMetadata, version)) => {

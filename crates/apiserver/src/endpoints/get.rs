@@ -1,16 +1,15 @@
 //! Serves reads of one object.
 
-use super::{
-    encoder::{Encoder, IncludeObject},
-    request_scope::RequestScope,
-};
+use super::{encoder::Encoder, request_scope::RequestScope};
 use crate::base::{
     negotiation::Offers,
     response::{Response, with_content_type},
 };
 use pintle_cacher::Freshness;
-use pintle_go_forms::quote;
-use pintle_machinery::Status;
+use pintle_machinery::{
+    Status,
+    options::{parse_list_resource_version, parse_resource_version},
+};
 use pintle_offload::weigh;
 use pintle_storage::Revision;
 
@@ -19,22 +18,19 @@ use pintle_storage::Revision;
 /// # Errors
 /// The `Status` for the client.
 pub(super) async fn get(scope: &RequestScope<'_>) -> Result<Response, Status> {
-    let accepted = scope.accepted(Offers::Object)?;
-    let include_object = IncludeObject::parse(scope.query.first("includeObject"))?;
-    let freshness = match scope.query.first("resourceVersion").unwrap_or_default() {
+    let (accepted, include_object) = scope.form(Offers::Object)?;
+    scope.check_export()?;
+    let store = scope.store()?;
+    let version = scope.query.first("resourceVersion").unwrap_or_default();
+    let parsed = match store.cacher().is_read_cached() {
+        true => parse_resource_version(version)?,
+        false => parse_list_resource_version(version)?,
+    };
+    let freshness = match version {
         "" => Freshness::Consistent,
         "0" => Freshness::Any,
-        version => match version.parse() {
-            Ok(version) => Freshness::NotOlderThan(Revision(version)),
-            Err(_) => {
-                return Err(Status::unknown(format!(
-                    "strconv.ParseUint: parsing {}: invalid syntax",
-                    quote(version)
-                )));
-            }
-        },
+        _ => Freshness::NotOlderThan(Revision(parsed)),
     };
-    let store = scope.store()?;
     let namespace = if store.resource().is_namespaced() { scope.info.namespace.as_str() } else { "" };
     let key = store.object_key(namespace, &scope.info.name)?;
     let object = store.find(&key, freshness).await?;
@@ -65,7 +61,8 @@ mod tests {
         let (code, status) = get("b").await;
         assert_eq!((code, &status["message"]), (404, &json!("configmaps \"b\" not found")));
         let (code, status) = get("a?resourceVersion=x").await;
-        let message = "strconv.ParseUint: parsing \"x\": invalid syntax";
+        let message =
+            "resourceVersion: Invalid value: \"x\": strconv.ParseUint: parsing \"x\": invalid syntax";
         assert_eq!((code, &status["message"]), (500, &json!(message)));
     }
 }

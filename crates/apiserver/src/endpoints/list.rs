@@ -1,7 +1,6 @@
 //! Serves lists. [`super::page`] selects the objects, [`super::list_body`] writes the response.
 
 use super::{
-    encoder::IncludeObject,
     list_body::{ListBody, ListForm, Objects},
     page::Page,
     request_scope::RequestScope,
@@ -21,8 +20,7 @@ use std::sync::{Arc, atomic::Ordering};
 /// # Errors
 /// The `Status` for the client.
 pub(super) async fn list(scope: &RequestScope<'_>) -> Result<Response, Status> {
-    let accepted = scope.accepted(Offers::List)?;
-    let include_object = IncludeObject::parse(scope.query.first("includeObject"))?;
+    let (accepted, include_object) = scope.form(Offers::List)?;
     let mut options = ListOptions::parse(scope.query.pairs())?;
     if !scope.info.name.is_empty() {
         options.select_name(&scope.info.name)?;

@@ -5,7 +5,7 @@ mod document;
 mod patched_text;
 mod read;
 
-pub(super) use document::Patch;
+pub(super) use document::{Format, Patch};
 pub(super) use read::read_patched;
 
 use super::{
@@ -39,11 +39,12 @@ pub(super) async fn patch(
     if let Some(media_type) = apply_type(scope.headers, scope.server.media_types) {
         return apply(scope, body, media_type, subresource).await;
     }
+    let format = Format::of(scope)?;
     let encoder = encoder(scope)?;
     let options = WriteOptions::parse(scope.query.pairs(), "PatchOptions")?;
     let body = scope.read_body(body, BodyVerb::Patch).await?;
     scope.note_patch(&body);
-    let patch = Patch::parse(scope, &body)?;
+    let patch = Patch::parse(format, &body)?;
     let kind = scope.resource.resource.group_version_kind();
     let store = scope.store()?;
     let context = scope.context(options.dry_run);

@@ -1,12 +1,12 @@
 //! The request scope: the facts of one request that its verb needs, and the steps that verbs share.
 
-use super::{api_endpoints::ApiEndpoints, go_names::go_type_of};
+use super::{api_endpoints::ApiEndpoints, encoder::IncludeObject, go_names::go_type_of};
 use crate::{
     base::{
         body::RequestBody,
         compression::accepts_gzip,
         deadline::RequestDeadline,
-        negotiation::{self, Accepted, Answers, MediaType, Offers, apply_type},
+        negotiation::{self, Accepted, Answers, MediaType, Offers, Route, Transform, apply_type},
         query::Query,
         request_info::RequestInfo,
         warning::Warnings,
@@ -88,14 +88,48 @@ impl RequestScope<'_> {
     /// 406 when the server offers nothing that the client accepts.
     pub(super) fn accepted(&self, offers: Offers) -> Result<Accepted, Status> {
         let resource = &self.resource.resource;
+        let route = match self.info.verb.as_str() {
+            "list" | "watch" => Route::WithStreams,
+            _ => Route::Plain,
+        };
         let answers = Answers {
             offers,
-            is_routed: resource.model.routing == Routing::Routes,
+            route: (resource.model.routing == Routing::Routes).then_some(route),
             has_protobuf: resource.model.protobuf,
             media_types: self.server.media_types,
             go_type: &|| go_type_of(resource, offers),
         };
         negotiation::accepted_of(self.headers, self.query.first("pretty"), answers)
+    }
+
+    /// Negotiates the form of the response, and reads the part of the object in table rows.
+    ///
+    /// # Errors
+    /// As [`RequestScope::accepted`].
+    pub(super) fn form(&self, offers: Offers) -> Result<(Accepted, IncludeObject), Status> {
+        let mut accepted = self.accepted(offers)?;
+        let is_table = matches!(accepted.transform, Some((Transform::Table, _)));
+        let include_object = match IncludeObject::parse(self.query.first("includeObject")) {
+            Ok(include_object) => include_object,
+            Err(status) => {
+                accepted.refusal = accepted.refusal.or(is_table.then(|| Box::new(status)));
+                IncludeObject::Metadata
+            }
+        };
+        Ok((accepted, include_object))
+    }
+
+    /// Rejects a read that requests the export of an object, which older versions had.
+    ///
+    /// # Errors
+    /// 400 for any value but `0` and `false`.
+    pub(super) fn check_export(&self) -> Result<(), Status> {
+        match self.query.first("export") {
+            Some(value) if value != "0" && !value.eq_ignore_ascii_case("false") => Err(Status::bad_request(
+                "the export parameter, deprecated since v1.14, is no longer supported",
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// Whether the body of a list may consist of compressed items: the client accepts gzip, and no audit event holds

@@ -14,7 +14,7 @@ use super::{
     apply::Configuration,
     body_kind::BodyKind,
     decode::decode,
-    patch::Patch,
+    patch::{Format, Patch},
     request_scope::RequestScope,
     write::{check_name, set_namespace},
 };
@@ -31,6 +31,7 @@ use pintle_registry::{ScalePaths, ScaleValues};
 /// The `Status` for the client.
 pub(super) async fn get(scope: &RequestScope<'_>) -> Result<Response, Status> {
     let answer = Answer::new(scope)?;
+    scope.check_export()?;
     let store = scope.store()?;
     let namespace = if store.resource().is_namespaced() { scope.info.namespace.as_str() } else { "" };
     let key = store.object_key(namespace, &scope.info.name)?;
@@ -84,16 +85,20 @@ fn undecodable(status: Status, paths: &ScalePaths) -> Status {
 /// The `Status` for the client.
 pub(super) async fn patch(scope: &RequestScope<'_>, body: RequestBody) -> Result<Response, Status> {
     let apply_type = apply_type(scope.headers, scope.server.media_types);
+    let format = match apply_type {
+        Some(media_type) => Ok(media_type),
+        None => Err(Format::of(scope)?),
+    };
+    let answer = Answer::new(scope)?;
     let options = match apply_type {
         Some(_) => WriteOptions::parse_apply(scope.query.pairs())?,
         None => WriteOptions::parse(scope.query.pairs(), "PatchOptions")?,
     };
-    let answer = Answer::new(scope)?;
     let body = scope.read_body(body, BodyVerb::Patch).await?;
     scope.note_patch(&body);
-    let change = match apply_type {
-        Some(media_type) => Change::Apply(Configuration::parse(&body, media_type)?),
-        None => Change::Patch(Patch::parse(scope, &body)?),
+    let change = match format {
+        Ok(media_type) => Change::Apply(Configuration::parse(&body, media_type)?),
+        Err(format) => Change::Patch(Patch::parse(format, &body)?),
     };
     let written = write(scope, answer.paths, &options, change).await?;
     let (scale, _) = scale_of(&written.object, answer.paths).map_err(Status::bad_request)?;
@@ -162,7 +167,7 @@ mod tests {
                 status_replicas: String::new(),
                 selector: None,
                 values,
-                table: None,
+                table: std::sync::Arc::new(pintle_registry::DefaultTable),
             };
             let status = undecodable(status, &paths);
             (

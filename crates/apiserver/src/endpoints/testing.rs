@@ -217,7 +217,7 @@ fn resources() -> Vec<Resource> {
             status_replicas: "status.replicas".to_owned(),
             selector: Some("spec.selector".to_owned()),
             values: ScaleValues::Typed,
-            table: None,
+            table: Arc::new(pintle_registry::DefaultTable),
         }),
     };
     deployments.subresources = vec![scale, status];

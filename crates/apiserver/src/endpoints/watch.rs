@@ -63,10 +63,15 @@ const READ_BYTES: usize = 8 * LIGHT;
 /// # Errors
 /// The `Status` for the client. A failure after the stream has started is sent as an ERROR event.
 pub(super) async fn watch(scope: &RequestScope<'_>) -> Result<Response, Status> {
-    let accepted = scope.accepted(Offers::Object).or_else(|_| scope.accepted(Offers::List))?;
+    let (mut accepted, mut include_object) = scope.form(Offers::Object)?;
+    if accepted.refusal.is_some() {
+        (accepted, include_object) = scope.form(Offers::List)?;
+    }
+    if let Some(refusal) = accepted.refusal {
+        return Err(*refusal);
+    }
     // Clients split events at newlines, so that `pretty` does not apply.
     let accepted = Accepted { pretty: false, ..accepted };
-    let include_object = IncludeObject::parse(scope.query.first("includeObject"))?;
     let mut options = ListOptions::parse(scope.query.pairs())?;
     if !scope.info.name.is_empty() {
         options.select_name(&scope.info.name)?;

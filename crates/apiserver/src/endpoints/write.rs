@@ -1,9 +1,6 @@
 //! The steps that the writing verbs share.
 
-use super::{
-    encoder::{Encoder, IncludeObject},
-    request_scope::RequestScope,
-};
+use super::{encoder::Encoder, request_scope::RequestScope};
 use crate::{
     base::{
         body::Body,
@@ -17,17 +14,14 @@ use bytes::Bytes;
 use pintle_machinery::{Status, Value, ValueExt};
 use std::collections::HashSet;
 
-/// The encoder of the response. It is made before the write, so that a failed negotiation leaves no change behind.
+/// The encoder of the response. It is made before the write, so that a failed negotiation leaves no change behind; the
+/// [refusal](crate::base::negotiation::Accepted::refusal) of a form comes after the write, as in the reference.
 ///
 /// # Errors
-/// 406 when the server offers nothing that the client accepts, 400 for wrong parameters.
+/// 406 when the server offers nothing that the client accepts.
 pub(super) fn encoder<'a>(scope: &RequestScope<'a>) -> Result<Encoder<'a>, Status> {
-    Ok(Encoder {
-        resource: scope.resource,
-        accepted: scope.accepted(Offers::Object)?,
-        include_object: IncludeObject::parse(scope.query.first("includeObject"))?,
-        now: scope.now,
-    })
+    let (accepted, include_object) = scope.form(Offers::Object)?;
+    Ok(Encoder { resource: scope.resource, accepted, include_object, now: scope.now })
 }
 
 /// Sets the namespace of a sent object to that of the request; a cluster-scoped object has none.

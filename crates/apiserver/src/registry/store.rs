@@ -11,7 +11,7 @@ use bytes::Bytes;
 use pintle_cacher::{ByteBudget, CachedObject, Cacher, CacherConfig, Freshness, Snapshot, TriggerField};
 use pintle_go_forms::quote;
 use pintle_machinery::{
-    GroupKind, GroupResource, Status, Value, ValueExt,
+    GroupKind, GroupResource, GroupVersion, Status, Value, ValueExt,
     codec::{MAX_DEPTH, json, protobuf},
     tree,
     validation::validate_path_segment_name,
@@ -463,7 +463,11 @@ impl Store {
     /// The kind of an object in error messages: a body may claim another kind, for which validation rejects it.
     pub(super) fn kind_of(&self, object: &Value) -> GroupKind {
         match self.resource.model.keeps_claimed_kind() {
-            true => GroupKind::new(self.group_kind.group.as_str(), object.str_at("kind")),
+            true => {
+                let version = GroupVersion::parse(object.str_at("apiVersion"));
+                let group = version.map_or_else(|| self.group_kind.group.clone(), |version| version.group);
+                GroupKind::new(group, object.str_at("kind"))
+            }
             false => self.group_kind.clone(),
         }
     }

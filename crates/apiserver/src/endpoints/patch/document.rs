@@ -27,20 +27,23 @@ pub(in super::super) struct Patch {
     problems: Vec<String>,
 }
 
+/// The format of a patch.
 #[derive(Debug, Clone, Copy)]
-enum Format {
+pub(in super::super) enum Format {
+    /// JSON patch.
     Json,
+    /// JSON merge patch.
     Merge,
+    /// Strategic merge patch.
     Strategic,
 }
 
 impl Patch {
-    /// Parses a patch in the format of its content type.
+    /// Parses a patch.
     ///
     /// # Errors
-    /// 415 for an unsupported format, 400 for a body that is not JSON.
-    pub(in super::super) fn parse(scope: &RequestScope<'_>, body: &Bytes) -> Result<Patch, Status> {
-        let format = format_of(scope)?;
+    /// 400 for a body that is not JSON.
+    pub(in super::super) fn parse(format: Format, body: &Bytes) -> Result<Patch, Status> {
         let decoded = json::decode_body(body, ANYTHING.root())
             .map_err(|error| Status::bad_request(format!("error decoding patch: {error}")))?;
         let patch = decoded.value;
@@ -151,29 +154,31 @@ impl Patch {
     }
 }
 
-/// The format that the content type of a request names.
-fn format_of(scope: &RequestScope<'_>) -> Result<Format, Status> {
-    let model = &scope.resource.resource.model;
-    let name = body_media_type(scope.headers);
-    let accepted = model.patch_types.iter().find(|patch_type| patch_type.media_type() == name);
-    match accepted {
-        Some(PatchType::Json) => return Ok(Format::Json),
-        Some(PatchType::Merge) => return Ok(Format::Merge),
-        Some(PatchType::StrategicMerge) => return Ok(Format::Strategic),
-        // An applied configuration is not a patch document.
-        Some(PatchType::Apply | PatchType::ApplyCbor) | None => {}
-    }
-    match model.routing {
-        Routing::Verbs => {
-            let cbor = scope.server.media_types.apply_in_cbor(model.patch_types);
-            let accepted = model.patch_types.iter().copied().chain(cbor);
-            Err(unsupported_media_type(&accepted.map(PatchType::media_type).collect::<Vec<_>>()))
+impl Format {
+    /// The format that the content type of a request names.
+    pub(in super::super) fn of(scope: &RequestScope<'_>) -> Result<Format, Status> {
+        let model = &scope.resource.resource.model;
+        let name = body_media_type(scope.headers);
+        let accepted = model.patch_types.iter().find(|patch_type| patch_type.media_type() == name);
+        match accepted {
+            Some(PatchType::Json) => return Ok(Format::Json),
+            Some(PatchType::Merge) => return Ok(Format::Merge),
+            Some(PatchType::StrategicMerge) => return Ok(Format::Strategic),
+            // An applied configuration is not a patch document.
+            Some(PatchType::Apply | PatchType::ApplyCbor) | None => {}
         }
-        Routing::Routes => {
-            let mut status =
-                Status::failure(415, StatusReason::UnsupportedMediaType, "415: Unsupported Media Type");
-            status.details = Some(Default::default());
-            Err(status)
+        match model.routing {
+            Routing::Verbs => {
+                let cbor = scope.server.media_types.apply_in_cbor(model.patch_types);
+                let accepted = model.patch_types.iter().copied().chain(cbor);
+                Err(unsupported_media_type(&accepted.map(PatchType::media_type).collect::<Vec<_>>()))
+            }
+            Routing::Routes => {
+                let mut status =
+                    Status::failure(415, StatusReason::UnsupportedMediaType, "415: Unsupported Media Type");
+                status.details = Some(Default::default());
+                Err(status)
+            }
         }
     }
 }

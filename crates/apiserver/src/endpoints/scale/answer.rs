@@ -11,7 +11,7 @@ use crate::{
     base::{
         body::Body,
         encoding::encode,
-        negotiation::{self, Accepted, Offers},
+        negotiation::{Accepted, Offers},
         response::{Response, with_content_type},
     },
     registry::{TypeSchema, VersionedResource},
@@ -32,17 +32,10 @@ impl<'a> Answer<'a> {
     /// Negotiates the response of a request for a scale.
     ///
     /// # Errors
-    /// 404 for another subresource, 406 when the server offers nothing that the client accepts, 400 for wrong parameters.
+    /// 404 for another subresource, 406 when the server offers nothing that the client accepts.
     pub(super) fn new(scope: &RequestScope<'a>) -> Result<Answer<'a>, Status> {
         let paths = paths(scope)?;
-        let accepted = match paths.table {
-            Some(_) => scope.accepted(Offers::Object)?,
-            None => {
-                let pretty = scope.query.first("pretty");
-                negotiation::accepted(scope.headers, pretty, Offers::Plain, scope.server.media_types)?
-            }
-        };
-        let include_object = IncludeObject::parse(scope.query.first("includeObject"))?;
+        let (accepted, include_object) = scope.form(Offers::Object)?;
         Ok(Answer { accepted, include_object, paths })
     }
 
@@ -52,11 +45,11 @@ impl<'a> Answer<'a> {
     /// 500 when the scale does not fit its schema.
     pub(super) fn respond(&self, scope: &RequestScope<'_>, scale: &Value) -> Result<Response, Status> {
         let content_type = self.accepted.media_type.as_str();
-        let bytes = match (&self.accepted.transform, &self.paths.table) {
-            (Some(_), Some(table)) => {
+        let bytes = match self.accepted.transform {
+            Some(_) => {
                 // A table belongs to a resource: the scale gets one with its own schema and columns.
                 let mut resource = Resource::clone(&scope.resource.resource);
-                resource.table = table.clone();
+                resource.table = self.paths.table.clone();
                 resource.converter = None;
                 let scale_resource = VersionedResource {
                     resource: Arc::new(resource),
@@ -73,7 +66,7 @@ impl<'a> Answer<'a> {
                 };
                 encoder.tree_answer(scale.clone())?
             }
-            _ => encode(scale, scale_schema()?, &self.accepted)?,
+            None => encode(scale, scale_schema()?, &self.accepted)?,
         };
         Ok(with_content_type(200, content_type, Body::from(bytes)))
     }
