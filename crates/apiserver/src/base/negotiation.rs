@@ -465,4 +465,20 @@ mod tests {
         check("application/*", Offers::List, true, Err(ROUTED));
         check("application/*", Offers::List, false, Ok(MediaType::Json));
     }
+
+    #[test]
+    fn the_route_of_lists_names_the_types_of_streams() {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::ACCEPT, "text/html".parse().unwrap());
+        let answers = Answers {
+            offers: Offers::List,
+            route: Some(Route::WithStreams),
+            has_protobuf: true,
+            media_types: MediaTypes::COMMON,
+            go_type: &String::new,
+        };
+        let message = accepted_of(&headers, None, answers).unwrap_err().message;
+        let streams = ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
+        assert!(message.ends_with(streams), "{message}");
+    }
 }

@@ -136,6 +136,7 @@ impl Transform for PatchTransform<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{CONFIG_MAPS, TestServer, WIDGETS, widget};
+    use http::header;
     use pintle_machinery::{Value, json};
 
     #[tokio::test]
@@ -172,5 +173,38 @@ mod tests {
         let message = "the body of the request was in an unknown format - accepted media types include: \
                        application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
         assert_eq!((code, &status["message"]), (415, &json!(message)));
+    }
+
+    #[tokio::test]
+    async fn errors_have_an_order() {
+        const LIST_FORM: &str = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
+        const ONE_FORM: &str = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
+        const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
+        const MERGE: &str = "application/merge-patch+json";
+        let server = TestServer::start().await;
+        server.create_config_map("a", "x").await;
+        let check = async |method: &str, path: &str, accept: &str, content_type: &str, code: u16| {
+            let headers = [(header::ACCEPT, accept), (header::CONTENT_TYPE, content_type)];
+            let uri = format!("{CONFIG_MAPS}{path}");
+            let response = server.respond_with(method, &uri, &headers, "{}").await;
+            assert_eq!(response.status(), code, "{method} {path} {accept} {content_type}");
+        };
+        // The format of a patch comes before the form of the response, and this before the options.
+        check("PATCH", "/a?fieldValidation=x", "image/png", "text/plain", 415).await;
+        check("PATCH", "/a?fieldValidation=x", "image/png", MERGE, 406).await;
+        check("PATCH", "/a?fieldValidation=x", LIST_FORM, MERGE, 422).await;
+        // A form that objects or lists do not have is refused when there is one.
+        check("PATCH", "/b", LIST_FORM, MERGE, 404).await;
+        check("PATCH", "/a", LIST_FORM, MERGE, 406).await;
+        check("GET", "/b", LIST_FORM, "", 404).await;
+        check("GET", "/a", LIST_FORM, "", 406).await;
+        check("GET", "?limit=x", ONE_FORM, "", 400).await;
+        check("GET", "", ONE_FORM, "", 406).await;
+        // The part of the object in rows is a matter of tables.
+        check("GET", "/a?includeObject=x", "application/json", "", 200).await;
+        check("GET", "/a?includeObject=x", TABLE, "", 400).await;
+        check("GET", "/b?includeObject=x", TABLE, "", 404).await;
+        check("GET", "/a?export=false", TABLE, "", 200).await;
+        check("GET", "/a?export", TABLE, "", 400).await;
     }
 }

@@ -388,6 +388,10 @@ fn scale_and_replace_work_on_a_deployment() -> Result {
         (&4.into(), &2.into())
     );
     contains(
+        &kubectl.run(&["get", "-n", "shop", "deployment/web", "--subresource=scale"])?,
+        &["NAME   DESIRED   AVAILABLE   AGE\n", "web    4         0           "],
+    );
+    contains(
         &kubectl.fails(&["scale", "-n", "shop", "deployment/web", "--current-replicas=1", "--replicas=9"])?,
         &["Expected replicas to be 1, was 4"],
     );
