@@ -169,10 +169,11 @@ fn read(
             }
         }
     };
-    let Decoded { mut value, mut problems, empty_fields } = decoded.map_err(|error| match media_type {
-        _ if is_of_any_version => Status::bad_request(error.to_string()),
-        _ => cannot_be_handled(kind, kind, &error),
-    })?;
+    let Decoded { mut value, mut problems, empty_fields } =
+        decoded.map_err(|error| match is_of_any_version {
+            true => Status::bad_request(error.to_string()),
+            false => cannot_be_handled(kind, kind, &error),
+        })?;
     if claimed_kind.as_ref().is_none_or(|found| *found == kind.kind) {
         let unknown =
             wanted.coerce(&mut value).map_err(|status| cannot_be_handled(kind, kind, &status.message))?;

@@ -103,7 +103,8 @@ impl ListForm {
     /// The body of the list. Objects of other versions must be converted first ([`Encoder::convert`]).
     ///
     /// # Errors
-    /// 406 when the list is too long for YAML, the [refusal](Accepted::refusal) of the form; 500 when an object cannot be encoded.
+    /// 406 when the list is too long for YAML, the [refusal](Accepted::refusal) of the form; 500 when an object cannot be
+    /// encoded.
     pub(super) async fn body(self, objects: Objects, metadata: &Value) -> Result<ListBody, Status> {
         self.encoder().check()?;
         let is_cheap = self.encoder().is_cached_json();

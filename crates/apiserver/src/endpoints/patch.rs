@@ -5,7 +5,7 @@ mod document;
 mod patched_text;
 mod read;
 
-pub(super) use document::{Format, Patch};
+pub(super) use document::{Patch, PatchBody};
 pub(super) use read::read_patched;
 
 use super::{
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::metrics::BodyVerb;
 use crate::{
-    base::{body::RequestBody, negotiation::apply_type, response::Response},
+    base::{body::RequestBody, response::Response},
     registry::{Preconditions, Transform, Upsert},
 };
 use pintle_admission::{Operation, RequestOptions};
@@ -36,10 +36,10 @@ pub(super) async fn patch(
     body: RequestBody,
     subresource: &str,
 ) -> Result<Response, Status> {
-    if let Some(media_type) = apply_type(scope.headers, scope.server.media_types) {
-        return apply(scope, body, media_type, subresource).await;
-    }
-    let format = Format::of(scope)?;
+    let format = match PatchBody::of(scope)? {
+        PatchBody::Configuration(media_type) => return apply(scope, body, media_type, subresource).await,
+        PatchBody::Document(format) => format,
+    };
     let encoder = encoder(scope)?;
     let options = WriteOptions::parse(scope.query.pairs(), "PatchOptions")?;
     let body = scope.read_body(body, BodyVerb::Patch).await?;

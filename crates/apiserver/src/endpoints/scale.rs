@@ -14,11 +14,11 @@ use super::{
     apply::Configuration,
     body_kind::BodyKind,
     decode::decode,
-    patch::{Format, Patch},
+    patch::{Patch, PatchBody},
     request_scope::RequestScope,
     write::{check_name, set_namespace},
 };
-use crate::base::{body::RequestBody, negotiation::apply_type, response::Response};
+use crate::base::{body::RequestBody, response::Response};
 use crate::metrics::BodyVerb;
 use pintle_cacher::Freshness;
 use pintle_go_forms::quote;
@@ -84,21 +84,17 @@ fn undecodable(status: Status, paths: &ScalePaths) -> Status {
 /// # Errors
 /// The `Status` for the client.
 pub(super) async fn patch(scope: &RequestScope<'_>, body: RequestBody) -> Result<Response, Status> {
-    let apply_type = apply_type(scope.headers, scope.server.media_types);
-    let format = match apply_type {
-        Some(media_type) => Ok(media_type),
-        None => Err(Format::of(scope)?),
-    };
+    let kind = PatchBody::of(scope)?;
     let answer = Answer::new(scope)?;
-    let options = match apply_type {
-        Some(_) => WriteOptions::parse_apply(scope.query.pairs())?,
-        None => WriteOptions::parse(scope.query.pairs(), "PatchOptions")?,
+    let options = match kind {
+        PatchBody::Configuration(_) => WriteOptions::parse_apply(scope.query.pairs())?,
+        PatchBody::Document(_) => WriteOptions::parse(scope.query.pairs(), "PatchOptions")?,
     };
     let body = scope.read_body(body, BodyVerb::Patch).await?;
     scope.note_patch(&body);
-    let change = match format {
-        Ok(media_type) => Change::Apply(Configuration::parse(&body, media_type)?),
-        Err(format) => Change::Patch(Patch::parse(format, &body)?),
+    let change = match kind {
+        PatchBody::Configuration(media_type) => Change::Apply(Configuration::parse(&body, media_type)?),
+        PatchBody::Document(format) => Change::Patch(Patch::parse(format, &body)?),
     };
     let written = write(scope, answer.paths, &options, change).await?;
     let (scale, _) = scale_of(&written.object, answer.paths).map_err(Status::bad_request)?;

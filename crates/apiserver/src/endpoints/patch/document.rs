@@ -4,7 +4,7 @@ use super::{
     super::{body_kind::BodyKind, request_scope::RequestScope},
     patched_text::Touched,
 };
-use crate::base::negotiation::{body_media_type, unsupported_media_type};
+use crate::base::negotiation::{MediaType, apply_type, body_media_type, unsupported_media_type};
 use bytes::Bytes;
 use pintle_machinery::{
     FieldError, FieldPath, GroupKind, Status, StatusReason, Value,
@@ -154,9 +154,30 @@ impl Patch {
     }
 }
 
+/// The body of a PATCH.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) enum PatchBody {
+    /// An applied configuration in this media type.
+    Configuration(MediaType),
+    /// A patch document.
+    Document(Format),
+}
+
+impl PatchBody {
+    /// The body that the content type of a request names.
+    ///
+    /// # Errors
+    /// 415 for an unsupported format.
+    pub(in super::super) fn of(scope: &RequestScope<'_>) -> Result<PatchBody, Status> {
+        match apply_type(scope.headers, scope.server.media_types) {
+            Some(media_type) => Ok(PatchBody::Configuration(media_type)),
+            None => Format::of(scope).map(PatchBody::Document),
+        }
+    }
+}
+
 impl Format {
-    /// The format that the content type of a request names.
-    pub(in super::super) fn of(scope: &RequestScope<'_>) -> Result<Format, Status> {
+    fn of(scope: &RequestScope<'_>) -> Result<Format, Status> {
         let model = &scope.resource.resource.model;
         let name = body_media_type(scope.headers);
         let accepted = model.patch_types.iter().find(|patch_type| patch_type.media_type() == name);
