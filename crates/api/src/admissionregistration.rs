@@ -58,3 +58,25 @@ pub fn resources_off_by_default() -> Vec<Resource> {
     }
     resources
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pintle_machinery::json;
+
+    #[test]
+    fn bindings_of_the_first_version_deny_where_parameters_are_missing() {
+        let resources = resources_off_by_default();
+        let stored = |version: &str, spec: pintle_machinery::Value| {
+            let is_wanted = |resource: &&Resource| {
+                resource.kind == "MutatingAdmissionPolicyBinding" && resource.resource.version == version
+            };
+            let conversion = resources.iter().find(is_wanted).unwrap().conversion.as_ref().unwrap();
+            (conversion.to_storage)(json!({"spec": spec}))["spec"].clone()
+        };
+        let denying = json!({"paramRef": {"name": "a", "parameterNotFoundAction": "Deny"}});
+        assert_eq!(stored("v1alpha1", json!({"paramRef": {"name": "a"}})), denying);
+        assert_eq!(stored("v1beta1", json!({"paramRef": {"name": "a"}})), json!({"paramRef": {"name": "a"}}));
+        assert_eq!(stored("v1alpha1", json!({"policyName": "p"})), json!({"policyName": "p"}));
+    }
+}

@@ -17,7 +17,7 @@ use crate::{
         body::Body,
         compression::Compressible,
         encoding::encode,
-        negotiation::{self, Accepted, Answers, MediaType, MediaTypes, Offers, accept_clauses},
+        negotiation::{self, Accepted, Answers, MediaType, MediaTypes, Offers, Route, accept_clauses},
         response::{Response, json_failure, negotiated_failure, with_content_type},
     },
     registry::{Stores, VersionedResource},
@@ -371,7 +371,7 @@ fn wants_aggregated(headers: &HeaderMap) -> Option<Wanted> {
 fn respond(document: &Value, type_name: &str, headers: &HeaderMap, is_routed: bool) -> Response {
     let answers = Answers {
         offers: Offers::Plain,
-        route: is_routed.then_some(negotiation::Route::Plain),
+        route: is_routed.then_some(Route::Plain),
         has_protobuf: true,
         media_types: MediaTypes::COMMON,
         go_type: &String::new,

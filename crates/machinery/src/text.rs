@@ -14,6 +14,19 @@ pub fn escape_html(json: &str) -> String {
     out
 }
 
+/// The name of a decoded value's type, as Go's `%T` formats it.
+pub fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
 /// Formats a value as Go's `%v`: `map[a:1 b:[x y]]`.
 pub fn go_format(value: &Value) -> String {
     match value {
@@ -43,16 +56,11 @@ pub fn go_string_format(value: &Value) -> String {
     }
 }
 
-/// The Go type into which JSON of this shape is decoded.
-pub fn go_type(value: &Value) -> &'static str {
+/// The name of a decoded value's type, as Go's `%s` formats it.
+pub fn go_type_string(value: &Value) -> &'static str {
     match value {
         Value::Null => "%!s(<nil>)",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
+        value => go_type(value),
     }
 }
 

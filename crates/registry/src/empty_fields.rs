@@ -3,15 +3,12 @@
 use parking_lot::Mutex;
 use pintle_machinery::{FieldError, Value, codec::EmptyField};
 
-/// The lists and maps that the body of a request gives as `[]` or `{}`.
+/// The lists and maps that the body of a request gives as `[]` or `{}`, by their paths in the version of the body.
 ///
 /// Encodings omit most such fields, so the canonical tree has none of them, and no stored object. Go tells them from absent ones until the object
 /// is stored: a few rules and the messages of others depend on it.
 #[derive(Debug, Default)]
 pub struct EmptyFields(Mutex<Vec<EmptyField>>);
-
-/// Those of a request without a body, and of writes from inside the server.
-pub static NO_EMPTY_FIELDS: EmptyFields = EmptyFields(Mutex::new(Vec::new()));
 
 impl EmptyFields {
     /// Replaces the fields: a body is decoded, or decoded again for another attempt.

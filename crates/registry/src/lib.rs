@@ -31,7 +31,7 @@ pub use connecter::{
 };
 pub use context::RequestContext;
 pub use converter::{Converter, SameContent};
-pub use empty_fields::{EmptyFields, NO_EMPTY_FIELDS};
+pub use empty_fields::EmptyFields;
 pub use keep::keep;
 pub use object_model::{ObjectForm, ObjectModel, PatchType, Routing};
 pub use resource::{

@@ -1,6 +1,6 @@
 //! A registry for unit tests: a map in memory, without strategies, versions or admission.
 
-use crate::{BoxFuture, DeleteOptions, Registry, RequestContext, WriteOptions};
+use crate::{BoxFuture, DeleteOptions, EmptyFields, Registry, RequestContext, WriteOptions};
 use pintle_machinery::{
     GroupResource, GroupVersion, Status, UserInfo, Value, ValueExt,
     managed_fields::{FieldManager, OneVersion},
@@ -202,7 +202,7 @@ pub fn with_context<T>(
         group_version: &GroupVersion::new("", "v1"),
         now: jiff::Timestamp::UNIX_EPOCH,
         dry_run,
-        empty_fields: &crate::NO_EMPTY_FIELDS,
+        empty_fields: &EmptyFields::default(),
         registry,
         authorizer: &pintle_auth::authz::AlwaysAllow,
     })

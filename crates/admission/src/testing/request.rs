@@ -83,7 +83,7 @@ impl Request {
             group_version: &group_version,
             now: Timestamp::UNIX_EPOCH,
             dry_run: self.dry_run,
-            empty_fields: &pintle_registry::NO_EMPTY_FIELDS,
+            empty_fields: &pintle_registry::EmptyFields::default(),
             registry: &self.objects,
             authorizer,
         };

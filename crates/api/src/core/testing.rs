@@ -27,7 +27,7 @@ pub(super) async fn connect(
         group_version: &GroupVersion::new("", "v1"),
         now: jiff::Timestamp::UNIX_EPOCH,
         dry_run: false,
-        empty_fields: &pintle_registry::NO_EMPTY_FIELDS,
+        empty_fields: &pintle_registry::EmptyFields::default(),
         registry: &registry,
         authorizer: &AlwaysAllow,
     };

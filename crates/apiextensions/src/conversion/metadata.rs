@@ -3,6 +3,7 @@
 use pintle_machinery::{
     FieldPath, Map, Value,
     status::aggregate,
+    text::go_type,
     validation::{validate_annotations, validate_labels},
 };
 
@@ -56,17 +57,5 @@ fn check(name: &str, own: &Map) -> Result<(), String> {
     match errors.is_empty() {
         true => Ok(()),
         false => Err(aggregate(errors.iter().map(ToString::to_string))),
-    }
-}
-
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
     }
 }

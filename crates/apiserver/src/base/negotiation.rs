@@ -150,6 +150,8 @@ pub enum Offers {
     Answer,
     /// An object, and tables and partial metadata of it.
     Object,
+    /// A scale, and tables and partial metadata of it.
+    Scale,
     /// A list, and tables and partial metadata of it.
     List,
 }
@@ -168,18 +170,40 @@ pub fn accepted(
     negotiated.ok_or_else(|| not_acceptable_of(&media_types.names()))
 }
 
-/// The media types of a route.
+/// What a route produces besides the common media types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Route {
-    /// Those of objects.
+    /// Nothing.
     Plain,
-    /// Those of objects, and those of streams of events: the route of lists is that of watches.
+    /// Streams of events: the route of lists is that of watches.
     WithStreams,
+    /// Text.
+    WithText,
 }
 
-/// The media types of streams of events.
-const STREAMS: &[&str] =
-    &["application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch"];
+impl Route {
+    /// All media types of the route, as errors list them.
+    fn names(self, media_types: MediaTypes) -> Vec<&'static str> {
+        let mut names = media_types.names();
+        match self {
+            Route::Plain => {}
+            Route::WithText => names.insert(0, TEXT),
+            Route::WithStreams => {
+                names.extend([
+                    "application/json;stream=watch",
+                    "application/vnd.kubernetes.protobuf;stream=watch",
+                ]);
+                names.extend(media_types.has_cbor().then_some(CBOR_SEQUENCE));
+            }
+        }
+        names
+    }
+}
+
+/// The media type of text.
+const TEXT: &str = "text/plain";
+/// The media type of streams in CBOR.
+const CBOR_SEQUENCE: &str = "application/cbor-seq";
 
 /// The forms in which a resource's responses exist.
 #[derive(Clone, Copy)]
@@ -206,10 +230,8 @@ pub fn accepted_of(
     pretty: Option<&str>,
     answers: Answers<'_>,
 ) -> Result<Accepted, Status> {
-    match answers.route {
-        None => {}
-        Some(Route::Plain) => routed(headers, answers.media_types)?,
-        Some(Route::WithStreams) => routed_among(headers, &[], STREAMS, answers.media_types)?,
+    if let Some(route) = answers.route {
+        routed(headers, route, answers.media_types)?;
     }
     let media_types = answers.media_types;
     let Some((mut accepted, is_of_list)) =
@@ -220,7 +242,7 @@ pub fn accepted_of(
     let is_partial = matches!(accepted.transform, Some((Transform::PartialObjectMetadata, _)));
     let (asked, is) = match answers.offers {
         Offers::List if is_partial && !is_of_list => ("PartialObjectMetadata", "is"),
-        Offers::Object if is_partial && is_of_list => ("PartialObjectMetadataList", "is not"),
+        Offers::Object | Offers::Scale if is_partial && is_of_list => ("PartialObjectMetadataList", "is not"),
         _ => return Ok(accepted),
     };
     let message =
@@ -234,32 +256,16 @@ pub fn accepted_of(
 ///
 /// # Errors
 /// 406 when no clause matches.
-pub fn routed(headers: &HeaderMap, media_types: MediaTypes) -> Result<(), Status> {
-    routed_among(headers, &[], &[], media_types)
-}
-
-/// As [`routed`], for a route that produces other media types, too: those of `before` and, named after the common ones,
-/// `after`.
-///
-/// # Errors
-/// 406 when no clause matches.
-pub fn routed_among(
-    headers: &HeaderMap,
-    before: &[&str],
-    after: &[&str],
-    media_types: MediaTypes,
-) -> Result<(), Status> {
+fn routed(headers: &HeaderMap, route: Route, media_types: MediaTypes) -> Result<(), Status> {
     let header = header_of(headers);
+    let names = route.names(media_types);
     let is_named = |clause: &str| {
         let name = clause.split(';').next().unwrap_or_default().trim();
-        before.contains(&name) || name != "application/*" && media_types.matching(name).next().is_some()
+        name == "*/*" || names.contains(&name)
     };
     match header.is_empty() || header.split(',').any(is_named) {
         true => Ok(()),
-        false => {
-            let own = media_types.names();
-            Err(not_acceptable_of(&before.iter().chain(&own).chain(after).copied().collect::<Vec<_>>()))
-        }
+        false => Err(not_acceptable_of(&names)),
     }
 }
 
@@ -315,7 +321,7 @@ fn transform(
     offers: Offers,
 ) -> Option<(Transform, String, bool)> {
     let version = version.filter(|version| matches!(*version, "v1" | "v1beta1"))?;
-    if group != Some("meta.k8s.io") || !matches!(offers, Offers::Object | Offers::List) {
+    if group != Some("meta.k8s.io") || matches!(offers, Offers::Plain | Offers::Answer) {
         return None;
     }
     let (transform, is_of_list) = match kind? {
@@ -467,18 +473,19 @@ mod tests {
     }
 
     #[test]
-    fn the_route_of_lists_names_the_types_of_streams() {
-        let mut headers = HeaderMap::new();
-        headers.insert(header::ACCEPT, "text/html".parse().unwrap());
-        let answers = Answers {
-            offers: Offers::List,
-            route: Some(Route::WithStreams),
-            has_protobuf: true,
-            media_types: MediaTypes::COMMON,
-            go_type: &String::new,
+    fn the_route_of_lists_has_the_types_of_streams() {
+        let check = |accept: &str, cbor: bool, expected: Option<&str>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT, accept.parse().unwrap());
+            let refused = routed(&headers, Route::WithStreams, MediaTypes::of_resources(cbor)).err();
+            let end = refused.as_ref().map(|status| status.message.rsplit("protobuf, ").next().unwrap());
+            assert_eq!(end, expected, "{accept} {cbor}");
         };
-        let message = accepted_of(&headers, None, answers).unwrap_err().message;
-        let streams = ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
-        assert!(message.ends_with(streams), "{message}");
+        let streams = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
+        check("text/html", false, Some(streams));
+        check("text/html", true, Some(&format!("application/cbor, {streams}, application/cbor-seq")));
+        check("application/json;stream=watch", false, None);
+        check("application/cbor-seq", false, Some(streams));
+        check("application/cbor-seq", true, None);
     }
 }

@@ -8,7 +8,7 @@ use super::{action::method_not_allowed, admission::Admission, request_scope::Req
 use crate::{
     base::{
         body::Body,
-        negotiation::{self, Answers, Offers, routed_among},
+        negotiation::{self, Answers, Offers, Route},
         request::Request,
         response::Response,
     },
@@ -26,9 +26,6 @@ use pintle_schema::Schema;
 use pintle_websocket::is_websocket_request;
 use std::net::IpAddr;
 use target::{query_of, target_of};
-
-/// The media type of texts.
-const TEXT: &str = "text/plain";
 
 /// The declaration of a connect.
 struct Declared<'a> {
@@ -84,10 +81,9 @@ pub(super) async fn connect(scope: &RequestScope<'_>, request: Request) -> Resul
 
 /// Negotiates the form of a read, although its response is always text.
 fn negotiate(scope: &RequestScope<'_>) -> Result<(), Status> {
-    routed_among(scope.headers, &[TEXT], &[], scope.server.media_types)?;
     let answers = Answers {
         offers: Offers::Plain,
-        route: None,
+        route: Some(Route::WithText),
         has_protobuf: scope.resource.resource.model.protobuf,
         media_types: scope.server.media_types,
         go_type: &String::new,

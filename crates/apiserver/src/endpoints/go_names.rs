@@ -7,6 +7,7 @@ use pintle_registry::{ObjectForm, Resource};
 pub(super) fn go_type_of(resource: &Resource, offers: Offers) -> String {
     let package = internal_package(&resource.resource.group);
     match (resource.model.form, offers) {
+        (_, Offers::Scale) => "autoscaling.Scale".to_owned(),
         (ObjectForm::Map, Offers::List) => "unstructured.UnstructuredList".to_owned(),
         (ObjectForm::Map, _) => "unstructured.Unstructured".to_owned(),
         (ObjectForm::Struct, Offers::List) => format!("{package}.{}", resource.list_kind),

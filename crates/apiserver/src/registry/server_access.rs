@@ -12,7 +12,9 @@ use pintle_machinery::{
     GroupResource, GroupVersion, GroupVersionKind, Status, UserInfo, Value,
     user::{APISERVER_USER, SYSTEM_MASTERS},
 };
-use pintle_registry::{BoxFuture, DeleteOptions, Registry, RequestContext, Scope, ServedKind, WriteOptions};
+use pintle_registry::{
+    BoxFuture, DeleteOptions, EmptyFields, Registry, RequestContext, Scope, ServedKind, WriteOptions,
+};
 use std::{
     borrow::Cow,
     sync::{LazyLock, OnceLock},
@@ -30,9 +32,15 @@ struct Inner<'a> {
     namespace: &'a str,
     name: &'a str,
     version: GroupVersion,
+    empty_fields: EmptyFields,
 }
 
-impl Inner<'_> {
+impl<'a> Inner<'a> {
+    fn new(store: &Store, options: &'a WriteOptions, namespace: &'a str, name: &'a str) -> Inner<'a> {
+        let version = store.resource().resource.group_version();
+        Inner { options, namespace, name, version, empty_fields: EmptyFields::default() }
+    }
+
     fn context<'b>(&'b self, registry: &'b dyn Registry) -> RequestContext<'b> {
         RequestContext {
             user: self.options.user.as_ref().unwrap_or(&SERVER_USER),
@@ -43,7 +51,7 @@ impl Inner<'_> {
             group_version: &self.version,
             now: Timestamp::now(),
             dry_run: self.options.dry_run,
-            empty_fields: &pintle_registry::NO_EMPTY_FIELDS,
+            empty_fields: &self.empty_fields,
             registry,
             authorizer: &AlwaysAllow,
         }
@@ -84,8 +92,7 @@ impl Stores {
         options: &WriteOptions,
         transform: &mut dyn Transform,
     ) -> Result<Value, Status> {
-        let version = store.resource().resource.group_version();
-        let inner = Inner { options, namespace, name, version };
+        let inner = Inner::new(store, options, namespace, name);
         let updated: Updated = store
             .update(
                 &inner.context(self),
@@ -180,8 +187,7 @@ impl Registry for Stores {
         Box::pin(async move {
             let store = self.store(resource)?;
             store.set_defaults(&mut object);
-            let version = store.resource().resource.group_version();
-            let inner = Inner { options: &options, namespace, name: "", version };
+            let inner = Inner::new(&store, &options, namespace, "");
             self.manage(&store, &options, None, &mut object).await;
             let warnings = Warnings::default();
             let written = store.create(&inner.context(self), object, &AcceptAll, &warnings).await?;
@@ -230,9 +236,8 @@ impl Registry for Stores {
     ) -> BoxFuture<'a, Result<Value, Status>> {
         Box::pin(async move {
             let store = self.store(resource)?;
-            let version = store.resource().resource.group_version();
             let write = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
-            let inner = Inner { options: &write, namespace, name, version };
+            let inner = Inner::new(&store, &write, namespace, name);
             let deleted = store.delete(&inner.context(self), &options, &AcceptAll).await?;
             Ok(deleted.object)
         })

@@ -8,9 +8,13 @@ use pintle_admission::Lister;
 use pintle_auth::authz::AlwaysAllow;
 use pintle_cacher::{Freshness, Selectable};
 use pintle_machinery::{
-    ErrorList, FieldError, FieldPath, GroupVersion, Status, UserInfo, Value, ValueExt, json, meta::ObjectMeta,
+    ErrorList, FieldError, FieldPath, GroupResource, GroupVersion, Status, UserInfo, Value, ValueExt, json,
+    meta::ObjectMeta,
 };
-use pintle_registry::{BoxFuture, DefaultStrategy, DeleteOptions, RequestContext, Resource, Scope, Strategy};
+use pintle_registry::{
+    BoxFuture, DefaultStrategy, DeleteOptions, EmptyFields, Registry, RequestContext, Resource, Scope,
+    Strategy, WriteOptions,
+};
 use pintle_storage::{MemoryStorage, Revision, StorageEvent, WatchRequest};
 use pintle_supervisor::Supervisor;
 use std::sync::Arc;
@@ -21,6 +25,7 @@ struct Fixture {
     store: Arc<Store>,
     user: UserInfo,
     version: GroupVersion,
+    empty_fields: EmptyFields,
 }
 
 impl Fixture {
@@ -41,7 +46,7 @@ impl Fixture {
         let stores =
             Stores::start(vec![resource], Vec::new(), &storage, &Supervisor::current()).expect("a type");
         let store = stores.store(&group_resource).expect("a store");
-        Fixture { stores, store, user: UserInfo::default(), version }
+        Fixture { stores, store, user: UserInfo::default(), version, empty_fields: EmptyFields::default() }
     }
 
     fn context<'a>(&'a self, name: &'a str, dry_run: bool) -> RequestContext<'a> {
@@ -54,7 +59,7 @@ impl Fixture {
             group_version: &self.version,
             now: Timestamp::now(),
             dry_run,
-            empty_fields: &pintle_registry::NO_EMPTY_FIELDS,
+            empty_fields: &self.empty_fields,
             registry: &*self.stores,
             authorizer: &AlwaysAllow,
         }
@@ -124,6 +129,23 @@ impl Transform for Set {
         }
         Box::pin(std::future::ready(Ok(new)))
     }
+}
+
+#[tokio::test]
+async fn the_server_applies_by_its_own_manager_and_takes_fields() {
+    let fixture = Fixture::start(StorageMediaType::Json);
+    fixture.create(config_map("a"), false).await.expect("a config map");
+    let resource = GroupResource::new("", "configmaps");
+    let apply = async |name: &str, value: &str| {
+        let options = WriteOptions { field_manager: "consumer".to_owned(), ..WriteOptions::default() };
+        let config = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name}, "data": {"a": value}});
+        fixture.stores.apply(&resource, "n", name, config, options).await
+    };
+    let applied = apply("a", "2").await.expect("an apply");
+    assert_eq!(applied["data"], json!({"a": "2"}));
+    let manager = &applied["metadata"]["managedFields"][0];
+    assert_eq!((&manager["manager"], &manager["operation"]), (&json!("consumer"), &json!("Apply")));
+    assert_eq!(apply("b", "2").await.unwrap_err().code, 404);
 }
 
 #[tokio::test]

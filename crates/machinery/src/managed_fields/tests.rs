@@ -135,6 +135,22 @@ pub(super) fn apply(
 }
 
 #[test]
+fn applied_numbers_are_converted_and_empty_lists_told() {
+    let pod = |grace: Value| {
+        json!({
+            "kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a"},
+            "spec": {"containers": [{"name": "c", "ports": [{"containerPort": grace}], "args": []}]},
+        })
+    };
+    let applied = manager("alice", pods()).apply(None, &pod(json!(99999999999_i64)), false).unwrap();
+    assert_eq!(applied.object["spec"]["containers"][0]["ports"][0]["containerPort"], json!(1215752191));
+    let empty: Vec<&str> = applied.empty_fields.iter().map(|field| field.path.as_str()).collect();
+    assert_eq!(empty, ["spec.containers[0].args"]);
+    let error = manager("alice", pods()).apply(None, &pod(json!(1.5)), false).unwrap_err();
+    assert!(error.message.ends_with("cannot convert float64 to int32"), "{}", error.message);
+}
+
+#[test]
 fn applying_gives_takes_and_shares() {
     let first = apply(None, "alice", json!({"metadata": {"name": "a"}, "data": {"k": "v", "l": "w"}}), false)
         .unwrap();

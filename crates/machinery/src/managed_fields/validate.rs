@@ -10,6 +10,7 @@ use crate::{
     codec::{Decoded, json},
     field_path::push_name,
     restore,
+    text::go_type,
 };
 use pintle_go_forms::quote;
 use pintle_schema::SchemaRef;
@@ -125,19 +126,6 @@ fn scalar_fault(scalar: Scalar, value: &Value) -> Option<String> {
     }
 }
 
-/// Go's `%T` for a decoded value.
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    }
-}
-
 /// Go's `%v` for a pointer to a struct that holds the value.
 fn pointer(value: &Value) -> String {
     format!("&{{{}}}", go_value(value))
@@ -226,9 +214,10 @@ pub(super) fn canonical(written: &Value, schema: SchemaRef<'_>) -> Result<Value,
 /// # Errors
 /// The message of Go's converter about a value that does not fit its type.
 pub(super) fn restored(mut merged: Value, config: &Value, schema: SchemaRef<'_>) -> Result<Decoded, String> {
-    if !schema.is_structural() && restore::has_wide_numbers(config) {
+    let is_typed = !schema.is_structural();
+    if is_typed && restore::has_wide_numbers(config) {
         restore::convert_numbers(&mut merged, schema);
     }
-    json::from_value(&merged, schema)
-        .map_err(|error| restore::problem(&merged, schema).unwrap_or_else(|| error.to_string()))
+    let problem = || restore::problem(&merged, schema).filter(|_| is_typed);
+    json::from_value(&merged, schema).map_err(|error| problem().unwrap_or_else(|| error.to_string()))
 }

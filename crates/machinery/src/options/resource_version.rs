@@ -1,7 +1,7 @@
 //! Parses resource versions: numbers for the server, opaque texts for clients.
 //!
-//! The status of a malformed version depends on its origin: 400 for a list, 500 for all other requests, because the API
-//! never defined a status for this error.
+//! The status of a malformed version depends on its origin: 400 for a list and for a get that no cache serves, 500
+//! for all other requests, because the API never defined a status for this error.
 
 use super::query::parse_unsigned;
 use crate::{FieldError, FieldPath, Status};
@@ -14,7 +14,7 @@ pub fn parse_resource_version(text: &str) -> Result<u64, Status> {
     parse(text).map_err(Status::unknown)
 }
 
-/// The resourceVersion of a list; 0 when it is "" or `0`.
+/// The resourceVersion of a list, or of a get that no cache serves; 0 when it is "" or `0`.
 ///
 /// # Errors
 /// 400 when it is not a number.

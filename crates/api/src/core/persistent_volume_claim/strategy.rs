@@ -283,7 +283,6 @@ fn validate_resource_key(name: &str, path: &FieldPath) -> ErrorList {
 mod tests {
     use super::*;
     use pintle_machinery::codec::EmptyField;
-    use pintle_registry::NO_EMPTY_FIELDS;
 
     fn claim(spec: Value, phase: &str) -> Value {
         let mut claim = json!({
@@ -298,7 +297,7 @@ mod tests {
     #[test]
     fn only_bound_claims_grow() {
         let check = |old: Value, new: Value, phase: &str, fields: &[&str]| {
-            let errors = validate_update(&claim(new, phase), &claim(old, phase), &NO_EMPTY_FIELDS);
+            let errors = validate_update(&claim(new, phase), &claim(old, phase), &EmptyFields::default());
             let got: Vec<String> = errors.iter().map(|error| error.field.to_string()).collect();
             assert_eq!(got, fields);
         };

@@ -136,12 +136,11 @@ fn validate_tls(tls: &Value, allows_secret_name: bool, path: &FieldPath) -> Erro
 mod tests {
     use super::*;
     use pintle_machinery::json;
-    use pintle_registry::NO_EMPTY_FIELDS;
 
     #[test]
     fn specs_are_checked() {
         let check = |spec: Value, expected: &[&str]| {
-            let errors = validate_spec(&json!({"spec": spec}), false, None, &NO_EMPTY_FIELDS);
+            let errors = validate_spec(&json!({"spec": spec}), false, None, &EmptyFields::default());
             assert_eq!(errors.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
         };
         let backend = json!({"service": {"name": "a", "port": {"number": 80}}});
@@ -183,7 +182,7 @@ mod tests {
     #[test]
     fn stored_wildcard_rules_may_stay() {
         let ingress = json!({"spec": {"rules": [{"host": "*.example.com", "http": {}}]}});
-        assert_eq!(validate_spec(&ingress, false, None, &NO_EMPTY_FIELDS).len(), 1);
-        assert_eq!(validate_spec(&ingress, false, Some(&ingress), &NO_EMPTY_FIELDS), []);
+        assert_eq!(validate_spec(&ingress, false, None, &EmptyFields::default()).len(), 1);
+        assert_eq!(validate_spec(&ingress, false, Some(&ingress), &EmptyFields::default()), []);
     }
 }

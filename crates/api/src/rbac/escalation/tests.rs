@@ -45,7 +45,7 @@ fn check(guard: Guard, rules: &Value, namespace: &str, object: &Value, old: Opti
         group_version: &GroupVersion::new(GROUP_NAME, "v1"),
         now: jiff::Timestamp::UNIX_EPOCH,
         dry_run: false,
-        empty_fields: &pintle_registry::NO_EMPTY_FIELDS,
+        empty_fields: &pintle_registry::EmptyFields::default(),
         registry: &registry,
         authorizer: &rbac,
     };

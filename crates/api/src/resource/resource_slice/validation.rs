@@ -133,7 +133,6 @@ fn validate_node_selection(slice: &Value, path: &FieldPath) -> ErrorList {
 mod tests {
     use super::*;
     use pintle_machinery::json;
-    use pintle_registry::NO_EMPTY_FIELDS;
 
     fn slice(spec: Value) -> Value {
         let mut slice = json!({"metadata": {"name": "s", "uid": "u", "resourceVersion": "1"}, "spec": {
@@ -147,7 +146,7 @@ mod tests {
     #[test]
     fn slices_are_checked() {
         let check = |spec: Value, expected: &[&str]| {
-            let errors = validate(&slice(spec), &NO_EMPTY_FIELDS);
+            let errors = validate(&slice(spec), &EmptyFields::default());
             assert_eq!(errors.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
         };
         const ONE_OF: &str =
@@ -207,7 +206,11 @@ mod tests {
         let check = |field: &str, value: Value, errors: usize| {
             let mut new = slice(json!({}));
             new.set(field, value);
-            assert_eq!(validate_update(&new, &slice(json!({})), &NO_EMPTY_FIELDS).len(), errors, "{field}");
+            assert_eq!(
+                validate_update(&new, &slice(json!({})), &EmptyFields::default()).len(),
+                errors,
+                "{field}"
+            );
         };
         check("spec.driver", json!("e"), 1);
         check("spec.nodeName", json!("e"), 1);

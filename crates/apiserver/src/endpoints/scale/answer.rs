@@ -35,7 +35,7 @@ impl<'a> Answer<'a> {
     /// 404 for another subresource, 406 when the server offers nothing that the client accepts.
     pub(super) fn new(scope: &RequestScope<'a>) -> Result<Answer<'a>, Status> {
         let paths = paths(scope)?;
-        let (accepted, include_object) = scope.form(Offers::Object)?;
+        let (accepted, include_object) = scope.form(Offers::Scale)?;
         Ok(Answer { accepted, include_object, paths })
     }
 

@@ -1,7 +1,7 @@
 //! The keys of list items.
 
 use crate::patch::PatchError;
-use crate::text::{go_format, go_type};
+use crate::text::{go_format, go_type_string};
 use crate::{Map, Text, Value};
 use std::collections::HashMap;
 
@@ -59,5 +59,5 @@ fn no_merge_key(item: &Map, merge_key: &str) -> PatchError {
 }
 
 pub(super) fn bad_type(expected: &str, actual: &Value) -> PatchError {
-    PatchError::Unknown(format!("expected a {expected}, but received a {}", go_type(actual)))
+    PatchError::Unknown(format!("expected a {expected}, but received a {}", go_type_string(actual)))
 }
