@@ -41,13 +41,14 @@ use hyper_util::{
 use pintle_machinery::Status;
 use pintle_tls::{JoinedConnection, JoinedWrites, ReadAhead, WholeReads};
 use prometheus::IntCounter;
+use rustls::server::Acceptor;
 use sent_body::SentBody;
 use std::{io, pin::pin, sync::Arc, time::Duration};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::watch,
 };
-use tokio_rustls::TlsAcceptor;
+use tokio_rustls::LazyConfigAcceptor;
 use upgradable::Upgradable;
 use write_timeout::WriteTimeout;
 
@@ -169,9 +170,13 @@ impl Server {
         place: Arc<Place>,
     ) -> Result<(), String> {
         stream.set_nodelay(true).map_err(|error| error.to_string())?;
-        let acceptor = TlsAcceptor::from(self.config.tls.current());
-        let stream = ReadAhead::new(WriteTimeout::new(stream));
-        let handshake = tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream));
+        let hello = LazyConfigAcceptor::new(Acceptor::default(), ReadAhead::new(WriteTimeout::new(stream)));
+        let handshake = async {
+            let start = hello.await?;
+            let config = self.config.tls.for_client(&start.client_hello());
+            start.into_stream(config).await
+        };
+        let handshake = tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake);
         let stream = tokio::select! {
             handshake = handshake => handshake
                 .map_err(|_| "TLS handshake timed out".to_owned())

@@ -35,7 +35,7 @@ impl TlsSettings<'_> {
     /// # Errors
     /// When the certificates or the key are unusable.
     pub fn connector(&self) -> Result<TlsConnector, ConfigError> {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let provider = Arc::new(pintle_tls::crypto_provider());
         let verifier: Arc<dyn ServerCertVerifier> = match self.insecure {
             true => Arc::new(Anybody(provider.clone())),
             false => Arc::new(ServerVerifier::new(roots::roots(self.ca)?, provider.clone())),

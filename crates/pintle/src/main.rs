@@ -9,6 +9,7 @@ use service_manager::ServiceManager;
 
 use pintle::{LoggingFeatures, LoggingOptions, RunError, TracingConfiguration};
 use pintle_feature_gates::Gate;
+use pintle_memcpy as _;
 use pintle_profiling::heap::Sampled;
 use pintle_schema::Schema;
 use pintle_telemetry::{Exporter, Receiver, SpanLayer};

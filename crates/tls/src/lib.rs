@@ -2,8 +2,9 @@
 //! does: servers whose certificate is itself a trust anchor, and clients whose certificate is of X.509 version 1.
 //! `rustls-webpki` verifies everything else.
 //!
-//! Beside that it makes the reads below and above TLS large, and the writes above it. The crate depends neither on HTTP nor on files.
+//! Beside that it orders the cipher suites, and makes the reads below and above TLS large, and the writes above it. The crate depends neither on HTTP nor on files.
 
+mod cipher_suites;
 mod handshake_signature;
 mod joined_writes;
 mod pass_writes;
@@ -13,6 +14,7 @@ mod trust_anchors;
 mod version_one;
 mod whole_reads;
 
+pub use cipher_suites::{crypto_provider, prefers_chacha20};
 pub use handshake_signature::{verify_tls12_signature, verify_tls13_signature};
 pub use joined_writes::{JoinedConnection, JoinedWrites, Joint};
 pub use read_ahead::ReadAhead;

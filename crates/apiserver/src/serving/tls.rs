@@ -133,7 +133,15 @@ pub struct ServingTls {
     provider: Arc<CryptoProvider>,
     versions: Vec<&'static SupportedProtocolVersion>,
     http2: bool,
-    current: ArcSwap<ServerConfig>,
+    current: ArcSwap<Configs>,
+}
+
+/// The configurations of new connections. They differ in the choice of the cipher suite, which is as in Go.
+struct Configs {
+    /// The server's order of suites decides.
+    own_order: Arc<ServerConfig>,
+    /// The client's order decides.
+    clients_order: Arc<ServerConfig>,
 }
 
 impl ServingTls {
@@ -142,7 +150,7 @@ impl ServingTls {
     /// # Errors
     /// When a setting is not supported, or a certificate cannot be used.
     pub fn new(settings: &TlsSettings, content: &TlsContent<'_>) -> Result<ServingTls, TlsError> {
-        let mut provider = rustls::crypto::ring::default_provider();
+        let mut provider = pintle_tls::crypto_provider();
         if !settings.cipher_suites.is_empty() {
             let wanted = cipher_suites(&settings.cipher_suites).map_err(TlsError::Settings)?;
             // The suites of TLS 1.3 are not configurable, as in Go.
@@ -184,8 +192,13 @@ impl ServingTls {
         Ok(())
     }
 
-    pub(super) fn current(&self) -> Arc<ServerConfig> {
-        self.current.load_full()
+    /// The configuration for a client.
+    pub(super) fn for_client(&self, hello: &ClientHello<'_>) -> Arc<ServerConfig> {
+        let current = self.current.load();
+        match pintle_tls::prefers_chacha20(hello.cipher_suites()) {
+            true => current.clients_order.clone(),
+            false => current.own_order.clone(),
+        }
     }
 }
 
@@ -194,7 +207,7 @@ fn config(
     versions: &[&'static SupportedProtocolVersion],
     http2: bool,
     content: &TlsContent<'_>,
-) -> Result<ServerConfig, TlsError> {
+) -> Result<Configs, TlsError> {
     let hints = content.client_authorities.iter().filter_map(|certificate| {
         let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
         Some(DistinguishedName::from(certificate.subject().as_raw().to_vec()))
@@ -211,7 +224,9 @@ fn config(
         true => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
         false => vec![b"http/1.1".to_vec()],
     };
-    Ok(config)
+    let clients_order = Arc::new(config.clone());
+    config.ignore_client_order = true;
+    Ok(Configs { own_order: Arc::new(config), clients_order })
 }
 
 /// Accepts any client certificate whose private key the client proves to have.

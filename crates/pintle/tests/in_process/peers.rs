@@ -10,7 +10,7 @@ use rcgen::{
     KeyPair, KeyUsagePurpose,
 };
 use rustls::{
-    ClientConfig, RootCertStore, ServerConfig, SupportedProtocolVersion,
+    ClientConfig, RootCertStore, ServerConfig, SupportedCipherSuite, SupportedProtocolVersion,
     client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject},
     server::WebPkiClientVerifier,
@@ -150,13 +150,18 @@ pub(crate) struct Peer<'a> {
     pub(crate) name: Option<&'a str>,
     pub(crate) versions: Option<&'static [&'static SupportedProtocolVersion]>,
     pub(crate) protocol: Option<&'static str>,
+    /// The cipher suites, in this order.
+    pub(crate) suites: Option<&'static [SupportedCipherSuite]>,
 }
 
 impl Peer<'_> {
     /// Connects, with the client certificate if there is one.
     pub(crate) async fn connect(&self, address: SocketAddr) -> std::io::Result<TlsStream<TcpStream>> {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
+        let mut provider = rustls::crypto::ring::default_provider();
+        if let Some(suites) = self.suites {
+            provider.cipher_suites = suites.to_vec();
+        }
+        let config = ClientConfig::builder_with_provider(Arc::new(provider))
             .with_protocol_versions(self.versions.unwrap_or(rustls::ALL_VERSIONS))
             .unwrap()
             .dangerous()

@@ -10,7 +10,10 @@ use http_body_util::Empty;
 use hyper::{Request, client::conn::http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use pintle::SniCertKey;
-use rustls::{SupportedProtocolVersion, pki_types::CertificateDer, version};
+use rustls::{
+    CipherSuite, SupportedCipherSuite, SupportedProtocolVersion, crypto::ring::cipher_suite::*,
+    pki_types::CertificateDer, version,
+};
 use std::time::Duration;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -33,6 +36,37 @@ async fn old_versions_are_refused() {
     server.stop().await.unwrap();
     let server = Server::start().await;
     assert_eq!(old.ask(server.address(), "/version", "").await.0, 200);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_server_chooses_the_cipher_suite_for_clients_with_aes() {
+    type Case = (&'static [&'static SupportedProtocolVersion], &'static [SupportedCipherSuite], CipherSuite);
+    static CASES: [Case; 4] = [
+        (
+            &[&version::TLS13],
+            &[TLS13_AES_256_GCM_SHA384, TLS13_CHACHA20_POLY1305_SHA256, TLS13_AES_128_GCM_SHA256],
+            CipherSuite::TLS13_AES_128_GCM_SHA256,
+        ),
+        (
+            &[&version::TLS13],
+            &[TLS13_CHACHA20_POLY1305_SHA256, TLS13_AES_256_GCM_SHA384, TLS13_AES_128_GCM_SHA256],
+            CipherSuite::TLS13_CHACHA20_POLY1305_SHA256,
+        ),
+        (&[&version::TLS13], &[TLS13_AES_256_GCM_SHA384], CipherSuite::TLS13_AES_256_GCM_SHA384),
+        (
+            &[&version::TLS12],
+            &[TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256],
+            CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+        ),
+    ];
+    let server = Server::start().await;
+    for (versions, suites, expected) in &CASES {
+        let peer = Peer { suites: Some(suites), versions: Some(versions), ..Peer::default() };
+        let stream = peer.connect(server.address()).await.unwrap();
+        let chosen = stream.get_ref().1.negotiated_cipher_suite().unwrap().suite();
+        assert_eq!(chosen, *expected, "{suites:?}");
+    }
     server.stop().await;
 }
 

@@ -89,7 +89,7 @@ impl EtcdOptions {
         for certificate in certificates(ca_file)? {
             roots.add(certificate).map_err(|error| unusable(ca_file, error))?;
         }
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let provider = Arc::new(pintle_tls::crypto_provider());
         let verifier = ServerVerifier::new(roots, provider.clone());
         let builder = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
