@@ -107,13 +107,16 @@ pub fn put_header(buffer: &mut BytesMut, opcode: Opcode, length: usize) {
 }
 
 /// Masks or unmasks bytes that begin at a position of the payload.
-pub(crate) fn apply_mask(bytes: &mut [u8], mask: [u8; 4], position: u64) {
-    let mut mask = mask;
+pub(crate) fn apply_mask(bytes: &mut [u8], mut mask: [u8; 4], position: u64) {
     mask.rotate_left((position % 4) as usize);
-    for chunk in bytes.chunks_mut(mask.len()) {
-        for (byte, mask) in chunk.iter_mut().zip(mask) {
-            *byte ^= mask;
-        }
+    // The mask four times: sixteen bytes at once are one instruction.
+    let wide = u128::from(u32::from_ne_bytes(mask)) * 0x1_0000_0001_0000_0001_0000_0001;
+    let (chunks, rest) = bytes.as_chunks_mut();
+    for chunk in chunks {
+        *chunk = (u128::from_ne_bytes(*chunk) ^ wide).to_ne_bytes();
+    }
+    for (byte, mask) in rest.iter_mut().zip(wide.to_ne_bytes()) {
+        *byte ^= mask;
     }
 }
 
@@ -166,6 +169,8 @@ mod tests {
         fn a_mask_may_be_applied_piece_by_piece(bytes: Vec<u8>, mask: [u8; 4], cut: prop::sample::Index) {
             let mut whole = bytes.clone();
             apply_mask(&mut whole, mask, 0);
+            let expected: Vec<u8> = bytes.iter().zip(mask.iter().cycle()).map(|(byte, mask)| byte ^ mask).collect();
+            prop_assert_eq!(&whole, &expected);
             let cut = cut.index(bytes.len() + 1);
             let mut pieces = bytes.clone();
             let (first, second) = pieces.split_at_mut(cut);

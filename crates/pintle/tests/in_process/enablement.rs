@@ -5,8 +5,11 @@ use pintle::StorageBackend;
 use pintle_machinery::Value;
 use std::time::Duration;
 
+/// A server that has registered the API services of what is on.
 async fn server(runtime_config: &str) -> Server {
-    Server::start_with(|options| options.runtime_config.add(runtime_config)).await
+    let server = Server::start_with(|options| options.runtime_config.add(runtime_config)).await;
+    server.until_ready().await;
+    server
 }
 
 async fn names(server: &Server, path: &str, list: &str) -> Vec<String> {
