@@ -154,8 +154,7 @@ fn cell(column_type: ColumnType, value: &Value, now: Timestamp) -> Cell {
         (ColumnType::Boolean, Value::Bool(boolean)) => (*boolean).into(),
         (ColumnType::Integer, Value::Number(number)) => match number.as_i64() {
             Some(integer) => integer.into(),
-            // A number with a fraction is truncated.
-            None => (number.as_f64().unwrap_or_default() as i64).into(),
+            None => truncated(number.as_f64().unwrap_or_default()).into(),
         },
         (ColumnType::Number, Value::Number(number)) => match number.as_i64() {
             // Numbers are doubles here, and a whole one is printed without a fraction.
@@ -164,6 +163,15 @@ fn cell(column_type: ColumnType, value: &Value, now: Timestamp) -> Cell {
         },
         (ColumnType::Date, Value::String(time)) => age_of(time, now).into(),
         _ => Value::Null,
+    }
+}
+
+/// Removes the fraction. A number that no integer reaches becomes the smallest one, as in the reference.
+fn truncated(number: f64) -> i64 {
+    let integer = number as i64;
+    match integer {
+        i64::MAX => i64::MIN,
+        _ => integer,
     }
 }
 
@@ -236,7 +244,7 @@ mod tests {
             "metadata": {"name": "n"},
             "spec": {
                 "s": "hello", "i": 7, "n": 2.5, "b": true, "o": {"x": "a<b", "y": 1}, "l": ["p", 1.5], "none": null,
-                "d": "2026-01-01T00:55:00Z", "later": "2200-01-01T00:00:00Z", "empty": "", "big": 12_345_678.5,
+                "d": "2026-01-01T00:55:00Z", "later": "2200-01-01T00:00:00Z", "empty": "", "big": 12_345_678.5, "huge": 1e21,
             },
         });
         for (column_type, path, expected) in [
@@ -255,6 +263,7 @@ mod tests {
             ("string", ".spec.s.*", json!("104")),
             ("integer", ".spec.i", json!(7)),
             ("integer", ".spec.n", json!(2)),
+            ("integer", ".spec.huge", json!(i64::MIN)),
             ("integer", ".spec.s", json!(null)),
             ("integer", ".spec.none", json!(null)),
             ("integer", ".spec.s.*", json!(null)),

@@ -169,7 +169,7 @@ impl Health {
             checks.retain(|check| check.name == one);
             let Some(check) = checks.first() else { return not_found() };
             return match (check.check)() {
-                Ok(()) => ok_text("ok".to_owned()),
+                Ok(()) => text(200, "ok"),
                 Err(why) => failed_text(format!("internal server error: {why}\n")),
             };
         }

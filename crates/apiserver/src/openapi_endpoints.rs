@@ -11,7 +11,7 @@ use crate::{
     },
     server::PlainEndpoints,
 };
-use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use jiff::{SignedDuration, Timestamp};
 use pintle_offload::aside;
 use pintle_openapi::{Document, OpenApi};
@@ -36,14 +36,12 @@ enum Form {
 impl PlainEndpoints for OpenApiEndpoints {
     fn serve(&self, request: &Request) -> Option<Response> {
         let path = request.uri().path().strip_prefix("/openapi/")?;
-        let (headers, method) = (request.headers(), request.method());
-        if !matches!(*method, Method::GET | Method::HEAD) {
-            return Some(plain(StatusCode::METHOD_NOT_ALLOWED));
-        }
+        // The documents are served for every method.
+        let headers = request.headers();
         match path {
-            "v2" | "v2/" => Some(aside(|| self.v2(headers))),
+            "v2" => Some(aside(|| self.v2(headers))),
             // Kube-apiserver sends the index as plain text.
-            "v3" | "v3/" => {
+            "v3" => {
                 let response = with_content_type(200, "text/plain; charset=utf-8", Body::empty());
                 // The index may change twice within a second, which dates cannot express.
                 let mut headers = headers.clone();

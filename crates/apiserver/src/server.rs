@@ -30,6 +30,7 @@ use crate::{
     registry::Stores,
 };
 use http::{HeaderMap, Method};
+use percent_encoding::percent_decode_str;
 use pintle_machinery::{GroupVersionResource, Status, Value, json};
 use std::sync::Arc;
 
@@ -205,7 +206,8 @@ impl Front {
     }
 
     fn serve(&self, request: &Request, version: &Value) -> Option<Response> {
-        let path = request.uri().path();
+        let path = percent_decode_str(request.uri().path()).decode_utf8_lossy();
+        let path = path.as_ref();
         let query = query_of(request);
         if let Some(response) = self.health.serve(path, &query) {
             return Some(response);
@@ -214,12 +216,13 @@ impl Front {
             return Some(response);
         }
         if matches!(path, "/" | "/index.html") {
-            return Some(self.root(request));
+            return Some(self.root());
         }
         match path.strip_suffix('/').unwrap_or(path) {
             "/statusz" if self.has_statusz => Some(statusz::serve(self, request, version)),
             "/flagz" if self.flags.is_some() => self.flags.as_ref().map(|flags| flagz::serve(flags, request)),
             "/version" => Some(self.only_get(request, |request| version_document(request, version))),
+            stripped if stripped.ends_with('/') => None,
             path if path == "/api"
                 || path == "/apis"
                 || path.starts_with("/api/")
@@ -246,18 +249,17 @@ impl Front {
         }
     }
 
-    fn root(&self, request: &Request) -> Response {
-        self.only_get(request, |_| {
-            let mut paths = self.discovery.paths();
-            paths.extend(self.health.paths());
-            paths.extend(self.documents.iter().flat_map(|documents| documents.paths()));
-            paths.extend(["/metrics", "/metrics/slis", "/version"].map(str::to_owned));
-            paths.extend(self.has_statusz.then(|| "/statusz".to_owned()));
-            paths.extend(self.flags.as_ref().map(|_| "/flagz".to_owned()));
-            paths.sort();
-            let document = json!({"paths": paths});
-            with_content_type(200, MediaType::Json.as_str(), Body::from(format!("{document:#}")))
-        })
+    /// The list of all paths, for every method.
+    fn root(&self) -> Response {
+        let mut paths = self.discovery.paths();
+        paths.extend(self.health.paths());
+        paths.extend(self.documents.iter().flat_map(|documents| documents.paths()));
+        paths.extend(["/metrics", "/metrics/slis", "/version"].map(str::to_owned));
+        paths.extend(self.has_statusz.then(|| "/statusz".to_owned()));
+        paths.extend(self.flags.as_ref().map(|_| "/flagz".to_owned()));
+        paths.sort();
+        let document = json!({"paths": paths});
+        with_content_type(200, MediaType::Json.as_str(), Body::from(format!("{document:#}")))
     }
 }
 

@@ -2,17 +2,19 @@
 //! (<https://kubernetes.io/docs/tasks/network/extend-service-ip-ranges/>).
 
 use crate::controller::{Controller, OBJECTS_INTERVAL};
-use crate::objects::{create_if_missing, write_options};
+use crate::objects::create_if_missing;
 use jiff::Timestamp;
 use pintle_api::core::service::{ServiceNetwork, service_cidrs};
 use pintle_machinery::{
-    Status, Value, ValueExt, json,
+    Status, ValueExt, json,
     meta::{ObjectMeta, format_time},
 };
 use pintle_registry::{Registry, WriteOptions};
 use std::{sync::Arc, time::Duration};
 
 const NAME: &str = "kubernetes";
+/// The field manager of the condition, as in the reference.
+const FIELD_MANAGER: &str = "kubernetes-service-cidr-controller";
 
 /// Maintains the `ServiceCIDR` of the configured block.
 pub struct ServiceCidr {
@@ -40,27 +42,29 @@ async fn reconcile(registry: &dyn Registry, network: &ServiceNetwork, now: Times
         "spec": {"cidrs": cidrs},
     });
     create_if_missing(registry, &service_cidrs(), "", object).await?;
-    let wanted = json!(cidrs);
-    let mark_ready = |mut object: Value| {
-        let conditions = object.items_at("status.conditions");
-        let ready = conditions.iter().find(|condition| condition.str_at("type") == "Ready");
-        let is_said = ready.is_some_and(|condition| condition.str_at("status") != "Unknown");
-        if object.at("spec.cidrs") != Some(&wanted) || object.is_terminating() || is_said {
-            return Ok(object);
-        }
-        let mut conditions: Vec<Value> =
-            conditions.iter().filter(|condition| condition.str_at("type") != "Ready").cloned().collect();
-        conditions.push(json!({
+    let object = registry.get(&service_cidrs(), "", NAME).await?;
+    let conditions = object.items_at("status.conditions");
+    let ready = conditions.iter().find(|condition| condition.str_at("type") == "Ready");
+    let is_said = ready.is_some_and(|condition| condition.str_at("status") != "Unknown");
+    if object.at("spec.cidrs") != Some(&json!(cidrs)) || object.is_terminating() || is_said {
+        return Ok(());
+    }
+    let configuration = json!({
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "ServiceCIDR",
+        "metadata": {"name": NAME},
+        "status": {"conditions": [{
             "type": "Ready",
             "status": "True",
-            "reason": "",
             "message": "Kubernetes default Service CIDR is ready",
             "lastTransitionTime": format_time(now),
-        }));
-        object.set("status.conditions", conditions);
-        Ok(object)
+        }]},
+    });
+    let options = WriteOptions {
+        field_manager: FIELD_MANAGER.to_owned(),
+        subresource: "status",
+        ..WriteOptions::default()
     };
-    let options = WriteOptions { subresource: "status", ..write_options() };
-    registry.update(&service_cidrs(), "", NAME, Box::new(mark_ready), options).await?;
+    registry.apply(&service_cidrs(), "", NAME, configuration, options).await?;
     Ok(())
 }

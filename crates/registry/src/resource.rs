@@ -132,7 +132,7 @@ pub struct Resource {
     pub stored_versions: Vec<StoredVersion>,
     /// The rules of the kind, on objects of the storage kind.
     pub strategy: Arc<dyn Strategy>,
-    /// Converts objects to table rows.
+    /// Converts objects of the storage kind (with a converter: of this version) to table rows.
     pub table: Arc<dyn TableConvertor>,
     /// Its subresources, in the order of discovery.
     pub subresources: Vec<Subresource>,

@@ -198,6 +198,12 @@ pub trait Strategy: Send + Sync {
         true
     }
 
+    /// Whether a delete that fails for its preconditions names the resource, and not the kind. So do the kinds whose
+    /// deletion begins with a change of their status.
+    fn compares_preconditions_first(&self) -> bool {
+        false
+    }
+
     /// Whether the answer to a delete is the deleted object instead of a `Status`.
     fn returns_deleted_object(&self) -> bool {
         false

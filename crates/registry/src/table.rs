@@ -70,6 +70,9 @@ pub trait TableConvertor: Send + Sync {
     }
 }
 
+/// The zero time of Go.
+const ZERO_TIME: &str = "0001-01-01T00:00:00Z";
+
 /// The table of a kind without columns of its own: `Name` and `Created At`.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct DefaultTable;
@@ -81,7 +84,8 @@ impl TableConvertor for DefaultTable {
 
     fn cells(&self, object: &Value, _now: Timestamp) -> Vec<Cell> {
         let created = object.str_at("metadata.creationTimestamp");
-        let created = meta::parse_time(created).map(meta::format_time).unwrap_or_default();
+        // The object of a bookmark has no time, which is the zero time here.
+        let created = meta::parse_time(created).map_or_else(|| ZERO_TIME.to_owned(), meta::format_time);
         vec![json!(object.str_at("metadata.name")), json!(created)]
     }
 }

@@ -7,13 +7,11 @@ mod validation;
 
 use super::{group::V1, group::V2};
 use crate::declare::{Declare, Group};
-use jiff::Timestamp;
-use pintle_machinery::Value;
-use pintle_registry::{Cell, Resource};
+use pintle_registry::Resource;
 
 /// The declaration in version 1.
 pub fn resource_v1() -> Resource {
-    let mut resource = declare(V1).stored_as("v2").prints(table::columns, cells_v1);
+    let mut resource = declare(V1).stored_as("v2");
     resource.conversion = Some(conversion::CONVERSION);
     resource
 }
@@ -21,10 +19,6 @@ pub fn resource_v1() -> Resource {
 /// The declaration in version 2.
 pub fn resource_v2() -> Resource {
     declare(V2)
-}
-
-fn cells_v1(autoscaler: &Value, now: Timestamp) -> Vec<Cell> {
-    table::cells(&(conversion::CONVERSION.to_storage)(autoscaler.clone()), now)
 }
 
 fn declare(group: Group) -> Resource {

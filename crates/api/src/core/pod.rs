@@ -73,6 +73,8 @@ pub fn resource(kubelets: &KubeletAddresses, log_metrics: Option<&PodLogMetrics>
             boolean_field("spec.hostNetwork"),
             SelectableField::new("status.phase"),
             SelectableField::new("status.podIP"),
+            // The name is supported, but never has a value.
+            SelectableField { value: |_, _| String::new(), ..SelectableField::new("status.podIPs") },
             SelectableField::new("status.nominatedNodeName"),
         ]);
     resource.strategy = Arc::new(strategy::PodStrategy);

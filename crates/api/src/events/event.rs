@@ -1,14 +1,10 @@
 //! Events in the newer group: the same objects as core events, which is their stored form.
 
-use super::{
-    conversion::{CONVERSION, to_core},
-    group::GROUP,
-};
+use super::{conversion::CONVERSION, group::GROUP};
 use crate::core::event::{self as core_event, strategy::EventStrategy, table};
 use crate::declare::Declare;
-use jiff::Timestamp;
-use pintle_machinery::{GroupVersionKind, Value};
-use pintle_registry::{Cell, Resource, SelectableField};
+use pintle_machinery::GroupVersionKind;
+use pintle_registry::{Resource, SelectableField};
 use std::time::Duration;
 
 /// The declaration of the resource. Events are kept for `time_to_live`; zero keeps them without limit.
@@ -18,7 +14,7 @@ pub fn resource(time_to_live: Duration) -> Resource {
         .short_names(["ev"])
         .selectable(core_event::selectable_fields().into_iter().filter_map(renamed))
         .ruled(EventStrategy { time_to_live })
-        .prints(table::columns, cells);
+        .prints(table::columns, table::cells);
     resource.storage.kind = GroupVersionKind::new("", "v1", "Event");
     resource.conversion = Some(CONVERSION);
     resource
@@ -34,10 +30,6 @@ fn renamed(field: SelectableField) -> Option<SelectableField> {
         _ => field.name.clone(),
     };
     Some(SelectableField { name, ..field })
-}
-
-fn cells(event: &Value, now: Timestamp) -> Vec<Cell> {
-    table::cells(&to_core(event.clone()), now)
 }
 
 #[cfg(test)]

@@ -11,6 +11,10 @@ use pintle_registry::{RequestContext, Strategy, keep};
 pub(crate) struct DefinitionStrategy;
 
 impl Strategy for DefinitionStrategy {
+    fn compares_preconditions_first(&self) -> bool {
+        true
+    }
+
     fn reset_fields(&self) -> &'static [&'static str] {
         &["status"]
     }

@@ -127,11 +127,13 @@ pub fn accept_clauses(header: &str) -> Vec<AcceptClause<'_>> {
             let name = parts.next().filter(|name| !name.is_empty())?;
             let mut quality = 1.0;
             let mut parameters = Vec::new();
-            for part in parts {
-                let (key, value) = part.split_once('=')?;
+            // Parts that are no parameters are ignored.
+            for (key, value) in parts.filter_map(|part| part.split_once('=')) {
+                let value = value.strip_suffix('=').unwrap_or(value).trim();
                 match key.trim() {
-                    "q" => quality = value.trim().parse().unwrap_or(1.0),
-                    key => parameters.push((key, value.trim().trim_matches('"'))),
+                    _ if value.is_empty() || value.contains('=') => {}
+                    "q" => quality = value.parse().unwrap_or(0.0),
+                    key => parameters.push((key, value)),
                 }
             }
             Some(AcceptClause { name, parameters, quality })
@@ -416,6 +418,10 @@ mod tests {
             ("application/vnd.kubernetes.protobuf;stream=watch", Some(MediaType::Protobuf)),
             ("application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io", None),
             ("application/json;as=PartialObjectMetadata", None),
+            ("application/json;", Some(MediaType::Json)),
+            ("application/json;;pretty;as=;a=b=c", Some(MediaType::Json)),
+            ("application/json;as=\"Table\";v=v1;g=meta.k8s.io", None),
+            ("application/json;q=high,application/yaml;q=0.1", Some(MediaType::Yaml)),
             ("text/html", None),
             ("text/html,*/*;q=0.8", Some(MediaType::Json)),
             ("application/json;q=0.1,application/yaml;q=0.9", Some(MediaType::Yaml)),

@@ -114,6 +114,12 @@ impl RequestInfo {
         info
     }
 
+    /// Whether the path ends with a deprecated prefix, such as `/api/v1/watch`.
+    pub(crate) fn is_prefix_alone(&self) -> bool {
+        let parts = [&self.resource, &self.namespace, &self.name];
+        matches!(self.verb.as_str(), "watch" | "proxy") && parts.iter().all(|part| part.is_empty())
+    }
+
     /// Whether the path is below a namespace. The path of a namespace itself is not, though its `namespace` is set.
     pub(crate) fn is_in_namespace(&self) -> bool {
         !self.namespace.is_empty() && self.resource != NAMESPACES
@@ -218,6 +224,17 @@ mod tests {
             );
             assert_eq!(got, want, "{method} {path}?{query}");
             assert!(info.is_resource_request);
+        }
+        for (path, is_prefix_alone) in [
+            ("/api/v1/watch", true),
+            ("/apis/apps/v1/proxy/", true),
+            ("/api/v1/watch/pods", false),
+            ("/api/v1/watch/namespaces/a", false),
+            ("/api/v1//pods", false),
+            ("/api/v1/namespaces/a//pods", false),
+        ] {
+            let info = RequestInfo::parse(&Method::GET, path, &Query::parse("watch=1"));
+            assert_eq!(info.is_prefix_alone(), is_prefix_alone, "{path}");
         }
         for path in ["/", "/api", "/apis", "/apis/apps", "/apis/apps/v1", "/healthz", "/api/v1/"] {
             let info = RequestInfo::parse(&Method::GET, path, &Query::parse(""));

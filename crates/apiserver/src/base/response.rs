@@ -6,7 +6,7 @@ use crate::base::{
     negotiation::{Accepted, MediaType, MediaTypes, Offers, accepted, not_acceptable_of},
 };
 use crate::metrics::RouteSeries;
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use pintle_machinery::Status;
 use std::{sync::Arc, time::Duration};
 
@@ -153,6 +153,15 @@ pub fn json_failure(status: &Status) -> Response {
 /// A response that is a JSON document but no API object, such as `/version`.
 pub fn json_document(code: u16, document: &pintle_machinery::Value) -> Response {
     with_content_type(code, MediaType::Json.as_str(), Body::from(document.to_string()))
+}
+
+/// The 500 of a filter, as text.
+pub(crate) fn internal_error(uri: &Uri, why: &str) -> Response {
+    let uri = uri.path_and_query().map(|uri| uri.as_str()).unwrap_or_default();
+    let message = format!("Internal Server Error: {}: {why}\n", pintle_go_forms::quote(uri));
+    let mut response = text(500, message.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;"));
+    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
 }
 
 /// The 404 of Go's HTTP server, for a path that is not served.

@@ -164,6 +164,9 @@ fn action_of_route(scope: &RequestScope<'_>, method: &Method) -> Result<Action, 
         };
     }
     let everywhere = resource.is_namespaced() && !in_namespace;
+    if everywhere && !resource.verbs.contains(&Verb::List) {
+        return Err(Status::no_such_resource());
+    }
     match *method {
         // The route is that of the list, also of a resource without watches.
         Method::GET if info.verb == "watch" => {

@@ -60,6 +60,17 @@ pub(super) async fn list(
     Ok(with_content_type(200, content_type.as_str(), body))
 }
 
+/// Refuses a watch, since nothing tells of changes. Errors of the options come first.
+///
+/// # Errors
+/// Always.
+pub(super) fn refuse_watch(scope: &RequestScope<'_>) -> Result<Response, Status> {
+    scope.form(Offers::List)?;
+    let options = ListOptions::parse(scope.query.pairs())?;
+    Selection::parse(scope, &options)?;
+    Err(Status::method_not_supported(&scope.resource.resource.group_resource(), "watch"))
+}
+
 /// The object in the form in which encoders read stored ones.
 fn as_cached(scope: &RequestScope<'_>, object: &Value) -> Arc<CachedObject> {
     let mut json = json::encode(object, scope.resource.schema.get());
@@ -103,5 +114,6 @@ mod tests {
         let (code, status) = send("?watch=1").await;
         let message = "watch is not supported on resources of kind \"componentstatuses\"";
         assert_eq!((code, &status["message"]), (405, &json!(message)));
+        assert_eq!(send("?watch=1&fieldSelector=spec.x%3D1").await.0, 400);
     }
 }

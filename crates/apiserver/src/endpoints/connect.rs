@@ -10,13 +10,13 @@ use crate::{
         body::Body,
         negotiation::{self, Answers, Offers, Route},
         request::Request,
-        response::Response,
+        response::{Response, with_content_type},
     },
     filters::attributes_of,
     proxying::Interruptions,
     streaming::{Messages, Text},
 };
-use http::StatusCode;
+use http::{StatusCode, header};
 use percent_encoding::percent_decode_str;
 use pintle_admission::{Operation, RequestOptions};
 use pintle_go_forms::quote;
@@ -64,8 +64,8 @@ pub(super) async fn connect(scope: &RequestScope<'_>, request: Request) -> Resul
     authorize(scope, declared.connecter).await?;
     let context = scope.context(false);
     let Some(destination) = declared.connecter.connect(&context, &options).await? else {
-        let mut response = Response::new(Body::empty());
-        *response.status_mut() = StatusCode::NO_CONTENT;
+        let mut response = with_content_type(StatusCode::NO_CONTENT.as_u16(), "", Body::empty());
+        response.headers_mut().remove(header::CONTENT_TYPE);
         return Ok(response);
     };
     match destination.service {
@@ -231,7 +231,9 @@ mod tests {
         let (code, status) = server.send("GET", &log, json!(null)).await;
         assert_eq!((code, &status["message"]), (404, &json!("pods \"a\" not found")));
         assert_eq!(server.send("POST", pods, json!({"metadata": {"name": "a"}})).await.0, 201);
-        assert_eq!(server.respond("GET", &log, "", "").await.status(), 204);
+        let response = server.respond("GET", &log, "", "").await;
+        assert_eq!(response.status(), 204);
+        assert_eq!(response.headers()["cache-control"], "no-cache, private");
         assert_eq!(server.send("GET", &format!("{log}/more"), json!(null)).await.0, 404);
     }
 

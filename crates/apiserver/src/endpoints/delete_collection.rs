@@ -48,10 +48,10 @@ pub(super) async fn delete_collection(
         let kind = GroupKind::new("meta.k8s.io", "DeleteOptions");
         return Err(Status::invalid(&kind, "", &vec![FieldError::invalid(&path, true, detail)]));
     }
-    scope.warnings.extend(scope.resource.resource.strategy.warnings_on_delete(&options));
     let list_options = ListOptions::parse(scope.query.pairs())?;
     let store = scope.store()?;
     let selection = Arc::new(Selection::parse_with_shards(scope, &list_options)?);
+    scope.warnings.extend(scope.resource.resource.strategy.warnings_on_delete(&options));
     let page = Page::select(store, scope, &list_options, selection).await?;
     let kind = scope.resource.resource.group_version_kind();
     let mut items = Vec::new();

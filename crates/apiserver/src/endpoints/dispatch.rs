@@ -190,7 +190,7 @@ async fn watch_any(scope: &RequestScope<'_>) -> Result<Response, Status> {
     let resource = &scope.resource.resource;
     match resource.verbs.contains(&Verb::Watch) {
         true => watch::watch(scope).await,
-        false => Err(Status::method_not_supported(&resource.group_resource(), "watch")),
+        false => computed::refuse_watch(scope),
     }
 }
 

@@ -81,20 +81,21 @@ impl Encoder<'_> {
             (None, MediaType::Json) => Ok(indent(&self.json(object)?)),
             (None, MediaType::Protobuf) => self.protobuf_object(object),
             (None, MediaType::Cbor) => self.cbor_object(object),
-            _ => self.tree_answer(self.tree(object)?),
+            _ => self.stored_answer(self.stored_tree(object)?),
         }
     }
 
-    /// The response with one object's tree, which is in this version.
+    /// The response with one object's tree, which is of the storage kind. Tables and partial metadata are made of that
+    /// tree, and so do not show what other versions keep in annotations.
     ///
     /// # Errors
     /// 500 when the tree does not fit its schema, and those of [`Encoder::check`].
-    pub(super) fn tree_answer(&self, tree: Value) -> Result<Bytes, Status> {
+    pub(super) fn stored_answer(&self, tree: Value) -> Result<Bytes, Status> {
         self.check()?;
         match &self.accepted.transform {
-            None => encode(&tree, self.resource.schema.get(), &self.accepted),
+            None => encode(&self.resource.from_storage(tree), self.resource.schema.get(), &self.accepted),
             Some((Transform::PartialObjectMetadata, version)) => {
-                encode(&partial(&tree, version), META_V1.partial, &self.accepted)
+                encode(&partial(&self.resource.resource, &tree, version), META_V1.partial, &self.accepted)
             }
             Some((Transform::Table, version)) => {
                 let metadata = json!({"resourceVersion": tree.str_at("metadata.resourceVersion")});
@@ -126,7 +127,15 @@ impl Encoder<'_> {
     ///
     /// # Errors
     /// As [`Encoder::json`].
-    pub(super) fn tree(&self, object: &CachedObject) -> Result<Value, Status> {
+    fn tree(&self, object: &CachedObject) -> Result<Value, Status> {
+        Ok(self.resource.from_storage(self.stored_tree(object)?))
+    }
+
+    /// The object's tree of the storage kind, or, with a converter, in this version.
+    ///
+    /// # Errors
+    /// As [`Encoder::json`].
+    pub(super) fn stored_tree(&self, object: &CachedObject) -> Result<Value, Status> {
         let converted = match self.resource.resource.converter {
             Some(_) => self.json(object)?,
             None => object.json(),
@@ -139,10 +148,9 @@ impl Encoder<'_> {
         if let Some(exact) = object.exact().filter(is_cached) {
             let mut tree = json::decode_any(exact).map_err(Status::internal_error)?;
             tree.set("metadata.resourceVersion", object.revision().to_string());
-            return Ok(self.resource.from_storage(tree));
+            return Ok(tree);
         }
-        let tree = json::decode_any(&converted).map_err(Status::internal_error)?;
-        Ok(self.resource.from_storage(tree))
+        json::decode_any(&converted).map_err(Status::internal_error)
     }
 
     /// Converts objects that have no JSON of this version yet, in batches. Call it before any other encoding of them;
@@ -213,12 +221,13 @@ impl Encoder<'_> {
     /// As [`Encoder::json`].
     pub(super) fn partial_tree(&self, object: &CachedObject) -> Result<Value, Status> {
         let version = self.accepted.transform.as_ref().map_or("v1", |(_, version)| version);
-        if self.resource.is_cached_version()
+        let resource = &self.resource.resource;
+        if (resource.converter.is_none() || self.resource.is_cached_version())
             && let Ok(decoded) = json::decode(&object.json(), META_V1.partial)
         {
-            return Ok(partial(&decoded.value, version));
+            return Ok(partial(resource, &decoded.value, version));
         }
-        Ok(partial(&self.tree(object)?, version))
+        Ok(partial(resource, &self.stored_tree(object)?, version))
     }
 
     /// One item of a `PartialObjectMetadataList`, as JSON.

@@ -1,9 +1,12 @@
 //! Serves reads of one object.
 
 use super::{encoder::Encoder, request_scope::RequestScope};
-use crate::base::{
-    negotiation::Offers,
-    response::{Response, with_content_type},
+use crate::{
+    base::{
+        negotiation::Offers,
+        response::{Response, with_content_type},
+    },
+    registry::Store,
 };
 use pintle_cacher::Freshness;
 use pintle_machinery::{
@@ -21,16 +24,7 @@ pub(super) async fn get(scope: &RequestScope<'_>) -> Result<Response, Status> {
     let (accepted, include_object) = scope.form(Offers::Object)?;
     scope.check_export()?;
     let store = scope.store()?;
-    let version = scope.query.first("resourceVersion").unwrap_or_default();
-    let parsed = match store.cacher().is_read_cached() {
-        true => parse_resource_version(version)?,
-        false => parse_list_resource_version(version)?,
-    };
-    let freshness = match version {
-        "" => Freshness::Consistent,
-        "0" => Freshness::Any,
-        _ => Freshness::NotOlderThan(Revision(parsed)),
-    };
+    let freshness = freshness(scope, store)?;
     let namespace = if store.resource().is_namespaced() { scope.info.namespace.as_str() } else { "" };
     let key = store.object_key(namespace, &scope.info.name)?;
     let object = store.find(&key, freshness).await?;
@@ -43,6 +37,23 @@ pub(super) async fn get(scope: &RequestScope<'_>) -> Result<Response, Status> {
     encoder.convert([&object]).await?;
     let content_type = encoder.accepted.media_type.as_str();
     Ok(with_content_type(200, content_type, encoder.object(&object)?))
+}
+
+/// The state that the query asks for.
+///
+/// # Errors
+/// 400 or 500 for a resourceVersion that is no number.
+pub(super) fn freshness(scope: &RequestScope<'_>, store: &Store) -> Result<Freshness, Status> {
+    let version = scope.query.first("resourceVersion").unwrap_or_default();
+    let parsed = match store.cacher().is_read_cached() {
+        true => parse_resource_version(version)?,
+        false => parse_list_resource_version(version)?,
+    };
+    Ok(match version {
+        "" => Freshness::Consistent,
+        "0" => Freshness::Any,
+        _ => Freshness::NotOlderThan(Revision(parsed)),
+    })
 }
 
 #[cfg(test)]

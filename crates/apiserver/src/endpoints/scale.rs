@@ -14,13 +14,13 @@ use super::{
     apply::Configuration,
     body_kind::BodyKind,
     decode::decode,
+    get::freshness,
     patch::{Patch, PatchBody},
     request_scope::RequestScope,
     write::{check_name, set_namespace},
 };
 use crate::base::{body::RequestBody, response::Response};
 use crate::metrics::BodyVerb;
-use pintle_cacher::Freshness;
 use pintle_go_forms::quote;
 use pintle_machinery::{Status, options::WriteOptions};
 use pintle_registry::{ScalePaths, ScaleValues};
@@ -35,7 +35,7 @@ pub(super) async fn get(scope: &RequestScope<'_>) -> Result<Response, Status> {
     let store = scope.store()?;
     let namespace = if store.resource().is_namespaced() { scope.info.namespace.as_str() } else { "" };
     let key = store.object_key(namespace, &scope.info.name)?;
-    let object = store.find(&key, Freshness::Consistent).await?;
+    let object = store.find(&key, freshness(scope, store)?).await?;
     let object = object
         .ok_or_else(|| Status::not_found(&scope.resource.resource.group_resource(), &scope.info.name))?;
     let tree = store.version_tree(&object.json()).await?;
@@ -124,6 +124,10 @@ mod tests {
         wanted["spec"]["replicas"] = json!(5);
         let (code, scale) = server.send("PUT", &uri, wanted).await;
         assert_eq!((code, &scale["spec"]), (200, &json!({"replicas": 5})));
+        assert_eq!(server.send("GET", &format!("{uri}?resourceVersion=x"), json!(null)).await.0, 500);
+        let patch = json!({"metadata": {"uid": "x"}, "spec": {"replicas": 6}});
+        let (code, status) = server.send_as("PATCH", &uri, "application/merge-patch+json", patch).await;
+        assert_eq!((code, &status["details"]["kind"]), (409, &json!("deployments/scale")));
         let patch = json!({"spec": {"replicas": -1}});
         let (code, status) = server.send_as("PATCH", &uri, "application/merge-patch+json", patch).await;
         assert_eq!((code, &status["reason"]), (422, &json!("Invalid")));

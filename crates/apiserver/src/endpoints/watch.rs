@@ -64,7 +64,8 @@ const READ_BYTES: usize = 8 * LIGHT;
 /// The `Status` for the client. A failure after the stream has started is sent as an ERROR event.
 pub(super) async fn watch(scope: &RequestScope<'_>) -> Result<Response, Status> {
     let (mut accepted, mut include_object) = scope.form(Offers::Object)?;
-    if accepted.refusal.is_some() {
+    let has_list_form = accepted.refusal.is_some();
+    if has_list_form {
         (accepted, include_object) = scope.form(Offers::List)?;
     }
     if let Some(refusal) = accepted.refusal {
@@ -78,8 +79,9 @@ pub(super) async fn watch(scope: &RequestScope<'_>) -> Result<Response, Status> 
     }
     let store = scope.store()?.clone();
     let selection = Arc::new(Selection::parse_with_shards(scope, &options)?);
-    let time = match options.timeout_seconds.filter(|seconds| *seconds > 0) {
-        Some(seconds) => Duration::from_secs(seconds.unsigned_abs()).min(MAX_WATCH_TIME),
+    let time = match options.timeout_seconds.filter(|seconds| *seconds != 0) {
+        // A negative time is over at once.
+        Some(seconds) => Duration::from_secs(u64::try_from(seconds).unwrap_or_default()).min(MAX_WATCH_TIME),
         // Up to twice as long, so that not all clients reconnect at once.
         None => {
             scope.server.min_request_timeout.mul_f64(rand::rng().random_range(1.0..2.0)).min(MAX_WATCH_TIME)
@@ -116,6 +118,7 @@ pub(super) async fn watch(scope: &RequestScope<'_>) -> Result<Response, Status> 
         accepted,
         include_object,
         is_cached_json: false,
+        has_list_form,
         batch: Vec::new(),
         items: VecDeque::new(),
         columns_sent: false,
@@ -137,7 +140,7 @@ pub(super) async fn watch(scope: &RequestScope<'_>) -> Result<Response, Status> 
     match store.cacher().watch(watch_options).await {
         Ok(watcher) => {
             stream.shards = selection.shards().map(|_| ShardWatch::begin(store.cacher().metrics()));
-            stream.watcher = Some(watcher);
+            stream.watcher = (!time.is_zero()).then_some(watcher);
         }
         Err(CacherError::Stopped) => return Err(Status::service_unavailable("apiserver is shutting down")),
         Err(CacherError::Expired { .. }) if !store.cacher().is_read_cached() => {
@@ -247,6 +250,8 @@ struct WatchStream {
     include_object: IncludeObject,
     /// Whether objects are sent as cached.
     is_cached_json: bool,
+    /// Whether the client wants objects in a form that only lists have: the first event ends the watch.
+    has_list_form: bool,
     /// The next items from the watcher.
     batch: Vec<WatchItem>,
     /// Items that are not sent yet.
@@ -294,6 +299,9 @@ impl WatchStream {
                     self.watcher = None;
                 }
                 self.note_progress();
+                if self.has_list_form && !self.batch.is_empty() {
+                    return None;
+                }
                 self.items.extend(self.batch.drain(..));
                 if let Err(status) = self.convert().await {
                     return Some((self.fail(&status), self));
@@ -501,7 +509,7 @@ fn table_frame(
 ) -> Result<Bytes, Status> {
     let object = event_object(event, event_type)?;
     let metadata = json!({"resourceVersion": object.revision().to_string()});
-    let table = encoder.table(version).of_one(with_columns, &metadata, &encoder.tree(object)?);
+    let table = encoder.table(version).of_one(with_columns, &metadata, &encoder.stored_tree(object)?);
     Ok(encoder.event(event_type.as_str(), table))
 }
 
@@ -557,7 +565,7 @@ fn bookmark(
             Ok(encoder.table(version).of_one(with_columns, &metadata, &object))
         }
         Some((Transform::PartialObjectMetadata, version)) => {
-            encode(&partial(&object, version), partial_schema(), &encoder.accepted)
+            encode(&partial(resource, &object, version), partial_schema(), &encoder.accepted)
         }
         None => encode(&object, encoder.resource.schema.get(), &encoder.accepted),
     }
@@ -685,6 +693,25 @@ mod tests {
             }
         }
         assert!(shared);
+    }
+
+    #[tokio::test]
+    async fn watches_end_at_once_after_a_negative_time_and_at_an_event_in_a_form_of_lists() {
+        let server = TestServer::start().await;
+        server.create_config_map("a", "x").await;
+        for (query, accept) in [
+            ("&timeoutSeconds=-1", "application/json"),
+            ("", "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"),
+        ] {
+            let uri = format!("{CONFIG_MAPS}?watch=true{query}");
+            let accept = [(http::header::ACCEPT, accept)];
+            let response = server.respond_with("GET", &uri, &accept, "").await;
+            assert_eq!(response.status(), 200);
+            match response.into_body() {
+                Body::Stream(mut frames) => assert!(frames.next().await.is_none(), "{query}"),
+                _ => panic!("not a stream"),
+            }
+        }
     }
 
     #[tokio::test]

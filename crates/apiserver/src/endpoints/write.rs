@@ -97,7 +97,7 @@ pub(super) fn dedup_owner_references(scope: &RequestScope<'_>, object: &mut Valu
 /// The response with a written object.
 ///
 /// # Errors
-/// As [`Encoder::tree_answer`].
+/// As [`Encoder::stored_answer`].
 pub(super) fn respond(encoder: &Encoder<'_>, code: u16, written: Written) -> Result<Response, Status> {
     respond_with(encoder, code, written.object, Some(&written.json))
 }
@@ -105,7 +105,7 @@ pub(super) fn respond(encoder: &Encoder<'_>, code: u16, written: Written) -> Res
 /// The response with an object and its final JSON in the storage version, where that is known.
 ///
 /// # Errors
-/// As [`Encoder::tree_answer`].
+/// As [`Encoder::stored_answer`].
 pub(super) fn respond_with(
     encoder: &Encoder<'_>,
     code: u16,
@@ -118,7 +118,7 @@ pub(super) fn respond_with(
     let bytes: Bytes = match json.filter(|_| plain) {
         Some(json) if encoder.accepted.pretty => indent(json),
         Some(json) => json.clone(),
-        None => encoder.tree_answer(encoder.resource.from_storage(object))?,
+        None => encoder.stored_answer(object)?,
     };
     Ok(with_content_type(code, encoder.accepted.media_type.as_str(), Body::from(bytes)))
 }

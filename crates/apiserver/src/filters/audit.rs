@@ -17,7 +17,7 @@ use crate::base::{
     peer::RemoteAddress,
     request::{Request, info_of, user_of},
     request_info::RequestInfo,
-    response::{Answered, Proxied, Response, text},
+    response::{Answered, Proxied, Response, internal_error},
 };
 use crate::metrics::Metrics;
 use bytes::{Bytes, BytesMut};
@@ -72,7 +72,7 @@ impl Audit {
         }
         if !context.begin().await {
             self.auditor.note_rejected();
-            return internal_error(&request, "failed to store audit event");
+            return internal_error(request.uri(), "failed to store audit event");
         }
         let is_api = is_api(&request, info);
         let is_long_running = info.is_long_running();
@@ -290,15 +290,6 @@ fn panicked(panic: &(dyn Any + Send)) -> Status {
     status.message = format!("APIServer panic'd: {text}");
     status.details = None;
     status
-}
-
-fn internal_error(request: &Request, why: &str) -> Response {
-    let uri = request.uri().path_and_query().map(|uri| uri.as_str()).unwrap_or_default();
-    let uri = pintle_go_forms::quote(uri);
-    let uri = uri.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    let mut response = text(500, format!("Internal Server Error: {uri}: {why}\n"));
-    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, http::HeaderValue::from_static("nosniff"));
-    response
 }
 
 /// The source addresses of a request: as claimed by proxies, then the connection's own, the only reliable one.

@@ -220,14 +220,29 @@ impl Store {
     /// messages.
     fn check_delete_preconditions(&self, options: &DeleteOptions, old: &Value) -> Result<(), Status> {
         let differs = |wanted: &Option<String>, own: &str| wanted.clone().filter(|wanted| wanted != own);
-        let why = if let Some(uid) = differs(&options.precondition_uid, old.uid()) {
+        let (uid, version) = (
+            differs(&options.precondition_uid, old.uid()),
+            differs(&options.precondition_resource_version, old.resource_version()),
+        );
+        if self.resource().strategy.compares_preconditions_first()
+            && let Some((name, wanted, own)) = match (&uid, &version) {
+                (Some(uid), _) => Some(("UID", uid, old.uid())),
+                (None, Some(version)) => Some(("ResourceVersion", version, old.resource_version())),
+                (None, None) => None,
+            }
+        {
+            let why = format!(
+                "Precondition failed: {name} in precondition: {wanted}, {name} in object meta: {own}"
+            );
+            return Err(Status::conflict(&self.resource().group_resource(), old.name(), &why));
+        }
+        let why = if let Some(uid) = uid {
             format!(
                 "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have \
                  been deleted and then recreated",
                 old.uid()
             )
-        } else if let Some(version) = differs(&options.precondition_resource_version, old.resource_version())
-        {
+        } else if let Some(version) = version {
             format!(
                 "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record \
                  ({}). The object might have been modified",

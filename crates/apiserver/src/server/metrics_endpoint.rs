@@ -18,7 +18,7 @@ use std::io::Write;
 /// Answers a request for metrics; `None` for other paths.
 pub(super) async fn serve(front: &Front, request: &Request) -> Option<Response> {
     let path = request.uri().path();
-    let is_slis = match path.strip_suffix('/').unwrap_or(path) {
+    let is_slis = match path {
         "/metrics" => false,
         "/metrics/slis" => true,
         _ => return None,

@@ -26,6 +26,7 @@ async fn requests_that_clash_with_what_is_there() {
             &format!("DELETE {MAPS}/a\n\n{{\"preconditions\":{{\"resourceVersion\":\"1\"}}}}"),
             &format!("DELETE {MAPS}/a\n\n{{\"preconditions\":{{\"uid\":\"no\"}}}}"),
             "POST /api/v1/namespaces/none/configmaps\n\n{\"metadata\":{\"name\":\"a\"}}",
+            "DELETE /api/v1/namespaces/default\n\n{\"preconditions\":{\"uid\":\"no\"}}",
             "DELETE /api/v1/namespaces/default",
         ])
         .await;
@@ -147,6 +148,9 @@ async fn paths_and_methods_that_do_not_exist() {
             "POST /api/v1/configmaps\n\n{\"metadata\":{\"name\":\"a\"}}",
             "DELETE /api/v1/configmaps",
             "DELETE /api/v1/namespaces",
+            "GET /api/v1/bindings",
+            "GET /api/v1/watch?x=1",
+            "POST /apis/apps/v1/proxy/",
             "HEAD /api/v1/namespaces/default",
             "OPTIONS /api/v1/namespaces/default",
             "POST /version\n\n{}",

@@ -62,3 +62,38 @@ async fn rows_carry_what_was_asked_for() {
     assert_transcript!(transcript);
     server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tables_and_metadata_are_made_of_the_stored_version() {
+    let server = Server::start().await;
+    let metrics = "[{\"type\":\"Resource\",\"resource\":{\"name\":\"cpu\",\"target\":{\"type\":\"Utilization\",\"averageUtilization\":50}}},{\"type\":\"Resource\",\"resource\":{\"name\":\"memory\",\"target\":{\"type\":\"AverageValue\",\"averageValue\":\"1Gi\"}}}]";
+    for request in [
+        format!(
+            "POST /apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers\n\n{{\"metadata\":{{\"name\":\"a\"}},\"spec\":{{\"scaleTargetRef\":{{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"name\":\"d\"}},\"maxReplicas\":5,\"metrics\":{metrics}}}}}"
+        ),
+        "POST /apis/apps/v1/namespaces/default/daemonsets\n\n{\"metadata\":{\"name\":\"a\"},\"spec\":{\"selector\":{\"matchLabels\":{\"a\":\"b\"}},\"template\":{\"metadata\":{\"labels\":{\"a\":\"b\"}},\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"i\"}]}}}}".to_owned(),
+    ] {
+        let answer = server.send(&request).await;
+        assert!(answer.status < 300, "{request}: {}", answer.text());
+    }
+    let partial = "Accept: application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
+    // The first version keeps the metrics, and daemon sets a counter, in annotations.
+    for path in [
+        "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers/a",
+        "/apis/apps/v1/namespaces/default/daemonsets/a",
+    ] {
+        let whole = server.send(&format!("GET {path}")).await.json();
+        assert!(whole["metadata"]["annotations"].is_object(), "{whole}");
+        let metadata = server.send(&format!("GET {path}\n{partial}")).await.json();
+        assert!(metadata["metadata"]["annotations"].is_null(), "{metadata}");
+        let table = server.send(&format!("GET {path}\n{TABLE}")).await.json();
+        let row = &table["rows"][0];
+        assert_eq!(row["object"]["metadata"], metadata["metadata"]);
+        if path.contains("autoscaling") {
+            assert_eq!(row["cells"][2], "cpu: <unknown>/50%, memory: <unknown>/1Gi");
+        }
+        let table = server.send(&format!("GET {path}?includeObject=Object\n{TABLE}")).await.json();
+        assert_eq!(table["rows"][0]["object"], whole);
+    }
+    server.stop().await;
+}

@@ -23,6 +23,10 @@ const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 pub(super) struct NamespaceStrategy;
 
 impl Strategy for NamespaceStrategy {
+    fn compares_preconditions_first(&self) -> bool {
+        true
+    }
+
     fn reset_fields(&self) -> &'static [&'static str] {
         &["status"]
     }

@@ -49,6 +49,9 @@ fn check(context: &RequestContext<'_>, binding: &Value) -> Result<(), Status> {
 
 async fn bind(context: &RequestContext<'_>, binding: Value) -> Result<Value, Status> {
     let name = binding.name().to_owned();
+    if name.is_empty() {
+        return Err(Status::bad_request("Name parameter required."));
+    }
     let now = context.now;
     let pods = GroupResource::new("", "pods");
     let change = move |pod: Value| assign(pod, &binding, now);

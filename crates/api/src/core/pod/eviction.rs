@@ -9,7 +9,7 @@ use super::{binding, conditions};
 use jiff::Timestamp;
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, GroupKind, GroupResource, LabelSelector, Status, StatusReason, Value,
-    ValueExt, json, meta, meta::ObjectMeta,
+    ValueExt, json, meta, meta::ObjectMeta, options::delete_options_from,
 };
 use pintle_registry::{
     BoxFuture, DeleteOptions, NamedCreater, PropagationPolicy, RequestContext, WriteOptions,
@@ -64,6 +64,8 @@ struct Eviction<'a> {
     context: &'a RequestContext<'a>,
     name: &'a str,
     options: DeleteOptions,
+    /// The error of the options, which the deletion finds.
+    refusal: Option<Status>,
     pods: GroupResource,
     budgets: GroupResource,
 }
@@ -84,6 +86,7 @@ impl<'a> Eviction<'a> {
             context,
             name: context.name,
             options: delete_options(context.dry_run, body)?,
+            refusal: delete_options_from(body.at("deleteOptions").unwrap_or(&Value::Null), [], false).err(),
             pods: GroupResource::new("", "pods"),
             budgets: GroupResource::new("policy", "poddisruptionbudgets"),
         })
@@ -198,6 +201,9 @@ impl<'a> Eviction<'a> {
             if options.precondition_resource_version.is_some() {
                 options.precondition_resource_version = Some(pod.resource_version().to_owned());
             }
+        }
+        if let Some(refusal) = &self.refusal {
+            return Err(refusal.clone());
         }
         registry.delete(&self.pods, namespace, self.name, options).await?;
         Ok(())

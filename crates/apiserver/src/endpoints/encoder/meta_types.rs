@@ -1,6 +1,7 @@
 //! The types of `meta.k8s.io` that responses are made of: partial metadata and the metadata of lists.
 
 use pintle_machinery::{Value, ValueExt, json};
+use pintle_registry::Resource;
 use pintle_schema::{Schema, SchemaRef};
 use std::sync::LazyLock;
 
@@ -25,12 +26,22 @@ impl MetaTypes {
     }
 }
 
-/// The metadata of an object, as `PartialObjectMetadata`.
-pub(in super::super) fn partial(tree: &Value, version: &str) -> Value {
+/// The metadata of an object of the storage kind, as `PartialObjectMetadata`. It lacks the annotations that are fields of
+/// the reference's internal version.
+pub(in super::super) fn partial(resource: &Resource, tree: &Value, version: &str) -> Value {
+    let mut metadata = tree.field("metadata").cloned().unwrap_or_default();
+    if let Some(Value::Object(annotations)) = metadata.at_mut("annotations") {
+        for name in resource.integer_annotations {
+            annotations.remove(name);
+        }
+        if annotations.is_empty() {
+            metadata.remove_at("annotations");
+        }
+    }
     json!({
         "kind": "PartialObjectMetadata",
         "apiVersion": format!("meta.k8s.io/{version}"),
-        "metadata": tree.field("metadata").cloned().unwrap_or_default(),
+        "metadata": metadata,
     })
 }
 

@@ -41,7 +41,7 @@ impl TableForm<'_> {
         )
     }
 
-    /// Writes the row of one object.
+    /// Writes the row of one object of the storage kind.
     pub(in super::super) fn row(&self, tree: &Value, out: &mut BytesMut) {
         let table = &self.resource.resource.table;
         let cells = Value::Array(table.cells(tree, self.now));
@@ -55,8 +55,12 @@ impl TableForm<'_> {
         }
         let object: Cow<'_, [u8]> = match self.include_object {
             IncludeObject::None => b"null".as_slice().into(),
-            IncludeObject::Metadata => json::encode(&partial(tree, self.version), META_V1.partial).into(),
-            IncludeObject::Object => json::encode(tree, self.resource.schema.get()).into(),
+            IncludeObject::Metadata => {
+                json::encode(&partial(&self.resource.resource, tree, self.version), META_V1.partial).into()
+            }
+            IncludeObject::Object => {
+                json::encode(&self.resource.from_storage(tree.clone()), self.resource.schema.get()).into()
+            }
         };
         out.put_slice(b",\"object\":");
         out.put_slice(&object);

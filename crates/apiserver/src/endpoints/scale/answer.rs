@@ -51,6 +51,8 @@ impl<'a> Answer<'a> {
                 let mut resource = Resource::clone(&scope.resource.resource);
                 resource.table = self.paths.table.clone();
                 resource.converter = None;
+                resource.conversion = None;
+                resource.integer_annotations = &[];
                 let scale_resource = VersionedResource {
                     resource: Arc::new(resource),
                     schema: TypeSchema::Builtin(scale_schema()?),
@@ -64,7 +66,7 @@ impl<'a> Answer<'a> {
                     include_object: self.include_object,
                     now: scope.now,
                 };
-                encoder.tree_answer(scale.clone())?
+                encoder.stored_answer(scale.clone())?
             }
             None => encode(scale, scale_schema()?, &self.accepted)?,
         };

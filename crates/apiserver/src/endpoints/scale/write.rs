@@ -145,6 +145,17 @@ impl Transform for ScaleTransform<'_> {
                     &vec![error],
                 ));
             }
+            let uid = scale.str_at("metadata.uid");
+            if !uid.is_empty() && uid != old.str_at("metadata.uid") && self.paths.values == ScaleValues::Typed
+            {
+                let mut of_scale = resource.resource.group_resource();
+                of_scale.resource.push_str("/scale");
+                let why = format!(
+                    "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+                    old.str_at("metadata.uid")
+                );
+                return Err(Status::conflict(&of_scale, old.str_at("metadata.name"), &why));
+            }
             let mut new = old.clone();
             new.set(&self.paths.spec_replicas, wanted);
             replicas.entries_to_object(&scale, &mut new);

@@ -216,6 +216,10 @@ fn a_failed_precondition_still_spends_the_budget_and_a_dry_run_does_not() {
         (json!({"preconditions": {"resourceVersion": "99"}}), 409, 0),
         (json!({"preconditions": {"uid": "other"}}), 409, 0),
         (json!({"dryRun": ["All"]}), 201, 1),
+        // The deletion finds what is wrong with its options.
+        (json!({"dryRun": ["x"]}), 422, 1),
+        (json!({"propagationPolicy": "Foo"}), 422, 0),
+        (json!({"propagationPolicy": "Orphan", "orphanDependents": true}), 422, 0),
     ];
     for (options, code, allowed) in rows {
         let registry = registry_with(&[(pods(), "ns", pod.clone()), (budgets(), "ns", budget.clone())]);
