@@ -1,6 +1,9 @@
 //! Reads values inside untyped objects, with the behaviour and the error messages of Go's `unstructured` helpers.
 
-use crate::{Value, text::go_format};
+use crate::{
+    Value,
+    text::{go_format, go_type},
+};
 
 /// The whole number at a path such as `spec.replicas`; `None` when the path is absent.
 ///
@@ -41,16 +44,8 @@ fn nested<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, String
 }
 
 fn accessor_error(path: &str, value: &Value, expected: &str) -> String {
-    let go_type = match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    };
-    format!(".{path} accessor error: {} is of the type {go_type}, expected {expected}", go_format(value))
+    let (shown, own) = (go_format(value), go_type(value));
+    format!(".{path} accessor error: {shown} is of the type {own}, expected {expected}")
 }
 
 #[cfg(test)]
