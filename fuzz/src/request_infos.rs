@@ -56,10 +56,6 @@ fn options(query: &Query) {
         let _ = options.watch_revision();
         let start = options.start("/registry/pods/");
         assert_eq!(options.start("/registry/pods/"), start);
-        let mut named = options.clone();
-        if named.select_name("a").is_ok() {
-            assert_eq!(named.field_selector.requires_exact_match("metadata.name"), Some("a"));
-        }
     }
     let _ = WriteOptions::parse(query.pairs(), "PatchOptions");
     let _ = WriteOptions::parse_apply(query.pairs());

@@ -7,8 +7,8 @@ use pintle_go_forms::quote;
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, GroupResource, GroupVersionKind, Value, ValueExt, meta,
     validation::{
-        is_dns1035_label, is_dns1123_subdomain, is_valid_port_num, validate_object_meta,
-        validate_object_meta_update, validate_path_segment_name,
+        is_dns1035_label, is_dns1123_subdomain, is_valid_port_num, validate_object_meta_accessor,
+        validate_object_meta_accessor_update, validate_path_segment_name,
     },
 };
 use pintle_registry::{
@@ -81,7 +81,7 @@ impl Strategy for ApiServiceStrategy {
     }
 
     fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
-        let mut errors = validate_object_meta_update(object, old, &FieldPath::new("metadata"));
+        let mut errors = validate_object_meta_accessor_update(object, old, &FieldPath::new("metadata"));
         errors.extend(validate(object));
         errors
     }
@@ -116,7 +116,7 @@ impl Strategy for StatusStrategy {
     }
 
     fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
-        let mut errors = validate_object_meta_update(object, old, &FieldPath::new("metadata"));
+        let mut errors = validate_object_meta_accessor_update(object, old, &FieldPath::new("metadata"));
         let path = FieldPath::new("status").child("conditions");
         for (index, condition) in object.items_at("status.conditions").iter().enumerate() {
             let status = condition.str_at("status");
@@ -143,7 +143,7 @@ fn validate(object: &Value) -> ErrorList {
         }
         problems => problems,
     };
-    let mut errors = validate_object_meta(object, false, check_name, &FieldPath::new("metadata"));
+    let mut errors = validate_object_meta_accessor(object, false, check_name, &FieldPath::new("metadata"));
     let spec = FieldPath::new("spec");
     let path = spec.child("group");
     if group.is_empty() {

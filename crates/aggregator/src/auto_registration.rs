@@ -21,7 +21,7 @@ use pintle_apiserver::{
 };
 use pintle_controller::{Delta, Informer, Reconciler, WorkQueue, WorkQueueMetrics};
 use pintle_machinery::{GroupVersion, Status, Value, ValueExt, json, meta::ObjectMeta};
-use pintle_registry::{BoxFuture, DeleteOptions, Registry, WriteOptions};
+use pintle_registry::{BoxFuture, DeleteOptions, Preconditions, Registry, WriteOptions};
 use std::{
     collections::{BTreeMap, HashSet},
     sync::Arc,
@@ -226,7 +226,10 @@ impl AutoRegistration {
             }
             Action::Delete => {
                 let uid = current.map(|object| object.uid().to_owned());
-                let options = DeleteOptions { precondition_uid: uid, ..DeleteOptions::default() };
+                let options = DeleteOptions {
+                    preconditions: Preconditions { uid, resource_version: None },
+                    ..DeleteOptions::default()
+                };
                 self.stores.delete(&resource, "", name, options).await.map(drop)
             }
             Action::SetSpec(spec) => {

@@ -6,13 +6,33 @@ use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     meta::ObjectMeta,
     validation::{
-        name_is_dns_subdomain, semantically_equal, validate_object_meta, validate_object_meta_update,
+        name_is_dns_subdomain, semantically_equal, validate_object_meta, validate_object_meta_accessor,
+        validate_object_meta_accessor_update, validate_object_meta_update,
     },
 };
 
 /// Validates the metadata of a new object whose name is a DNS subdomain.
 pub(crate) fn metadata(object: &Value, namespaced: bool) -> ErrorList {
     validate_object_meta(object, namespaced, name_is_dns_subdomain, &FieldPath::new("metadata"))
+}
+
+/// As [`metadata`], for the kinds whose finalizers need no domain.
+pub(crate) fn accessor_metadata(object: &Value, namespaced: bool) -> ErrorList {
+    validate_object_meta_accessor(object, namespaced, name_is_dns_subdomain, &FieldPath::new("metadata"))
+}
+
+/// As [`metadata`], for the kinds that validate the generated name but not its prefix.
+pub(crate) fn metadata_of_any_prefix(object: &Value, namespaced: bool) -> ErrorList {
+    let name = |name: &str, is_prefix| match is_prefix {
+        true => Vec::new(),
+        false => name_is_dns_subdomain(name, false),
+    };
+    validate_object_meta(object, namespaced, name, &FieldPath::new("metadata"))
+}
+
+/// As [`metadata_update`], for the kinds whose finalizers need no domain.
+pub(crate) fn accessor_metadata_update(object: &Value, old: &Value) -> ErrorList {
+    validate_object_meta_accessor_update(object, old, &FieldPath::new("metadata"))
 }
 
 /// Validates an update of metadata.

@@ -101,6 +101,11 @@ impl Health {
         hook
     }
 
+    /// Forgets the results of the checks in the metrics.
+    pub(crate) fn reset_metrics(&self) {
+        self.metrics.reset();
+    }
+
     /// The results of the checks as metrics, in a format.
     pub(crate) fn encode_metrics(&self, format: Format) -> Vec<u8> {
         self.metrics.encode(format)

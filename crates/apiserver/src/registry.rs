@@ -38,6 +38,6 @@ pub use storage_codec::{StorageCodec, StorageMediaType};
 pub use storage_factory::{Engine, ResourceTransformers, StorageFactory};
 pub use store::{Store, StoreConfig, Written};
 pub use stores::Stores;
-pub use update::{Preconditions, Transform, Updated, Upsert};
+pub use update::{Transform, Updated, Upsert};
 pub use versioned_resource::VersionedResource;
 pub(crate) use versions::{convert, is_of_version, keep_declared_metadata};

@@ -19,7 +19,7 @@ use jiff::Timestamp;
 use leadership::Leadership;
 use lease::{leases, renewed};
 use pintle_machinery::{GroupResource, Status, StatusReason, Value, ValueExt, meta::ObjectMeta};
-use pintle_registry::{DeleteOptions, Registry};
+use pintle_registry::{DeleteOptions, Preconditions, Registry};
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tokio::{sync::Mutex, time::sleep};
 
@@ -155,7 +155,7 @@ async fn collect_expired(registry: &dyn Registry, now: Timestamp) -> Result<(), 
     let all = unless_listed(registry.list(&candidates(), "").await)?;
     for candidate in expired_candidates(&all, now) {
         let options = DeleteOptions {
-            precondition_resource_version: Some(candidate.resource_version().to_owned()),
+            preconditions: Preconditions::resource_version(candidate.resource_version()),
             ..DeleteOptions::default()
         };
         match registry.delete(&candidates(), candidate.namespace(), candidate.name(), options).await {

@@ -9,7 +9,7 @@ use pintle_machinery::{
     GroupResource, Status, StatusReason, Value, ValueExt, json,
     meta::{ObjectMeta, parse_time},
 };
-use pintle_registry::{DeleteOptions, Registry};
+use pintle_registry::{DeleteOptions, Preconditions, Registry};
 use sha2::{Digest, Sha256};
 use std::{sync::LazyLock, time::Duration};
 use uuid::Uuid;
@@ -136,7 +136,7 @@ async fn collect_expired(registry: &dyn Registry, now: Timestamp) -> Result<(), 
 /// it first.
 async fn delete(registry: &dyn Registry, lease: &Value) -> Result<bool, Status> {
     let options = DeleteOptions {
-        precondition_resource_version: Some(lease.resource_version().to_owned()),
+        preconditions: Preconditions::resource_version(lease.resource_version()),
         ..DeleteOptions::default()
     };
     match registry.delete(&leases(), KUBE_SYSTEM, lease.name(), options).await {

@@ -10,6 +10,7 @@ mod delete;
 mod field_validation;
 mod get;
 mod list;
+mod preconditions;
 mod query;
 mod resource_version;
 mod table;
@@ -23,6 +24,7 @@ pub use delete::{DeleteOptions, IGNORE_STORE_READ_ERROR, PropagationPolicy, dele
 pub use field_validation::FieldValidation;
 pub use get::GetOptions;
 pub use list::{ListOptions, ListStart, ResourceVersionMatch};
+pub use preconditions::{Preconditions, UnmetPrecondition};
 pub use query::QueryValues;
 pub use resource_version::{parse_list_resource_version, parse_resource_version};
 pub use table::IncludeObject;

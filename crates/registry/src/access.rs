@@ -3,7 +3,7 @@
 use crate::BoxFuture;
 use pintle_machinery::{GroupResource, GroupVersionKind, GroupVersionResource, Status, UserInfo, Value};
 
-pub use pintle_machinery::options::{DeleteOptions, PropagationPolicy};
+pub use pintle_machinery::options::{DeleteOptions, Preconditions, PropagationPolicy};
 
 /// The options of a write through [`Registry`].
 #[derive(Debug, Clone, Default)]

@@ -24,7 +24,7 @@ mod table;
 pub mod testing;
 mod verb;
 
-pub use access::{DeleteOptions, PropagationPolicy, Registry, ServedKind, WriteOptions};
+pub use access::{DeleteOptions, Preconditions, PropagationPolicy, Registry, ServedKind, WriteOptions};
 pub use computed_objects::ComputedObjects;
 pub use connecter::{
     ConnectService, Connecter, Destination, Location, Scheme, Stream, Transport, is_proxyable,

@@ -198,9 +198,9 @@ pub trait Strategy: Send + Sync {
         true
     }
 
-    /// Whether a delete that fails for its preconditions names the resource, and not the kind. So do the kinds whose
-    /// deletion begins with a change of their status.
-    fn compares_preconditions_first(&self) -> bool {
+    /// Whether a deletion begins with a change of the object's status, whose preconditions are those of the delete: a
+    /// delete is then refused as that change is.
+    fn begins_deletion_with_status(&self) -> bool {
         false
     }
 

@@ -171,7 +171,7 @@ impl Registry for MemoryRegistry {
         let Some(object) = objects.by_key.get(&key).cloned() else {
             return ready(Err(Status::not_found(resource, name)));
         };
-        if options.precondition_uid.is_some_and(|uid| uid != object.uid()) {
+        if options.preconditions.unmet_by(&object).is_some() {
             return ready(Err(Status::conflict(
                 resource,
                 name,

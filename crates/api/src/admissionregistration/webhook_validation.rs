@@ -86,7 +86,7 @@ pub(super) fn validate_configuration_update(configuration: &Value, old: &Value) 
 }
 
 fn validate(configuration: &Value, options: Options) -> ErrorList {
-    let mut errors = rules::metadata(configuration, false);
+    let mut errors = rules::accessor_metadata(configuration, false);
     let mut names = HashSet::new();
     for (index, webhook) in configuration.items_at("webhooks").iter().enumerate() {
         if is_enough(&errors) {

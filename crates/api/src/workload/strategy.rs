@@ -44,6 +44,11 @@ pub(crate) trait Workload: Send + Sync {
     /// Prepares an update of the status, after the fields that it does not change are restored.
     fn prepare_for_status_update(&self, _object: &mut Value, _old: &Value) {}
 
+    /// Validates the metadata of a new object.
+    fn validate_metadata(&self, object: &Value) -> ErrorList {
+        rules::metadata(object, true)
+    }
+
     /// Whether an update increments the generation.
     fn changes_generation(&self, object: &Value, old: &Value) -> bool {
         rules::differs(object, old, "spec")
@@ -124,7 +129,7 @@ impl<W: Workload> Strategy for WorkloadStrategy<W> {
     }
 
     fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
-        let mut errors = rules::metadata(object, true);
+        let mut errors = self.0.validate_metadata(object);
         errors.extend(self.0.validate_spec(object, None));
         errors
     }

@@ -11,7 +11,7 @@ use pintle_registry::{RequestContext, Strategy, keep};
 pub(crate) struct DefinitionStrategy;
 
 impl Strategy for DefinitionStrategy {
-    fn compares_preconditions_first(&self) -> bool {
+    fn begins_deletion_with_status(&self) -> bool {
         true
     }
 

@@ -9,14 +9,14 @@ use super::{
 use crate::metrics::BodyVerb;
 use crate::{
     base::{body::RequestBody, negotiation::MediaType, response::Response},
-    registry::{Preconditions, Transform, Upsert},
+    registry::{Transform, Upsert},
 };
 use pintle_admission::{Operation, RequestOptions};
 use pintle_machinery::{
     Status, Value,
     codec::{StrictProblem, cbor, json, yaml},
     meta::ObjectMeta,
-    options::{FieldValidation, WriteOptions},
+    options::{FieldValidation, Preconditions, WriteOptions},
 };
 use pintle_registry::BoxFuture;
 
@@ -112,11 +112,7 @@ impl Configuration {
         let Some(problem) = self.problems.first() else { return Ok(()) };
         match options.field_validation.unwrap_or_default() {
             FieldValidation::Ignore => {}
-            FieldValidation::Warn => {
-                let lines = problem.to_string();
-                let lines = lines.lines().filter(|line| *line != "yaml: unmarshal errors:");
-                scope.warnings.extend(lines.map(|line| line.trim().to_owned()));
-            }
+            FieldValidation::Warn => scope.warnings.extend(problem.warnings()),
             FieldValidation::Strict => {
                 return Err(Status::bad_request(format!(
                     "error strict decoding YAML: error converting YAML to JSON: {problem}"

@@ -275,11 +275,11 @@ fn report(
     (found, wanted): (&GroupVersionKind, &GroupVersionKind),
     problems: &[StrictProblem],
 ) -> Result<(), Status> {
-    let texts = problems.iter().map(ToString::to_string);
     match validation {
-        FieldValidation::Warn => scope.warnings.extend(texts),
+        FieldValidation::Warn => scope.warnings.extend(problems.iter().flat_map(StrictProblem::warnings)),
         FieldValidation::Strict if !problems.is_empty() => {
-            let why = format!("strict decoding error: {}", texts.collect::<Vec<_>>().join(", "));
+            let texts: Vec<_> = problems.iter().map(ToString::to_string).collect();
+            let why = format!("strict decoding error: {}", texts.join(", "));
             return Err(cannot_be_handled(found, wanted, &why));
         }
         FieldValidation::Strict | FieldValidation::Ignore => {}

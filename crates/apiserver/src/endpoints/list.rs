@@ -21,10 +21,7 @@ use std::sync::{Arc, atomic::Ordering};
 /// The `Status` for the client.
 pub(super) async fn list(scope: &RequestScope<'_>) -> Result<Response, Status> {
     let (accepted, include_object) = scope.form(Offers::List)?;
-    let mut options = ListOptions::parse(scope.query.pairs())?;
-    if !scope.info.name.is_empty() {
-        options.select_name(&scope.info.name)?;
-    }
+    let options = ListOptions::parse(scope.query.pairs())?;
     let store = scope.store()?;
     let selection = Arc::new(Selection::parse_with_shards(scope, &options)?);
     let page = Page::select(store, scope, &options, selection).await?;

@@ -18,12 +18,12 @@ use super::{
 use crate::metrics::BodyVerb;
 use crate::{
     base::{body::RequestBody, response::Response},
-    registry::{Preconditions, Transform, Upsert},
+    registry::{Transform, Upsert},
 };
 use pintle_admission::{Operation, RequestOptions};
 use pintle_machinery::{
     Status, Value, ValueExt,
-    options::{FieldValidation, WriteOptions},
+    options::{FieldValidation, Preconditions, WriteOptions},
 };
 use pintle_registry::BoxFuture;
 

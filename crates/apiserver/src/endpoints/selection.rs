@@ -6,7 +6,7 @@ use pintle_go_forms::quote;
 use pintle_machinery::{
     Status,
     options::ListOptions,
-    selectors::{FieldOperator, LabelSelector},
+    selectors::{FieldOperator, FieldSelector, LabelSelector},
 };
 use pintle_registry::Resource;
 use std::collections::HashSet;
@@ -62,17 +62,20 @@ impl FieldTest {
 }
 
 impl Selection {
-    /// Parses the selectors of a request.
+    /// Parses the selectors of a request. Where its path names an object, only this object is selected.
     ///
     /// # Errors
-    /// 400 when a selector does not parse or names a field that is not selectable.
+    /// 400 when a selector names a field that is not selectable, or does not require the name in the path.
     pub(super) fn parse(scope: &RequestScope<'_>, options: &ListOptions) -> Result<Selection, Status> {
         let labels = options.label_selector.clone();
         let resource = &scope.resource.resource;
         // Kinds without declared fields or a message of their own support both metadata fields, whatever their scope.
         let is_plain = resource.selectable_fields.is_empty() && resource.unsupported_field.is_none();
         let mut fields: Vec<FieldTest> = Vec::new();
-        for term in options.field_selector.terms() {
+        let requested = scope.info.name.as_str();
+        let by_name = (!requested.is_empty() && options.field_selector.is_empty())
+            .then(|| FieldSelector::one_term("metadata.name", requested));
+        for term in by_name.as_ref().unwrap_or(&options.field_selector).terms() {
             let field = match term.field.as_str() {
                 "metadata.name" => Field::Name,
                 "metadata.namespace" if resource.is_namespaced() || is_plain => Field::Namespace,
@@ -108,6 +111,9 @@ impl Selection {
         }
         let required = |field: Field| fields.iter().find(|test| test.field == field)?.equals.clone();
         let (name, namespace) = (required(Field::Name), required(Field::Namespace));
+        if !requested.is_empty() && name.as_deref() != Some(requested) {
+            return Err(Status::bad_request("fieldSelector metadata.name doesn't match requested name"));
+        }
         Ok(Selection { labels, fields, shards: None, name, namespace })
     }
 

@@ -10,14 +10,14 @@ use super::{
 use crate::metrics::BodyVerb;
 use crate::{
     base::{body::RequestBody, response::Response},
-    registry::{Preconditions, Transform, Upsert},
+    registry::{Transform, Upsert},
 };
 use bytes::Bytes;
 use pintle_admission::{Operation, RequestOptions};
 use pintle_machinery::{
     GroupVersionKind, Status, Value, ValueExt, json,
     meta::ObjectMeta,
-    options::{FieldValidation, WriteOptions},
+    options::{FieldValidation, Preconditions, WriteOptions},
 };
 use pintle_registry::BoxFuture;
 
@@ -38,10 +38,7 @@ pub(super) async fn update(
     let store = scope.store()?;
     let context = scope.context(options.dry_run);
     // An object with another UID is another object: 409, whatever other errors there are.
-    let preconditions = Preconditions {
-        uid: Some(object.uid().to_owned()).filter(|uid| !uid.is_empty()),
-        resource_version: None,
-    };
+    let preconditions = Preconditions::uid(object.uid()).without_empty();
     let upsert = if subresource.is_empty() { Upsert::Strategy } else { Upsert::Never };
     let mut transform = Put {
         admission: Admission {

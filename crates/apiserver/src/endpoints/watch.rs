@@ -68,15 +68,7 @@ pub(super) async fn watch(scope: &RequestScope<'_>) -> Result<Response, Status> 
     if has_list_form {
         (accepted, include_object) = scope.form(Offers::List)?;
     }
-    if let Some(refusal) = accepted.refusal {
-        return Err(*refusal);
-    }
-    // Clients split events at newlines, so that `pretty` does not apply.
-    let accepted = Accepted { pretty: false, ..accepted };
-    let mut options = ListOptions::parse(scope.query.pairs())?;
-    if !scope.info.name.is_empty() {
-        options.select_name(&scope.info.name)?;
-    }
+    let options = ListOptions::parse(scope.query.pairs())?;
     let store = scope.store()?.clone();
     let selection = Arc::new(Selection::parse_with_shards(scope, &options)?);
     let time = match options.timeout_seconds.filter(|seconds| *seconds != 0) {
@@ -101,6 +93,11 @@ pub(super) async fn watch(scope: &RequestScope<'_>) -> Result<Response, Status> 
         bookmarks: options.allow_watch_bookmarks,
         deadline: Some(deadline),
     };
+    if let Some(refusal) = accepted.refusal {
+        return Err(*refusal);
+    }
+    // Clients split events at newlines, so that `pretty` does not apply.
+    let accepted = Accepted { pretty: false, ..accepted };
     let media_type = accepted.media_type;
     let content_type = match media_type {
         MediaType::Json => "application/json",

@@ -13,7 +13,7 @@ use crate::base::{
     client::Client,
     deadline::{RequestDeadline, SendDeadline},
     request::{Request, info_of, query_of},
-    response::{Answered, Response, Terminated, json_failure, text},
+    response::{Answered, Response, Terminated, negotiated_failure, text},
 };
 use crate::metrics::{LateEnd, LateHandler, Metrics};
 use futures_util::FutureExt;
@@ -60,7 +60,9 @@ impl Filter for RequestTimeout {
                 Ok(_) => {}
                 Err(error) => {
                     let why = format!("invalid timeout specified in the request URL - {error}");
-                    let refuse = || json_failure(&Status::bad_request(why));
+                    let status = Status::bad_request(why);
+                    let refuse =
+                        || negotiated_failure(&status, request.headers(), query_of(&request).first("pretty"));
                     return audit::refused(self.auditor.as_ref(), &request, refuse).await;
                 }
             }

@@ -42,6 +42,13 @@ impl HealthMetrics {
         results.total.with_label_values(&[name, endpoint, status]).inc();
     }
 
+    /// Forgets all results.
+    pub(super) fn reset(&self) {
+        let Some(results) = self.results() else { return };
+        results.last.reset();
+        results.total.reset();
+    }
+
     /// The metrics in a format.
     pub(super) fn encode(&self, format: Format) -> Vec<u8> {
         self.results().map_or_else(Vec::new, |results| results.exposition.encode(format))

@@ -219,40 +219,14 @@ impl Store {
     /// Checks the preconditions of a delete, which kube-apiserver checks elsewhere than those of an update, with other
     /// messages.
     fn check_delete_preconditions(&self, options: &DeleteOptions, old: &Value) -> Result<(), Status> {
-        let differs = |wanted: &Option<String>, own: &str| wanted.clone().filter(|wanted| wanted != own);
-        let (uid, version) = (
-            differs(&options.precondition_uid, old.uid()),
-            differs(&options.precondition_resource_version, old.resource_version()),
-        );
-        if self.resource().strategy.compares_preconditions_first()
-            && let Some((name, wanted, own)) = match (&uid, &version) {
-                (Some(uid), _) => Some(("UID", uid, old.uid())),
-                (None, Some(version)) => Some(("ResourceVersion", version, old.resource_version())),
-                (None, None) => None,
+        let Some(unmet) = options.preconditions.unmet_by(old) else { return Ok(()) };
+        Err(match self.resource().strategy.begins_deletion_with_status() {
+            true => Status::conflict(&self.resource().group_resource(), old.name(), &unmet.of_change()),
+            false => {
+                let kind = GroupResource::new(self.group_kind.group.clone(), self.group_kind.kind.clone());
+                Status::conflict(&kind, old.name(), &unmet.of_delete())
             }
-        {
-            let why = format!(
-                "Precondition failed: {name} in precondition: {wanted}, {name} in object meta: {own}"
-            );
-            return Err(Status::conflict(&self.resource().group_resource(), old.name(), &why));
-        }
-        let why = if let Some(uid) = uid {
-            format!(
-                "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have \
-                 been deleted and then recreated",
-                old.uid()
-            )
-        } else if let Some(version) = version {
-            format!(
-                "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record \
-                 ({}). The object might have been modified",
-                old.resource_version()
-            )
-        } else {
-            return Ok(());
-        };
-        let kind = GroupResource::new(self.group_kind.group.clone(), self.group_kind.kind.clone());
-        Err(Status::conflict(&kind, old.name(), &why))
+        })
     }
 
     /// Decides about the graceful deletion of a kind that supports it, and sets the grace period in the options.

@@ -1,7 +1,7 @@
 //! Reads and writes objects for code inside the server: strategies, admission, controllers.
 
 use super::{
-    AcceptAll, Conversions, ManagedWrite, Preconditions, Store, Stores, Transform, Upsert, VersionedResource,
+    AcceptAll, Conversions, ManagedWrite, Store, Stores, Transform, Upsert, VersionedResource,
     update::Updated,
 };
 use crate::{base::warning::Warnings, errors};
@@ -13,7 +13,8 @@ use pintle_machinery::{
     user::{APISERVER_USER, SYSTEM_MASTERS},
 };
 use pintle_registry::{
-    BoxFuture, DeleteOptions, EmptyFields, Registry, RequestContext, Scope, ServedKind, WriteOptions,
+    BoxFuture, DeleteOptions, EmptyFields, Preconditions, Registry, RequestContext, Scope, ServedKind,
+    WriteOptions,
 };
 use std::{
     borrow::Cow,

@@ -12,8 +12,8 @@ use pintle_machinery::{
     meta::ObjectMeta,
 };
 use pintle_registry::{
-    BoxFuture, DefaultStrategy, DeleteOptions, EmptyFields, Registry, RequestContext, Resource, Scope,
-    Strategy, WriteOptions,
+    BoxFuture, DefaultStrategy, DeleteOptions, EmptyFields, Preconditions, Registry, RequestContext,
+    Resource, Scope, Strategy, WriteOptions,
 };
 use pintle_storage::{MemoryStorage, Revision, StorageEvent, WatchRequest};
 use pintle_supervisor::Supervisor;
@@ -405,7 +405,7 @@ async fn delete_checks_preconditions_and_waits_for_finalizers() {
     let fixture = Fixture::start(StorageMediaType::Json);
     let created = fixture.create(config_map("one"), false).await.unwrap();
     let uid =
-        |uid: &str| DeleteOptions { precondition_uid: Some(uid.to_owned()), ..DeleteOptions::default() };
+        |uid: &str| DeleteOptions { preconditions: Preconditions::uid(uid), ..DeleteOptions::default() };
     let refused = fixture.delete("one", uid("other")).await.err().unwrap();
     assert_eq!(refused.code, 409);
     assert!(refused.message.contains("the UID in the precondition (other)"), "{}", refused.message);

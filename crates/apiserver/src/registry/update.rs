@@ -14,6 +14,7 @@ use pintle_machinery::{
     FieldError, FieldPath, GroupKind, GroupResource, Status, Value, ValueExt,
     managed_fields::keep_times,
     meta::ObjectMeta,
+    options::Preconditions,
     validation::{
         validate_object_meta_accessor, validate_object_meta_accessor_update, validate_path_segment_name,
     },
@@ -36,15 +37,6 @@ pub trait Transform: Send {
     ) -> BoxFuture<'a, Result<(), Status>> {
         Box::pin(std::future::ready(Ok(())))
     }
-}
-
-/// Conditions on the stored object for a write.
-#[derive(Debug, Clone, Default)]
-pub struct Preconditions {
-    /// The required UID.
-    pub uid: Option<String>,
-    /// The required resourceVersion.
-    pub resource_version: Option<String>,
 }
 
 /// The outcome of an update.
@@ -240,9 +232,9 @@ impl Store {
         if !may_create {
             return Err(Status::not_found(&self.group_resource, context.name).into());
         }
-        if let Some(uid) = &preconditions.uid {
-            let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: ");
-            return Err(Status::conflict(&self.group_resource, context.name, &why).into());
+        let wanted = Preconditions { uid: preconditions.uid.clone(), resource_version: None };
+        if let Some(unmet) = wanted.unmet_by(&Value::Null) {
+            return Err(Status::conflict(&self.group_resource, context.name, &unmet.of_change()).into());
         }
         let mut new = transform.apply(None).await?;
         self.drop_unkept(&mut new);
@@ -332,23 +324,10 @@ impl Store {
         object: &Value,
         resource: &GroupResource,
     ) -> Result<(), Status> {
-        if let Some(uid) = wanted.uid.as_deref().filter(|uid| *uid != object.uid()) {
-            let why = format!(
-                "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
-                object.uid()
-            );
-            return Err(self.invalid_object(object, resource, &why));
+        match wanted.unmet_by(object) {
+            Some(unmet) => Err(self.invalid_object(object, resource, &unmet.of_change())),
+            None => Ok(()),
         }
-        if let Some(version) =
-            wanted.resource_version.as_deref().filter(|own| *own != object.resource_version())
-        {
-            let why = format!(
-                "Precondition failed: ResourceVersion in precondition: {version}, ResourceVersion in object meta: {}",
-                object.resource_version()
-            );
-            return Err(self.invalid_object(object, resource, &why));
-        }
-        Ok(())
     }
 
     /// The 409 of kube-apiserver's storage layer, which has code 4 there.

@@ -23,8 +23,11 @@ pub(super) async fn serve(front: &Front, request: &Request) -> Option<Response> 
         "/metrics/slis" => true,
         _ => return None,
     };
-    if *request.method() == Method::DELETE && !is_slis {
-        front.metrics.reset();
+    if *request.method() == Method::DELETE {
+        match is_slis {
+            true => front.health.reset_metrics(),
+            false => front.metrics.reset(),
+        }
         return Some(text(200, "metrics reset\n"));
     }
     let headers = request.headers();

@@ -10,7 +10,7 @@ use pintle_machinery::{
     validation::semantically_equal,
 };
 use pintle_rbac::{GROUP_NAME, PolicyRule, covers};
-use pintle_registry::{DeleteOptions, Registry};
+use pintle_registry::{DeleteOptions, Preconditions, Registry};
 
 /// The number of attempts to replace a binding that changes concurrently.
 const ATTEMPTS: usize = 4;
@@ -43,7 +43,7 @@ pub(super) async fn binding(registry: &dyn Registry, wanted: Value) -> Result<()
             return create_or_change(registry, &resource, &namespace, object, complete).await;
         }
         let options =
-            DeleteOptions { precondition_uid: Some(existing.uid().to_owned()), ..DeleteOptions::default() };
+            DeleteOptions { preconditions: Preconditions::uid(existing.uid()), ..DeleteOptions::default() };
         match registry.delete(&resource, &namespace, wanted.name(), options).await {
             Ok(_) => {}
             // The binding was deleted or replaced concurrently.

@@ -11,7 +11,7 @@ use pintle_machinery::{
     Status, StatusReason, Value, ValueExt,
     meta::{ObjectMeta, parse_time},
 };
-use pintle_registry::{DeleteOptions, Registry};
+use pintle_registry::{DeleteOptions, Preconditions, Registry};
 use std::{collections::BTreeMap, net::IpAddr};
 
 /// The maximum time between the allocation of an address and the write of its service.
@@ -73,8 +73,10 @@ fn is_old(object: &Value, now: Timestamp) -> bool {
 
 async fn release(registry: &dyn Registry, object: &Value) -> Result<(), Status> {
     let options = DeleteOptions {
-        precondition_uid: Some(object.uid().to_owned()),
-        precondition_resource_version: Some(object.resource_version().to_owned()),
+        preconditions: Preconditions {
+            uid: Some(object.uid().to_owned()),
+            resource_version: Some(object.resource_version().to_owned()),
+        },
         ..DeleteOptions::default()
     };
     match registry.delete(&ip_addresses(), "", object.name(), options).await {

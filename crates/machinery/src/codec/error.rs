@@ -32,10 +32,20 @@ pub enum StrictProblem {
     UnknownField(String),
     /// A field that occurs twice. Objects were merged; of other values the last one counts.
     DuplicateField(String),
-    /// A key that occurs twice in a YAML mapping, as the YAML library reports it.
-    Yaml(String),
+    /// The keys that occur twice in YAML mappings, as the YAML library reports each.
+    Yaml(Vec<String>),
     /// A field of a CBOR map that the schema does not have, by its index in the map.
     UnknownElement(usize),
+}
+
+impl StrictProblem {
+    /// The warnings about the problem: of duplicate keys one each.
+    pub fn warnings(&self) -> Vec<String> {
+        match self {
+            Self::Yaml(keys) => keys.iter().map(ToString::to_string).collect(),
+            _ => vec![self.to_string()],
+        }
+    }
 }
 
 impl fmt::Display for StrictProblem {
@@ -43,7 +53,7 @@ impl fmt::Display for StrictProblem {
         match self {
             Self::UnknownField(path) => write!(f, "unknown field {}", quote(path)),
             Self::DuplicateField(path) => write!(f, "duplicate field {}", quote(path)),
-            Self::Yaml(message) => f.write_str(message),
+            Self::Yaml(keys) => write!(f, "yaml: unmarshal errors:\n  {}", keys.join("\n  ")),
             Self::UnknownElement(index) => {
                 write!(f, "cbor: found unknown field at map element index {index}")
             }

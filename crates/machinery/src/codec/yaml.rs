@@ -45,12 +45,9 @@ pub fn own_to_json(text: &[u8]) -> Result<Converted, DecodeError> {
 
 fn to_json_within(text: &[u8], weight: Weight) -> Result<Converted, DecodeError> {
     let parsed = parse::parse(text, weight)?;
-    let problems = match parsed.duplicates.as_slice() {
-        [] => Vec::new(),
-        duplicates => {
-            let message = format!("yaml: unmarshal errors:\n  {}", duplicates.join("\n  "));
-            vec![StrictProblem::Yaml(message)]
-        }
+    let problems = match parsed.duplicates.is_empty() {
+        true => Vec::new(),
+        false => vec![StrictProblem::Yaml(parsed.duplicates)],
     };
     Ok(Converted { json: json::encode_any(&parsed.value), problems })
 }

@@ -1,6 +1,6 @@
 //! Decodes the options of deletes.
 
-use super::{QueryValues, check, validate_dry_run};
+use super::{Preconditions, QueryValues, check, validate_dry_run};
 use crate::{ErrorList, FieldError, FieldPath, Map, Status, Value, ValueExt};
 use pintle_tree::json;
 
@@ -21,10 +21,8 @@ pub enum PropagationPolicy {
 pub struct DeleteOptions {
     /// The grace period in seconds.
     pub grace_period_seconds: Option<i64>,
-    /// The object must have this uid, otherwise the delete fails.
-    pub precondition_uid: Option<String>,
-    /// The object must have this resourceVersion, otherwise the delete fails.
-    pub precondition_resource_version: Option<String>,
+    /// The object must meet these, otherwise the delete fails.
+    pub preconditions: Preconditions,
     /// Runs all checks and deletes nothing.
     pub dry_run: bool,
     /// How the delete treats dependents.
@@ -53,10 +51,10 @@ impl DeleteOptions {
         if let Some(seconds) = self.grace_period_seconds {
             object.set("gracePeriodSeconds", seconds);
         }
-        if let Some(uid) = &self.precondition_uid {
+        if let Some(uid) = &self.preconditions.uid {
             object.set("preconditions.uid", uid.as_str());
         }
-        if let Some(version) = &self.precondition_resource_version {
+        if let Some(version) = &self.preconditions.resource_version {
             object.set("preconditions.resourceVersion", version.as_str());
         }
         if let Some(orphan) = self.orphan_dependents {
@@ -175,8 +173,7 @@ impl Unchecked {
         check("DeleteOptions", errors)?;
         Ok(DeleteOptions {
             grace_period_seconds: self.grace_period_seconds,
-            precondition_uid: self.uid,
-            precondition_resource_version: self.resource_version,
+            preconditions: Preconditions { uid: self.uid, resource_version: self.resource_version },
             dry_run: !self.dry_run.is_empty(),
             propagation_policy,
             orphan_dependents: self.orphan_dependents,

@@ -145,19 +145,6 @@ impl ListOptions {
             text => parse_resource_version(text).map(Some),
         }
     }
-
-    /// Restricts the options to the one object in the path of the request.
-    ///
-    /// # Errors
-    /// 400 when the field selector selects another name.
-    pub fn select_name(&mut self, name: &str) -> Result<(), Status> {
-        if self.field_selector.is_empty() {
-            self.field_selector = FieldSelector::one_term("metadata.name", name);
-        } else if self.field_selector.requires_exact_match("metadata.name") != Some(name) {
-            return Err(Status::bad_request("fieldSelector metadata.name doesn't match requested name"));
-        }
-        Ok(())
-    }
 }
 
 fn validate_list(

@@ -149,18 +149,6 @@ fn versions_that_are_no_numbers_fail_as_they_always_did() {
 }
 
 #[test]
-fn one_object_is_selected_by_its_name() {
-    let mut options = ListOptions::parse(pairs("watch=1")).unwrap();
-    assert_eq!(options.select_name("a"), Ok(()));
-    assert_eq!(options.field_selector.requires_exact_match("metadata.name"), Some("a"));
-    assert_eq!(options.select_name("a"), Ok(()));
-    assert_eq!(
-        message(options.select_name("b")),
-        "400 fieldSelector metadata.name doesn't match requested name"
-    );
-}
-
-#[test]
 fn write_options_say_what_is_wrong() {
     let long = format!("fieldManager={}", "m".repeat(129));
     let rows = [
@@ -271,7 +259,7 @@ fn a_body_hides_the_query_of_a_delete() {
         delete_options_from(&body, pairs(query), true),
         Ok(DeleteOptions {
             grace_period_seconds: Some(5),
-            precondition_uid: Some("u".to_owned()),
+            preconditions: Preconditions::uid("u"),
             dry_run: true,
             ..DeleteOptions::default()
         })
@@ -280,7 +268,7 @@ fn a_body_hides_the_query_of_a_delete() {
         delete_options_from(&Value::Null, pairs(query), true),
         Ok(DeleteOptions {
             grace_period_seconds: Some(7),
-            precondition_resource_version: Some("3".to_owned()),
+            preconditions: Preconditions::resource_version("3"),
             propagation_policy: Some(PropagationPolicy::Orphan),
             ..DeleteOptions::default()
         })

@@ -62,6 +62,7 @@ async fn what_definitions_serve_is_registered_and_kept() {
 
     // A changed API service is restored, and a deleted one created again.
     let change = json!({"spec": {"versionPriority": 7}});
+    until(&server, "v1.batch", Value::is_object).await;
     sent(&server, &format!("PATCH {API_SERVICES}/v1.example.com\n{MERGE}\n\n{change}")).await;
     until(&server, "v1.example.com", |found| found["spec"]["versionPriority"] == 100).await;
     sent(&server, &format!("DELETE {API_SERVICES}/v1.example.com")).await;

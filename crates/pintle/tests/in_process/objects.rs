@@ -224,3 +224,34 @@ async fn a_pod_whose_status_changes_while_it_is_deleted_is_deleted() {
     }
     server.stop().await;
 }
+
+/// The kinds differ: most require a domain in finalizers, some validate a name but not its prefix.
+#[tokio::test(flavor = "multi_thread")]
+async fn names_and_finalizers_are_those_of_the_kind() {
+    const TEMPLATE: &str = r#""template":{"metadata":{"labels":{"a":"b"}},"spec":{"restartPolicy":"Always","containers":[{"name":"c","image":"i"}]}}"#;
+    let server = Server::start().await;
+    let namespaced = |version: &str, resource: &str| match version {
+        "v1" => format!("/api/v1/namespaces/default/{resource}"),
+        _ => format!("/apis/{version}/namespaces/default/{resource}"),
+    };
+    let workload = format!(r#","spec":{{"selector":{{"matchLabels":{{"a":"b"}}}},{TEMPLATE}}}}}"#);
+    let replicas = format!(r#","spec":{{"selector":{{"a":"b"}},{TEMPLATE}}}}}"#);
+    let webhooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+    for (path, metadata, rest, code) in [
+        (namespaced("apps/v1", "statefulsets"), r#"{"name":"a-b"}"#, workload.as_str(), 201),
+        (namespaced("apps/v1", "statefulsets"), r#"{"name":"a.b"}"#, &workload, 422),
+        (namespaced("apps/v1", "deployments"), r#"{"name":"a.b"}"#, &workload, 201),
+        (namespaced("v1", "replicationcontrollers"), r#"{"name":"a","generateName":"A_"}"#, &replicas, 201),
+        (namespaced("v1", "replicationcontrollers"), r#"{"generateName":"A_"}"#, &replicas, 422),
+        (namespaced("v1", "configmaps"), r#"{"name":"a","generateName":"A_"}"#, "}", 422),
+        (namespaced("v1", "configmaps"), r#"{"name":"a","finalizers":["plain"]}"#, "}", 422),
+        (namespaced("v1", "configmaps"), r#"{"name":"a","finalizers":["a.b/plain"]}"#, "}", 201),
+        (namespaced("coordination.k8s.io/v1", "leases"), r#"{"name":"a","finalizers":["plain"]}"#, "}", 201),
+        (namespaced("coordination.k8s.io/v1", "leases"), r#"{"name":"a","finalizers":["a b"]}"#, "}", 422),
+        (webhooks.to_owned(), r#"{"name":"a","finalizers":["plain"]}"#, "}", 201),
+    ] {
+        let answer = server.send(&format!("POST {path}?dryRun=All\n\n{{\"metadata\":{metadata}{rest}")).await;
+        assert_eq!(answer.status, code, "{path} {metadata}: {}", answer.text());
+    }
+    server.stop().await;
+}

@@ -8,7 +8,7 @@ use pintle_machinery::{ErrorList, FieldPath, Value, ValueExt};
 
 /// Validates a new binding.
 pub(super) fn validate(binding: &Value) -> ErrorList {
-    let mut errors = rules::metadata(binding, false);
+    let mut errors = rules::accessor_metadata(binding, false);
     let spec = binding.at("spec").unwrap_or(&Value::Null);
     errors.extend(validate_common_binding_spec(spec, PolicyClass::Mutating, &FieldPath::new("spec")));
     errors

@@ -33,7 +33,7 @@ pub(super) fn validate_update(policy: &Value, old: &Value) -> ErrorList {
 }
 
 fn validate_policy(policy: &Value, old: Option<&Value>) -> ErrorList {
-    let mut errors = rules::metadata(policy, false);
+    let mut errors = rules::accessor_metadata(policy, false);
     let path = FieldPath::new("spec");
     errors.extend(validate_common_spec(policy, old, PolicyClass::Validating, &path));
     let spec = policy.at("spec").unwrap_or(&Value::Null);

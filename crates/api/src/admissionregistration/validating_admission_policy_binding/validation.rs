@@ -12,7 +12,7 @@ const ACTIONS: [&str; 3] = ["Audit", "Deny", "Warn"];
 
 /// Validates a new binding.
 pub(super) fn validate(binding: &Value) -> ErrorList {
-    let mut errors = rules::metadata(binding, false);
+    let mut errors = rules::accessor_metadata(binding, false);
     let spec = binding.at("spec").unwrap_or(&Value::Null);
     let path = FieldPath::new("spec");
     errors.extend(validate_common_binding_spec(spec, PolicyClass::Validating, &path));

@@ -8,7 +8,7 @@ use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     error_list::is_enough,
     json,
-    validation::{LabelSelectorOptions, is_dns1123_label},
+    validation::{LabelSelectorOptions, is_dns1123_label, name_is_dns_label, validate_object_meta},
 };
 use std::collections::HashSet;
 
@@ -67,6 +67,10 @@ impl Workload for StatefulSet {
         if old.at(MAX_UNAVAILABLE).is_none() {
             object.remove_at(MAX_UNAVAILABLE);
         }
+    }
+
+    fn validate_metadata(&self, object: &Value) -> ErrorList {
+        validate_object_meta(object, true, name_is_dns_label, &FieldPath::new("metadata"))
     }
 
     fn validate_spec(&self, object: &Value, old: Option<&Value>) -> ErrorList {

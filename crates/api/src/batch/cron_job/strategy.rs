@@ -35,6 +35,11 @@ impl Workload for CronJob {
         object.set_default("spec.failedJobsHistoryLimit", 1);
     }
 
+    /// The checks of any object's metadata suffice.
+    fn validate_status_update(&self, _object: &Value, _old: &Value) -> ErrorList {
+        ErrorList::new()
+    }
+
     fn validate_spec(&self, object: &Value, old: Option<&Value>) -> ErrorList {
         let mut errors = validate_spec(object, old);
         if old.is_none() && object.name().len() > MAX_NAME_LENGTH {

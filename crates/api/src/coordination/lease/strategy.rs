@@ -16,7 +16,7 @@ impl Strategy for LeaseStrategy {
     }
 
     fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
-        let mut errors = rules::metadata(object, true);
+        let mut errors = rules::accessor_metadata(object, true);
         errors.extend(validate_spec(object));
         errors
     }
@@ -26,7 +26,7 @@ impl Strategy for LeaseStrategy {
     }
 
     fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
-        let mut errors = rules::metadata_update(object, old);
+        let mut errors = rules::accessor_metadata_update(object, old);
         errors.extend(validate_spec(object));
         errors
     }

@@ -4,7 +4,9 @@ use super::version::Version;
 use crate::{field_checks, rules};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
-    validation::{is_config_map_key, is_qualified_name, validate_immutable_field, validate_object_meta},
+    validation::{
+        is_config_map_key, is_qualified_name, validate_immutable_field, validate_object_meta_accessor,
+    },
 };
 use pintle_registry::{RequestContext, Strategy};
 
@@ -16,13 +18,13 @@ pub(super) struct LeaseCandidateStrategy;
 impl Strategy for LeaseCandidateStrategy {
     fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
         let name = |name: &str, _: bool| is_config_map_key(name);
-        let mut errors = validate_object_meta(object, true, name, &FieldPath::new("metadata"));
+        let mut errors = validate_object_meta_accessor(object, true, name, &FieldPath::new("metadata"));
         errors.extend(validate_spec(object));
         errors
     }
 
     fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
-        let mut errors = rules::metadata_update(object, old);
+        let mut errors = rules::accessor_metadata_update(object, old);
         errors.extend(validate_spec(object));
         let path = FieldPath::new("spec.leaseName");
         let lease = |object: &Value| Value::from(object.str_at(path.as_str()));

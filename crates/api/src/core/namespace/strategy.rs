@@ -23,7 +23,7 @@ const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 pub(super) struct NamespaceStrategy;
 
 impl Strategy for NamespaceStrategy {
-    fn compares_preconditions_first(&self) -> bool {
+    fn begins_deletion_with_status(&self) -> bool {
         true
     }
 

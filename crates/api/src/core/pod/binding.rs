@@ -6,7 +6,7 @@ use pintle_machinery::{
     ErrorList, FieldError, FieldPath, GroupResource, Map, Status, Value, ValueExt, json, meta::ObjectMeta,
     status,
 };
-use pintle_registry::{BoxFuture, NamedCreater, RequestContext, WriteOptions};
+use pintle_registry::{BoxFuture, NamedCreater, Preconditions, RequestContext, WriteOptions};
 
 /// Binds the pod that the body names.
 #[derive(Debug, Clone, Copy)]
@@ -117,16 +117,12 @@ fn assign(mut pod: Value, binding: &Value, now: Timestamp) -> Result<Value, Stat
 
 /// The binding's uid and resourceVersion are preconditions on the pod.
 fn check_preconditions(pod: &Value, binding: &Value) -> Result<(), Status> {
-    for (what, wanted, actual) in [
-        ("UID", binding.uid(), pod.uid()),
-        ("ResourceVersion", binding.resource_version(), pod.resource_version()),
-    ] {
-        if !wanted.is_empty() && wanted != actual {
-            let why = format!(
-                "Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {actual}"
-            );
-            return Err(Status::conflict(&GroupResource::new("", "pods"), pod.name(), &why));
-        }
+    let wanted = Preconditions {
+        uid: Some(binding.uid().to_owned()),
+        resource_version: Some(binding.resource_version().to_owned()),
+    };
+    match wanted.without_empty().unmet_by(pod) {
+        Some(unmet) => Err(Status::conflict(&GroupResource::new("", "pods"), pod.name(), &unmet.of_change())),
+        None => Ok(()),
     }
-    Ok(())
 }

@@ -12,7 +12,7 @@ use pintle_machinery::{
     ValueExt, json, meta, meta::ObjectMeta, options::delete_options_from,
 };
 use pintle_registry::{
-    BoxFuture, DeleteOptions, NamedCreater, PropagationPolicy, RequestContext, WriteOptions,
+    BoxFuture, DeleteOptions, NamedCreater, Preconditions, PropagationPolicy, RequestContext, WriteOptions,
 };
 
 /// Evicts the pod of the path.
@@ -100,13 +100,13 @@ impl<'a> Eviction<'a> {
             budget_name = budget.name().to_owned();
             if costs_nothing(&pod, &budget) {
                 // The pod must be unchanged since it was found unready.
-                options.precondition_resource_version = Some(pod.resource_version().to_owned());
+                options.preconditions.resource_version = Some(pod.resource_version().to_owned());
             } else {
                 self.spend(&budget_name).await?;
             }
         }
-        let pinned = options.precondition_resource_version.is_some()
-            && self.options.precondition_resource_version.is_none();
+        let pinned = options.preconditions.resource_version.is_some()
+            && self.options.preconditions.resource_version.is_none();
         match self.delete(&options).await {
             Err(status) if status.reason == StatusReason::Conflict && pinned => {
                 Err(still_processing(&budget_name))
@@ -127,15 +127,15 @@ impl<'a> Eviction<'a> {
                 return Ok(Some(pod));
             }
             let mut options = self.options.clone();
-            if !ended && options.precondition_resource_version.is_none() {
+            if !ended && options.preconditions.resource_version.is_none() {
                 // A pod that starts to run meanwhile must be deducted.
-                options.precondition_resource_version = Some(pod.resource_version().to_owned());
+                options.preconditions.resource_version = Some(pod.resource_version().to_owned());
             }
             match self.delete(&options).await {
                 Ok(()) => return Ok(None),
                 Err(status)
                     if status.reason == StatusReason::Conflict
-                        && self.options.precondition_resource_version.is_none()
+                        && self.options.preconditions.resource_version.is_none()
                         && attempt < MAX_ATTEMPTS => {}
                 Err(status) => return Err(status),
             }
@@ -198,8 +198,8 @@ impl<'a> Eviction<'a> {
                 ..WriteOptions::default()
             };
             let pod = registry.update(&self.pods, namespace, self.name, Box::new(change), write).await?;
-            if options.precondition_resource_version.is_some() {
-                options.precondition_resource_version = Some(pod.resource_version().to_owned());
+            if options.preconditions.resource_version.is_some() {
+                options.preconditions.resource_version = Some(pod.resource_version().to_owned());
             }
         }
         if let Some(refusal) = &self.refusal {
@@ -223,8 +223,10 @@ fn delete_options(request_dry_run: bool, body: &Value) -> Result<DeleteOptions, 
     let text = |path: &str| body.at(path).and_then(Value::as_str).map(str::to_owned);
     Ok(DeleteOptions {
         grace_period_seconds: body.i64_at("deleteOptions.gracePeriodSeconds"),
-        precondition_uid: text("deleteOptions.preconditions.uid"),
-        precondition_resource_version: text("deleteOptions.preconditions.resourceVersion"),
+        preconditions: Preconditions {
+            uid: text("deleteOptions.preconditions.uid"),
+            resource_version: text("deleteOptions.preconditions.resourceVersion"),
+        },
         dry_run: request_dry_run || !dry_run.is_empty(),
         propagation_policy: match body.str_at("deleteOptions.propagationPolicy") {
             "Orphan" => Some(PropagationPolicy::Orphan),
@@ -338,25 +340,8 @@ fn set_disruption_condition(budget: &mut Value, now: Timestamp) {
 }
 
 fn check_preconditions(pod: &Value, options: &DeleteOptions) -> Result<(), Status> {
-    let resource = GroupResource::new("", "Pod");
-    let differs = |wanted: &Option<String>, actual: &str| {
-        wanted.clone().filter(|wanted| !wanted.is_empty() && wanted != actual)
-    };
-    if let Some(uid) = differs(&options.precondition_uid, pod.uid()) {
-        let why = format!(
-            "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been \
-             deleted and then recreated",
-            pod.uid()
-        );
-        return Err(Status::conflict(&resource, pod.name(), &why));
+    match options.preconditions.clone().without_empty().unmet_by(pod) {
+        Some(unmet) => Err(Status::conflict(&GroupResource::new("", "Pod"), pod.name(), &unmet.of_delete())),
+        None => Ok(()),
     }
-    if let Some(version) = differs(&options.precondition_resource_version, pod.resource_version()) {
-        let why = format!(
-            "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record ({}). \
-             The object might have been modified",
-            pod.resource_version()
-        );
-        return Err(Status::conflict(&resource, pod.name(), &why));
-    }
-    Ok(())
 }

@@ -23,6 +23,10 @@ impl Workload for ReplicationController {
         object.set_default("spec.replicas", 1);
     }
 
+    fn validate_metadata(&self, object: &Value) -> ErrorList {
+        rules::metadata_of_any_prefix(object, true)
+    }
+
     fn validate_spec(&self, object: &Value, old: Option<&Value>) -> ErrorList {
         validate_spec(object, old)
     }

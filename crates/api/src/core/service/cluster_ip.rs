@@ -7,7 +7,7 @@ use super::metrics::{AllocationMetrics, Scope};
 use super::network::{AddressRange, IpFamily};
 use pintle_go_forms::{Cidr, parse_ip_sloppy};
 use pintle_machinery::{GroupResource, Status, StatusReason, Value, ValueExt, json, meta::ObjectMeta};
-use pintle_registry::{DeleteOptions, Registry, WriteOptions};
+use pintle_registry::{DeleteOptions, Preconditions, Registry, WriteOptions};
 use std::{collections::BTreeSet, fmt, net::IpAddr, time::Instant};
 
 /// The value of the managed-by label of the `IPAddress` objects for services.
@@ -218,7 +218,7 @@ pub(super) async fn release(registry: &dyn Registry, namespace: &str, name: &str
             continue;
         }
         let options = DeleteOptions {
-            precondition_uid: Some(object.uid().to_owned()).filter(|uid| !uid.is_empty()),
+            preconditions: Preconditions::uid(object.uid()).without_empty(),
             ..DeleteOptions::default()
         };
         // A failure is repaired later.

@@ -22,7 +22,7 @@ impl Strategy for RuntimeClassStrategy {
 
     fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
         let mut errors = validate(object);
-        errors.extend(rules::metadata_update(object, old));
+        errors.extend(rules::accessor_metadata_update(object, old));
         let (new, old) = (rules::value_at(object, "handler"), rules::value_at(old, "handler"));
         errors.extend(validate_immutable_field(new, old, &FieldPath::new("handler")));
         errors
@@ -38,7 +38,7 @@ impl Strategy for RuntimeClassStrategy {
 }
 
 fn validate(object: &Value) -> ErrorList {
-    let mut errors = rules::metadata(object, false);
+    let mut errors = rules::accessor_metadata(object, false);
     let path = FieldPath::new("handler");
     match object.str_at("handler") {
         "" => errors.push(FieldError::required(&path, "")),

@@ -13,14 +13,14 @@ use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 
 /// Validates a new class.
 pub(super) fn validate(class: &Value) -> ErrorList {
-    let mut errors = rules::metadata(class, false);
+    let mut errors = rules::metadata_of_any_prefix(class, false);
     errors.extend(validate_spec(class, None));
     errors
 }
 
 /// Validates an update of a class.
 pub(super) fn validate_update(class: &Value, old: &Value) -> ErrorList {
-    let mut errors = rules::metadata(class, false);
+    let mut errors = rules::metadata_of_any_prefix(class, false);
     errors.extend(rules::metadata_update(class, old));
     errors.extend(validate_spec(class, Some(old)));
     errors

@@ -11,13 +11,14 @@ use super::{
     },
     view::{scale_kind, scale_of, scale_schema},
 };
-use crate::registry::{ManagedWrite, Preconditions, Transform, Upsert, Written};
+use crate::registry::{ManagedWrite, Transform, Upsert, Written};
 use pintle_admission::{Operation, RequestOptions};
 use pintle_go_forms::quote;
 use pintle_machinery::{
     FieldError, FieldPath, Status, Value, ValueExt,
     managed_fields::{FieldManager, OneVersion, Replicas},
-    options::{FieldValidation, WriteOptions},
+    meta::ObjectMeta,
+    options::{FieldValidation, Preconditions, WriteOptions},
 };
 use pintle_registry::{BoxFuture, ScalePaths, ScaleValues};
 
@@ -51,8 +52,7 @@ pub(super) async fn write(
         Change::Put(scale) => scale.str_at("metadata.uid"),
         Change::Patch(_) | Change::Apply(_) => "",
     };
-    let preconditions =
-        Preconditions { uid: Some(uid.to_owned()).filter(|uid| !uid.is_empty()), resource_version: None };
+    let preconditions = Preconditions::uid(uid).without_empty();
     let mut transform = ScaleTransform {
         admission: Admission {
             scope,
@@ -145,16 +145,12 @@ impl Transform for ScaleTransform<'_> {
                     &vec![error],
                 ));
             }
-            let uid = scale.str_at("metadata.uid");
-            if !uid.is_empty() && uid != old.str_at("metadata.uid") && self.paths.values == ScaleValues::Typed
+            if self.paths.values == ScaleValues::Typed
+                && let Some(unmet) = Preconditions::uid(scale.uid()).without_empty().unmet_by(old)
             {
                 let mut of_scale = resource.resource.group_resource();
                 of_scale.resource.push_str("/scale");
-                let why = format!(
-                    "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
-                    old.str_at("metadata.uid")
-                );
-                return Err(Status::conflict(&of_scale, old.str_at("metadata.name"), &why));
+                return Err(Status::conflict(&of_scale, old.name(), &unmet.of_change()));
             }
             let mut new = old.clone();
             new.set(&self.paths.spec_replicas, wanted);

@@ -169,11 +169,7 @@ fn read_items(
     items: &mut Vec<Value>,
     nest: Nest<'_>,
 ) -> Fallible<()> {
-    let number = match item.ty() {
-        Type::Bool | Type::Int32 | Type::Int64 => VARINT,
-        Type::Float64 => FIXED64,
-        _ => BYTES,
-    };
+    let number = wire_type_of(item);
     // Numbers may be packed into one field, although Go's encoder does not pack them.
     if wire_type == BYTES && number != BYTES {
         let mut packed = Reader::new(reader.bytes()?);
@@ -197,10 +193,10 @@ fn read_entry(
     let mut key = String::new();
     let mut value = None;
     let mut reader = Reader::new(message);
-    while let Some((number, wire_type)) = reader.tag(name)? {
+    while let Some((number, wire_type)) = reader.entry_tag()? {
         match number {
-            1 if wire_type == BYTES => key = text(reader.bytes()?),
-            2 => value = Some(read_value(&mut reader, wire_type, schema, name, nest)?),
+            1 => key = text(reader.bytes()?),
+            2 => value = Some(read_value(&mut reader, wire_type_of(schema), schema, name, nest)?),
             _ => reader.skip(wire_type)?,
         }
     }
@@ -216,6 +212,15 @@ fn read_entry(
     Ok((key, value))
 }
 
+/// The wire type of values of a type.
+fn wire_type_of(schema: SchemaRef<'_>) -> u8 {
+    match schema.ty() {
+        Type::Bool | Type::Int32 | Type::Int64 => VARINT,
+        Type::Float64 => FIXED64,
+        _ => BYTES,
+    }
+}
+
 /// Reads one value. Returns null for the zero value of types whose zero JSON is `null`.
 fn read_value(
     reader: &mut Reader<'_>,
@@ -224,12 +229,7 @@ fn read_value(
     name: &str,
     nest: Nest<'_>,
 ) -> Fallible<Value> {
-    let expected = match schema.ty() {
-        Type::Bool | Type::Int32 | Type::Int64 => VARINT,
-        Type::Float64 => FIXED64,
-        _ => BYTES,
-    };
-    if wire_type != expected {
+    if wire_type != wire_type_of(schema) {
         return Err(wrong_type(wire_type, name));
     }
     Ok(match schema.ty() {

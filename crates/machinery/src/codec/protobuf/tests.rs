@@ -90,6 +90,26 @@ fn unknown_fields_groups_and_packed_numbers_are_read() {
 }
 
 #[test]
+fn entries_of_maps_have_any_tags() {
+    let schema = kind("", "v1", "ConfigMap");
+    let data = schema.field("data").unwrap().number();
+    let decoded = |entry: &[u8]| {
+        let mut message = Vec::new();
+        wire::write_bytes(&mut message, data, entry);
+        decode_message(&message, schema).map_err(|error| error.to_string())
+    };
+    let both = Ok(json!({"data": {"k": "v"}}));
+    assert_eq!(decoded(b"\x0a\x01k\x12\x01v"), both);
+    // Other wire types of the key and the value, field zero, and a field without a meaning.
+    assert_eq!(decoded(b"\x08\x01k\x15\x01v"), both);
+    assert_eq!(decoded(b"\x02\x01x\x0a\x01k\x12\x01v\x18\x05"), both);
+    assert_eq!(decoded(b"\x1c"), Err("proto: unexpected end of group".to_owned()));
+    assert_eq!(decoded(b"\x0a\x02k"), Err("unexpected EOF".to_owned()));
+    let number = |tag: u8| decode_message(&[tag, 0], schema).unwrap_err().to_string();
+    assert_eq!(number((data << 3) as u8), "proto: wrong wireType = 0 for field Data");
+}
+
+#[test]
 fn nested_bombs_are_refused() {
     let schema = Schema::builtin()
         .by_type_name("k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSONSchemaProps")

@@ -14,8 +14,12 @@ fn unexpected_end() -> Box<DecodeError> {
     error("unexpected EOF")
 }
 
+/// The error for a field of another wire type. Messages have the names of fields in Go.
 pub(super) fn wrong_type(wire_type: u8, field: &str) -> Box<DecodeError> {
-    error(format!("proto: wrong wireType = {wire_type} for field {field}"))
+    let mut letters = field.chars();
+    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    let name: String = first.into_iter().chain(letters).collect();
+    error(format!("proto: wrong wireType = {wire_type} for field {name}"))
 }
 
 pub(super) struct Reader<'d> {
@@ -42,6 +46,15 @@ impl<'d> Reader<'d> {
             return Err(error(format!("proto: {message}: illegal tag {number} (wire type {tag})")));
         }
         Ok(Some((number as u32, wire_type)))
+    }
+
+    /// As [`Reader::tag`], in an entry of a map, where Go's decoder accepts any number and wire type.
+    pub(super) fn entry_tag(&mut self) -> Fallible<Option<(u32, u8)>> {
+        if self.data.is_empty() {
+            return Ok(None);
+        }
+        let tag = self.varint()?;
+        Ok(Some(((tag >> 3) as u32, (tag & 7) as u8)))
     }
 
     pub(super) fn at_end(&self) -> bool {
