@@ -199,7 +199,9 @@ impl Discovery {
                 (self.api_versions(), "k8s.io/apimachinery/pkg/apis/meta/v1.APIVersions")
             }
             ["apis"] => {
-                if let Some(response) = self.aggregated(headers, false) {
+                if !path.ends_with('/')
+                    && let Some(response) = self.aggregated(headers, false)
+                {
                     return Some(response);
                 }
                 (self.group_list(), "k8s.io/apimachinery/pkg/apis/meta/v1.APIGroupList")
@@ -344,25 +346,21 @@ struct Wanted {
     no_peer: bool,
 }
 
-/// The media type of the aggregated form, if that is the client's first choice among the offered forms.
+/// The media type of the aggregated form, if the client accepts it, whatever it prefers.
 fn wants_aggregated(headers: &HeaderMap) -> Option<Wanted> {
     let header = headers.get(header::ACCEPT)?.to_str().ok()?;
     for clause in accept_clauses(header) {
         let media_type = match clause.name {
-            "application/json" => MediaType::Json,
+            "application/json" | "application/*" | "*/*" => MediaType::Json,
             "application/yaml" => MediaType::Yaml,
             "application/vnd.kubernetes.protobuf" => MediaType::Protobuf,
-            "*/*" => return None,
             _ => continue,
         };
         let parameter =
             |name: &str| clause.parameters.iter().find(|(own, _)| *own == name).map(|(_, value)| *value);
-        match (parameter("g"), parameter("v"), parameter("as")) {
-            (None, None, None) => return None,
-            (Some("apidiscovery.k8s.io"), Some("v2"), Some("APIGroupDiscoveryList")) => {
-                return Some(Wanted { media_type, no_peer: parameter("profile") == Some("nopeer") });
-            }
-            _ => {}
+        let form = (parameter("g"), parameter("v"), parameter("as"));
+        if form == (Some("apidiscovery.k8s.io"), Some("v2"), Some("APIGroupDiscoveryList")) {
+            return Some(Wanted { media_type, no_peer: parameter("profile") == Some("nopeer") });
         }
     }
     None

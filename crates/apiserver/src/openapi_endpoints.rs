@@ -7,11 +7,11 @@ use crate::{
         negotiation::accept_clauses,
         query::Query,
         request::Request,
-        response::{Response, with_content_type},
+        response::{Response, empty, with_content_type},
     },
     server::PlainEndpoints,
 };
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderValue, header};
 use jiff::{SignedDuration, Timestamp};
 use pintle_offload::aside;
 use pintle_openapi::{Document, OpenApi};
@@ -67,19 +67,23 @@ impl PlainEndpoints for OpenApiEndpoints {
 impl OpenApiEndpoints {
     fn v2(&self, headers: &HeaderMap) -> Response {
         match wanted_form(headers, "v2") {
-            None => plain(StatusCode::NOT_ACCEPTABLE),
+            None => empty(406),
             Some(Form::Json) => document(&self.0.v2(), JSON, headers),
             Some(Form::Protobuf) => document(&self.0.v2_protobuf(), V2_PROTOBUF, headers),
         }
     }
 
     fn v3(&self, key: &str, hash: Option<&str>, headers: &HeaderMap) -> Response {
-        let Some(form) = wanted_form(headers, "v3") else { return plain(StatusCode::NOT_ACCEPTABLE) };
+        let Some(form) = wanted_form(headers, "v3") else {
+            let mut response = empty(406);
+            response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
+            return response;
+        };
         let (found, content_type) = match form {
             Form::Json => (self.0.v3_document(key), JSON),
             Form::Protobuf => (self.0.v3_document_protobuf(key), V3_PROTOBUF),
         };
-        let Some(found) = found else { return plain(StatusCode::NOT_FOUND) };
+        let Some(found) = found else { return empty(404) };
         match hash {
             None => document(&found, content_type, headers),
             Some(hash) if hash == found.hash() => {
@@ -91,9 +95,11 @@ impl OpenApiEndpoints {
             }
             // The document has changed since the client read the index.
             Some(_) => {
-                let mut response = plain(StatusCode::MOVED_PERMANENTLY);
-                let location = format!("/openapi/v3/{key}?hash={}", found.hash());
-                insert(response.headers_mut(), header::LOCATION, &location);
+                let mut response = with_content_type(301, content_type, Body::empty());
+                let own = response.headers_mut();
+                insert(own, header::LOCATION, &format!("/openapi/v3/{key}?hash={}", found.hash()));
+                insert(own, header::ETAG, &format!("\"{}\"", found.hash()));
+                own.insert(header::VARY, HeaderValue::from_static("Accept"));
                 response
             }
         }
@@ -137,13 +143,6 @@ fn document(document: &Document, content_type: &str, headers: &HeaderMap) -> Res
         }
         false => Content { length: document.length(), pieces: Box::new(document.pieces()) },
     })
-}
-
-/// A response without a body.
-fn plain(code: StatusCode) -> Response {
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = code;
-    response
 }
 
 /// The expiry date of a document that was requested by its hash.

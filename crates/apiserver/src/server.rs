@@ -223,15 +223,16 @@ impl Front {
             "/flagz" if self.flags.is_some() => self.flags.as_ref().map(|flags| flagz::serve(flags, request)),
             "/version" => Some(self.only_get(request, |request| version_document(request, version))),
             stripped if stripped.ends_with('/') => None,
-            path if path == "/api"
-                || path == "/apis"
-                || path.starts_with("/api/")
-                || path.starts_with("/apis/") =>
+            stripped
+                if stripped == "/api"
+                    || stripped == "/apis"
+                    || stripped.starts_with("/api/")
+                    || stripped.starts_with("/apis/") =>
             {
                 let response = self.discovery.serve(path, request.headers())?;
                 // The aggregator serves the group documents, for every method.
                 let is_of_groups =
-                    path.strip_prefix("/apis").is_some_and(|rest| rest.matches('/').count() < 2);
+                    stripped.strip_prefix("/apis").is_some_and(|rest| rest.matches('/').count() < 2);
                 match *request.method() {
                     Method::GET => Some(response),
                     _ if is_of_groups => Some(response),

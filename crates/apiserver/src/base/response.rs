@@ -75,13 +75,18 @@ pub(crate) fn put_first(headers: &mut HeaderMap, name: HeaderName, value: Header
 
 /// A response with a body of the given media type.
 pub fn with_content_type(code: u16, content_type: &str, body: impl Into<Body>) -> Response {
-    let mut response = Response::new(body.into());
-    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let headers = response.headers_mut();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    let mut response = empty(code).map(|_| body.into());
     if let Ok(value) = HeaderValue::from_str(content_type) {
-        headers.insert(header::CONTENT_TYPE, value);
+        response.headers_mut().insert(header::CONTENT_TYPE, value);
     }
+    response
+}
+
+/// A response without a body, which is not cached.
+pub fn empty(code: u16) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
     response
 }
 

@@ -7,16 +7,15 @@ mod target;
 use super::{action::method_not_allowed, admission::Admission, request_scope::RequestScope};
 use crate::{
     base::{
-        body::Body,
         negotiation::{self, Answers, Offers, Route},
         request::Request,
-        response::{Response, with_content_type},
+        response::{Response, empty},
     },
     filters::attributes_of,
     proxying::Interruptions,
     streaming::{Messages, Text},
 };
-use http::{StatusCode, header};
+use http::StatusCode;
 use percent_encoding::percent_decode_str;
 use pintle_admission::{Operation, RequestOptions};
 use pintle_go_forms::quote;
@@ -64,9 +63,7 @@ pub(super) async fn connect(scope: &RequestScope<'_>, request: Request) -> Resul
     authorize(scope, declared.connecter).await?;
     let context = scope.context(false);
     let Some(destination) = declared.connecter.connect(&context, &options).await? else {
-        let mut response = with_content_type(StatusCode::NO_CONTENT.as_u16(), "", Body::empty());
-        response.headers_mut().remove(header::CONTENT_TYPE);
-        return Ok(response);
+        return Ok(empty(204));
     };
     match destination.service {
         ConnectService::Text { follow } => text(scope, request, &destination, follow, &declared).await,

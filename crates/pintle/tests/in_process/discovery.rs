@@ -40,6 +40,10 @@ async fn aggregated_documents() {
         (again.header("etag"), again.header("vary"), again.header("cache-control")),
         (&*etag, "Accept", "public")
     );
+    // It is served to whoever accepts it, whatever they prefer, but not at the path of all groups' routes.
+    let preferred = server.send(&format!("GET /api\nAccept: application/json,*/*,{AGGREGATED};q=0.1")).await;
+    assert_eq!((preferred.status, &preferred.body), (200, &core.body));
+    assert_eq!(server.send(&format!("GET /apis/\nAccept: {AGGREGATED}")).await.status, 406);
     let other = server.send(&format!("GET /api\nAccept: {AGGREGATED}\nIf-None-Match: \"x\"")).await;
     assert_eq!((other.status, &other.body), (200, &core.body));
     assert_transcript!(transcript);
@@ -64,8 +68,22 @@ async fn endpoints_beside_the_api() {
             "GET /readyz/ping",
             "GET /readyz/none",
             "GET /livez/etcd",
+            "POST /readyz/ping",
+            "GET /metrics/",
+            "DELETE /metrics",
+            "DELETE /metrics/slis",
+            "GET /metrics/slis",
+            "HEAD /openapi/v3",
+            "GET /api/v1/watch",
         ])
         .await;
     assert_transcript!(transcript);
+    // Escaped paths are those that they stand for; documents do not depend on the method.
+    for (request, same) in
+        [("GET /api/%761", "GET /api/v1"), ("GET /apis/apps%2Fv1", "GET /apis/apps/v1"), ("POST /", "GET /")]
+    {
+        let (found, expected) = (server.send(request).await, server.send(same).await);
+        assert_eq!((found.status, found.text()), (200, expected.text()), "{request}");
+    }
     server.stop().await;
 }

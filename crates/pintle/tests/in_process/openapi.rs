@@ -70,6 +70,12 @@ async fn documents_are_cached_by_their_hash() {
     let old = url.replace("hash=", "hash=0");
     let moved = server.send(&format!("GET {old}")).await;
     assert_eq!((moved.status, moved.header("location")), (301, url.as_str()));
+    assert_eq!((moved.header("etag"), moved.header("content-type")), (etag.as_str(), "application/json"));
+    let refused = server.send(&format!("GET {url}\nAccept: text/html")).await;
+    assert_eq!(
+        (refused.status, refused.header("vary"), refused.header("cache-control")),
+        (406, "Accept", "no-cache, private")
+    );
     server.stop().await;
 }
 
