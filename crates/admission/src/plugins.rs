@@ -20,6 +20,7 @@ mod namespace_exists;
 mod namespace_lifecycle;
 mod node_declared_feature_validator;
 mod node_restriction;
+mod own_writes;
 mod owner_references_permission_enforcement;
 mod persistent_volume_claim_resize;
 mod pod_group_protection;

@@ -68,8 +68,8 @@ pub trait Strategy: Send + Sync {
     /// Prepares a new object: clears the status, sets generation 1, drops fields of disabled features.
     fn prepare_for_create(&self, _context: &RequestContext<'_>, _object: &mut Value) {}
 
-    /// Warnings for a new object that apply even when validation rejects it. Called after
-    /// [`Strategy::prepare_for_create`].
+    /// Warnings for a new object that apply even when validation rejects it. Called before
+    /// [`Strategy::prepare_for_create`], which may change what they are about.
     fn preparation_warnings(&self, _object: &Value) -> Vec<String> {
         Vec::new()
     }

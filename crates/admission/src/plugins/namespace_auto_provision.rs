@@ -1,9 +1,10 @@
 //! `NamespaceAutoProvision`: creates the namespace of a create when it does not exist
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#namespaceautoprovision>).
 
+use super::own_writes::write_options;
 use crate::{AdmissionPlugin, AdmissionRequest, Operation};
 use pintle_machinery::{GroupResource, Status, StatusReason, json};
-use pintle_registry::{BoxFuture, WriteOptions};
+use pintle_registry::BoxFuture;
 
 /// The plugin.
 #[derive(Debug)]
@@ -39,7 +40,7 @@ impl AdmissionPlugin for NamespaceAutoProvision {
                 "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": request.namespace},
             });
             let registry = request.context.registry;
-            match registry.create(&self.namespaces, "", namespace, WriteOptions::default()).await {
+            match registry.create(&self.namespaces, "", namespace, write_options()).await {
                 Err(status) if status.reason != StatusReason::AlreadyExists => {
                     Err(request.forbidden(status.message))
                 }

@@ -95,8 +95,8 @@ impl Priority {
             )));
         }
         if let Some(policy) = &established.preemption_policy {
-            let own = pod.str_at("spec.preemptionPolicy");
-            if !own.is_empty() && own != policy {
+            let own = pod.at("spec.preemptionPolicy").and_then(Value::as_str);
+            if let Some(own) = own.filter(|own| own != policy) {
                 return Err(request.forbidden(format!(
                     "the string value of PreemptionPolicy ({own}) must not be provided in pod spec; priority admission \
                      controller computed {policy} from the given PriorityClass name"
@@ -211,6 +211,11 @@ mod tests {
         assert_eq!(
             create(std::slice::from_ref(&high), json!({"priorityClassName": "none"})).unwrap_err(),
             "pods \"p\" is forbidden: no PriorityClass with name none was found"
+        );
+        assert_eq!(
+            create(std::slice::from_ref(&high), json!({"preemptionPolicy": ""})).unwrap_err(),
+            "pods \"p\" is forbidden: the string value of PreemptionPolicy () must not be provided in pod spec; priority \
+             admission controller computed PreemptLowerPriority from the given PriorityClass name"
         );
         assert_eq!(
             create(&[high], json!({"priorityClassName": "high", "priority": 7})).unwrap_err(),

@@ -10,19 +10,21 @@
 mod claim;
 mod device_claim;
 mod evaluator;
+mod extended_resources;
 mod limited_resources;
 mod pod;
 mod scopes;
 mod service;
 
-use super::quantities::{Quantities, add, quantities};
+use super::{
+    own_writes::write_options,
+    quantities::{Quantities, add, quantities},
+};
 use crate::{AdmissionPlugin, AdmissionRequest, Operation, PluginError, PluginSettings};
 use evaluator::Evaluator;
 use limited_resources::LimitedResources;
 use pintle_machinery::{GroupResource, Map, Status, StatusReason, Text, Value, ValueExt, meta::ObjectMeta};
 use pintle_registry::{BoxFuture, WriteOptions};
-
-const FIELD_MANAGER: &str = "kube-apiserver";
 
 /// The plugin.
 #[derive(Debug)]
@@ -77,7 +79,7 @@ impl AdmissionPlugin for ResourceQuota {
 
     fn validate<'a>(&'a self, request: &'a mut AdmissionRequest<'_>) -> BoxFuture<'a, Result<(), Status>> {
         Box::pin(async move {
-            let evaluator = Evaluator::of(request.resource);
+            let mut evaluator = Evaluator::of(request.resource);
             if !evaluator.may_change_usage(request) {
                 return Ok(());
             }
@@ -86,6 +88,7 @@ impl AdmissionPlugin for ResourceQuota {
             if !has_quotas && self.limited.is_empty() {
                 return Ok(());
             }
+            evaluator.read_dependencies(request).await?;
             let quotas = request.context.registry.list(&self.quotas, request.namespace).await?;
             let charges = self.charges(&evaluator, request, &quotas)?;
             if request.context.dry_run {
@@ -168,11 +171,7 @@ impl ResourceQuota {
             quota.set("status.used", used);
             Ok(quota)
         };
-        let options = WriteOptions {
-            field_manager: FIELD_MANAGER.to_owned(),
-            subresource: "status",
-            ..WriteOptions::default()
-        };
+        let options = WriteOptions { subresource: "status", ..write_options() };
         let registry = request.context.registry;
         let written =
             registry.update(&self.quotas, request.namespace, charged.quota.name(), Box::new(change), options);

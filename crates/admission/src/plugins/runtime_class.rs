@@ -41,11 +41,12 @@ impl AdmissionPlugin for RuntimeClass {
         Box::pin(async move {
             let class = self.class(request).await?;
             let overhead = request.object.at("spec.overhead");
+            let has_overhead = overhead.is_some() || request.context.empty_fields.contains("spec.overhead");
             match (class.as_deref().and_then(|class| class.at("overhead")), overhead) {
-                (Some(own), overhead) if !same_quantities(own.at("podFixed"), overhead) => {
+                (Some(own), _) if !same_quantities(own.at("podFixed"), overhead) => {
                     Err(request.forbidden(OVERHEAD_DIFFERS))
                 }
-                (None, Some(_)) => Err(request.forbidden(
+                (None, _) if has_overhead => Err(request.forbidden(
                     "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead",
                 )),
                 _ => Ok(()),
@@ -61,6 +62,10 @@ impl RuntimeClass {
         let Some(name) = request.object.at("spec.runtimeClassName").and_then(Value::as_str) else {
             return Ok(None);
         };
+        // An empty name cannot be looked up, which is no refusal but an error.
+        if name.is_empty() {
+            return Err(Status::unknown("resource name may not be empty"));
+        }
         match request.find(&self.classes, "", name).await? {
             Some(class) => Ok(Some(class)),
             None => Err(request.forbidden(format!("pod rejected: RuntimeClass \"{name}\" not found"))),
@@ -166,7 +171,7 @@ fn same_quantities(one: Option<&Value>, other: Option<&Value>) -> bool {
 mod tests {
     use super::*;
     use crate::testing::{Objects, admit};
-    use pintle_machinery::json;
+    use pintle_machinery::{codec::EmptyField, json};
     use std::slice::from_ref;
 
     fn create(spec: Value) -> Result<Value, String> {
@@ -212,6 +217,27 @@ mod tests {
         check(
             json!({"runtimeClassName": "full", "nodeSelector": {"runtime": "other"}}),
             "conflict: runtimeClass.scheduling.nodeSelector[runtime] = full; pod.spec.nodeSelector[runtime] = other",
+        );
+    }
+
+    #[test]
+    fn the_empty_name_is_an_error() {
+        assert_eq!(create(json!({"runtimeClassName": ""})).unwrap_err(), "resource name may not be empty");
+    }
+
+    #[test]
+    fn empty_overhead_is_refused_without_overhead_of_a_class() {
+        let request = crate::testing::Request {
+            name: "p".to_owned(),
+            object: json!({"metadata": {"name": "p", "namespace": "n"}, "spec": {}}),
+            ..crate::testing::Request::new(Operation::Create, "", "v1", "pods", "n")
+        };
+        let field = EmptyField { path: "spec.overhead".to_owned(), value: json!({}) };
+        request.empty_fields.set(vec![field]);
+        let refused = request.with(async |request| RuntimeClass::default().validate(request).await);
+        assert_eq!(
+            refused.unwrap_err().message,
+            "pods \"p\" is forbidden: pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
         );
     }
 

@@ -5,7 +5,7 @@ use crate::{AdmissionRequest, Endpoint, Operation, Reinvocation, RequestOptions,
 use jiff::Timestamp;
 use pintle_auth::authz::{AlwaysAllow, Authorizer};
 use pintle_machinery::{GroupVersion, GroupVersionKind, GroupVersionResource, Status, UserInfo, Value};
-use pintle_registry::{BoxFuture, RequestContext};
+use pintle_registry::{BoxFuture, EmptyFields, RequestContext};
 use pintle_schema::SchemaRef;
 use std::{borrow::Cow, future::ready, time::Duration};
 
@@ -33,6 +33,7 @@ pub struct Request {
     pub user: UserInfo,
     pub dry_run: bool,
     pub objects: Objects,
+    pub empty_fields: EmptyFields,
 }
 
 impl Request {
@@ -50,6 +51,7 @@ impl Request {
             user: UserInfo::default(),
             dry_run: false,
             objects: Objects::default(),
+            empty_fields: EmptyFields::default(),
         }
     }
 
@@ -83,7 +85,7 @@ impl Request {
             group_version: &group_version,
             now: Timestamp::UNIX_EPOCH,
             dry_run: self.dry_run,
-            empty_fields: &pintle_registry::EmptyFields::default(),
+            empty_fields: &self.empty_fields,
             registry: &self.objects,
             authorizer,
         };

@@ -68,7 +68,7 @@ impl Store {
         match result {
             Err(status) if generated && status.code == 409 => {
                 let name = status.details.map(|details| details.name).unwrap_or_default();
-                Err(Status::generate_name_conflict(&self.group_resource, &name))
+                Err(Status::generate_name_conflict(&self.requested_resource(context), &name))
             }
             result => result,
         }
@@ -90,7 +90,7 @@ impl Store {
         let stored = self.encode(&mut object).await?;
         if context.dry_run {
             return match self.storage.get(&key).await.map_err(errors::storage)?.kv {
-                Some(_) => Err(self.already_exists(&key, &name).await),
+                Some(_) => Err(self.already_exists(context, &key, &name).await),
                 None => self.shown(object, &stored, requested).await,
             };
         }
@@ -101,14 +101,14 @@ impl Store {
         let ttl = self.resource.strategy.ttl(&object);
         match self.storage.create(&key, self.payload(&stored, &object), ttl).await {
             Ok(revision) => self.written(object, &stored, Some(revision)).await,
-            Err(WriteError::KeyExists) => Err(self.already_exists(&key, &name).await),
-            Err(error) => Err(errors::write(error, &self.group_resource, &name)),
+            Err(WriteError::KeyExists) => Err(self.already_exists(context, &key, &name).await),
+            Err(error) => Err(errors::write(error, &self.requested_resource(context), &name)),
         }
     }
 
     /// The 409; its message reports when the existing object is being deleted.
-    async fn already_exists(&self, key: &Key, name: &str) -> Status {
-        let mut status = Status::already_exists(&self.group_resource, name);
+    async fn already_exists(&self, context: &RequestContext<'_>, key: &Key, name: &str) -> Status {
+        let mut status = Status::already_exists(&self.requested_resource(context), name);
         let stored = self.storage.get(key).await.ok().and_then(|answer| answer.kv);
         let terminating =
             stored.and_then(|kv| self.stored_tree(&kv.value).ok()).is_some_and(|old| old.is_terminating());
@@ -130,8 +130,8 @@ impl Store {
     ) -> Result<(), Status> {
         let strategy = &self.resource.strategy;
         self.resource.check_namespace(object, context.namespace)?;
-        strategy.prepare_for_create(context, object);
         warnings.extend(strategy.preparation_warnings(object));
+        strategy.prepare_for_create(context, object);
         object.remove_at("metadata.selfLink");
         let mut errors = strategy.validate(context, object);
         if let Some(review) = strategy.review(context, object, None, &mut errors) {

@@ -55,7 +55,7 @@ impl Store {
         options: &DeleteOptions,
         validate: &dyn Validation,
     ) -> Result<Deleted, Status> {
-        let missing = || Status::not_found(&self.group_resource, context.name);
+        let missing = || Status::not_found(&self.requested_resource(context), context.name);
         let mut current = self.guess(context.namespace, context.name).await?.ok_or_else(missing)?;
         let mut ending = None;
         loop {
@@ -179,7 +179,7 @@ impl Store {
                     .storage
                     .update(&key, self.payload(&stored, &object), current.revision, None)
                     .await
-                    .map_err(|error| self.write_failure(error, context.name))?;
+                    .map_err(|error| self.write_failure(error, context))?;
                 current.confirmed = true;
                 existing = stored.bytes.clone();
             }
@@ -209,7 +209,7 @@ impl Store {
                     if revision != current.revision {
                         *ending = Some(object);
                     }
-                    return Err(self.write_failure(error, context.name));
+                    return Err(self.write_failure(error, context));
                 }
             }
         }

@@ -16,7 +16,9 @@ use pintle_machinery::{
     tree,
     validation::validate_path_segment_name,
 };
-use pintle_registry::{DefaultStrategy, Resource, StorageEncoding, Strategy, SubresourceKind};
+use pintle_registry::{
+    DefaultStrategy, RequestContext, Resource, StorageEncoding, Strategy, SubresourceKind,
+};
 use pintle_schema::default_by_schema;
 use pintle_storage::{Key, Payload, ReadError, Revision, Storage};
 use pintle_supervisor::Supervisor;
@@ -193,6 +195,11 @@ impl Store {
     /// The group and resource.
     pub fn group_resource(&self) -> &GroupResource {
         &self.group_resource
+    }
+
+    /// The resource as the request names it: a resource may be served in several groups.
+    pub(super) fn requested_resource(&self, context: &RequestContext<'_>) -> GroupResource {
+        GroupResource::new(context.group_version.group.clone(), self.group_resource.resource.clone())
     }
 
     /// The schema of the storage version.

@@ -121,7 +121,7 @@ impl Store {
         current: &Current,
     ) -> Result<Updated, Failure> {
         let old = &current.object;
-        self.check_preconditions(preconditions, old, &self.group_resource)?;
+        self.check_preconditions(preconditions, old, || self.requested_resource(context))?;
         let mut new = transform.apply(Some(old)).await?;
         self.drop_unkept(&mut new);
         if let Some(authorized) = strategy.authorize_write(context, &new, Some(old)) {
@@ -141,7 +141,12 @@ impl Store {
         } else if version.parse::<u64>().is_err() {
             return Err(invalid_resource_version(version).into());
         } else if version != old.resource_version() {
-            return Err(Status::conflict(&self.group_resource, context.name, errors::OPTIMISTIC_LOCK).into());
+            return Err(Status::conflict(
+                &self.requested_resource(context),
+                context.name,
+                errors::OPTIMISTIC_LOCK,
+            )
+            .into());
         }
         let finish = strategy.begin_update(context, &mut new, old).await?;
         let result = self.finish_update(context, strategy, transform, warnings, current, new).await;
@@ -182,7 +187,7 @@ impl Store {
                     self.resource.strategy.after_delete(context, &new).await;
                     Ok(updated(self.written(new, &stored, Some(revision)).await?))
                 }
-                Err(error) => Err(self.write_failure(error, context.name)),
+                Err(error) => Err(self.write_failure(error, context)),
             };
         }
         // A stale object is written even without a change, in its present stored form.
@@ -211,7 +216,7 @@ impl Store {
         let ttl = strategy.ttl(&new);
         match self.storage.update(&key, self.payload(&stored, &new), current.revision, ttl).await {
             Ok(revision) => Ok(updated(self.written(new, &stored, Some(revision)).await?)),
-            Err(error) => Err(self.write_failure(error, context.name)),
+            Err(error) => Err(self.write_failure(error, context)),
         }
     }
 
@@ -230,11 +235,16 @@ impl Store {
             Upsert::Always => true,
         };
         if !may_create {
-            return Err(Status::not_found(&self.group_resource, context.name).into());
+            return Err(Status::not_found(&self.requested_resource(context), context.name).into());
         }
         let wanted = Preconditions { uid: preconditions.uid.clone(), resource_version: None };
         if let Some(unmet) = wanted.unmet_by(&Value::Null) {
-            return Err(Status::conflict(&self.group_resource, context.name, &unmet.of_change()).into());
+            return Err(Status::conflict(
+                &self.requested_resource(context),
+                context.name,
+                &unmet.of_change(),
+            )
+            .into());
         }
         let mut new = transform.apply(None).await?;
         self.drop_unkept(&mut new);
@@ -261,7 +271,7 @@ impl Store {
                 Err(WriteError::KeyExists) => {
                     Err(Failure::Conflict(self.storage.get(&key).await.map_err(errors::storage)?.kv))
                 }
-                Err(error) => Err(self.write_failure(error, context.name)),
+                Err(error) => Err(self.write_failure(error, context)),
             }
         }
         .await;
@@ -322,10 +332,10 @@ impl Store {
         &self,
         wanted: &Preconditions,
         object: &Value,
-        resource: &GroupResource,
+        resource: impl Fn() -> GroupResource,
     ) -> Result<(), Status> {
         match wanted.unmet_by(object) {
-            Some(unmet) => Err(self.invalid_object(object, resource, &unmet.of_change())),
+            Some(unmet) => Err(self.invalid_object(object, &resource(), &unmet.of_change())),
             None => Ok(()),
         }
     }
@@ -403,10 +413,10 @@ impl Store {
         }))
     }
 
-    pub(super) fn write_failure(&self, error: WriteError, name: &str) -> Failure {
+    pub(super) fn write_failure(&self, error: WriteError, context: &RequestContext<'_>) -> Failure {
         match error {
             WriteError::Conflict { current } => Failure::Conflict(current),
-            error => Failure::Final(errors::write(error, &self.group_resource, name)),
+            error => Failure::Final(errors::write(error, &self.requested_resource(context), context.name)),
         }
     }
 }

@@ -255,3 +255,44 @@ async fn names_and_finalizers_are_those_of_the_kind() {
     }
     server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_name_the_group_of_the_request() {
+    let server = Server::start().await;
+    let path = "/apis/events.k8s.io/v1/namespaces/default/events";
+    let event = r#"{"metadata":{"name":"e"},"eventTime":"2024-01-01T00:00:00.000000Z","reportingController":"a.b/c",
+        "reportingInstance":"x","action":"a","reason":"r","type":"Normal","regarding":{"namespace":"default"}}"#
+        .replace('\n', "");
+    let made = server.send(&format!("POST {path}\n\n{event}")).await;
+    assert_eq!(made.status, 201, "{}", made.text());
+    let patch = "\nContent-Type: application/merge-patch+json\n\n{\"metadata\":{\"resourceVersion\":\"1\"}}";
+    for (request, message) in [
+        (format!("DELETE {path}/none"), "events.events.k8s.io \"none\" not found"),
+        (format!("PATCH {path}/none{patch}"), "events.events.k8s.io \"none\" not found"),
+        (format!("POST {path}\n\n{event}"), "events.events.k8s.io \"e\" already exists"),
+        (format!("PATCH {path}/e{patch}"), "Operation cannot be fulfilled on events.events.k8s.io \"e\""),
+        (
+            format!("PATCH {path}/e\nContent-Type: application/merge-patch+json\n\n{{\"series\":{{}}}}"),
+            "Event \"e\" is invalid: [series.count: Invalid value: \"\": should be at least 2",
+        ),
+        ("DELETE /api/v1/namespaces/default/events/none".to_owned(), "events \"none\" not found"),
+    ] {
+        let answer = server.send(&request).await;
+        let text = answer.text().replace("\\\"", "\"");
+        assert!(text.contains(&format!("\"message\":\"{message}")), "{request}: {text}");
+    }
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn namespaces_that_admission_creates_have_the_servers_manager() {
+    let server = Server::start_with(|options| {
+        options.admission.enable_plugins = Some(vec!["NamespaceAutoProvision".to_owned()]);
+    })
+    .await;
+    let made = server.send("POST /api/v1/namespaces/new/configmaps\n\n{\"metadata\":{\"name\":\"a\"}}").await;
+    assert_eq!(made.status, 201, "{}", made.text());
+    let namespace = server.send("GET /api/v1/namespaces/new").await;
+    assert!(namespace.text().contains("\"manager\":\"kube-apiserver\""), "{}", namespace.text());
+    server.stop().await;
+}

@@ -1,10 +1,11 @@
 //! Selects how quotas count the objects of a resource.
 
-use super::{claim, device_claim, pod, scopes, service};
+use super::{claim, device_claim, extended_resources::ExtendedResources, pod, scopes, service};
 use crate::plugins::quantities::{Quantities, count};
 use crate::{AdmissionRequest, Operation};
 use jiff::Timestamp;
-use pintle_machinery::{GroupVersionResource, Value, ValueExt};
+use pintle_feature_gates::{Gate, enabled};
+use pintle_machinery::{GroupVersionResource, Status, Value, ValueExt};
 
 /// The way in which quotas count the objects of a resource.
 #[derive(Debug, PartialEq, Eq)]
@@ -15,8 +16,8 @@ pub(super) enum Evaluator {
     Services,
     /// Persistent volume claims, by their requested storage.
     PersistentVolumeClaims,
-    /// Resource claims, by their requested devices.
-    ResourceClaims,
+    /// Resource claims, by their requested devices; with the extended resources that serve them, once they are read.
+    ResourceClaims(Option<ExtendedResources>),
     /// Other objects, by their number, under these names.
     Objects(Vec<String>),
 }
@@ -28,13 +29,23 @@ impl Evaluator {
             ("", "pods") => Evaluator::Pods,
             ("", "services") => Evaluator::Services,
             ("", "persistentvolumeclaims") => Evaluator::PersistentVolumeClaims,
-            ("resource.k8s.io", "resourceclaims") => Evaluator::ResourceClaims,
+            ("resource.k8s.io", "resourceclaims") => Evaluator::ResourceClaims(None),
             ("", "configmaps" | "resourcequotas" | "replicationcontrollers" | "secrets") => {
                 Evaluator::Objects(vec![format!("count/{name}"), name.to_owned()])
             }
             ("", _) => Evaluator::Objects(vec![format!("count/{name}")]),
             (group, _) => Evaluator::Objects(vec![format!("count/{name}.{group}")]),
         }
+    }
+
+    /// Reads the other objects that the usage depends on.
+    pub(super) async fn read_dependencies(&mut self, request: &AdmissionRequest<'_>) -> Result<(), Status> {
+        if let Evaluator::ResourceClaims(extended) = self
+            && enabled(Gate::DRAExtendedResource)
+        {
+            *extended = Some(ExtendedResources::for_claims(request).await?);
+        }
+        Ok(())
     }
 
     /// Whether requests of this kind may change the usage.
@@ -64,7 +75,7 @@ impl Evaluator {
             Evaluator::Pods => pod::counts(name),
             Evaluator::Services => service::counts(name),
             Evaluator::PersistentVolumeClaims => claim::counts(name),
-            Evaluator::ResourceClaims => device_claim::counts(name),
+            Evaluator::ResourceClaims(extended) => device_claim::counts(name, extended.as_ref()),
             Evaluator::Objects(names) => names.iter().any(|own| own == name),
         }
     }
@@ -90,7 +101,7 @@ impl Evaluator {
         match self {
             Evaluator::Pods => scopes::holds_pod(scope, operator, values, object),
             Evaluator::PersistentVolumeClaims => scopes::holds_claim(scope, operator, values, object),
-            Evaluator::Services | Evaluator::ResourceClaims | Evaluator::Objects(_) => false,
+            Evaluator::Services | Evaluator::ResourceClaims(_) | Evaluator::Objects(_) => false,
         }
     }
 
@@ -100,7 +111,7 @@ impl Evaluator {
             Evaluator::Pods => pod::missing(restricted, object),
             Evaluator::Services
             | Evaluator::PersistentVolumeClaims
-            | Evaluator::ResourceClaims
+            | Evaluator::ResourceClaims(_)
             | Evaluator::Objects(_) => None,
         }
     }
@@ -111,7 +122,7 @@ impl Evaluator {
             Evaluator::Pods => pod::usage(object, now),
             Evaluator::Services => service::usage(object),
             Evaluator::PersistentVolumeClaims => claim::usage(object),
-            Evaluator::ResourceClaims => device_claim::usage(object),
+            Evaluator::ResourceClaims(extended) => device_claim::usage(object, extended.as_ref()),
             Evaluator::Objects(names) => names.iter().map(|name| (name.clone(), count(1))).collect(),
         }
     }

@@ -13,9 +13,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const OBJECTS: &str = "count/pods";
 const PODS: &str = "pods";
-const REQUESTS: &str = "requests.";
+pub(super) const REQUESTS: &str = "requests.";
 const LIMITS: &str = "limits.";
-const DEVICE_CLASS: &str = "deviceclass.resource.kubernetes.io/";
+/// The implicit extended resources of device classes begin with this, and end with the class.
+pub(super) const DEVICE_CLASS: &str = "deviceclass.resource.kubernetes.io/";
 const COMPUTE: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 /// Containers must request these when a quota limits them. The API adds no further resources to this list.
 const ASKED_FOR: [&str; 6] =
@@ -24,14 +25,17 @@ const ASKED_FOR: [&str; 6] =
 pub(super) fn counts(name: &str) -> bool {
     let requested = name.strip_prefix(REQUESTS);
     let plain = requested.or_else(|| name.strip_prefix(LIMITS)).unwrap_or(name);
-    let is_extended = requested.is_some() && !is_native(name);
-    let is_of_device_class = requested.is_some_and(|resource| resource.starts_with(DEVICE_CLASS));
     name == OBJECTS
         || name == PODS
         || COMPUTE.contains(&plain)
         || requested.unwrap_or(name).starts_with(HUGE_PAGES)
-        || is_extended
-        || is_of_device_class
+        || extended_resource(name).is_some()
+}
+
+/// The extended resource whose requests a quota resource limits.
+pub(super) fn extended_resource(name: &str) -> Option<&str> {
+    let resource = name.strip_prefix(REQUESTS)?;
+    (!is_native(name) || resource.starts_with(DEVICE_CLASS)).then_some(resource)
 }
 
 /// Whether the resource is Kubernetes' own and not an extended one.

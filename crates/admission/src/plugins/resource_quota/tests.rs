@@ -152,16 +152,101 @@ fn scopes_choose_pods() {
 
 #[test]
 fn devices_are_counted_at_their_worst() {
-    let usage = device_claim::usage(&json!({"spec": {"devices": {"requests": [
+    let claim = json!({"spec": {"devices": {"requests": [
         {"name": "a", "exactly": {"deviceClassName": "g", "allocationMode": "ExactCount", "count": 2}},
         {"name": "b", "firstAvailable": [
             {"deviceClassName": "g", "allocationMode": "ExactCount", "count": 3},
             {"deviceClassName": "h", "allocationMode": "All"},
         ]},
-    ]}}}));
+    ]}}});
+    let usage = device_claim::usage(&claim, None);
     let number = |name: &str| usage.get(name).and_then(Quantity::as_i64);
     assert_eq!(number("g.deviceclass.resource.k8s.io/devices"), Some(5));
     assert_eq!(number("h.deviceclass.resource.k8s.io/devices"), Some(32));
+}
+
+/// The refusal of a claim for two devices of a class by a quota with these limits.
+fn refusal_of_claim(class: &str, annotations: Value, others: Vec<(&str, Value)>, hard: &Value) -> String {
+    let zero = hard.as_object().unwrap().keys().map(|name| (name.as_str().to_owned(), json!("0")));
+    let full = quota(json!({}), hard.clone(), Value::from_iter(zero));
+    let class_of =
+        |name: &str, spec: Value| ("deviceclasses", json!({"metadata": {"name": name}, "spec": spec}));
+    let classes =
+        [class_of("g", json!({"extendedResourceName": "example.com/gpu"})), class_of("h", json!({}))];
+    let objects = Objects::new([("resourcequotas", full)].into_iter().chain(classes).chain(others));
+    let owner = json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u", "controller": true});
+    let claim = json!({
+        "metadata": {"name": "x", "namespace": "n", "annotations": annotations, "ownerReferences": [owner]},
+        "spec": {"devices": {"requests": [{"name": "a", "exactly": {
+            "deviceClassName": class, "allocationMode": "ExactCount", "count": 2,
+        }}]}},
+    });
+    let request = crate::testing::Request {
+        name: "x".to_owned(),
+        object: claim,
+        objects,
+        ..crate::testing::Request::new(Operation::Create, "resource.k8s.io", "v1", "resourceclaims", "n")
+    };
+    let refused = request.with(async |request| ResourceQuota::default().validate(request).await.err());
+    refused.map_or(String::new(), |status| {
+        status
+            .message
+            .split_once("exceeded quota: q, ")
+            .map_or(status.message.clone(), |(_, why)| why.to_owned())
+    })
+}
+
+#[test]
+fn claims_are_counted_by_the_extended_resources_of_their_classes() {
+    let exceeded =
+        |name: &str, amount: &str| format!("requested: {name}={amount}, used: {name}=0, limited: {name}=1");
+    let (named, implicit) = ("requests.example.com/gpu", "requests.deviceclass.resource.kubernetes.io/h");
+    let check = |class: &str, name: &str, refusal: &str| {
+        assert_eq!(
+            refusal_of_claim(class, json!({}), Vec::new(), &json!({name: "1"})),
+            refusal,
+            "{class} {name}"
+        );
+    };
+    check("g", named, &exceeded(named, "2"));
+    check("h", implicit, &exceeded(implicit, "2"));
+    check("h", named, "");
+    check("g", implicit, "");
+    check("g", "requests.example.com/other", "");
+    check("k", "requests.deviceclass.resource.kubernetes.io/k", "");
+}
+
+#[test]
+fn claims_for_extended_resources_of_a_pod_are_counted_beyond_the_pod() {
+    let annotations = json!({"resource.kubernetes.io/extended-resource-claim": "true"});
+    let pod = |gpus: &str, status: Value| {
+        let requests = json!({"example.com/gpu": gpus});
+        let spec = json!({"containers": [{"name": "c", "resources": {"requests": requests}}]});
+        (
+            "pods",
+            json!({"metadata": {"name": "p", "namespace": "n", "uid": "u"}, "spec": spec, "status": status}),
+        )
+    };
+    let name = "requests.example.com/gpu";
+    let check = |annotations: &Value, others: Vec<(&str, Value)>, amount: Option<&str>| {
+        let refusal = refusal_of_claim("g", annotations.clone(), others, &json!({name: "0"}));
+        let expected = amount
+            .map(|amount| format!("requested: {name}={amount}, used: {name}=0, limited: {name}=0"))
+            .unwrap_or_default();
+        assert_eq!(refusal, expected);
+    };
+    let of = |claim: &str| json!({"extendedResourceClaimStatus": {"resourceClaimName": claim}});
+    check(&annotations, vec![pod("2", json!({}))], None);
+    check(&annotations, vec![pod("1", json!({}))], Some("1"));
+    check(&annotations, vec![pod("2", of("x"))], None);
+    check(&annotations, vec![pod("2", of("y"))], Some("2"));
+    check(&annotations, Vec::new(), Some("2"));
+    check(&json!({}), vec![pod("2", json!({}))], Some("2"));
+    let owner = json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u", "controller": true});
+    let metadata =
+        json!({"name": "w", "namespace": "n", "annotations": annotations, "ownerReferences": [owner]});
+    let other = ("resourceclaims", json!({"metadata": metadata}));
+    check(&annotations, vec![pod("2", json!({})), other], Some("2"));
 }
 
 #[test]

@@ -35,7 +35,8 @@ impl Strategy for EventStrategy {
         let mut errors = validate_leniently(object, strict);
         if strict {
             errors.extend(rules::metadata_update(object, old));
-            if rules::differs(object, old, "series") {
+            // An empty series is not the same as none.
+            if object.at("series") != old.at("series") {
                 errors.extend(validate_series(object));
             }
             errors.extend(validate_kept(object, old));

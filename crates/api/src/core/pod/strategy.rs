@@ -2,7 +2,7 @@
 
 use super::{conditions, defaults, disabled_status, label_keys, qos, update, validation};
 use crate::core::pod_spec::{self, app_armor};
-use crate::rules;
+use crate::{resource_list, rules};
 use pintle_machinery::{ErrorList, FieldPath, Value, ValueExt, json, meta::ObjectMeta, validation as names};
 use pintle_registry::{RequestContext, Strategy};
 
@@ -35,6 +35,13 @@ impl Strategy for PodStrategy {
 
     fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
         validation::validate_create(object)
+    }
+
+    /// Admission may have set requests and limits of containers, from which pod-level ones are defaulted.
+    fn canonicalize(&self, object: &mut Value) {
+        if let Some(spec) = object.at_mut("spec") {
+            resource_list::set_pod_level_defaults(spec);
+        }
     }
 
     fn warnings_on_create(&self, _context: &RequestContext<'_>, object: &Value) -> Vec<String> {

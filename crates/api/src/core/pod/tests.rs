@@ -52,8 +52,8 @@ fn warnings_of(mut pod: Value) -> Vec<String> {
     let strategy = resource(&KubeletAddresses::default(), None).strategy;
     with_context(&MemoryRegistry::default(), "ns", false, |context| {
         strategy.set_defaults(&mut pod);
-        strategy.prepare_for_create(context, &mut pod);
         let mut warnings = strategy.preparation_warnings(&pod);
+        strategy.prepare_for_create(context, &mut pod);
         warnings.extend(strategy.warnings_on_create(context, &pod));
         warnings
     })

@@ -33,10 +33,7 @@ pub(crate) fn set_fields_from_annotations(pod: &mut Value) {
         if container.at("securityContext.appArmorProfile").is_some() {
             return;
         }
-        let valid = |profile: &Value| {
-            super::security_context::validate_app_armor_profile(profile, &FieldPath::default()).is_empty()
-        };
-        if let Some(profile) = field_for_annotation(annotation).filter(valid)
+        if let Some(profile) = valid_field_for_annotation(annotation)
             && Some(&profile) != pod_profile.as_ref()
         {
             container.set("securityContext.appArmorProfile", profile);
@@ -44,8 +41,8 @@ pub(crate) fn set_fields_from_annotations(pod: &mut Value) {
     });
 }
 
-/// Deprecation warnings for the annotations of a new pod. An annotation that the pod's own fields override gives no
-/// warning. A container's field that equals the annotation is assumed to be copied from it, and gives one.
+/// Deprecation warnings for the annotations of a new pod, before [`set_fields_from_annotations`]. An annotation beside the
+/// container's field, or equal to the pod's field, gives no warning.
 pub(crate) fn annotation_warnings(pod: &Value) -> Vec<String> {
     let Some(spec) = pod.at("spec").filter(|spec| spec.str_at("os.name") != "windows") else {
         return Vec::new();
@@ -56,19 +53,24 @@ pub(crate) fn annotation_warnings(pod: &Value) -> Vec<String> {
     for (_, container) in containers(spec) {
         let key = format!("{ANNOTATION_PREFIX}{}", container.str_at("name"));
         let Some(annotation) = pod.annotation(&key) else { continue };
-        let from_annotation = field_for_annotation(annotation);
-        let own = container.at("securityContext.appArmorProfile");
-        let superfluous = match (own, &from_annotation) {
-            (Some(own), Some(profile)) => !semantically_equal(own, profile),
-            (Some(_), None) => true,
-            (None, Some(profile)) => pod_profile.is_some_and(|pod| semantically_equal(pod, profile)),
-            (None, None) => false,
-        };
-        if !superfluous {
+        if container.at("securityContext.appArmorProfile").is_some() {
+            continue;
+        }
+        let profile = valid_field_for_annotation(annotation);
+        let is_of_pod = |profile: &Value| pod_profile.is_some_and(|pod| semantically_equal(pod, profile));
+        if !profile.as_ref().is_some_and(is_of_pod) {
             let field = annotations.key(&key);
             warnings
                 .push(format!("{field}: deprecated since v1.30; use the \"appArmorProfile\" field instead"));
         }
     }
     warnings
+}
+
+/// The field for an annotation; `None` when that would not be valid.
+fn valid_field_for_annotation(annotation: &str) -> Option<Value> {
+    let is_valid = |profile: &Value| {
+        super::security_context::validate_app_armor_profile(profile, &FieldPath::default()).is_empty()
+    };
+    field_for_annotation(annotation).filter(is_valid)
 }

@@ -451,14 +451,38 @@ fn authors_are_warned() {
 
 #[test]
 fn app_armor_annotations_give_their_warning_before_validation() {
-    let mut given = pod(json!({"containers": [{"name": "c", "image": " "}]}));
     let key = "container.apparmor.security.beta.kubernetes.io/c";
-    given.set("metadata.annotations", json!({key: "LOCALHOST/PROF"}));
-    let (created, errors) = create(given);
-    assert!(!errors.is_empty());
     let warning = format!(
         "metadata.annotations[{key}]: deprecated since v1.30; use the \"appArmorProfile\" field instead"
     );
+    let warns = |annotation: &str, spec: Value, of_container: Value| {
+        let mut given = pod(spec);
+        given.set("metadata.annotations", json!({key: annotation}));
+        given.set("spec.containers", json!([{"name": "c", "image": " ", "securityContext": of_container}]));
+        let strategy = resource(&KubeletAddresses::default(), None).strategy;
+        let warnings = strategy.preparation_warnings(&given);
+        assert!(!create(given).1.is_empty());
+        assert!(warnings.is_empty() || warnings == [warning.as_str()], "{warnings:?}");
+        !warnings.is_empty()
+    };
+    let default = || json!({"appArmorProfile": {"type": "RuntimeDefault"}});
+    assert!(warns("LOCALHOST/PROF", json!({}), json!({})));
+    assert!(warns("runtime/default", json!({}), json!({})));
+    assert!(warns("unconfined", json!({"securityContext": default()}), json!({})));
+    assert!(!warns("runtime/default", json!({"securityContext": default()}), json!({})));
+    assert!(!warns("runtime/default", json!({}), default()));
+    assert!(!warns("unconfined", json!({}), default()));
+}
+
+#[test]
+fn pod_level_defaults_follow_what_admission_sets() {
+    let limited = json!({"resources": {"limits": {"memory": "1Gi"}, "requests": {"memory": "1Gi"}}});
+    let mut given = pod(limited);
+    given.set(
+        "spec.containers",
+        json!([{"name": "c", "image": "i", "resources": {"requests": {"cpu": "2"}}}]),
+    );
     let strategy = resource(&KubeletAddresses::default(), None).strategy;
-    assert_eq!(strategy.preparation_warnings(&created), [warning]);
+    strategy.canonicalize(&mut given);
+    assert_eq!(given["spec"]["resources"]["requests"], json!({"cpu": "2", "memory": "1Gi"}));
 }
