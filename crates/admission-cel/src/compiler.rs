@@ -170,16 +170,28 @@ impl Default for Compiler {
 }
 
 fn program(environment: &Environment, source: &str, returns: Returns<'_>) -> Result<Program, CompileError> {
-    let program = environment.compile(source).map_err(|errors| match errors.stage() {
-        Stage::Compilation => CompileError::Invalid(format!("compilation failed: {errors}").into()),
-        Stage::Instantiation => {
-            CompileError::Internal(format!("program instantiation failed: {errors}").into())
+    match environment.compile(source) {
+        Ok(program) => {
+            check_type(program.result_type(), returns)?;
+            Ok(program)
         }
-    })?;
-    let Returns::OneOf(allowed) = returns else { return Ok(program) };
-    let found = program.result_type();
+        Err(errors) => {
+            // A wrong type is told before an instantiation that fails.
+            errors.result_type().map_or(Ok(()), |found| check_type(found, returns))?;
+            Err(match errors.stage() {
+                Stage::Compilation => CompileError::Invalid(format!("compilation failed: {errors}").into()),
+                Stage::Instantiation => {
+                    CompileError::Internal(format!("program instantiation failed: {errors}").into())
+                }
+            })
+        }
+    }
+}
+
+fn check_type(found: &Type, returns: Returns<'_>) -> Result<(), CompileError> {
+    let Returns::OneOf(allowed) = returns else { return Ok(()) };
     if allowed.contains(found) {
-        return Ok(program);
+        return Ok(());
     }
     let detail = match allowed {
         [only] => format!("must evaluate to {} but got {}", only.declared(), found.declared()),

@@ -69,6 +69,8 @@ fn errors_of_compilation_have_the_texts_of_the_reference() {
         ("null", none, Returns::BOOL, "must evaluate to bool but got null_type"),
         ("object.x", none, Returns::BOOL, "must evaluate to bool but got dyn"),
         ("[true]", none, Returns::BOOL, "must evaluate to bool but got list(bool)"),
+        // The type is checked before the pattern is compiled.
+        ("object.x.find('[')", none, Returns::BOOL, "must evaluate to bool but got string"),
         ("1", none, Returns::STRING_OR_NULL, "must evaluate to one of [string null_type] but got int"),
         (
             "authorizer.path('/x')",

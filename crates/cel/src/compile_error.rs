@@ -1,5 +1,6 @@
 //! Errors of compilation.
 
+use crate::types::Type;
 use std::fmt;
 
 /// All errors of an expression.
@@ -17,6 +18,7 @@ pub struct CompileErrors {
     text: String,
     messages: Vec<String>,
     stage: Stage,
+    result_type: Option<Type>,
 }
 
 /// The stage at which an expression is rejected.
@@ -30,11 +32,23 @@ pub enum Stage {
 
 impl CompileErrors {
     pub(crate) fn new(text: String, messages: Vec<String>) -> CompileErrors {
-        CompileErrors { text, messages, stage: Stage::Compilation }
+        CompileErrors { text, messages, stage: Stage::Compilation, result_type: None }
     }
 
-    pub(crate) fn instantiation(message: String) -> CompileErrors {
-        CompileErrors { text: message.clone(), messages: vec![message], stage: Stage::Instantiation }
+    /// An error of an expression that was found to have a type, if it came so far.
+    pub(crate) fn instantiation(message: String, result_type: Option<Type>) -> CompileErrors {
+        CompileErrors {
+            text: message.clone(),
+            messages: vec![message],
+            stage: Stage::Instantiation,
+            result_type,
+        }
+    }
+
+    /// The type of the result, for an expression of which only the instantiation failed. A wrong one is the error that
+    /// clients see.
+    pub fn result_type(&self) -> Option<&Type> {
+        self.result_type.as_ref()
     }
 
     /// The stage of the rejection; messages to clients depend on it.

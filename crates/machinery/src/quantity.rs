@@ -26,6 +26,8 @@ pub use parse::QuantityError;
 pub struct Quantity {
     amount: Amount,
     format: Format,
+    /// Whether Go would hold the number as a decimal of any size, which it takes for no integer.
+    is_decimal: bool,
     /// The original text, when it is in canonical form.
     text: Option<Box<str>>,
 }
@@ -33,7 +35,7 @@ pub struct Quantity {
 impl Quantity {
     /// Creates a whole number.
     pub fn new(value: i64, format: Format) -> Quantity {
-        Quantity { amount: Amount::small(value, 0), format, text: None }
+        Quantity { amount: Amount::small(value, 0), format, is_decimal: false, text: None }
     }
 
     /// Parses a quantity.
@@ -41,8 +43,8 @@ impl Quantity {
     /// # Errors
     /// [`QuantityError`], when the text is not a quantity.
     pub fn parse(text: &str) -> Result<Quantity, QuantityError> {
-        let Parsed { amount, format, is_canonical } = parse::parse(text)?;
-        Ok(Quantity { amount, format, text: is_canonical.then(|| text.into()) })
+        let Parsed { amount, format, is_decimal, is_canonical } = parse::parse(text)?;
+        Ok(Quantity { amount, format, is_decimal, text: is_canonical.then(|| text.into()) })
     }
 
     /// Parses a member of an object: a string or a number.
@@ -83,9 +85,10 @@ impl Quantity {
         self.amount.scaled_i64(-3)
     }
 
-    /// The number, if it is whole and within `i64`.
+    /// The number, if Go's `AsInt64` returns it: never for a text with a decimal point, nor for one that could be above
+    /// `i64` by its number of digits.
     pub fn as_i64(&self) -> Option<i64> {
-        self.amount.as_i64()
+        self.amount.as_i64().filter(|_| !self.is_decimal)
     }
 
     /// The number as a float, approximate.
@@ -107,8 +110,7 @@ impl Quantity {
         if self.is_zero() {
             self.format = other.format;
         }
-        self.text = None;
-        self.amount = self.amount.plus(&other.amount);
+        self.replace(self.amount.plus(&other.amount), other);
     }
 
     /// Subtracts the other quantity; zero takes the other's format.
@@ -116,8 +118,13 @@ impl Quantity {
         if self.is_zero() {
             self.format = other.format;
         }
+        self.replace(self.amount.plus(&other.amount.negated()), other);
+    }
+
+    fn replace(&mut self, amount: Amount, other: &Quantity) {
         self.text = None;
-        self.amount = self.amount.plus(&other.amount.negated());
+        self.is_decimal |= other.is_decimal || !amount.is_small();
+        self.amount = amount;
     }
 
     /// Number and suffix in canonical form: the largest suffix that keeps the number whole, and no superfluous digits.

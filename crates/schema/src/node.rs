@@ -120,6 +120,9 @@ pub struct Structural {
     pub embedded_resource: bool,
     /// A string with a `format` other than `byte`; server-side apply treats it as any scalar.
     pub formatted: bool,
+    /// A member that only `additionalProperties: true` allows. Pruning keeps nothing below it; server-side apply takes
+    /// its type from the value.
+    pub untyped: bool,
     /// The default for a missing list item or map value, or for a null that is not allowed.
     pub default: Option<Value>,
 }

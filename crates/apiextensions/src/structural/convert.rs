@@ -54,7 +54,7 @@ impl Converter<'_> {
             Some(JsonType::Object) | None if node.additional != Additional::Absent => {
                 let value = match schema.additional(node) {
                     Some(value) => self.value(value, false, true),
-                    None => self.nothing(),
+                    None => self.untyped(),
                 };
                 self.builder.map(value, MapType::Granular)
             }
@@ -91,6 +91,13 @@ impl Converter<'_> {
     fn nothing(&mut self) -> NodeId {
         let id = self.builder.reserve();
         self.builder.set_struct(id, StructSpec::default());
+        id
+    }
+
+    /// A member that `additionalProperties: true` allows.
+    fn untyped(&mut self) -> NodeId {
+        let id = self.nothing();
+        self.builder.set_structural(id, Structural { untyped: true, ..Structural::default() });
         id
     }
 
@@ -155,6 +162,7 @@ impl Converter<'_> {
             preserve_unknown_fields: preserved || node.flags.has(Flags::PRESERVE_UNKNOWN),
             embedded_resource: node.flags.has(Flags::EMBEDDED_RESOURCE),
             formatted: node.flags.has(Flags::FORMATTED),
+            untyped: false,
             default,
         };
         if structural != Structural::default() {

@@ -1,6 +1,10 @@
 //! Decodes request bodies to trees.
 
-use super::{body_kind::BodyKind, go_names::internal_package, request_scope::RequestScope};
+use super::{
+    body_kind::BodyKind,
+    go_names::{internal_package, registered, scheme_of},
+    request_scope::RequestScope,
+};
 use crate::base::negotiation::{MediaType, content_type};
 use bytes::Bytes;
 use pintle_machinery::{
@@ -8,7 +12,7 @@ use pintle_machinery::{
     codec::{DecodeError, Decoded, StrictProblem, cbor, json, protobuf, yaml},
     options::FieldValidation,
 };
-use pintle_schema::{Schema, SchemaRef};
+use pintle_schema::SchemaRef;
 use std::fmt::Display;
 
 /// Decodes a body as an object of the wanted kind; the tree is of that kind and version.
@@ -301,8 +305,7 @@ fn check_type_meta(
         return Ok(());
     }
     let found = version.with_kind(if kind.is_empty() { wanted.kind.clone() } else { kind });
-    let known = Schema::builtin().by_kind(&found.group, &found.version, &found.kind);
-    let decoded = match known.map(decode_as) {
+    let decoded = match registered(&found, &wanted.group).map(decode_as) {
         Some(Ok(decoded)) if !is_other_kind => decoded,
         Some(Err(error)) => return Err(cannot_be_handled(&found, wanted, &error)),
         Some(Ok(_)) | None => return Err(cannot_be_handled(&found, wanted, &other_kind(&found, wanted))),
@@ -315,8 +318,7 @@ fn check_type_meta(
 
 /// The error message for an object of one kind where another is wanted.
 pub(super) fn other_kind(found: &GroupVersionKind, wanted: &GroupVersionKind) -> String {
-    let known = Schema::builtin().by_kind(&found.group, &found.version, &found.kind).is_some();
-    match known {
+    match registered(found, &wanted.group).is_some() {
         true => format!(
             "converting ({}.{}) to ({}.{}): unknown conversion",
             found.version,
@@ -324,7 +326,7 @@ pub(super) fn other_kind(found: &GroupVersionKind, wanted: &GroupVersionKind) ->
             internal_package(&wanted.group),
             wanted.kind
         ),
-        false => not_registered(found, "pkg/api/legacyscheme/scheme.go:30"),
+        false => not_registered(found, scheme_of(&wanted.group)),
     }
 }
 

@@ -1,7 +1,9 @@
 //! Names of Go types and packages, which some messages to clients contain.
 
 use crate::base::negotiation::Offers;
+use pintle_machinery::GroupVersionKind;
 use pintle_registry::{ObjectForm, Resource};
+use pintle_schema::{Schema, SchemaRef};
 
 /// The name of the Go type of a resource's objects or lists.
 pub(super) fn go_type_of(resource: &Resource, offers: Offers) -> String {
@@ -21,4 +23,33 @@ pub(super) fn internal_package(group: &str) -> &str {
         "" => "core",
         group => group.split('.').next().unwrap_or_default(),
     }
+}
+
+/// The source line of the scheme with the kinds of the server that serves a group; part of one error message. The
+/// servers of the chain have a scheme each.
+pub(super) fn scheme_of(group: &str) -> &'static str {
+    match group {
+        "apiextensions.k8s.io" => "k8s.io/apiextensions-apiserver/pkg/apiserver/apiserver.go:55",
+        "apiregistration.k8s.io" => "k8s.io/kube-aggregator/pkg/apiserver/scheme/scheme.go:28",
+        _ => "pkg/api/legacyscheme/scheme.go:30",
+    }
+}
+
+/// The type of a kind that is in the scheme of the server that serves `group`.
+pub(super) fn registered(kind: &GroupVersionKind, group: &str) -> Option<SchemaRef<'static>> {
+    // Kinds without a group of their own, such as `Status`, are in every scheme, as `v1`.
+    let is_in_scheme = match kind.group.as_str() {
+        "meta.k8s.io" => false,
+        "" if is_unversioned(&kind.kind) => true,
+        own => scheme_of(own) == scheme_of(group),
+    };
+    Schema::builtin().by_kind(&kind.group, &kind.version, &kind.kind).filter(|_| is_in_scheme)
+}
+
+fn is_unversioned(kind: &str) -> bool {
+    kind.ends_with("Options")
+        || matches!(
+            kind,
+            "Status" | "WatchEvent" | "APIVersions" | "APIGroup" | "APIGroupList" | "APIResourceList"
+        )
 }

@@ -117,17 +117,24 @@ fn mismatch(id: ExprId, expected: &Type, actual: &Type) -> Finding {
 
 fn check_argument(function: &str, id: ExprId, literal: &Literal, found: &mut Findings) {
     let Literal::String(text) = literal else {
-        // Numbers may be outside a timestamp's range.
-        if let (Literal::Int(seconds), "timestamp") = (literal, function)
-            && Timestamp::from_seconds(*seconds).is_err()
-        {
-            found.timestamps.push((id, "invalid timestamp argument".to_owned()));
+        match (literal, function) {
+            (Literal::Int(seconds), "timestamp") if Timestamp::from_seconds(*seconds).is_err() => {
+                found.timestamps.push((id, "invalid timestamp argument".to_owned()));
+            }
+            // The conversion is declared, and always fails.
+            (Literal::Int(_), "duration") => {
+                found.durations.push((id, "invalid duration argument".to_owned()))
+            }
+            _ => {}
         }
         return;
     };
     let (valid, into) = match function {
         "duration" => (parse_duration(text).is_ok(), &mut found.durations),
-        "timestamp" => (Timestamp::parse(text).is_ok(), &mut found.timestamps),
+        "timestamp" => {
+            let is_valid = Timestamp::parse(text).is_ok_and(|time| time.in_range().is_ok());
+            (is_valid, &mut found.timestamps)
+        }
         "matches" => {
             found.pattern_weight = found.pattern_weight.saturating_add(pattern::weight(text));
             let is_valid = found.pattern_weight <= pattern::MAX_WEIGHT && pattern::compile(text).is_ok();

@@ -57,7 +57,7 @@ fn expressions_have_the_types_of_their_results() {
         ("self.l.all(x, x.size() > 1)", "bool"),
         ("self.l.exists(i, x, i > 0 && x == 'a')", "bool"),
         ("self.l.exists_one(x, x == 'a')", "bool"),
-        ("self.l.existsOne(x, x == 'a')", "bool"),
+        ("self.l.existsOne(i, x, x == 'a')", "bool"),
         ("self.l.map(x, x.size())", "list(int)"),
         ("self.l.map(x, x != '', x.size())", "list(int)"),
         ("self.l.filter(x, x != '')", "list(string)"),
@@ -161,6 +161,19 @@ fn errors_say_what_does_not_fit_and_where() {
         (
             "duration('1 day') > duration('1h')",
             "ERROR: <input>:1:10: invalid duration argument\n | duration('1 day') > duration('1h')\n | .........^",
+        ),
+        (
+            "duration(5) == duration('5s')",
+            "ERROR: <input>:1:10: invalid duration argument\n | duration(5) == duration('5s')\n | .........^",
+        ),
+        (
+            "timestamp('0000-01-01T00:00:00Z') < self.d",
+            "ERROR: <input>:1:11: invalid timestamp argument\n | timestamp('0000-01-01T00:00:00Z') < self.d\n | ..........^",
+        ),
+        // `existsOne` with one variable is not among the standard macros.
+        (
+            "self.l.existsOne(1, true)",
+            "ERROR: <input>:1:17: undeclared reference to 'existsOne' (in container '')\n | self.l.existsOne(1, true)\n | ................^",
         ),
         (
             "[1, dyn(2)]",

@@ -199,6 +199,7 @@ fn substring<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
 }
 
 fn join<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
+    let args: &[Value<'a>] = args;
     let (list, separator) = match args {
         [Value::List(list)] => (list, ""),
         [Value::List(list), Value::String(separator)] => (list, separator.as_str()),
@@ -211,6 +212,8 @@ fn join<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
         }
         match item? {
             Value::String(text) => out.push_str(&text),
+            // The first item decides whether the list is one of texts.
+            _ if position == 0 => return Err(no_such_overload("join", args)),
             other => {
                 let other = other.display();
                 return Err(EvaluationError::failed(format!("join: invalid input: {other}")));

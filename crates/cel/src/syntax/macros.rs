@@ -48,7 +48,7 @@ pub(super) fn expand(
                 true,
                 3
             )
-            | ("all" | "exists" | "existsOne" | "exists_one" | "map" | "filter", true, 2)
+            | ("all" | "exists" | "exists_one" | "map" | "filter", true, 2)
             | ("transformList" | "transformMap" | "transformMapEntry", true, 4)
             | ("optMap" | "optFlatMap" | "sortBy", true, 2)
     );

@@ -101,8 +101,13 @@ impl Writer<'_> {
                 (*json).clone()
             }
             Value::Opaque(opaque) => match &**opaque {
-                super::Opaque::Quantity(_) | super::Opaque::ComputedQuantity(_) => {
+                super::Opaque::Quantity(_) | super::Opaque::ComputedQuantity(_) if self.exact => {
                     self.text(&opaque.to_string())?
+                }
+                super::Opaque::Quantity(_) | super::Opaque::ComputedQuantity(_) => {
+                    return Err(EvaluationError::failed(
+                        "type conversion error from 'Quantity' to '*structpb.Value'".to_owned(),
+                    ));
                 }
                 _ => return Err(unsupported(value)),
             },

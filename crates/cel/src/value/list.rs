@@ -121,12 +121,18 @@ impl<'a> List<'a> {
     /// Appends one item in place if this list is not shared, as `map` and `filter` do for each of their items.
     pub(super) fn extend(&mut self, other: &List<'a>) -> bool {
         let (Repr::Values(items), Repr::Values(others)) = (&mut self.0, &other.0) else { return false };
-        match (Arc::get_mut(items), others.as_slice()) {
-            (Some(items), [item]) => {
+        let [item] = others.as_slice() else { return false };
+        if items.len() == 1 {
+            // `map` with a constant begins with the list that the expression itself holds. Joining lists to it would
+            // make a chain as long as the list that is mapped, too long for a stack.
+            Arc::make_mut(items);
+        }
+        match Arc::get_mut(items) {
+            Some(items) => {
                 items.push(item.clone());
                 true
             }
-            _ => false,
+            None => false,
         }
     }
 

@@ -190,3 +190,19 @@ fn what_would_take_too_much_ends_before_it_is_made() {
         assert_eq!(error, EvaluationError::CostLimitExceeded, "{expression}");
     }
 }
+
+/// A list that is made of one constant per item has no depth: the stack of this thread would not suffice for it.
+#[test]
+fn long_lists_of_one_constant_are_flat() {
+    let environment = Environment::new();
+    for (expression, expected) in [
+        ("lists.range(20000).map(x, 'a').size()", 20_000),
+        ("lists.range(20000).map(x, 'a').join().size()", 20_000),
+        ("lists.range(20000).transformList(i, x, 'a').size()", 20_000),
+        ("lists.range(20000).map(x, x % 2 == 0, 'a').size()", 10_000),
+    ] {
+        let program = environment.compile(expression).unwrap_or_else(|error| panic!("{error}"));
+        let value = program.evaluate(&Activation::new(), &mut { 10_000_000 }).expect(expression);
+        assert!(matches!(value, Value::Int(size) if size == expected), "{expression}: {value:?}");
+    }
+}

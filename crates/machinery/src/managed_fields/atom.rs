@@ -85,6 +85,10 @@ impl<'a> Shape<'a> {
     /// The form of a value; an absent value or null fits any form.
     pub(super) fn atom(self, value: Option<&Value>) -> Atom<'a> {
         let Shape::Typed { schema, preserves } = self else { return self.chosen(value) };
+        let structural = schema.structural();
+        if structural.is_some_and(|structural| structural.untyped) {
+            return Shape::Deduced.chosen(value);
+        }
         match schema.ty() {
             Type::Struct => Atom::Map(Members {
                 atomic: schema.map_type() == MapType::Atomic,

@@ -162,14 +162,18 @@ impl Amount {
         (Amount::big(quotient + away, scale), exact)
     }
 
+    /// Whether the mantissa is an `i64`.
+    pub(super) fn is_small(&self) -> bool {
+        matches!(self.mantissa, Mantissa::Small(_))
+    }
+
     pub(super) fn is_whole(&self) -> bool {
         self.rounded(0).1
     }
 
     pub(super) fn as_i64(&self) -> Option<i64> {
-        let (whole, true) = self.rounded(0) else { return None };
-        match whole.mantissa {
-            Mantissa::Small(value) => u32::try_from(whole.scale)
+        match self.mantissa {
+            Mantissa::Small(value) => u32::try_from(self.scale)
                 .ok()
                 .and_then(|exponent| 10_i64.checked_pow(exponent))
                 .and_then(|factor| value.checked_mul(factor)),

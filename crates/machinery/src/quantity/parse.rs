@@ -39,6 +39,8 @@ struct Parts<'a> {
 pub(super) struct Parsed {
     pub(super) amount: Amount,
     pub(super) format: Format,
+    /// See [`super::Quantity`].
+    pub(super) is_decimal: bool,
     /// Whether the text is in canonical form, and so is printed unchanged.
     pub(super) is_canonical: bool,
 }
@@ -86,6 +88,7 @@ pub(super) fn parse(text: &str) -> Result<Parsed, QuantityError> {
             return Ok(Parsed {
                 amount: Amount::small(if negative { -result } else { result }, scale),
                 format,
+                is_decimal: false,
                 is_canonical: canonical || text == "0",
             });
         }
@@ -110,7 +113,8 @@ pub(super) fn parse(text: &str) -> Result<Parsed, QuantityError> {
             format = Format::DecimalSi;
         }
     }
-    Ok(Parsed { amount: if negative { amount.negated() } else { amount }, format, is_canonical: false })
+    let amount = if negative { amount.negated() } else { amount };
+    Ok(Parsed { amount, format, is_decimal: true, is_canonical: false })
 }
 
 fn split(text: &str) -> Result<Parts<'_>, QuantityError> {

@@ -195,8 +195,20 @@ fn values_round_up() {
     let mut quantity = parse("+1");
     assert!(quantity.round_up(-3));
     assert_eq!(quantity.to_string(), "+1");
-    assert_eq!(
-        (parse("1k").as_i64(), parse("1m").as_i64(), parse("1e19").as_i64()),
-        (Some(1000), None, None)
-    );
+    for (text, integer) in [
+        ("1k", Some(1000)),
+        ("1m", None),
+        ("1e19", None),
+        ("1.0", None),
+        ("1.5Gi", None),
+        ("1Gi", Some(1 << 30)),
+        ("12Ei", None),
+        ("999999999999999999", Some(999_999_999_999_999_999)),
+        ("9223372036854775807", None),
+    ] {
+        assert_eq!(parse(text).as_i64(), integer, "{text}");
+    }
+    let mut sum = parse("9223372036854775807");
+    sum.sub(&parse("9223372036854775806"));
+    assert_eq!((sum.to_string().as_str(), sum.as_i64()), ("1", None));
 }

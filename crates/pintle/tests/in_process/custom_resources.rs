@@ -323,3 +323,69 @@ async fn nothing_is_created_while_a_definition_waits_for_its_objects() {
     assert_eq!(list["items"], json!([]));
     server.stop().await;
 }
+
+/// Bodies at the edges of what a definition says.
+#[tokio::test(flavor = "multi_thread")]
+async fn unknown_members_and_bodies_of_other_kinds_are_answered_as_by_the_reference() {
+    const ANYS: &str = "/apis/example.org/v1/namespaces/default/anys";
+    let server = Server::start().await;
+    define(
+        &server,
+        &json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": "anys.example.org"},
+            "spec": {
+                "group": "example.org",
+                "scope": "Namespaced",
+                "names": {"plural": "anys", "singular": "any", "kind": "Any", "listKind": "AnyList"},
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                    "type": "object", "properties": {
+                        "any": {"type": "object", "additionalProperties": true},
+                        "null": {"type": "object", "additionalProperties": null},
+                    },
+                }}}],
+            },
+        }),
+    )
+    .await;
+    let type_meta = r#""apiVersion":"example.org/v1","kind":"Any""#;
+    let applied = server
+        .send(&format!(
+            "PATCH {ANYS}/a?fieldManager=m\nContent-Type: application/apply-patch+yaml\n\n\
+             {{{type_meta},\"metadata\":{{\"name\":\"a\"}},\"any\":{{\"n\":1,\"s\":\"t\",\"l\":[1]}}}}"
+        ))
+        .await;
+    assert_eq!(applied.status, 201, "{}", applied.text());
+    let fields = "f:any\":{\"f:l\":{},\"f:n\":{},\"f:s\":{}}";
+    assert!(applied.text().contains(fields), "{}", applied.text());
+    for (request, status, expected) in [
+        (
+            format!(
+                "POST {ANYS}?fieldValidation=Strict\n\n\
+                 {{{type_meta},\"metadata\":{{\"name\":\"b\"}},\"x\":1,\"x\":{{\"y\":1,\"y\":2}}}}"
+            ),
+            400,
+            "strict decoding error: duplicate field \"x\", duplicate field \"x.y\", unknown field \"x\"",
+        ),
+        (
+            format!("POST {DEFINITIONS}\n\n{{\"apiVersion\":\"v1\",\"kind\":\"Pod\"}}"),
+            400,
+            "no kind \"Pod\" is registered for version \"v1\" in scheme \
+             \"k8s.io/apiextensions-apiserver/pkg/apiserver/apiserver.go:55\"",
+        ),
+        (
+            format!(
+                "POST /api/v1/namespaces/default/configmaps\n\n\
+                 {{\"apiVersion\":\"apiextensions.k8s.io/v1\",\"kind\":\"CustomResourceDefinition\"}}"
+            ),
+            400,
+            "no kind \"CustomResourceDefinition\" is registered for version \"apiextensions.k8s.io/v1\" in scheme \
+             \"pkg/api/legacyscheme/scheme.go:30\"",
+        ),
+    ] {
+        let answer = server.send(&request).await;
+        let message = answer.str_at("/message");
+        assert!(answer.status == status && message.contains(expected), "{request}: {}", answer.text());
+    }
+}

@@ -69,3 +69,27 @@ fn decoding_by_schema_prunes_as_the_structural_schema_does() {
         assert_eq!(decoded.problems.iter().map(ToString::to_string).collect::<Vec<_>>(), unknown, "{object}");
     }
 }
+
+#[test]
+fn members_that_the_schema_lacks_are_read_for_their_duplicates() {
+    let structural = StructuralSchema::new(&json!({"type": "object", "properties": {
+        "spec": {"type": "object", "properties": {"a": {"type": "string"}}},
+        "any": {"type": "object", "additionalProperties": true},
+    }}))
+    .unwrap();
+    let text = r#"{"spec":{"a":"1","b":1,"b":{"c":1,"c":2}},"any":{"k":{"x":1,"x":2}},"z":1,"z":2}"#;
+    let decoded = json::decode(text.as_bytes(), structural.schema().root()).unwrap();
+    let problems: Vec<String> = decoded.problems.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        problems,
+        [
+            r#"duplicate field "spec.b""#,
+            r#"duplicate field "spec.b.c""#,
+            r#"duplicate field "any.k.x""#,
+            r#"duplicate field "z""#,
+            r#"unknown field "any.k.x""#,
+            r#"unknown field "spec.b""#,
+            r#"unknown field "z""#,
+        ]
+    );
+}

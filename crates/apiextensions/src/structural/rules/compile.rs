@@ -181,7 +181,11 @@ impl Compiler {
     }
 
     fn program(&self, environment: &Environment, source: &str, result: &Type) -> Result<Program, Failure> {
-        let program = environment.compile(source).map_err(Failure::Compile)?;
+        let program = environment.compile(source).map_err(|errors| match errors.result_type() {
+            // A wrong type is told before an instantiation that fails.
+            Some(found) if found != result => Failure::Type,
+            _ => Failure::Compile(errors),
+        })?;
         if program.result_type() != result {
             return Err(Failure::Type);
         }

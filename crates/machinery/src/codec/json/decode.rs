@@ -1,6 +1,7 @@
 //! Decodes JSON into the canonical tree, by schema.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use pintle_schema::{FieldRef, SchemaRef, Type, Union};
 use pintle_tree::{Map, Number, Value};
@@ -259,22 +260,22 @@ impl<'d, 's> Decoder<'d, 's> {
             (Type::Struct, b'{') => self.structure(schema, old),
             (Type::List, b'[') => self.list(schema, None),
             (Type::Map, b'{') => self.map(schema, None),
-            (_, b'{' | b'[') if !keeps_unknown(schema) => self.unstructured(first),
+            (_, b'{' | b'[') if !keeps_unknown(schema) => self.unstructured(schema, first),
             _ => self.any(),
         }
     }
 
     /// Reads a value for which the schema has no structure: validation will reject it, or its type never has a schema.
     /// Lists are kept; all members of objects are unknown.
-    fn unstructured(&mut self, first: u8) -> Fallible<Value> {
+    fn unstructured(&mut self, schema: SchemaRef<'s>, first: u8) -> Fallible<Value> {
         self.check_depth()?;
         match first {
             b'{' => {
                 let mut more = self.parser.open(b'}');
+                let mut unknown = HashSet::new();
                 while more {
                     let key = self.parser.key()?;
-                    self.unknown(&key);
-                    self.parser.skip()?;
+                    self.unknown_member(schema, key, &mut unknown)?;
                     more = self.parser.next_member()?;
                 }
                 Ok(Value::Object(Map::new()))
@@ -285,7 +286,7 @@ impl<'d, 's> Decoder<'d, 's> {
                 while more {
                     self.path.push(Step::Item(items.len()));
                     let first = self.parser.peek_value()?;
-                    items.push(self.unstructured(first)?);
+                    items.push(self.unstructured(schema, first)?);
                     self.path.pop();
                     more = self.parser.next_item()?;
                 }
@@ -359,6 +360,7 @@ impl<'d, 's> Decoder<'d, 's> {
         };
         let merging = !object.is_empty();
         let mut seen = Seen::default();
+        let mut unknown = HashSet::new();
         let mut more = self.parser.open_object()?;
         while more {
             let key = self.parser.key()?;
@@ -395,14 +397,34 @@ impl<'d, 's> Decoder<'d, 's> {
                     self.path.pop();
                     object.insert(key, value);
                 }
-                None => {
-                    self.unknown(&key);
-                    self.parser.skip()?;
-                }
+                None => self.unknown_member(schema, key, &mut unknown)?,
             }
             more = self.parser.next_member()?;
         }
         Ok(Value::Object(object))
+    }
+
+    /// Reads a member that the schema does not have. That of a custom resource is decoded, as Go holds it in a map at
+    /// first: duplicates of it and in it are reported.
+    fn unknown_member(
+        &mut self,
+        schema: SchemaRef<'s>,
+        key: Cow<'d, str>,
+        seen: &mut HashSet<Cow<'d, str>>,
+    ) -> Fallible<()> {
+        self.unknown(&key);
+        if !schema.is_structural() || self.muted {
+            self.parser.skip()?;
+            return Ok(());
+        }
+        if seen.contains(&key) {
+            self.duplicate(&key);
+        }
+        self.path.push(Step::Key(key.clone()));
+        self.any()?;
+        self.path.pop();
+        seen.insert(key);
+        Ok(())
     }
 
     fn map(&mut self, schema: SchemaRef<'s>, old: Option<Value>) -> Fallible<Value> {
@@ -577,6 +599,10 @@ impl<'d, 's> Decoder<'d, 's> {
             (Union::SchemaOrBool, b't' | b'f') => {
                 self.parser.literal()?;
                 Ok(Some(Value::Bool(first == b't')))
+            }
+            (Union::SchemaOrBool, b'n') => {
+                self.parser.literal()?;
+                Ok(None)
             }
             (Union::SchemaOrBool, _) => {
                 self.parser.skip()?;

@@ -169,6 +169,11 @@ fn failures_of_patches_are_told() {
              from 'int' to string",
         ),
         (
+            "[JSONPatch{op: 'add', path: '/data', value: {'a': quantity('1')}}]",
+            "JSONPath valueExpression evaluated to a type that could not marshal to JSON: type conversion error from \
+             'Quantity' to '*structpb.Value'",
+        ),
+        (
             "[JSONPatch{op: 'add', path: '/x', value: Object.spec{selector: Object.spec.wrong{}}}]",
             "type mismatch: unexpected type name \"Object.spec.wrong\", expected \"Object.spec.selector\", which matches \
              field name path from root Object type",
