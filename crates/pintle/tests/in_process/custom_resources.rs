@@ -375,10 +375,9 @@ async fn unknown_members_and_bodies_of_other_kinds_are_answered_as_by_the_refere
              \"k8s.io/apiextensions-apiserver/pkg/apiserver/apiserver.go:55\"",
         ),
         (
-            format!(
-                "POST /api/v1/namespaces/default/configmaps\n\n\
-                 {{\"apiVersion\":\"apiextensions.k8s.io/v1\",\"kind\":\"CustomResourceDefinition\"}}"
-            ),
+            "POST /api/v1/namespaces/default/configmaps\n\n\
+             {\"apiVersion\":\"apiextensions.k8s.io/v1\",\"kind\":\"CustomResourceDefinition\"}"
+                .to_owned(),
             400,
             "no kind \"CustomResourceDefinition\" is registered for version \"apiextensions.k8s.io/v1\" in scheme \
              \"pkg/api/legacyscheme/scheme.go:30\"",
