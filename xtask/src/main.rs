@@ -8,6 +8,7 @@ mod codegen;
 mod compatibility;
 mod conformance;
 mod crash;
+mod differential;
 mod dist;
 mod fuzz;
 mod openapi;
@@ -52,6 +53,9 @@ Tasks:
   churn               write what a cluster of 5,000 pods writes in a week, and print the disk use
   fuzz [--seconds=N] [--jobs=N] [TARGET...]
                       run fuzz targets, or all, for N seconds each (3600), N side by side (one for each core)
+  differential --reference=KUBE_APISERVER,ETCD [--binary=PATH] [--seed=N] [--changes=N] [--ignore=TEXT]... [SET...]
+                      send requests that no recording has to a kube-apiserver and to the server, and tell what differs;
+                      the sets are creates, updates, metadata, forms and protobuf
   transcript          run the README's transcript against a server
   codegen [--check]   make the built-in schema table from ../shared/reference/types.json
   openapi --check     compare the OpenAPI documents with ../shared/reference/openapi-v3
@@ -86,6 +90,7 @@ fn main() -> ExitCode {
         ["crash", args @ ..] => crash::run(root, args),
         ["churn"] => crash::churn(root),
         ["fuzz", args @ ..] => fuzz::run(root, args),
+        ["differential", args @ ..] => differential::run(root, args),
         ["transcript"] => transcript::run(root),
         ["codegen"] => codegen::run(root, false),
         ["codegen", "--check"] => codegen::run(root, true),

@@ -6,7 +6,8 @@ use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     meta::ObjectMeta,
     validation::{
-        name_is_dns_subdomain, semantically_equal, validate_object_meta, validate_object_meta_accessor,
+        DNS1123_SUBDOMAIN_MAX_LENGTH, max_bytes_error, max_length_error, name_is_dns_subdomain,
+        semantically_equal, validate_object_meta, validate_object_meta_accessor,
         validate_object_meta_accessor_update, validate_object_meta_update,
     },
 };
@@ -21,11 +22,16 @@ pub(crate) fn accessor_metadata(object: &Value, namespaced: bool) -> ErrorList {
     validate_object_meta_accessor(object, namespaced, name_is_dns_subdomain, &FieldPath::new("metadata"))
 }
 
-/// As [`metadata`], for the kinds that validate the generated name but not its prefix.
+/// As [`metadata`], for the kinds whose declared rules validate the generated name but not its prefix.
 pub(crate) fn metadata_of_any_prefix(object: &Value, namespaced: bool) -> ErrorList {
+    let long = max_length_error(DNS1123_SUBDOMAIN_MAX_LENGTH);
+    let in_bytes = |message| match message == long {
+        true => max_bytes_error(DNS1123_SUBDOMAIN_MAX_LENGTH),
+        false => message,
+    };
     let name = |name: &str, is_prefix| match is_prefix {
         true => Vec::new(),
-        false => name_is_dns_subdomain(name, false),
+        false => name_is_dns_subdomain(name, false).into_iter().map(in_bytes).collect(),
     };
     validate_object_meta(object, namespaced, name, &FieldPath::new("metadata"))
 }
