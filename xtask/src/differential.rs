@@ -92,7 +92,8 @@ fn compare(binary: &Path, request: &Request, cases: &[Case]) -> Result<Report, E
         Config::reference(kube_apiserver, etcd),
         // The reference has the plugin only where a flag names it.
         Config::new(binary).flag("--disable-admission-plugins=NodeRestriction"),
-    ];
+    ]
+    .map(|config| config.flag("--allow-privileged=true"));
     let [reference, own] = std::thread::scope(|scope| {
         configurations
             .map(|config| scope.spawn(|| answers(config, cases).map_err(|error| error.to_string())))

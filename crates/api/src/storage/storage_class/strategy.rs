@@ -5,7 +5,10 @@ use crate::field_checks::supported;
 use crate::rules;
 use crate::storage::parameters::{self, validate_kept};
 use pintle_machinery::error_list::is_enough;
-use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt, validation::validate_label_name};
+use pintle_machinery::{
+    ErrorList, FieldError, FieldPath, Value, ValueExt,
+    validation::{validate_immutable_field, validate_label_name},
+};
 use pintle_registry::{RequestContext, Strategy};
 use std::collections::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,12 +30,7 @@ impl Strategy for StorageClassStrategy {
     }
 
     fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
-        let mut errors = validate(object);
-        errors.extend(rules::metadata_update(object, old));
-        for field in ["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"] {
-            errors.extend(validate_kept(object, old, field));
-        }
-        errors
+        validate_update(object, old)
     }
 
     fn warnings_on_update(&self, _context: &RequestContext<'_>, object: &Value, _old: &Value) -> Vec<String> {
@@ -68,6 +66,20 @@ fn validate(class: &Value) -> ErrorList {
     let modes = ["Immediate", "WaitForFirstConsumer"];
     errors.extend(supported(class.str_at("volumeBindingMode"), &modes, &FieldPath::new("volumeBindingMode")));
     errors.extend(validate_topologies(class.items_at("allowedTopologies")));
+    errors
+}
+
+fn validate_update(object: &Value, old: &Value) -> ErrorList {
+    let mut errors = validate(object);
+    errors.extend(rules::metadata_update(object, old));
+    errors.extend(validate_kept(object, old, "parameters"));
+    // Messages show no provisioner as an empty text.
+    let path = FieldPath::new("provisioner");
+    let provisioner = |class: &Value| Value::from(class.str_at(path.as_str()));
+    errors.extend(validate_immutable_field(&provisioner(object), &provisioner(old), &path));
+    for field in ["reclaimPolicy", "volumeBindingMode"] {
+        errors.extend(validate_kept(object, old, field));
+    }
     errors
 }
 
@@ -127,6 +139,18 @@ mod tests {
         class.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
         StorageClassStrategy.set_defaults(&mut class);
         class
+    }
+
+    #[test]
+    fn the_provisioner_stays() {
+        let old = class(json!({}));
+        let mut new = old.clone();
+        new.remove_at("provisioner");
+        let errors = validate_update(&new, &old);
+        assert_eq!(
+            errors.last().unwrap().to_string(),
+            r#"provisioner: Invalid value: "": field is immutable"#
+        );
     }
 
     #[test]
