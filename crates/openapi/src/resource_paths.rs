@@ -201,7 +201,7 @@ impl Writer<'_> {
     }
 
     fn delete(&self) -> Operation {
-        let answer = match self.resource.strategy.returns_deleted_object() {
+        let answer = match self.resource.strategy.documents_deleted_object() {
             true => self.object.clone(),
             false => meta("Status"),
         };

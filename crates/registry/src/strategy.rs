@@ -209,6 +209,11 @@ pub trait Strategy: Send + Sync {
         false
     }
 
+    /// Whether OpenAPI documents tell of the deleted object as the answer to a delete.
+    fn documents_deleted_object(&self) -> bool {
+        self.returns_deleted_object()
+    }
+
     /// Side effects after the object is gone.
     fn after_delete<'a>(&'a self, _context: &'a RequestContext<'a>, _object: &'a Value) -> BoxFuture<'a, ()> {
         Box::pin(std::future::ready(()))

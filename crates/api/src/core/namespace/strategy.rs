@@ -81,6 +81,11 @@ impl Strategy for NamespaceStrategy {
     fn returns_deleted_object(&self) -> bool {
         true
     }
+
+    /// The documents of kube-apiserver tell of a `Status`.
+    fn documents_deleted_object(&self) -> bool {
+        false
+    }
 }
 
 /// The strategy of the `status` subresource.
