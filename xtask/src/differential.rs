@@ -116,7 +116,10 @@ fn answers(config: Config, cases: &[Case]) -> Result<Vec<Answer>, Error> {
         ("/api/v1/namespaces".to_owned(), NAMESPACE),
         (case::namespaced("/api/v1", "serviceaccounts"), "default"),
     ] {
-        client.post(&path, &json!({"metadata": {"name": name}}))?;
+        let created = client.post(&path, &json!({"metadata": {"name": name}}))?;
+        if created.status != 201 {
+            return Err(format!("{path}: {} {}", created.status, created.text()).into());
+        }
     }
     let mut connection = client.connect()?;
     let mut answers = Vec::with_capacity(cases.len());

@@ -108,10 +108,7 @@ mod tests {
         let object = json!({"metadata": {"name": "a", "labels": {"a/b": "c"}}, "spec": {"list": [{"k": 1}, {"k": 2}]}});
         let mut dice = Dice::new(1, "test");
         let changes: Vec<_> = (0..300).map(|_| changed(&object, &mut dice)).collect();
-        assert!(
-            changes.iter().all(|(changed, what)| *changed != object || what.contains("null")),
-            "{changes:?}"
-        );
+        assert!(changes.iter().all(|(changed, _)| *changed != object), "{changes:?}");
         let places: BTreeSet<&str> =
             changes.iter().filter_map(|(_, what)| Some(what.split_once(' ')?.0)).collect();
         assert!(places.contains("/metadata/labels/a~1b") && places.contains("/spec/list/1/k"), "{places:?}");

@@ -14,7 +14,7 @@ fn unexpected_end() -> Box<DecodeError> {
     error("unexpected EOF")
 }
 
-/// The error for a field of another wire type. Messages have the names of fields in Go.
+/// The error for a field of another wire type. It shows the field's name in Go, which begins with a capital letter.
 pub(super) fn wrong_type(wire_type: u8, field: &str) -> Box<DecodeError> {
     let mut letters = field.chars();
     let first = letters.next().map(|first| first.to_ascii_uppercase());
