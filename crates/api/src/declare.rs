@@ -85,6 +85,13 @@ pub(crate) trait Declare: Sized {
     fn refuses_fields(self, refusal: fn(&str) -> String) -> Resource;
     /// Sets the table columns and cells.
     fn prints(self, columns: fn() -> Vec<Column>, cells: fn(&Value, Timestamp) -> Vec<Cell>) -> Resource;
+    /// As [`Declare::prints`], with the [rank](pintle_registry::TableConvertor::rank) that sorts the rows of lists.
+    fn prints_ranked(
+        self,
+        columns: fn() -> Vec<Column>,
+        cells: fn(&Value, Timestamp) -> Vec<Cell>,
+        rank: fn(&Value) -> i64,
+    ) -> Resource;
     /// Sets a storage path that differs from the plural name.
     fn stored_at(self, path: &str) -> Resource;
     /// Sets a storage version that differs from the served one.
@@ -131,7 +138,7 @@ pub(crate) trait Declare: Sized {
                 status_replicas: "status.replicas".to_owned(),
                 selector: Some("spec.selector".to_owned()),
                 values: ScaleValues::Typed,
-                table: Arc::new(Printer { columns: scale_columns, cells: scale_cells }),
+                table: Arc::new(Printer { columns: scale_columns, cells: scale_cells, rank: None }),
             }),
         )
     }
@@ -210,7 +217,17 @@ impl Declare for Resource {
     }
 
     fn prints(mut self, columns: fn() -> Vec<Column>, cells: fn(&Value, Timestamp) -> Vec<Cell>) -> Resource {
-        self.table = Arc::new(Printer { columns, cells });
+        self.table = Arc::new(Printer { columns, cells, rank: None });
+        self
+    }
+
+    fn prints_ranked(
+        mut self,
+        columns: fn() -> Vec<Column>,
+        cells: fn(&Value, Timestamp) -> Vec<Cell>,
+        rank: fn(&Value) -> i64,
+    ) -> Resource {
+        self.table = Arc::new(Printer { columns, cells, rank: Some(rank) });
         self
     }
 

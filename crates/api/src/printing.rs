@@ -10,10 +10,11 @@ pub(crate) const NONE: &str = "<none>";
 pub(crate) const UNSET: &str = "<unset>";
 pub(crate) const UNKNOWN: &str = "<unknown>";
 
-/// A table convertor of two functions.
+/// A table convertor of functions.
 pub(crate) struct Printer {
     pub(crate) columns: fn() -> Vec<Column>,
     pub(crate) cells: fn(&Value, Timestamp) -> Vec<Cell>,
+    pub(crate) rank: Option<fn(&Value) -> i64>,
 }
 
 impl TableConvertor for Printer {
@@ -23,6 +24,10 @@ impl TableConvertor for Printer {
 
     fn cells(&self, object: &Value, now: Timestamp) -> Vec<Cell> {
         (self.cells)(object, now)
+    }
+
+    fn rank(&self) -> Option<fn(&Value) -> i64> {
+        self.rank
     }
 }
 

@@ -7,8 +7,7 @@ use pintle_auth::{
     BoxFuture,
     authz::{Attributes, Authorizer, Decision, NonResourceRule, ResolvedRules, ResourceRule, Verdict},
 };
-use pintle_go_forms::quote;
-use pintle_machinery::{UserInfo, Value, ValueExt, codec::yaml, user::AUTHENTICATED};
+use pintle_machinery::{UserInfo, Value, ValueExt, codec::yaml, scheme::unknown_kind, user::AUTHENTICATED};
 use serde::Deserialize;
 use std::{
     fs,
@@ -155,7 +154,7 @@ fn policy(line: &[u8]) -> Result<(PolicySpec, bool), String> {
             Ok((spec, true))
         }
         ("", "") => Ok((from_unversioned(read(&value)?), false)),
-        _ => Err(format!("no kind {} is registered for version {}", quote(&kind), quote(&api_version))),
+        _ => Err(unknown_kind(&kind, &api_version)),
     }
 }
 

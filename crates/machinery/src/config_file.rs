@@ -8,9 +8,10 @@
 use crate::{
     Value,
     codec::{Decoded, StrictProblem, json, yaml},
+    scheme,
     text::go_json_type,
 };
-use pintle_go_forms::{parse_duration, quote};
+use pintle_go_forms::parse_duration;
 use pintle_schema::{
     FieldSpec, ListType, NodeId, Omit, Schema, SchemaBuilder, SchemaRef, StructSpec, Structural, Type,
 };
@@ -134,15 +135,11 @@ impl ConfigKind {
         if group == self.group && self.versions.contains(&version) && meta.kind == self.kind {
             return Ok(());
         }
-        let (kind, version) = (quote(&meta.kind), quote(&meta.api_version));
         if let Some(Shown { scheme, .. }) = shown {
-            return Err(format!(
-                "no kind {kind} is registered for version {version} in scheme {}",
-                quote(scheme)
-            ));
+            return Err(scheme::not_registered(&meta.kind, &meta.api_version, scheme));
         }
         let wanted = format!("{} of {}/{}", self.kind, self.group, self.versions.first().unwrap_or(&"v1"));
-        Err(format!("no kind {kind} is registered for version {version}; {wanted} is wanted"))
+        Err(format!("{}; {wanted} is wanted", scheme::unknown_kind(&meta.kind, &meta.api_version)))
     }
 }
 

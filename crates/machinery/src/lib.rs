@@ -20,6 +20,7 @@ pub mod options;
 pub mod patch;
 pub mod quantity;
 pub mod restore;
+pub mod scheme;
 pub mod selectors;
 pub mod status;
 mod status_cause;

@@ -68,6 +68,12 @@ pub trait TableConvertor: Send + Sync {
     fn row_conditions(&self, _object: &Value) -> Vec<Value> {
         Vec::new()
     }
+
+    /// The rank of an object: the rows of a list are sorted by it, lowest first, and equal ones by their keys. `None`
+    /// for kinds whose rows keep the order of the list.
+    fn rank(&self) -> Option<fn(&Value) -> i64> {
+        None
+    }
 }
 
 /// The zero time of Go.

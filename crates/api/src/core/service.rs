@@ -53,7 +53,7 @@ pub fn resource(network: &Arc<ServiceNetwork>) -> Resource {
         .selectable([SelectableField::new("spec.clusterIP"), SelectableField::new("spec.type")])
         .stored_at("services/specs");
     resource.strategy = Arc::new(ServiceStrategy { network: network.clone() });
-    resource.table = Arc::new(Printer { columns: table::columns, cells: table::cells });
+    resource.table = Arc::new(Printer { columns: table::columns, cells: table::cells, rank: None });
     resource
 }
 

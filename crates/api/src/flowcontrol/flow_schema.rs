@@ -14,7 +14,7 @@ use pintle_registry::Resource;
 pub fn resource() -> Resource {
     GROUP
         .cluster("FlowSchema", "flowschemas")
-        .prints(table::columns, table::cells)
+        .prints_ranked(table::columns, table::cells, table::precedence)
         .ruled(RULES)
         .status(StatusStrategy)
 }

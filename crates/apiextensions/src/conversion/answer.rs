@@ -4,7 +4,11 @@ use super::metadata::restore;
 use super::metrics::FailureType;
 use super::review::ReviewVersion;
 use pintle_go_forms::quote;
-use pintle_machinery::{GroupVersion, Value, ValueExt, codec::json};
+use pintle_machinery::{
+    GroupVersion, Value, ValueExt,
+    codec::json,
+    scheme::{WEBHOOKS, not_registered},
+};
 
 /// An invalid response: the type for metrics, and the message for the client.
 pub(super) struct Refused(pub(super) FailureType, pub(super) String);
@@ -57,11 +61,7 @@ fn check_kind(answer: &Value, version: ReviewVersion) -> Result<(), String> {
             version.name()
         )),
         _ if api_version.is_empty() => Ok(()),
-        _ => Err(format!(
-            "no kind {} is registered for version {} in scheme \"pkg/util/webhook/client.go:71\"",
-            quote(kind),
-            quote(api_version)
-        )),
+        _ => Err(not_registered(kind, api_version, WEBHOOKS)),
     }
 }
 

@@ -17,7 +17,7 @@ use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     error_list::is_enough,
     validation::{
-        is_dns1035_label, is_dns1123_subdomain, name_is_dns_subdomain, validate_immutable_field,
+        is_dns1035_label, is_dns1123_subdomain, name_is_dns_subdomain, validate_immutable_text,
         validate_object_meta_accessor, validate_object_meta_accessor_update,
     },
 };
@@ -65,10 +65,8 @@ pub(super) fn validate_update(definition: &Value, old: &Value) -> ErrorList {
     let spec = Spec::of(definition);
     let mut errors = validate_object_meta_accessor_update(definition, old, &FieldPath::new("metadata"));
     validate_spec(&spec, &options, &mut errors);
-    let mut immutable = |path: &str| {
-        let (new, old) = (Value::from(definition.str_at(path)), Value::from(old.str_at(path)));
-        errors.extend(validate_immutable_field(&new, &old, &FieldPath::new(path)));
-    };
+    let mut immutable =
+        |path: &str| errors.extend(validate_immutable_text(definition, old, &FieldPath::new(path)));
     if options.require_immutable_names {
         // Stored objects depend on these fields.
         immutable("spec.scope");

@@ -2,7 +2,7 @@
 
 use super::{
     body_kind::BodyKind,
-    go_names::{internal_package, registered, scheme_of},
+    go_names::{internal_package, registered},
     request_scope::RequestScope,
 };
 use crate::base::negotiation::{MediaType, content_type};
@@ -11,6 +11,7 @@ use pintle_machinery::{
     GroupVersion, GroupVersionKind, Status, Value, ValueExt,
     codec::{DecodeError, Decoded, StrictProblem, cbor, json, protobuf, yaml},
     options::FieldValidation,
+    scheme::{not_registered, scheme_of},
 };
 use pintle_schema::SchemaRef;
 use std::fmt::Display;
@@ -113,7 +114,11 @@ fn read(
             },
         };
         if is_of_any_version && !found.is_empty() && found != wanted.kind {
-            return Err(Status::bad_request(not_registered(&api_version.with_kind(found), OPTIONS_SCHEME)));
+            return Err(Status::bad_request(not_registered(
+                &found,
+                &api_version.to_string(),
+                OPTIONS_SCHEME,
+            )));
         }
         let decode_as = |schema: SchemaRef<'_>| match media_type {
             MediaType::Json => json::decode_body(body, schema),
@@ -326,20 +331,12 @@ pub(super) fn other_kind(found: &GroupVersionKind, wanted: &GroupVersionKind) ->
             internal_package(&wanted.group),
             wanted.kind
         ),
-        false => not_registered(found, scheme_of(&wanted.group)),
+        false => not_registered(&found.kind, &found.group_version().to_string(), scheme_of(&wanted.group)),
     }
 }
 
 /// The source line where Go's server registers the kinds of options; part of one error message.
 const OPTIONS_SCHEME: &str = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27";
-
-fn not_registered(found: &GroupVersionKind, scheme: &str) -> String {
-    format!(
-        "no kind \"{}\" is registered for version \"{}\" in scheme \"{scheme}\"",
-        found.kind,
-        found.group_version()
-    )
-}
 
 /// The 400 for a body that does not decode.
 pub(super) fn cannot_be_handled(

@@ -1,7 +1,7 @@
 //! Names of Go types and packages, which some messages to clients contain.
 
 use crate::base::negotiation::Offers;
-use pintle_machinery::GroupVersionKind;
+use pintle_machinery::{GroupVersionKind, scheme::scheme_of};
 use pintle_registry::{ObjectForm, Resource};
 use pintle_schema::{Schema, SchemaRef};
 
@@ -22,16 +22,6 @@ pub(super) fn internal_package(group: &str) -> &str {
     match group {
         "" => "core",
         group => group.split('.').next().unwrap_or_default(),
-    }
-}
-
-/// The source line of the scheme with the kinds of the server that serves a group; part of one error message. The
-/// servers of the chain have a scheme each.
-pub(super) fn scheme_of(group: &str) -> &'static str {
-    match group {
-        "apiextensions.k8s.io" => "k8s.io/apiextensions-apiserver/pkg/apiserver/apiserver.go:55",
-        "apiregistration.k8s.io" => "k8s.io/kube-aggregator/pkg/apiserver/scheme/scheme.go:28",
-        _ => "pkg/api/legacyscheme/scheme.go:30",
     }
 }
 

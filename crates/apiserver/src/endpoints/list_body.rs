@@ -114,6 +114,7 @@ impl ListForm {
                 "a list of more than {MAX_YAML} bytes is not written as YAML; use a limit, or another media type"
             )));
         }
+        let objects = self.in_order(objects)?;
         let writer = ListWriter::new(self, &objects, metadata)?;
         let is_compressed = writer.compressed.is_some();
         let is_cheap = is_cheap && !is_compressed;
@@ -147,6 +148,19 @@ impl ListForm {
             }
         };
         Ok(ListBody { body, is_compressed })
+    }
+}
+
+impl ListForm {
+    /// The objects in the order in which the form shows them.
+    fn in_order(&self, objects: Objects) -> Result<Objects, Status> {
+        let Some((Transform::Table, _)) = self.accepted.transform else { return Ok(objects) };
+        let Some(rank) = self.resource.resource.table.rank() else { return Ok(objects) };
+        let encoder = self.encoder();
+        let ranked = objects.rest().map(|object| Ok((rank(&encoder.stored_tree(object)?), object.clone())));
+        let mut ranked: Vec<(i64, Arc<CachedObject>)> = ranked.collect::<Result<_, Status>>()?;
+        ranked.sort_by_key(|(rank, _)| *rank);
+        Ok(Objects::Items { items: ranked.into_iter().map(|(_, object)| object).collect(), sent: 0 })
     }
 }
 

@@ -17,6 +17,7 @@ use pintle_go_forms::quote;
 use pintle_machinery::{
     GroupVersion, Value, ValueExt,
     codec::{cbor, json, protobuf, yaml},
+    scheme::{not_registered, scheme_of},
 };
 use pintle_registry::{Resource, StorageEncoding, StoredVersion};
 use pintle_schema::{Schema, default_by_schema};
@@ -341,11 +342,7 @@ impl StorageCodec {
                     own.name()
                 )
             }
-            None => format!(
-                "no kind {} is registered for version {} in scheme \"pkg/api/legacyscheme/scheme.go:30\"",
-                quote(kind),
-                quote(api_version)
-            ),
+            None => not_registered(kind, api_version, scheme_of(&self.resource.resource.group)),
         })
     }
 }

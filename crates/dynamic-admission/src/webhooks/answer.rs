@@ -8,6 +8,7 @@ use pintle_go_forms::quote;
 use pintle_machinery::{
     GroupVersion, Status, StatusCause, StatusDetails, Value, ValueExt,
     codec::{DecodeError, json},
+    scheme::{WEBHOOKS, not_registered},
     status::AnsweredStatus,
 };
 use pintle_schema::{Schema, SchemaRef};
@@ -53,8 +54,6 @@ pub enum InvalidAnswer {
 pub(super) const JSON_PATCH: &str = "JSONPatch";
 const GROUP: &str = "admission.k8s.io";
 const KIND: &str = "AdmissionReview";
-/// The name that the reference has for the kinds that it knows here.
-const SCHEME: &str = "k8s.io/apiserver/pkg/util/webhook/client.go:71";
 
 /// Reads the answer to the review with this version and uid. Only the answer of a mutating webhook has a patch.
 ///
@@ -89,12 +88,7 @@ fn read(response: &Response, version: ReviewVersion) -> Result<Value, String> {
         && group_version.group == GROUP
         && ReviewVersion::choose([group_version.version.as_str()].into_iter()).is_some();
     if !is_known {
-        let scheme = quote(SCHEME);
-        let version = quote(&group_version.to_string());
-        return Err(format!(
-            "no kind {} is registered for version {version} in scheme {scheme}",
-            quote(kind)
-        ));
+        return Err(not_registered(kind, &group_version.to_string(), WEBHOOKS));
     }
     if group_version.version != own.version {
         let (from, to) = (&group_version.version, &own.version);

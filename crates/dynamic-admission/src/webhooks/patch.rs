@@ -8,8 +8,13 @@ use super::{
 use pintle_admission::{AdmissionRequest, Endpoint};
 use pintle_go_forms::quote;
 use pintle_machinery::{
-    GroupVersion, GroupVersionKind, Status, Value, ValueExt, codec::json, meta::format_time,
-    options::FieldValidation, patch::json_patch, validation::semantically_equal,
+    GroupVersion, GroupVersionKind, Status, Value, ValueExt,
+    codec::json,
+    meta::format_time,
+    options::FieldValidation,
+    patch::json_patch,
+    scheme::{not_registered, scheme_of},
+    validation::semantically_equal,
 };
 use pintle_schema::Schema;
 
@@ -96,10 +101,8 @@ fn check_kind(patched: &Value, text: &[u8], expected: &GroupVersionKind) -> Resu
         return Ok(());
     }
     let Some(schema) = find(&found) else {
-        let (kind, version) = (quote(kind), quote(&group_version.to_string()));
-        return Err(Status::internal_error(format!(
-            "no kind {kind} is registered for version {version} in scheme \"pkg/api/legacyscheme/scheme.go:30\""
-        )));
+        let scheme = scheme_of(&expected.group);
+        return Err(Status::internal_error(not_registered(kind, &group_version.to_string(), scheme)));
     };
     json::decode_body(text, schema).map_err(Status::internal_error)?;
     let go_name = |kind: &GroupVersionKind| format!("{}.{}", kind.version, kind.kind);

@@ -108,8 +108,8 @@ pub fn validate_object_meta_accessor_update(new: &Value, old: &Value, path: &Fie
         errors.push(FieldError::invalid(&path, new.generation(), "must not be decremented"));
     }
     for name in ["name", "namespace", "uid"] {
-        let member = |object: &Value| Value::from(object.str_at(&format!("metadata.{name}")));
-        errors.extend(validate_immutable_field(&member(new), &member(old), &path.child(name)));
+        let member = |object: &Value| object.str_at(&format!("metadata.{name}")).to_owned();
+        errors.extend(validate_immutable_field(&member(new).into(), &member(old).into(), &path.child(name)));
     }
     for name in ["creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         let member = |object: &Value| object.at("metadata").and_then(|meta| meta.field(name)).cloned();
@@ -131,6 +131,12 @@ pub fn validate_immutable_field(new: &Value, old: &Value, path: &FieldPath) -> E
         return ErrorList::new();
     }
     vec![FieldError::invalid(path, new.clone(), FIELD_IMMUTABLE_ERROR)]
+}
+
+/// Validates an immutable text of an object, which is at `path`. An absent text is empty, as in Go's structs.
+pub fn validate_immutable_text(new: &Value, old: &Value, path: &FieldPath) -> ErrorList {
+    let text = |object: &Value| Value::from(object.str_at(path.as_str()));
+    validate_immutable_field(&text(new), &text(old), path)
 }
 
 /// Whether two values are equal, where absent, null, and empty lists and objects do not differ.

@@ -243,6 +243,8 @@ async fn names_and_finalizers_are_those_of_the_kind() {
         (namespaced("apps/v1", "deployments"), r#"{"name":"a.b"}"#, &workload, 201),
         (namespaced("v1", "replicationcontrollers"), r#"{"name":"a","generateName":"A_"}"#, &replicas, 201),
         (namespaced("v1", "replicationcontrollers"), r#"{"generateName":"A_"}"#, &replicas, 422),
+        (namespaced("v1", "limitranges"), "{}", "}", 201),
+        (namespaced("v1", "configmaps"), "{}", "}", 422),
         (namespaced("v1", "configmaps"), r#"{"name":"a","generateName":"A_"}"#, "}", 422),
         (namespaced("v1", "configmaps"), r#"{"name":"a","finalizers":["plain"]}"#, "}", 422),
         (namespaced("v1", "configmaps"), r#"{"name":"a","finalizers":["a.b/plain"]}"#, "}", 201),

@@ -97,3 +97,31 @@ async fn tables_and_metadata_are_made_of_the_stored_version() {
     }
     server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn flow_schemas_are_listed_by_precedence() {
+    let server = Server::start().await;
+    for (name, precedence) in [("a", 10_000), ("b", 700), ("c", 700)] {
+        let schema = format!(
+            "{{\"metadata\":{{\"name\":\"{name}\"}},\"spec\":{{\"matchingPrecedence\":{precedence},\"priorityLevelConfiguration\":{{\"name\":\"exempt\"}}}}}}"
+        );
+        let path = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas";
+        assert_eq!(server.send(&format!("POST {path}\n\n{schema}")).await.status, 201);
+    }
+    let names = async |query: &str, accept: &str, items: &str, name: &str| -> Vec<String> {
+        let path = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas";
+        let list = server.send(&format!("GET {path}{query}\n{accept}")).await.json();
+        let names = list[items].as_array().unwrap().iter();
+        names.map(|item| item.pointer(name).unwrap().as_str().unwrap().to_owned()).collect()
+    };
+    let table = names("", TABLE, "rows", "/cells/0").await;
+    let position = |wanted: &str| table.iter().position(|name| name == wanted).unwrap();
+    assert_eq!(table.first().unwrap(), "exempt");
+    assert!(table.ends_with(&["a".to_owned(), "catch-all".to_owned()]), "{table:?}");
+    assert_eq!(position("b") + 1, position("c"));
+    assert!(position("b") > position("system-nodes"), "{table:?}");
+    // A page has the objects that its limit selects, and sorts only these.
+    assert_eq!(names("?limit=2", TABLE, "rows", "/cells/0").await, ["b", "a"]);
+    assert_eq!(names("?limit=2", "Accept: application/json", "items", "/metadata/name").await, ["a", "b"]);
+    server.stop().await;
+}

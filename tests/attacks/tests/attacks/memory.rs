@@ -2,7 +2,11 @@
 
 use crate::Result;
 use pintle_attacks::{Bounds, Target};
-use pintle_harness::{Error, wait_for};
+use pintle_harness::{
+    Error,
+    definition::{definition, group_of},
+    wait_for,
+};
 use serde_json::{Value, json};
 use std::{thread, time::Duration};
 
@@ -122,6 +126,37 @@ fn bodies_take_no_more_memory_than_there_is() -> Result {
         let requests = (0..8).map(|_| (method, path.clone(), media_type, body.clone())).collect();
         let statuses = at_once(&mut target, what, requests)?;
         assert!(statuses.iter().all(|status| (400..500).contains(status)), "{what}: {statuses:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn unknown_members_of_custom_resources_cost_no_more_than_known_ones() -> Result {
+    const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    const SIZE: usize = 3 * MIB - 1;
+    let mut target = Target::start()?;
+    let client = target.master()?;
+    client.post(DEFINITIONS, &definition(0))?;
+    let parts = format!("/apis/{}/v1/namespaces/default/part0s", group_of(0));
+    wait_for("the kind to be served", Duration::from_secs(10), || {
+        client.get(&parts).ok().filter(|list| list.status == 200)
+    })?;
+    let head = r#"{"metadata":{"name":"a"},"spec":{"#;
+    let distinct: String = (0..).map(|number| format!("\"{number:x}\":0,")).take(SIZE / 11).collect();
+    let nested = r#"{"metadata":{"name":"a"},"spec":{"x":["#;
+    let rows = [
+        ("distinct members", format!("{head}{}}}}}", distinct.trim_end_matches(',')).into_bytes()),
+        ("the same member", filled(head, "\"a\":0,", "}}", SIZE)),
+        ("objects in an unknown member", filled(nested, "{\"a\":0},", "]}}", SIZE)),
+        ("objects with duplicates in an unknown member", filled(nested, "{\"a\":0,\"a\":0},", "]}}", SIZE)),
+    ];
+    for (what, body) in rows {
+        for validation in ["Warn", "Strict"] {
+            let path = format!("{parts}?dryRun=All&fieldValidation={validation}");
+            let requests = (0..8).map(|_| ("POST", path.clone(), "application/json", body.clone())).collect();
+            let statuses = at_once(&mut target, what, requests)?;
+            assert!(statuses.iter().all(|status| (200..500).contains(status)), "{what}: {statuses:?}");
+        }
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use crate::{
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     error_list::is_enough,
-    validation::{name_is_dns_subdomain, validate_immutable_field, validate_object_meta},
+    validation::{name_is_dns_subdomain, validate_immutable_text, validate_object_meta},
 };
 use std::collections::HashMap;
 use x509_parser::prelude::{FromDer, X509Certificate};
@@ -30,8 +30,7 @@ pub(super) fn validate_update(bundle: &Value, old: &Value) -> ErrorList {
         errors.extend(validate_bundle(bundle.str_at(BUNDLE)));
     }
     errors.extend(rules::metadata_update(bundle, old));
-    let signer = |bundle: &Value| Value::from(bundle.str_at(SIGNER));
-    errors.extend(validate_immutable_field(&signer(bundle), &signer(old), &FieldPath::new(SIGNER)));
+    errors.extend(validate_immutable_text(bundle, old, &FieldPath::new(SIGNER)));
     errors
 }
 

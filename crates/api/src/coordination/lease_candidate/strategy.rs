@@ -5,7 +5,7 @@ use crate::{field_checks, rules};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     validation::{
-        is_config_map_key, is_qualified_name, validate_immutable_field, validate_object_meta_accessor,
+        is_config_map_key, is_qualified_name, validate_immutable_text, validate_object_meta_accessor,
     },
 };
 use pintle_registry::{RequestContext, Strategy};
@@ -26,9 +26,7 @@ impl Strategy for LeaseCandidateStrategy {
     fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
         let mut errors = rules::accessor_metadata_update(object, old);
         errors.extend(validate_spec(object));
-        let path = FieldPath::new("spec.leaseName");
-        let lease = |object: &Value| Value::from(object.str_at(path.as_str()));
-        errors.extend(validate_immutable_field(&lease(object), &lease(old), &path));
+        errors.extend(validate_immutable_text(object, old, &FieldPath::new("spec.leaseName")));
         errors
     }
 

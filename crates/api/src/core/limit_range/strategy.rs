@@ -4,11 +4,13 @@ use crate::core::pod_spec::resources::{validate_container_resource_name, validat
 use crate::{field_checks, resource_list, rules};
 use pintle_machinery::error_list::is_enough;
 use pintle_machinery::{
-    ErrorList, FieldError, FieldPath, Map, Quantity, Text, Value, ValueExt, validation::is_qualified_name,
+    ErrorList, FieldError, FieldPath, Map, Quantity, Text, Value, ValueExt, meta::ObjectMeta,
+    validation::is_qualified_name,
 };
 use pintle_registry::{RequestContext, Strategy};
 use std::collections::BTreeSet;
 use std::collections::HashSet;
+use uuid::Uuid;
 
 const STANDARD_TYPES: [&str; 3] = ["Pod", "Container", "PersistentVolumeClaim"];
 const LISTS: [&str; 5] = ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"];
@@ -24,6 +26,13 @@ impl Strategy for LimitRangeStrategy {
             if limit.str_at("type") == "Container" {
                 set_container_defaults(limit);
             }
+        }
+    }
+
+    fn prepare_for_create(&self, _context: &RequestContext<'_>, object: &mut Value) {
+        // As in the reference, a limit range needs no name.
+        if object.name().is_empty() {
+            object.set("metadata.name", Uuid::new_v4().to_string());
         }
     }
 

@@ -8,7 +8,7 @@ use pintle_machinery::{
     validation::{
         is_dns1123_label, is_fully_qualified_domain_name, is_qualified_name, is_valid_ip,
         is_valid_ip_for_legacy_field, is_valid_label_value, name_is_dns_subdomain, semantically_equal,
-        validate_immutable_field, validate_labels, warnings_for_ip,
+        validate_immutable_text, validate_labels, warnings_for_ip,
     },
 };
 use pintle_registry::{RequestContext, Strategy};
@@ -66,8 +66,7 @@ impl Strategy for EndpointSliceStrategy {
 
     fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
         let mut errors = validate(object, Some(old));
-        let ty = |slice: &Value| Value::from(slice.str_at("addressType"));
-        errors.extend(validate_immutable_field(&ty(object), &ty(old), &FieldPath::new("addressType")));
+        errors.extend(validate_immutable_text(object, old, &FieldPath::new("addressType")));
         errors
     }
 

@@ -17,6 +17,11 @@ pub(super) fn columns() -> Vec<Column> {
     ]
 }
 
+/// The rank of an object: schemas are listed in the order in which they are asked.
+pub(super) fn precedence(schema: &Value) -> i64 {
+    schema.i64_at("spec.matchingPrecedence").unwrap_or_default()
+}
+
 /// The cells of one object.
 pub(super) fn cells(schema: &Value, now: Timestamp) -> Vec<Cell> {
     let mut conditions = schema.items_at("status.conditions").iter();

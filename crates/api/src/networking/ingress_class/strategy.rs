@@ -5,7 +5,7 @@ use crate::{field_checks, rules};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     meta::ObjectMeta,
-    validation::{is_domain_prefixed_path, name_is_dns_label, validate_immutable_field},
+    validation::{is_domain_prefixed_path, name_is_dns_label, validate_immutable_text},
 };
 use pintle_registry::{RequestContext, Strategy};
 
@@ -34,9 +34,7 @@ impl Strategy for IngressClassStrategy {
 
     fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
         let mut errors = rules::metadata_update(object, old);
-        let path = FieldPath::new("spec").child("controller");
-        let controller = |class: &Value| Value::from(class.str_at("spec.controller"));
-        errors.extend(validate_immutable_field(&controller(object), &controller(old), &path));
+        errors.extend(validate_immutable_text(object, old, &FieldPath::new("spec.controller")));
         errors.extend(validate(object));
         errors
     }

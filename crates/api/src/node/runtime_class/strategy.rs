@@ -4,7 +4,7 @@ use crate::core::pod_spec::{PodValidationOptions, resources::validate_overhead, 
 use crate::{field_checks, internal_form, resource_list, rules};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
-    validation::{name_is_dns_label, validate_immutable_field, validate_labels},
+    validation::{name_is_dns_label, validate_immutable_text, validate_labels},
 };
 use pintle_registry::{RequestContext, Strategy};
 use std::collections::HashSet;
@@ -23,8 +23,7 @@ impl Strategy for RuntimeClassStrategy {
     fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
         let mut errors = validate(object);
         errors.extend(rules::accessor_metadata_update(object, old));
-        let (new, old) = (rules::value_at(object, "handler"), rules::value_at(old, "handler"));
-        errors.extend(validate_immutable_field(new, old, &FieldPath::new("handler")));
+        errors.extend(validate_immutable_text(object, old, &FieldPath::new("handler")));
         errors
     }
 

@@ -13,7 +13,8 @@ use crate::{
     rules,
 };
 use pintle_machinery::{
-    ErrorList, FieldError, FieldPath, Value, ValueExt, validation::validate_immutable_field,
+    ErrorList, FieldError, FieldPath, Value, ValueExt,
+    validation::{validate_immutable_field, validate_immutable_text},
 };
 use pintle_registry::EmptyFields;
 use std::collections::HashMap;
@@ -41,11 +42,11 @@ fn validate_spec(slice: &Value, old: Option<&Value>, empty_fields: &EmptyFields)
     let mut errors = validate_driver_name(slice.str_at("spec.driver"), &path.child("driver"));
     errors.extend(validate_pool(slice, &path.child("pool")));
     if let Some(old) = old {
-        for kept in ["pool.name", "driver", "nodeName"] {
-            let [new, old] = [slice, old].map(|slice| rules::value_at(slice, &format!("spec.{kept}")));
-            let path = kept.split('.').fold(path.clone(), |path, name| path.child(name));
-            errors.extend(validate_immutable_field(new, old, &path));
+        for kept in ["spec.pool.name", "spec.driver"] {
+            errors.extend(validate_immutable_text(slice, old, &FieldPath::new(kept)));
         }
+        let node = |slice| rules::value_at(slice, "spec.nodeName");
+        errors.extend(validate_immutable_field(node(slice), node(old), &path.child("nodeName")));
     }
     errors.extend(validate_node_selection(slice, &path));
     let is_given = |list: &str| slice.at(list).is_some() || empty_fields.contains(list);

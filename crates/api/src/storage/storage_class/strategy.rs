@@ -7,7 +7,7 @@ use crate::storage::parameters::{self, validate_kept};
 use pintle_machinery::error_list::is_enough;
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
-    validation::{validate_immutable_field, validate_label_name},
+    validation::{validate_immutable_text, validate_label_name},
 };
 use pintle_registry::{RequestContext, Strategy};
 use std::collections::HashMap;
@@ -73,10 +73,7 @@ fn validate_update(object: &Value, old: &Value) -> ErrorList {
     let mut errors = validate(object);
     errors.extend(rules::metadata_update(object, old));
     errors.extend(validate_kept(object, old, "parameters"));
-    // Messages show no provisioner as an empty text.
-    let path = FieldPath::new("provisioner");
-    let provisioner = |class: &Value| Value::from(class.str_at(path.as_str()));
-    errors.extend(validate_immutable_field(&provisioner(object), &provisioner(old), &path));
+    errors.extend(validate_immutable_text(object, old, &FieldPath::new("provisioner")));
     for field in ["reclaimPolicy", "volumeBindingMode"] {
         errors.extend(validate_kept(object, old, field));
     }

@@ -11,6 +11,7 @@ use crate::codec::error::{DecodeError, Decoded, Fallible};
 use crate::codec::json::{self, is_zero};
 use crate::codec::weight::{ITEM, LIST, MEMBER, OBJECT, TEXT, Weight};
 use crate::codec::{MAX_DEPTH, Timestamp, canonical_quantity};
+use crate::scheme::unknown_kind;
 use pintle_go_forms::{base64, format_duration};
 
 /// Decodes a body as the type that the schema describes, whatever type the body declares. Its kind and apiVersion,
@@ -393,8 +394,7 @@ fn read_raw(raw: &[u8], nest: Nest<'_>) -> Fallible<Value> {
     let unknown = open(raw)?;
     let (group, version) = unknown.api_version.split_once('/').unwrap_or(("", &unknown.api_version));
     let Some(schema) = Schema::builtin().by_kind(group, version, &unknown.kind) else {
-        let message =
-            format!("no kind \"{}\" is registered for version \"{}\"", unknown.kind, unknown.api_version);
+        let message = unknown_kind(&unknown.kind, &unknown.api_version);
         return Err(Box::new(DecodeError::Protobuf(message)));
     };
     let mut object = Map::new();
