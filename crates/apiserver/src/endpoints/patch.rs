@@ -24,6 +24,7 @@ use pintle_admission::{Operation, RequestOptions};
 use pintle_machinery::{
     Status, Value, ValueExt,
     options::{FieldValidation, Preconditions, WriteOptions},
+    patch::Scope,
 };
 use pintle_registry::BoxFuture;
 
@@ -96,9 +97,10 @@ impl PatchTransform<'_> {
         {
             patched.set("metadata.managedFields", pintle_machinery::json!([{}]));
         }
-        let problems = self.patch.problems();
         let wanted = BodyKind::of(resource, self.admission.kind);
-        let read = read_patched(self.admission.scope, patched, problems, wanted, self.validation);
+        let is_whole = patch_scope == Scope::Whole;
+        let read =
+            read_patched(self.admission.scope, &self.patch, patched, is_whole, wanted, self.validation);
         let patched = read.map_err(|status| match status.code {
             422 => {
                 self.patch.undecodable(resource.from_storage(old.clone()), wanted, self.validation, &status)
@@ -173,6 +175,59 @@ mod tests {
         let message = "the body of the request was in an unknown format - accepted media types include: \
                        application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
         assert_eq!((code, &status["message"]), (415, &json!(message)));
+    }
+
+    #[tokio::test]
+    async fn a_patched_custom_resource_names_its_kind_and_version() {
+        let server = TestServer::start().await;
+        assert_eq!(server.send("POST", WIDGETS, widget("a")).await.0, 201);
+        let check = async |patch: Value, code: u16, message: &str| {
+            let uri = format!("{WIDGETS}/a");
+            let (found, status) = server.send_as("PATCH", &uri, "application/merge-patch+json", patch).await;
+            let text = status["message"].as_str().unwrap_or_default();
+            assert!(found == code && text.contains(message), "{status}");
+        };
+        check(json!({"kind": null}), 422, "Object 'Kind' is missing in '{\"apiVersion\":\"example.com/v1\",")
+            .await;
+        check(
+            json!({"kind": 5}),
+            422,
+            "couldn't get version/kind; json parse error: json: cannot unmarshal number",
+        )
+        .await;
+        check(json!({"apiVersion": "a/b/c"}), 422, "unexpected GroupVersion string: a/b/c").await;
+        check(
+            json!({"apiVersion": null}),
+            500,
+            "Object 'apiVersion' is missing in 'object has no apiVersion field'",
+        )
+        .await;
+        check(json!({"apiVersion": "example.com/v1", "kind": "Widget"}), 200, "").await;
+    }
+
+    #[tokio::test]
+    async fn the_kind_in_the_text_of_a_built_in_object_counts() {
+        let server = TestServer::start().await;
+        server.create_config_map("a", "x").await;
+        let check = async |format: &str, patch: Value, code: u16, message: &str| {
+            let format = format!("application/{format}-patch+json");
+            let (found, status) =
+                server.send_as("PATCH", &format!("{CONFIG_MAPS}/a"), &format, patch.clone()).await;
+            let text = status["message"].as_str().unwrap_or_default();
+            assert!(found == code && text.ends_with(message), "{format} {patch}: {status}");
+        };
+        let unnamed = "the name of the object (a based on URL) was undeterminable: name must be provided";
+        check("merge", json!({"apiVersion": null}), 400, unnamed).await;
+        check("merge", json!({"apiVersion": "/"}), 400, unnamed).await;
+        let number = "json: cannot unmarshal number into Go struct field .apiVersion of type string";
+        check("merge", json!({"apiVersion": 5}), 422, number).await;
+        check("merge", json!({"kind": null}), 200, "").await;
+        check("merge", json!({"apiVersion": "/v1"}), 200, "").await;
+        let internal = "no kind \"Foo\" is registered for the internal version of group \"\" in scheme \
+                        \"pkg/api/legacyscheme/scheme.go:30\"";
+        check("merge", json!({"apiVersion": null, "kind": "Foo"}), 422, internal).await;
+        // A strategic merge patch changes the object and not its text.
+        check("strategic-merge", json!({"apiVersion": "other/v1", "kind": "Foo"}), 200, "").await;
     }
 
     #[tokio::test]

@@ -287,6 +287,12 @@ impl Store {
         old: &Value,
         warnings: &Warnings,
     ) -> Result<(), Status> {
+        if self.resource.model.keeps_claimed_kind() && new.str_at("apiVersion").is_empty() {
+            // A patch has removed it.
+            return Err(Status::internal_error(
+                "Object 'apiVersion' is missing in 'object has no apiVersion field'",
+            ));
+        }
         match old.generation() {
             0 => drop(new.remove_at("metadata.generation")),
             generation => new.set_generation(generation),

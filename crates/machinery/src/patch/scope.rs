@@ -65,6 +65,14 @@ impl Scope {
         scope
     }
 
+    /// Whether the patch names this member of the value.
+    pub fn names(&self, member: &str) -> bool {
+        match self {
+            Scope::Whole => true,
+            Scope::Members(members) => members.contains_key(member),
+        }
+    }
+
     fn add_path<'a>(&mut self, mut keys: impl Iterator<Item = &'a str>) {
         let Scope::Members(members) = self else { return };
         match keys.next() {

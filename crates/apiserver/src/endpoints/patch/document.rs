@@ -66,11 +66,22 @@ impl Patch {
 
     /// The part of the object that the patch applies to.
     pub(in super::super) fn scope(&self) -> Scope {
-        match self.format {
+        let scope = match self.format {
             Format::Json => Scope::of_json_patch(&self.patch),
             Format::Merge => Scope::of_merge_patch(&self.patch),
-            Format::Strategic => Scope::of_strategic_merge_patch(&self.patch),
+            Format::Strategic => return Scope::of_strategic_merge_patch(&self.patch),
+        };
+        // Another kind changes how all of the object is decoded.
+        match scope.names("kind") || scope.names("apiVersion") {
+            true => Scope::Whole,
+            false => scope,
         }
+    }
+
+    /// Whether the patched object is decoded from its text, with the kind that it names there. A strategic merge patch
+    /// changes an object of the path's kind.
+    pub(super) fn is_of_text(&self) -> bool {
+        !matches!(self.format, Format::Strategic)
     }
 
     /// The patched object, not yet decoded by its schema.

@@ -1,50 +1,57 @@
 //! Decodes patched objects.
 
-use super::super::{body_kind::BodyKind, decode::other_kind, request_scope::RequestScope};
+use super::{
+    super::{
+        body_kind::BodyKind,
+        decode::{not_registered_internally, other_kind},
+        request_scope::RequestScope,
+    },
+    Patch,
+};
 use pintle_machinery::{
-    FieldError, FieldPath, GroupVersion, Status, Value, ValueExt,
+    FieldError, FieldPath, GroupVersion, GroupVersionKind, Map, Status, Value, ValueExt,
     codec::{StrictProblem, json},
     options::FieldValidation,
+    scheme::not_registered,
 };
 
-/// Decodes a patched tree, or part of one, by its schema, like a request body. `problems` are those of the patch itself,
-/// which field validation reports with those of the tree.
+/// Decodes a patched tree, or part of one, by its schema, like a request body. `is_whole` tells a tree with type metadata
+/// from a part without; problems of the patch itself are reported with those of the tree, as field validation demands.
 ///
 /// # Errors
 /// 422 when the tree does not decode or is of another kind, and for any problem under strict validation.
 pub(in super::super) fn read_patched(
     scope: &RequestScope<'_>,
+    patch: &Patch,
     patched: Value,
-    problems: &[String],
+    is_whole: bool,
     wanted: BodyKind<'_>,
     validation: FieldValidation,
 ) -> Result<Value, Status> {
     let BodyKind { kind, schema, model, .. } = wanted;
-    let group_version = kind.group_version().to_string();
-    // Type metadata that the patch removed is taken from the path.
-    let other = |own: &str, wanted: &str| !own.is_empty() && own != wanted;
     let keeps_claim = model.keeps_claimed_kind();
-    let said = |name: &str, wanted: &str| match patched.str_at(name) {
-        own if keeps_claim && !own.is_empty() => own.to_owned(),
-        _ => wanted.to_owned(),
-    };
-    let (own_kind, own_version) = (said("kind", &kind.kind), said("apiVersion", &group_version));
-    let is_other =
-        other(patched.str_at("kind"), &kind.kind) || other(patched.str_at("apiVersion"), &group_version);
     let undecodable = |error: &str| {
         let mut status = Status::invalid(&kind.group_kind(), "", &vec![invalid_patch(error)]);
         status.message = format!("{} \"\" is invalid: patch: Invalid value: {error}", kind.group_kind());
         status
     };
-    if !keeps_claim && is_other {
-        let own = |name: &str, wanted: &str| match patched.str_at(name) {
-            "" => wanted.to_owned(),
-            own => own.to_owned(),
-        };
-        let version = own("apiVersion", &group_version);
-        let found = GroupVersion::parse(&version)
-            .ok_or_else(|| undecodable(&format!("unexpected GroupVersion string: {version}")))?;
-        return Err(undecodable(&other_kind(&found.with_kind(own("kind", &kind.kind)), kind)));
+    let mut problems = patch.problems().to_vec();
+    let mut own = kind.clone();
+    if is_whole && keeps_claim {
+        own = claimed_kind(&patched).map_err(|why| undecodable(&why))?;
+    } else if is_whole && patch.is_of_text() {
+        let is_custom = scope.resource.resource.model.keeps_claimed_kind();
+        match named_kind(&patched, wanted, is_custom).map_err(|why| undecodable(&why))? {
+            Named::Own => {}
+            Named::Internal => {
+                let unknown = patched.as_object().into_iter().flatten().map(|(name, _)| name);
+                let unknown = unknown.filter(|name| !matches!(name.as_str(), "kind" | "apiVersion"));
+                problems
+                    .extend(unknown.map(|name| StrictProblem::UnknownField(name.to_string()).to_string()));
+                report(scope, kind, problems, validation)?;
+                return Ok(Value::Object(Map::new()));
+            }
+        }
     }
     let text = patched.to_string();
     let decoded = json::decode(text.as_bytes(), schema).map_err(|error| {
@@ -58,10 +65,25 @@ pub(in super::super) fn read_patched(
     })?;
     let mut value = decoded.value;
     scope.empty_fields.set(decoded.empty_fields);
-    let mut problems = problems.to_vec();
     problems.extend(decoded.problems.iter().map(ToString::to_string));
     let unknown = wanted.coerce(&mut value).map_err(|status| undecodable(&status.message))?;
     problems.extend(unknown.into_iter().map(|path| StrictProblem::UnknownField(path).to_string()));
+    report(scope, kind, problems, validation)?;
+    value.set("kind", own.kind.as_str());
+    value.set("apiVersion", own.group_version().to_string());
+    Ok(value)
+}
+
+/// Reports the problems of a patch and of the patched tree as field validation demands.
+///
+/// # Errors
+/// 422 for problems under strict validation.
+fn report(
+    scope: &RequestScope<'_>,
+    kind: &GroupVersionKind,
+    problems: Vec<String>,
+    validation: FieldValidation,
+) -> Result<(), Status> {
     match validation {
         FieldValidation::Ignore => {}
         FieldValidation::Warn => scope.warnings.extend(problems),
@@ -71,9 +93,68 @@ pub(in super::super) fn read_patched(
             return Err(Status::invalid(&kind.group_kind(), "", &vec![invalid_patch(&why)]));
         }
     }
-    value.set("kind", own_kind);
-    value.set("apiVersion", own_version);
-    Ok(value)
+    Ok(())
+}
+
+/// The kind that a patched object claims, which must name one. An empty version is found later, by the store.
+///
+/// # Errors
+/// The error message of the reference, which reads the object's JSON.
+fn claimed_kind(patched: &Value) -> Result<GroupVersionKind, String> {
+    let text = json::encode_any(patched);
+    let found = json::type_meta(&text)
+        .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
+    let kind = patched.str_at("kind");
+    if kind.is_empty() {
+        return Err(format!("Object 'Kind' is missing in '{}'", String::from_utf8_lossy(&text)));
+    }
+    if patched.get("apiVersion").is_some_and(Value::is_null) {
+        return Err(".apiVersion accessor error: <nil> is of the type <nil>, expected string".to_owned());
+    }
+    let version = GroupVersion::parse(patched.str_at("apiVersion"))
+        .ok_or_else(|| format!("unexpected GroupVersion string: {}", found.api_version))?;
+    Ok(match version.version.is_empty() {
+        true => GroupVersion::default().with_kind(kind),
+        false => version.with_kind(kind),
+    })
+}
+
+/// The source line of the scheme that the scales of custom resources have; part of one error message.
+const SCALE_SCHEME: &str = "k8s.io/client-go/scale/util.go:146";
+
+/// What the type metadata of a patched object of a built-in kind names.
+enum Named {
+    /// The kind of the request. Its absent name is taken from the path.
+    Own,
+    /// The kind of the request in the version inside of kube-apiserver, since the object names no version. That has
+    /// none of the field names of the API.
+    Internal,
+}
+
+/// The kind that a patched object of a built-in kind names. The scale of a custom resource has no internal version.
+///
+/// # Errors
+/// The error message for an object of another kind.
+fn named_kind(patched: &Value, wanted: BodyKind<'_>, is_scale: bool) -> Result<Named, String> {
+    let kind = wanted.kind;
+    json::type_meta(&json::encode_any(patched))
+        .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
+    let (name, version) = (patched.str_at("kind"), patched.str_at("apiVersion"));
+    let name = if name.is_empty() { &kind.kind } else { name };
+    let found =
+        GroupVersion::parse(version).ok_or_else(|| format!("unexpected GroupVersion string: {version}"))?;
+    let is_internal = found.version.is_empty() && (found.group.is_empty() || found.group == kind.group);
+    let found = found.with_kind(name);
+    match is_internal {
+        true if *name == kind.kind && is_scale => Ok(Named::Own),
+        true if *name == kind.kind => Ok(Named::Internal),
+        true => Err(not_registered_internally(&found.kind, &kind.group)),
+        false if found == *kind => Ok(Named::Own),
+        false if is_scale => {
+            Err(not_registered(&found.kind, &found.group_version().to_string(), SCALE_SCHEME))
+        }
+        false => Err(other_kind(&found, kind)),
+    }
 }
 
 fn invalid_patch(why: &str) -> FieldError {

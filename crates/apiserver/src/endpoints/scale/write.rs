@@ -108,8 +108,8 @@ impl Transform for ScaleTransform<'_> {
                 Change::Patch(patch) => {
                     let wanted = BodyKind::built_in(self.admission.kind, scale_schema()?);
                     let patched = patch.apply(before.clone(), wanted.schema, self.validation)?;
-                    let problems = patch.problems();
-                    let read = read_patched(self.admission.scope, patched, problems, wanted, self.validation);
+                    let read =
+                        read_patched(self.admission.scope, patch, patched, true, wanted, self.validation);
                     let mut patched = read.map_err(|status| match status.code {
                         422 => patch.undecodable(before.clone(), wanted, self.validation, &status),
                         _ => status,
