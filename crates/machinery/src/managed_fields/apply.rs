@@ -9,7 +9,7 @@ use super::{
     extract::field_set,
     manager::Comparisons,
     merge::{ensure_fields_are_members, merge, remove},
-    validate::{canonical, describe, restored, validate, with_go_numbers},
+    validate::{Faults, canonical, describe, restored, validate, validate_object, with_go_numbers},
 };
 use crate::{
     Map, Status, Value, ValueExt,
@@ -48,6 +48,13 @@ impl FieldManager<'_> {
         if config.at("metadata.managedFields").is_some_and(Value::is_array) {
             return Err(Status::bad_request("metadata.managedFields must be nil"));
         }
+        let mut object = live.cloned().unwrap_or_else(|| Value::Object(Map::new()));
+        object.set("kind", self.kind);
+        object.set("apiVersion", self.api_version);
+        let mut entries = Entry::trusted(entry::take(&mut object).unwrap_or_default());
+        if entries.is_empty() {
+            self.check_untracked(&object)?;
+        }
         let mut config = config.clone();
         with_go_numbers(&mut config);
         let config = &config;
@@ -60,10 +67,7 @@ impl FieldManager<'_> {
                 describe(&faults)
             )));
         }
-        let mut object = live.cloned().unwrap_or_else(|| Value::Object(Map::new()));
-        object.set("kind", self.kind);
-        object.set("apiVersion", self.api_version);
-        let mut entries = Entry::trusted(entry::take(&mut object).unwrap_or_default());
+        self.check_object(&object)?;
         if entries.is_empty() && live.is_some() {
             entries.extend(self.before_first_apply(&object));
         }
@@ -135,6 +139,38 @@ impl FieldManager<'_> {
             _ => "/, Kind=".to_owned(),
         };
         Err(Status::bad_request(format!("invalid object type: {found}")))
+    }
+
+    /// Checks that all fields of an object can have owners: see [`FieldManager::update`].
+    fn check_object(&self, object: &Value) -> Result<(), Status> {
+        match self.object_faults(object) {
+            faults if faults.is_empty() => Ok(()),
+            faults => {
+                let (what, why) = (self.describe_object(object), describe(&faults));
+                Err(Status::unknown(format!("failed to create typed live object ({what}): {why}")))
+            }
+        }
+    }
+
+    /// As [`FieldManager::check_object`], for an object without owners.
+    fn check_untracked(&self, object: &Value) -> Result<(), Status> {
+        match self.object_faults(object) {
+            faults if faults.is_empty() => Ok(()),
+            faults => {
+                let (what, why) = (self.describe_object(object), describe(&faults));
+                Err(Status::unknown(format!(
+                    "failed to create manager for existing fields: failed to convert new object ({what}) to smd typed: \
+                     {why}"
+                )))
+            }
+        }
+    }
+
+    fn object_faults(&self, object: &Value) -> Faults {
+        match self.schema.is_structural() {
+            true => validate_object(object, Shape::of(self.schema)),
+            false => Faults::new(),
+        }
     }
 
     /// Group, version and kind in Go's printed form.

@@ -6,6 +6,7 @@ use super::{
     compare::{Comparison, compare_trees},
     entry,
     reconcile::{entry_needs, reconcile},
+    validate::fits_object,
 };
 use crate::{Map, Value, meta::format_time};
 use jiff::Timestamp;
@@ -60,10 +61,14 @@ pub struct FieldManager<'a> {
 
 impl FieldManager<'_> {
     /// Updates `managedFields` of `new`, which is about to be written over `live` (`None` on create) by any write
-    /// except an apply. An untracked object (its entries were reset) stays untracked until the next apply.
+    /// except an apply. An untracked object (its entries were reset) stays untracked until the next apply. An object
+    /// that the manager [cannot read](FieldManager::reads) loses its entries.
     pub fn update(&self, live: Option<&Value>, new: &mut Value) {
         let stored = live.map(entry::entries).unwrap_or_default();
         let sent = entry::take(new);
+        if !self.reads(new) || live.is_some_and(|live| !self.reads(live)) {
+            return;
+        }
         let entries = match sent {
             _ if !self.subresource.is_empty() => Source::Stored,
             None => Source::Stored,
@@ -103,6 +108,18 @@ impl FieldManager<'_> {
         self.reconcile(&mut entries);
         let entries = self.record(live, new, entries, comparison);
         entry::put(new, entries);
+    }
+
+    /// Whether the fields of an object are known. Those of a custom resource are not if it claims another kind, which a
+    /// status may, if a value does not fit its schema, which has changed since, or if a set has objects or lists.
+    fn reads(&self, object: &Value) -> bool {
+        if !self.schema.is_structural() {
+            return true;
+        }
+        let named = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
+        named("kind") == self.kind
+            && self.schema_of(named("apiVersion")).is_some()
+            && fits_object(object, Shape::of(self.schema))
     }
 
     /// Compares the fields that this write can change.

@@ -1,7 +1,9 @@
 use super::*;
 use crate::{Map, Value, codec::json};
 use jiff::Timestamp;
-use pintle_schema::{Schema, SchemaRef};
+use pintle_schema::{
+    FieldSpec, ListType, MapType, Schema, SchemaBuilder, SchemaRef, StructSpec, Structural, Type,
+};
 use pintle_tree::json;
 
 fn schema(name: &str) -> SchemaRef<'static> {
@@ -294,4 +296,59 @@ fn an_empty_list_is_owned_where_it_is_not_the_same_as_none() {
         manager("you", schema).update(Some(&live), &mut again);
         assert_eq!(owners(&again).last().unwrap(), &("you/Update".to_owned(), owned), "update: {sent}");
     }
+}
+
+/// The schema of a custom resource with a set of objects, a map, and metadata.
+fn things() -> Schema {
+    let mut builder = SchemaBuilder::new();
+    let text = builder.scalar(Type::String);
+    let map = builder.map(text, MapType::Granular);
+    let set = builder.list(map, ListType::Set, &[]);
+    let meta = builder.builtin(schema("k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta"));
+    let root = builder.reserve();
+    let field = |name| FieldSpec { name, ..FieldSpec::default() };
+    let fields = vec![
+        (field("apiVersion"), text),
+        (field("kind"), text),
+        (field("metadata"), meta),
+        (field("set"), set),
+        (field("map"), map),
+    ];
+    builder.set_struct(root, StructSpec { fields, ..StructSpec::default() });
+    for id in [root, set, map] {
+        builder.set_structural(id, Structural::default());
+    }
+    builder.finish(root)
+}
+
+#[test]
+fn an_object_whose_fields_are_unknown_loses_its_owners() {
+    let schema = things();
+    let manager = || FieldManager { kind: "Thing", ..manager("me", schema.root()) };
+    let thing = |kind: &str, fields: Value| {
+        let mut thing = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "a"}});
+        for (name, value) in fields.as_object().unwrap() {
+            thing[name.as_str()] = value.clone();
+        }
+        thing
+    };
+    let mut live = thing("Thing", json!({"map": {"a": "b"}}));
+    manager().update(None, &mut live);
+    assert_eq!(owners(&live).len(), 1);
+    let check = |new: Value, is_owned: bool| {
+        let mut new = new;
+        new["metadata"]["managedFields"] = live["metadata"]["managedFields"].clone();
+        manager().update(Some(&live), &mut new);
+        assert_eq!(owners(&new).is_empty(), !is_owned, "{new}");
+    };
+    check(thing("Thing", json!({"map": {"a": "c"}})), true);
+    check(thing("Other", json!({"map": {"a": "c"}})), false);
+    check(thing("Thing", json!({"map": "text"})), false);
+    check(thing("Thing", json!({"set": [{"a": "b"}]})), false);
+    // Such an object can be applied to no more.
+    let object = thing("Thing", json!({"set": [{"a": "b"}]}));
+    let refusal = manager().apply(Some(&object), &thing("Thing", json!({})), false).unwrap_err();
+    let expected = "failed to create manager for existing fields: failed to convert new object (/a; /v1, Kind=Thing) to smd \
+                    typed: .set: element 0: associative list without keys has an element that's a map type";
+    assert_eq!(refusal.message, expected);
 }

@@ -20,11 +20,54 @@ use std::fmt::Write as _;
 /// Paths and messages of faults; empty for a valid tree.
 pub(super) type Faults = Vec<(String, String)>;
 
+/// Whose tree is validated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// A client's configuration.
+    Client,
+    /// The object, which may have items twice.
+    Object,
+}
+
 /// Validates a client's tree: finds values of wrong types, unknown fields, and items that are not distinguishable.
 pub(super) fn validate(value: &Value, shape: Shape<'_>) -> Faults {
     let mut faults = Faults::new();
-    node(value, shape, &mut String::new(), &mut faults);
+    node(value, shape, Origin::Client, &mut String::new(), &mut faults);
     faults
+}
+
+/// Validates an object: finds values of wrong types, and items of a kind that have no owners, such as objects in a set.
+pub(super) fn validate_object(value: &Value, shape: Shape<'_>) -> Faults {
+    let mut faults = Faults::new();
+    node(value, shape, Origin::Object, &mut String::new(), &mut faults);
+    faults
+}
+
+/// Whether [`validate_object`] finds nothing below the metadata, without the texts.
+pub(super) fn fits_object(object: &Value, shape: Shape<'_>) -> bool {
+    match (shape.atom(Some(object)), object) {
+        (Atom::Map(members), Value::Object(object)) => object.iter().all(|(name, value)| {
+            name.as_str() == "metadata" || members.member(name).is_none_or(|(shape, _)| fits(value, shape))
+        }),
+        _ => false,
+    }
+}
+
+fn fits(value: &Value, shape: Shape<'_>) -> bool {
+    if value.is_null() {
+        return true;
+    }
+    match (shape.atom(Some(value)), value) {
+        (Atom::Scalar(scalar), value) => scalar_fault(scalar, value).is_none(),
+        (Atom::Map(members), Value::Object(object)) => object
+            .iter()
+            .all(|(name, value)| members.member(name).is_none_or(|(shape, _)| fits(value, shape))),
+        (Atom::List(items), Value::Array(values)) => values.iter().all(|value| {
+            let is_item = items.is_atomic() || items.element(value, Trees::Written).is_ok();
+            is_item && fits(value, items.item())
+        }),
+        (Atom::Map(_) | Atom::List(_), _) => false,
+    }
 }
 
 /// The maximum number of faults that are collected.
@@ -52,7 +95,7 @@ pub(super) fn describe(faults: &[(String, String)]) -> String {
     }
 }
 
-fn node(value: &Value, shape: Shape<'_>, path: &mut String, faults: &mut Faults) {
+fn node(value: &Value, shape: Shape<'_>, origin: Origin, path: &mut String, faults: &mut Faults) {
     if value.is_null() || faults.len() >= MAX_FAULTS {
         return;
     }
@@ -69,7 +112,8 @@ fn node(value: &Value, shape: Shape<'_>, path: &mut String, faults: &mut Faults)
                 path.push('.');
                 push_name(path, name);
                 match members.member(name) {
-                    Some((shape, _)) => node(value, shape, path, faults),
+                    Some((shape, _)) => node(value, shape, origin, path, faults),
+                    None if origin == Origin::Object => {}
                     None => {
                         faults.push((path.clone(), "field not declared in schema".to_owned()));
                         path.truncate(length);
@@ -80,12 +124,12 @@ fn node(value: &Value, shape: Shape<'_>, path: &mut String, faults: &mut Faults)
             }
         }
         (Atom::Map(_), value) => fail(format!("expected map, got {}", pointer(value))),
-        (Atom::List(items), Value::Array(values)) => list(items, values, path, faults),
+        (Atom::List(items), Value::Array(values)) => list(items, values, origin, path, faults),
         (Atom::List(_), value) => fail(format!("expected list, got {}", pointer(value))),
     }
 }
 
-fn list(items: Items<'_>, values: &[Value], path: &mut String, faults: &mut Faults) {
+fn list(items: Items<'_>, values: &[Value], origin: Origin, path: &mut String, faults: &mut Faults) {
     let mut seen: HashSet<String> = HashSet::new();
     for (at, value) in values.iter().enumerate() {
         let length = path.len();
@@ -101,12 +145,12 @@ fn list(items: Items<'_>, values: &[Value], path: &mut String, faults: &mut Faul
                 }
             };
             let shown = path_element::display(&element);
-            if !seen.insert(element) && faults.len() < MAX_FAULTS {
+            if origin == Origin::Client && !seen.insert(element) && faults.len() < MAX_FAULTS {
                 faults.push((path.clone(), format!("duplicate entries for key {shown}")));
             }
             push_name(path, &shown);
         }
-        node(value, items.item(), path, faults);
+        node(value, items.item(), origin, path, faults);
         path.truncate(length);
     }
 }
