@@ -9,6 +9,7 @@ mod fields;
 mod image_policy;
 mod kept;
 pub mod matching;
+mod patched_kind;
 pub mod policies;
 pub mod webhooks;
 

@@ -27,7 +27,7 @@ mod validate;
 
 pub use apply::{Applied, LAST_APPLIED};
 pub use compare::{Comparison, compare};
-pub use configuration::merge_configuration;
+pub use configuration::{ConfigurationError, merge_configuration};
 pub(crate) use encode::write_fields_v1;
 pub use entry::{Entry, Operation, TimesComparison, keep_times};
 pub use field_set::FieldSet;

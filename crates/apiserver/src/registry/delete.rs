@@ -144,6 +144,10 @@ impl Store {
         self.check_delete_preconditions(options, &current.object)?;
         let strategy = &self.resource.strategy;
         let mut options = options.clone();
+        if strategy.begins_deletion_with_status() {
+            // As admission sees it, the client means this object and no later one of the name.
+            options.preconditions.uid.get_or_insert_with(|| current.object.uid().to_owned());
+        }
         let grace = self.graceful_deletion(context, &current.object, &mut options);
         // A deletion that is under way and does not become shorter is no request to admission.
         let is_under_way = current.object.is_terminating() && !strategy.may_be_removed(&current.object);

@@ -7,13 +7,13 @@ use base64::engine::general_purpose::STANDARD;
 use pintle_go_forms::quote;
 use pintle_machinery::{
     GroupVersion, Status, StatusCause, StatusDetails, Value, ValueExt,
-    codec::{DecodeError, json},
+    codec::{DecodeError, json, yaml},
     scheme::{WEBHOOKS, not_registered},
     status::AnsweredStatus,
 };
 use pintle_schema::{Schema, SchemaRef};
 use pintle_webhook::Response;
-use std::sync::LazyLock;
+use std::{borrow::Cow, sync::LazyLock};
 
 /// The verified answer of a webhook.
 #[derive(Debug)]
@@ -72,22 +72,32 @@ pub fn answer(
 fn read(response: &Response, version: ReviewVersion) -> Result<Value, String> {
     let body = response.successful_body()?;
     let kind_error = |error: DecodeError| format!("couldn't get version/kind; json parse error: {error}");
-    if !body.trim_ascii_start().starts_with(b"{") {
-        // The reference reads a body that is no JSON object as YAML.
-        return response.object();
-    }
-    let found = json::type_meta(body).map_err(kind_error)?;
+    // The reference reads a body that is no JSON object as YAML.
+    let body = match body.trim_ascii_start().starts_with(b"{") {
+        true => Cow::Borrowed(&**body),
+        false => Cow::Owned(yaml::to_json(body).map_err(|error| error.to_string())?.json),
+    };
+    let found = json::type_meta(&body).map_err(kind_error)?;
     // What the answer does not say is as it was asked.
     let kind = if found.kind.is_empty() { KIND } else { &found.kind };
     let own = GroupVersion::new(GROUP, version.name());
-    let group_version = match found.api_version.as_str() {
-        "" => own.clone(),
-        text => GroupVersion::parse(text).ok_or_else(|| format!("unexpected GroupVersion string: {text}"))?,
-    };
-    let is_known = kind == KIND
-        && group_version.group == GROUP
+    let text = found.api_version.as_str();
+    let mut group_version =
+        GroupVersion::parse(text).ok_or_else(|| format!("unexpected GroupVersion string: {text}"))?;
+    if group_version.version.is_empty() && matches!(group_version.group.as_str(), "" | GROUP) {
+        group_version = own.clone();
+    }
+    let is_of_group = group_version.group == GROUP
         && ReviewVersion::choose([group_version.version.as_str()].into_iter()).is_some();
-    if !is_known {
+    let is_other = match is_of_group {
+        true => kind.ends_with("Options"),
+        false => kind == "Status" && text == "v1",
+    };
+    if is_other {
+        let (from, to) = (&group_version.version, &own.version);
+        return Err(format!("converting ({from}.{kind}) to ({to}.{KIND}): unknown conversion"));
+    }
+    if !(is_of_group && kind == KIND) {
         return Err(not_registered(kind, &group_version.to_string(), WEBHOOKS));
     }
     if group_version.version != own.version {
@@ -97,7 +107,7 @@ fn read(response: &Response, version: ReviewVersion) -> Result<Value, String> {
     let Some(schema) = schema(version) else {
         return Err(format!("no schema of {KIND}"));
     };
-    json::decode_body(body, schema).map(|decoded| decoded.value).map_err(|error| error.to_string())
+    json::decode_body(&body, schema).map(|decoded| decoded.value).map_err(|error| error.to_string())
 }
 
 fn schema(version: ReviewVersion) -> Option<SchemaRef<'static>> {

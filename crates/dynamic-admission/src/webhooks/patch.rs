@@ -5,16 +5,12 @@ use super::{
     call::CallFailure,
     webhook::Webhook,
 };
+use crate::patched_kind::{is_built_in, patched_kind};
 use pintle_admission::{AdmissionRequest, Endpoint};
 use pintle_go_forms::quote;
 use pintle_machinery::{
-    GroupVersion, GroupVersionKind, Status, Value, ValueExt,
-    codec::json,
-    meta::format_time,
-    options::FieldValidation,
-    patch::json_patch,
-    scheme::{not_registered, scheme_of},
-    validation::semantically_equal,
+    GroupVersionKind, Status, Value, ValueExt, codec::json, meta::format_time, options::FieldValidation,
+    patch::json_patch, validation::semantically_equal,
 };
 use pintle_schema::Schema;
 
@@ -69,45 +65,48 @@ pub(super) async fn apply(
         return Err(CallFailure::calling(why, 400));
     }
     let object = json::decode_any(json).map_err(|error| internal(&error))?;
-    let patched = json_patch::apply(object, &patch, FieldValidation::Ignore);
+    let patched = json_patch::apply_any_number(object, &patch, FieldValidation::Ignore);
     let patched = patched.map_err(|error| internal(&error))?;
     let text = json::encode_any(&patched);
-    check_kind(&patched, &text, &matched.kind).map_err(CallFailure::Internal)?;
-    let mut object =
-        request.versions.read_version(&text, &matched.kind).await.map_err(CallFailure::Internal)?;
+    let kind = kind_of(request, &text, &matched.kind).map_err(CallFailure::Internal)?;
+    let mut object = request.versions.read_version(&text, &kind).await.map_err(CallFailure::Internal)?;
+    if is_built_in(&matched.kind) {
+        // The patch may have removed them.
+        for name in ["kind", "apiVersion"] {
+            object.set(name, request.object.str_at(name));
+        }
+    }
     let warning = keep_managed_fields(&mut object, &request.object);
     let is_changed =
         !semantically_equal(&object, &request.object) || is_first && loses_precision(request, matched);
     Ok(Some(Patched { object, is_changed, patch, warning }))
 }
 
-/// Checks the kind and version of a patched object of a built-in kind. The reference believes them, and can convert no
-/// other kind.
-fn check_kind(patched: &Value, text: &[u8], expected: &GroupVersionKind) -> Result<(), Status> {
-    let schema = Schema::builtin();
-    let find = |kind: &GroupVersionKind| schema.by_kind(&kind.group, &kind.version, &kind.kind);
-    if find(expected).is_none() {
-        return Ok(());
+/// The kind of a patched object, whose JSON is `text`. A built-in one may be in another version of its kind.
+///
+/// # Errors
+/// 500 for an object of another kind.
+fn kind_of(
+    request: &AdmissionRequest<'_>,
+    text: &[u8],
+    expected: &GroupVersionKind,
+) -> Result<GroupVersionKind, Status> {
+    if !is_built_in(expected) {
+        return Ok(expected.clone());
     }
-    let (api_version, kind) = (patched.str_at("apiVersion"), patched.str_at("kind"));
-    let group_version = match api_version {
-        "" => GroupVersion::new(&expected.group, &expected.version),
-        text => GroupVersion::parse(text)
-            .ok_or_else(|| Status::internal_error(format!("unexpected GroupVersion string: {text}")))?,
-    };
-    let kind = if kind.is_empty() { &expected.kind } else { kind };
-    let found = GroupVersionKind::new(&group_version.group, &group_version.version, kind);
-    if found == *expected {
-        return Ok(());
+    let found = patched_kind(text, expected)?;
+    if found == *expected || found.kind == expected.kind && request.versions.schema(&found).is_some() {
+        return Ok(found);
     }
-    let Some(schema) = find(&found) else {
-        let scheme = scheme_of(&expected.group);
-        return Err(Status::internal_error(not_registered(kind, &group_version.to_string(), scheme)));
+    if let Some(schema) = Schema::builtin().by_kind(&found.group, &found.version, &found.kind) {
+        json::decode_body(text, schema).map_err(Status::internal_error)?;
+    }
+    let package = match expected.group.as_str() {
+        "" => "core",
+        group => group.split('.').next().unwrap_or_default(),
     };
-    json::decode_body(text, schema).map_err(Status::internal_error)?;
-    let go_name = |kind: &GroupVersionKind| format!("{}.{}", kind.version, kind.kind);
-    let (from, to) = (go_name(&found), go_name(expected));
-    Err(Status::internal_error(format!("converting ({from}) to ({to}): unknown conversion")))
+    let (from, to) = (format!("{}.{}", found.version, found.kind), format!("{package}.{}", expected.kind));
+    Err(Status::unknown(format!("converting ({from}) to ({to}): unknown conversion")))
 }
 
 /// Restores managed fields that a patch has made invalid, and returns a warning about them

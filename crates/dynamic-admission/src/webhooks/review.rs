@@ -4,10 +4,11 @@
 use bytes::Bytes;
 use pintle_admission::{AdmissionRequest, Endpoint};
 use pintle_machinery::{
-    GroupVersionKind, GroupVersionResource, UserInfo,
-    codec::json::{encode_any, write_string},
+    GroupVersionKind, GroupVersionResource, UserInfo, Value, ValueExt,
+    codec::json::{encode_any, encode_to, write_string},
     json,
 };
+use pintle_schema::Schema;
 
 /// A version of `AdmissionReview`. Both have the same fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,8 +69,8 @@ pub(super) fn review(
     write_text(&mut out, "name", request.name);
     write_text(&mut out, "namespace", request.namespace);
     write_text(&mut out, "operation", request.operation.as_str());
-    out.extend_from_slice(br#","userInfo":"#);
-    out.extend_from_slice(&encode_any(&user_info(request.context.user)));
+    write_name(&mut out, "userInfo");
+    write_typed(&mut out, &user_info(request.context.user), "k8s.io/api/authentication/v1.UserInfo");
     for (name, object) in [("object", &objects.object), ("oldObject", &objects.old_object)] {
         write_name(&mut out, name);
         out.extend_from_slice(object.as_deref().unwrap_or(b"null"));
@@ -77,12 +78,14 @@ pub(super) fn review(
     write_name(&mut out, "dryRun");
     out.extend_from_slice(if request.context.dry_run { b"true" } else { b"false" });
     write_name(&mut out, "options");
-    out.extend_from_slice(&encode_any(&request.options.to_object(request.operation)));
+    let options = request.options.to_object(request.operation);
+    let kind = options.str_at("kind");
+    write_typed(&mut out, &options, &format!("k8s.io/apimachinery/pkg/apis/meta/v1.{kind}"));
     out.extend_from_slice(b"}}\n");
     out.into()
 }
 
-fn user_info(user: &UserInfo) -> pintle_machinery::Value {
+fn user_info(user: &UserInfo) -> Value {
     let mut info = json!({});
     if let Some(members) = info.as_object_mut() {
         for (name, text) in [("username", &user.name), ("uid", &user.uid)] {
@@ -98,6 +101,14 @@ fn user_info(user: &UserInfo) -> pintle_machinery::Value {
         }
     }
     info
+}
+
+/// Writes a value with its fields in the order of their type.
+fn write_typed(out: &mut Vec<u8>, value: &Value, type_name: &str) {
+    match Schema::builtin().by_type_name(type_name).filter(|_| !value.is_null()) {
+        Some(schema) => encode_to(out, value, schema),
+        None => out.extend_from_slice(&encode_any(value)),
+    }
 }
 
 fn write_name(out: &mut Vec<u8>, name: &str) {
@@ -140,7 +151,6 @@ mod tests {
         Operation,
         testing::{Request, endpoint},
     };
-    use pintle_machinery::Value;
 
     #[test]
     fn reviews_name_what_was_asked_and_what_matched() {
@@ -181,6 +191,8 @@ mod tests {
             },
         });
         assert_eq!(found, expected);
+        let user = br#""userInfo":{"username":"jane","groups":["devs"],"extra":{"scope":["a"]}}"#;
+        assert!(text.windows(user.len()).any(|part| part == user), "{text:?}");
         assert_eq!(text.last(), Some(&b'\n'));
     }
 
@@ -197,6 +209,16 @@ mod tests {
             assert!(!names.iter().any(|name| *name == absent), "{absent} in {names:?}");
         }
         assert_eq!(found["request"]["userInfo"], json!({}));
+    }
+
+    #[test]
+    fn options_have_the_order_of_their_type() {
+        let mut out = Vec::new();
+        let options = json!({"apiVersion": "meta.k8s.io/v1", "fieldManager": "m", "dryRun": ["All"], "kind": "CreateOptions"});
+        write_typed(&mut out, &options, "k8s.io/apimachinery/pkg/apis/meta/v1.CreateOptions");
+        let expected =
+            r#"{"kind":"CreateOptions","apiVersion":"meta.k8s.io/v1","dryRun":["All"],"fieldManager":"m"}"#;
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 
     #[test]

@@ -15,36 +15,44 @@ const MAX_ATOMICS: usize = 100;
 /// The maximum number of faults, beyond which nulls are not collected.
 const MAX_NULLS: usize = 100;
 
+/// The reason why a configuration cannot be merged, in the words of the reference.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ConfigurationError {
+    /// The configuration does not fit the schema, or it sets a list or map that is merged as a whole, since other
+    /// authors' items would be lost.
+    Refused(String),
+    /// The merged object does not decode.
+    Undecodable(String),
+}
+
 /// Returns the object with the fields of a configuration, before defaulting. Both have the type of the schema.
 ///
 /// # Errors
-/// A message in the words of the reference: for a configuration that does not fit the schema, and for one that sets a
-/// list or map that is merged as a whole, since other authors' items would be lost.
+/// [`ConfigurationError`].
 pub fn merge_configuration(
     object: &Value,
     mut config: Value,
     schema: SchemaRef<'_>,
-) -> Result<Value, String> {
+) -> Result<Value, ConfigurationError> {
     with_go_numbers(&mut config);
     let shape = Shape::of(schema);
     let mut faults = validate(&config, shape);
     find_nulls(&config, shape, &mut String::new(), &mut faults);
     if !faults.is_empty() {
-        return Err(format!("failed to convert patch object to typed object: {}", describe(&faults)));
+        let why = format!("failed to convert patch object to typed object: {}", describe(&faults));
+        return Err(ConfigurationError::Refused(why));
     }
     let mut atomics = Vec::new();
     find_atomics(&config, shape, &mut String::new(), &mut atomics);
     if !atomics.is_empty() {
         let atomics = atomics.join(", ");
-        return Err(format!(
+        return Err(ConfigurationError::Refused(format!(
             "invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: {atomics}"
-        ));
+        )));
     }
     let mut merged = json::to_value(object, schema);
     merge(&mut merged, &config, schema);
-    restored(merged, &config, schema)
-        .map(|decoded| decoded.value)
-        .map_err(|why| format!("failed to convert typed object to object: {why}"))
+    restored(merged, &config, schema).map(|decoded| decoded.value).map_err(ConfigurationError::Undecodable)
 }
 
 /// Collects the null values. In expressions null is a value of its own, which has the wrong type for every field.
@@ -150,9 +158,16 @@ mod tests {
         );
     }
 
+    fn refusal(config: Value) -> String {
+        match merge_configuration(&json!({}), config, pod()) {
+            Err(ConfigurationError::Refused(why)) => why,
+            other => panic!("no refusal: {other:?}"),
+        }
+    }
+
     #[test]
     fn configurations_fit_their_type() {
-        let error = |config| merge_configuration(&json!({}), config, pod()).unwrap_err();
+        let error = refusal;
         assert_eq!(
             error(json!({"bogus": "x"})),
             "failed to convert patch object to typed object: .bogus: field not declared in schema"
@@ -176,7 +191,7 @@ mod tests {
     #[test]
     fn values_that_are_merged_as_a_whole_may_not_be_set() {
         let refused = |config: Value| {
-            let error = merge_configuration(&json!({}), config, pod()).unwrap_err();
+            let error = refusal(config);
             error.rsplit(": ").next().unwrap_or_default().to_owned()
         };
         assert_eq!(

@@ -40,6 +40,23 @@ pub fn apply(document: Value, patch: &Value, validation: FieldValidation) -> Res
             operations.len()
         )));
     }
+    apply_operations(document, operations)
+}
+
+/// As [`apply`], with any number of operations, as the answers of webhooks and the expressions of policies may have. The
+/// work is bounded all the same.
+///
+/// # Errors
+/// As [`apply`].
+pub fn apply_any_number(
+    document: Value,
+    patch: &Value,
+    validation: FieldValidation,
+) -> Result<Value, PatchError> {
+    apply_operations(document, decode(patch, validation)?)
+}
+
+fn apply_operations(document: Value, operations: Vec<Option<&Map>>) -> Result<Value, PatchError> {
     let mut applier = Applier { depth: depth(&document), document, copied_bytes: 0, steps: Steps(0) };
     for operation in operations {
         let tests = operation.is_some_and(|operation| operation.get("op").is_some_and(|kind| kind == "test"));

@@ -86,6 +86,30 @@ async fn policies_are_in_force_while_they_exist() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_deletion_of_a_namespace_means_the_namespace_that_is_there() {
+    let server = Server::start().await;
+    let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"], "resources": ["namespaces"]});
+    let expression = "request.options.preconditions.uid != oldObject.metadata.uid";
+    let spec = json!({
+        "matchConstraints": {"resourceRules": [rule]},
+        "validations": [{"expression": expression, "message": "it is this one"}],
+    });
+    create(&server, POLICIES, &policy("p", spec)).await;
+    create(&server, BINDINGS, &binding("b", json!({"policyName": "p", "validationActions": ["Deny"]}))).await;
+    create(&server, "/api/v1/namespaces", &json!({"metadata": {"name": "n"}})).await;
+    let start = Instant::now();
+    let message = loop {
+        let answer = server.send("DELETE /api/v1/namespaces/n?dryRun=All").await;
+        if answer.status != 200 {
+            break answer.str_at("/message");
+        }
+        assert!(start.elapsed() < PATIENCE, "the policy is in force");
+    };
+    assert!(message.ends_with("denied request: it is this one"), "{message}");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn parameters_are_custom_resources() {
     let server = Server::start().await;
     let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});

@@ -1,15 +1,18 @@
 //! The patches that the expressions of mutations evaluate to, and their application.
 
+use crate::patched_kind::{self, patched_kind};
 use pintle_admission_cel::{Evaluation, Expression, Failure};
 use pintle_cel::{EvaluationError, Object, Value as CelValue};
+use pintle_go_forms::quote;
 use pintle_machinery::{
     GroupVersionKind, Map, Status, Value, ValueExt,
     codec::json,
-    managed_fields::merge_configuration,
+    managed_fields::{ConfigurationError, merge_configuration},
     options::FieldValidation,
     patch::{PatchError, json_patch},
 };
-use pintle_schema::SchemaRef;
+use pintle_schema::{Schema, SchemaRef};
+use std::fmt::Write as _;
 
 /// The maximum size of a patch, in bytes of JSON: that of a request. Values in a patch may be shared, so that a short
 /// expression could denote a much larger patch.
@@ -75,9 +78,11 @@ impl Mutation {
                     ));
                 };
                 check_types(&object)?;
-                let config = CelValue::Object(object)
+                let object = CelValue::Object(object);
+                let config = object
                     .to_exact_json(&mut budget)
                     .map_err(|error| MutationError::Failed(error.to_string()))?;
+                check_scalars(&object)?;
                 Ok(Patch::Configuration(config))
             }
             Mutation::JsonPatch(expression) => {
@@ -104,6 +109,84 @@ fn check_types(object: &Object<'_>) -> Result<(), MutationError> {
         Ok(mismatches) => Err(MutationError::Failed(format!("type mismatch: {}", mismatches.join("\n")))),
         Err(error) => Err(MutationError::Failed(error.to_string())),
     }
+}
+
+/// The maximum number of values that the refusal of a configuration names, and that of the bytes that it shows of each.
+const MAX_FAULTS: usize = 100;
+const MAX_SHOWN: usize = 1000;
+
+/// Checks that a configuration has only values that JSON has, too: the reference merges the values of expressions as
+/// they are. Its size is bounded already.
+fn check_scalars(config: &CelValue<'_>) -> Result<(), MutationError> {
+    let mut faults = Vec::new();
+    find_foreign(config, &mut String::new(), &mut faults)
+        .map_err(|error| MutationError::Failed(error.to_string()))?;
+    let why = match faults.as_slice() {
+        [] => return Ok(()),
+        [fault] => fault.clone(),
+        faults => format!("errors:\n  {}", faults.join("\n  ")),
+    };
+    let what = "error applying patch: failed to convert patch object to typed object";
+    Err(MutationError::Failed(format!("{what}: {why}")))
+}
+
+/// Collects the values that JSON does not have, with their paths.
+fn find_foreign(
+    value: &CelValue<'_>,
+    path: &mut String,
+    faults: &mut Vec<String>,
+) -> Result<(), EvaluationError> {
+    if faults.len() >= MAX_FAULTS {
+        return Ok(());
+    }
+    let length = path.len();
+    let (wanted, found) = match value {
+        CelValue::Object(object) => {
+            for (name, value) in object.fields() {
+                path.push('.');
+                path.push_str(name);
+                find_foreign(value, path, faults)?;
+                path.truncate(length);
+            }
+            return Ok(());
+        }
+        CelValue::Map(map) => {
+            for key in map.keys() {
+                let (CelValue::String(name), Some(value)) = (&key, map.find(&key)?) else { continue };
+                path.push('.');
+                path.push_str(name.as_str());
+                find_foreign(&value, path, faults)?;
+                path.truncate(length);
+            }
+            return Ok(());
+        }
+        CelValue::List(list) => {
+            for (at, item) in list.iter().enumerate() {
+                // Writing to a string cannot fail.
+                let _ = write!(path, "[{at}]");
+                find_foreign(&item?, path, faults)?;
+                path.truncate(length);
+            }
+            return Ok(());
+        }
+        CelValue::Bytes(bytes) => {
+            let bytes: Vec<_> = bytes.iter().take(MAX_SHOWN).map(|byte| format!("{byte:#x}")).collect();
+            ("string", format!("&value.valueUnstructured{{Value:[]uint8{{{}}}}}", bytes.join(", ")))
+        }
+        CelValue::Uint(_) => ("numeric (int or float)", "uint64".to_owned()),
+        CelValue::Timestamp(_) | CelValue::Duration(_) | CelValue::Opaque(_) => {
+            let json = value.to_exact_json(&mut { MAX_PATCH })?;
+            let text = json.as_str().unwrap_or_default();
+            let text = match value {
+                CelValue::Timestamp(_) => text.replace('T', " ").replace('Z', " +0000 UTC"),
+                _ => text.to_owned(),
+            };
+            ("any scalar", format!("&{{{text}}}"))
+        }
+        _ => return Ok(()),
+    };
+    faults.push(format!("{path}: expected {wanted}, got {found}"));
+    Ok(())
 }
 
 /// One operation as JSON; `budget` bounds its size.
@@ -183,7 +266,16 @@ fn configure(object: &Value, mut config: Value, patched: PatchedKind<'_>) -> Res
         )));
     }
     set_type(&mut config, kind);
-    let mut merged = merge_configuration(object, config, schema).map_err(|why| failed(&why))?;
+    let mut merged = merge_configuration(object, config, schema).map_err(|error| match error {
+        ConfigurationError::Refused(why) => failed(&why),
+        ConfigurationError::Undecodable(why) => {
+            let slash = if kind.group.is_empty() { "/" } else { "" };
+            let (version, name) = (kind.group_version(), &kind.kind);
+            MutationError::Failed(format!(
+                "unable to convert unstructured object to {slash}{version}, Kind={name}: {why}"
+            ))
+        }
+    })?;
     set_type(&mut merged, kind);
     Ok(merged)
 }
@@ -192,21 +284,59 @@ fn edit(object: &Value, operations: &Value, patched: PatchedKind<'_>) -> Result<
     let PatchedKind { kind, schema, .. } = patched;
     let mut document = json::to_value(object, schema);
     set_type(&mut document, kind);
-    let edited = match json_patch::apply(document, operations, FieldValidation::Ignore) {
+    let edited = match json_patch::apply_any_number(document, operations, FieldValidation::Ignore) {
         Ok(edited) => edited,
         Err(PatchError::TestFailed(_)) => return Ok(object.clone()),
         Err(error) => return Err(MutationError::Failed(format!("JSON Patch: {error}"))),
     };
     // Custom resources keep fields that their schemas do not declare until they are stored.
-    let mut edited = match schema.is_structural() {
-        true => edited,
-        false => decode_strictly(&edited, schema)?,
-    };
-    if !edited.is_object() {
-        edited = Value::Object(Map::new());
+    match schema.is_structural() {
+        true => check_claim(&edited, kind).map(|()| edited),
+        false => decode_as_named(&edited, patched),
     }
-    set_type(&mut edited, kind);
-    Ok(edited)
+}
+
+/// Checks the type metadata of an edited custom resource. Another name of the kind is for validation to reject.
+fn check_claim(edited: &Value, kind: &GroupVersionKind) -> Result<(), MutationError> {
+    let text = json::encode_any(edited);
+    let named = patched_kind::type_meta(&text).map_err(refused)?;
+    if named.kind.is_empty() {
+        let text = String::from_utf8_lossy(&text);
+        return Err(MutationError::internal(format!("Object 'Kind' is missing in '{text}'")));
+    }
+    let wanted = kind.group_version();
+    if named.group_version() == wanted {
+        return Ok(());
+    }
+    let (group, version, name) = (&named.group, &named.version, &named.kind);
+    Err(MutationError::internal(format!(
+        "failed to convert object: {group}/{version}, Kind={name} is unstructured and is not suitable for converting to {}",
+        quote(&wanted.to_string())
+    )))
+}
+
+/// Decodes an edited object of a built-in kind as the kind that it names.
+fn decode_as_named(edited: &Value, patched: PatchedKind<'_>) -> Result<Value, MutationError> {
+    let PatchedKind { kind, schema, .. } = patched;
+    let found = patched_kind(&json::encode_any(edited), kind).map_err(refused)?;
+    if found == *kind {
+        let mut decoded = decode_strictly(edited, schema)?;
+        if !decoded.is_object() {
+            decoded = Value::Object(Map::new());
+        }
+        set_type(&mut decoded, kind);
+        return Ok(decoded);
+    }
+    if let Some(schema) = Schema::builtin().by_kind(&found.group, &found.version, &found.kind) {
+        decode_strictly(edited, schema)?;
+    }
+    let go_name = |kind: &GroupVersionKind| format!("{}.{}", kind.version, kind.kind);
+    let (from, to) = (go_name(&found), go_name(kind));
+    Err(MutationError::Failed(format!("converting ({from}) to ({to}): unknown conversion")))
+}
+
+fn refused(status: Status) -> MutationError {
+    MutationError::Refused(Box::new(status))
 }
 
 fn decode_strictly(edited: &Value, schema: SchemaRef<'_>) -> Result<Value, MutationError> {

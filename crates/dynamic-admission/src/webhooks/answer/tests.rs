@@ -67,9 +67,32 @@ fn bodies_that_are_no_review_are_unreadable() {
     );
     check(
         200,
+        r#"{"apiVersion": "v1", "kind": "Status"}"#,
+        "converting (v1.Status) to (v1.AdmissionReview): unknown conversion",
+    );
+    check(
+        200,
         r#"{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": {"allowed": "yes"}}"#,
         "cannot unmarshal string",
     );
+}
+
+#[test]
+fn an_answer_may_be_yaml_and_leave_its_kind_to_the_question() {
+    let check = |body: &str, version: ReviewVersion, allowed: Result<bool, &str>| {
+        let found = answer(&respond(200, body), version, "u", true).map(|answer| answer.allowed);
+        assert_eq!(found, allowed.map_err(refused), "{body}");
+    };
+    let yaml = "apiVersion: admission.k8s.io/v1\nkind: AdmissionReview\nresponse: {allowed: true, uid: u}\n";
+    check(yaml, ReviewVersion::V1, Ok(true));
+    check("---\n", ReviewVersion::V1, Err("webhook response was absent"));
+    check("null", ReviewVersion::V1, Err("webhook response was absent"));
+    let unversioned =
+        r#"{"apiVersion": "/", "kind": "AdmissionReview", "response": {"allowed": true, "uid": "u"}}"#;
+    check(unversioned, ReviewVersion::V1beta1, Ok(true));
+    let expected =
+        "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got /, Kind=AdmissionReview";
+    check(unversioned, ReviewVersion::V1, Err(expected));
 }
 
 #[test]

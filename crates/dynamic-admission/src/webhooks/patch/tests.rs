@@ -72,7 +72,7 @@ fn patches_that_cannot_be_applied_fail() {
         "ConfigMap",
         map.clone(),
         &kind("Secret"),
-        "converting (v1.Secret) to (v1.ConfigMap): unknown conversion",
+        "converting (v1.Secret) to (core.ConfigMap): unknown conversion",
         false,
     );
     check(
@@ -86,6 +86,26 @@ fn patches_that_cannot_be_applied_fail() {
 
     let found = failure(patched("Thing", &json!({}), remove, "MergePatch"));
     assert_eq!(found, ("unsupported patch type \"MergePatch\"".to_owned(), true));
+}
+
+#[test]
+fn a_built_in_object_keeps_the_kind_that_a_patch_removes() {
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}});
+    for operation in [
+        json!({"op": "remove", "path": "/kind"}),
+        json!({"op": "remove", "path": "/apiVersion"}),
+        json!({"op": "replace", "path": "/apiVersion", "value": "/"}),
+    ] {
+        let found = patched("ConfigMap", &object, &json!([operation]).to_string(), JSON_PATCH);
+        assert_eq!(found.unwrap().unwrap().object, object, "{operation}");
+    }
+}
+
+#[test]
+fn a_patch_may_have_any_number_of_operations() {
+    let operation = json!({"op": "test", "path": "/a", "value": 1});
+    let patch = json!(vec![operation; 10_001]).to_string();
+    assert!(patched("Thing", &json!({"a": 1}), &patch, JSON_PATCH).unwrap().is_some());
 }
 
 #[test]

@@ -96,6 +96,22 @@ fn failures_of_configurations_are_told() {
              path from root Object type",
         ),
         (
+            "Object{binaryData: {'x': b'ab'}}",
+            "error applying patch: failed to convert patch object to typed object: .binaryData.x: expected string, got \
+             &value.valueUnstructured{Value:[]uint8{0x61, 0x62}}",
+        ),
+        (
+            "Object{metadata: Object.metadata{creationTimestamp: timestamp('2020-01-01T00:00:00Z'), generation: 5u}}",
+            "error applying patch: failed to convert patch object to typed object: errors:\n  \
+             .metadata.creationTimestamp: expected any scalar, got &{2020-01-01 00:00:00 +0000 UTC}\n  \
+             .metadata.generation: expected numeric (int or float), got uint64",
+        ),
+        (
+            "Object{binaryData: {'x': '!'}}",
+            "unable to convert unstructured object to /v1, Kind=ConfigMap: error decoding from json: illegal base64 data \
+             at input byte 0",
+        ),
+        (
             "Object{data: {'x': object.data.none}}",
             "expression 'Object{data: {'x': object.data.none}}' resulted in error: no such key: none",
         ),
@@ -143,6 +159,7 @@ fn patches_are_applied_in_order() {
             "metadata",
             json!({"name": "n", "labels": {"a": "b"}}),
         ),
+        ("[JSONPatch{op: 'remove', path: '/kind'}]", "kind", json!("ConfigMap")),
         // A test that fails drops the whole patch.
         (
             "[JSONPatch{op: 'remove', path: '/data/a'}, JSONPatch{op: 'test', path: '/data', value: 'nope'}]",
@@ -187,6 +204,15 @@ fn failures_of_patches_are_told() {
             "Internal error occurred: json: cannot unmarshal number into Go struct field ConfigMap.data of type string",
         ),
         (
+            "[JSONPatch{op: 'replace', path: '/kind', value: 'Foo'}]",
+            "Internal error occurred: no kind \"Foo\" is registered for version \"v1\" in scheme \
+             \"pkg/api/legacyscheme/scheme.go:30\"",
+        ),
+        (
+            "[JSONPatch{op: 'replace', path: '/apiVersion', value: 'a/b/c'}]",
+            "Internal error occurred: unexpected GroupVersion string: a/b/c",
+        ),
+        (
             "[JSONPatch{op: 'add', path: '/bogus', value: 'y'}]",
             "Internal error occurred: strict decoding error: unknown field \"bogus\"",
         ),
@@ -219,4 +245,31 @@ fn too_expensive_expressions_end() {
         "Object{data: {'n': string(lists.range(100000).all(i, lists.range(100000).all(j, i + j >= 0)))}}";
     let why = failure(&configuration(expression));
     assert!(why.ends_with("operation cancelled: actual cost limit exceeded"), "{why}");
+}
+
+#[test]
+fn a_custom_resource_keeps_the_version_and_names_a_kind() {
+    use pintle_schema::{SchemaBuilder, Structural, Type};
+    let mut builder = SchemaBuilder::new();
+    let root = builder.scalar(Type::Any);
+    builder.set_structural(root, Structural { preserve_unknown_fields: true, ..Structural::default() });
+    let schema = builder.finish(root);
+    let kind = GroupVersionKind::new("g.io", "v1", "Thing");
+    let object = json!({"apiVersion": "g.io/v1", "kind": "Thing"});
+    let check = |operation: Value, expected: Result<&str, &str>| {
+        let patched = PatchedKind { kind: &kind, schema: schema.root(), is_published: true };
+        let found = match Patch::Operations(json!([operation])).apply(&object, patched) {
+            Ok(object) => Ok(object.str_at("kind").to_owned()),
+            Err(MutationError::Refused(status)) => Err(status.message),
+            Err(error) => panic!("{error:?}"),
+        };
+        let expected = expected.map(str::to_owned).map_err(|why| format!("Internal error occurred: {why}"));
+        assert_eq!(found, expected, "{operation}");
+    };
+    let replace = |path: &str, value: &str| json!({"op": "replace", "path": path, "value": value});
+    check(replace("/kind", "Other"), Ok("Other"));
+    let missing = r#"Object 'Kind' is missing in '{"apiVersion":"g.io/v1"}'"#;
+    check(json!({"op": "remove", "path": "/kind"}), Err(missing));
+    let unsuitable = r#"failed to convert object: apps/v1, Kind=Thing is unstructured and is not suitable for converting to "g.io/v1""#;
+    check(replace("/apiVersion", "apps/v1"), Err(unsuitable));
 }
