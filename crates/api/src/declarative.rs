@@ -8,7 +8,8 @@ use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     codec::json::encode,
     validation::{
-        FIELD_IMMUTABLE_ERROR, is_dns1123_label, is_dns1123_subdomain, is_qualified_name,
+        DNS1123_LABEL_MAX_LENGTH, DNS1123_SUBDOMAIN_MAX_LENGTH, FIELD_IMMUTABLE_ERROR, is_dns1123_label,
+        is_dns1123_subdomain, is_qualified_name, max_bytes_error, max_length_error,
         validate_path_segment_name,
     },
 };
@@ -18,13 +19,23 @@ use pintle_schema::Schema;
 pub(crate) type Format = fn(&str) -> Vec<String>;
 
 /// A DNS label.
-pub(crate) const SHORT_NAME: Format = is_dns1123_label;
+pub(crate) const SHORT_NAME: Format = |name| in_bytes(is_dns1123_label(name), DNS1123_LABEL_MAX_LENGTH);
 /// A DNS subdomain.
-pub(crate) const LONG_NAME: Format = is_dns1123_subdomain;
+pub(crate) const LONG_NAME: Format =
+    |name| in_bytes(is_dns1123_subdomain(name), DNS1123_SUBDOMAIN_MAX_LENGTH);
 /// The key of a label.
 pub(crate) const LABEL_KEY: Format = is_qualified_name;
 /// A name that is a segment of a path.
 pub(crate) const PATH_SEGMENT: Format = |name| validate_path_segment_name(name, false);
+
+/// The messages of a format with the word for lengths that these markers have.
+fn in_bytes(mut messages: Vec<String>, max_length: usize) -> Vec<String> {
+    let too_long = max_length_error(max_length);
+    for message in messages.iter_mut().filter(|message| **message == too_long) {
+        *message = max_bytes_error(max_length);
+    }
+    messages
+}
 
 /// An immutable field that has changed. The message does not show the value.
 pub(crate) fn changed(path: &FieldPath) -> FieldError {

@@ -34,14 +34,13 @@ fn requests_of(object: Value, path: &str, api_version: &str, convert: fn(&mut Ma
 }
 
 fn request_to_v1(request: &mut Map) {
+    // Only access is a pointer, whose zero value says something.
     let exact: Map = EXACT
         .iter()
         .filter_map(|name| Some(((*name).to_owned(), request.remove(name)?)))
-        .filter(|(_, value)| !is_zero(value))
+        .filter(|(name, value)| name == "adminAccess" && value.is_boolean() || !is_zero(value))
         .collect();
-    // A request without alternatives is for exactly one class, even if the class is missing: validation reports that.
-    let has_alternatives = request.get("firstAvailable").is_some_and(|alternatives| !is_zero(alternatives));
-    if !exact.is_empty() || !has_alternatives {
+    if !exact.is_empty() {
         request.insert("exactly", Value::Object(exact));
     }
 }
@@ -114,7 +113,11 @@ mod tests {
             json!({"name": "r", "firstAvailable": [{"name": "a", "deviceClassName": "c"}]}),
             json!({"name": "r", "firstAvailable": [{"name": "a", "deviceClassName": "c"}]}),
         );
-        check(json!({"name": "r"}), json!({"name": "r", "exactly": {}}));
+        check(
+            json!({"name": "r", "adminAccess": false}),
+            json!({"name": "r", "exactly": {"adminAccess": false}}),
+        );
+        check(json!({"name": "r"}), json!({"name": "r"}));
     }
 
     #[test]

@@ -32,7 +32,11 @@ impl Strategy for DeviceTaintRuleStrategy {
         if object.at(TIME).is_none() || (is_other_effect && object.at(TIME) == old.at(TIME)) {
             object.set(TIME, meta::format_time(context.now));
         }
-        rules::count_generation(object, old);
+        // A selector without members selects other devices than none.
+        let [has_selector, had_selector] =
+            [&*object, old].map(|rule| rule.at("spec.deviceSelector").is_some());
+        let changed = has_selector != had_selector || rules::differs(object, old, "spec");
+        rules::count_generation_if(object, old, changed);
     }
 
     fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
@@ -49,6 +53,26 @@ mod tests {
     use super::*;
     use pintle_machinery::json;
     use pintle_registry::testing::{MemoryRegistry, with_context};
+
+    #[test]
+    fn a_selector_without_members_is_another_than_none() {
+        let check = |old: Value, new: Value, generation: i64| {
+            let old = json!({"metadata": {"generation": 1}, "spec": old});
+            let mut object = json!({"spec": new});
+            with_context(&MemoryRegistry::default(), "", false, |context| {
+                DeviceTaintRuleStrategy.prepare_for_update(context, &mut object, &old);
+            });
+            assert_eq!(object["metadata"]["generation"], json!(generation), "{object}");
+        };
+        let taint = json!({"timeAdded": "1970-01-01T00:00:00Z"});
+        check(json!({"taint": taint}), json!({"taint": taint}), 1);
+        check(json!({"taint": taint}), json!({"taint": taint, "deviceSelector": {}}), 2);
+        check(
+            json!({"taint": taint, "deviceSelector": {}}),
+            json!({"taint": taint, "deviceSelector": {}}),
+            1,
+        );
+    }
 
     #[test]
     fn the_time_follows_the_effect() {
