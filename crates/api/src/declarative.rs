@@ -194,6 +194,16 @@ mod tests {
     }
 
     #[test]
+    fn lengths_of_names_are_in_bytes() {
+        let check = |format: Format, length: usize, expected: &[&str]| {
+            assert_eq!(format(&"a".repeat(length)), expected);
+        };
+        check(SHORT_NAME, 63, &[]);
+        check(SHORT_NAME, 64, &["must be no more than 63 bytes"]);
+        check(LONG_NAME, 254, &["must be no more than 253 bytes"]);
+    }
+
+    #[test]
     fn items_have_keys_of_their_own() {
         let type_name = "k8s.io/api/scheduling/v1alpha2.PodGroupTemplate";
         let item = |name: &str| json!({"name": name, "schedulingPolicy": {"gang": {"minCount": 2}}});

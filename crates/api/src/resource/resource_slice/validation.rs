@@ -145,6 +145,19 @@ mod tests {
     }
 
     #[test]
+    fn texts_that_may_not_change_are_shown_as_texts() {
+        let old = slice(json!({}));
+        let new = slice(json!({"driver": null, "nodeName": null, "allNodes": true}));
+        let errors = validate_update(&new, &old, &EmptyFields::default());
+        let expected = [
+            "spec.driver: Required value",
+            "spec.driver: Invalid value: \"\": field is immutable",
+            "spec.nodeName: Invalid value: null: field is immutable",
+        ];
+        assert_eq!(errors.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
     fn slices_are_checked() {
         let check = |spec: Value, expected: &[&str]| {
             let errors = validate(&slice(spec), &EmptyFields::default());
