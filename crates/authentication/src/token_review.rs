@@ -7,7 +7,7 @@ use pintle_auth::{
     authn::{Authenticated, Authentication, InvalidCredentials, TokenAuthenticator},
 };
 use pintle_machinery::{UserInfo, Value, ValueExt, json};
-use pintle_webhook::{Backoff, WebhookClient};
+use pintle_webhook::{Backoff, CLIENT_SCHEME, ReviewKind, WebhookClient};
 use std::{str::FromStr, sync::Arc, time::Duration};
 
 /// The version of `TokenReview` that the webhook gets.
@@ -21,11 +21,12 @@ pub enum TokenReviewVersion {
 }
 
 impl TokenReviewVersion {
-    fn as_str(self) -> &'static str {
-        match self {
-            TokenReviewVersion::V1beta1 => "v1beta1",
-            TokenReviewVersion::V1 => "v1",
-        }
+    fn review_kind(self) -> ReviewKind {
+        let api_version = match self {
+            TokenReviewVersion::V1beta1 => "authentication.k8s.io/v1beta1",
+            TokenReviewVersion::V1 => "authentication.k8s.io/v1",
+        };
+        ReviewKind { kind: "TokenReview", api_version, scheme: CLIENT_SCHEME }
     }
 }
 
@@ -73,7 +74,7 @@ impl TokenReviewWebhook {
         }
         let question = json!({
             "kind": "TokenReview",
-            "apiVersion": format!("authentication.k8s.io/{}", self.version.as_str()),
+            "apiVersion": self.version.review_kind().api_version,
             "metadata": {},
             "spec": spec,
             "status": {"user": {}},
@@ -88,12 +89,7 @@ impl TokenReviewWebhook {
     }
 
     fn judge(&self, answer: &Value, wanted: &[String]) -> Authentication {
-        let kind = answer.str_at("kind");
-        if !matches!(kind, "" | "TokenReview") {
-            return Err(InvalidCredentials(format!(
-                "the webhook answered with a {kind:?}, not a TokenReview"
-            )));
-        }
+        self.version.review_kind().check(answer).map_err(InvalidCredentials)?;
         let given: Vec<String> = answer
             .items_at("status.audiences")
             .iter()
@@ -208,7 +204,11 @@ mod tests {
         assert_eq!(judge(json!({"status": {"error": "expired"}})), Err("expired".to_owned()));
         assert_eq!(
             judge(json!({"kind": "Status", "status": {"authenticated": true}})),
-            Err("the webhook answered with a \"Status\", not a TokenReview".to_owned())
+            Err("no kind \"Status\" is registered for version \"authentication.k8s.io/v1\" in scheme \
+                 \"k8s.io/client-go/kubernetes/scheme/register.go:82\""
+                .to_owned())
         );
+        let beta = json!({"apiVersion": "authentication.k8s.io/v1beta1", "status": {"authenticated": true}});
+        assert!(judge(beta).is_err());
     }
 }

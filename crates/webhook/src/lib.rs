@@ -15,6 +15,7 @@ mod document_client;
 mod kubeconfig;
 mod response;
 mod retry;
+mod review_kind;
 
 pub use call_error::CallError;
 pub use client::{ClientConfig, Endpoint, ServiceReference, WebhookClient};
@@ -22,3 +23,4 @@ pub use document_client::{Document, DocumentClient};
 pub use kubeconfig::{ClientUser, Credentials, Kubeconfig, KubeconfigError, WebhookUsers};
 pub use response::Response;
 pub use retry::{AttemptResult, Backoff};
+pub use review_kind::{CLIENT_SCHEME, ReviewKind};

@@ -3,8 +3,9 @@
 use bytes::Bytes;
 use pintle_go_forms::quote;
 use pintle_machinery::{
-    Value, ValueExt,
-    codec::{DecodeError, json},
+    Map, Value, ValueExt,
+    codec::{DecodeError, json, yaml},
+    text::go_json_type,
 };
 
 /// A response, of any status.
@@ -26,19 +27,28 @@ pub struct Response {
 const MAX_SHOWN: usize = 2048;
 
 impl Response {
-    /// The JSON object in the body; kind and apiVersion are optional.
+    /// The object in the body, which is JSON or YAML; kind and apiVersion are optional.
     ///
     /// # Errors
-    /// The error text of Kubernetes' client: for a status other than success, an empty body, or a body that is not a
-    /// JSON object; and when the decoded body takes far more memory than the request.
+    /// The error text of Kubernetes' client: for a status other than success, an empty body, or a body that is not an
+    /// object; and when the decoded body takes far more memory than the request.
     pub fn object(&self) -> Result<Value, String> {
         let body = self.successful_body()?;
-        match json::decode_any_answer(body, self.question) {
-            Ok(value) if value.is_object() => Ok(value),
-            Ok(other) => Err(no_object(go_type(&other))),
-            Err(error @ DecodeError::TooHeavy) => Err(error.to_string()),
-            // The reference reads a body that is not JSON as YAML, in which almost anything is a string.
-            Err(_) => Err(no_object("string")),
+        let decode = |text: &[u8]| json::decode_any_answer(text, self.question);
+        // As in Kubernetes' client, the first character decides. In YAML, almost anything is a string.
+        let is_json = body.trim_ascii_start().starts_with(b"{");
+        let decoded = match is_json {
+            true => decode(body),
+            false => yaml::to_json(body).and_then(|converted| decode(&converted.json)),
+        };
+        match decoded {
+            Ok(value @ Value::Object(_)) => Ok(value),
+            Ok(Value::Null) => Ok(Value::Object(Map::new())),
+            Ok(other) => Err(no_object(go_json_type(&other))),
+            Err(error) if is_json && error != DecodeError::TooHeavy => {
+                Err(format!("couldn't get version/kind; json parse error: {error}"))
+            }
+            Err(error) => Err(error.to_string()),
         }
     }
 
@@ -113,17 +123,6 @@ fn no_object(found: &str) -> String {
     )
 }
 
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,6 +146,17 @@ mod tests {
         check(404, "nope", "the server could not find the requested resource");
         check(500, "boom", "an error on the server (\"unknown\") has prevented the request from succeeding");
         check(500, r#"{"kind":"Status","apiVersion":"v1","message":"mine"}"#, "mine");
+        check(
+            200,
+            "kind: ImageReview\nstatus: {allowed: true}\n",
+            r#"{"kind":"ImageReview","status":{"allowed":true}}"#,
+        );
+        check(200, "null", "{}");
+        check(
+            200,
+            r#"{"a":1} x"#,
+            "couldn't get version/kind; json parse error: invalid character 'x' after top-level value",
+        );
         check(
             200,
             "[]",

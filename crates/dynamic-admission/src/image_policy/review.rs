@@ -2,10 +2,16 @@
 
 use pintle_admission::AdmissionRequest;
 use pintle_machinery::{Map, Value, ValueExt, text::go_json_type};
+use pintle_webhook::ReviewKind;
 use std::collections::BTreeMap;
 
 /// The part of annotation keys that the webhook gets.
 const ANNOTATIONS: &str = ".image-policy.k8s.io/";
+const KIND: ReviewKind = ReviewKind {
+    kind: "ImageReview",
+    api_version: "imagepolicy.k8s.io/v1alpha1",
+    scheme: "pkg/api/legacyscheme/scheme.go:30",
+};
 
 /// The answer of the webhook.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -48,15 +54,17 @@ pub(super) fn spec(request: &AdmissionRequest<'_>) -> String {
 
 /// The review with a `spec`, as the webhook gets it.
 pub(super) fn question(spec: &str) -> String {
+    let ReviewKind { kind, api_version, .. } = KIND;
     format!(
-        "{{\"kind\":\"ImageReview\",\"apiVersion\":\"imagepolicy.k8s.io/v1alpha1\",\"metadata\":{{}},\"spec\":{spec},\
-         \"status\":{{\"allowed\":false}}}}"
+        "{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",\"metadata\":{{}},\"spec\":{spec},\"status\":{{\"allowed\":\
+         false}}}}\n"
     )
 }
 
 impl ReviewStatus {
     /// Reads the status of an answer.
     pub(super) fn of(answer: &Value) -> Result<ReviewStatus, String> {
+        KIND.check(answer)?;
         let wrong = |value: &Value, field: &str, type_name: &str| {
             let found = go_json_type(value);
             Err(format!(
@@ -80,8 +88,9 @@ impl ReviewStatus {
             Some(Value::Object(annotations)) => {
                 for (key, value) in annotations {
                     match value {
-                        Value::String(text) => {
-                            status.audit_annotations.insert(key.to_string(), text.to_string());
+                        Value::Null | Value::String(_) => {
+                            let text = value.as_str().unwrap_or_default();
+                            status.audit_annotations.insert(key.to_string(), text.to_owned());
                         }
                         other => return wrong(other, "auditAnnotations", "string"),
                     }
@@ -110,6 +119,14 @@ mod tests {
         let found = ReviewStatus::of(&json!({"status": status})).unwrap();
         assert!(found.allowed && found.reason == "r" && found.audit_annotations["a"] == "b");
         assert_eq!(ReviewStatus::of(&json!({})), Ok(ReviewStatus::default()));
+        let unset = ReviewStatus::of(&json!({"status": {"auditAnnotations": {"a": null}}})).unwrap();
+        assert_eq!(unset.audit_annotations["a"], "");
+        let admission = json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "status": {"allowed": true}});
+        assert!(
+            ReviewStatus::of(&admission)
+                .unwrap_err()
+                .starts_with("no kind \"AdmissionReview\" is registered")
+        );
         let error = |status: Value| ReviewStatus::of(&json!({"status": status})).unwrap_err();
         let wrong = "json: cannot unmarshal string into Go struct field ImageReviewStatus.status.allowed of type bool";
         assert_eq!(error(json!({"allowed": "yes"})), wrong);
