@@ -14,17 +14,22 @@ use std::{
     sync::LazyLock,
 };
 
-const KIND: ConfigKind =
-    ConfigKind { kind: "AdmissionConfiguration", group: "apiserver.config.k8s.io", versions: &["v1"] };
+/// The kind, in its old group and in the present one, whose errors are reported.
+const KINDS: [ConfigKind; 2] = [
+    ConfigKind { kind: "AdmissionConfiguration", group: "apiserver.k8s.io", versions: &["v1alpha1"] },
+    ConfigKind { kind: "AdmissionConfiguration", group: "apiserver.config.k8s.io", versions: &["v1"] },
+];
 
-static FILE: LazyLock<ConfigFile> = LazyLock::new(|| {
-    let file = ConfigFile::new(KIND, |types| {
-        let (text, anything) = (types.text(), types.anything());
-        let plugin = types.structure(&[("name", text), ("path", text)], &[("configuration", anything)]);
-        let plugins = types.list(plugin);
-        types.root(&[("plugins", plugins)], &[])
-    });
-    file.of_scheme("pkg/server/options/admission.go:51")
+static FILES: LazyLock<[ConfigFile; 2]> = LazyLock::new(|| {
+    KINDS.map(|kind| {
+        let file = ConfigFile::new(kind, |types| {
+            let (text, anything) = (types.text(), types.anything());
+            let plugin = types.structure(&[("name", text), ("path", text)], &[("configuration", anything)]);
+            let plugins = types.list(plugin);
+            types.root(&[("plugins", plugins)], &[])
+        });
+        file.of_scheme("pkg/server/options/admission.go:51")
+    })
 });
 
 /// The plugins whose configuration may be the whole file, as before there was an `AdmissionConfiguration`, and the field
@@ -64,7 +69,8 @@ impl AdmissionConfiguration {
                 open_error(path, &error)
             ))
         })?;
-        match FILE.decode_strict(&text) {
+        let [old, present] = &*FILES;
+        match old.decode_strict_or(present, &text) {
             Ok(tree) => Ok(AdmissionConfiguration::of(&tree, path)),
             Err(error) if error.is_other_kind() && is_legacy(&text) => Ok(AdmissionConfiguration {
                 plugins: LEGACY
@@ -157,6 +163,10 @@ mod tests {
         assert_eq!(found.of_plugin("E").unwrap(), None);
         let path = directory.path().join("gone").display().to_string();
         assert_eq!(found.of_plugin("C").unwrap_err(), AdmissionError::PluginFile { path, errno: 2 });
+        let old = "apiVersion: apiserver.k8s.io/v1alpha1\nkind: AdmissionConfiguration\nplugins: [{name: B, path: b.yaml}]\n";
+        std::fs::write(directory.path().join("old.yaml"), old).unwrap();
+        let found = AdmissionConfiguration::read(&directory.path().join("old.yaml")).unwrap();
+        assert_eq!(found.of_plugin("B").unwrap().unwrap(), b"of b");
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod kept;
 pub mod matching;
 mod patched_kind;
 pub mod policies;
+mod static_manifests;
 pub mod webhooks;
 
 pub use conditions::ConditionMetrics;

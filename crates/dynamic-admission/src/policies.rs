@@ -10,5 +10,6 @@ mod failure_metrics;
 mod hooks;
 pub mod mutating;
 mod params;
+pub mod plugin_config;
 pub mod validating;
 mod view;

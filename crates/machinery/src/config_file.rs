@@ -86,6 +86,17 @@ impl ConfigFile {
         }
     }
 
+    /// As [`ConfigFile::decode_strict`], of this kind or of `other`, whose errors a file of neither kind has.
+    ///
+    /// # Errors
+    /// As [`ConfigFile::decode_strict`].
+    pub fn decode_strict_or(&self, other: &ConfigFile, text: &[u8]) -> Result<Value, ConfigFileError> {
+        match self.decode_strict(text) {
+            Err(error) if error.is_other_kind() => other.decode_strict(text),
+            decoded => decoded,
+        }
+    }
+
     /// Decodes a file. Unknown and duplicate fields are left to the caller.
     ///
     /// # Errors
@@ -177,9 +188,9 @@ fn has_type(value: &Value, ty: SchemaRef<'_>) -> bool {
         Type::Int32 => value.as_i64().is_some_and(|number| i32::try_from(number).is_ok()),
         Type::Int64 => value.as_i64().is_some(),
         Type::Struct => value.is_object(),
-        Type::List => {
-            value.as_array().is_some_and(|items| items.iter().all(|item| has_type(item, ty.item())))
-        }
+        Type::List => value
+            .as_array()
+            .is_some_and(|items| items.iter().all(|item| item.is_null() || has_type(item, ty.item()))),
         // The other types that `ConfigTypes` has accept any value.
         _ => true,
     }
@@ -342,6 +353,7 @@ mod tests {
             assert_eq!(found, expected.map_err(str::to_owned), "{fields}");
         };
         check("rules: null\nsize: 3\nstrict: false\nmetadata: 1", Ok(()));
+        check("rules: [null, {name: x, users: [null]}]", Ok(()));
         check("rules: x", Err("rules: cannot read string as list of objects"));
         check("rules: [x]", Err("rules: cannot read array as list of objects"));
         check("rules: [{}, {users: jane}]", Err("rules[1].users: cannot read string as list of strings"));

@@ -10,6 +10,7 @@ use pintle_dynamic_admission::{
     ConditionMetrics, ImagePolicyWebhook,
     policies::{
         mutating::{MutatingPolicies, MutationMetrics},
+        plugin_config,
         validating::{PolicyMetrics, ValidatingPolicies},
     },
     webhooks::{
@@ -135,12 +136,14 @@ fn add_webhooks(
 /// Adds the plugins that evaluate policies.
 fn add_policies(factories: &mut PluginFactories, authorization: &Authorization, metrics: &DynamicMetrics) {
     let (authorizer, counted) = (authorization.authorizer(), metrics.clone());
-    factories.add("MutatingAdmissionPolicy", move |_| {
+    factories.add("MutatingAdmissionPolicy", move |settings| {
+        plugin_config::check_mutating(settings.configuration)?;
         let DynamicMetrics { mutations, conditions, .. } = counted.clone();
         Ok(Arc::new(MutatingPolicies::new(authorizer.clone(), mutations, conditions)))
     });
     let (authorizer, counted) = (authorization.authorizer(), metrics.clone());
-    factories.add("ValidatingAdmissionPolicy", move |_| {
+    factories.add("ValidatingAdmissionPolicy", move |settings| {
+        plugin_config::check_validating(settings.configuration)?;
         let DynamicMetrics { validations, conditions, .. } = counted.clone();
         Ok(Arc::new(ValidatingPolicies::new(authorizer.clone(), validations, conditions)))
     });

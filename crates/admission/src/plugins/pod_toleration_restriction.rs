@@ -53,6 +53,7 @@ impl PodTolerationRestriction {
         match &tree {
             Value::Null => Ok(Some(Vec::new())),
             Value::Array(items) if items.len() <= MAX_TOLERATIONS => {
+                let items: Vec<Value> = items.iter().map(with_field_names).collect();
                 match items.iter().find_map(type_error) {
                     Some(why) => Err(malformed(why)),
                     None => Ok(Some(items.iter().map(Toleration::of).collect())),
@@ -120,15 +121,27 @@ impl AdmissionPlugin for PodTolerationRestriction {
     }
 }
 
+/// The fields of a toleration, with their types in Go.
+const FIELDS: [(&str, &str); 5] = [
+    ("key", "string"),
+    ("operator", "v1.TolerationOperator"),
+    ("value", "string"),
+    ("effect", "v1.TaintEffect"),
+    ("tolerationSeconds", "int64"),
+];
+
+/// A toleration by the names of its fields, which Go's decoder finds in any case.
+fn with_field_names(item: &Value) -> Value {
+    let Value::Object(members) = item else { return item.clone() };
+    let named = members.iter().map(|(key, value)| {
+        let field = FIELDS.iter().find(|(name, _)| name.eq_ignore_ascii_case(key));
+        (field.map_or(key.to_string(), |(name, _)| (*name).to_owned()), value.clone())
+    });
+    Value::Object(named.collect())
+}
+
 /// The error of Go for a value that is no toleration.
 fn type_error(item: &Value) -> Option<String> {
-    const FIELDS: [(&str, &str); 5] = [
-        ("key", "string"),
-        ("operator", "v1.TolerationOperator"),
-        ("value", "string"),
-        ("effect", "v1.TaintEffect"),
-        ("tolerationSeconds", "int64"),
-    ];
     let members = match item {
         Value::Null => return None,
         Value::Object(members) => members,
@@ -211,6 +224,8 @@ mod tests {
         let own = json!({(DEFAULTS): "[{\"key\": \"a\", \"value\": \"b\"}]"});
         let cluster = "pod tolerations (possibly merged with namespace default tolerations) conflict with its cluster whitelist";
         assert_eq!(create(own, json!({})), Ok(json!([{"key": "a", "value": "b"}])));
+        let capital = json!({(DEFAULTS): "[{\"Key\": \"a\", \"OPERATOR\": \"Exists\"}]"});
+        assert_eq!(create(capital, json!({})), Ok(json!([{"key": "a", "operator": "Exists"}])));
         assert_eq!(create(json!({}), json!({"tolerations": [{"key": "x"}]})).unwrap_err(), cluster);
         let namespace = json!({(ALLOWED): "[{\"key\": \"x\", \"operator\": \"Exists\"}]", (DEFAULTS): ""});
         assert!(create(namespace.clone(), json!({"tolerations": [{"key": "x"}]})).is_ok());

@@ -1,6 +1,7 @@
 //! The configuration of the two plugins
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#authenticate-apiservers>).
 
+use crate::static_manifests;
 use pintle_admission::PluginError;
 use pintle_machinery::{
     ValueExt,
@@ -17,7 +18,7 @@ static FILE: LazyLock<ConfigFile> = LazyLock::new(|| {
         let text = types.text();
         types.root(&[("kubeConfigFile", text), ("staticManifestsDir", text)], &[])
     });
-    file.of_scheme("k8s.io/apiserver/pkg/admission/plugin/webhook/config/kubeconfig.go:34")
+    file.of_scheme("pkg/admission/plugin/webhook/config/kubeconfig.go:34")
 });
 
 /// The users as which this server calls webhooks.
@@ -31,24 +32,17 @@ impl ConfiguredUsers {
     /// When the text is no `WebhookAdmissionConfiguration`, the path is relative, or the file is no kubeconfig.
     pub fn of_configuration(configuration: Option<&[u8]>) -> Result<ConfiguredUsers, PluginError> {
         let Some(text) = configuration else { return Ok(ConfiguredUsers::default()) };
-        let configuration = FILE.decode(text).map_err(PluginError::configuration)?.value;
-        let manifests = configuration.str_at("staticManifestsDir");
-        if !manifests.is_empty() {
-            let manifests = pintle_go_forms::quote(manifests);
-            return Err(PluginError::Initialization(format!(
-                "static webhook manifests dir {manifests} configured but ManifestBasedAdmissionControlConfig feature \
-                 gate is not enabled"
-            )));
-        }
+        let configuration = FILE.decode_strict(text).map_err(PluginError::configuration)?;
         let file = configuration.str_at("kubeConfigFile");
-        if file.is_empty() {
-            return Ok(ConfiguredUsers::default());
-        }
         let path = Path::new(file);
-        if !path.is_absolute() {
+        if !file.is_empty() && !path.is_absolute() {
             let file = pintle_go_forms::quote(file);
             let why = format!("kubeConfigFile: Invalid value: {file}: must be an absolute file path");
             return Err(PluginError::Configuration(why));
+        }
+        static_manifests::refuse(&configuration)?;
+        if file.is_empty() {
+            return Ok(ConfiguredUsers::default());
         }
         if !path.exists() {
             return Err(PluginError::Configuration(format!("stat {file}: no such file or directory")));

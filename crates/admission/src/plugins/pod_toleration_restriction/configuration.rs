@@ -79,11 +79,17 @@ fn validate(toleration: &Value, path: &FieldPath, errors: &mut ErrorList) {
         }
         "Exists" if !text("value").is_empty() => {
             let why = "value must be empty when `operator` is 'Exists'";
-            errors.push(FieldError::invalid(&path.child("operator"), toleration.clone(), why));
+            errors.push(FieldError::invalid(&path.child("operator"), text("value"), why));
         }
         "Exists" => {}
         other => {
-            errors.push(FieldError::not_supported(&path.child("operator"), other, &["Equal", "Exists"]));
+            // Those that a gate of pods opens, which these tolerations do not know, are listed where one is used.
+            let supported: &[&str] = if matches!(other, "Lt" | "Gt") {
+                &["Equal", "Exists", "Lt", "Gt"]
+            } else {
+                &["Equal", "Exists"]
+            };
+            errors.push(FieldError::not_supported(&path.child("operator"), other, supported));
         }
     }
     let effects = ["NoExecute", "NoSchedule", "PreferNoSchedule"];
@@ -113,6 +119,15 @@ mod tests {
             "podtolerationrestriction.whitelist[0].effect: Invalid value: \"NoSchedule\": effect must be 'NoExecute' when \
              `tolerationSeconds` is set podtolerationrestriction.whitelist[1].operator: Unsupported value: \"In\": supported \
              values: \"Equal\", \"Exists\"",
+        );
+        check(
+            "default: [{key: a, operator: Exists, value: b}]",
+            "podtolerationrestriction.default[0].operator: Invalid value: \"b\": value must be empty when `operator` is 'Exists'",
+        );
+        check(
+            "default: [{key: a, operator: Lt, value: '5'}]",
+            "podtolerationrestriction.default[0].operator: Unsupported value: \"Lt\": supported values: \"Equal\", \"Exists\", \
+             \"Lt\", \"Gt\"",
         );
         assert_eq!(read(None), Ok(Configuration::default()));
     }

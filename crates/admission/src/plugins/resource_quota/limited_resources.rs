@@ -5,7 +5,7 @@ use super::evaluator::Evaluator;
 use crate::{AdmissionRequest, PluginError, plugins::quantities::Quantities};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Status, Text, Value, ValueExt,
-    config_file::{ConfigFile, ConfigFileError, ConfigKind, ConfigTypes},
+    config_file::{ConfigFile, ConfigKind, ConfigTypes},
     status::aggregate,
 };
 use std::{
@@ -69,7 +69,8 @@ impl LimitedResources {
     /// Reads the configuration.
     pub(super) fn read(text: Option<&[u8]>) -> Result<LimitedResources, PluginError> {
         let Some(text) = text else { return Ok(LimitedResources::default()) };
-        let tree = decode(text).map_err(PluginError::configuration)?;
+        let [old, present] = &*FILES;
+        let tree = old.decode_strict_or(present, text).map_err(PluginError::configuration)?;
         let path = FieldPath::new("limitedResources");
         let (mut limited, mut errors) = (Vec::new(), ErrorList::new());
         for (index, item) in tree.items_at("limitedResources").iter().enumerate() {
@@ -103,18 +104,6 @@ impl LimitedResources {
             evaluator.is_in_scope(&scope.name, &scope.operator, &scope.values, &request.object)
         });
         Limits { names: names.map(String::as_str).collect(), scopes: scopes.collect() }
-    }
-}
-
-/// The group decides between the two kinds.
-fn decode(text: &[u8]) -> Result<Value, ConfigFileError> {
-    let [old, new] = &*FILES;
-    match old.decode_strict(text) {
-        Ok(tree) => Ok(tree),
-        Err(error) => match new.decode_strict(text) {
-            Err(other) if other.is_other_kind() && !error.is_other_kind() => Err(error),
-            decoded => decoded,
-        },
     }
 }
 
