@@ -4,12 +4,12 @@
 //! that take their value only after `=`), so that the arguments are brought into one form first: `--name=value`.
 
 use clap::{
-    Arg, ArgMatches, Command,
+    Arg, ArgAction, ArgMatches, Command,
     error::{ContextKind, ContextValue, ErrorKind},
 };
 use pintle::OutOfRange;
 use pintle_go_forms::{format_duration, parse_duration, quote};
-use std::{error::Error as _, ffi::OsString};
+use std::{any::TypeId, error::Error as _, ffi::OsString, net::IpAddr, path::PathBuf};
 
 /// A command line that is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,7 +91,7 @@ fn normalized(
                 Some(value) => value,
                 None => arguments.next().ok_or_else(|| format!("flag needs an argument: --{given}"))?,
             };
-            flags.push(format!("--{long}={value}"));
+            push(&mut flags, arg, &long, &value);
         } else if let Some(letters) = argument.strip_prefix('-').filter(|letters| !letters.is_empty()) {
             shorthands(command, letters, &mut arguments, &mut flags)?;
         } else {
@@ -104,6 +104,18 @@ fn normalized(
             let list: Vec<String> = positional.iter().map(|argument| quote(argument)).collect();
             Err(format!("{} does not take any arguments, got [{}]", quote(name), list.join(" ")))
         }
+    }
+}
+
+/// Adds a flag. The empty text is the zero value of paths and addresses: the flag is unset, whatever was given before.
+fn push(flags: &mut Vec<String>, arg: &Arg, long: &str, value: &str) {
+    let flag = format!("--{long}=");
+    let value_type = arg.get_value_parser().type_id();
+    let is_path_or_address = value_type == TypeId::of::<PathBuf>() || value_type == TypeId::of::<IpAddr>();
+    let is_single = matches!(arg.get_action(), ArgAction::Set);
+    match value.is_empty() && is_path_or_address && is_single {
+        true => flags.retain(|given| !given.starts_with(&flag)),
+        false => flags.push(flag + value),
     }
 }
 
@@ -229,6 +241,9 @@ mod tests {
             assert!(read(argument).is_ok(), "{argument:?}");
         }
         assert!(read(&["--service-account-issuer=a", "--service_account_issuer=b", ""]).is_ok());
+        let unset = read(&["--client-ca-file=a", "--client-ca-file=", "--advertise-address="]).unwrap();
+        assert!(!unset.contains_id("client-ca-file") && !unset.contains_id("advertise-address"));
+        assert!(read(&["--client-ca-file=", "--client-ca-file=b"]).unwrap().contains_id("client-ca-file"));
     }
 
     #[test]
