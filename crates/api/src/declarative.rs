@@ -6,14 +6,12 @@
 use crate::{field_checks::invalid_each, rules};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
-    codec::json::encode,
     validation::{
         DNS1123_LABEL_MAX_LENGTH, DNS1123_SUBDOMAIN_MAX_LENGTH, FIELD_IMMUTABLE_ERROR, is_dns1123_label,
         is_dns1123_subdomain, is_qualified_name, max_bytes_error, max_length_error,
         validate_path_segment_name,
     },
 };
-use pintle_schema::Schema;
 
 /// The format of a name: the messages for a text that does not have it.
 pub(crate) type Format = fn(&str) -> Vec<String>;
@@ -122,8 +120,10 @@ pub(crate) fn keyed_list(
     };
     let mut errors = ErrorList::new();
     for (index, value) in items.iter().enumerate().filter(|(index, value)| is_repeated(*index, value)) {
-        errors
-            .push(FieldError::duplicate(&path.index(index), value.clone()).shown_as(shown(value, type_name)));
+        errors.push(
+            FieldError::duplicate(&path.index(index), value.clone())
+                .shown_as(pintle_internal_form::json_form(value, type_name)),
+        );
     }
     for (index, value) in items.iter().enumerate() {
         let old = old.iter().find(|old| old.str_at(key) == value.str_at(key));
@@ -142,14 +142,6 @@ pub(crate) struct KeyedList<'a> {
     pub(crate) max: usize,
     pub(crate) key: &'a str,
     pub(crate) type_name: &'a str,
-}
-
-/// The JSON of a value in the order of its type's fields.
-pub(crate) fn shown(value: &Value, type_name: &str) -> String {
-    match Schema::builtin().by_type_name(type_name) {
-        Some(schema) => String::from_utf8_lossy(&encode(value, schema)).into_owned(),
-        None => value.to_string(),
-    }
 }
 
 /// Whether an update leaves the value at a path unchanged.

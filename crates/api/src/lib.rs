@@ -9,7 +9,6 @@ mod declare;
 mod embedded_json;
 pub mod enablement;
 mod field_checks;
-mod internal_form;
 mod ip_rules;
 mod plain;
 mod printing;

@@ -5,11 +5,8 @@ mod strategy;
 
 pub(crate) use strategy::{Workload, WorkloadStatusStrategy, WorkloadStrategy};
 
+use crate::core::pod_template::{self, PodValidationOptions};
 use crate::rules;
-use crate::{
-    core::pod_template::{self, PodValidationOptions},
-    internal_form,
-};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     int_or_string::percent_value,
@@ -75,7 +72,7 @@ pub(crate) fn selector(object: &Value, detail: &str) -> Result<LabelSelector, Fi
     LabelSelector::from_object(selector).map_err(|_| {
         let selector = selector.unwrap_or(&Value::Null);
         let error = FieldError::invalid(&FieldPath::new("spec.selector"), selector.clone(), detail);
-        internal_form::show(error, SELECTOR)
+        pintle_internal_form::show(error, SELECTOR)
     })
 }
 
@@ -127,7 +124,7 @@ pub(crate) fn validate_selector_and_template(object: &Value, options: &PodValida
 /// Rejects a change of the selector, which determines the pods that a workload owns.
 pub(crate) fn validate_selector_is_kept(object: &Value, old: &Value) -> ErrorList {
     let (new, old) = (rules::value_at(object, "spec.selector"), rules::value_at(old, "spec.selector"));
-    internal_form::validate_immutable(new, old, &FieldPath::new("spec.selector"), SELECTOR)
+    pintle_internal_form::validate_immutable(new, old, &FieldPath::new("spec.selector"), SELECTOR)
 }
 
 /// Requires a number or a percentage.

@@ -1,7 +1,7 @@
 //! Rules that role bindings and cluster role bindings share.
 
 use super::metadata;
-use crate::{field_checks, internal_form, rules};
+use crate::{field_checks, rules};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     validation::{name_is_dns_subdomain, validate_path_segment_name},
@@ -57,7 +57,7 @@ pub(super) fn validate_update(
         let reference = rules::value_at(binding, "roleRef");
         let changed =
             FieldError::invalid(&FieldPath::new("roleRef"), reference.clone(), "cannot change roleRef");
-        errors.push(internal_form::show(changed, "rbac.RoleRef"));
+        errors.push(pintle_internal_form::show(changed, "rbac.RoleRef"));
     }
     errors
 }

@@ -27,10 +27,12 @@ pub(super) fn admit_claim(request: &AdmissionRequest<'_>, node: &str) -> Result<
         }
         claim
     };
-    if !semantically_equal(&without_own(&request.object), &without_own(old)) {
+    let (new, old) = (without_own(&request.object), without_own(old));
+    if !semantically_equal(&new, &old) {
         return Err(request.forbidden(format!(
-            "node {} is not allowed to update fields other than status.quantity and status.conditions",
-            quote(node)
+            "node {} is not allowed to update fields other than status.quantity and status.conditions: {}",
+            quote(node),
+            pintle_internal_form::difference(&old, &new, "core.PersistentVolumeClaim")
         )));
     }
     Ok(())

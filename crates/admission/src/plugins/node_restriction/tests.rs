@@ -123,6 +123,30 @@ fn a_node_updates_the_status_of_its_pods_only() {
 }
 
 #[test]
+fn a_node_writes_the_size_and_the_conditions_of_claims() {
+    let claim = json!({
+        "metadata": {"name": "c", "namespace": "n", "resourceVersion": "1"},
+        "spec": {"volumeName": "v"}, "status": {"phase": "Bound"},
+    });
+    let update = |change: &[(&str, Value)]| {
+        let mut new = claim.clone();
+        change.iter().for_each(|(path, value)| new.set(path, value.clone()));
+        call(Operation::Update, "persistentvolumeclaims", "status", new, Some(&claim))
+    };
+    let own = [
+        ("metadata.resourceVersion", json!("2")),
+        ("status.capacity", json!({"storage": "1"})),
+        ("status.conditions", json!([{"type": "x"}])),
+    ];
+    assert_eq!(update(&own), Ok(()));
+    let refused =
+        update(&[("metadata.labels", json!({"a": "b"})), ("status.phase", json!("Lost"))]).unwrap_err();
+    let why = "node \"one\" is not allowed to update fields other than status.quantity and status.conditions: @@ -1,6 +1,9 @@\n {\n  \"name\": \"c\",\n  \"namespace\": \"n\",\n+ \"labels\": {\n+  \"a\": \"b\"\n+ },\n  \"Spec\": {\n";
+    assert!(refused.contains(why), "{refused}");
+    assert!(refused.ends_with("-  \"Phase\": \"Bound\",\n+  \"Phase\": \"Lost\",\n   \"AccessModes\": null,\n   \"Capacity\": null,\n   \"Conditions\": null,\n"), "{refused}");
+}
+
+#[test]
 fn a_node_gets_tokens_for_its_pods_and_their_audiences() {
     let request = |pod: &str, audiences: &[&str]| {
         let bound = json!({"apiVersion": "v1", "kind": "Pod", "name": pod, "uid": format!("uid-{pod}")});

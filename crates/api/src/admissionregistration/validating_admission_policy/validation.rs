@@ -6,7 +6,7 @@ use crate::{
         policy_validation::{PolicyClass, validate_common_spec},
     },
     field_checks::supported,
-    internal_form, rules,
+    rules,
 };
 use pintle_admission_cel::{Compiler, OptionalVariables, Returns};
 use pintle_machinery::{
@@ -62,7 +62,7 @@ fn validate_policy(policy: &Value, old: Option<&Value>) -> ErrorList {
     if annotations.len() > MAX_AUDIT_ANNOTATIONS {
         let detail = format!("must not have more than {MAX_AUDIT_ANNOTATIONS} auditAnnotations");
         let error = FieldError::invalid(&annotations_path, annotations.to_vec(), detail);
-        errors.push(internal_form::show(error, "[]admissionregistration.AuditAnnotation"));
+        errors.push(pintle_internal_form::show(error, "[]admissionregistration.AuditAnnotation"));
     }
     let name = policy.str_at("metadata.name");
     let mut keys = HashSet::new();

@@ -1,8 +1,8 @@
 //! The rules of daemon sets. The count of template changes is kept in an annotation, where older clients read it.
 
 use crate::field_checks::parse_int64;
+use crate::rules;
 use crate::workload::{self, Workload};
-use crate::{internal_form, rules};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     meta::ObjectMeta,
@@ -122,7 +122,7 @@ fn validate_rollout(strategy: &Value) -> ErrorList {
         ("RollingUpdate", Some(rolling)) => validate_rolling_update(rolling, &rolling_path),
         (_, _) => {
             let error = FieldError::not_supported(&path, strategy.clone(), &["RollingUpdate", "OnDelete"]);
-            vec![internal_form::show(error, "apps.DaemonSetUpdateStrategy")]
+            vec![pintle_internal_form::show(error, "apps.DaemonSetUpdateStrategy")]
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The rules of deployments.
 
 use crate::field_checks::parse_int64;
+use crate::rules;
 use crate::workload::{self, Workload};
-use crate::{internal_form, rules};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt, meta::ObjectMeta};
 
 /// The annotation that holds the revision of a rollback, a field in older versions.
@@ -114,7 +114,7 @@ fn validate_rollout(strategy: &Value) -> ErrorList {
         ("RollingUpdate", Some(rolling)) => validate_rolling_update(rolling, &rolling_path),
         (_, _) => {
             let error = FieldError::not_supported(&path, strategy.clone(), &["Recreate", "RollingUpdate"]);
-            vec![internal_form::show(error, "apps.DeploymentStrategy")]
+            vec![pintle_internal_form::show(error, "apps.DeploymentStrategy")]
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::core::pod_spec::claim_template::{ClaimSpecOptions, validate_claim_spec};
 use crate::core::pod_template::PodValidationOptions;
 use crate::workload::{self, Workload};
-use crate::{internal_form, resource_list, rules};
+use crate::{resource_list, rules};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     error_list::is_enough,
@@ -242,7 +242,7 @@ fn validate_rollout(strategy: &Value) -> ErrorList {
         ("OnDelete", Some(rolling)) => {
             let detail = "only allowed for updateStrategy 'RollingUpdate'";
             let error = FieldError::invalid(&rolling_path, rolling.clone(), detail);
-            vec![internal_form::show(error, "apps.RollingUpdateStatefulSetStrategy")]
+            vec![pintle_internal_form::show(error, "apps.RollingUpdateStatefulSetStrategy")]
         }
         ("RollingUpdate", Some(rolling)) => {
             let partition = rolling.i64_at("partition").unwrap_or_default();
@@ -259,7 +259,7 @@ fn validate_rollout(strategy: &Value) -> ErrorList {
         }
         (_, _) => {
             let error = FieldError::invalid(&path, strategy.clone(), "must be 'RollingUpdate' or 'OnDelete'");
-            vec![internal_form::show(error, "apps.StatefulSetUpdateStrategy")]
+            vec![pintle_internal_form::show(error, "apps.StatefulSetUpdateStrategy")]
         }
     }
 }

@@ -4,7 +4,7 @@ use super::schedule;
 use crate::batch::job::spec;
 use crate::core::pod_template::{self, PodValidationOptions};
 use crate::workload::Workload;
-use crate::{field_checks, internal_form, rules};
+use crate::{field_checks, rules};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt, meta::ObjectMeta};
 
 const JOB_SPEC: &str = "spec.jobTemplate.spec";
@@ -150,7 +150,7 @@ fn validate_job_template(object: &Value, old: Option<&Value>) -> ErrorList {
     if let Some(selector) = spec.at("selector") {
         let detail = "`selector` will be auto-generated";
         let error = FieldError::invalid(&path.child("selector"), selector.clone(), detail);
-        errors.push(internal_form::show(error, "*@LabelSelector"));
+        errors.push(pintle_internal_form::show(error, "*@LabelSelector"));
     }
     if spec.bool_at("manualSelector") {
         errors.push(FieldError::not_supported(&path.child("manualSelector"), true, &["nil", "false"]));

@@ -2,7 +2,7 @@
 
 use super::policies::{validate_pod_failure_policy, validate_success_policy};
 use crate::core::pod_template::{self, PodValidationOptions};
-use crate::{field_checks, internal_form, rules};
+use crate::{field_checks, rules};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt, validation::is_domain_prefixed_path,
 };
@@ -52,7 +52,7 @@ pub(crate) fn validate(spec: &Value, path: &FieldPath, options: &PodValidationOp
             errors.extend(validate_success_policy(spec, &path));
         } else {
             let error = FieldError::invalid(&path, policy.clone(), "requires indexed completion mode");
-            errors.push(internal_form::show(error, "*batch.SuccessPolicy"));
+            errors.push(pintle_internal_form::show(error, "*batch.SuccessPolicy"));
         }
     }
     errors.extend(validate_pod_replacement_policy(spec, &path.child("podReplacementPolicy")));

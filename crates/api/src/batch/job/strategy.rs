@@ -2,8 +2,8 @@
 //! selector.
 
 use super::{spec, status::StatusUpdate, status::is_true};
+use crate::rules;
 use crate::workload::{self, Workload};
-use crate::{internal_form, rules};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     meta::ObjectMeta,
@@ -189,7 +189,7 @@ fn validate_kept(object: &Value, old: &Value) -> ErrorList {
     let kept = |name: &str, form: &'static str| {
         let path = FieldPath::new("spec").child(name);
         let (new, old) = (rules::value_at(object, path.as_str()), rules::value_at(old, path.as_str()));
-        internal_form::validate_immutable(new, old, &path, form)
+        pintle_internal_form::validate_immutable(new, old, &path, form)
     };
     let mut errors = validate_completions(object, old);
     errors.extend(workload::validate_selector_is_kept(object, old));
@@ -245,10 +245,10 @@ fn validate_template_kept(object: &Value, old: &Value) -> ErrorList {
         let (new, stored) = (rules::value_at(template, "spec"), rules::value_at(&stored, "spec"));
         let (new, stored) = (without_empty_affinity(new), without_empty_affinity(stored));
         let path = FieldPath::new("spec.template.spec");
-        return internal_form::validate_immutable(&new, &stored, &path, "core.PodSpec");
+        return pintle_internal_form::validate_immutable(&new, &stored, &path, "core.PodSpec");
     }
     let path = FieldPath::new("spec.template");
-    internal_form::validate_immutable(template, &stored, &path, "core.PodTemplateSpec")
+    pintle_internal_form::validate_immutable(template, &stored, &path, "core.PodTemplateSpec")
 }
 
 fn keep_resources(stored: &mut Value, template: &Value, path: &str) {

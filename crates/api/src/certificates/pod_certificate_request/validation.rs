@@ -7,7 +7,7 @@ use crate::{
         signer_name::{is_kubernetes_signer, validate_signer_name},
     },
     field_checks::invalid_each,
-    internal_form, rules,
+    rules,
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use pintle_machinery::{
@@ -39,7 +39,7 @@ pub(super) fn validate_update(request: &Value, old: &Value) -> ErrorList {
     let mut errors = rules::metadata_update(request, old);
     let (new, old) = (rules::value_at(request, "spec"), rules::value_at(old, "spec"));
     let path = FieldPath::new("spec");
-    errors.extend(internal_form::validate_immutable(
+    errors.extend(pintle_internal_form::validate_immutable(
         new,
         old,
         &path,

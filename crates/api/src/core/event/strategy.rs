@@ -1,7 +1,7 @@
 //! The strategy of events in both groups. Validation is strict for the newer group and lenient for the older one, so it
 //! depends on the group of the request.
 
-use crate::{field_checks, internal_form, rules};
+use crate::{field_checks, rules};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     meta::{ObjectMeta, parse_time},
@@ -161,7 +161,7 @@ fn validate_kept(object: &Value, old: &Value) -> ErrorList {
             "source" => "core.EventSource",
             _ => "?",
         };
-        internal_form::validate_immutable(&new, &old, &FieldPath::new(name), form)
+        pintle_internal_form::validate_immutable(&new, &old, &FieldPath::new(name), form)
     };
     let mut errors = ErrorList::new();
     for name in [

@@ -1,7 +1,7 @@
 //! The strategy of nodes.
 
 use crate::embedded_json::{GoStruct, GoType, decode_list};
-use crate::{field_checks, internal_form, resource_list, rules};
+use crate::{field_checks, resource_list, rules};
 use pintle_go_forms::{Cidr, quote};
 use pintle_machinery::error_list::is_enough;
 use pintle_machinery::{
@@ -230,7 +230,7 @@ fn validate_taint_list(taints: &[Value], list: &FieldPath) -> ErrorList {
         if !seen.insert((key, effect)) {
             let mut error = FieldError::duplicate(&path, taint.clone());
             "taints must be unique by key and effect pair".clone_into(&mut error.detail);
-            errors.push(internal_form::show(error, "core.Taint"));
+            errors.push(pintle_internal_form::show(error, "core.Taint"));
         }
     }
     errors

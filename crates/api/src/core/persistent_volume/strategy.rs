@@ -4,7 +4,7 @@ use super::source;
 use super::spec::{self, Place};
 use crate::core::pod_spec::{node_term_warnings, set_source_defaults};
 use crate::core::volume::STORAGE_CLASS_ANNOTATION;
-use crate::{internal_form, resource_list, rules};
+use crate::{resource_list, rules};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt, json,
     meta::format_time,
@@ -160,7 +160,8 @@ fn validate_kept(object: &Value, old: &Value) -> ErrorList {
         new_source.remove_at(EXPAND_SECRET);
     }
     if !semantically_equal(&new_source, &old_source) {
-        let difference = internal_form::difference(&old_source, &new_source, "core.PersistentVolumeSource");
+        let difference =
+            pintle_internal_form::difference(&old_source, &new_source, "core.PersistentVolumeSource");
         let detail = format!("spec.persistentvolumesource is immutable after creation\n{difference}");
         errors.push(FieldError::forbidden(&FieldPath::new("spec.persistentvolumesource"), detail));
     }
@@ -208,7 +209,7 @@ fn validate_node_affinity_is_kept(object: &Value, old: &Value) -> Option<FieldEr
     let path = FieldPath::new("nodeAffinity");
     (!semantically_equal(new, &wanted)).then(|| {
         let error = FieldError::invalid(&path, new.clone(), detail);
-        internal_form::show(error, "*core.VolumeNodeAffinity")
+        pintle_internal_form::show(error, "*core.VolumeNodeAffinity")
     })
 }
 

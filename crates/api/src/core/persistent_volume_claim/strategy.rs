@@ -5,7 +5,7 @@ use crate::core::pod_spec::claim_template::{ClaimSpecOptions, validate_claim_spe
 use crate::core::pod_spec::fraction_warning;
 use crate::core::volume::{STORAGE_CLASS_ANNOTATION, validate_amount};
 use crate::resource_list::{self, is_native, quantity};
-use crate::{field_checks, internal_form, rules};
+use crate::{field_checks, rules};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Map, Value, ValueExt, json,
     validation::{is_qualified_name, semantically_equal, validate_immutable_field},
@@ -181,7 +181,8 @@ fn validate_update(object: &Value, old: &Value, empty_fields: &EmptyFields) -> E
     let (new_spec, old_spec) =
         (comparable(object, old, moves || is_first, empty_fields), rules::value_at(old, "spec"));
     if !semantically_equal(&new_spec, old_spec) {
-        let difference = internal_form::difference(old_spec, &new_spec, "core.PersistentVolumeClaimSpec");
+        let difference =
+            pintle_internal_form::difference(old_spec, &new_spec, "core.PersistentVolumeClaimSpec");
         let detail = format!(
             "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound \
              claims\n{difference}"

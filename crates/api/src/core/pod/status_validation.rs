@@ -1,10 +1,7 @@
 //! Validates the status of a pod.
 
+use crate::core::pod_spec::{PodValidationOptions, annotations};
 use crate::field_checks::{invalid_each, supported};
-use crate::{
-    core::pod_spec::{PodValidationOptions, annotations},
-    internal_form,
-};
 use pintle_go_forms::parse_ip_sloppy;
 use pintle_machinery::validation::{
     FIELD_IMMUTABLE_ERROR, is_dns1123_label, is_dns1123_subdomain, is_qualified_name, is_valid_group_id,
@@ -275,7 +272,7 @@ fn validate_ips(new: &Value, old: &Value, list: &str, path: &FieldPath) -> Error
 /// The error about addresses of one family.
 fn one_per_family(path: &FieldPath, ips: &[Value]) -> FieldError {
     let detail = "may specify no more than one IP for each IP family";
-    internal_form::show(FieldError::invalid(path, ips.to_vec(), detail), "[]core.PodIP")
+    pintle_internal_form::show(FieldError::invalid(path, ips.to_vec(), detail), "[]core.PodIP")
 }
 
 fn validate_host_ips(new: &Value, old: &Value, path: &FieldPath) -> ErrorList {

@@ -2,11 +2,8 @@
 //! (<https://kubernetes.io/docs/concepts/workloads/pods/#pod-update-and-replacement>).
 
 use super::validation::validate_metadata_and_spec;
+use crate::core::pod_spec::{PodValidationOptions, annotations, tolerations};
 use crate::rules;
-use crate::{
-    core::pod_spec::{PodValidationOptions, annotations, tolerations},
-    internal_form,
-};
 use pintle_go_forms::quote;
 use pintle_machinery::validation::{inclusive_range_error, semantically_equal, validate_object_meta_update};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
@@ -66,7 +63,7 @@ pub(super) fn validate_update(new: &Value, old: &Value) -> ErrorList {
     if !semantically_equal(&unchanged, old) {
         let detail = format!(
             "pod updates may not change fields other than {UPDATABLE_FIELDS}\n{}",
-            internal_form::difference(old, &unchanged, "core.PodSpec")
+            pintle_internal_form::difference(old, &unchanged, "core.PodSpec")
         );
         errors.push(FieldError::forbidden(&path, detail));
     }
@@ -218,7 +215,8 @@ pub(super) fn validate_ephemeral_containers_update(new: &Value, old: &Value) -> 
                 errors.push(FieldError::forbidden(&path, detail));
             }
             Some(changed) if !semantically_equal(container, changed) => {
-                let difference = internal_form::difference(container, changed, "core.EphemeralContainer");
+                let difference =
+                    pintle_internal_form::difference(container, changed, "core.EphemeralContainer");
                 let detail =
                     format!("existing ephemeral containers {quoted} may not be changed\n{difference}");
                 errors.push(FieldError::forbidden(&path, detail));

@@ -3,7 +3,7 @@
 
 use super::annotations::MIRROR_POD;
 use super::resources::ClaimNames;
-use crate::{field_checks::invalid_each, internal_form};
+use crate::field_checks::invalid_each;
 use pintle_machinery::error_list::is_enough;
 use pintle_machinery::validation::{is_dns1123_label, is_dns1123_subdomain};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
@@ -48,7 +48,7 @@ pub(super) fn validate(claims: &[Value], metadata: Option<&Value>, path: &FieldP
         };
         if let Some(detail) = detail {
             let error = FieldError::invalid(&path, claim.clone(), detail);
-            errors.push(internal_form::show(error, "core.PodResourceClaim"));
+            errors.push(pintle_internal_form::show(error, "core.PodResourceClaim"));
         }
         for (field, name) in SOURCES.into_iter().zip(given) {
             if let Some(name) = name {

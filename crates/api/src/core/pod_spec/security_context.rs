@@ -2,7 +2,7 @@
 //! (<https://kubernetes.io/docs/tasks/configure-pod-container/security-context/>).
 
 use super::{PodValidationOptions, paths, privileged, windows};
-use crate::{field_checks::supported, internal_form};
+use crate::field_checks::supported;
 use pintle_machinery::validation::{is_valid_group_id, is_valid_user_id};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 use std::collections::HashSet;
@@ -27,14 +27,14 @@ pub(super) fn validate_container(container: &Value, spec: &Value, path: &FieldPa
         if context.bool_at("privileged") {
             let detail = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true";
             let error = FieldError::invalid(&path, context.clone(), detail);
-            errors.push(internal_form::show(error, "*core.SecurityContext"));
+            errors.push(pintle_internal_form::show(error, "*core.SecurityContext"));
         }
         for capability in context.items_at("capabilities.add") {
             if capability.as_str() == Some("CAP_SYS_ADMIN") {
                 let detail =
                     "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN";
                 let error = FieldError::invalid(&path, context.clone(), detail);
-                errors.push(internal_form::show(error, "*core.SecurityContext"));
+                errors.push(pintle_internal_form::show(error, "*core.SecurityContext"));
             }
         }
     }
@@ -124,7 +124,7 @@ fn validate_seccomp_profile(context: &Value, path: &FieldPath) -> ErrorList {
         (_, Some(_)) => {
             let detail = "can only be set when seccomp type is Localhost";
             let error = FieldError::invalid(&path, profile.clone(), detail);
-            errors.push(internal_form::show(error, "*core.SeccompProfile"));
+            errors.push(pintle_internal_form::show(error, "*core.SeccompProfile"));
         }
         (_, None) => {}
     }

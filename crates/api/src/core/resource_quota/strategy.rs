@@ -1,7 +1,7 @@
 //! The strategy of resource quotas.
 
 use crate::core::pod_spec::resources::{validate_quantity, validate_resource_name};
-use crate::{field_checks, internal_form, resource_list, rules};
+use crate::{field_checks, resource_list, rules};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt, json};
 use pintle_registry::{RequestContext, Strategy};
 use std::collections::BTreeSet;
@@ -192,7 +192,7 @@ fn validate_scope_selector(object: &Value) -> ErrorList {
         for _ in 0..misfits(object, scope) {
             let selector = rules::value_at(object, "spec.scopeSelector").clone();
             let error = FieldError::invalid(&path, selector, "unsupported scope applied to resource");
-            errors.push(internal_form::show(error, "core.ScopeSelector"));
+            errors.push(pintle_internal_form::show(error, "core.ScopeSelector"));
         }
         if PLAIN_SCOPES.contains(&scope) && operator != "Exists" {
             let detail = "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, \

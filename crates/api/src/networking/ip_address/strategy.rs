@@ -1,6 +1,6 @@
 //! The strategy of allocated addresses.
 
-use crate::{field_checks, internal_form, rules};
+use crate::{field_checks, rules};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     validation::{is_dns1123_subdomain, is_valid_ip, validate_object_meta, validate_path_segment_name},
@@ -19,7 +19,12 @@ impl Strategy for IpAddressStrategy {
         errors.extend(rules::metadata_update(object, old));
         let path = FieldPath::new("spec").child("parentRef");
         let (new, old) = (rules::value_at(object, "spec.parentRef"), rules::value_at(old, "spec.parentRef"));
-        errors.extend(internal_form::validate_immutable(new, old, &path, "*networking.ParentReference"));
+        errors.extend(pintle_internal_form::validate_immutable(
+            new,
+            old,
+            &path,
+            "*networking.ParentReference",
+        ));
         errors
     }
 

@@ -1,7 +1,7 @@
 //! The strategy of runtime classes.
 
 use crate::core::pod_spec::{PodValidationOptions, resources::validate_overhead, tolerations};
-use crate::{field_checks, internal_form, resource_list, rules};
+use crate::{field_checks, resource_list, rules};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     validation::{name_is_dns_label, validate_immutable_text, validate_labels},
@@ -70,7 +70,7 @@ fn validate_distinct(tolerations: &[Value], path: &FieldPath) -> ErrorList {
     repeated
         .map(|(index, toleration)| {
             let error = FieldError::duplicate(&path.index(index), toleration.clone());
-            internal_form::show(error, "core.Toleration")
+            pintle_internal_form::show(error, "core.Toleration")
         })
         .collect()
 }

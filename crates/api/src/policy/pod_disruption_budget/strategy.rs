@@ -1,6 +1,6 @@
 //! The strategy of pod disruption budgets.
 
-use crate::{field_checks, internal_form, rules, workload};
+use crate::{field_checks, rules, workload};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt, json,
     validation::{
@@ -80,7 +80,7 @@ fn validate_spec(object: &Value, options: LabelSelectorOptions) -> ErrorList {
     if spec.at("minAvailable").is_some() && spec.at("maxUnavailable").is_some() {
         let detail = "minAvailable and maxUnavailable cannot be both set";
         let error = FieldError::invalid(&path, spec.clone(), detail);
-        errors.push(internal_form::show(error, "policy.PodDisruptionBudgetSpec"));
+        errors.push(pintle_internal_form::show(error, "policy.PodDisruptionBudgetSpec"));
     }
     for name in ["minAvailable", "maxUnavailable"] {
         if let Some(value) = spec.at(name) {

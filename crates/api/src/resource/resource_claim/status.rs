@@ -4,7 +4,6 @@ use super::status_permissions;
 use crate::{
     core::pod_spec::validate_node_selector,
     field_checks::required,
-    internal_form,
     plain::PlainStatusStrategy,
     resource::{
         binding_conditions,
@@ -130,7 +129,7 @@ fn validate(claim: &Value, old: &Value) -> ErrorList {
     let path = path.child("allocation");
     errors.extend(match (allocation, old_allocation) {
         (Some(allocation), Some(old)) => {
-            internal_form::validate_immutable(allocation, old, &path, "*resource.AllocationResult")
+            pintle_internal_form::validate_immutable(allocation, old, &path, "*resource.AllocationResult")
         }
         (Some(allocation), None) => {
             validate_allocation(allocation, &RequestNames::of(rules::value_at(claim, "spec")), &path)

@@ -1,6 +1,6 @@
 //! Validates claims, except for their status.
 
-use crate::{internal_form, resource::claim_spec, rules};
+use crate::{resource::claim_spec, rules};
 use pintle_machinery::{ErrorList, FieldPath, Value};
 
 /// Validates a new claim.
@@ -16,6 +16,6 @@ pub(super) fn validate_update(claim: &Value, old: &Value) -> ErrorList {
     errors.extend(rules::metadata_update(claim, old));
     let (new, old) = (rules::value_at(claim, "spec"), rules::value_at(old, "spec"));
     let path = FieldPath::new("spec");
-    errors.extend(internal_form::validate_immutable(new, old, &path, "resource.ResourceClaimSpec"));
+    errors.extend(pintle_internal_form::validate_immutable(new, old, &path, "resource.ResourceClaimSpec"));
     errors
 }

@@ -1,6 +1,6 @@
 //! Validates templates of claims.
 
-use crate::{core::pod_spec::validate_template_metadata, internal_form, resource::claim_spec, rules};
+use crate::{core::pod_spec::validate_template_metadata, resource::claim_spec, rules};
 use pintle_machinery::{ErrorList, FieldPath, Value};
 
 /// Validates a new template.
@@ -19,6 +19,11 @@ pub(super) fn validate_update(template: &Value, old: &Value) -> ErrorList {
     errors.extend(rules::metadata_update(template, old));
     let (new, old) = (rules::value_at(template, "spec"), rules::value_at(old, "spec"));
     let path = FieldPath::new("spec");
-    errors.extend(internal_form::validate_immutable(new, old, &path, "resource.ResourceClaimTemplateSpec"));
+    errors.extend(pintle_internal_form::validate_immutable(
+        new,
+        old,
+        &path,
+        "resource.ResourceClaimTemplateSpec",
+    ));
     errors
 }

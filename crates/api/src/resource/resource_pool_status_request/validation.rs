@@ -3,7 +3,7 @@
 use crate::{
     declarative::{Format, KeyedList, LONG_NAME, bounded, changed, keyed_list, pointed_text, required_text},
     field_checks::invalid_each,
-    internal_form, rules,
+    rules,
 };
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
@@ -49,7 +49,7 @@ pub(super) fn validate_status_update(request: &Value, old: &Value) -> ErrorList 
     let status = rules::value_at(request, "status");
     if old.at("status").is_some() {
         let old = rules::value_at(old, "status");
-        errors.extend(internal_form::validate_immutable(
+        errors.extend(pintle_internal_form::validate_immutable(
             status,
             old,
             &path,

@@ -5,7 +5,6 @@ use super::{
 };
 use crate::{
     field_checks::{invalid_each, supported, texts},
-    internal_form,
     resource::{
         binding_conditions,
         claim_spec::TAINT_EFFECTS,
@@ -119,7 +118,7 @@ fn validate_attribute(attribute: &Value, path: &FieldPath) -> ErrorList {
         1 => {}
         _ => {
             let error = FieldError::invalid(path, attribute.clone(), EXACTLY_ONE);
-            errors.push(internal_form::show(error, "resource.DeviceAttribute"));
+            errors.push(pintle_internal_form::show(error, "resource.DeviceAttribute"));
         }
     }
     errors

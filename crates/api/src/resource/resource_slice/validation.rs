@@ -4,7 +4,6 @@ use super::{
     counters::validate_counters, device, list_attributes::has_list_attributes, node_selection::NodeSelection,
 };
 use crate::{
-    internal_form,
     resource::{
         claim_spec::name_of,
         lists::each_unique,
@@ -113,7 +112,7 @@ fn validate_node_selection(slice: &Value, path: &FieldPath) -> ErrorList {
             let at = selection.errors_of_selector;
             let shown = rules::value_at(selector, "nodeSelectorTerms").clone();
             let error = FieldError::invalid(&path, shown, detail);
-            selection.errors.insert(at, internal_form::show(error, "[]core.NodeSelectorTerm"));
+            selection.errors.insert(at, pintle_internal_form::show(error, "[]core.NodeSelectorTerm"));
         }
     }
     selection.add_flag(spec, "perDeviceNodeSelection", path);

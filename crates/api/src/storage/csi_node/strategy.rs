@@ -2,7 +2,7 @@
 
 use crate::core::pod_spec::volume_sources::validate_csi_driver_name;
 use crate::field_checks::{invalid_each, texts};
-use crate::{internal_form, rules};
+use crate::rules;
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     validation::{is_qualified_name, semantically_equal},
@@ -49,7 +49,7 @@ fn validate_entry_is_kept(driver: &Value, old: &Value) -> Option<FieldError> {
     let path = FieldPath::new("spec.drivers");
     (!semantically_equal(&driver, &old)).then(|| {
         let error = FieldError::invalid(&path, driver, "field is immutable");
-        internal_form::show(error, "storage.CSINodeDriver")
+        pintle_internal_form::show(error, "storage.CSINodeDriver")
     })
 }
 

@@ -1,14 +1,11 @@
 //! The strategies of volume attachments. The spec is immutable; progress is in the status.
 
+use crate::core::persistent_volume::spec::{self, Place};
 use crate::core::pod_spec::set_source_defaults;
 use crate::core::pod_spec::volume_sources::validate_csi_driver_name;
 use crate::field_checks::invalid_each;
 use crate::rules;
 use crate::storage::parameters;
-use crate::{
-    core::persistent_volume::spec::{self, Place},
-    internal_form,
-};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt, json,
     validation::{inclusive_range_error, name_is_dns_subdomain},
@@ -87,7 +84,7 @@ fn validate_update(object: &Value, old: &Value) -> ErrorList {
     let mut errors = validate(object);
     let (new, old) = (rules::value_at(object, "spec"), rules::value_at(old, "spec"));
     let path = FieldPath::new("spec");
-    errors.extend(internal_form::validate_immutable(new, old, &path, "storage.VolumeAttachmentSpec"));
+    errors.extend(pintle_internal_form::validate_immutable(new, old, &path, "storage.VolumeAttachmentSpec"));
     errors
 }
 

@@ -1,6 +1,6 @@
 //! Validates storage version migrations: one resource, and an end that is final.
 
-use crate::{declarative::shown, rules};
+use crate::rules;
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     validation::{
@@ -40,7 +40,10 @@ pub(super) fn validate_update(migration: &Value, old: &Value) -> ErrorList {
     let (new, old) = (rules::value_at(migration, "spec"), rules::value_at(old, "spec"));
     let shown = format!(
         "{{\"Resource\":{}}}",
-        shown(rules::value_at(new, "resource"), "k8s.io/apimachinery/pkg/apis/meta/v1.GroupResource")
+        pintle_internal_form::json_form(
+            rules::value_at(new, "resource"),
+            "k8s.io/apimachinery/pkg/apis/meta/v1.GroupResource"
+        )
     );
     let changed = validate_immutable_field(new, old, &FieldPath::new("spec")).into_iter();
     errors.extend(changed.map(|error| error.shown_as(shown.as_str())));
@@ -64,8 +67,10 @@ pub(super) fn validate_status_update(migration: &Value, old: &Value) -> ErrorLis
     }
     let mut refuse = |is_wrong: bool, detail: &str| {
         if is_wrong {
-            let items: Vec<String> =
-                conditions.iter().map(|condition| shown(condition, CONDITION_TYPE)).collect();
+            let items: Vec<String> = conditions
+                .iter()
+                .map(|condition| pintle_internal_form::json_form(condition, CONDITION_TYPE))
+                .collect();
             let shown = match migration.at(CONDITIONS) {
                 Some(_) => format!("[{}]", items.join(",")),
                 None => "null".to_owned(),

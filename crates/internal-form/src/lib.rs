@@ -24,18 +24,20 @@
 
 mod line_diff;
 
-use crate::declarative;
 use pintle_machinery::{
-    ErrorList, FieldError, FieldPath, Map, Value, ValueExt, codec::json::indented, text::escape_html,
+    ErrorList, FieldError, FieldPath, Map, Value, ValueExt,
+    codec::json::{encode, indented},
+    text::escape_html,
     validation::validate_immutable_field,
 };
+use pintle_schema::Schema;
 use std::{collections::HashMap, sync::LazyLock};
 
 /// The fields of each type.
 static TYPES: LazyLock<HashMap<&str, Vec<Field>>> = LazyLock::new(|| {
     let mut types: HashMap<&str, Vec<Field>> = HashMap::new();
     let mut current = "";
-    for line in include_str!("internal_form/types.txt").lines() {
+    for line in include_str!("types.txt").lines() {
         match line.strip_prefix("  ") {
             None => current = line,
             Some(field) => types.entry(current).or_default().extend(Field::parse(field)),
@@ -106,7 +108,7 @@ impl Form {
 }
 
 /// Shows the value of an error as `form`, in the notation of the table.
-pub(crate) fn show(error: FieldError, form: &'static str) -> FieldError {
+pub fn show(error: FieldError, form: &'static str) -> FieldError {
     match (&error.bad_value, Form::parse(form)) {
         (None, _) | (_, Form::Plain(_)) => error,
         (Some(value), _) => {
@@ -117,17 +119,12 @@ pub(crate) fn show(error: FieldError, form: &'static str) -> FieldError {
 }
 
 /// Requires that a field is unchanged; see [`show`].
-pub(crate) fn validate_immutable(
-    new: &Value,
-    old: &Value,
-    path: &FieldPath,
-    form: &'static str,
-) -> ErrorList {
+pub fn validate_immutable(new: &Value, old: &Value, path: &FieldPath, form: &'static str) -> ErrorList {
     validate_immutable_field(new, old, path).into_iter().map(|error| show(error, form)).collect()
 }
 
 /// The JSON of a value as `form`, cut at [`MAX_SHOWN`].
-pub(crate) fn shown(value: &Value, form: &'static str) -> String {
+pub fn shown(value: &Value, form: &'static str) -> String {
     let mut out = String::new();
     write(&mut out, Some(value), &Form::parse(form), &Value::Null);
     if out.len() > MAX_SHOWN {
@@ -138,7 +135,7 @@ pub(crate) fn shown(value: &Value, form: &'static str) -> String {
 }
 
 /// The lines of the indented JSON that differ between two values, as a unified diff.
-pub(crate) fn difference(old: &Value, new: &Value, form: &'static str) -> String {
+pub fn difference(old: &Value, new: &Value, form: &'static str) -> String {
     let text = |value| indented(escape_html(&shown(value, form)).as_bytes(), 1);
     let (old, new) = (text(old), text(new));
     line_diff::unified(&String::from_utf8_lossy(&old), &String::from_utf8_lossy(&new))
@@ -203,7 +200,15 @@ fn write_fields(out: &mut String, value: &Value, type_name: &str, outer: &Value)
 /// The JSON form of a type of `meta/v1`; that of an absent value is empty.
 fn meta_form(value: Option<&Value>, name: &str) -> String {
     let empty = Value::Object(Map::new());
-    declarative::shown(value.unwrap_or(&empty), &format!("{META_TYPES}{name}"))
+    json_form(value.unwrap_or(&empty), &format!("{META_TYPES}{name}"))
+}
+
+/// The JSON of a value in the order of its type's fields.
+pub fn json_form(value: &Value, type_name: &str) -> String {
+    match Schema::builtin().by_type_name(type_name) {
+        Some(schema) => String::from_utf8_lossy(&encode(value, schema)).into_owned(),
+        None => value.to_string(),
+    }
 }
 
 fn separate(out: &mut String) {
