@@ -18,6 +18,7 @@ use crate::{
         compression::Compressible,
         encoding::encode,
         negotiation::{self, Accepted, Answers, MediaType, MediaTypes, Offers, Route, accept_clauses},
+        request::{Request, query_of},
         response::{Response, json_failure, negotiated_failure, with_content_type},
     },
     registry::{Stores, VersionedResource},
@@ -188,8 +189,10 @@ impl Discovery {
         }
     }
 
-    /// Answers a GET of a discovery path; `None` for other paths.
-    pub fn serve(&self, path: &str, headers: &HeaderMap) -> Option<Response> {
+    /// Answers a GET of a discovery path; `None` for other paths. A route of the web services refuses media types by
+    /// another message.
+    pub fn serve(&self, path: &str, request: &Request, is_routed: bool) -> Option<Response> {
+        let headers = request.headers();
         let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
         let (document, kind) = match parts.as_slice() {
             ["api"] => {
@@ -211,9 +214,7 @@ impl Discovery {
             ["apis", group, version] => (self.resource_list(group, version)?, RESOURCE_LIST),
             _ => return None,
         };
-        // The lists of groups are no routes of the web services, which refuse media types by another message.
-        let is_routed = !matches!(parts.as_slice(), ["apis"] | ["apis", _]);
-        Some(respond(&document, kind, headers, is_routed))
+        Some(respond(&document, kind, request, is_routed))
     }
 
     /// The paths below `/api` and `/apis` for the list of all paths.
@@ -366,7 +367,8 @@ fn wants_aggregated(headers: &HeaderMap) -> Option<Wanted> {
     None
 }
 
-fn respond(document: &Value, type_name: &str, headers: &HeaderMap, is_routed: bool) -> Response {
+fn respond(document: &Value, type_name: &str, request: &Request, is_routed: bool) -> Response {
+    let (headers, query) = (request.headers(), query_of(request));
     let answers = Answers {
         offers: Offers::Plain,
         route: is_routed.then_some(Route::Plain),
@@ -374,7 +376,7 @@ fn respond(document: &Value, type_name: &str, headers: &HeaderMap, is_routed: bo
         media_types: MediaTypes::COMMON,
         go_type: &String::new,
     };
-    let accepted = negotiation::accepted_of(headers, None, answers);
+    let accepted = negotiation::accepted_of(headers, query.first("pretty"), answers);
     let accepted = match accepted {
         Ok(accepted) => accepted,
         Err(status) => return negotiated_failure(&status, headers, None),

@@ -27,7 +27,7 @@ const A_YEAR: SignedDuration = SignedDuration::from_hours(365 * 24);
 pub struct OpenApiEndpoints(pub OpenApi);
 
 /// The encodings of a document.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     Json,
     Protobuf,
@@ -67,17 +67,27 @@ impl PlainEndpoints for OpenApiEndpoints {
 impl OpenApiEndpoints {
     fn v2(&self, headers: &HeaderMap) -> Response {
         match wanted_form(headers, "v2") {
-            None => empty(406),
-            Some(Form::Json) => document(&self.0.v2(), JSON, headers),
-            Some(Form::Protobuf) => document(&self.0.v2_protobuf(), V2_PROTOBUF, headers),
+            Ok(Form::Json) => document(&self.0.v2(), JSON, headers),
+            Ok(Form::Protobuf) => document(&self.0.v2_protobuf(), V2_PROTOBUF, headers),
+            Err(_) => {
+                let mut response = empty(406);
+                response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+                response.headers_mut().append(header::VARY, HeaderValue::from_static("Accept"));
+                response
+            }
         }
     }
 
     fn v3(&self, key: &str, hash: Option<&str>, headers: &HeaderMap) -> Response {
-        let Some(form) = wanted_form(headers, "v3") else {
-            let mut response = empty(406);
-            response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
-            return response;
+        let form = match wanted_form(headers, "v3") {
+            Ok(form) => form,
+            // Kube-apiserver then answers nothing at all.
+            Err(Refusal::NoMediaRange) => return empty(200),
+            Err(Refusal::NotAcceptable) => {
+                let mut response = empty(406);
+                response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
+                return response;
+            }
         };
         let (found, content_type) = match form {
             Form::Json => (self.0.v3_document(key), JSON),
@@ -107,17 +117,43 @@ impl OpenApiEndpoints {
 }
 
 /// The accepted form with the highest quality. The protobuf media types have an older spelling with `@`.
-fn wanted_form(headers: &HeaderMap, version: &str) -> Option<Form> {
-    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    if accept.trim().is_empty() {
-        return Some(Form::Json);
+fn wanted_form(headers: &HeaderMap, version: &str) -> Result<Form, Refusal> {
+    let accept = headers.get(header::ACCEPT).map(|value| String::from_utf8_lossy(value.as_bytes()));
+    let accept = accept.unwrap_or_default();
+    if accept.is_empty() {
+        return Ok(Form::Json);
     }
-    let protobuf = [".", "@"]
-        .map(|mark| format!("application/com.github.proto-openapi.spec.{version}{mark}v1.0+protobuf"));
-    accept_clauses(accept).into_iter().find_map(|clause| match clause.name {
-        JSON | "application/*" | "*/*" => Some(Form::Json),
-        name => protobuf.iter().any(|protobuf| protobuf == name).then_some(Form::Protobuf),
-    })
+    let protobuf =
+        [".", "@"].map(|mark| format!("com.github.proto-openapi.spec.{version}{mark}v1.0+protobuf"));
+    let clauses = accept_clauses(&accept);
+    let mut ranges = clauses.iter().filter_map(|clause| media_range(clause.name)).peekable();
+    if ranges.peek().is_none() {
+        return Err(Refusal::NoMediaRange);
+    }
+    let form = ranges.find_map(|(own, subtype)| match subtype {
+        _ if !matches!(own, "application" | "*") => None,
+        "json" | "*" => Some(Form::Json),
+        _ => protobuf.iter().any(|protobuf| protobuf == subtype).then_some(Form::Protobuf),
+    });
+    form.ok_or(Refusal::NotAcceptable)
+}
+
+/// Type and subtype of a clause of `Accept`; `None` for a clause that is no media range.
+fn media_range(clause: &str) -> Option<(&str, &str)> {
+    match clause.split_once('/') {
+        None => (clause == "*").then_some(("*", "*")),
+        Some((_, subtype)) if subtype.is_empty() || subtype.contains('/') => None,
+        range => range,
+    }
+}
+
+/// The reason why there is no accepted form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Refusal {
+    /// `Accept` has no media range.
+    NoMediaRange,
+    /// The media ranges are those of other forms.
+    NotAcceptable,
 }
 
 /// The response with a document, compressed for clients that accept gzip.
@@ -154,5 +190,28 @@ fn expiry() -> String {
 fn insert(headers: &mut HeaderMap, name: header::HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.insert(name, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_media_range_of_a_form_decides() {
+        let check = |accept: &str, expected: Result<Form, Refusal>| {
+            let headers = HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_str(accept).unwrap())]);
+            assert_eq!(wanted_form(&headers, "v3"), expected, "{accept}");
+        };
+        for accept in ["", "*", "*/*", "*/json", "application/*", "garbage, application/json;q=0"] {
+            check(accept, Ok(Form::Json));
+        }
+        check("text/html,application/com.github.proto-openapi.spec.v3@v1.0+protobuf", Ok(Form::Protobuf));
+        for accept in ["text/*", "application/yaml", "APPLICATION/JSON", "/json", "text/plain, garbage"] {
+            check(accept, Err(Refusal::NotAcceptable));
+        }
+        for accept in ["garbage", ";", ",", "/", "a/b/c", "application/"] {
+            check(accept, Err(Refusal::NoMediaRange));
+        }
     }
 }

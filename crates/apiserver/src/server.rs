@@ -131,7 +131,7 @@ impl GenericApiServer {
             _ => request,
         };
         let mut server = self;
-        if let Some(response) = self.front.as_ref().and_then(|front| front.serve(&request, &self.version)) {
+        if let Some(response) = self.front.as_ref().and_then(|front| front.serve(&request, self)) {
             return response;
         }
         if info.is_resource_request {
@@ -176,6 +176,12 @@ impl GenericApiServer {
             || self.delegate.as_ref().is_some_and(|delegate| delegate.has_resource(resource))
     }
 
+    /// Whether this server itself has a resource of the group.
+    fn has_group(&self, group: &str) -> bool {
+        let own = self.endpoints.stores.resources().iter();
+        own.into_iter().any(|resource| resource.resource.resource.group == group)
+    }
+
     fn knows_group(&self, group: &str, path: &str) -> bool {
         let group = match path.trim_start_matches('/').split('/').collect::<Vec<_>>().as_slice() {
             ["api", ..] => "",
@@ -183,8 +189,7 @@ impl GenericApiServer {
             _ if group.is_empty() => return false,
             _ => group,
         };
-        let own = self.endpoints.stores.resources().iter();
-        own.into_iter().any(|resource| resource.resource.resource.group == group)
+        self.has_group(group)
             || self.delegate.as_ref().is_some_and(|delegate| delegate.knows_group(group, path))
     }
 }
@@ -205,7 +210,8 @@ impl Front {
         }
     }
 
-    fn serve(&self, request: &Request, version: &Value) -> Option<Response> {
+    /// Answers a request of another path of the process; `own` is the first server of the chain.
+    fn serve(&self, request: &Request, own: &GenericApiServer) -> Option<Response> {
         let path = percent_decode_str(request.uri().path()).decode_utf8_lossy();
         let path = path.as_ref();
         let query = query_of(request);
@@ -219,9 +225,9 @@ impl Front {
             return Some(self.root());
         }
         match path.strip_suffix('/').unwrap_or(path) {
-            "/statusz" if self.has_statusz => Some(statusz::serve(self, request, version)),
+            "/statusz" if self.has_statusz => Some(statusz::serve(self, request, &own.version)),
             "/flagz" if self.flags.is_some() => self.flags.as_ref().map(|flags| flagz::serve(flags, request)),
-            "/version" => Some(self.only_get(request, |request| version_document(request, version))),
+            "/version" => Some(self.only_get(request, |request| version_document(request, &own.version))),
             stripped if stripped.ends_with('/') => None,
             stripped
                 if stripped == "/api"
@@ -229,13 +235,17 @@ impl Front {
                     || stripped.starts_with("/api/")
                     || stripped.starts_with("/apis/") =>
             {
-                let response = self.discovery.serve(path, request.headers())?;
-                // The aggregator serves the group documents, for every method.
-                let is_of_groups =
-                    stripped.strip_prefix("/apis").is_some_and(|rest| rest.matches('/').count() < 2);
+                // The aggregator serves the documents of groups, except its own, for every method; they are no routes of
+                // the web services.
+                let is_routed = match stripped.strip_prefix("/apis").map(|rest| rest.strip_prefix('/')) {
+                    Some(None) => false,
+                    Some(Some(group)) => group.contains('/') || own.has_group(group),
+                    None => true,
+                };
+                let response = self.discovery.serve(path, request, is_routed)?;
                 match *request.method() {
                     Method::GET => Some(response),
-                    _ if is_of_groups => Some(response),
+                    _ if !is_routed => Some(response),
                     _ => Some(negotiated_failure(&method_not_allowed(), request.headers(), None)),
                 }
             }

@@ -20,13 +20,17 @@ mod write;
 
 pub use checks::{validate_dry_run, validate_field_manager, validate_field_validation};
 pub use connect::connect_options;
-pub use delete::{DeleteOptions, IGNORE_STORE_READ_ERROR, PropagationPolicy, delete_options_from};
+pub use delete::{
+    DeleteOptions, IGNORE_STORE_READ_ERROR, PropagationPolicy, delete_options_and_error, delete_options_from,
+};
 pub use field_validation::FieldValidation;
 pub use get::GetOptions;
 pub use list::{ListOptions, ListStart, ResourceVersionMatch};
 pub use preconditions::{Preconditions, UnmetPrecondition};
 pub use query::QueryValues;
-pub use resource_version::{parse_list_resource_version, parse_resource_version};
+pub use resource_version::{
+    parse_list_resource_version, parse_resource_version, parse_written_resource_version,
+};
 pub use table::IncludeObject;
 pub use write::WriteOptions;
 

@@ -2,7 +2,7 @@
 
 use crate::plain::PlainStatusStrategy;
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
-use pintle_registry::{RequestContext, Strategy};
+use pintle_registry::{RequestContext, Strategy, keep};
 use std::collections::HashSet;
 
 /// The strategy of the `status` subresource, which contains only conditions.
@@ -16,6 +16,8 @@ impl Strategy for StatusStrategy {
 
     fn prepare_for_update(&self, context: &RequestContext<'_>, object: &mut Value, old: &Value) {
         PlainStatusStrategy { keeps_metadata: true }.prepare_for_update(context, object, old);
+        // All metadata of these kinds is that of the old object.
+        keep(object, old, "metadata.generateName");
     }
 
     fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, _old: &Value) -> ErrorList {

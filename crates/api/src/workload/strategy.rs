@@ -199,6 +199,10 @@ impl<W: Workload> Strategy for WorkloadStatusStrategy<W> {
     fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
         self.0.validate_status_update(object, old)
     }
+
+    fn canonicalize(&self, object: &mut Value) {
+        self.0.canonicalize(object);
+    }
 }
 
 /// Warnings about the name: names of pods begin with it, and become host names.

@@ -2,6 +2,7 @@
 //! (<https://kubernetes.io/docs/reference/using-api/api-concepts/#alternate-representations-of-resources>).
 
 use http::{HeaderMap, header};
+use pintle_go_forms::parse_bool;
 use pintle_machinery::Status;
 use pintle_registry::PatchType;
 
@@ -148,7 +149,7 @@ pub fn accept_clauses(header: &str) -> Vec<AcceptClause<'_>> {
 pub enum Offers {
     /// Only the object itself.
     Plain,
-    /// Only the object itself, as the response to a binding, a token request, a review or the like.
+    /// The object that a binding, a token request, a review or the like is answered with, and partial metadata of it.
     Answer,
     /// An object, and tables and partial metadata of it.
     Object,
@@ -244,7 +245,9 @@ pub fn accepted_of(
     let is_partial = matches!(accepted.transform, Some((Transform::PartialObjectMetadata, _)));
     let (asked, is) = match answers.offers {
         Offers::List if is_partial && !is_of_list => ("PartialObjectMetadata", "is"),
-        Offers::Object | Offers::Scale if is_partial && is_of_list => ("PartialObjectMetadataList", "is not"),
+        Offers::Object | Offers::Scale | Offers::Answer if is_partial && is_of_list => {
+            ("PartialObjectMetadataList", "is not")
+        }
         _ => return Ok(accepted),
     };
     let message =
@@ -285,8 +288,8 @@ fn negotiate(
 ) -> Option<(Accepted, bool)> {
     let header = header_of(headers);
     let pretty = match pretty {
-        Some(value) => !(value == "0" || value.eq_ignore_ascii_case("false")),
-        None => is_tool_for_people(headers),
+        None | Some("") => is_tool_for_people(headers),
+        Some(value) => parse_bool(value).unwrap_or_default(),
     };
     if header.is_empty() {
         return Some((Accepted { pretty, ..Accepted::JSON }, false));
@@ -323,11 +326,13 @@ fn transform(
     offers: Offers,
 ) -> Option<(Transform, String, bool)> {
     let version = version.filter(|version| matches!(*version, "v1" | "v1beta1"))?;
-    if group != Some("meta.k8s.io") || matches!(offers, Offers::Plain | Offers::Answer) {
+    if group != Some("meta.k8s.io") || offers == Offers::Plain {
         return None;
     }
     let (transform, is_of_list) = match kind? {
-        "Table" if matches!(media_type, MediaType::Json | MediaType::Yaml) => (Transform::Table, false),
+        "Table" if matches!(media_type, MediaType::Json | MediaType::Yaml) && offers != Offers::Answer => {
+            (Transform::Table, false)
+        }
         "PartialObjectMetadata" => (Transform::PartialObjectMetadata, false),
         "PartialObjectMetadataList" => (Transform::PartialObjectMetadata, true),
         _ => return None,
@@ -470,7 +475,9 @@ mod tests {
         let is_no_list =
             "you requested PartialObjectMetadataList, but the requested object is not a list (*core.Thing)";
         check(&list, Offers::Object, false, Err(is_no_list));
-        check(&one, Offers::Answer, true, Err(ONLY));
+        check(&one, Offers::Answer, true, Ok(MediaType::Protobuf));
+        check(&list, Offers::Answer, true, Err(is_no_list));
+        check("application/json;as=Table;v=v1;g=meta.k8s.io", Offers::Answer, true, Err(ONLY));
         check(&partial("Table"), Offers::List, true, Err(ONLY));
         check("text/html", Offers::List, true, Err(ROUTED));
         check("text/html", Offers::List, false, Err(ONLY));

@@ -5,16 +5,18 @@ use super::{
     admission::Admission,
     body_kind::BodyKind,
     decode::decode_with_versions,
+    encoder::{partial, partial_schema},
     request_scope::RequestScope,
     write::{DedupTime, dedup_owner_references, set_namespace},
 };
 use crate::base::{
     body::{Body, RequestBody},
     encoding::encode,
-    negotiation::Offers,
+    negotiation::{Accepted, Offers},
     response::{Answered, Response, with_content_type},
 };
 use crate::metrics::BodyVerb;
+use bytes::Bytes;
 use pintle_admission::{Operation, RequestOptions};
 use pintle_machinery::{
     GroupVersion, GroupVersionKind, Status, Value, ValueExt,
@@ -99,12 +101,24 @@ pub(super) async fn serve(
             audit.annotate(key, value);
         }
     }
-    let bytes = encode(&answer, answer_schema(&answer)?, &accepted)?;
+    let bytes = encode_answer(scope, &answer, &accepted)?;
     let mut response = with_content_type(201, accepted.media_type.as_str(), Body::from(bytes));
     if answer.str_at("kind") == "Status" {
         response.extensions_mut().insert(Answered::new(Status::success(None)));
     }
     Ok(response)
+}
+
+/// Encodes the object of an answer in the accepted form; a `Status` has only its own.
+fn encode_answer(scope: &RequestScope<'_>, answer: &Value, accepted: &Accepted) -> Result<Bytes, Status> {
+    let (_, version) = match &accepted.transform {
+        Some(transform) if answer.str_at("kind") != "Status" => transform,
+        _ => return encode(answer, answer_schema(answer)?, accepted),
+    };
+    match &accepted.refusal {
+        Some(refusal) => Err((**refusal).clone()),
+        None => encode(&partial(&scope.resource.resource, answer, version), partial_schema(), accepted),
+    }
 }
 
 /// Metadata that only the server sets.

@@ -17,10 +17,15 @@ pub(super) fn go_type_of(resource: &Resource, offers: Offers) -> String {
     }
 }
 
-/// The package name of a group's internal types; part of one error message.
+/// The name of the Go type of a kind.
+pub(super) fn go_type_of_kind(kind: &GroupVersionKind) -> String {
+    format!("{}.{}", internal_package(&kind.group), kind.kind)
+}
+
+/// The package name of a group's internal types; part of one error message. The events of both groups are one type.
 pub(super) fn internal_package(group: &str) -> &str {
     match group {
-        "" => "core",
+        "" | "events.k8s.io" => "core",
         group => group.split('.').next().unwrap_or_default(),
     }
 }

@@ -1,6 +1,10 @@
 //! The request scope: the facts of one request that its verb needs, and the steps that verbs share.
 
-use super::{api_endpoints::ApiEndpoints, encoder::IncludeObject, go_names::go_type_of};
+use super::{
+    api_endpoints::ApiEndpoints,
+    encoder::IncludeObject,
+    go_names::{go_type_of, go_type_of_kind},
+};
 use crate::{
     base::{
         body::RequestBody,
@@ -23,7 +27,7 @@ use pintle_machinery::{
     GroupVersion, Status, StatusReason, UserInfo, Value,
     codec::{cbor, json, yaml},
 };
-use pintle_registry::{EmptyFields, RequestContext, Routing};
+use pintle_registry::{EmptyFields, RequestContext, Routing, SubresourceKind};
 use pintle_schema::{SchemaRef, default_by_schema};
 use std::sync::{Arc, OnceLock, atomic::AtomicU64};
 
@@ -97,7 +101,10 @@ impl RequestScope<'_> {
             route: (resource.model.routing == Routing::Routes).then_some(route),
             has_protobuf: resource.model.protobuf,
             media_types: self.server.media_types,
-            go_type: &|| go_type_of(resource, offers),
+            go_type: &|| match resource.subresource(&self.info.subresource).map(|own| &own.kind) {
+                Some(SubresourceKind::Create { kind, .. }) => go_type_of_kind(kind),
+                _ => go_type_of(resource, offers),
+            },
         };
         negotiation::accepted_of(self.headers, self.query.first("pretty"), answers)
     }

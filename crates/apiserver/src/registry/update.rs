@@ -14,7 +14,7 @@ use pintle_machinery::{
     FieldError, FieldPath, GroupKind, GroupResource, Status, Value, ValueExt,
     managed_fields::keep_times,
     meta::ObjectMeta,
-    options::Preconditions,
+    options::{Preconditions, parse_written_resource_version},
     validation::{
         validate_object_meta_accessor, validate_object_meta_accessor_update, validate_path_segment_name,
     },
@@ -128,8 +128,8 @@ impl Store {
             authorized.await?;
         }
         self.resource.check_namespace(&mut new, context.namespace)?;
-        let version = new.resource_version();
-        if version.is_empty() || version == "0" {
+        let version = parse_written_resource_version(new.resource_version())?;
+        if version == 0 {
             if !strategy.allow_unconditional_update() {
                 let path = FieldPath::new("metadata").child("resourceVersion");
                 let error = FieldError::invalid(&path, 0, "must be specified for an update");
@@ -138,9 +138,7 @@ impl Store {
                 return Err(Status::invalid(&kind, context.name, &vec![error]).into());
             }
             new.set("metadata.resourceVersion", old.resource_version());
-        } else if version.parse::<u64>().is_err() {
-            return Err(invalid_resource_version(version).into());
-        } else if version != old.resource_version() {
+        } else if old.resource_version().parse() != Ok(version) {
             return Err(Status::conflict(
                 &self.requested_resource(context),
                 context.name,
@@ -251,6 +249,7 @@ impl Store {
         if let Some(authorized) = strategy.authorize_write(context, &new, None) {
             authorized.await?;
         }
+        parse_written_resource_version(new.resource_version())?;
         fill_system_metadata(&mut new, context.now);
         let finish = strategy.begin_create(context, &mut new).await?;
         let result = async {
@@ -439,10 +438,6 @@ impl From<Status> for Failure {
     fn from(status: Status) -> Failure {
         Failure::Final(status)
     }
-}
-
-fn invalid_resource_version(version: &str) -> Status {
-    Status::unknown(format!("strconv.ParseUint: parsing {}: invalid syntax", pintle_go_forms::quote(version)))
 }
 
 /// Whether an update removes the last reason to keep a terminating object.

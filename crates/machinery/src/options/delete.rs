@@ -104,7 +104,16 @@ pub fn delete_options_from<'a>(
         body => Unchecked::from_body(body),
     };
     unchecked.ignore_store_read_error &= unsafe_deletes;
-    unchecked.check()
+    let (options, checked) = unchecked.check();
+    checked.map(|()| options)
+}
+
+/// As [`delete_options_from`] a body, for an operation that acts by the options before the delete finds the error of
+/// invalid ones. An unknown propagation policy is none.
+pub fn delete_options_and_error(body: &Value) -> (DeleteOptions, Option<Status>) {
+    let unchecked = Unchecked { ignore_store_read_error: false, ..Unchecked::from_body(body) };
+    let (options, checked) = unchecked.check();
+    (options, checked.err())
 }
 
 impl Unchecked {
@@ -135,7 +144,8 @@ impl Unchecked {
         }
     }
 
-    fn check(self) -> Result<DeleteOptions, Status> {
+    /// The options, and the error of those that are invalid.
+    fn check(self) -> (DeleteOptions, Result<(), Status>) {
         let mut errors = ErrorList::new();
         let path = FieldPath::new("propagationPolicy");
         let mut propagation_policy = None;
@@ -170,14 +180,14 @@ impl Unchecked {
                 errors.push(FieldError::invalid(&path, true, &detail));
             }
         }
-        check("DeleteOptions", errors)?;
-        Ok(DeleteOptions {
+        let options = DeleteOptions {
             grace_period_seconds: self.grace_period_seconds,
             preconditions: Preconditions { uid: self.uid, resource_version: self.resource_version },
             dry_run: !self.dry_run.is_empty(),
             propagation_policy,
             orphan_dependents: self.orphan_dependents,
             ignore_store_read_error: self.ignore_store_read_error,
-        })
+        };
+        (options, check("DeleteOptions", errors))
     }
 }

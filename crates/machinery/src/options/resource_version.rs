@@ -14,6 +14,17 @@ pub fn parse_resource_version(text: &str) -> Result<u64, Status> {
     parse(text).map_err(Status::unknown)
 }
 
+/// The resourceVersion of a written object; 0 when it is "" or `0`.
+///
+/// # Errors
+/// 500 when it is not a number.
+pub fn parse_written_resource_version(text: &str) -> Result<u64, Status> {
+    match text {
+        "" => Ok(0),
+        text => parse_unsigned(text).map_err(Status::unknown),
+    }
+}
+
 /// The resourceVersion of a list, or of a get that no cache serves; 0 when it is "" or `0`.
 ///
 /// # Errors

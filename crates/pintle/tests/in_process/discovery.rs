@@ -26,6 +26,35 @@ async fn legacy_documents() {
     server.stop().await;
 }
 
+/// The aggregator answers every method with the document of a group, except with that of its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn methods_of_group_documents() {
+    let server = Server::start().await;
+    for path in ["/apis/apps", "/apis/apps/", "/apis", "/apis/apiextensions.k8s.io"] {
+        assert_eq!(server.send(&format!("POST {path}")).await.status, 200, "{path}");
+    }
+    for path in ["/apis/apiregistration.k8s.io", "/apis/apiregistration.k8s.io/", "/apis/apps/v1"] {
+        assert_eq!(server.send(&format!("GET {path}")).await.status, 200, "{path}");
+        assert_eq!(server.send(&format!("POST {path}")).await.status, 405, "{path}");
+    }
+    let refused = server.send("GET /apis/apiregistration.k8s.io\nAccept: text/html").await;
+    assert!(refused.str_at("/message").starts_with("406: Not Acceptable"), "{}", refused.text());
+    server.stop().await;
+}
+
+/// `pretty` is a boolean as Go reads it.
+#[tokio::test(flavor = "multi_thread")]
+async fn indented_documents() {
+    let server = Server::start().await;
+    for path in ["/apis/apps", "/api/v1", "/api/v1/namespaces/default", "/api/v1/nodes/none"] {
+        for (value, is_indented) in [("true", true), ("T", true), ("xx", false), ("", false), ("f", false)] {
+            let answer = server.send(&format!("GET {path}?pretty={value}")).await;
+            assert_eq!(answer.text().contains("\n  "), is_indented, "{path} {value}");
+        }
+    }
+    server.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn aggregated_documents() {
     let server = Server::start().await;

@@ -120,6 +120,95 @@ async fn metadata_alone_is_served_on_demand() {
     server.stop().await;
 }
 
+/// The object that a review or a token request is answered with has partial metadata, but no table; the `Status` of a
+/// binding has neither.
+#[tokio::test(flavor = "multi_thread")]
+async fn metadata_alone_of_reviews_and_tokens() {
+    let server = Server::start().await;
+    let form = |kind: &str| format!("Accept: application/json;as={kind};g=meta.k8s.io;v=v1");
+    let [one, many, table] = ["PartialObjectMetadata", "PartialObjectMetadataList", "Table"].map(form);
+    let account = "/api/v1/namespaces/default/serviceaccounts";
+    server.send(&format!("POST {account}\n\n{{\"metadata\":{{\"name\":\"robot\"}}}}")).await;
+    let review = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let review_body = r#"{"spec":{"nonResourceAttributes":{"path":"/","verb":"get"}}}"#;
+    let token = &format!("{account}/robot/token");
+    for (path, body, kind) in [
+        (review, review_body, "authorization.SelfSubjectAccessReview"),
+        (token, "{}", "authentication.TokenRequest"),
+    ] {
+        let answer = server.send(&format!("POST {path}\n{one}\n\n{body}")).await;
+        assert_eq!((answer.status, &*answer.str_at("/kind")), (201, "PartialObjectMetadata"), "{path}");
+        assert!(answer.json().get("status").is_none());
+        let refused = server.send(&format!("POST {path}\n{many}\n\n{body}")).await;
+        let why = format!(
+            "you requested PartialObjectMetadataList, but the requested object is not a list (*{kind})"
+        );
+        assert_eq!((refused.status, refused.str_at("/message")), (406, why));
+        assert_eq!(server.send(&format!("POST {path}\n{table}\n\n{body}")).await.status, 406);
+    }
+    let gone = format!("POST {account}/none/token\n{many}\n\n{{}}");
+    assert_eq!(server.send(&gone).await.status, 404);
+    let eviction = r#"{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"none"}}"#;
+    let gone = format!("POST /api/v1/namespaces/default/pods/none/eviction\n{one}\n\n{eviction}");
+    assert_eq!(server.send(&gone).await.str_at("/message"), "pods \"none\" not found");
+    let events = server.send(&format!("GET /apis/events.k8s.io/v1/events\n{one}")).await;
+    assert!(events.str_at("/message").ends_with("is a list (*core.EventList)"), "{}", events.text());
+    server.stop().await;
+}
+
+/// A version that is no number is an error of updates, even of those that create.
+#[tokio::test(flavor = "multi_thread")]
+async fn unreadable_versions_of_written_objects() {
+    let server = Server::start().await;
+    let leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
+    let lease = |version: &str| format!(r#"{{"metadata":{{"name":"a","resourceVersion":"{version}"}}}}"#);
+    let put = |version: &str| format!("PUT {leases}/a\n\n{}", lease(version));
+    let check = async |version: &str, why: &str| {
+        let answer = server.send(&put(version)).await;
+        assert_eq!(
+            (answer.status, answer.str_at("/message")),
+            (500, format!("strconv.ParseUint: parsing {why}"))
+        );
+    };
+    check("abc", "\"abc\": invalid syntax").await;
+    let created = server.send(&put("0")).await;
+    assert_eq!(created.status, 201);
+    check("18446744073709551616", "\"18446744073709551616\": value out of range").await;
+    assert_eq!(server.send(&put(&format!("0{}", created.resource_version()))).await.status, 200);
+    assert_eq!(server.send(&put("1")).await.status, 409);
+    server.stop().await;
+}
+
+/// A job without labels has those of its template, also after a write of its status.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_labels_of_a_job() {
+    let server = Server::start().await;
+    let jobs = "/apis/batch/v1/namespaces/default/jobs";
+    let template = r#"{"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"i"}]}}"#;
+    let body = format!(r#"{{"metadata":{{"name":"a"}},"spec":{{"suspend":true,"template":{template}}}}}"#);
+    assert_eq!(server.send(&format!("POST {jobs}\n\n{body}")).await.status, 201);
+    let answer = server.send(&format!("PUT {jobs}/a/status\n\n{body}")).await;
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.str_at("/metadata/labels/job-name"), "a");
+    server.stop().await;
+}
+
+/// A status of flow schemas and priority levels is written without any metadata.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_status_of_a_flow_schema_keeps_its_metadata() {
+    let server = Server::start().await;
+    let schema = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas/exempt";
+    let patch = "Content-Type: application/merge-patch+json\n\n{\"metadata\":{\"generateName\":\"x-\",\"labels\":{\"a\":\"b\"}}}";
+    let answer = server.send(&format!("PATCH {schema}/status\n{patch}")).await;
+    assert_eq!(answer.status, 200);
+    let metadata = answer.json();
+    assert!(
+        metadata.pointer("/metadata/generateName").is_none()
+            && metadata.pointer("/metadata/labels").is_none()
+    );
+    server.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn fields_nobody_knows_are_warned_of_or_refused() {
     let server = Server::start().await;

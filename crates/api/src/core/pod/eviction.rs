@@ -9,11 +9,9 @@ use super::{binding, conditions};
 use jiff::Timestamp;
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, GroupKind, GroupResource, LabelSelector, Status, StatusReason, Value,
-    ValueExt, json, meta, meta::ObjectMeta, options::delete_options_from,
+    ValueExt, json, meta, meta::ObjectMeta, options::delete_options_and_error,
 };
-use pintle_registry::{
-    BoxFuture, DeleteOptions, NamedCreater, Preconditions, PropagationPolicy, RequestContext, WriteOptions,
-};
+use pintle_registry::{BoxFuture, DeleteOptions, NamedCreater, RequestContext, WriteOptions};
 
 /// Evicts the pod of the path.
 #[derive(Debug, Clone, Copy)]
@@ -82,11 +80,12 @@ impl<'a> Eviction<'a> {
             let errors: ErrorList = vec![FieldError::invalid(&field, true, detail)];
             return Err(Status::invalid(&GroupKind::new("policy", "Eviction"), context.name, &errors));
         }
+        let (options, refusal) = delete_options(context.dry_run, body)?;
         Ok(Eviction {
             context,
             name: context.name,
-            options: delete_options(context.dry_run, body)?,
-            refusal: delete_options_from(body.at("deleteOptions").unwrap_or(&Value::Null), [], false).err(),
+            options,
+            refusal,
             pods: GroupResource::new("", "pods"),
             budgets: GroupResource::new("policy", "poddisruptionbudgets"),
         })
@@ -210,8 +209,8 @@ impl<'a> Eviction<'a> {
     }
 }
 
-/// The body's delete options, with the request's dry run.
-fn delete_options(request_dry_run: bool, body: &Value) -> Result<DeleteOptions, Status> {
+/// The body's delete options, with the request's dry run, and the error that the delete finds in them.
+fn delete_options(request_dry_run: bool, body: &Value) -> Result<(DeleteOptions, Option<Status>), Status> {
     let dry_run = body.items_at("deleteOptions.dryRun");
     if request_dry_run && !dry_run.is_empty() && dry_run != [json!("All")] {
         let given: Vec<&str> = dry_run.iter().filter_map(Value::as_str).collect();
@@ -220,24 +219,9 @@ fn delete_options(request_dry_run: bool, body: &Value) -> Result<DeleteOptions, 
             given.join(" ")
         )));
     }
-    let text = |path: &str| body.at(path).and_then(Value::as_str).map(str::to_owned);
-    Ok(DeleteOptions {
-        grace_period_seconds: body.i64_at("deleteOptions.gracePeriodSeconds"),
-        preconditions: Preconditions {
-            uid: text("deleteOptions.preconditions.uid"),
-            resource_version: text("deleteOptions.preconditions.resourceVersion"),
-        },
-        dry_run: request_dry_run || !dry_run.is_empty(),
-        propagation_policy: match body.str_at("deleteOptions.propagationPolicy") {
-            "Orphan" => Some(PropagationPolicy::Orphan),
-            "Background" => Some(PropagationPolicy::Background),
-            "Foreground" => Some(PropagationPolicy::Foreground),
-            _ => None,
-        },
-        orphan_dependents: body.at("deleteOptions.orphanDependents").and_then(Value::as_bool),
-        // Evictions do not support this option.
-        ignore_store_read_error: false,
-    })
+    let (mut options, refusal) = delete_options_and_error(body.at("deleteOptions").unwrap_or(&Value::Null));
+    options.dry_run |= request_dry_run;
+    Ok((options, refusal))
 }
 
 /// Whether an unready pod may be evicted for free: by the budget's policy, or because enough pods are healthy.
