@@ -1,7 +1,6 @@
 //! The kind of the objects that webhooks are asked with and answer with.
 
-use pintle_go_forms::quote;
-use pintle_machinery::{Value, text::go_json_type};
+use pintle_machinery::{Value, scheme::not_registered, text::go_json_type};
 
 /// The scheme of the clients of authentication and authorization webhooks.
 pub const CLIENT_SCHEME: &str = "k8s.io/client-go/kubernetes/scheme/register.go:82";
@@ -27,12 +26,7 @@ impl ReviewKind {
         let api_version = text(answer, "apiVersion", self.api_version)?;
         match (kind, api_version) == (self.kind, self.api_version) {
             true => Ok(()),
-            false => Err(format!(
-                "no kind {} is registered for version {} in scheme {}",
-                quote(kind),
-                quote(api_version),
-                quote(self.scheme)
-            )),
+            false => Err(not_registered(kind, api_version, self.scheme)),
         }
     }
 }
