@@ -37,11 +37,12 @@ pub(in super::super) fn read_patched(
     };
     let mut problems = patch.problems().to_vec();
     let mut own = kind.clone();
+    let text = patched.to_string();
     if is_whole && keeps_claim {
-        own = claimed_kind(&patched).map_err(|why| undecodable(&why))?;
+        own = claimed_kind(&patched, &text).map_err(|why| undecodable(&why))?;
     } else if is_whole && patch.is_of_text() {
         let is_custom = scope.resource.resource.model.keeps_claimed_kind();
-        match named_kind(&patched, wanted, is_custom).map_err(|why| undecodable(&why))? {
+        match named_kind(&patched, &text, wanted, is_custom).map_err(|why| undecodable(&why))? {
             Named::Own => {}
             Named::Internal => {
                 let unknown = patched.as_object().into_iter().flatten().map(|(name, _)| name);
@@ -53,7 +54,6 @@ pub(in super::super) fn read_patched(
             }
         }
     }
-    let text = patched.to_string();
     let decoded = json::decode(text.as_bytes(), schema).map_err(|error| {
         // The type metadata is decoded before the rest.
         match json::type_meta(text.as_bytes()) {
@@ -96,17 +96,18 @@ fn report(
     Ok(())
 }
 
-/// The kind that a patched object claims, which must name one. An empty version is found later, by the store.
+/// The kind that a patched object, whose JSON is `text`, claims. It must name one; an empty version is found later, by
+/// the store.
 ///
 /// # Errors
 /// The error message of the reference, which reads the object's JSON.
-fn claimed_kind(patched: &Value) -> Result<GroupVersionKind, String> {
-    let text = json::encode_any(patched);
-    let found = json::type_meta(&text)
+fn claimed_kind(patched: &Value, text: &str) -> Result<GroupVersionKind, String> {
+    let found = json::type_meta(text.as_bytes())
         .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
     let kind = patched.str_at("kind");
     if kind.is_empty() {
-        return Err(format!("Object 'Kind' is missing in '{}'", String::from_utf8_lossy(&text)));
+        let shown = json::encode_any(patched);
+        return Err(format!("Object 'Kind' is missing in '{}'", String::from_utf8_lossy(&shown)));
     }
     if patched.get("apiVersion").is_some_and(Value::is_null) {
         return Err(".apiVersion accessor error: <nil> is of the type <nil>, expected string".to_owned());
@@ -131,13 +132,13 @@ enum Named {
     Internal,
 }
 
-/// The kind that a patched object of a built-in kind names. The scale of a custom resource has no internal version.
+/// The kind that a patched object of a built-in kind, whose JSON is `text`, names. The scale of a custom resource has no internal version.
 ///
 /// # Errors
 /// The error message for an object of another kind.
-fn named_kind(patched: &Value, wanted: BodyKind<'_>, is_scale: bool) -> Result<Named, String> {
+fn named_kind(patched: &Value, text: &str, wanted: BodyKind<'_>, is_scale: bool) -> Result<Named, String> {
     let kind = wanted.kind;
-    json::type_meta(&json::encode_any(patched))
+    json::type_meta(text.as_bytes())
         .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
     let (name, version) = (patched.str_at("kind"), patched.str_at("apiVersion"));
     let name = if name.is_empty() { &kind.kind } else { name };
