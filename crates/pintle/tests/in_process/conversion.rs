@@ -15,6 +15,7 @@ use std::{
     sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
+use tokio::sync::watch;
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const V1: &str = "/apis/example.com/v1/namespaces/default/lamps";
@@ -22,7 +23,7 @@ const V2: &str = "/apis/example.com/v2/namespaces/default/lamps";
 const MERGE: &str = "Content-Type: application/merge-patch+json";
 const APPLY: &str = "Content-Type: application/apply-patch+yaml";
 
-/// Changes the webhook's correct response; with `None` it never responds.
+/// Changes the webhook's correct response; with `None` it does not respond while there is a [`Webhook`].
 type Lie = fn(Value) -> Option<Value>;
 
 /// A webhook in this process. In `v1` a lamp has `spec.watts`, in `v2` the same value as text in `spec.power`.
@@ -32,17 +33,20 @@ struct Webhook {
     /// The number of objects in each review.
     asked: Arc<Mutex<Vec<usize>>>,
     lie: Arc<Mutex<Lie>>,
+    /// Ends with the webhook.
+    _life: watch::Sender<()>,
 }
 
 impl Webhook {
     async fn start() -> Webhook {
         let (asked, lie) = (Arc::<Mutex<Vec<usize>>>::default(), Arc::new(Mutex::new(Some as Lie)));
-        let own = (asked.clone(), lie.clone());
+        let life = watch::Sender::new(());
+        let own = (asked.clone(), lie.clone(), life.subscribe());
         let names = ["127.0.0.1", "lamps.default.svc"];
-        let answer = move |request| answer(request, own.0.clone(), own.1.clone());
+        let answer = move |request| answer(request, own.0.clone(), own.1.clone(), own.2.clone());
         let Https { url, ca } = Https::serve(&names, answer).await;
         let port = url.rsplit(':').next().unwrap().parse().unwrap();
-        Webhook { port, ca: STANDARD.encode(ca), asked, lie }
+        Webhook { port, ca: STANDARD.encode(ca), asked, lie, _life: life }
     }
 
     fn definition(&self) -> Value {
@@ -82,6 +86,7 @@ async fn answer(
     request: Request<Incoming>,
     asked: Arc<Mutex<Vec<usize>>>,
     lie: Arc<Mutex<Lie>>,
+    mut life: watch::Receiver<()>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let body = request.into_body().collect().await.unwrap().to_bytes();
     let review: Value = serde_json::from_slice(&body).unwrap();
@@ -106,10 +111,14 @@ async fn answer(
         "result": {"status": "Success"},
     }});
     let lie = *lie.lock().unwrap();
-    match lie(right) {
-        Some(answer) => Ok(Response::new(Full::new(answer.to_string().into()))),
-        None => std::future::pending().await,
-    }
+    let body = match lie(right) {
+        Some(answer) => answer.to_string().into(),
+        None => {
+            let _ended = life.changed().await;
+            Bytes::new()
+        }
+    };
+    Ok(Response::new(Full::new(body)))
 }
 
 async fn define(server: &Server, definition: &Value) {
@@ -311,6 +320,7 @@ async fn a_webhook_that_hangs_holds_up_nobody_else() {
     assert_eq!(spec(&server, &format!("GET {V1}/a")).await, json!({"watts": 5}));
     server.assert_lives().await;
     hanging.iter().for_each(tokio::task::JoinHandle::abort);
+    drop(webhook);
     server.stop().await;
 }
 
@@ -357,5 +367,7 @@ async fn a_webhook_that_hangs_holds_no_worker_for_the_owners_of_fields() {
     let answer = client.send(&format!("GET {V1}/a")).await;
     let managers = answer.json()["metadata"]["managedFields"].clone();
     assert_eq!(managers.as_array().unwrap().len(), 1, "{managers}");
+    // The writes that were started end before the server does.
+    drop(webhook);
     server.stop().await;
 }
