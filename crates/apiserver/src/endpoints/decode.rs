@@ -1,17 +1,13 @@
 //! Decodes request bodies to trees.
 
-use super::{
-    body_kind::BodyKind,
-    go_names::{internal_package, registered},
-    request_scope::RequestScope,
-};
+use super::{body_kind::BodyKind, go_names::registered, request_scope::RequestScope};
 use crate::base::negotiation::{MediaType, content_type};
 use bytes::Bytes;
 use pintle_machinery::{
     GroupVersion, GroupVersionKind, Status, Value, ValueExt,
     codec::{DecodeError, Decoded, StrictProblem, cbor, json, protobuf, yaml},
     options::FieldValidation,
-    scheme::{not_registered, scheme_of},
+    scheme::{internal_package, not_registered, scheme_of},
 };
 use pintle_schema::SchemaRef;
 use std::fmt::Display;
@@ -337,14 +333,6 @@ pub(super) fn other_kind(found: &GroupVersionKind, wanted: &GroupVersionKind) ->
 
 /// The source line where Go's server registers the kinds of options; part of one error message.
 const OPTIONS_SCHEME: &str = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27";
-
-/// The error message for an object that names a kind without its version, as a patch can leave it.
-pub(super) fn not_registered_internally(kind: &str, group: &str) -> String {
-    let scheme = scheme_of(group);
-    format!(
-        "no kind \"{kind}\" is registered for the internal version of group \"{group}\" in scheme \"{scheme}\""
-    )
-}
 
 /// The 400 for a body that does not decode.
 pub(super) fn cannot_be_handled(

@@ -1,7 +1,10 @@
 //! Names of Go types and packages, which some messages to clients contain.
 
 use crate::base::negotiation::Offers;
-use pintle_machinery::{GroupVersionKind, scheme::scheme_of};
+use pintle_machinery::{
+    GroupVersionKind,
+    scheme::{internal_package, scheme_of},
+};
 use pintle_registry::{ObjectForm, Resource};
 use pintle_schema::{Schema, SchemaRef};
 
@@ -20,14 +23,6 @@ pub(super) fn go_type_of(resource: &Resource, offers: Offers) -> String {
 /// The name of the Go type of a kind.
 pub(super) fn go_type_of_kind(kind: &GroupVersionKind) -> String {
     format!("{}.{}", internal_package(&kind.group), kind.kind)
-}
-
-/// The package name of a group's internal types; part of one error message. The events of both groups are one type.
-pub(super) fn internal_package(group: &str) -> &str {
-    match group {
-        "" | "events.k8s.io" => "core",
-        group => group.split('.').next().unwrap_or_default(),
-    }
 }
 
 /// The type of a kind that is in the scheme of the server that serves `group`.

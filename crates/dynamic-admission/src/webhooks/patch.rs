@@ -10,7 +10,7 @@ use pintle_admission::{AdmissionRequest, Endpoint};
 use pintle_go_forms::quote;
 use pintle_machinery::{
     GroupVersionKind, Status, Value, ValueExt, codec::json, meta::format_time, options::FieldValidation,
-    patch::json_patch, validation::semantically_equal,
+    patch::json_patch, scheme::internal_package, validation::semantically_equal,
 };
 use pintle_schema::Schema;
 
@@ -101,10 +101,7 @@ fn kind_of(
     if let Some(schema) = Schema::builtin().by_kind(&found.group, &found.version, &found.kind) {
         json::decode_body(text, schema).map_err(Status::internal_error)?;
     }
-    let package = match expected.group.as_str() {
-        "" => "core",
-        group => group.split('.').next().unwrap_or_default(),
-    };
+    let package = internal_package(&expected.group);
     let (from, to) = (format!("{}.{}", found.version, found.kind), format!("{package}.{}", expected.kind));
     Err(Status::unknown(format!("converting ({from}) to ({to}): unknown conversion")))
 }

@@ -1,18 +1,14 @@
 //! Decodes patched objects.
 
 use super::{
-    super::{
-        body_kind::BodyKind,
-        decode::{not_registered_internally, other_kind},
-        request_scope::RequestScope,
-    },
+    super::{body_kind::BodyKind, decode::other_kind, request_scope::RequestScope},
     Patch,
 };
 use pintle_machinery::{
     FieldError, FieldPath, GroupVersion, GroupVersionKind, Map, Status, Value, ValueExt,
     codec::{StrictProblem, json},
     options::FieldValidation,
-    scheme::not_registered,
+    scheme::{not_registered, not_registered_internally},
 };
 
 /// Decodes a patched tree, or part of one, by its schema, like a request body. `is_whole` tells a tree with type metadata
