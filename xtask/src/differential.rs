@@ -99,8 +99,10 @@ fn compare(binary: &Path, request: &Request, cases: &[Case]) -> Result<Report, E
             .map(|config| scope.spawn(|| answers(config, cases).map_err(|error| error.to_string())))
             .map(|thread| thread.join().unwrap_or_else(|_| Err("the thread panicked".to_owned())))
     });
+    let own = own.map_err(|error| format!("Pintle: {error}"))?;
+    let reference = reference.map_err(|error| format!("the reference: {error}"))?;
     let mut report = Report::default();
-    for (case, (expected, found)) in cases.iter().zip(reference?.iter().zip(&own?)) {
+    for (case, (expected, found)) in cases.iter().zip(reference.iter().zip(&own)) {
         let mut differences = expected.differences(found);
         differences.retain(|text| !request.ignored.iter().any(|ignored| text.contains(ignored.as_str())));
         report.add(case, expected.status, found.status, differences);
@@ -132,8 +134,13 @@ fn answers(config: Config, cases: &[Case]) -> Result<Vec<Answer>, Error> {
             connection = client.connect()?;
             response = connection.request(&case.method, &case.path, &headers, &case.body);
         }
-        let response = response.map_err(|error| format!("{} {}: {error}", case.method, case.path))?;
-        answers.push(Answer::of(&response, case));
+        answers.push(match response {
+            Ok(response) => Answer::of(&response, case),
+            Err(_) => {
+                connection = client.connect()?;
+                Answer::none()
+            }
+        });
     }
     Ok(answers)
 }

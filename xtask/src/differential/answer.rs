@@ -73,6 +73,11 @@ impl Answer {
         Answer { status: response.status, headers, body }
     }
 
+    /// The connection that ends in place of an answer; its status is 0.
+    pub(super) fn none() -> Answer {
+        Answer { status: 0, headers: Vec::new(), body: Body::Bytes(true) }
+    }
+
     /// What differs in another answer to the same request.
     pub(super) fn differences(&self, found: &Answer) -> Vec<String> {
         let mut differences = Vec::new();
