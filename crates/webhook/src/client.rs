@@ -13,6 +13,7 @@ use pintle_dialer::{
     RestClientSeries, TlsSettings,
 };
 use pintle_go_forms::format_duration;
+use pintle_offload::weigh;
 use rustls::pki_types::ServerName;
 use std::{
     fmt,
@@ -197,10 +198,12 @@ impl WebhookClient {
         let answer = tokio::time::timeout(timeout, answer).await.unwrap_or(Err(Cause::Timeout));
         let code = answer.as_ref().ok().map(|response| response.status);
         self.series.requested(bytes, code, started.elapsed());
-        if let Ok(response) = &answer
-            && (200..300).contains(&response.status)
-        {
-            self.series.responded(response.body.len());
+        if let Ok(response) = &answer {
+            if (200..300).contains(&response.status) {
+                self.series.responded(response.body.len());
+            }
+            // Whoever asked decodes it next.
+            weigh(response.body.len()).await;
         }
         answer.map_err(failed)
     }

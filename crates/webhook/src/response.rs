@@ -7,6 +7,7 @@ use pintle_machinery::{
     codec::{DecodeError, json, yaml},
     text::go_json_type,
 };
+use std::borrow::Cow;
 
 /// A response, of any status.
 #[derive(Debug, Clone)]
@@ -33,30 +34,31 @@ impl Response {
     /// The error text of Kubernetes' client: for a status other than success, an empty body, or a body that is not an
     /// object; and when the decoded body takes far more memory than the request.
     pub fn object(&self) -> Result<Value, String> {
-        let body = self.successful_body()?;
-        let decode = |text: &[u8]| json::decode_any_answer(text, self.question);
-        // As in Kubernetes' client, the first character decides. In YAML, almost anything is a string.
-        let is_json = body.trim_ascii_start().starts_with(b"{");
-        let decoded = match is_json {
-            true => decode(body),
-            false => yaml::to_json(body).and_then(|converted| decode(&converted.json)),
-        };
-        match decoded {
+        match json::decode_any_answer(&self.json()?, self.question) {
             Ok(value @ Value::Object(_)) => Ok(value),
             Ok(Value::Null) => Ok(Value::Object(Map::new())),
             Ok(other) => Err(no_object(go_json_type(&other))),
-            Err(error) if is_json && error != DecodeError::TooHeavy => {
-                Err(format!("couldn't get version/kind; json parse error: {error}"))
-            }
-            Err(error) => Err(error.to_string()),
+            Err(error @ DecodeError::TooHeavy) => Err(error.to_string()),
+            Err(error) => Err(format!("couldn't get version/kind; json parse error: {error}")),
         }
     }
 
-    /// The body of a response with a status of success.
+    /// The body of a response with a status of success, as JSON. As in Kubernetes' client, a body that does not begin as
+    /// a JSON object is YAML, in which almost anything is a string.
     ///
     /// # Errors
-    /// The error text of Kubernetes' client: for another status, and for an empty body.
-    pub fn successful_body(&self) -> Result<&Bytes, String> {
+    /// The error text of Kubernetes' client: for another status, an empty body, or invalid YAML; and when the value of
+    /// YAML takes far more memory than the request.
+    pub fn json(&self) -> Result<Cow<'_, [u8]>, String> {
+        let body = self.successful_body()?;
+        if body.trim_ascii_start().starts_with(b"{") {
+            return Ok(Cow::Borrowed(body));
+        }
+        let converted = yaml::answer_to_json(body, self.question);
+        converted.map(|converted| Cow::Owned(converted.json)).map_err(|error| error.to_string())
+    }
+
+    fn successful_body(&self) -> Result<&Bytes, String> {
         /// The largest status of success, to Kubernetes' client.
         const PARTIAL_CONTENT: u16 = 206;
         if !(200..=PARTIAL_CONTENT).contains(&self.status) {
@@ -167,13 +169,16 @@ mod tests {
 
     #[test]
     fn an_answer_takes_no_more_memory_than_its_question_allows() {
-        let body = format!(r#"{{"a":[{}{{}}]}}"#, r#"{"b":0},"#.repeat(400_000));
-        let answer = |question: usize| {
-            let body = Bytes::from(body.clone());
-            let content_type = "application/json".to_owned();
-            Response { status: 200, content_type, has_retry_after: false, body, question }.object()
-        };
-        assert_eq!(answer(1000), Err("the value takes too much memory".to_owned()));
-        assert!(answer(12 << 20).is_ok());
+        let json = format!(r#"{{"a":[{}{{}}]}}"#, r#"{"b":0},"#.repeat(400_000));
+        let yaml = format!("a:\n{}", "- {b: 0}\n".repeat(400_000));
+        for body in [json, yaml] {
+            let answer = |question: usize| {
+                let body = Bytes::from(body.clone());
+                let content_type = "application/json".to_owned();
+                Response { status: 200, content_type, has_retry_after: false, body, question }.object()
+            };
+            assert_eq!(answer(1000), Err("the value takes too much memory".to_owned()));
+            assert!(answer(12 << 20).is_ok());
+        }
     }
 }

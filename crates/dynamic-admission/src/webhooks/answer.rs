@@ -7,13 +7,13 @@ use base64::engine::general_purpose::STANDARD;
 use pintle_go_forms::quote;
 use pintle_machinery::{
     GroupVersion, Status, StatusCause, StatusDetails, Value, ValueExt,
-    codec::{DecodeError, json, yaml},
+    codec::{DecodeError, json},
     scheme::{WEBHOOKS, not_registered},
     status::AnsweredStatus,
 };
 use pintle_schema::{Schema, SchemaRef};
 use pintle_webhook::Response;
-use std::{borrow::Cow, sync::LazyLock};
+use std::sync::LazyLock;
 
 /// The verified answer of a webhook.
 #[derive(Debug)]
@@ -70,13 +70,8 @@ pub fn answer(
 }
 
 fn read(response: &Response, version: ReviewVersion) -> Result<Value, String> {
-    let body = response.successful_body()?;
+    let body = response.json()?;
     let kind_error = |error: DecodeError| format!("couldn't get version/kind; json parse error: {error}");
-    // The reference reads a body that is no JSON object as YAML.
-    let body = match body.trim_ascii_start().starts_with(b"{") {
-        true => Cow::Borrowed(&**body),
-        false => Cow::Owned(yaml::to_json(body).map_err(|error| error.to_string())?.json),
-    };
     let found = json::type_meta(&body).map_err(kind_error)?;
     // What the answer does not say is as it was asked.
     let kind = if found.kind.is_empty() { KIND } else { &found.kind };

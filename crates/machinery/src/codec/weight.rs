@@ -41,6 +41,11 @@ impl Weight {
         Weight(length.saturating_mul(FACTOR).saturating_add(ALLOWANCE))
     }
 
+    /// For the response to a request of `question` bytes.
+    pub(crate) fn of_answer(question: usize) -> Weight {
+        Weight::of_body(question.saturating_mul(2))
+    }
+
     /// Counts growth of the tree; fails when the bound is exceeded.
     pub(crate) fn add(&mut self, bytes: usize) -> Fallible<()> {
         match self.0.checked_sub(bytes) {

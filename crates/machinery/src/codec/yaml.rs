@@ -35,6 +35,15 @@ pub fn to_json(text: &[u8]) -> Result<Converted, DecodeError> {
     to_json_within(text, Weight::of_body(text.len()))
 }
 
+/// As [`to_json`], for the response to a request of `question` bytes: the memory of the value is bounded as for a body of
+/// twice that size.
+///
+/// # Errors
+/// As [`to_json`].
+pub fn answer_to_json(text: &[u8], question: usize) -> Result<Converted, DecodeError> {
+    to_json_within(text, Weight::of_answer(question))
+}
+
 /// As [`to_json`], without a memory bound, for texts that this server wrote.
 ///
 /// # Errors

@@ -3,6 +3,7 @@
 use super::*;
 use crate::{AttemptResult, Backoff, Credentials};
 use pintle_dialer::ServiceResolver;
+use pintle_offload::{LIGHT, is_on_worker, scope};
 use pintle_registry::BoxFuture;
 use std::sync::Arc;
 use tokio::{
@@ -227,4 +228,21 @@ async fn calls_are_counted_by_host_and_code() {
         "rest_client_response_size_bytes 1",
     ];
     assert_eq!(found, expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_answer_is_decoded_off_the_workers() {
+    let large = format!("{{\"a\":\"{}\"}}", "x".repeat(2 * LIGHT));
+    let (url, requests) = server(vec![response("200 OK", "{}"), response("200 OK", &large)]).await;
+    let client = client_of(&url, Credentials::None);
+    let places = scope(async move {
+        let mut places = Vec::new();
+        for _ in 0..2 {
+            client.post(QUESTION, TIMEOUT).await.unwrap();
+            places.push(is_on_worker());
+        }
+        places
+    });
+    assert_eq!(places.await, [true, false]);
+    requests.await.unwrap();
 }

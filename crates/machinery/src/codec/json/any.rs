@@ -48,8 +48,7 @@ pub fn decode_any_body(bytes: &[u8]) -> Result<Value, DecodeError> {
 /// # Errors
 /// As [`decode_any`], and when the tree would take too much memory.
 pub fn decode_any_answer(bytes: &[u8], question: usize) -> Result<Value, DecodeError> {
-    let mut weight = Weight::of_body(question.saturating_mul(2));
-    decode_within(bytes, 0, &mut weight).map_err(|error| *error)
+    decode_within(bytes, 0, &mut Weight::of_answer(question)).map_err(|error| *error)
 }
 
 /// As [`decode_any`], for other decoders.
