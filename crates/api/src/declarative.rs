@@ -8,8 +8,7 @@ use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     validation::{
         DNS1123_LABEL_MAX_LENGTH, DNS1123_SUBDOMAIN_MAX_LENGTH, FIELD_IMMUTABLE_ERROR, is_dns1123_label,
-        is_dns1123_subdomain, is_qualified_name, max_bytes_error, max_length_error,
-        validate_path_segment_name,
+        is_dns1123_subdomain, is_qualified_name, validate_path_segment_name,
     },
 };
 
@@ -17,23 +16,15 @@ use pintle_machinery::{
 pub(crate) type Format = fn(&str) -> Vec<String>;
 
 /// A DNS label.
-pub(crate) const SHORT_NAME: Format = |name| in_bytes(is_dns1123_label(name), DNS1123_LABEL_MAX_LENGTH);
+pub(crate) const SHORT_NAME: Format =
+    |name| rules::in_bytes(is_dns1123_label(name), DNS1123_LABEL_MAX_LENGTH);
 /// A DNS subdomain.
 pub(crate) const LONG_NAME: Format =
-    |name| in_bytes(is_dns1123_subdomain(name), DNS1123_SUBDOMAIN_MAX_LENGTH);
+    |name| rules::in_bytes(is_dns1123_subdomain(name), DNS1123_SUBDOMAIN_MAX_LENGTH);
 /// The key of a label.
 pub(crate) const LABEL_KEY: Format = is_qualified_name;
 /// A name that is a segment of a path.
 pub(crate) const PATH_SEGMENT: Format = |name| validate_path_segment_name(name, false);
-
-/// The messages of a format with the word for lengths that these markers have.
-fn in_bytes(mut messages: Vec<String>, max_length: usize) -> Vec<String> {
-    let too_long = max_length_error(max_length);
-    for message in messages.iter_mut().filter(|message| **message == too_long) {
-        *message = max_bytes_error(max_length);
-    }
-    messages
-}
 
 /// An immutable field that has changed. The message does not show the value.
 pub(crate) fn changed(path: &FieldPath) -> FieldError {

@@ -24,16 +24,20 @@ pub(crate) fn accessor_metadata(object: &Value, namespaced: bool) -> ErrorList {
 
 /// As [`metadata`], for the kinds whose declared rules validate the generated name but not its prefix.
 pub(crate) fn metadata_of_any_prefix(object: &Value, namespaced: bool) -> ErrorList {
-    let long = max_length_error(DNS1123_SUBDOMAIN_MAX_LENGTH);
-    let in_bytes = |message| match message == long {
-        true => max_bytes_error(DNS1123_SUBDOMAIN_MAX_LENGTH),
-        false => message,
-    };
     let name = |name: &str, is_prefix| match is_prefix {
         true => Vec::new(),
-        false => name_is_dns_subdomain(name, false).into_iter().map(in_bytes).collect(),
+        false => in_bytes(name_is_dns_subdomain(name, false), DNS1123_SUBDOMAIN_MAX_LENGTH),
     };
     validate_object_meta(object, namespaced, name, &FieldPath::new("metadata"))
+}
+
+/// The messages of a format, where declared rules count the length in bytes.
+pub(crate) fn in_bytes(mut messages: Vec<String>, max_length: usize) -> Vec<String> {
+    let too_long = max_length_error(max_length);
+    for message in messages.iter_mut().filter(|message| **message == too_long) {
+        *message = max_bytes_error(max_length);
+    }
+    messages
 }
 
 /// As [`metadata_update`], for the kinds whose finalizers need no domain.
