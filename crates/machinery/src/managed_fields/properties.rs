@@ -6,6 +6,7 @@ use super::{
     extract::field_set,
     reconcile::reconcile,
     tests::{apply, config_maps, pods},
+    validate::{fits_object, validate_object},
 };
 use crate::{Map, Value, codec::json};
 use pintle_tree::json;
@@ -112,7 +113,60 @@ fn bare(object: &Value) -> Value {
     object
 }
 
+/// The number of nodes of a tree.
+fn nodes(tree: &Value) -> usize {
+    match tree {
+        Value::Array(items) => 1 + items.iter().map(nodes).sum::<usize>(),
+        Value::Object(members) => 1 + members.values().map(nodes).sum::<usize>(),
+        _ => 1,
+    }
+}
+
+/// Replaces the `index`th node of a tree, counted from the root as [`nodes`] counts.
+fn replace_node(node: &mut Value, index: &mut usize, replacement: &Value) {
+    if *index == 0 {
+        node.clone_from(replacement);
+    }
+    *index = index.wrapping_sub(1);
+    match node {
+        Value::Array(items) => items.iter_mut().for_each(|item| replace_node(item, index, replacement)),
+        Value::Object(members) => {
+            members.values_mut().for_each(|member| replace_node(member, index, replacement));
+        }
+        _ => {}
+    }
+}
+
+/// Values of all types, some of which fit where another was.
+fn any_node() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(json!(null)),
+        Just(json!(7)),
+        Just(json!("x")),
+        Just(json!(true)),
+        Just(json!([])),
+        Just(json!({})),
+        Just(json!([{"name": "a"}, {"name": "a"}])),
+        Just(json!([{"name": {}}])),
+        Just(json!(["a", 1, "a"])),
+        Just(json!([null])),
+    ]
+}
+
 proptest! {
+    #[test]
+    fn an_object_fits_if_its_validation_finds_nothing(
+        config in pod_configs(),
+        index in any::<prop::sample::Index>(),
+        replacement in any_node(),
+    ) {
+        let mut pod = json!({"kind": "Pod", "spec": config["spec"]});
+        let mut index = index.index(nodes(&pod["spec"]));
+        replace_node(&mut pod["spec"], &mut index, &replacement);
+        let shape = Shape::of(pods());
+        prop_assert_eq!(fits_object(&pod, shape), validate_object(&pod, shape).is_empty(), "{}", pod);
+    }
+
     #[test]
     fn sets_are_sets(a in paths(), b in paths()) {
         for (left, right) in [(set_of(&a), set_of(&b)), (stored(&a), stored(&b))] {
