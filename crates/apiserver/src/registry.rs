@@ -11,6 +11,7 @@ mod custom_resources;
 mod decoded_objects;
 mod delete;
 mod field_manager;
+mod invalid;
 mod outline;
 mod resource_stats;
 mod revision;

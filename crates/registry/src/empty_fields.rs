@@ -31,6 +31,20 @@ impl EmptyFields {
             .unwrap_or_default()
     }
 
+    /// Puts the empty lists and maps back into the object, where it has the values around them and nothing at their place. Whether there was one.
+    pub fn put_into(&self, object: &mut Value) -> bool {
+        let mut has_changed = false;
+        for field in self.0.lock().iter() {
+            let (parent, name) = field.path.rsplit_once('.').unwrap_or(("", &field.path));
+            let members = value_at(object, parent).and_then(Value::as_object_mut);
+            if let Some(members) = members.filter(|members| !members.contains_key(name)) {
+                members.insert(name, field.value.clone());
+                has_changed = true;
+            }
+        }
+        has_changed
+    }
+
     /// Lets errors of absent values show the empty ones that the body has there.
     pub fn show_in(&self, errors: &mut [FieldError]) {
         let fields = self.0.lock();
@@ -45,6 +59,15 @@ impl EmptyFields {
             }
         }
     }
+}
+
+/// The value at a path of fields and indexes, such as `spec.containers[0]`.
+fn value_at<'a>(object: &'a mut Value, path: &str) -> Option<&'a mut Value> {
+    path.split('.').filter(|step| !step.is_empty()).try_fold(object, |value, step| {
+        let mut parts = step.split('[');
+        let field = value.get_mut(parts.next()?)?;
+        parts.try_fold(field, |list, index| list.get_mut(index.strip_suffix(']')?.parse::<usize>().ok()?))
+    })
 }
 
 #[cfg(test)]
@@ -67,5 +90,28 @@ mod tests {
         assert_eq!(shown(json!([1])), "spec.ports: Invalid value: [1]: wrong");
         assert_eq!((fields.contains("spec.ports"), fields.value("spec.ports")), (true, json!([])));
         assert_eq!((fields.contains("spec"), fields.value("spec")), (false, json!(null)));
+    }
+
+    #[test]
+    fn empty_fields_are_put_where_the_object_has_nothing() {
+        let fields = EmptyFields::default();
+        let field = |path: &str, value| EmptyField { path: path.to_owned(), value };
+        let mut object = json!({"spec": {"containers": [{"name": "c"}, {"env": [1]}]}});
+        assert!(!fields.put_into(&mut object));
+        fields.set(vec![
+            field("status", json!({})),
+            field("spec.volumes", json!([])),
+            field("spec.containers[0].env", json!([])),
+            field("spec.containers[1].env", json!([])),
+            field("spec.containers[2].env", json!([])),
+            field("spec.template.spec.volumes", json!([])),
+            field("spec.containers[x].env", json!([])),
+        ]);
+        assert!(fields.put_into(&mut object));
+        assert_eq!(
+            object,
+            json!({"status": {}, "spec": {"volumes": [], "containers": [{"name": "c", "env": []}, {"env": [1]}]}})
+        );
+        assert!(!fields.put_into(&mut object));
     }
 }

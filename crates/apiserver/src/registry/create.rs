@@ -144,8 +144,7 @@ impl Store {
                 validate_object_meta_accessor(object, namespaced, validate_path_segment_name, &metadata());
         }
         if !errors.is_empty() {
-            context.empty_fields.show_in(&mut errors);
-            return Err(Status::invalid(&self.kind_of(object), object.name(), &errors));
+            return Err(self.invalid(context, object, errors, |object| strategy.validate(context, object)));
         }
         warnings.extend(strategy.warnings_on_create(context, object));
         strategy.canonicalize(object);

@@ -309,9 +309,13 @@ impl Store {
         }
         new.remove_at("metadata.selfLink");
         let namespaced = self.resource.is_namespaced();
-        let mut errors =
-            validate_object_meta_accessor(new, namespaced, validate_path_segment_name, &metadata());
-        errors.extend(validate_object_meta_accessor_update(new, old, &metadata()));
+        let validate_metadata = |new: &Value| {
+            let mut errors =
+                validate_object_meta_accessor(new, namespaced, validate_path_segment_name, &metadata());
+            errors.extend(validate_object_meta_accessor_update(new, old, &metadata()));
+            errors
+        };
+        let mut errors = validate_metadata(new);
         let mut findings = Vec::new();
         let mut found = strategy.check_update(context, new, old, &mut findings);
         if let Some(review) = strategy.review(context, new, Some(old), &mut found) {
@@ -320,8 +324,11 @@ impl Store {
         errors.extend(found);
         warnings.extend(findings);
         if !errors.is_empty() {
-            context.empty_fields.show_in(&mut errors);
-            return Err(Status::invalid(&self.kind_of(new), new.name(), &errors));
+            return Err(self.invalid(context, new, errors, |new| {
+                let mut errors = validate_metadata(new);
+                errors.extend(strategy.check_update(context, new, old, &mut Vec::new()));
+                errors
+            }));
         }
         warnings.extend(strategy.warnings_on_update(context, new, old));
         strategy.canonicalize(new);

@@ -376,6 +376,35 @@ async fn messages_name_the_group_of_the_request() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn messages_show_the_empty_lists_of_the_body() {
+    let server = Server::start().await;
+    let pods = "/api/v1/namespaces/default/pods";
+    let pod = |container: &str| {
+        format!(
+            r#"{{"metadata":{{"name":"p"}},"spec":{{"containers":[{{"name":"c","image":"i"{container}}}]}}}}"#
+        )
+    };
+    for creation in [
+        "POST /api/v1/namespaces/default/serviceaccounts\n\n{\"metadata\":{\"name\":\"default\"}}",
+        &format!("POST {pods}\n\n{}", pod("")),
+    ] {
+        let created = server.send(creation).await;
+        assert_eq!(created.status, 201, "{}", created.text());
+    }
+    let privileged = r#","securityContext":{"privileged":true,"allowPrivilegeEscalation":false,"capabilities":{"add":[]}}"#;
+    for (request, shown) in [
+        (format!("PUT {pods}/p\n\n{}", pod(r#","tty":true,"args":[]"#)), r#"+   "Args": [],"#),
+        (format!("POST {pods}\n\n{}", pod(privileged)), r#""Capabilities":{"Add":[],"Drop":null}"#),
+    ] {
+        let refused = server.send(&request).await;
+        assert_eq!(refused.status, 422, "{request}");
+        let message = refused.json()["message"].as_str().unwrap_or_default().to_owned();
+        assert!(message.contains(shown), "{message}");
+    }
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn namespaces_that_admission_creates_have_the_servers_manager() {
     let server = Server::start_with(|options| {
         options.admission.enable_plugins = Some(vec!["NamespaceAutoProvision".to_owned()]);

@@ -2,13 +2,14 @@
 //! (<https://github.com/kubernetes-sigs/apiserver-network-proxy/tree/master/konnectivity-client>).
 
 use super::packet::PacketType;
+use pintle_plugin_socket::code_name;
 use prometheus::{
     IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
     core::{Collector, Desc},
     proto::MetricFamily,
 };
 use std::sync::{Arc, OnceLock};
-use tonic::{Code, Status};
+use tonic::Status;
 
 /// The metrics of all connections through konnectivity servers. Clones share the counters.
 #[derive(Clone)]
@@ -159,29 +160,6 @@ impl ConnectionCount {
 impl Drop for ConnectionCount {
     fn drop(&mut self) {
         self.gauge.dec();
-    }
-}
-
-/// The name of a code as Go's library writes it.
-fn code_name(code: Code) -> &'static str {
-    match code {
-        Code::Ok => "OK",
-        Code::Cancelled => "Canceled",
-        Code::Unknown => "Unknown",
-        Code::InvalidArgument => "InvalidArgument",
-        Code::DeadlineExceeded => "DeadlineExceeded",
-        Code::NotFound => "NotFound",
-        Code::AlreadyExists => "AlreadyExists",
-        Code::PermissionDenied => "PermissionDenied",
-        Code::ResourceExhausted => "ResourceExhausted",
-        Code::FailedPrecondition => "FailedPrecondition",
-        Code::Aborted => "Aborted",
-        Code::OutOfRange => "OutOfRange",
-        Code::Unimplemented => "Unimplemented",
-        Code::Internal => "Internal",
-        Code::Unavailable => "Unavailable",
-        Code::DataLoss => "DataLoss",
-        Code::Unauthenticated => "Unauthenticated",
     }
 }
 

@@ -1,0 +1,29 @@
+//! The refusal of an invalid object.
+
+use super::Store;
+use pintle_machinery::{ErrorList, FieldError, Status, Value, meta::ObjectMeta};
+use pintle_registry::RequestContext;
+
+impl Store {
+    /// The 422 about an invalid object, which is lost.
+    ///
+    /// kube-apiserver's messages show the empty lists and maps of the body, which the object no longer has. So the object is validated again with
+    /// them in their places, and where the errors are the same their messages are the answer's.
+    pub(super) fn invalid(
+        &self,
+        context: &RequestContext<'_>,
+        object: &mut Value,
+        mut errors: ErrorList,
+        validate: impl FnOnce(&Value) -> ErrorList,
+    ) -> Status {
+        if context.empty_fields.put_into(object) {
+            let shown = validate(object);
+            let what = |error: &FieldError| (error.error_type, error.field.clone());
+            if shown.iter().map(what).eq(errors.iter().map(what)) {
+                errors = shown;
+            }
+        }
+        context.empty_fields.show_in(&mut errors);
+        Status::invalid(&self.kind_of(object), object.name(), &errors)
+    }
+}
