@@ -35,6 +35,13 @@ const NOT_OBJECTS: [&str; 3] = ["InternalEvent", "Patch", "Timestamp"];
 const CONSTANTS: [(&str, &str); 2] =
     [("AzureDataDiskCachingReadWrite", "ReadWrite"), ("AzureSharedBlobDisk", "Shared")];
 
+/// The values of enums whose constants in Go are conversions, so that the facts do not list them.
+const CONVERTED_ENUMS: [(&str, &[&str]); 3] = [
+    ("AddressType", &["FQDN", "IPv4", "IPv6"]),
+    ("DeviceAllocationMode", &["All", "ExactCount"]),
+    ("PathType", &["Exact", "ImplementationSpecific", "Prefix"]),
+];
+
 /// Writes the table, or only checks that it is up to date.
 pub(crate) fn run(root: &Path, check: bool) -> Result<(), String> {
     let facts = shared::read(root, "reference/types.json")?;
@@ -123,8 +130,15 @@ fn type_lines(out: &mut String, package: &str, name: &str, fact: &Value) -> Resu
         if markers().any(|marker| marker == "+protobuf.nullable=true") && underlying.starts_with("[]") {
             words.push("wrapped");
         }
-        if markers().any(|marker| marker == "+enum") {
-            words.extend(fact["enum"].as_array().into_iter().flatten().filter_map(Value::as_str));
+        let listed = || fact["enum"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let converted = CONVERTED_ENUMS.iter().filter(|(enumeration, _)| *enumeration == name);
+        let values: Vec<&str> = match markers().any(|marker| marker == "+enum") {
+            true => listed().chain(converted.flat_map(|(_, values)| *values).copied()).collect(),
+            false => Vec::new(),
+        };
+        let values = format!("enum={}", values.join("|"));
+        if values != "enum=" {
+            words.push(&values);
         }
         line(out, &words);
         return Ok(());

@@ -388,6 +388,12 @@ fn unions(definition: &str) -> Option<Value> {
                 "group": "Group", "serviceAccount": "ServiceAccount", "user": "User",
             },
         }),
+        "scheduling.v1alpha2.PodGroupSchedulingPolicy" => json!({
+            "fields-to-discriminateBy": {"basic": "Basic", "gang": "Gang"},
+        }),
+        "scheduling.v1alpha2.PodGroupTemplateReference" => json!({
+            "fields-to-discriminateBy": {"workload": "Workload"},
+        }),
         _ => return None,
     })
 }

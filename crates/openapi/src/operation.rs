@@ -65,7 +65,7 @@ pub(crate) struct Operation {
     /// Status codes of success; 401 is added to every operation.
     pub(crate) codes: &'static [u16],
     pub(crate) answer: Payload,
-    /// The media types that OpenAPI 2 lists for the request, with or without a body.
+    /// The media types that OpenAPI 2 lists for the request, with or without a body; none if it does not say.
     pub(crate) consumes: &'static [&'static str],
     /// The media types of the response.
     pub(crate) media: &'static [&'static str],

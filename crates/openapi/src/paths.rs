@@ -2,7 +2,7 @@
 
 use crate::{
     names::{definition, group_in_id, group_in_tag, meta, root},
-    operation::{ANY_MEDIA, OBJECT_MEDIA, Operation, Paths, Payload},
+    operation::{OBJECT_MEDIA, Operation, Paths, Payload},
     resource_paths,
 };
 use pintle_registry::Resource;
@@ -86,6 +86,7 @@ fn plain_documents() -> [(&'static str, Operation); 5] {
                 description: "read the version of the server".to_owned(),
                 tag: "version".to_owned(),
                 answer: Payload::Definition(definition("k8s.io/apimachinery/pkg/version", "Info")),
+                consumes: &["application/json"],
                 media: &["application/json"],
                 ..plain()
             },
@@ -96,6 +97,7 @@ fn plain_documents() -> [(&'static str, Operation); 5] {
                 id: "getServiceAccountIssuerOpenIDConfiguration".to_owned(),
                 description: "read where and how service account tokens are issued".to_owned(),
                 tag: "WellKnown".to_owned(),
+                consumes: &[],
                 media: &["application/json"],
                 ..plain()
             },
@@ -106,6 +108,7 @@ fn plain_documents() -> [(&'static str, Operation); 5] {
                 id: "getServiceAccountIssuerOpenIDKeyset".to_owned(),
                 description: "read the public keys that service account tokens are checked with".to_owned(),
                 tag: "openid".to_owned(),
+                consumes: &[],
                 media: &["application/jwk-set+json"],
                 ..plain()
             },
@@ -124,7 +127,7 @@ fn plain() -> Operation {
         body: None,
         codes: &[200],
         answer: Payload::Text,
-        consumes: ANY_MEDIA,
+        consumes: OBJECT_MEDIA,
         media: OBJECT_MEDIA,
     }
 }

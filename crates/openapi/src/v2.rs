@@ -134,7 +134,9 @@ fn operation(operation: &Operation, common: &[Parameter]) -> Value {
     value.insert("description", json!(operation.description));
     value.insert("operationId", json!(operation.id));
     value.insert("schemes", json!(["https"]));
-    value.insert("consumes", json!(operation.consumes));
+    if !operation.consumes.is_empty() {
+        value.insert("consumes", json!(operation.consumes));
+    }
     value.insert("produces", json!(operation.media));
     if !parameters.is_empty() {
         value.insert("parameters", parameters.into());

@@ -4,7 +4,8 @@
 //!
 //! ```text
 //! p <package path> <group> <version>      package; `-` for no group (or the core group), no version
-//! a <Name> <type> [wrapped] [value…]      named type; enum values; wrapped: protobuf message of its own
+//! a <Name> <type> [wrapped] [enum=…]      named type; wrapped: protobuf message of its own; `enum=` takes the rest of the
+//!                                         line, values separated by `|`
 //! u <Name> array|bool|strings <t> <t>     union of a schema and another shape
 //! s <Name> [object] [atomic]              struct; object: TypeMeta embedded first; atomic: map type
 //! i <number> <type>                       embedded struct, at this place among the fields
@@ -181,10 +182,9 @@ impl Loader {
             }
             Some("a") => {
                 let target = words.next().unwrap_or_default();
-                let mut words = words.peekable();
-                let wrapped = words.next_if_eq(&"wrapped").is_some();
-                if words.peek().is_some() {
-                    self.builder.set_enum(id, words);
+                let wrapped = words.next() == Some("wrapped");
+                if let Some((_, values)) = declaration.split_once(" enum=") {
+                    self.builder.set_enum(id, values.split('|'));
                 }
                 self.fill_alias(package, id, target, wrapped);
             }

@@ -150,6 +150,12 @@ fn aliases_keep_their_name_and_take_over_the_rest() {
     assert!(rule.field("apiGroups").is_some());
     let policy = at(list, "spec.restartPolicy");
     assert_eq!(policy.enum_values().collect::<Vec<_>>(), ["Always", "Never", "OnFailure"]);
+    let usages = kind("certificates.k8s.io", "v1", "CertificateSigningRequest");
+    let usages: Vec<_> = at(usages, "spec.usages").item().enum_values().collect();
+    assert!(usages.starts_with(&["any", "cert sign", "client auth"]), "{usages:?}");
+    let path = kind("networking.k8s.io", "v1", "Ingress");
+    let path = at(path, "spec.rules.[].http.paths.[].pathType");
+    assert_eq!(path.enum_values().collect::<Vec<_>>(), ["Exact", "ImplementationSpecific", "Prefix"]);
     let definition = kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
     let props = at(definition, "spec.versions.[].schema.openAPIV3Schema");
     let items = at(props, "items");
