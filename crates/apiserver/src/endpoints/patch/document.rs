@@ -44,8 +44,12 @@ impl Patch {
     /// # Errors
     /// 400 for a body that is not JSON.
     pub(in super::super) fn parse(format: Format, body: &Bytes) -> Result<Patch, Status> {
-        let decoded = json::decode_body(body, ANYTHING.root())
-            .map_err(|error| Status::bad_request(format!("error decoding patch: {error}")))?;
+        let decoded = json::decode_body(body, ANYTHING.root()).map_err(|error| {
+            Status::bad_request(match format {
+                Format::Json | Format::Merge => format!("error decoding patch: {error}"),
+                Format::Strategic => error.to_string(),
+            })
+        })?;
         let patch = decoded.value;
         let twice = decoded.problems.iter().map(ToString::to_string);
         let problems = match format {
@@ -53,8 +57,7 @@ impl Patch {
                 let unknown = unknown_members(&patch).into_iter();
                 twice.chain(unknown).map(|problem| format!("json patch {problem}")).collect()
             }
-            Format::Merge => twice.collect(),
-            Format::Strategic => Vec::new(),
+            Format::Merge | Format::Strategic => twice.collect(),
         };
         Ok(Patch { format, patch, problems })
     }

@@ -100,6 +100,11 @@ fn merge_list(
     let Some(merge_key) = merge_key else {
         return Err(PatchError::Unknown(format!("cannot merge lists without merge key for {}", meta.kind())));
     };
+    let mut original = original;
+    // Go's encoder always writes the key.
+    for item in original.iter_mut().filter(|item| item.get(merge_key).is_none()) {
+        *item = meta.full(item);
+    }
     let (mut merged, patch) = apply_special_items(original, patch, merge_key)?;
     let server_key = |item: &Value| item.get(merge_key).map_or_else(|| Key::Other(String::new()), Key::of);
     let server_order = positions(merged.iter().map(server_key));

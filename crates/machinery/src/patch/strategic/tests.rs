@@ -1,4 +1,5 @@
 use super::*;
+use crate::ValueExt;
 use pintle_schema::Schema;
 use pintle_tree::json;
 
@@ -159,6 +160,18 @@ fn services_tell_ports_apart_by_number_alone() {
     let patch = json!({"spec": {"ports": [{"port": 81, "protocol": "UDP"}]}});
     let merged = json!({"spec": {"ports": [{"port": 81, "protocol": "UDP", "targetPort": 1}]}});
     assert_eq!(apply(service, patch, schema("Service")), Ok(merged));
+}
+
+#[test]
+fn stored_items_have_a_key_even_if_it_is_empty() {
+    let stored = json!({"status": {"conditions": [{"status": "True"}]}});
+    let patch =
+        json!({"status": {"conditions": [{"type": "A", "status": "False"}, {"type": "", "reason": "r"}]}});
+    let merged = apply(stored, patch, schema("Node")).unwrap();
+    let conditions = merged.items_at("status.conditions");
+    let shown =
+        conditions.iter().map(|item| [item.str_at("type"), item.str_at("status"), item.str_at("reason")]);
+    assert_eq!(shown.collect::<Vec<_>>(), [["A", "False", ""], ["", "True", "r"]]);
 }
 
 #[test]
