@@ -54,6 +54,9 @@ struct Encoded {
     start: String,
 }
 
+/// The names of the members.
+const MEMBERS: [&str; 3] = ["v", "rv", "start"];
+
 impl Encoded {
     /// Decodes the JSON of a token; the error is Go's.
     fn decode(bytes: &[u8]) -> Result<Encoded, String> {
@@ -69,6 +72,10 @@ impl Encoded {
             }
         };
         for (name, value) in members {
+            // As in Go, the case of names does not matter.
+            let Some(name) = MEMBERS.into_iter().find(|member| member.eq_ignore_ascii_case(&name)) else {
+                continue;
+            };
             let wrong = |ty: &str| {
                 let found = match &value {
                     Value::Number(number) if ty == "int64" => format!("number {number}"),
@@ -78,7 +85,7 @@ impl Encoded {
                     "json: cannot unmarshal {found} into Go struct field continueToken.{name} of type {ty}"
                 )
             };
-            match (name.as_str(), &value) {
+            match (name, &value) {
                 (_, Value::Null) => {}
                 ("v", Value::String(text)) => encoded.version = text.to_string(),
                 ("start", Value::String(text)) => encoded.start = text.to_string(),
@@ -163,6 +170,12 @@ mod tests {
         assert_eq!(ContinueToken::decode(&text, PREFIX), Ok(token));
         let latest = ContinueToken { resource_version: None, start_key: "/registry/pods/b".to_owned() };
         assert_eq!(ContinueToken::decode(&latest.encode(PREFIX), PREFIX), Ok(latest));
+    }
+
+    #[test]
+    fn the_case_of_names_does_not_matter() {
+        let token = decode_json(r#"{"V":"meta.k8s.io/v1","Rv":1,"START":"a"}"#).unwrap();
+        assert_eq!((token.resource_version, token.start_key.as_str()), (Some(1), "/registry/pods/a"));
     }
 
     #[test]

@@ -69,6 +69,11 @@ pub trait TableConvertor: Send + Sync {
         Vec::new()
     }
 
+    /// Whether a list without objects has no list of rows, as Go encodes a slice that nothing was appended to.
+    fn has_null_rows(&self) -> bool {
+        false
+    }
+
     /// The rank of an object: the rows of a list are sorted by it, lowest first, and equal ones by their keys. `None`
     /// for kinds whose rows keep the order of the list.
     fn rank(&self) -> Option<fn(&Value) -> i64> {
@@ -93,5 +98,9 @@ impl TableConvertor for DefaultTable {
         // The object of a bookmark has no time, which is the zero time here.
         let created = meta::parse_time(created).map_or_else(|| ZERO_TIME.to_owned(), meta::format_time);
         vec![json!(object.str_at("metadata.name")), json!(created)]
+    }
+
+    fn has_null_rows(&self) -> bool {
+        true
     }
 }

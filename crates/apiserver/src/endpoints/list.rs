@@ -62,7 +62,7 @@ mod tests {
     use flate2::read::GzDecoder;
     use http::header;
     use http_body_util::BodyExt as _;
-    use pintle_machinery::json;
+    use pintle_machinery::{continue_token::ContinueToken, json};
     use std::io::Read as _;
 
     #[tokio::test]
@@ -187,6 +187,45 @@ mod tests {
         let exact = format!("resourceVersionMatch=Exact&resourceVersion={version}&limit=4");
         let (sixth, of_sixth) = names(&server, &next(exact)).await;
         assert_eq!((sixth.as_str(), &of_sixth["remainingItemCount"]), ("a,b,c,d", &json!(1)));
+    }
+
+    #[tokio::test]
+    async fn an_empty_list_of_a_kind_without_columns_has_null_rows() {
+        let server = TestServer::start().await;
+        let accept = [(header::ACCEPT, "application/json;as=Table;v=v1;g=meta.k8s.io")];
+        let table = async || {
+            let response = server.respond_with("GET", CONFIG_MAPS, &accept, "").await;
+            let body = response.into_body().collect().await.unwrap().to_bytes();
+            String::from_utf8(body.to_vec()).unwrap()
+        };
+        let empty = table().await;
+        assert!(empty.ends_with(",\"rows\":null}\n"), "{empty}");
+        server.create_config_map("a", "x").await;
+        let full = table().await;
+        assert!(full.contains(",\"rows\":[{\"cells\":"), "{full}");
+    }
+
+    #[tokio::test]
+    async fn tokens_start_at_their_key_and_limits_do_not_hold_at_any_version() {
+        let server = TestServer::start().await;
+        for name in ["a", "b", "b1", "c", "d"] {
+            server.create_config_map(name, "x").await;
+        }
+        let at = |query: String| format!("{CONFIG_MAPS}?{query}");
+        let (_, metadata) = names(&server, &at("limit=2".to_owned())).await;
+        let token = metadata["continue"].as_str().unwrap();
+        let page = async |query: &str| names(&server, &at(format!("continue={token}&{query}"))).await.0;
+        assert_eq!(page("limit=2").await, "b1,c");
+        assert_eq!(page("limit=2&resourceVersion=0").await, "b1,c,d");
+        assert_eq!(names(&server, &at("limit=2&resourceVersion=0".to_owned())).await.0, "a,b,b1,c,d");
+        // Not the text `0`, so the limit holds.
+        assert_eq!(names(&server, &at("limit=2&resourceVersion=00".to_owned())).await.0, "a,b");
+        let version = metadata["resourceVersion"].as_str().unwrap().parse().ok();
+        for (start_key, expected) in [("b", "b,b1,c,d"), ("b\0", "b1,c,d"), ("b1", "b1,c,d"), ("e", "")] {
+            let token = ContinueToken { resource_version: version, start_key: start_key.to_owned() };
+            let found = names(&server, &at(format!("continue={}", token.encode("")))).await.0;
+            assert_eq!(found, expected, "{start_key:?}");
+        }
     }
 
     #[tokio::test]

@@ -376,8 +376,16 @@ impl ListWriter {
         let metadata = of_position.as_ref().unwrap_or(metadata);
         let (items, head, foot) = match &form.accepted.transform {
             Some((Transform::Table, version)) => {
-                let head = form.encoder().table(version).head(true, metadata);
-                (Items::TableRows, head.into_bytes(), TABLE_FOOT.to_vec())
+                let mut head = form.encoder().table(version).head(true, metadata);
+                let is_null = kind.table.has_null_rows() && objects.rest().next().is_none();
+                let foot = match is_null {
+                    true => {
+                        head.truncate(head.len() - 1);
+                        b"null}\n".as_slice()
+                    }
+                    false => TABLE_FOOT,
+                };
+                (Items::TableRows, head.into_bytes(), foot.to_vec())
             }
             Some((Transform::PartialObjectMetadata, version)) => {
                 let api_version = format!("meta.k8s.io/{version}");

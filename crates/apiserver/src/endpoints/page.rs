@@ -59,7 +59,7 @@ impl Page {
             }
             ListStart::Exact(revision) => PageState::Exact(Revision(*revision)),
             ListStart::Continue(token) => {
-                after = Some(Key::new(token.start_key.trim_end_matches('\0')));
+                after = Some(key_before(&token.start_key));
                 match token.resource_version {
                     // The token was issued after its revision was compacted: continue at its key, in the latest state.
                     None => PageState::Fresh(Freshness::Consistent),
@@ -67,8 +67,7 @@ impl Page {
                 }
             }
         };
-        // Kube-apiserver ignores the limit of a list with `resourceVersion=0` that its watch cache serves.
-        let is_limited = options.limit > 0 && (start != ListStart::Any || !cacher.is_read_cached());
+        let is_limited = options.limit > 0 && !(options.is_at_any_version() && cacher.is_read_cached());
         let limit = if is_limited { options.limit } else { usize::MAX };
         let matches = |object: &CachedObject| selection.matches(object);
         let request = PageRequest {
@@ -187,6 +186,18 @@ impl Page {
             .inspect(|_| read.update(|read| read + 1))
             .filter(|object| self.selection.matches(object))
     }
+}
+
+/// The last key before the one that a token starts at.
+fn key_before(start: &str) -> Key {
+    let mut key = start.to_owned();
+    match key.pop() {
+        // The tokens of this server start at the first key after one: at the key and a null character.
+        Some('\0') | None => {}
+        // No key ends with the last character that there is.
+        Some(last) => key.extend(('\0'..last).next_back().into_iter().chain([char::MAX])),
+    }
+    Key::new(key)
 }
 
 /// The 410 for a token whose revision is compacted, with a token that continues in the latest state.

@@ -126,13 +126,24 @@ impl ListOptions {
             return Ok(ListStart::Latest);
         }
         let version = parse_list_resource_version(&self.resource_version)?;
-        Ok(match (version, self.resource_version_match) {
-            (version, Some(ResourceVersionMatch::Exact)) => ListStart::Exact(version),
-            (0, _) => ListStart::Any,
-            // Pages were exact before `resourceVersionMatch` existed.
-            (version, None) if self.limit > 0 => ListStart::Exact(version),
+        // Pages were exact before `resourceVersionMatch` existed.
+        let is_exact = match self.resource_version_match {
+            Some(version_match) => version_match == ResourceVersionMatch::Exact,
+            None => self.limit > 0 && !self.is_at_any_version(),
+        };
+        Ok(match (version, is_exact) {
+            // Such as `00`, which is not the name of any state.
+            (0, true) => ListStart::Latest,
+            (version, true) => ListStart::Exact(version),
+            (0, false) => ListStart::Any,
             (version, _) => ListStart::NotOlderThan(version),
         })
+    }
+
+    /// Whether any available state may be listed. Kube-apiserver ignores the limit of such a list, with a continue token
+    /// too, when its watch cache serves it.
+    pub fn is_at_any_version(&self) -> bool {
+        self.resource_version == "0"
     }
 
     /// The resourceVersion after which a watch begins; `None` when it has none.

@@ -53,7 +53,11 @@ impl FieldSelector {
             let Some((field, operator, value)) = split_term(part) else {
                 return Err(SelectorError(format!("invalid selector: '{text}'; can't understand '{part}'")));
             };
-            terms.push(FieldTerm { field: field.to_owned(), operator, value: unescape(value)? });
+            let value = unescape(value)?;
+            // A term without field and value selects every object.
+            if !field.is_empty() || !value.is_empty() {
+                terms.push(FieldTerm { field: field.to_owned(), operator, value });
+            }
         }
         Ok(FieldSelector { terms })
     }
@@ -193,6 +197,8 @@ mod tests {
             (r"a=x\,y\=z\\", r"a=x\,y\=z\\"),
             ("a=", "a="),
             ("=a", "=a"),
+            ("=", ""),
+            ("!=,a=b,==", "a=b"),
         ];
         for (text, printed) in rows {
             let selector = FieldSelector::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
