@@ -46,6 +46,7 @@ pub(crate) fn resource() -> Resource {
         kind: SubresourceKind::Object {
             strategy: Arc::new(StatusStrategy),
             verbs: vec![Verb::Get, Verb::Patch, Verb::Update],
+            has_table: false,
         },
     }];
     resource

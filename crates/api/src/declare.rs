@@ -82,7 +82,9 @@ pub(crate) trait Declare: Sized {
     fn integer_annotations(self, names: &'static [&'static str]) -> Resource;
     fn selectable(self, fields: impl IntoIterator<Item = SelectableField>) -> Resource;
     /// Sets the message for unsupported field selectors, where the kind has its own.
-    fn refuses_fields(self, refusal: fn(&str) -> String) -> Resource;
+    fn refuses_fields(self, refusal: fn(&Resource, &str) -> String) -> Resource;
+    /// Refuses `metadata.namespace` in field selectors.
+    fn without_namespace_field(self) -> Resource;
     /// Sets the table columns and cells.
     fn prints(self, columns: fn() -> Vec<Column>, cells: fn(&Value, Timestamp) -> Vec<Cell>) -> Resource;
     /// As [`Declare::prints`], with the [rank](pintle_registry::TableConvertor::rank) that sorts the rows of lists.
@@ -111,6 +113,7 @@ pub(crate) trait Declare: Sized {
     /// Sets the strategy.
     fn ruled(self, strategy: impl Strategy + 'static) -> Resource;
 
+    /// Adds a subresource that writes a part of the object. Its answers have no form of a table.
     fn part(self, name: &str, strategy: impl Strategy + 'static) -> Resource {
         self.part_with_verbs(name, strategy, PART_VERBS)
     }
@@ -121,11 +124,17 @@ pub(crate) trait Declare: Sized {
         strategy: impl Strategy + 'static,
         verbs: [Verb; N],
     ) -> Resource {
-        let strategy = Arc::new(strategy);
-        self.subresource(name, SubresourceKind::Object { strategy, verbs: verbs.into() })
+        let (strategy, verbs) = (Arc::new(strategy), verbs.into());
+        self.subresource(name, SubresourceKind::Object { strategy, verbs, has_table: false })
     }
 
     fn status(self, strategy: impl Strategy + 'static) -> Resource {
+        let (strategy, verbs) = (Arc::new(strategy), PART_VERBS.into());
+        self.subresource("status", SubresourceKind::Object { strategy, verbs, has_table: true })
+    }
+
+    /// As [`Declare::status`], for the kinds whose status has no form of a table.
+    fn status_without_table(self, strategy: impl Strategy + 'static) -> Resource {
         self.part("status", strategy)
     }
 
@@ -211,8 +220,13 @@ impl Declare for Resource {
         self
     }
 
-    fn refuses_fields(mut self, refusal: fn(&str) -> String) -> Resource {
+    fn refuses_fields(mut self, refusal: fn(&Resource, &str) -> String) -> Resource {
         self.unsupported_field = Some(refusal);
+        self
+    }
+
+    fn without_namespace_field(mut self) -> Resource {
+        self.lacks_namespace_field = true;
         self
     }
 

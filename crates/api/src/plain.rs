@@ -226,9 +226,7 @@ impl Strategy for PlainStatusStrategy {
     fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
         keep_but_status(object, old);
         if self.keeps_metadata {
-            for member in ["labels", "annotations", "finalizers", "ownerReferences"] {
-                keep(object, old, &format!("metadata.{member}"));
-            }
+            keep_metadata(object, old);
         }
     }
 }
@@ -313,6 +311,7 @@ mod tests {
             json!({"metadata": {"name": "a", "labels": {"x": "y"}}, "spec": {"a": 1}, "status": {"b": 2}});
         let new = json!({"metadata": {"name": "a"}, "spec": {"a": 2}, "status": {"b": 3}});
         let mut object = new.clone();
+        object.set("metadata.deletionTimestamp", "2024-01-01T00:00:00Z");
         let strategy = PlainStatusStrategy { keeps_metadata: true };
         context(|context| strategy.prepare_for_update(context, &mut object, &old));
         let labelled = json!({"name": "a", "labels": {"x": "y"}});

@@ -138,9 +138,11 @@ pub struct Resource {
     pub subresources: Vec<Subresource>,
     /// The fields that `fieldSelector` supports besides name and namespace.
     pub selectable_fields: Vec<SelectableField>,
-    /// Makes the message for an unsupported field selector, when the kind has its own text. A kind without that and
-    /// without selectable fields supports `metadata.namespace` in every scope.
-    pub unsupported_field: Option<fn(&str) -> String>,
+    /// Makes the message for an unsupported field selector of this resource, when the kind has its own text. A kind
+    /// without that and without selectable fields supports `metadata.namespace` in every scope.
+    pub unsupported_field: Option<fn(&Resource, &str) -> String>,
+    /// Whether the kind is namespaced, but `fieldSelector` does not support `metadata.namespace`.
+    pub lacks_namespace_field: bool,
     /// The feature gate without which the resource is not served in this version, whatever `--runtime-config` says.
     pub gate: Option<Gate>,
     /// The warning for every request to a deprecated resource.
@@ -195,6 +197,7 @@ impl Resource {
             subresources: Vec::new(),
             selectable_fields: Vec::new(),
             unsupported_field: None,
+            lacks_namespace_field: false,
             gate: None,
             deprecation: None,
             plain_integers: &[],

@@ -23,6 +23,8 @@ pub enum SubresourceKind {
         strategy: Arc<dyn Strategy>,
         /// The verbs served, out of get, update and patch.
         verbs: Vec<crate::Verb>,
+        /// Whether answers have the form of a table.
+        has_table: bool,
     },
     /// `autoscaling/v1` `Scale` by get, update and patch.
     Scale(ScalePaths),

@@ -26,5 +26,5 @@ pub fn resource() -> Resource {
             value: |job, _| job.i64_at("status.succeeded").unwrap_or_default().to_string(),
             ..SelectableField::new("status.successful")
         }])
-        .refuses_fields(|name| format!("field label {} not supported for Job", quote(name)))
+        .refuses_fields(|_, name| format!("field label {} not supported for Job", quote(name)))
 }

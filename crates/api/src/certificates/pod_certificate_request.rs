@@ -18,5 +18,6 @@ pub fn resource() -> Resource {
         .ruled(strategy::PodCertificateRequestStrategy)
         .status(strategy::StatusStrategy)
         .selectable(["spec.signerName", "spec.podName", "spec.nodeName"].map(SelectableField::new))
+        .without_namespace_field()
         .behind(Gate::PodCertificateRequest)
 }

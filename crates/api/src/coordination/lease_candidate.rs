@@ -9,14 +9,13 @@ pub use version::Version;
 
 use super::group::{V1ALPHA2, V1BETA1};
 use crate::declare::{Declare, same_shape};
-use pintle_registry::{Resource, SelectableField};
+use pintle_registry::Resource;
 
 /// The declaration in the beta version, which is the storage version.
 pub fn resource() -> Resource {
     V1BETA1
         .namespaced("LeaseCandidate", "leasecandidates")
         .prints(table::columns, table::cells)
-        .selectable([SelectableField::new("spec.leaseName")])
         .ruled(strategy::LeaseCandidateStrategy)
         .deprecated(36, 39, None)
 }

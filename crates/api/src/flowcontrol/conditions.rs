@@ -1,6 +1,6 @@
 //! The strategy of the status of flow schemas and priority levels.
 
-use crate::plain::PlainStatusStrategy;
+use crate::plain::keep_but_status;
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 use pintle_registry::{RequestContext, Strategy, keep};
 use std::collections::HashSet;
@@ -14,10 +14,15 @@ impl Strategy for StatusStrategy {
         &["metadata", "spec"]
     }
 
-    fn prepare_for_update(&self, context: &RequestContext<'_>, object: &mut Value, old: &Value) {
-        PlainStatusStrategy { keeps_metadata: true }.prepare_for_update(context, object, old);
+    fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
+        let written = object.remove_at("metadata.managedFields");
+        keep_but_status(object, old);
         // All metadata of these kinds is that of the old object.
-        keep(object, old, "metadata.generateName");
+        keep(object, old, "metadata");
+        object.remove_at("metadata.managedFields");
+        if let Some(written) = written {
+            object.set("metadata.managedFields", written);
+        }
     }
 
     fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, _old: &Value) -> ErrorList {

@@ -24,7 +24,7 @@ fn declared() -> Resource {
         .cluster("DeviceTaintRule", "devicetaintrules")
         .prints(table::columns, table::cells)
         .ruled(strategy::DeviceTaintRuleStrategy)
-        .status(STATUS)
+        .status_without_table(STATUS)
 }
 
 const STATUS: CheckedStatusStrategy =

@@ -19,7 +19,7 @@ pub fn resource() -> Resource {
         .namespaced("ResourceClaim", "resourceclaims")
         .prints(table::columns, table::cells)
         .ruled(RULES)
-        .status(status::StatusStrategy)
+        .status_without_table(status::StatusStrategy)
 }
 
 const RULES: PlainStrategy = PlainStrategy::NEW

@@ -14,7 +14,7 @@ pub fn resource() -> Resource {
         .cluster("ResourcePoolStatusRequest", "resourcepoolstatusrequests")
         .prints(table::columns, table::cells)
         .ruled(RULES)
-        .status(STATUS)
+        .status_without_table(STATUS)
 }
 
 const RULES: PlainStrategy = PlainStrategy::NEW

@@ -15,6 +15,6 @@ pub fn resource() -> Resource {
         .namespaced("PodGroup", "podgroups")
         .prints(table::columns, table::cells)
         .ruled(strategy::PodGroupStrategy)
-        .status(strategy::PodGroupStatusStrategy)
+        .status_without_table(strategy::PodGroupStatusStrategy)
         .behind(Gate::GenericWorkload)
 }

@@ -117,6 +117,7 @@ fn declare_version(
             kind: SubresourceKind::Object {
                 strategy: Arc::new(StatusStrategy(rules)),
                 verbs: vec![Verb::Get, Verb::Patch, Verb::Update],
+                has_table: true,
             },
         });
     }
@@ -133,7 +134,7 @@ fn declare_version(
             }),
         });
     }
-    resource.unsupported_field = Some(unsupported_field);
+    resource.unsupported_field = Some(|_, field| unsupported_field(field));
     resource.deprecation = deprecation(definition, version);
     resource
 }

@@ -261,7 +261,7 @@ pub fn accepted_of(
 ///
 /// # Errors
 /// 406 when no clause matches.
-fn routed(headers: &HeaderMap, route: Route, media_types: MediaTypes) -> Result<(), Status> {
+pub(crate) fn routed(headers: &HeaderMap, route: Route, media_types: MediaTypes) -> Result<(), Status> {
     let header = header_of(headers);
     let names = route.names(media_types);
     let is_named = |clause: &str| {

@@ -95,7 +95,11 @@ mod tests {
         resource.verbs = vec![Verb::Get, Verb::Create];
         resource.subresources = vec![Subresource {
             name: "status".to_owned(),
-            kind: SubresourceKind::Object { strategy: Arc::new(DefaultStrategy), verbs: vec![Verb::Get] },
+            kind: SubresourceKind::Object {
+                strategy: Arc::new(DefaultStrategy),
+                verbs: vec![Verb::Get],
+                has_table: true,
+            },
         }];
         let mut groups = Vec::new();
         add(&mut groups, Listed { resource: Arc::new(resource), is_terminating });

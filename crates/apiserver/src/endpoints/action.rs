@@ -118,7 +118,7 @@ fn action_of_route(scope: &RequestScope<'_>, method: &Method) -> Result<Action, 
             return Err(Status::no_such_resource());
         }
         let verb = verb_of(method);
-        return match &subresource.kind {
+        let action = match &subresource.kind {
             SubresourceKind::Object { verbs, .. } => match verb.filter(|verb| verbs.contains(verb)) {
                 Some(Verb::Get) => Ok(Action::GetSubresource),
                 Some(Verb::Update) => Ok(Action::UpdateSubresource),
@@ -144,6 +144,10 @@ fn action_of_route(scope: &RequestScope<'_>, method: &Method) -> Result<Action, 
                 Some(_) => Ok(Action::Connect),
                 None => Err(method_not_allowed()),
             },
+        }?;
+        return match info.name.is_empty() {
+            true => Err(Status::bad_request("name must be provided")),
+            false => Ok(action),
         };
     }
     if info.is_named {

@@ -85,8 +85,9 @@ impl ApiEndpoints {
         let action = action(&scope, &parts.method);
         let is_served = action.is_ok();
         let is_stream = matches!(action, Ok(Action::Watch | Action::Connect));
-        // A method that no route has gets no warning.
-        let is_routed = is_served || resource.resource.model.routing == Routing::Verbs;
+        // A method that no route has gets no warning; a request without a name has a route.
+        let is_nameless = action.as_ref().is_err_and(|status| status.code == 400);
+        let is_routed = is_served || is_nameless || resource.resource.model.routing == Routing::Verbs;
         scope.warnings.extend(resource.resource.deprecation.clone().filter(|_| is_routed));
         let result = match action {
             Err(status) => Err(status),
@@ -116,18 +117,20 @@ impl ApiEndpoints {
                 answer.instrument(span).await
             }
         };
+        let mut is_refused_by_route = false;
         let mut response = match result {
             Ok(response) => response,
             Err(status) => {
+                let refuses_patch = scope.refuses_patch(&parts.method, &status);
+                is_refused_by_route = refuses_patch || scope.refuses_form(&status);
                 // A route refuses formats of patches itself, and has the common encodings only.
-                let is_refused_by_route = status.code == 415
-                    && parts.method == Method::PATCH
-                    && resource.resource.model.routing == Routing::Routes;
-                let media_types = if is_refused_by_route { MediaTypes::COMMON } else { self.media_types };
+                let media_types = if refuses_patch { MediaTypes::COMMON } else { self.media_types };
                 failure_among(&status, scope.headers, query.first("pretty"), media_types)
             }
         };
-        scope.warnings.write_to(response.headers_mut());
+        if !is_refused_by_route {
+            scope.warnings.write_to(response.headers_mut());
+        }
         if !is_stream {
             response.extensions_mut().insert(Compressible);
         }

@@ -21,7 +21,7 @@ use pintle_storage::Revision;
 /// # Errors
 /// The `Status` for the client.
 pub(super) async fn get(scope: &RequestScope<'_>) -> Result<Response, Status> {
-    let (accepted, include_object) = scope.form(Offers::Object)?;
+    let (accepted, include_object) = scope.form(scope.object_forms())?;
     scope.check_export()?;
     let store = scope.store()?;
     let freshness = freshness(scope, store)?;

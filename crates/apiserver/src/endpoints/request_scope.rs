@@ -86,19 +86,43 @@ impl RequestScope<'_> {
         Ok(body)
     }
 
+    /// The route of the request, if routes check requests before verbs serve them.
+    fn route(&self) -> Option<Route> {
+        let route = match self.info.verb.as_str() {
+            "list" | "watch" => Route::WithStreams,
+            _ => Route::Plain,
+        };
+        (self.resource.resource.model.routing == Routing::Routes).then_some(route)
+    }
+
+    /// Whether the route, and not the verb, has refused the format of a patch.
+    pub(super) fn refuses_patch(&self, method: &Method, status: &Status) -> bool {
+        status.code == 415 && *method == Method::PATCH && self.route().is_some()
+    }
+
+    /// Whether the route, and not the verb, has refused the response's form.
+    pub(super) fn refuses_form(&self, status: &Status) -> bool {
+        let is_routed = |route| negotiation::routed(self.headers, route, self.server.media_types).is_ok();
+        status.code == 406 && self.route().is_some_and(|route| !is_routed(route))
+    }
+
+    /// The forms of an object, as the resource or one of its subresources has them.
+    pub(super) fn object_forms(&self) -> Offers {
+        match self.resource.resource.subresource(&self.info.subresource).map(|own| &own.kind) {
+            Some(SubresourceKind::Object { has_table: false, .. }) => Offers::Answer,
+            _ => Offers::Object,
+        }
+    }
+
     /// Negotiates the form of the response.
     ///
     /// # Errors
     /// 406 when the server offers nothing that the client accepts.
     pub(super) fn accepted(&self, offers: Offers) -> Result<Accepted, Status> {
         let resource = &self.resource.resource;
-        let route = match self.info.verb.as_str() {
-            "list" | "watch" => Route::WithStreams,
-            _ => Route::Plain,
-        };
         let answers = Answers {
             offers,
-            route: (resource.model.routing == Routing::Routes).then_some(route),
+            route: self.route(),
             has_protobuf: resource.model.protobuf,
             media_types: self.server.media_types,
             go_type: &|| match resource.subresource(&self.info.subresource).map(|own| &own.kind) {

@@ -131,6 +131,12 @@ mod tests {
         let patch = json!({"spec": {"replicas": -1}});
         let (code, status) = server.send_as("PATCH", &uri, "application/merge-patch+json", patch).await;
         assert_eq!((code, &status["reason"]), (422, &json!("Invalid")));
+        let patch = json!({"metadata": {"finalizers": ["x"]}, "spec": {"replicas": -1}});
+        let (_, status) = server.send_as("PATCH", &uri, "application/merge-patch+json", patch).await;
+        let message = "Scale.autoscaling \"web\" is invalid: [metadata.finalizers[0]: Invalid value: \"x\": name is \
+                       neither a standard finalizer name nor is it fully qualified, spec.replicas: Invalid value: -1: \
+                       must be greater than or equal to 0]";
+        assert_eq!(status["message"], message);
         let (_, deployment) = server.send("GET", &format!("{DEPLOYMENTS}/web"), json!(null)).await;
         assert_eq!(deployment["spec"]["replicas"], 5);
     }

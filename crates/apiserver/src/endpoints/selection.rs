@@ -78,7 +78,11 @@ impl Selection {
         for term in by_name.as_ref().unwrap_or(&options.field_selector).terms() {
             let field = match term.field.as_str() {
                 "metadata.name" => Field::Name,
-                "metadata.namespace" if resource.is_namespaced() || is_plain => Field::Namespace,
+                "metadata.namespace"
+                    if is_plain || resource.is_namespaced() && !resource.lacks_namespace_field =>
+                {
+                    Field::Namespace
+                }
                 name => match resource
                     .selectable_fields
                     .iter()
@@ -91,7 +95,7 @@ impl Selection {
                     },
                     None => {
                         return Err(Status::bad_request(match resource.unsupported_field {
-                            Some(refusal) => refusal(name),
+                            Some(refusal) => refusal(resource, name),
                             None if is_plain => format!(
                                 "{} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
                                 quote(name)

@@ -208,6 +208,7 @@ fn resources() -> Vec<Resource> {
         kind: SubresourceKind::Object {
             strategy: Arc::new(KeepSpec),
             verbs: vec![Verb::Get, Verb::Patch, Verb::Update],
+            has_table: true,
         },
     };
     let scale = Subresource {
@@ -239,7 +240,7 @@ fn widgets() -> Resource {
         full_response_kind: true,
     };
     widgets.storage.encoding = StorageEncoding::AsWritten;
-    widgets.unsupported_field = Some(|name| format!("field label not supported: {name}"));
+    widgets.unsupported_field = Some(|_, name| format!("field label not supported: {name}"));
     widgets.own_schema = Some(Arc::new(LazyLock::new(Box::new(|| {
         let mut builder = SchemaBuilder::new();
         let root = builder.scalar(Type::Any);

@@ -20,7 +20,7 @@ use std::collections::HashSet;
 /// # Errors
 /// 406 when the server offers nothing that the client accepts.
 pub(super) fn encoder<'a>(scope: &RequestScope<'a>) -> Result<Encoder<'a>, Status> {
-    let (accepted, include_object) = scope.form(Offers::Object)?;
+    let (accepted, include_object) = scope.form(scope.object_forms())?;
     Ok(Encoder { resource: scope.resource, accepted, include_object, now: scope.now })
 }
 

@@ -121,7 +121,9 @@ impl Store {
         current: &Current,
     ) -> Result<Updated, Failure> {
         let old = &current.object;
-        self.check_preconditions(preconditions, old, || self.requested_resource(context))?;
+        if let Some(unmet) = preconditions.unmet_by(old) {
+            return Err(self.invalid_object(context, old, &unmet.of_change()).into());
+        }
         let mut new = transform.apply(Some(old)).await?;
         self.drop_unkept(&mut new);
         if let Some(authorized) = strategy.authorize_write(context, &new, Some(old)) {
@@ -335,31 +337,17 @@ impl Store {
         Ok(())
     }
 
-    /// Checks preconditions. `resource` names the object in the refusal: by its resource on update, by its kind on
-    /// delete.
-    ///
-    /// # Errors
-    /// 409 when the object has another UID or resource version.
-    pub(super) fn check_preconditions(
-        &self,
-        wanted: &Preconditions,
-        object: &Value,
-        resource: impl Fn() -> GroupResource,
-    ) -> Result<(), Status> {
-        match wanted.unmet_by(object) {
-            Some(unmet) => Err(self.invalid_object(object, &resource(), &unmet.of_change())),
-            None => Ok(()),
-        }
-    }
-
-    /// The 409 of kube-apiserver's storage layer, which has code 4 there.
-    fn invalid_object(&self, object: &Value, resource: &GroupResource, why: &str) -> Status {
+    /// The 409 of kube-apiserver's storage layer, which has code 4 there. A dry run does not reach the layer that knows the
+    /// prefix of all keys.
+    fn invalid_object(&self, context: &RequestContext<'_>, object: &Value, why: &str) -> Status {
         let key = self.key(object.namespace(), object.name());
+        let path = format!("/{}/", self.resource.storage.path);
+        let from = if context.dry_run { key.as_str().find(&path).unwrap_or_default() } else { 0 };
         let why = format!(
             "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: {why}",
-            key.as_str()
+            key.as_str().get(from..).unwrap_or_default()
         );
-        Status::conflict(resource, object.name(), &why)
+        Status::conflict(&self.requested_resource(context), object.name(), &why)
     }
 
     /// The cached object as a guess of the stored one; without a cached object, the stored one.

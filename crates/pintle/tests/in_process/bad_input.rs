@@ -582,3 +582,39 @@ async fn custom_resources_at_the_limit_of_depth_are_refused_or_can_be_read() {
     assert_eq!((statuses.first(), statuses.last()), (Some(&201), Some(&400)), "{statuses:?}");
     server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_route_refuses_gets_no_warning() {
+    const ENDPOINTS: &str = "/api/v1/namespaces/default/endpoints";
+    let server = Server::start().await;
+    let served = server.send(&format!("GET {ENDPOINTS}")).await;
+    assert!(served.header("warning").contains("deprecated"), "{}", served.header("warning"));
+    let patch =
+        format!("PATCH {ENDPOINTS}/a\nContent-Type: application/merge-patch+json\nAccept: text/html\n\n{{}}");
+    for (request, code) in [
+        (format!("PATCH {ENDPOINTS}/a\nContent-Type: text/plain\n\n{{}}"), 415),
+        (format!("GET {ENDPOINTS}\nAccept: text/html"), 406),
+        (patch, 406),
+    ] {
+        let answer = server.send(&request).await;
+        assert_eq!((answer.status, answer.header("warning")), (code, ""), "{request}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn subresources_without_tables_and_without_names() {
+    const PODS: &str = "/api/v1/namespaces/default/pods";
+    const TABLE: &str = "Accept: application/json;as=Table;v=v1;g=meta.k8s.io";
+    let server = Server::start().await;
+    for (request, code) in [
+        (format!("GET {PODS}/a/status\n{TABLE}"), 404),
+        (format!("GET {PODS}/a/ephemeralcontainers\n{TABLE}"), 406),
+        (format!("GET {PODS}/a/ephemeralcontainers?resourceVersion=x\n{TABLE}"), 406),
+        (format!("GET {PODS}/a/ephemeralcontainers"), 404),
+        (format!("GET {PODS}//status"), 400),
+        (format!("GET {PODS}//proxy/"), 400),
+        (format!("GET {PODS}//binding"), 405),
+    ] {
+        assert_eq!(server.send(&request).await.status, code, "{request}");
+    }
+}

@@ -38,4 +38,8 @@ impl Strategy for StatusStrategy {
     fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, _old: &Value) -> ErrorList {
         validation::validate_status(object)
     }
+
+    fn allow_unconditional_update(&self) -> bool {
+        STRATEGY.allow_unconditional_update()
+    }
 }

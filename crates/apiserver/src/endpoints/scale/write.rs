@@ -15,10 +15,11 @@ use crate::registry::{ManagedWrite, Transform, Upsert, Written};
 use pintle_admission::{Operation, RequestOptions};
 use pintle_go_forms::quote;
 use pintle_machinery::{
-    FieldError, FieldPath, Status, Value, ValueExt,
+    ErrorList, FieldError, FieldPath, Status, Value, ValueExt,
     managed_fields::{FieldManager, OneVersion, Replicas},
     meta::ObjectMeta,
     options::{FieldValidation, Preconditions, WriteOptions},
+    validation::{name_is_dns_subdomain, validate_object_meta},
 };
 use pintle_registry::{BoxFuture, ScalePaths, ScaleValues};
 
@@ -136,14 +137,13 @@ impl Transform for ScaleTransform<'_> {
                 let path = quote(&format!(".{}", self.paths.spec_replicas));
                 return Err(Status::bad_request(format!("the spec replicas field {path} cannot be empty")));
             }
-            if wanted < 0 && self.paths.values == ScaleValues::Typed {
-                let path = FieldPath::new("spec").child("replicas");
-                let error = FieldError::invalid(&path, wanted, "must be greater than or equal to 0");
-                return Err(Status::invalid(
-                    &self.admission.kind.group_kind(),
-                    scale.str_at("metadata.name"),
-                    &vec![error],
-                ));
+            let errors = match self.paths.values {
+                ScaleValues::Typed => validate_scale(&scale),
+                ScaleValues::Any => ErrorList::new(),
+            };
+            if !errors.is_empty() {
+                let kind = self.admission.kind.group_kind();
+                return Err(Status::invalid(&kind, scale.str_at("metadata.name"), &errors));
             }
             if self.paths.values == ScaleValues::Typed
                 && let Some(unmet) = Preconditions::uid(scale.uid()).without_empty().unmet_by(old)
@@ -174,6 +174,17 @@ impl Transform for ScaleTransform<'_> {
             self.admission.validate(&scale, before.as_ref().map(|(before, _)| before)).await
         })
     }
+}
+
+/// Validates a changed scale of a built-in kind.
+fn validate_scale(scale: &Value) -> ErrorList {
+    let mut errors = validate_object_meta(scale, true, name_is_dns_subdomain, &FieldPath::new("metadata"));
+    let replicas = scale.i64_at("spec.replicas").unwrap_or_default();
+    if replicas < 0 {
+        let path = FieldPath::new("spec").child("replicas");
+        errors.push(FieldError::invalid(&path, replicas, "must be greater than or equal to 0"));
+    }
+    errors
 }
 
 impl ScaleTransform<'_> {
