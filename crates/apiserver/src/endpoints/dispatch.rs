@@ -20,7 +20,7 @@ use crate::{
     },
     registry::VersionedResource,
 };
-use http::{Method, request::Parts};
+use http::request::Parts;
 use jiff::Timestamp;
 use pintle_audit::AuditContext;
 use pintle_machinery::{GroupVersion, Status, UserInfo};

@@ -2,10 +2,7 @@
 
 use super::{encoder::Encoder, request_scope::RequestScope};
 use crate::{
-    base::{
-        negotiation::Offers,
-        response::{Response, with_content_type},
-    },
+    base::response::{Response, with_content_type},
     registry::Store,
 };
 use pintle_cacher::Freshness;

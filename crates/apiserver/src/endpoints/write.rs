@@ -5,7 +5,7 @@ use crate::{
     base::{
         body::Body,
         encoding::indent,
-        negotiation::{MediaType, Offers},
+        negotiation::MediaType,
         response::{Response, with_content_type},
     },
     registry::Written,

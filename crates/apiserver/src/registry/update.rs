@@ -11,7 +11,7 @@ use super::{
 use crate::{base::warning::Warnings, errors, metrics::times_compared};
 use bytes::Bytes;
 use pintle_machinery::{
-    FieldError, FieldPath, GroupKind, GroupResource, Status, Value, ValueExt,
+    FieldError, FieldPath, GroupKind, Status, Value, ValueExt,
     managed_fields::keep_times,
     meta::ObjectMeta,
     options::{Preconditions, parse_written_resource_version},
