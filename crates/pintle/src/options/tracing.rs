@@ -171,6 +171,10 @@ mod tests {
             "{other}"
         );
         let missing = TracingOptions { config_file: Some("/none".into()) }.load().unwrap_err();
-        assert_eq!(missing, "tracing-config-file /none does not exist");
+        assert_eq!(
+            missing,
+            "failed to read tracing config: unable to read tracing configuration from \"/none\": open /none: no such file or \
+             directory"
+        );
     }
 }
