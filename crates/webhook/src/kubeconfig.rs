@@ -197,7 +197,10 @@ fn validate(
     cluster_name: &str,
     dir: &Path,
 ) -> Result<(), String> {
-    let has = |fields: &Value, name: &str| text(fields, name).map(|text| !text.is_empty());
+    let has = |fields: &Value, of: &str, name: &str| {
+        text(fields, name).map(|text| !text.is_empty()).map_err(|error| format!("{of}.{error}"))
+    };
+    let (of_user, of_cluster) = (format!("users[{user_name}]"), format!("clusters[{cluster_name}]"));
     let readable = |fields: &Value, field: &str, name: &str, of: &str| -> Result<Option<String>, String> {
         let file = text(fields, field)?;
         if file.is_empty() {
@@ -211,14 +214,15 @@ fn validate(
     };
     let mut errors = Vec::new();
     let mut methods = Vec::new();
-    if has(user, "token")? {
+    if has(user, &of_user, "token")? {
         methods.push("token");
     }
-    if has(user, "username")? || has(user, "password")? {
+    if has(user, &of_user, "username")? || has(user, &of_user, "password")? {
         methods.push("basicAuth");
     }
-    let certificate = (has(user, "client-certificate")?, has(user, "client-certificate-data")?);
-    let key = (has(user, "client-key")?, has(user, "client-key-data")?);
+    let certificate =
+        (has(user, &of_user, "client-certificate")?, has(user, &of_user, "client-certificate-data")?);
+    let key = (has(user, &of_user, "client-key")?, has(user, &of_user, "client-key-data")?);
     if certificate.0 || certificate.1 {
         if certificate == (true, true) {
             errors.push(format!(
@@ -248,7 +252,7 @@ fn validate(
     let is_empty = fields.filter(|(_, value)| !value.is_null()).count() == 0;
     let no_server = match (is_empty, cluster_name) {
         (true, _) => Some("cluster has no server defined".to_owned()),
-        (false, _) if has(cluster, "server")? => None,
+        (false, _) if has(cluster, &of_cluster, "server")? => None,
         (false, "") => Some("default cluster has no server defined".to_owned()),
         (false, name) => Some(format!("no server found for cluster {name:?}")),
     };
@@ -256,7 +260,9 @@ fn validate(
         return Err(invalid(&[EMPTY.to_owned()]));
     }
     errors.extend(no_server);
-    if has(cluster, "certificate-authority")? && has(cluster, "certificate-authority-data")? {
+    if has(cluster, &of_cluster, "certificate-authority")?
+        && has(cluster, &of_cluster, "certificate-authority-data")?
+    {
         errors.push(format!(
             "certificate-authority-data and certificate-authority are both specified for {cluster_name}. \
              certificate-authority-data will override."
