@@ -456,7 +456,10 @@ mod tests {
             &["--audit-log-version=audit.k8s.io/v1beta1"],
             "invalid group version, allowed versions are [\"audit.k8s.io/v1\"]",
         );
-        check(&["--audit-policy-file=/nowhere/policy"], "loading audit policy file: failed to read: ");
+        check(
+            &["--audit-policy-file=/nowhere/policy"],
+            "loading audit policy file: failed to read file path \"/nowhere/policy\": ",
+        );
         check(&["--audit-webhook-config-file=/w", "--audit-webhook-mode=x"], "invalid audit webhook mode x");
     }
 }
