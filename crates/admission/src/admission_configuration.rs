@@ -2,14 +2,13 @@
 //! (<https://kubernetes.io/docs/reference/config-api/apiserver-config.v1/#apiserver-config-k8s-io-v1-AdmissionConfiguration>).
 
 use crate::AdmissionError;
-use pintle_go_forms::quote;
+use pintle_go_forms::{quote, read_file};
 use pintle_machinery::{
     Value, ValueExt,
     codec::{json, yaml},
     config_file::{ConfigFile, ConfigKind},
 };
 use std::{
-    io,
     path::{Path, PathBuf},
     sync::LazyLock,
 };
@@ -62,11 +61,10 @@ impl AdmissionConfiguration {
     /// # Errors
     /// When the file cannot be read or is no `AdmissionConfiguration`.
     pub fn read(path: &Path) -> Result<AdmissionConfiguration, AdmissionError> {
-        let text = std::fs::read(path).map_err(|error| {
+        let text = read_file(path).map_err(|error| {
             AdmissionError::ConfigurationFile(format!(
-                "unable to read admission control configuration from {} [{}]",
+                "unable to read admission control configuration from {} [{error}]",
                 quote(&path.display().to_string()),
-                open_error(path, &error)
             ))
         })?;
         let [old, present] = &*FILES;
@@ -109,12 +107,11 @@ impl AdmissionConfiguration {
         match &plugin.source {
             Source::Inline(text) => Ok(Some(text.clone())),
             Source::Absent => Ok(None),
-            Source::File(path) => match std::fs::read(path) {
+            Source::File(path) => match read_file(path) {
                 Ok(text) => Ok(Some(text)),
-                Err(error) => Err(AdmissionError::PluginFile {
-                    path: path.display().to_string(),
-                    errno: error.raw_os_error().unwrap_or_default(),
-                }),
+                Err(error) => {
+                    Err(AdmissionError::PluginFile { path: path.display().to_string(), errno: error.errno() })
+                }
             },
         }
     }
@@ -125,15 +122,6 @@ fn is_legacy(text: &[u8]) -> bool {
     let Ok(converted) = yaml::to_json(text) else { return false };
     let Ok(tree) = json::decode_any(&converted.json) else { return false };
     LEGACY.iter().any(|(_, field)| tree.field(field).is_some())
-}
-
-/// The error of opening a file, in Go's words: `open F: no such file or directory`.
-fn open_error(path: &Path, error: &io::Error) -> String {
-    let text = error.to_string();
-    let text = text.split(" (os error").next().unwrap_or_default();
-    let mut letters = text.chars();
-    let first = letters.next().map(|letter| letter.to_ascii_lowercase());
-    format!("open {}: {}{}", path.display(), first.map(String::from).unwrap_or_default(), letters.as_str())
 }
 
 #[cfg(test)]

@@ -13,10 +13,11 @@ mod validation;
 pub use attributes::Attributes;
 
 use crate::{Level, StageSet};
+use pintle_go_forms::{FileError, quote, read_file};
 use pintle_machinery::{ErrorList, config_file::ConfigFileError, status::aggregate};
 use rule::Rules;
 use std::{
-    fmt, io,
+    fmt,
     path::{Path, PathBuf},
 };
 
@@ -42,7 +43,7 @@ impl Policy {
     /// When the file cannot be read, or is not a valid policy.
     pub fn read(path: &Path) -> Result<Policy, PolicyError> {
         let failed = |problem| PolicyError { path: path.to_owned(), problem };
-        let text = std::fs::read(path).map_err(|error| failed(PolicyProblem::Read(error)))?;
+        let text = read_file(path).map_err(|error| failed(PolicyProblem::Read(error)))?;
         let (policy, warnings) = Policy::parse(&text).map_err(failed)?;
         if !warnings.is_empty() {
             tracing::warn!(
@@ -87,11 +88,23 @@ impl Policy {
 
 /// The error of reading a policy file.
 #[derive(Debug, thiserror::Error)]
-#[error("loading audit policy file: {problem}: from file {}", path.display())]
 pub struct PolicyError {
     path: PathBuf,
     #[source]
     problem: PolicyProblem,
+}
+
+impl fmt::Display for PolicyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.display();
+        match &self.problem {
+            PolicyProblem::Read(error) => {
+                let path = quote(&path.to_string());
+                write!(f, "loading audit policy file: failed to read file path {path}: {error}")
+            }
+            problem => write!(f, "loading audit policy file: {problem}: from file {path}"),
+        }
+    }
 }
 
 /// The problem with a policy.
@@ -99,7 +112,7 @@ pub struct PolicyError {
 #[non_exhaustive]
 pub enum PolicyProblem {
     /// The file cannot be read.
-    Read(io::Error),
+    Read(FileError),
     /// It is not a policy.
     Decode(ConfigFileError),
     /// Fields have invalid values.
@@ -111,7 +124,7 @@ pub enum PolicyProblem {
 impl fmt::Display for PolicyProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PolicyProblem::Read(error) => write!(f, "failed to read: {error}"),
+            PolicyProblem::Read(error) => error.fmt(f),
             PolicyProblem::Decode(reason) => write!(f, "failed decoding: {reason}"),
             PolicyProblem::Invalid(errors) => f.write_str(&aggregate(errors.iter().map(ToString::to_string))),
             PolicyProblem::Empty => f.write_str("loaded illegal policy with 0 rules"),

@@ -35,6 +35,8 @@ const REMEMBERED: usize = 8192;
 /// How long valid and invalid results are cached at most; an invalid certificate may become valid.
 const MEMORY: Duration = Duration::from_secs(600);
 const MEMORY_OF_WRONG: Duration = Duration::from_secs(10);
+/// The object identifier of `anyExtendedKeyUsage`, 2.5.29.37.0.
+const ANY_EXTENDED_KEY_USAGE: &[u8] = &[0x55, 0x1d, 0x25, 0x00];
 /// The limit on the length of a presented chain: path building takes time.
 const MAX_CERTIFICATES: usize = 16;
 
@@ -103,23 +105,32 @@ fn chain_end(
         Err(webpki::Error::UnsupportedCertVersion) => return end_of_version_one(leaf, authorities, is_valid),
         Err(error) => return Err(reason(error)),
     };
-    let path = certificate
-        .verify_for_usage(
+    let check_anchor = |path: &webpki::VerifiedPath<'_>| match authorities.validity(path.anchor()) {
+        Some(validity) if is_valid(validity) => Ok(()),
+        _ => Err(webpki::Error::CertExpired {
+            time: UnixTime::since_unix_epoch(now),
+            not_after: UnixTime::since_unix_epoch(now),
+        }),
+    };
+    let verify = |usage: KeyUsage| {
+        certificate.verify_for_usage(
             webpki::ALL_VERIFICATION_ALGS,
             authorities.anchors(),
             intermediates,
             UnixTime::since_unix_epoch(now),
-            KeyUsage::client_auth(),
+            usage,
             None,
-            Some(&|path| match authorities.validity(path.anchor()) {
-                Some(validity) if is_valid(validity) => Ok(()),
-                _ => Err(webpki::Error::CertExpired {
-                    time: UnixTime::since_unix_epoch(now),
-                    not_after: UnixTime::since_unix_epoch(now),
-                }),
-            }),
+            Some(&check_anchor),
         )
-        .map_err(reason)?;
+    };
+    let path = match verify(KeyUsage::client_auth()) {
+        // A certificate for any usage is one for clients.
+        Err(webpki::Error::RequiredEkuNotFoundContext(_)) => {
+            verify(KeyUsage::required_if_present(ANY_EXTENDED_KEY_USAGE))
+        }
+        verified => verified,
+    };
+    let path = path.map_err(reason)?;
     let mut end = authorities.validity(path.anchor()).map_or(0, |(_, not_after)| not_after);
     // All presented certificates count, whether they are on the path or not: the cache time needs no precision.
     for shown in std::iter::once(leaf).chain(intermediates) {

@@ -12,8 +12,9 @@ mod validation;
 pub use expressions::Expressions;
 pub use validation::validate;
 
+use pintle_go_forms::{FileError, read_file};
 use pintle_machinery::{ErrorList, Value, ValueExt, status::aggregate};
-use std::{io, path::Path};
+use std::path::Path;
 
 /// The configuration of authentication.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -138,7 +139,7 @@ pub enum ConfigError {
         path: String,
         /// The reason.
         #[source]
-        source: io::Error,
+        source: FileError,
     },
     /// The file is not a configuration.
     #[error("failed to load authentication configuration from file {path:?}: {reason}")]
@@ -159,7 +160,7 @@ pub enum ConfigError {
 /// When the file cannot be read or decoded.
 pub fn read(path: &Path) -> Result<(AuthenticationConfiguration, Vec<u8>), ConfigError> {
     let named = || path.display().to_string();
-    let bytes = std::fs::read(path).map_err(|source| ConfigError::Read { path: named(), source })?;
+    let bytes = read_file(path).map_err(|source| ConfigError::Read { path: named(), source })?;
     let config = parse(&bytes).map_err(|reason| ConfigError::Decode { path: named(), reason })?;
     Ok((config, bytes))
 }

@@ -6,8 +6,9 @@ use pintle_auth::{
     BoxFuture,
     authn::{Authenticated, Authentication, TokenAuthenticator},
 };
+use pintle_go_forms::{CsvError, CsvReader, FileError, read_file};
 use pintle_machinery::UserInfo;
-use std::{collections::HashMap, fs, future::ready, io, path::Path, sync::Arc};
+use std::{collections::HashMap, future::ready, path::Path, sync::Arc};
 
 /// The users of a token file. Tokens are kept in memory in the clear and never printed.
 pub struct TokenFile {
@@ -19,21 +20,21 @@ pub struct TokenFile {
 #[non_exhaustive]
 pub enum TokenFileError {
     /// The file cannot be read.
-    #[error("token file {path} cannot be read")]
-    Read {
+    #[error(transparent)]
+    Read(#[from] FileError),
+    /// The file is not UTF-8.
+    #[error("token file '{0}' is not UTF-8")]
+    Encoding(String),
+    /// A quote is out of place.
+    #[error(transparent)]
+    Csv(CsvError),
+    /// A record has too few columns.
+    #[error("token file '{path}' must have at least 3 columns (token, user name, user uid), found {found}")]
+    Columns {
         /// The file.
         path: String,
-        /// The reason.
-        #[source]
-        source: io::Error,
-    },
-    /// A line has too few columns, or an empty token.
-    #[error("token file {path}, line {line}: expected token,user,uid[,\"groups\"]")]
-    Line {
-        /// The file.
-        path: String,
-        /// The line, counted from 1.
-        line: usize,
+        /// The number of its columns.
+        found: usize,
     },
 }
 
@@ -44,30 +45,34 @@ impl TokenFile {
     /// When the file cannot be read or a line is malformed.
     pub fn read(path: &Path) -> Result<TokenFile, TokenFileError> {
         let name = path.display().to_string();
-        let text =
-            fs::read_to_string(path).map_err(|source| TokenFileError::Read { path: name.clone(), source })?;
+        let text = String::from_utf8(read_file(path)?).map_err(|_| TokenFileError::Encoding(name.clone()))?;
         let mut users = HashMap::new();
-        for (index, line) in text.lines().enumerate() {
-            let line = line.trim();
-            if line.is_empty() || line.starts_with('#') {
-                continue;
-            }
-            let columns = csv_columns(line);
+        let mut reader = CsvReader::new(&text);
+        for number in 1_usize.. {
+            let columns = match reader.record() {
+                Ok(columns) => columns,
+                Err(CsvError::EndOfFile) => break,
+                Err(error) => return Err(TokenFileError::Csv(error)),
+            };
             let [token, user, uid, rest @ ..] = columns.as_slice() else {
-                return Err(TokenFileError::Line { path: name, line: index + 1 });
+                return Err(TokenFileError::Columns { path: name, found: columns.len() });
             };
             if token.is_empty() {
-                return Err(TokenFileError::Line { path: name, line: index + 1 });
+                tracing::warn!("empty token has been found in token file '{name}', record number '{number}'");
+                continue;
             }
-            let groups = rest.first().map(String::as_str).unwrap_or_default();
-            let groups: Vec<String> = groups
-                .split(',')
-                .map(str::trim)
-                .filter(|group| !group.is_empty())
-                .map(str::to_owned)
-                .collect();
-            let user = UserInfo { name: user.clone(), uid: uid.clone(), groups, ..UserInfo::default() };
-            users.insert(token.clone(), with_authenticated_group(Arc::new(user)));
+            let groups = rest.first().map(|groups| groups.split(',').map(str::to_owned).collect());
+            let user = UserInfo {
+                name: user.clone(),
+                uid: uid.clone(),
+                groups: groups.unwrap_or_default(),
+                ..UserInfo::default()
+            };
+            if users.insert(token.clone(), with_authenticated_group(Arc::new(user))).is_some() {
+                tracing::warn!(
+                    "duplicate token has been found in token file '{name}', record number '{number}'"
+                );
+            }
         }
         Ok(TokenFile { users })
     }
@@ -80,35 +85,11 @@ impl TokenAuthenticator for TokenFile {
     }
 }
 
-/// Splits a CSV line into columns, with quoting.
-fn csv_columns(line: &str) -> Vec<String> {
-    let mut columns = vec![String::new()];
-    let mut quoted = false;
-    let mut chars = line.chars().peekable();
-    while let Some(c) = chars.next() {
-        match c {
-            '"' if quoted && chars.peek() == Some(&'"') => {
-                chars.next();
-                if let Some(last) = columns.last_mut() {
-                    last.push('"');
-                }
-            }
-            '"' => quoted = !quoted,
-            ',' if !quoted => columns.push(String::new()),
-            c => {
-                if let Some(last) = columns.last_mut() {
-                    last.push(c);
-                }
-            }
-        }
-    }
-    columns.iter().map(|column| column.trim().to_owned()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use futures_util::FutureExt;
+    use std::fs;
 
     #[test]
     fn users_are_read_by_token() {
@@ -118,34 +99,31 @@ mod tests {
             fs::write(&path, text).unwrap();
             TokenFile::read(&path)
         };
-        let file = read("# users\n\nt1,jane,7,\"devs, ops\"\nt2,joe,8\n").unwrap();
+        let file =
+            read("t1,jane,7,\"devs, ops\"\n\n,nobody,1\nt2, joe,8\nt3,x,1,\nt2,joe,8\n#t4,y,1\n").unwrap();
         let user = |token: &str| {
             let found = file.authenticate_token(token, &[]).now_or_never().unwrap().unwrap();
             found.map(|found| (found.user.name.clone(), found.user.uid.clone(), found.user.groups.clone()))
         };
         let groups = |groups: &[&str]| groups.iter().map(|group| (*group).to_owned()).collect::<Vec<_>>();
-        let jane = ("jane".to_owned(), "7".to_owned(), groups(&["devs", "ops", "system:authenticated"]));
+        let jane = ("jane".to_owned(), "7".to_owned(), groups(&["devs", " ops", "system:authenticated"]));
         assert_eq!(user("t1"), Some(jane));
         let joe = ("joe".to_owned(), "8".to_owned(), groups(&["system:authenticated"]));
         assert_eq!(user("t2"), Some(joe));
-        assert_eq!(user("t3"), None);
+        // An empty column is a group without a name.
+        assert_eq!(user("t3").unwrap().2, ["", "system:authenticated"]);
+        assert!(user("#t4").is_some(), "there are no comments");
+        assert_eq!(user("t4"), None);
         assert_eq!(user(""), None);
 
-        let shown = path.display();
-        for (text, line) in [("t1,jane,7\nsecret,joe", 2), (",jane,7", 1)] {
-            let error = read(text).err().unwrap().to_string();
-            assert_eq!(
-                error,
-                format!("token file {shown}, line {line}: expected token,user,uid[,\"groups\"]")
-            );
-        }
-        let missing = TokenFile::read(&dir.path().join("none")).err().unwrap().to_string();
-        assert!(missing.ends_with("none cannot be read"), "{missing}");
-    }
-
-    #[test]
-    fn quotes_hold_groups_together() {
-        assert_eq!(csv_columns(r#"t, u,1,"a,b""#), ["t", "u", "1", "a,b"]);
-        assert_eq!(csv_columns(r#"t,u,1,"a""b""#), ["t", "u", "1", "a\"b"]);
+        let check =
+            |text: &str, expected: String| assert_eq!(read(text).err().unwrap().to_string(), expected);
+        let columns = "must have at least 3 columns (token, user name, user uid), found";
+        check("t1,jane,7\nsecret,joe", format!("token file '{}' {columns} 2", path.display()));
+        let quote = "parse error on line 1, column 8: extraneous or missing \" in quoted-field";
+        check("t,u,1,\"\"a\"", quote.to_owned());
+        let missing = dir.path().join("none");
+        let error = TokenFile::read(&missing).err().unwrap().to_string();
+        assert_eq!(error, format!("open {}: no such file or directory", missing.display()));
     }
 }

@@ -134,6 +134,13 @@ mod tests {
     }
 
     #[test]
+    fn a_certificate_for_any_usage_is_one_of_a_client() {
+        let authority = Authority::new("ca");
+        let leaf = authority.sign(&Wanted::client("jane").usage(ExtendedKeyUsagePurpose::Any));
+        assert_eq!(check(&[&authority], &[leaf]).unwrap().unwrap().name, "jane");
+    }
+
+    #[test]
     fn uids_are_read_from_names() {
         let authority = Authority::new("ca");
         let with = |uid: &str| {

@@ -7,12 +7,11 @@ use pintle_auth::{
     BoxFuture,
     authz::{Attributes, Authorizer, Decision, NonResourceRule, ResolvedRules, ResourceRule, Verdict},
 };
+use pintle_go_forms::{FileError, read_file};
 use pintle_machinery::{UserInfo, Value, ValueExt, codec::yaml, scheme::unknown_kind, user::AUTHENTICATED};
 use serde::Deserialize;
 use std::{
-    fs,
     future::ready,
-    io,
     path::{Path, PathBuf},
 };
 
@@ -31,7 +30,7 @@ pub enum AbacError {
         path: PathBuf,
         /// The reason.
         #[source]
-        source: io::Error,
+        source: FileError,
     },
     /// A line is not a policy.
     #[error("error reading policy file {}, line {line}: {text}: {reason}", .path.display())]
@@ -97,7 +96,7 @@ impl AbacAuthorizer {
     /// # Errors
     /// When the file cannot be read, or a line is not a policy.
     pub fn read(path: &Path) -> Result<AbacAuthorizer, AbacError> {
-        let bytes = fs::read(path).map_err(|source| AbacError::Read { path: path.to_owned(), source })?;
+        let bytes = read_file(path).map_err(|source| AbacError::Read { path: path.to_owned(), source })?;
         AbacAuthorizer::parse(path, &bytes)
     }
 
@@ -250,6 +249,7 @@ impl Authorizer for AbacAuthorizer {
 mod tests {
     use super::*;
     use crate::testing::now;
+    use std::fs;
 
     fn versioned(spec: &str) -> String {
         format!(r#"{{"apiVersion":"{API_VERSION}","kind":"Policy","spec":{{{spec}}}}}"#)

@@ -24,11 +24,11 @@ use pintle_auth::{
     authz::{AlwaysAllow, Attributes, Authorizer, Decision, ResolvedRules, Verdict},
 };
 use pintle_dialer::Dialer;
+use pintle_go_forms::{FileError, read_file};
 use pintle_machinery::{UserInfo, status::aggregate, user::SYSTEM_MASTERS};
 use std::{
     collections::HashSet,
     future::ready,
-    io,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -54,16 +54,16 @@ pub enum ConfigurationSource {
 #[non_exhaustive]
 pub enum AuthorizationError {
     /// The configuration file cannot be read.
-    #[error("authorization configuration file {path:?}: {source}")]
+    #[error("failed to read AuthorizationConfiguration from file {path:?} [{source}]")]
     Read {
         /// The file.
         path: PathBuf,
         /// The reason.
         #[source]
-        source: io::Error,
+        source: FileError,
     },
     /// The configuration is invalid.
-    #[error("authorization configuration file {path:?}: {source}")]
+    #[error("{source}")]
     Invalid {
         /// The file.
         path: PathBuf,
@@ -75,7 +75,7 @@ pub enum AuthorizationError {
     #[error(transparent)]
     Policies(#[from] AbacError),
     /// An authorizer cannot be built.
-    #[error("authorizer {name:?}: {reason}")]
+    #[error("invalid authorization config: {reason}")]
     Build {
         /// The authorizer's name.
         name: String,
@@ -284,7 +284,7 @@ fn privileged() -> Arc<dyn Authorizer> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, AuthorizationError> {
-    std::fs::read(path).map_err(|source| AuthorizationError::Read { path: path.to_owned(), source })
+    read_file(path).map_err(|source| AuthorizationError::Read { path: path.to_owned(), source })
 }
 
 fn parse(path: &Path, bytes: &[u8]) -> Result<AuthorizationConfiguration, AuthorizationError> {

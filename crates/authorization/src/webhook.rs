@@ -51,7 +51,7 @@ impl WebhookAuthorizer {
         let path = &configuration.kube_config_file;
         let kubeconfig = Kubeconfig::read(path).map_err(|error| error.to_string())?;
         let client = WebhookClient::of_kubeconfig(&kubeconfig, dialer);
-        let client = client.map_err(|error| format!("kubeconfig file {path:?}: {error}"))?;
+        let client = client.map_err(|error| error.to_string())?;
         let (backoff, answers) = (Backoff::default(), Mutex::default());
         Ok(WebhookAuthorizer { name, configuration, client, backoff, answers, metrics })
     }

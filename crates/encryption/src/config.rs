@@ -13,11 +13,9 @@ mod validation;
 pub(crate) use types::{Key, KmsApiVersion, KmsConfiguration, ProviderConfiguration, ResourceConfiguration};
 
 use crate::metrics::content_hash;
+use pintle_go_forms::FileError;
 use pintle_machinery::{ErrorList, config_file::ConfigFileError, status::aggregate};
-use std::{
-    io,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
 /// The encryption rules of resources.
@@ -34,22 +32,28 @@ pub(crate) struct EncryptionConfiguration {
 #[non_exhaustive]
 pub enum EncryptionConfigError {
     /// The file cannot be read.
-    #[error("error reading encryption provider configuration file {path:?}: {source}")]
+    #[error(
+        "error while parsing file: error while loading file: error reading encryption provider configuration file {path:?}: {source}"
+    )]
     Read {
         /// The file.
         path: PathBuf,
         /// The error of the operating system.
         #[source]
-        source: io::Error,
+        source: FileError,
     },
     /// The file is empty.
-    #[error("encryption provider configuration file {path:?} is empty")]
+    #[error(
+        "error while parsing file: error while loading file: encryption provider configuration file {path:?} is empty"
+    )]
     Empty {
         /// The file.
         path: PathBuf,
     },
     /// The file is not a configuration.
-    #[error("error decoding encryption provider configuration file {path:?}: {reason}")]
+    #[error(
+        "error while parsing file: error decoding encryption provider configuration file {path:?}: {reason}"
+    )]
     Decode {
         /// The file.
         path: PathBuf,
@@ -57,7 +61,7 @@ pub enum EncryptionConfigError {
         reason: ConfigFileError,
     },
     /// Fields have invalid values.
-    #[error("encryption provider configuration file {path:?} is invalid: {}", aggregate(.errors.iter().map(ToString::to_string)))]
+    #[error("error while parsing file: {}", aggregate(.errors.iter().map(ToString::to_string)))]
     Invalid {
         /// The file.
         path: PathBuf,
@@ -65,7 +69,7 @@ pub enum EncryptionConfigError {
         errors: ErrorList,
     },
     /// The parts of the configuration contradict each other, or are not supported.
-    #[error("encryption provider configuration file {path:?}: error while building transformers: {reason}")]
+    #[error("error while building transformers: {reason}")]
     Build {
         /// The file.
         path: PathBuf,
@@ -86,7 +90,7 @@ pub enum EncryptionConfigError {
 
 /// Reads the bytes of the file.
 pub(crate) fn read_file(path: &Path) -> Result<Zeroizing<Vec<u8>>, EncryptionConfigError> {
-    let bytes = std::fs::read(path);
+    let bytes = pintle_go_forms::read_file(path);
     let bytes = bytes.map_err(|source| EncryptionConfigError::Read { path: path.to_owned(), source })?;
     match bytes.is_empty() {
         true => Err(EncryptionConfigError::Empty { path: path.to_owned() }),

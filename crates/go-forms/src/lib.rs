@@ -1,18 +1,24 @@
 //! Reads and writes texts as Go's standard library does, with its error messages, which clients see: quotes, durations,
-//! base64, IP addresses and URLs.
+//! numbers, base64, CSV, IP addresses and URLs, and the errors of files.
 //!
 //! Each module names the Go package that it follows. Parsers accept and refuse the same texts as Go's, and report the
 //! same error for a text with several.
 
 pub mod base64;
 mod bool;
+mod csv;
 mod duration;
+mod file;
 mod ip;
+mod number;
 mod quote;
 mod url;
 
 pub use bool::parse_bool;
+pub use csv::{CsvError, CsvReader};
 pub use duration::{format_duration, parse_duration};
+pub use file::{FileError, read_file, system_error};
 pub use ip::{Address, Cidr, parse_address, parse_ip_sloppy};
+pub use number::{parse_float, parse_float32, parse_integer};
 pub use quote::{is_print, quote, quote_ascii, quote_byte, quote_bytes, unicode_name};
 pub use url::{Url, clean_path, encode_query, escape_path, normalize_path, normalize_query};

@@ -102,20 +102,29 @@ impl ConfigFile {
     /// # Errors
     /// When the text is neither YAML nor JSON, is of another kind or version, or has a value of a wrong type.
     pub fn decode(&self, text: &[u8]) -> Result<Decoded, ConfigFileError> {
-        // JSON is a subset of YAML: this reads both.
         let failed = |error: &dyn ToString| ConfigFileError::new(error.to_string());
-        let converted = yaml::to_json(text).map_err(|error| failed(&error))?;
-        let json = Zeroizing::new(converted.json);
+        let (json, mut problems) = match is_json(text) {
+            true => (Zeroizing::new(text.to_owned()), Vec::new()),
+            false => {
+                let converted = yaml::to_json(text).map_err(|error| failed(&error))?;
+                (Zeroizing::new(converted.json), converted.problems)
+            }
+        };
         // For another kind of file, the reference prints the whole file; this does not if there may be secrets in it.
         let shown = self.scheme.map(|scheme| Shown { scheme, text });
         let is_other_kind = |reason| ConfigFileError { reason, is_other_kind: true };
         self.kind.check(&json, shown).map_err(is_other_kind)?;
         let decoded = json::decode(&json, self.schema.root()).map_err(|error| failed(&error))?;
         check_fields(&decoded.value, self.schema.root(), "").map_err(ConfigFileError::new)?;
-        let mut problems = converted.problems;
         problems.extend(decoded.problems);
         Ok(Decoded { problems, ..decoded })
     }
+}
+
+/// Whether a file begins as a JSON object. JSON is a subset of YAML, but YAML has no error for texts behind an object.
+fn is_json(text: &[u8]) -> bool {
+    let rest = text.trim_ascii_start().strip_prefix(b"{");
+    rest.is_some_and(|rest| matches!(rest.trim_ascii_start().first(), None | Some(b'"' | b'}')))
 }
 
 /// The parts of error messages about kind and version that Kubernetes adds.
@@ -316,6 +325,14 @@ mod tests {
             "no kind \"Pod\" is registered for version \"v1\" in scheme \"pkg/x.go:1\""
         );
         assert_eq!(shown("a: b"), "Object 'Kind' is missing in 'a: b'");
+        assert_eq!(
+            shown("{\"kind\": \"Policy\""),
+            "couldn't get version/kind; json parse error: unexpected end of JSON input"
+        );
+        assert_eq!(
+            shown("{\"kind\": \"Policy\", \"apiVersion\": \"audit.k8s.io/v1\"}x"),
+            "couldn't get version/kind; json parse error: invalid character 'x' after top-level value"
+        );
         let error = file().decode(b"[]").unwrap_err().to_string();
         assert!(error.starts_with("couldn't get version/kind; json parse error: "), "{error}");
     }

@@ -104,8 +104,7 @@ fn webhook(
 ) -> Result<Option<Arc<dyn TokenAuthenticator>>, RunError> {
     let TokenWebhookOptions { config_file, version, cache_ttl } = &options.authentication.webhook;
     let Some(path) = config_file else { return Ok(None) };
-    let flag = "--authentication-token-webhook-config-file";
-    let failed = |error: &dyn std::fmt::Display| RunError::Options(format!("{flag}: {error}"));
+    let failed = |error: &dyn std::fmt::Display| RunError::Options(error.to_string());
     let kubeconfig = Kubeconfig::read(path).map_err(|error| failed(&error))?;
     let client = WebhookClient::of_kubeconfig(&kubeconfig, &egress.dialer(Network::ControlPlane))
         .map_err(|error| failed(&error))?;

@@ -40,7 +40,7 @@ pub enum CertificateError {
     #[error("making a certificate failed: {0}")]
     Generate(#[from] rcgen::Error),
     /// One of the two files of a pair was given without the other.
-    #[error("--tls-cert-file and --tls-private-key-file go together")]
+    #[error("missing filename for serving cert")]
     HalfAPair,
 }
 

@@ -74,6 +74,7 @@ impl Problems {
         self.note(options.metrics.configuration());
         self.note(options.management.node_port(&options.service_node_port_range));
         let service_network = self.note(options.service_network());
+        self.note(options.leadership.check());
         let egress = self.note(Egress::load(&options));
         let selector = egress.map(|egress| egress.selector).unwrap_or_default();
         let control_plane = selector.dialer(Network::ControlPlane);
@@ -88,6 +89,7 @@ impl Problems {
         if let Some(metrics) = self.note(AuditMetrics::new()) {
             self.note(options.audit.auditor(&metrics, &control_plane));
         }
+        self.note(options.authentication.request_header.headers());
         self.note(configure_front_proxy(&mut options));
         self.note(configure_kubelet_client(&mut options));
         let address = service_network.and_then(|network| network.api_server_address());

@@ -55,9 +55,12 @@ impl Config {
         egress: Egress,
     ) -> Result<(Config, TcpListener), RunError> {
         let service_network = Arc::new(options.service_network().map_err(RunError::Options)?);
+        options.leadership.check().map_err(RunError::Options)?;
         let audit_metrics = AuditMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?;
         let control_plane = egress.selector.dialer(Network::ControlPlane);
         let auditor = options.audit.auditor(&audit_metrics, &control_plane).map_err(RunError::Options)?;
+        // The generated configuration would hide mistakes.
+        options.authentication.request_header.headers().map_err(RunError::Options)?;
         configure_front_proxy(&mut options)?;
         configure_kubelet_client(&mut options)?;
         let certificates = Certificates::load_or_make(&options, service_network.api_server_address())?;

@@ -3,9 +3,10 @@
 //! File metadata is checked once a second, and contents are read once a minute even without a change of metadata. A
 //! file that is replaced by another, as Kubernetes does with mounted secrets, counts as changed.
 
+use pintle_go_forms::read_file;
 use pintle_supervisor::Supervisor;
 use std::{
-    fs, io,
+    fs,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     time::Duration,
@@ -100,7 +101,7 @@ impl DynamicFiles {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
-    fs::read(path).map_err(|error: io::Error| format!("{}: {error}", path.display()))
+    read_file(path).map_err(|error| error.to_string())
 }
 
 /// Checks files until the server stops; `None` without files.

@@ -17,10 +17,6 @@ impl Egress {
         let metrics = EgressMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?;
         let selector = match &options.egress_selector_config_file {
             None => EgressSelector::default(),
-            Some(path) if !path.exists() => {
-                let why = format!("egress-selector-config-file {} does not exist", path.display());
-                return Err(RunError::Options(why));
-            }
             Some(path) => EgressSelector::load(path, &metrics)?,
         };
         Ok(Egress { selector, metrics })

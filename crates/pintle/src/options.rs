@@ -384,13 +384,29 @@ impl Options {
     /// When a range is malformed.
     pub fn service_network(&self) -> Result<ServiceNetwork, String> {
         let ranges = self.service_cluster_ip_range.split(',');
-        let cidrs: Option<Vec<Cidr>> = ranges.map(|range| Cidr::parse_sloppy(range.trim())).collect();
-        let cidrs = cidrs.ok_or_else(|| {
-            format!("--service-cluster-ip-range: {} is no list of CIDRs", self.service_cluster_ip_range)
-        })?;
+        let cidr = |(index, range): (usize, &str)| {
+            let problem = if index == 0 { "is not a valid cidr" } else { "is not an ip net" };
+            Cidr::parse_sloppy(range.trim())
+                .ok_or_else(|| format!("service-cluster-ip-range[{index}] {problem}"))
+        };
+        let cidrs = ranges.enumerate().map(cidr).collect::<Result<Vec<Cidr>, String>>()?;
+        self.check_families(&cidrs)?;
         let ports = self.service_node_port_range.parse::<PortRange>();
         let ports = ports.map_err(|error| format!("--service-node-port-range: {error}"))?;
         ServiceNetwork::new(cidrs, ports).map_err(|error| format!("--service-cluster-ip-range: {error}"))
+    }
+
+    /// The service `kubernetes` has an address of the first range, and the server's own address as its endpoint.
+    fn check_families(&self, ranges: &[Cidr]) -> Result<(), String> {
+        let (Some(range), Some(address)) = (ranges.first(), self.advertise_address) else { return Ok(()) };
+        let is_reconciled = self.endpoint_reconciler_type != EndpointReconcilerType::None;
+        match is_reconciled && range.network().is_ipv4() != address.is_ipv4() {
+            true => Err(format!(
+                "service IP family \"{}\" must match public address family \"{address}\"",
+                range.masked()
+            )),
+            false => Ok(()),
+        }
     }
 
     /// The directory of generated certificates.

@@ -32,7 +32,7 @@ pub enum RunError {
     #[error(transparent)]
     Tokens(#[from] TokenFileError),
     /// The encryption configuration cannot be used.
-    #[error("--encryption-provider-config: {0}")]
+    #[error(transparent)]
     Encryption(#[from] pintle_encryption::EncryptionConfigError),
     /// The egress selector configuration cannot be used.
     #[error(transparent)]
@@ -56,7 +56,7 @@ pub enum RunError {
     #[error("{0}")]
     Options(String),
     /// The keys of service-account tokens cannot be used.
-    #[error("keys of service-account tokens: {0}")]
+    #[error(transparent)]
     TokenKeys(#[from] pintle_service_account::TokenKeysError),
     /// A snapshot restore is running or was interrupted.
     #[error(

@@ -9,9 +9,9 @@ use crate::{
 use pintle_apiserver::serving::tls::{CertificatePair, ServingTls, TlsContent, TlsError};
 use pintle_authentication::CaBundle;
 use pintle_controlplane::ClusterAuthentication;
+use pintle_go_forms::read_file;
 use std::{
     collections::BTreeMap,
-    fs,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
@@ -217,6 +217,5 @@ fn with_tls_content<T>(
 }
 
 fn read_all(paths: &[PathBuf]) -> Result<Vec<Vec<u8>>, String> {
-    let read = |path: &PathBuf| fs::read(path).map_err(|error| format!("{}: {error}", path.display()));
-    paths.iter().map(read).collect()
+    paths.iter().map(|path| read_file(path).map_err(|error| error.to_string())).collect()
 }

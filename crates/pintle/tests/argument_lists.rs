@@ -281,7 +281,7 @@ fn all_problems_of_a_configuration_are_told() {
         "NoSuchGate",
         "NoSuchPlugin",
         "service-account-max-token-expiration",
-        "nowhere",
+        "service-cluster-ip-range[0] is not a valid cidr",
         "NoSuchMode",
         "/no/such/encryption.yaml",
         "/no/such/egress.yaml",

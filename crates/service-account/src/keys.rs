@@ -2,6 +2,7 @@
 
 use crate::ExternalSigner;
 use parking_lot::Mutex;
+use pintle_go_forms::{FileError, read_file};
 use pintle_jwt::{KeyError, PublicKey, SigningKey, public_keys_from_pem};
 use std::{
     fs, io,
@@ -21,6 +22,24 @@ pub enum TokenKeysError {
         /// The error of the operating system.
         #[source]
         source: io::Error,
+    },
+    /// A file of verifying keys cannot be read.
+    #[error(transparent)]
+    Verifying(#[from] FileError),
+    /// The file of the signing key cannot be read.
+    #[error("failed to parse service-account-issuer-key-file: {0}")]
+    Signing(FileError),
+    /// The file of the signing key contains no key.
+    #[error(
+        "failed to parse service-account-issuer-key-file: error reading private key file {}: {source}",
+        path.display()
+    )]
+    SigningKey {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        #[source]
+        source: KeyError,
     },
     /// A file contains no key, or no key could be generated.
     #[error("{path}: {source}")]
@@ -68,7 +87,7 @@ impl TokenKeys {
     ) -> Result<TokenKeys, TokenKeysError> {
         let mut verifying: Vec<PublicKey> = Vec::new();
         for path in key_files {
-            let keys = public_keys_from_pem(&read(path)?).map_err(|source| key_error(path, source))?;
+            let keys = public_keys_from_pem(&read_file(path)?).map_err(|source| key_error(path, source))?;
             for key in keys {
                 if !verifying.contains(&key) {
                     verifying.push(key);
@@ -76,7 +95,11 @@ impl TokenKeys {
             }
         }
         let signing = match signing_key_file {
-            Some(path) => Some(SigningKey::from_pem(&read(path)?).map_err(|source| key_error(path, source))?),
+            Some(path) => {
+                let pem = read_file(path).map_err(TokenKeysError::Signing)?;
+                let key = SigningKey::from_pem(&pem);
+                Some(key.map_err(|source| TokenKeysError::SigningKey { path: path.to_owned(), source })?)
+            }
             None => None,
         };
         if key_files.is_empty() {
@@ -184,10 +207,6 @@ impl std::fmt::Debug for TokenKeys {
 
 fn own(key: SigningKey) -> Loaded {
     Loaded { verifying: vec![key.public().clone()], signing: Some(key) }
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, TokenKeysError> {
-    fs::read(path).map_err(|source| file_error(path, source))
 }
 
 /// Writes a file atomically, readable by its owner only.

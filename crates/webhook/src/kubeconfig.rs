@@ -6,9 +6,13 @@
 
 use base64::Engine;
 use pintle_dialer::TlsSettings;
+use pintle_go_forms::FileError;
 use pintle_machinery::{
     Value, ValueExt,
     codec::{json, yaml},
+    scheme,
+    status::aggregate,
+    text::go_json_type,
 };
 use std::{
     collections::BTreeMap,
@@ -78,7 +82,7 @@ impl WebhookUsers {
     /// # Errors
     /// When a file cannot be read, or a user has unsupported settings.
     pub fn read(path: &Path) -> Result<WebhookUsers, KubeconfigError> {
-        read_users(path).map_err(|reason| KubeconfigError { path: path.to_owned(), reason })
+        read_users(path).map_err(KubeconfigError)
     }
 
     /// The user for a host and port: the entry of this name, else of the name with its first labels replaced by `*`;
@@ -114,7 +118,7 @@ fn read_users(path: &Path) -> Result<WebhookUsers, String> {
         users.by_name.insert(name.to_owned(), user);
     }
     let current = text(&config, "current-context")?;
-    if let Ok(context) = named(&config, "contexts", "context", current) {
+    if let Some(context) = named(&config, "contexts", "context", current) {
         users.current = Some(text(context, "user")?.to_owned());
     }
     Ok(users)
@@ -126,13 +130,10 @@ impl fmt::Debug for Kubeconfig {
     }
 }
 
-/// The error of reading a kubeconfig file.
-#[derive(Debug, thiserror::Error)]
-#[error("kubeconfig file {path:?}: {reason}")]
-pub struct KubeconfigError {
-    path: PathBuf,
-    reason: String,
-}
+/// The error of reading a kubeconfig file, in the words of Kubernetes' client library.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct KubeconfigError(String);
 
 impl Kubeconfig {
     /// Reads the file and the files that it names.
@@ -140,7 +141,7 @@ impl Kubeconfig {
     /// # Errors
     /// When a file cannot be read, or the current context is incomplete or has unsupported settings.
     pub fn read(path: &Path) -> Result<Kubeconfig, KubeconfigError> {
-        read(path).map_err(|reason| KubeconfigError { path: path.to_owned(), reason })
+        read(path).map_err(KubeconfigError)
     }
 
     pub(crate) fn tls_settings(&self) -> TlsSettings<'_> {
@@ -159,33 +160,28 @@ const MAX_SIZE: u64 = 4 << 20;
 
 fn read(path: &Path) -> Result<Kubeconfig, String> {
     let config = read_config(path)?;
-    let current = text(&config, "current-context")?;
-    if current.is_empty() {
-        return Err("current-context: it names no context".to_owned());
-    }
-    let context = named(&config, "contexts", "context", current)?;
-    let cluster_name = text(context, "cluster")?;
-    let cluster = named(&config, "clusters", "cluster", cluster_name)?;
-    let nobody = Value::Null;
-    let user_name = text(context, "user")?;
-    let user = match user_name {
-        "" => &nobody,
-        name => named(&config, "users", "user", name)?,
-    };
-    refuse(cluster, "clusters", cluster_name, &["proxy-url"])?;
     let dir = path.parent().unwrap_or(Path::new(""));
-    let server =
-        text(cluster, "server").map_err(|error| format!("clusters[{cluster_name}].{error}"))?.to_owned();
-    if server.is_empty() {
-        return Err(format!("clusters[{cluster_name}].server: it is missing"));
-    }
-    let of = format!("clusters[{cluster_name}]");
-    let ca = data(cluster, &of, "certificate-authority", dir)?;
+    let (nothing, current) = (Value::Null, text(&config, "current-context")?);
+    let context = match current {
+        "" => &nothing,
+        name => named(&config, "contexts", "context", name)
+            .ok_or_else(|| format!("context was not found for specified context: {name}"))?,
+    };
+    let (user_name, cluster_name) = (text(context, "user")?, text(context, "cluster")?);
+    let user = match user_name {
+        "" => &nothing,
+        // Kubernetes' client would send requests without credentials.
+        name => named(&config, "users", "user", name)
+            .ok_or_else(|| invalid(&[format!("user {name:?} was not found for context {current:?}")]))?,
+    };
+    let cluster = named(&config, "clusters", "cluster", cluster_name).unwrap_or(&nothing);
+    validate(user, user_name, cluster, cluster_name, dir)?;
+    refuse(cluster, "clusters", cluster_name, &["proxy-url"])?;
+    let server = text(cluster, "server")?.to_owned();
+    let ca = data(cluster, &format!("clusters[{cluster_name}]"), "certificate-authority", dir)?;
     let insecure_skip_tls_verify = cluster.bool_at("insecure-skip-tls-verify");
     if insecure_skip_tls_verify && !ca.is_empty() {
-        return Err(format!(
-            "{of}.certificate-authority: specifying a root certificates file with the insecure flag is not allowed"
-        ));
+        return Err("specifying a root certificates file with the insecure flag is not allowed".to_owned());
     }
     let ClientUser { client_certificate, credentials } = client_user(user, user_name, dir)?;
     let tls_server_name = text(cluster, "tls-server-name")?;
@@ -193,14 +189,135 @@ fn read(path: &Path) -> Result<Kubeconfig, String> {
     Ok(Kubeconfig { server, ca, insecure_skip_tls_verify, tls_server_name, client_certificate, credentials })
 }
 
+/// Checks that user and cluster are complete and do not contradict themselves.
+fn validate(
+    user: &Value,
+    user_name: &str,
+    cluster: &Value,
+    cluster_name: &str,
+    dir: &Path,
+) -> Result<(), String> {
+    let has = |fields: &Value, of: &str, name: &str| {
+        text(fields, name).map(|text| !text.is_empty()).map_err(|error| format!("{of}.{error}"))
+    };
+    let (of_user, of_cluster) = (format!("users[{user_name}]"), format!("clusters[{cluster_name}]"));
+    let readable = |fields: &Value, field: &str, name: &str, of: &str| -> Result<Option<String>, String> {
+        let file = text(fields, field)?;
+        if file.is_empty() {
+            return Ok(None);
+        }
+        let path = dir.join(file);
+        Ok(std::fs::File::open(&path).err().map(|error| {
+            let error = FileError::new("open", &path, error);
+            format!("unable to read {name} {} for {of} due to {error}", path.display())
+        }))
+    };
+    let mut errors = Vec::new();
+    let mut methods = Vec::new();
+    if has(user, &of_user, "token")? {
+        methods.push("token");
+    }
+    if has(user, &of_user, "username")? || has(user, &of_user, "password")? {
+        methods.push("basicAuth");
+    }
+    let certificate =
+        (has(user, &of_user, "client-certificate")?, has(user, &of_user, "client-certificate-data")?);
+    let key = (has(user, &of_user, "client-key")?, has(user, &of_user, "client-key-data")?);
+    if certificate.0 || certificate.1 {
+        if certificate == (true, true) {
+            errors.push(format!(
+                "client-cert-data and client-cert are both specified for {user_name}. client-cert-data will override."
+            ));
+        }
+        match key {
+            (true, true) => errors.push(format!(
+                "client-key-data and client-key are both specified for {user_name}; client-key-data will override"
+            )),
+            (false, false) => errors.push(format!(
+                "client-key-data or client-key must be specified for {user_name} to use the clientCert authentication \
+                 method."
+            )),
+            _ => {}
+        }
+        errors.extend(readable(user, "client-certificate", "client-cert", user_name)?);
+        errors.extend(readable(user, "client-key", "client-key", user_name)?);
+    }
+    if methods.len() > 1 {
+        errors.push(format!(
+            "more than one authentication method found for {user_name}; found [{}], only one is allowed",
+            methods.join(" ")
+        ));
+    }
+    let fields = cluster.as_object().into_iter().flatten();
+    let is_empty = fields.filter(|(_, value)| !value.is_null()).count() == 0;
+    let no_server = match (is_empty, cluster_name) {
+        (true, _) => Some("cluster has no server defined".to_owned()),
+        (false, _) if has(cluster, &of_cluster, "server")? => None,
+        (false, "") => Some("default cluster has no server defined".to_owned()),
+        (false, name) => Some(format!("no server found for cluster {name:?}")),
+    };
+    if is_empty && errors.is_empty() {
+        return Err(invalid(&[EMPTY.to_owned()]));
+    }
+    errors.extend(no_server);
+    if has(cluster, &of_cluster, "certificate-authority")?
+        && has(cluster, &of_cluster, "certificate-authority-data")?
+    {
+        errors.push(format!(
+            "certificate-authority-data and certificate-authority are both specified for {cluster_name}. \
+             certificate-authority-data will override."
+        ));
+    }
+    errors.extend(readable(cluster, "certificate-authority", "certificate-authority", cluster_name)?);
+    match errors.is_empty() {
+        true => Ok(()),
+        false => Err(invalid(&errors)),
+    }
+}
+
+/// The error of a configuration without a cluster.
+const EMPTY: &str = "no configuration has been provided, try setting KUBERNETES_MASTER environment variable";
+
+fn invalid(errors: &[String]) -> String {
+    format!("invalid configuration: {}", aggregate(errors.iter().cloned()))
+}
+
 fn read_config(path: &Path) -> Result<Value, String> {
+    if let Err(error) = std::fs::metadata(path)
+        && error.kind() == std::io::ErrorKind::NotFound
+    {
+        return Err(FileError::new("stat", path, error).to_string());
+    }
+    load(path).map_err(|error| format!("error loading config file \"{}\": {error}", path.display()))
+}
+
+/// Reads and decodes a file. An empty one is an empty configuration.
+fn load(path: &Path) -> Result<Value, String> {
     let bytes = read_file(path)?;
     let converted = yaml::to_json(&bytes).map_err(|error| error.to_string())?;
+    let meta = json::type_meta(&converted.json)
+        .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
     let config = json::decode_any(&converted.json).map_err(|error| error.to_string())?;
-    match config.is_object() {
-        true => Ok(config),
-        false => Err("it is no kubeconfig".to_owned()),
+    let is = |given: &str, wanted: &str| given.is_empty() || given == wanted;
+    if !is(&meta.kind, "Config") || !is(&meta.api_version, "v1") {
+        const SCHEME: &str = "k8s.io/client-go/tools/clientcmd/api/latest/latest.go:50";
+        let or = |given: &str, default: &str| if given.is_empty() { default } else { given }.to_owned();
+        let (kind, version) = (or(&meta.kind, "Config"), or(&meta.api_version, "v1"));
+        return Err(scheme::not_registered(&kind, &version, SCHEME));
     }
+    for cluster in config.items_at("clusters") {
+        const INSECURE: &str = "cluster.insecure-skip-tls-verify";
+        match cluster.at(INSECURE) {
+            None | Some(Value::Null | Value::Bool(_)) => {}
+            Some(other) => {
+                return Err(format!(
+                    "json: cannot unmarshal {} into Go struct field Cluster.clusters.{INSECURE} of type bool",
+                    go_json_type(other)
+                ));
+            }
+        }
+    }
+    Ok(config)
 }
 
 /// Refuses settings that would be ignored.
@@ -259,9 +376,10 @@ fn text<'a>(fields: &'a Value, name: &str) -> Result<&'a str, String> {
 }
 
 /// The entry with a name in one of the lists.
-fn named<'a>(config: &'a Value, list: &str, entry: &str, name: &str) -> Result<&'a Value, String> {
-    let found = config.items_at(list).iter().find(|item| item.str_at("name") == name);
-    found.and_then(|item| item.field(entry)).ok_or_else(|| format!("{list}: there is no {entry} {name:?}"))
+fn named<'a>(config: &'a Value, list: &str, entry: &str, name: &str) -> Option<&'a Value> {
+    let found = config.items_at(list).iter().find(|item| item.str_at("name") == name)?;
+    // An entry without fields is one.
+    Some(found.field(entry).unwrap_or(&Value::Null))
 }
 
 fn is_set(fields: &Value, name: &str) -> bool {
@@ -273,12 +391,12 @@ fn is_set(fields: &Value, name: &str) -> bool {
 }
 
 fn read_file(path: &Path) -> Result<Vec<u8>, String> {
-    let failed = |error: std::io::Error| format!("reading {path:?}: {error}");
-    let metadata = std::fs::metadata(path).map_err(failed)?;
-    if metadata.len() > MAX_SIZE {
-        return Err(format!("reading {path:?}: it has more than {MAX_SIZE} bytes"));
+    let size =
+        std::fs::metadata(path).map_err(|error| FileError::new("open", path, error).to_string())?.len();
+    if size > MAX_SIZE {
+        return Err(format!("read {}: it has more than {MAX_SIZE} bytes", path.display()));
     }
-    std::fs::read(path).map_err(failed)
+    pintle_go_forms::read_file(path).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
@@ -299,8 +417,8 @@ mod tests {
             };
             format!("{} {} {credentials}", config.server, String::from_utf8(config.ca).unwrap())
         });
-        let before = format!("kubeconfig file {path:?}: ");
-        let found = found.map_err(|error| error.to_string().strip_prefix(&before).unwrap().to_owned());
+        let before = format!("error loading config file \"{}\": ", path.display());
+        let found = found.map_err(|error| error.to_string().replace(&before, "loading: "));
         assert_eq!(found.as_deref().map_err(String::as_str), expected, "{text}");
     }
 
@@ -317,11 +435,21 @@ mod tests {
         check(&with("username: jane, password: p"), Ok("https://h:1/p authority jane:p"));
         check(
             &with("client-certificate-data: YQ=="),
-            Err("users[u]: client-certificate and client-key are given together or not at all"),
+            Err(
+                "invalid configuration: client-key-data or client-key must be specified for u to use the clientCert \
+                 authentication method.",
+            ),
         );
         check(&with("token: 12345"), Err("users[u].token: it is no text"));
         check(&with("exec: {command: x}"), Err("users[u].exec: not supported for a webhook"));
         check(&with("client-key-data: '!'"), Err("users[u].client-key-data: Invalid symbol 33, offset 0."));
+        check(
+            &with("token: t, username: a"),
+            Err(
+                "invalid configuration: more than one authentication method found for u; found [token basicAuth], only one \
+                 is allowed",
+            ),
+        );
         let cluster =
             "clusters: [{name: k, cluster: {server: 'https://h', certificate-authority-data: YQ==}}]\n";
         check(&format!("{HEAD}{cluster}users: [{{name: u, user: {{}}}}]"), Ok("https://h a nobody"));
@@ -356,14 +484,27 @@ mod tests {
 
     #[test]
     fn what_is_not_whole_is_told() {
-        check("", Err("it is no kubeconfig"));
-        check("a: b", Err("current-context: it names no context"));
-        check("current-context: c", Err("contexts: there is no context \"c\""));
-        check(HEAD, Err("clusters: there is no cluster \"k\""));
-        let cluster = |fields: &str| format!("{HEAD}clusters: [{{name: k, cluster: {{{fields}}}}}]\n");
-        check(&cluster("server: s"), Err("users: there is no user \"u\""));
-        let whole = |fields: &str| format!("{}users: [{{name: u, user: {{}}}}]", cluster(fields));
-        check(&whole("other: s"), Err("clusters[k].server: it is missing"));
+        const EMPTY: &str = "invalid configuration: no configuration has been provided, try setting KUBERNETES_MASTER \
+                             environment variable";
+        check("", Err(EMPTY));
+        check("a: b", Err(EMPTY));
+        check(HEAD, Err("invalid configuration: user \"u\" was not found for context \"c\""));
+        check("current-context: c", Err("context was not found for specified context: c"));
+        check(
+            "kind: Pod\napiVersion: v1",
+            Err("loading: no kind \"Pod\" is registered for version \"v1\" in scheme \
+                 \"k8s.io/client-go/tools/clientcmd/api/latest/latest.go:50\""),
+        );
+        let whole = |fields: &str| {
+            format!("{HEAD}clusters: [{{name: k, cluster: {{{fields}}}}}]\nusers: [{{name: u, user: {{}}}}]")
+        };
+        check(&whole(""), Err(EMPTY));
+        check(&whole("other: s"), Err("invalid configuration: no server found for cluster \"k\""));
         check(&whole("server: s, proxy-url: p"), Err("clusters[k].proxy-url: not supported for a webhook"));
+        check(
+            &whole("server: s, insecure-skip-tls-verify: \"true\""),
+            Err("loading: json: cannot unmarshal string into Go struct field \
+                 Cluster.clusters.cluster.insecure-skip-tls-verify of type bool"),
+        );
     }
 }

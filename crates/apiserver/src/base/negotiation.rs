@@ -287,10 +287,7 @@ fn negotiate(
     media_types: MediaTypes,
 ) -> Option<(Accepted, bool)> {
     let header = header_of(headers);
-    let pretty = match pretty {
-        None | Some("") => is_tool_for_people(headers),
-        Some(value) => parse_bool(value).unwrap_or_default(),
-    };
+    let pretty = is_pretty(headers, pretty);
     if header.is_empty() {
         return Some((Accepted { pretty, ..Accepted::JSON }, false));
     }
@@ -353,6 +350,14 @@ pub fn not_acceptable_of(available: &[&str]) -> Status {
     ));
     status.details = Some(Default::default());
     status
+}
+
+/// Whether JSON is indented, by the parameter `pretty` or for its client.
+pub(crate) fn is_pretty(headers: &HeaderMap, pretty: Option<&str>) -> bool {
+    match pretty {
+        None | Some("") => is_tool_for_people(headers),
+        Some(value) => parse_bool(value).unwrap_or_default(),
+    }
 }
 
 /// Whether the client is a browser, curl or wget: these get indented JSON by default.

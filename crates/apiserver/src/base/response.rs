@@ -122,9 +122,10 @@ pub fn failure_among(
 ) -> Response {
     match accepted(headers, pretty, Offers::Plain, media_types) {
         Ok(accepted) => failure(status, &accepted),
-        // Go's server sends indented JSON without a final newline here.
+        // Go's server sends indented JSON without a final newline here, which audit events do not have.
         Err(_) => {
-            let response = failure(status, &Accepted { pretty: true, ..Accepted::JSON });
+            let mut response = failure(status, &Accepted { pretty: true, ..Accepted::JSON });
+            response.extensions_mut().remove::<Answered>();
             response.map(|body| match body {
                 Body::Full(Some(bytes)) => Body::from(bytes.slice(..bytes.trim_ascii_end().len())),
                 body => body,

@@ -99,6 +99,7 @@ fn read(
             return Ok(());
         }
         let is_taken = found == wanted.kind && versions.take(&api_version, wanted);
+        let is_unversioned = api_version.is_empty();
         let api_version = match api_version.as_str() {
             "" => wanted.group_version(),
             _ if is_taken => wanted.group_version(),
@@ -110,11 +111,9 @@ fn read(
             },
         };
         if is_of_any_version && !found.is_empty() && found != wanted.kind {
-            return Err(Status::bad_request(not_registered(
-                &found,
-                &api_version.to_string(),
-                OPTIONS_SCHEME,
-            )));
+            // Options without a version are of the group of metadata.
+            let version = if is_unversioned { "meta.k8s.io/v1".to_owned() } else { api_version.to_string() };
+            return Err(Status::bad_request(not_registered(&found, &version, OPTIONS_SCHEME)));
         }
         let decode_as = |schema: SchemaRef<'_>| match media_type {
             MediaType::Json => json::decode_body(body, schema),

@@ -209,8 +209,9 @@ async fn note_response(
 ) -> Response {
     let code = response.status().as_u16();
     let status = response.extensions_mut().remove::<Answered>();
-    // A 406 response is in a form that was not negotiated, and is not recorded as an object.
-    let is_object = is_api && code != 406;
+    // A 406 response is in a form that was not negotiated, and is not recorded as an object. Outside of the API only
+    // failures are objects.
+    let is_object = if is_api { code != 406 } else { status.is_some() };
     if let Some(Answered(status)) = status.filter(|_| is_object) {
         context.set_response_status(&status);
     }

@@ -1,8 +1,11 @@
 //! Answers cross-origin requests of browsers (<https://fetch.spec.whatwg.org/#http-cors-protocol>).
 
 use super::filter::{Filter, Rest};
-use crate::base::{body::Body, request::Request, response::Response};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use crate::base::{
+    request::Request,
+    response::{Response, empty},
+};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use regex::Regex;
 
 pub(super) struct Cors {
@@ -32,11 +35,7 @@ impl Filter for Cors {
         let Some(origin) = self.allowed(request.headers()) else { return next.call(request).await };
         let mut response = match *request.method() {
             // A preflight request needs no credentials and returns no data.
-            Method::OPTIONS => {
-                let mut response = Response::new(Body::empty());
-                *response.status_mut() = StatusCode::NO_CONTENT;
-                response
-            }
+            Method::OPTIONS => empty(204),
             _ => next.call(request).await,
         };
         let headers = response.headers_mut();

@@ -3,7 +3,7 @@
 
 use super::zpage::{Contents, ZPage};
 use crate::base::{request::Request, response::Response};
-use pintle_machinery::{Map, json};
+use pintle_machinery::{Value, json};
 use std::{collections::BTreeMap, fmt::Write as _, sync::Arc};
 
 /// The values of all flags by name, also of those that were not given.
@@ -28,7 +28,7 @@ impl Contents for Flagz<'_> {
         text
     }
 
-    fn members(&self) -> Map {
-        Map::from_iter([("flags".to_owned(), json!(self.0.as_ref()))])
+    fn members(&self) -> Vec<(&'static str, Value)> {
+        vec![("flags", json!(self.0.as_ref()))]
     }
 }

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::base::{request::Request, response::Response};
 use jiff::Timestamp;
-use pintle_machinery::{Map, Value, ValueExt, json};
+use pintle_machinery::{Value, ValueExt, json};
 
 const PAGE: ZPage = ZPage { kind: "Statusz", name: "statusz" };
 
@@ -61,18 +61,14 @@ impl Contents for Statusz<'_> {
         )
     }
 
-    fn members(&self) -> Map {
-        let members = json!({
-            "startTime": self.start().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-            "uptimeSeconds": self.uptime(),
-            "goVersion": self.version.str_at("goVersion"),
-            "binaryVersion": self.binary(),
-            "emulationVersion": self.emulation(),
-            "paths": self.paths,
-        });
-        match members {
-            Value::Object(members) => members,
-            _ => Map::new(),
-        }
+    fn members(&self) -> Vec<(&'static str, Value)> {
+        vec![
+            ("startTime", self.start().strftime("%Y-%m-%dT%H:%M:%SZ").to_string().into()),
+            ("uptimeSeconds", self.uptime().into()),
+            ("goVersion", self.version.str_at("goVersion").into()),
+            ("binaryVersion", self.binary().into()),
+            ("emulationVersion", self.emulation().into()),
+            ("paths", json!(self.paths)),
+        ]
     }
 }

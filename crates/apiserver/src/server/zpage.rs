@@ -3,8 +3,10 @@
 
 use crate::base::{
     body::Body,
-    request::Request,
-    response::{Measured, Response, with_content_type},
+    encoding::indent,
+    negotiation::is_pretty,
+    request::{Request, query_of},
+    response::{Measured, Response, negotiated_failure, with_content_type},
     warning::Warnings,
 };
 use http::header;
@@ -21,7 +23,7 @@ pub(super) trait Contents {
     /// The text below the notice.
     fn text(&self) -> String;
     /// The members of the document beside kind, version and metadata, in their order.
-    fn members(&self) -> Map;
+    fn members(&self) -> Vec<(&'static str, Value)>;
 }
 
 /// The form of an answer.
@@ -43,8 +45,8 @@ impl ZPage {
     pub(super) fn serve(&self, request: &Request, contents: &impl Contents) -> Response {
         let accept = request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok());
         let mut response = match self.negotiate(accept.unwrap_or_default()) {
-            Some(form) => self.answer(form, contents),
-            None => not_acceptable(),
+            Some(form) => self.answer(request, form, contents),
+            None => not_acceptable(request),
         };
         response.extensions_mut().insert(Measured {
             resource: self.name,
@@ -54,7 +56,7 @@ impl ZPage {
         response
     }
 
-    fn answer(&self, form: Form, contents: &impl Contents) -> Response {
+    fn answer(&self, request: &Request, form: Form, contents: &impl Contents) -> Response {
         let (api, is_yaml) = match form {
             Form::Text => {
                 let text = format!("\napiserver {}\n{NOTICE}\n{}", self.name, contents.text());
@@ -63,19 +65,28 @@ impl ZPage {
             Form::Json(api) => (api, false),
             Form::Yaml(api) => (api, true),
         };
-        let mut document = Map::new();
-        document.insert("kind", self.kind.into());
-        document.insert("apiVersion", format!("config.k8s.io/{api}").into());
-        document.insert("metadata", pintle_machinery::json!({"name": "apiserver"}));
-        document.extend(contents.members());
-        let document = Value::Object(document);
+        let mut members = vec![
+            ("kind", self.kind.into()),
+            ("apiVersion", format!("config.k8s.io/{api}").into()),
+            ("metadata", pintle_machinery::json!({"name": "apiserver"})),
+        ];
+        members.extend(contents.members());
         let parameters = format!("g=config.k8s.io;v={api};as={}", self.kind);
         let mut response = match is_yaml {
             false => {
-                let text = format!("{document:#}");
+                // The members have the order of the type.
+                let members: Vec<String> =
+                    members.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
+                let text = format!("{{{}}}\n", members.join(","));
+                let text = match is_pretty(request.headers(), query_of(request).first("pretty")) {
+                    true => indent(text.as_bytes()),
+                    false => text.into(),
+                };
                 with_content_type(200, &format!("application/json;{parameters}"), Body::from(text))
             }
             true => {
+                let members = members.into_iter().map(|(name, value)| (name.to_owned(), value));
+                let document = Value::Object(Map::from_iter(members));
                 let bytes = bytes::Bytes::from(yaml::encode_any(&document));
                 with_content_type(200, &format!("application/yaml;{parameters}"), Body::from(bytes))
             }
@@ -123,11 +134,12 @@ impl ZPage {
     }
 }
 
-/// The refusal of other media types: JSON, whatever is accepted.
-fn not_acceptable() -> Response {
+/// The refusal of other media types.
+fn not_acceptable(request: &Request) -> Response {
     let message =
         "only the following media types are accepted: application/json, application/yaml, text/plain";
-    crate::base::response::json_failure(&Status::not_acceptable(message))
+    let pretty = query_of(request);
+    negotiated_failure(&Status::not_acceptable(message), request.headers(), pretty.first("pretty"))
 }
 
 #[cfg(test)]

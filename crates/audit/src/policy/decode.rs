@@ -7,7 +7,7 @@ const KIND: ConfigKind = ConfigKind { kind: "Policy", group: "audit.k8s.io", ver
 
 /// The policy file.
 pub(super) static FILE: LazyLock<ConfigFile> = LazyLock::new(|| {
-    ConfigFile::new(KIND, |types| {
+    let file = ConfigFile::new(KIND, |types| {
         let (text, texts, boolean) = (types.text(), types.texts(), types.boolean());
         let group_resources =
             types.structure(&[("group", text), ("resources", texts), ("resourceNames", texts)], &[]);
@@ -35,5 +35,6 @@ pub(super) static FILE: LazyLock<ConfigFile> = LazyLock::new(|| {
             ],
             &[],
         )
-    })
+    });
+    file.of_scheme("pkg/audit/scheme.go:30")
 });

@@ -118,11 +118,11 @@ fn mistakes_are_told_with_file_and_field() {
     );
     check(
         "apiVersion: audit.k8s.io/v1beta1\nkind: Policy",
-        "failed decoding: no kind \"Policy\" is registered for version \"audit.k8s.io/v1beta1\"; Policy of \
-         audit.k8s.io/v1 is wanted",
+        "failed decoding: no kind \"Policy\" is registered for version \"audit.k8s.io/v1beta1\" in scheme \
+         \"pkg/audit/scheme.go:30\"",
     );
-    check("kind: Policy", "failed decoding: Object 'apiVersion' is missing");
-    check("", "failed decoding: Object 'Kind' is missing");
+    check("kind: Policy", "failed decoding: Object 'apiVersion' is missing in 'kind: Policy'");
+    check("", "failed decoding: Object 'Kind' is missing in ''");
     check(
         &body(
             "omitStages: [Nope]\nrules:\n- level: Foo\n- level: Metadata\n  resources: [{group: 'A/b'}, {group: '', \

@@ -11,7 +11,7 @@ const KIND: ConfigKind = ConfigKind {
 
 /// The configuration file.
 pub(super) static FILE: LazyLock<ConfigFile> = LazyLock::new(|| {
-    ConfigFile::new(KIND, |types| {
+    let file = ConfigFile::new(KIND, |types| {
         let (text, texts, boolean) = (types.text(), types.texts(), types.boolean());
         let issuer = types.structure(
             &[
@@ -52,5 +52,6 @@ pub(super) static FILE: LazyLock<ConfigFile> = LazyLock::new(|| {
         let conditions = types.list(condition);
         let anonymous = types.structure(&[("enabled", boolean), ("conditions", conditions)], &[]);
         types.root(&[("jwt", jwts)], &[("anonymous", anonymous)])
-    })
+    });
+    file.of_scheme("pkg/kubeapiserver/options/authentication.go:879")
 });

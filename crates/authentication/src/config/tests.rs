@@ -72,12 +72,15 @@ anonymous: {enabled: true, conditions: [{path: /livez}]}
 fn what_is_no_configuration_is_refused() {
     for (text, expected) in [
         ("", "empty config data"),
-        ("{}", "Object 'Kind' is missing"),
-        ("kind: AuthenticationConfiguration", "Object 'apiVersion' is missing"),
+        ("{}", "Object 'Kind' is missing in '{}'"),
+        (
+            "kind: AuthenticationConfiguration",
+            "Object 'apiVersion' is missing in 'kind: AuthenticationConfiguration'",
+        ),
         (
             "kind: Config\napiVersion: v1",
-            "no kind \"Config\" is registered for version \"v1\"; AuthenticationConfiguration of \
-             apiserver.config.k8s.io/v1 is wanted",
+            "no kind \"Config\" is registered for version \"v1\" in scheme \
+             \"pkg/kubeapiserver/options/authentication.go:879\"",
         ),
         (
             &config("- issuer: {url: a, urls: b}\n  claims: {}"),

@@ -11,7 +11,7 @@ const KIND: ConfigKind = ConfigKind {
 
 /// The configuration file.
 pub(super) static FILE: LazyLock<ConfigFile> = LazyLock::new(|| {
-    ConfigFile::new(KIND, |types| {
+    let file = ConfigFile::new(KIND, |types| {
         let (text, boolean, duration) = (types.text(), types.boolean(), types.duration());
         let connection = types.structure(&[("type", text)], &[("kubeConfigFile", text)]);
         let condition = types.structure(&[("expression", text)], &[]);
@@ -32,5 +32,6 @@ pub(super) static FILE: LazyLock<ConfigFile> = LazyLock::new(|| {
         let authorizer = types.structure(&[("type", text), ("name", text)], &[("webhook", webhook)]);
         let authorizers = types.list(authorizer);
         types.root(&[("authorizers", authorizers)], &[])
-    })
+    });
+    file.of_scheme("pkg/apis/apiserver/load/load.go:32")
 });

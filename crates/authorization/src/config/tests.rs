@@ -78,11 +78,14 @@ fn what_is_no_configuration_is_told() {
         let expected = format!("failed to load AuthorizationConfiguration from file: {expected}");
         assert_eq!(parse(text).unwrap_err(), expected);
     };
-    check("authorizers: []", "Object 'Kind' is missing");
-    check("kind: AuthorizationConfiguration", "Object 'apiVersion' is missing");
+    check("authorizers: []", "Object 'Kind' is missing in 'authorizers: []'");
+    check(
+        "kind: AuthorizationConfiguration",
+        "Object 'apiVersion' is missing in 'kind: AuthorizationConfiguration'",
+    );
     check(
         "kind: Pod\napiVersion: v1",
-        "no kind \"Pod\" is registered for version \"v1\"; AuthorizationConfiguration of apiserver.config.k8s.io/v1 is wanted",
+        "no kind \"Pod\" is registered for version \"v1\" in scheme \"pkg/apis/apiserver/load/load.go:32\"",
     );
     check(
         &format!("{HEAD}- {{type: RBAC, name: rbac, mode: x}}\n- {{type: Node, name: node, name: node}}"),
@@ -169,7 +172,7 @@ fn everything_that_is_wrong_is_told_by_field() {
     check(&of_file(&path), &[&expected]);
     fs::remove_dir(dir.path()).unwrap();
     let expected = format!(
-        "{field}.kubeConfigFile: Invalid value: \"{path}\": error loading file: No such file or directory (os error 2)"
+        "{field}.kubeConfigFile: Invalid value: \"{path}\": error loading file: stat {path}: no such file or directory"
     );
     check(&of_file(&path), &[&expected]);
     check(

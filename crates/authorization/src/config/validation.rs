@@ -5,7 +5,7 @@ use super::types::{
     WebhookConfiguration,
 };
 use crate::{match_conditions::MatchConditions, review::ReviewVersion};
-use pintle_go_forms::{format_duration, parse_duration};
+use pintle_go_forms::{FileError, format_duration, parse_duration};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt, validation::is_dns1123_subdomain};
 use std::{
     collections::HashSet,
@@ -237,7 +237,10 @@ fn wrong_file(path: &Path) -> Option<String> {
         return Some("must be an absolute path".to_owned());
     }
     match fs::metadata(path) {
-        Err(error) => Some(format!("error loading file: {error}")),
+        Err(error) => {
+            let error = FileError::new("stat", path, error);
+            Some(format!("error loading file: {error}"))
+        }
         Ok(metadata) if !metadata.is_file() => Some("must be a regular file".to_owned()),
         Ok(_) => None,
     }

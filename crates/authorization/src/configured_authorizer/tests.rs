@@ -99,9 +99,7 @@ fn a_changed_file_is_put_in_force_if_it_is_right() {
     let source = ConfigurationSource::File { path: path.clone(), poll_interval: Duration::from_secs(60) };
     write("- {type: Unheard, name: of}");
     let error = load(source.clone()).map(|_| ()).unwrap_err();
-    let expected =
-        format!("authorization configuration file {path:?}: authorizers[0].type: Unsupported value: ");
-    assert!(error.starts_with(&expected), "{error}");
+    assert!(error.starts_with("authorizers[0].type: Unsupported value: "), "{error}");
     write("- {type: AlwaysDeny, name: alwaysdeny}");
     let authorizer = load(source).unwrap();
     assert!(!verdict(&authorizer, &[]).is_allowed());

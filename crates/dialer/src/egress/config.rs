@@ -4,13 +4,13 @@
 //! The validation has the order, the field paths and the texts of Kubernetes.
 
 use crate::Network;
+use pintle_go_forms::{FileError, read_file};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     config_file::{ConfigFile, ConfigFileError, ConfigKind},
     status::aggregate,
 };
 use std::{
-    fs, io,
     path::{Path, PathBuf},
     sync::LazyLock,
 };
@@ -28,7 +28,7 @@ pub enum EgressConfigError {
         path: PathBuf,
         /// The error of the operating system.
         #[source]
-        source: io::Error,
+        source: FileError,
     },
     /// The file is not a configuration.
     #[error("failed to read egress selector config: {0}")]
@@ -103,7 +103,7 @@ static FILE: LazyLock<ConfigFile> = LazyLock::new(|| {
 
 /// Reads a file. Each network occurs at most once.
 pub(super) fn read(path: &Path) -> Result<Vec<EgressSelection>, EgressConfigError> {
-    let text = fs::read(path).map_err(|source| EgressConfigError::Read { path: path.to_owned(), source })?;
+    let text = read_file(path).map_err(|source| EgressConfigError::Read { path: path.to_owned(), source })?;
     let tree = FILE.decode_strict(&text).map_err(EgressConfigError::Decode)?;
     validate(&tree).map_err(EgressConfigError::Invalid)
 }

@@ -107,13 +107,24 @@ fn normalized(
     }
 }
 
+/// Flags whose empty value stands for the default, besides those of paths and addresses.
+const EMPTY_IS_DEFAULT: [&str; 6] = [
+    "endpoint-reconciler-type",
+    "service-account-jwks-uri",
+    "service-cluster-ip-range",
+    "service-node-port-range",
+    "storage-backend",
+    "storage-media-type",
+];
+
 /// Adds a flag. The empty text is the zero value of paths and addresses: the flag is unset, whatever was given before.
 fn push(flags: &mut Vec<String>, arg: &Arg, long: &str, value: &str) {
     let flag = format!("--{long}=");
     let value_type = arg.get_value_parser().type_id();
     let is_path_or_address = value_type == TypeId::of::<PathBuf>() || value_type == TypeId::of::<IpAddr>();
     let is_single = matches!(arg.get_action(), ArgAction::Set);
-    match value.is_empty() && is_path_or_address && is_single {
+    let has_default = is_path_or_address || EMPTY_IS_DEFAULT.contains(&long);
+    match value.is_empty() && has_default && is_single {
         true => flags.retain(|given| !given.starts_with(&flag)),
         false => flags.push(flag + value),
     }
@@ -205,6 +216,9 @@ fn negative(flag: &str, value: &str) -> String {
             let value = parse_duration(value).map_or_else(|_| value.to_owned(), format_duration);
             format!("flushFrequency: Invalid value: {}: Must be greater than zero", quote(&value))
         }
+        "--service-account-max-token-expiration" => {
+            "the service-account-max-token-expiration must be between 1 hour and 2^32 seconds".to_owned()
+        }
         "--livez-grace-period" => format!("{flag} can not be a negative value"),
         "--shutdown-watch-termination-grace-period" => {
             "shutdown-watch-termination-grace-period, if provided, can not be a negative value".to_owned()
@@ -243,6 +257,9 @@ mod tests {
         assert!(read(&["--service-account-issuer=a", "--service_account_issuer=b", ""]).is_ok());
         let unset = read(&["--client-ca-file=a", "--client-ca-file=", "--advertise-address="]).unwrap();
         assert!(!unset.contains_id("client-ca-file") && !unset.contains_id("advertise-address"));
+        for name in EMPTY_IS_DEFAULT {
+            assert!(!read(&[&format!("--{name}=")]).unwrap().contains_id(name), "{name}");
+        }
         assert!(read(&["--client-ca-file=", "--client-ca-file=b"]).unwrap().contains_id("client-ca-file"));
     }
 

@@ -1,12 +1,13 @@
 //! The values of all flags as pflag prints them, for `/flagz`.
 
 use clap::{ArgMatches, Command};
-use pintle_go_forms::{format_duration, parse_bool, parse_duration};
+use pintle_go_forms::{CsvReader, format_duration, parse_bool, parse_duration, parse_float, parse_integer};
 use std::{collections::BTreeMap, sync::Arc};
 
 /// The form of a flag's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
+    Array,
     Bool,
     Certificates,
     Duration,
@@ -21,7 +22,9 @@ enum Kind {
     Text,
 }
 
-use Kind::{Bool, Certificates, Duration, Float, Gates, Integer, Ip, List, Map, Pairs, Quantity, Text};
+use Kind::{
+    Array, Bool, Certificates, Duration, Float, Gates, Integer, Ip, List, Map, Pairs, Quantity, Text,
+};
 
 /// The flags of kube-apiserver with the form and the default of their values; "" is the zero value of the form. The flags
 /// of this server alone are texts without default.
@@ -35,6 +38,7 @@ const FLAGS: &[(&str, Kind, &str)] = &[
     ("allow-privileged", Bool, "true"),
     ("anonymous-auth", Bool, "true"),
     ("api-audiences", List, ""),
+    ("apiserver-count", Integer, "1"),
     ("audit-log-batch-buffer-size", Integer, "10000"),
     ("audit-log-batch-max-size", Integer, "1"),
     ("audit-log-batch-max-wait", Duration, ""),
@@ -54,6 +58,7 @@ const FLAGS: &[(&str, Kind, &str)] = &[
     ("audit-log-version", Text, "audit.k8s.io/v1"),
     ("audit-policy-file", Text, ""),
     ("audit-webhook-batch-buffer-size", Integer, "10000"),
+    ("audit-webhook-batch-initial-backoff", Duration, "10s"),
     ("audit-webhook-batch-max-size", Integer, "400"),
     ("audit-webhook-batch-max-wait", Duration, "30s"),
     ("audit-webhook-batch-throttle-burst", Integer, "15"),
@@ -88,6 +93,7 @@ const FLAGS: &[(&str, Kind, &str)] = &[
     ("debug-socket-path", Text, ""),
     ("default-not-ready-toleration-seconds", Integer, "300"),
     ("default-unreachable-toleration-seconds", Integer, "300"),
+    ("default-watch-cache-size", Integer, "100"),
     ("delete-collection-workers", Integer, "1"),
     ("disable-admission-plugins", List, ""),
     ("disable-http2-serving", Bool, ""),
@@ -124,7 +130,9 @@ const FLAGS: &[(&str, Kind, &str)] = &[
     ("kubelet-certificate-authority", Text, ""),
     ("kubelet-client-certificate", Text, ""),
     ("kubelet-client-key", Text, ""),
+    ("kubelet-port", Integer, "10250"),
     ("kubelet-preferred-address-types", List, "Hostname,InternalDNS,InternalIP,ExternalDNS,ExternalIP"),
+    ("kubelet-read-only-port", Integer, "10255"),
     ("kubelet-timeout", Duration, "5s"),
     ("kubernetes-service-node-port", Integer, ""),
     ("lease-reuse-duration-seconds", Integer, "60"),
@@ -169,9 +177,9 @@ const FLAGS: &[(&str, Kind, &str)] = &[
     ("secure-port", Integer, "6443"),
     ("send-retry-after-while-not-ready-once", Bool, ""),
     ("service-account-extend-token-expiration", Bool, "true"),
-    ("service-account-issuer", List, ""),
+    ("service-account-issuer", Array, ""),
     ("service-account-jwks-uri", Text, ""),
-    ("service-account-key-file", List, ""),
+    ("service-account-key-file", Array, ""),
     ("service-account-lookup", Bool, "true"),
     ("service-account-max-token-expiration", Duration, ""),
     ("service-account-signing-endpoint", Text, ""),
@@ -224,7 +232,7 @@ fn default_text(kind: Kind, default: &str) -> String {
         (Integer | Float | Quantity, "") => "0".to_owned(),
         (Duration, "") => "0s".to_owned(),
         (Ip, "") => "<nil>".to_owned(),
-        (List | Pairs | Certificates, default) => format!("[{default}]"),
+        (Array | List | Pairs | Certificates, default) => format!("[{default}]"),
         (_, default) => default.to_owned(),
     }
 }
@@ -242,10 +250,14 @@ fn text(kind: Kind, given: &[String]) -> String {
     match kind {
         Bool => parse_bool(last).map_or_else(|| last.to_owned(), |value| value.to_string()),
         Duration => parse_duration(last).map_or_else(|_| last.to_owned(), format_duration),
-        Integer => last.parse::<i64>().map_or_else(|_| last.to_owned(), |value| value.to_string()),
-        Float => last.parse::<f64>().map_or_else(|_| last.to_owned(), |value| value.to_string()),
+        Integer => parse_integer(last).map_or_else(|_| last.to_owned(), |value| value.to_string()),
+        Float => parse_float(last).map_or_else(|_| last.to_owned(), |value| value.to_string()),
         Ip | Quantity | Text => last.to_owned(),
-        List => format!("[{}]", given.iter().map(|field| csv_field(field)).collect::<Vec<_>>().join(",")),
+        Array => list(given),
+        List => {
+            let fields = given.iter().map(|line| CsvReader::new(line).record().unwrap_or_default());
+            list(&fields.flatten().collect::<Vec<_>>())
+        }
         Certificates => format!("[{}]", given.join(";")),
         Pairs => format!("[{}]", sorted(given.to_vec())),
         Map => sorted(
@@ -259,6 +271,11 @@ fn text(kind: Kind, given: &[String]) -> String {
                 .collect(),
         ),
     }
+}
+
+/// The fields as a CSV line in brackets.
+fn list(fields: &[String]) -> String {
+    format!("[{}]", fields.iter().map(|field| csv_field(field)).collect::<Vec<_>>().join(","))
 }
 
 /// A field of a CSV line, in quotes where it needs them.
@@ -288,6 +305,9 @@ mod tests {
             "--goaway-chance=0.01",
             "--max-requests-inflight=7",
             "--etcd-servers=http://a:1,http://b:2",
+            "--cors-allowed-origins=//a{1$,2$,\"//b{1,2}$\"",
+            "--service-account-issuer=a,b",
+            "--http2-max-streams-per-connection=0x10",
             "--runtime-config=b=true,a",
             "--feature-gates=CBORServingAndStorage=true",
             "--bind-address=127.0.0.1",
@@ -298,12 +318,16 @@ mod tests {
             ("goaway-chance", "0", "0.01"),
             ("max-requests-inflight", "400", "7"),
             ("etcd-servers", "[]", "[http://a:1,http://b:2]"),
+            ("cors-allowed-origins", "[]", "[//a{1$,2$,\"//b{1,2}$\"]"),
+            ("service-account-issuer", "[]", "[\"a,b\"]"),
+            ("http2-max-streams-per-connection", "0", "16"),
             ("runtime-config", "", "a=,b=true"),
             ("feature-gates", "", ":CBORServingAndStorage=true"),
             ("bind-address", "0.0.0.0", "127.0.0.1"),
             ("advertise-address", "<nil>", "<nil>"),
             ("audit-log-path", "", ""),
             ("event-ttl", "1h0m0s", "1h0m0s"),
+            ("kubelet-port", "10250", "10250"),
             ("v", "0", "0"),
         ] {
             assert_eq!(default.get(name).map(String::as_str), Some(by_default), "{name}");

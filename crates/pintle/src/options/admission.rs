@@ -1,7 +1,7 @@
 //! The flags of admission: plugins to enable and disable, and their configuration. Names and messages are kube-apiserver's
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/>).
 
-use super::arguments::{flag, integer, list, set};
+use super::arguments::{flag, integer, list, set, texts};
 use clap::{Arg, ArgMatches, value_parser};
 use pintle_admission::PluginFlags;
 use std::path::PathBuf;
@@ -47,14 +47,10 @@ impl AdmissionOptions {
 
     /// Reads the flags.
     pub fn read(matches: &ArgMatches) -> AdmissionOptions {
-        let names = |flag| {
-            let names = matches.get_many::<String>(flag)?;
-            Some(names.filter(|name| !name.is_empty()).cloned().collect())
-        };
         let mut options = AdmissionOptions {
-            enable_plugins: names(ENABLE),
-            disable_plugins: names(DISABLE),
-            only_plugins: names(ONLY),
+            enable_plugins: texts(matches, ENABLE),
+            disable_plugins: texts(matches, DISABLE),
+            only_plugins: texts(matches, ONLY),
             config_file: matches.get_one(CONFIG).cloned(),
             plugin_flags: PluginFlags::default(),
         };

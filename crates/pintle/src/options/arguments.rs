@@ -1,7 +1,9 @@
 //! Helpers for the definition and parsing of flags.
 
 use clap::{Arg, ArgAction, ArgMatches};
-use pintle_go_forms::{parse_bool, parse_duration, quote};
+use pintle_go_forms::{
+    CsvReader, parse_bool, parse_duration, parse_float, parse_float32, parse_integer, quote,
+};
 use std::{net::IpAddr, time::Duration};
 
 /// A flag with a value.
@@ -9,9 +11,23 @@ pub(crate) fn flag(name: &'static str, value: &'static str, help: &'static str) 
     Arg::new(name).long(name).value_name(value).help(help)
 }
 
-/// A flag with a comma-separated list of values; it may be repeated.
+/// A flag with a list of values, which are the fields of a CSV line; it may be repeated. See [`texts`].
 pub(crate) fn list(name: &'static str, value: &'static str, help: &'static str) -> Arg {
-    flag(name, value, help).action(ArgAction::Append).value_delimiter(',')
+    flag(name, value, help).action(ArgAction::Append).value_parser(fields)
+}
+
+/// The values of a list flag; `None` if the flag was not given.
+pub(crate) fn texts(matches: &ArgMatches, name: &str) -> Option<Vec<String>> {
+    let given = matches.get_many::<Vec<String>>(name)?;
+    Some(given.flatten().cloned().collect())
+}
+
+/// The fields of the first line of a CSV text; the empty text has none.
+pub(crate) fn fields(text: &str) -> Result<Vec<String>, ValueError> {
+    match text {
+        "" => Ok(Vec::new()),
+        _ => Ok(CsvReader::new(text).record()?),
+    }
 }
 
 /// A boolean flag; without a value it is true.
@@ -32,8 +48,8 @@ pub(crate) fn set<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, name: 
 
 /// Sets a list option from its flag, if the flag was given.
 pub(crate) fn set_list(matches: &ArgMatches, name: &str, option: &mut Vec<String>) {
-    if let Some(values) = matches.get_many::<String>(name) {
-        *option = values.filter(|value| !value.is_empty()).cloned().collect();
+    if let Some(values) = texts(matches, name) {
+        *option = values;
     }
 }
 
@@ -64,34 +80,58 @@ pub(crate) fn duration(text: &str) -> Result<Duration, ValueError> {
 
 /// Parses an integer as Go does; it may be hexadecimal, octal or binary.
 pub(crate) fn integer<T: TryFrom<i64>>(text: &str) -> Result<T, ValueError> {
-    let error = |why: &str| format!("strconv.ParseInt: parsing {}: {why}", quote(text));
-    let (sign, digits) = match text.strip_prefix('-') {
-        Some(digits) => ("-", digits),
-        None => ("", text.strip_prefix('+').unwrap_or(text)),
-    };
-    let lower = digits.to_ascii_lowercase();
-    let prefixes = [("0x", 16), ("0b", 2), ("0o", 8), ("0", 8)];
-    let based = prefixes.iter().find_map(|(prefix, radix)| Some((lower.strip_prefix(prefix)?, *radix)));
-    let (digits, radix) = based.filter(|(digits, _)| !digits.is_empty()).unwrap_or((&lower, 10));
-    if digits.is_empty() || !digits.chars().all(|digit| digit.is_digit(radix)) {
-        return Err(error("invalid syntax").into());
-    }
-    let value =
-        i64::from_str_radix(&format!("{sign}{digits}"), radix).map_err(|_| error("value out of range"))?;
+    let value = parse_integer(text)?;
     T::try_from(value).map_err(|_| match value < 0 {
         true => OutOfRange::Negative.into(),
-        false => error("value out of range").into(),
+        false => format!("strconv.ParseInt: parsing {}: value out of range", quote(text)).into(),
     })
 }
 
 /// Parses a number with a fraction.
-pub(crate) fn float<T: std::str::FromStr>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|_| format!("strconv.ParseFloat: parsing {}: invalid syntax", quote(text)))
+pub(crate) fn float(text: &str) -> Result<f64, String> {
+    parse_float(text)
+}
+
+/// Parses a number of 32 bits with a fraction.
+pub(crate) fn float32(text: &str) -> Result<f32, String> {
+    parse_float32(text)
 }
 
 /// Parses an IP address.
 pub(crate) fn ip(text: &str) -> Result<IpAddr, String> {
-    text.trim().parse().map_err(|_| format!("failed to parse IP: {}", quote(text)))
+    let address: IpAddr = text.trim().parse().map_err(|_| format!("failed to parse IP: {}", quote(text)))?;
+    // An IPv4 address in the form of IPv6 is an IPv4 address to Go.
+    Ok(address.to_canonical())
+}
+
+/// Checks a range of ports: `FROM-TO`, `FROM+OFFSET` or a single port.
+pub(crate) fn port_range(text: &str) -> Result<String, String> {
+    let number = |text: &str| -> Result<i64, String> {
+        let failed = |why: &str| format!("strconv.Atoi: parsing {}: {why}", quote(text));
+        let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+        match digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            true => Err(failed("invalid syntax")),
+            false => text.parse().map_err(|_| failed("value out of range")),
+        }
+    };
+    let range = text.trim();
+    let (low, high) = match range.split_once('-') {
+        Some((low, high)) => (number(low)?, number(high)?),
+        None => match range.split_once('+') {
+            Some((low, offset)) => {
+                let low = number(low)?;
+                (low, low.saturating_add(number(offset)?))
+            }
+            None => (number(range)?, number(range)?),
+        },
+    };
+    if low > 65535 || high > 65535 {
+        return Err(format!("the port range cannot be greater than 65535: {text}"));
+    }
+    match high < low {
+        true => Err(format!("end port cannot be less than start port: {text}")),
+        false => Ok(text.to_owned()),
+    }
 }
 
 /// Parses the port to listen on.
@@ -107,29 +147,40 @@ pub(crate) fn port(text: &str) -> Result<u16, ValueError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Command;
 
     #[test]
-    fn integers_are_those_of_go() {
-        let check = |text: &str, expected: Result<i64, &str>| {
-            let found = integer::<i64>(text).map_err(|error| error.to_string());
-            assert_eq!(found, expected.map_err(|why| format!("strconv.ParseInt: parsing {text:?}: {why}")));
-        };
-        check("-12", Ok(-12));
-        check("+0x1F", Ok(31));
-        check("017", Ok(15));
-        check("0o17", Ok(15));
-        check("0b11", Ok(3));
-        check("0", Ok(0));
-        check("-9223372036854775808", Ok(i64::MIN));
-        check("9223372036854775808", Err("value out of range"));
-        for text in ["", "x", "0x", "1 ", "--1", "+-1", "089", "1.5"] {
-            check(text, Err("invalid syntax"));
-        }
+    fn integers_have_the_range_of_their_option() {
+        assert_eq!(integer::<u16>("0x1F").unwrap(), 31);
         assert_eq!(
             integer::<u16>("65536").unwrap_err().to_string(),
             "strconv.ParseInt: parsing \"65536\": value out of range"
         );
         assert!(integer::<u16>("-1").unwrap_err().is::<OutOfRange>());
         assert!(port("70000").unwrap_err().is::<OutOfRange>() && port("443").is_ok());
+    }
+
+    #[test]
+    fn ranges_of_ports_are_those_of_kubernetes() {
+        assert!(["1-2", "30000+100", "80", " 1-2 "].iter().all(|text| port_range(text).is_ok()));
+        let check = |text: &str, expected: &str| assert_eq!(port_range(text).unwrap_err(), expected);
+        check("abc", "strconv.Atoi: parsing \"abc\": invalid syntax");
+        check("-5", "strconv.Atoi: parsing \"\": invalid syntax");
+        check("1-2-3", "strconv.Atoi: parsing \"2-3\": invalid syntax");
+        check("1-70000", "the port range cannot be greater than 65535: 1-70000");
+        check("2-1", "end port cannot be less than start port: 2-1");
+    }
+
+    #[test]
+    fn lists_are_fields_of_csv_lines() {
+        let command = || Command::new("pintle").arg(list("names", "NAME,…", "names"));
+        let read = |arguments: &[&str]| {
+            texts(&command().get_matches_from([&["pintle"], arguments].concat()), "names")
+        };
+        assert_eq!(read(&[]), None);
+        assert_eq!(read(&["--names="]), Some(Vec::new()), "an empty list is not an absent one");
+        assert_eq!(read(&["--names=a,\"b,c\"", "--names=,d"]).unwrap(), ["a", "b,c", "", "d"]);
+        let error = command().try_get_matches_from(["pintle", "--names=a\"b"]).unwrap_err().to_string();
+        assert!(error.contains("parse error on line 1, column 2: bare \" in non-quoted-field"), "{error}");
     }
 }

@@ -1,7 +1,7 @@
 //! The flags of audit logging: reads and validates them and builds the auditor. Names, defaults and messages are
 //! kube-apiserver's (<https://kubernetes.io/docs/tasks/debug/debug-cluster/audit/>).
 
-use super::arguments::{duration, flag, float, integer, set, switch};
+use super::arguments::{duration, flag, float32, integer, set, switch};
 use clap::{Arg, ArgMatches, value_parser};
 use pintle_audit::{
     AuditMetrics, Auditor, Backend, BatchConfig, Log, LogConfig, LogFormat, Mode, Policy, RotationConfig,
@@ -149,7 +149,7 @@ macro_rules! delivery_flags {
             Arg::new(concat!("audit-", $plugin, "-batch-throttle-qps"))
                 .long(concat!("audit-", $plugin, "-batch-throttle-qps"))
                 .value_name("N")
-                .value_parser(float::<f32>)
+                .value_parser(float32)
                 .help("how many batches are sent in a second, in the mode batch"),
             number(
                 concat!("audit-", $plugin, "-batch-throttle-burst"),
@@ -456,7 +456,10 @@ mod tests {
             &["--audit-log-version=audit.k8s.io/v1beta1"],
             "invalid group version, allowed versions are [\"audit.k8s.io/v1\"]",
         );
-        check(&["--audit-policy-file=/nowhere/policy"], "loading audit policy file: failed to read: ");
+        check(
+            &["--audit-policy-file=/nowhere/policy"],
+            "loading audit policy file: failed to read file path \"/nowhere/policy\": ",
+        );
         check(&["--audit-webhook-config-file=/w", "--audit-webhook-mode=x"], "invalid audit webhook mode x");
     }
 }

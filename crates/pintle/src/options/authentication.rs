@@ -8,7 +8,7 @@ use clap::{Arg, ArgMatches, value_parser};
 use http::HeaderName;
 use pintle_auth::RequestHeaders;
 use pintle_authentication::TokenReviewVersion;
-use pintle_machinery::json;
+use pintle_machinery::{json, status::aggregate};
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 /// The authenticators of requests.
@@ -135,35 +135,48 @@ impl RequestHeaderOptions {
     /// The header names of front proxies.
     ///
     /// # Errors
-    /// When a header name is invalid, in kube-apiserver's words.
+    /// When header names are invalid, in kube-apiserver's words.
     pub(crate) fn headers(&self) -> Result<RequestHeaders, String> {
-        let names = |flag: &str, given: &[String]| -> Result<Vec<HeaderName>, String> {
-            let name = |name: &String| match name.trim() {
-                "" => Err(format!("empty value in {flag:?}")),
-                name => name.parse().map_err(|_| format!("--{flag}: {name:?} is no name of a header")),
+        let mut errors = Vec::new();
+        let mut names = |flag: &str, given: &[String]| -> Vec<HeaderName> {
+            if given.iter().any(|name| name.trim().is_empty()) {
+                errors.push(format!("empty value in {flag:?}"));
+                return Vec::new();
+            }
+            let name = |name: &String| match name.trim().parse() {
+                Ok(name) => Some(name),
+                Err(_) => {
+                    errors.push(format!("--{flag}: {name:?} is no name of a header"));
+                    None
+                }
             };
-            given.iter().map(name).collect()
+            given.iter().filter_map(name).collect()
+        };
+        let headers = RequestHeaders {
+            username: names("requestheader-username-headers", &self.username_headers),
+            uid: names("requestheader-uid-headers", &self.uid_headers),
+            group: names("requestheader-group-headers", &self.group_headers),
+            extra_prefix: names("requestheader-extra-headers-prefix", &self.extra_headers_prefix)
+                .iter()
+                .map(ToString::to_string)
+                .collect(),
         };
         if self.allowed_names.iter().any(|name| name.trim().is_empty()) {
-            return Err("empty value in \"requestheader-allowed-names\"".to_owned());
+            errors.push("empty value in \"requestheader-allowed-names\"".to_owned());
         }
-        let prefixes = names("requestheader-extra-headers-prefix", &self.extra_headers_prefix)?;
-        let headers = RequestHeaders {
-            username: names("requestheader-username-headers", &self.username_headers)?,
-            uid: names("requestheader-uid-headers", &self.uid_headers)?,
-            group: names("requestheader-group-headers", &self.group_headers)?,
-            extra_prefix: prefixes.iter().map(ToString::to_string).collect(),
-        };
         let standard = RequestHeaders::standard();
         let lacks = |given: &[HeaderName], standard: &[HeaderName]| {
             !given.is_empty() && !standard.iter().all(|name| given.contains(name))
         };
-        if lacks(&headers.uid, &standard.uid) {
-            return Err(
+        if !self.uid_headers.is_empty() && !standard.uid.iter().all(|name| headers.uid.contains(name)) {
+            errors.push(
                 "--requestheader-uid-headers is set without specifying the standard X-Remote-Uid header - \
                         API aggregation will not work"
                     .to_owned(),
             );
+        }
+        if !errors.is_empty() {
+            return Err(aggregate(errors.into_iter()));
         }
         for (lacking, flag, header) in [
             (lacks(&headers.username, &standard.username), "username-headers", "X-Remote-User header"),
@@ -234,6 +247,10 @@ mod tests {
             Some("empty value in \"requestheader-group-headers\""),
         );
         check(|options| options.group_headers = vec!["a b".to_owned()], Some("is no name of a header"));
+        check(
+            |options| options.uid_headers = vec!["X-Uid".to_owned(), String::new()],
+            Some("[empty value in \"requestheader-uid-headers\", --requestheader-uid-headers is set without"),
+        );
         check(
             |options| options.allowed_names = vec![String::new()],
             Some("empty value in \"requestheader-allowed-names\""),

@@ -1,8 +1,8 @@
 //! The flags of authorization: reads and validates them. Names and messages are kube-apiserver's
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/authorization/#choice-of-authz-config>).
 
-use super::arguments::duration;
-use clap::{Arg, ArgAction, ArgMatches, parser::ValueSource, value_parser};
+use super::arguments::{duration, list, texts};
+use clap::{Arg, ArgMatches, parser::ValueSource, value_parser};
 use pintle_authorization::{
     AuthorizationConfiguration, AuthorizerConfiguration, AuthorizerKind, AuthorizerType, ConfigurationSource,
     FailurePolicy, MatchConditions, ReviewVersion, WebhookConfiguration,
@@ -73,9 +73,7 @@ impl AuthorizationOptions {
         let file = |name, help| flag(name, "FILE", help).value_parser(value_parser!(PathBuf));
         let time = |name, help| flag(name, "DURATION", help).value_parser(duration);
         vec![
-            flag(MODE, "MODE,…", "who decides what users may do, in this order (Node,RBAC)")
-                .action(ArgAction::Append)
-                .value_delimiter(','),
+            list(MODE, "MODE,…", "who decides what users may do, in this order (Node,RBAC)"),
             file(CONFIG, "the file that says who decides what users may do"),
             file(POLICY_FILE, "the policies of the mode ABAC, one a line"),
             file(WEBHOOK_CONFIG_FILE, "where the webhook of the mode Webhook is, as a kubeconfig file"),
@@ -88,8 +86,7 @@ impl AuthorizationOptions {
     /// Reads the flags.
     pub fn read(matches: &ArgMatches) -> AuthorizationOptions {
         let default = AuthorizationOptions::default();
-        let modes: Vec<String> = matches.get_many(MODE).into_iter().flatten().cloned().collect();
-        let modes: Vec<String> = modes.into_iter().filter(|mode| !mode.is_empty()).collect();
+        let modes = texts(matches, MODE).unwrap_or_default();
         let by_flags = [MODE, WEBHOOK_CONFIG_FILE, WEBHOOK_VERSION, AUTHORIZED_TTL, UNAUTHORIZED_TTL];
         let is_given = |name: &&str| matches.value_source(name) == Some(ValueSource::CommandLine);
         let time = |name, default| matches.get_one(name).copied().unwrap_or(default);
@@ -232,6 +229,10 @@ mod tests {
             &["--authorization-config=/c", "--authorization-webhook-version=v1"],
             "--authorization-config can not be specified when --authorization-mode or --authorization-webhook-* flags are \
              defined",
+        );
+        check(
+            &["--authorization-mode=,"],
+            "[authorization-mode \"\" is not a valid mode, authorization-mode [\"\" \"\"] has mode specified more than once]",
         );
         check(&["--authorization-mode=Rbac"], "authorization-mode \"Rbac\" is not a valid mode");
         check(

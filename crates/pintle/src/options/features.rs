@@ -1,11 +1,12 @@
 //! The flags of feature gates and of the emulated version
 //! (<https://kubernetes.io/docs/concepts/cluster-administration/compatibility-version/>).
 
-use super::arguments::{flag, list, set, switch};
+use super::arguments::{flag, list, set, switch, texts};
 use clap::{Arg, ArgAction, ArgMatches};
 use pintle_feature_gates::{
     ComponentSettings, EffectiveVersion, FeatureGates, Gate, MinorVersion, Notice, VersionSettings,
 };
+use pintle_machinery::status::aggregate;
 
 /// The options of feature gates and of the emulated version.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -49,10 +50,10 @@ impl FeatureOptions {
         for text in matches.get_many::<String>("feature-gates").into_iter().flatten() {
             options.gates.add(text);
         }
-        let texts = |name: &str| matches.get_many::<String>(name).into_iter().flatten().cloned().collect();
+        let versions = |name: &str| texts(matches, name).unwrap_or_default();
         options.versions = VersionSettings {
-            emulated: texts("emulated-version"),
-            min_compatibility: texts("min-compatibility-version"),
+            emulated: versions("emulated-version"),
+            min_compatibility: versions("min-compatibility-version"),
         };
         set(matches, "emulation-forward-compatible", &mut options.emulation_forward_compatible);
         set(
@@ -99,10 +100,9 @@ impl FeatureOptions {
                 ));
             }
         }
-        match errors.as_slice() {
-            [] => Ok(()),
-            [error] => Err(error.clone()),
-            errors => Err(format!("[{}]", errors.join(", "))),
+        match errors.is_empty() {
+            true => Ok(()),
+            false => Err(aggregate(errors.into_iter())),
         }
     }
 }

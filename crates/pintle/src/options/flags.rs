@@ -6,7 +6,10 @@ use super::{
     LeadershipOptions, LoggingOptions, ManagementOptions, MetricsOptions, Options, PeerOptions,
     PriorityAndFairnessOptions, ServiceAccountOptions, ServingOptions, StorageBackend, TracingOptions,
     VersionFlag, WatchCache,
-    arguments::{OutOfRange, ValueError, duration, flag, integer, ip, port, set, switch},
+    arguments::{
+        OutOfRange, ValueError, duration, fields, flag, integer, ip, list, port, port_range, set, set_list,
+        switch,
+    },
 };
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use pintle_apiserver::registry::StorageMediaType;
@@ -29,9 +32,7 @@ impl Options {
             path(flag("data-dir", "DIR", "where the store, certificates and admin.kubeconfig are")),
             flag("storage-backend", "NAME", "embedded, etcd3 (with --etcd-servers) or memory")
                 .value_parser(["embedded", "etcd3", "memory"]),
-            flag("etcd-servers", "URL,…", "the etcd cluster in which everything is kept")
-                .action(ArgAction::Append)
-                .value_delimiter(','),
+            list("etcd-servers", "URL,…", "the etcd cluster in which everything is kept"),
             path(flag("etcd-cafile", "FILE", "the authority of etcd's certificates")),
             path(flag("etcd-certfile", "FILE", "the certificate shown to etcd")),
             path(flag("etcd-keyfile", "FILE", "the key of that certificate")),
@@ -67,14 +68,14 @@ impl Options {
                 .action(ArgAction::Append),
             flag("event-ttl", "DURATION", "how long events are kept; 0 is for ever").value_parser(duration),
             flag("storage-media-type", "TYPE", "how built-in kinds are stored")
-                .value_parser(str::parse::<StorageMediaType>),
+                .value_parser(storage_media_type),
             flag(
                 "etcd-servers-overrides",
                 "GROUP/RESOURCE#SERVER;…",
                 "resources that are stored in another etcd",
             )
             .action(ArgAction::Append)
-            .value_parser(str::parse::<EtcdServersOverrides>),
+            .value_parser(etcd_servers_overrides),
             switch("allow-privileged", "whether containers may be privileged; true by default"),
             switch("watch-cache", "whether reads may come from the watch cache"),
             flag(
@@ -111,7 +112,7 @@ impl Options {
                 "the proxies through which networks are reached",
             )),
             flag("service-cluster-ip-range", "CIDR", "the range of service addresses"),
-            flag("service-node-port-range", "FROM-TO", "the range of node ports"),
+            flag("service-node-port-range", "FROM-TO", "the range of node ports").value_parser(port_range),
             flag("request-timeout", "DURATION", "how long a request may take").value_parser(duration),
             flag("max-requests-inflight", "N", "how many reads may be in flight")
                 .value_parser(integer::<usize>),
@@ -140,7 +141,7 @@ impl Options {
         }
         options.service_accounts = ServiceAccountOptions::read(matches);
         set(matches, "data-dir", &mut options.data_dir);
-        options.etcd_servers = matches.get_many("etcd-servers").into_iter().flatten().cloned().collect();
+        set_list(matches, "etcd-servers", &mut options.etcd_servers);
         set(matches, "etcd-healthcheck-timeout", &mut options.etcd_healthcheck_timeout);
         set(matches, "etcd-readycheck-timeout", &mut options.etcd_readycheck_timeout);
         set(matches, "etcd-db-metric-poll-interval", &mut options.etcd_db_metric_poll_interval);
@@ -222,7 +223,23 @@ fn count(text: &str) -> Result<u16, ValueError> {
     Ok(positive.ok_or_else(|| OutOfRange::Message(message()))?)
 }
 
-fn watch_cache_sizes(text: &str) -> Result<WatchCache, String> {
+fn storage_media_type(text: &str) -> Result<StorageMediaType, OutOfRange> {
+    text.parse().map_err(OutOfRange::Message)
+}
+
+fn etcd_servers_overrides(text: &str) -> Result<EtcdServersOverrides, ValueError> {
+    let mut overrides = EtcdServersOverrides::default();
+    for field in fields(text)? {
+        let parsed: EtcdServersOverrides = field.parse().map_err(OutOfRange::Message)?;
+        overrides.0.extend(parsed.0);
+    }
+    Ok(overrides)
+}
+
+fn watch_cache_sizes(text: &str) -> Result<WatchCache, ValueError> {
     let mut watch_cache = WatchCache::default();
-    watch_cache.add_sizes(text).map(|()| watch_cache)
+    for field in fields(text)? {
+        watch_cache.add_sizes(&field).map_err(OutOfRange::Message)?;
+    }
+    Ok(watch_cache)
 }

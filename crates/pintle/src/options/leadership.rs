@@ -4,6 +4,7 @@
 use super::arguments::{duration, flag, set};
 use clap::{Arg, ArgMatches};
 use pintle_controlplane::LeadershipTimers;
+use pintle_machinery::status::aggregate;
 
 /// The options of coordinated leader election, which is behind the feature gate `CoordinatedLeaderElection`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -39,5 +40,51 @@ impl LeadershipOptions {
         set(matches, "coordinated-leadership-renew-deadline", &mut timers.renew_deadline);
         set(matches, "coordinated-leadership-retry-period", &mut timers.retry_period);
         LeadershipOptions { timers }
+    }
+
+    /// Validates the options: each time has to be longer than the next one.
+    ///
+    /// # Errors
+    /// In kube-apiserver's words.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let LeadershipTimers { lease_duration, renew_deadline, retry_period } = self.timers;
+        let errors = [
+            (lease_duration, "lease-duration", renew_deadline, "renew-deadline"),
+            (renew_deadline, "renew-deadline", retry_period, "retry-period"),
+        ];
+        let errors = errors.into_iter().filter(|(longer, _, shorter, _)| longer <= shorter);
+        let errors: Vec<String> = errors
+            .map(|(_, longer, _, shorter)| {
+                format!(
+                    "--coordinated-leadership-{longer} must be greater than --coordinated-leadership-{shorter}"
+                )
+            })
+            .collect();
+        match errors.is_empty() {
+            true => Ok(()),
+            false => Err(aggregate(errors.into_iter())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn times_are_nested() {
+        let check = |lease_duration: u64, renew_deadline: u64, retry_period: u64| {
+            let [lease_duration, renew_deadline, retry_period] =
+                [lease_duration, renew_deadline, retry_period].map(Duration::from_secs);
+            LeadershipOptions { timers: LeadershipTimers { lease_duration, renew_deadline, retry_period } }
+                .check()
+        };
+        let lease = "--coordinated-leadership-lease-duration must be greater than --coordinated-leadership-renew-deadline";
+        let renew = "--coordinated-leadership-renew-deadline must be greater than --coordinated-leadership-retry-period";
+        assert_eq!(LeadershipOptions::default().check(), Ok(()));
+        assert_eq!(check(10, 10, 2), Err(lease.to_owned()));
+        assert_eq!(check(15, 10, 10), Err(renew.to_owned()));
+        assert_eq!(check(0, 0, 0), Err(format!("[{lease}, {renew}]")));
     }
 }

@@ -1,11 +1,11 @@
 //! The flags of metrics
 //! (<https://kubernetes.io/docs/concepts/cluster-administration/system-metrics/>).
 
-use super::arguments::{flag, list};
+use super::arguments::{flag, list, texts};
 use clap::{Arg, ArgAction, ArgMatches};
 use pintle_apiserver::metrics::MetricsConfiguration;
 use pintle_feature_gates::MinorVersion;
-use pintle_go_forms::quote;
+use pintle_go_forms::{CsvReader, FileError, quote, read_file};
 use pintle_machinery::codec::yaml;
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -43,12 +43,11 @@ impl MetricsOptions {
     /// Reads the flags.
     pub fn read(matches: &ArgMatches) -> MetricsOptions {
         let text = |name: &str| matches.get_one::<String>(name).cloned().unwrap_or_default();
-        let disabled = matches.get_many::<String>("disabled-metrics").into_iter().flatten();
         let allowed = matches.get_many::<Vec<(String, String)>>("allow-metric-labels").into_iter().flatten();
         let manifest = matches.get_one::<PathBuf>("allow-metric-labels-manifest");
         MetricsOptions {
             show_hidden_metrics_for_version: text("show-hidden-metrics-for-version"),
-            disabled_metrics: disabled.filter(|name| !name.is_empty()).cloned().collect(),
+            disabled_metrics: texts(matches, "disabled-metrics").unwrap_or_default(),
             allow_metric_labels: allowed.flatten().cloned().collect(),
             allow_metric_labels_manifest: manifest
                 .filter(|manifest| !manifest.as_os_str().is_empty())
@@ -69,6 +68,14 @@ impl MetricsOptions {
                 "metrics.showHiddenMetricsForVersion: Invalid value: {}: must be omitted or have the value '{previous}'; \
                  only the previous minor version is allowed",
                 quote(hidden)
+            ));
+        }
+        if let Some(name) = self.disabled_metrics.iter().find(|name| !is_metric(name)) {
+            errors.push(format!(
+                "metrics.disabledMetrics: Invalid value: {}: must be fully qualified metric names matching \
+                 \"^[a-zA-Z_:][a-zA-Z0-9_:]*$\", got {}",
+                pintle_machinery::json!(self.disabled_metrics),
+                quote(name)
             ));
         }
         let mut configuration = MetricsConfiguration {
@@ -126,29 +133,32 @@ impl MetricsOptions {
 const MAX_MANIFEST: u64 = 1 << 20;
 
 fn read_manifest(path: &PathBuf) -> Result<BTreeMap<String, String>, String> {
-    let failed = |error: std::io::Error| {
-        let why = match error.kind() {
-            std::io::ErrorKind::NotFound => "no such file or directory".to_owned(),
-            _ => error.to_string(),
-        };
-        format!("failed to read allow list manifest: open {}: {why}", path.display())
-    };
-    if std::fs::metadata(path).map_err(failed)?.len() > MAX_MANIFEST {
+    let failed = |error: FileError| format!("failed to read allow list manifest: {error}");
+    let size = std::fs::metadata(path).map_err(|error| failed(FileError::new("open", path, error)))?.len();
+    if size > MAX_MANIFEST {
         return Err(format!("the manifest is larger than {MAX_MANIFEST} bytes"));
     }
-    let bytes = std::fs::read(path).map_err(failed)?;
+    let bytes = read_file(path).map_err(failed)?;
     let invalid = |why: String| format!("failed to parse allow list manifest: {why}");
     let converted = yaml::to_json(&bytes).map_err(|error| invalid(error.to_string()))?;
-    serde_json::from_slice(&converted.json).map_err(|error| invalid(error.to_string()))
+    // An empty file is `null`: no labels.
+    let labels: Option<_> =
+        serde_json::from_slice(&converted.json).map_err(|error| invalid(error.to_string()))?;
+    Ok(labels.unwrap_or_default())
 }
 
 fn is_key(key: &str) -> bool {
-    let is_name = |name: &str, has_colon: bool| {
-        let is_start = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_' || (has_colon && byte == b':');
-        name.bytes().next().is_some_and(is_start)
-            && name.bytes().all(|byte| is_start(byte) || byte.is_ascii_digit())
-    };
-    key.split_once(',').is_some_and(|(metric, label)| is_name(metric, true) && is_name(label, false))
+    key.split_once(',').is_some_and(|(metric, label)| is_metric(metric) && is_name(label, false))
+}
+
+fn is_metric(name: &str) -> bool {
+    is_name(name, true)
+}
+
+fn is_name(name: &str, has_colon: bool) -> bool {
+    let is_start = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_' || (has_colon && byte == b':');
+    name.bytes().next().is_some_and(is_start)
+        && name.bytes().all(|byte| is_start(byte) || byte.is_ascii_digit())
 }
 
 /// Parses one `KEY=VALUE`, or several in the fields of a CSV line.
@@ -156,32 +166,13 @@ fn pairs(text: &str) -> Result<Vec<(String, String)>, String> {
     let fields = match text.matches('=').count() {
         0 => return Err(format!("{text} must be formatted as key=value")),
         1 => vec![text.trim_matches('"').to_owned()],
-        _ => csv(text),
+        _ => CsvReader::new(text).record().map_err(|error| error.to_string())?,
     };
     let pair = |field: String| match field.split_once('=') {
         Some((key, value)) => Ok((key.to_owned(), value.to_owned())),
         None => Err(format!("{field} must be formatted as key=value")),
     };
     fields.into_iter().map(pair).collect()
-}
-
-/// The fields of a CSV line. A field in quotes may have commas, and quotes that are doubled.
-fn csv(line: &str) -> Vec<String> {
-    let (mut fields, mut field, mut is_quoted) = (Vec::new(), String::new(), false);
-    let mut characters = line.chars().peekable();
-    while let Some(character) = characters.next() {
-        match character {
-            '"' if is_quoted && characters.peek() == Some(&'"') => {
-                characters.next();
-                field.push('"');
-            }
-            '"' => is_quoted = !is_quoted,
-            ',' if !is_quoted => fields.push(std::mem::take(&mut field)),
-            _ => field.push(character),
-        }
-    }
-    fields.push(field);
-    fields
 }
 
 #[cfg(test)]

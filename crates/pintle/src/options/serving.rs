@@ -1,13 +1,14 @@
 //! The flags of the secure port: TLS, server names, HTTP/2, headers for browsers
 //! (<https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/>).
 
-use super::arguments::{flag, float, integer, list, set, set_list, switch};
+use super::arguments::{OutOfRange, ValueError, flag, float, integer, list, set, set_list, switch};
 use clap::{Arg, ArgAction, ArgMatches};
 use http::HeaderValue;
 use pintle_apiserver::{
     filters::TransportFilters,
     serving::tls::{TlsSettings, TlsVersion},
 };
+use pintle_machinery::status::aggregate;
 use regex::Regex;
 use std::{io, net::SocketAddr, path::PathBuf, str::FromStr, sync::Arc};
 use tokio::net::{TcpListener, TcpSocket};
@@ -76,8 +77,8 @@ const CORS_HELP: &str = "List of allowed origins for CORS, comma separated. An a
                          to support subdomain matching. If this list is empty CORS will not be enabled. Please ensure \
                          each expression matches the entire hostname by anchoring to the start with '^' or including \
                          the '//' prefix, and by anchoring to the end with '$' or including the ':' port separator \
-                         suffix. Examples of valid expressions are '//example.com(:|$)' and \
-                         '^https://example.com(:|$)'";
+                         suffix. Examples of valid expressions are '//example\\.com(:|$)' and \
+                         '^https://example\\.com(:|$)'";
 
 impl ServingOptions {
     /// The flags.
@@ -85,8 +86,9 @@ impl ServingOptions {
         vec![
             flag("tls-min-version", "VERSION", "the least version of TLS: VersionTLS12 or VersionTLS13"),
             list("tls-cipher-suites", "NAME,…", "the cipher suites of TLS 1.2, by Go's names"),
-            list("tls-curve-preferences", "N,…", "the key exchanges, by Go's numbers")
-                .value_parser(integer::<u16>),
+            flag("tls-curve-preferences", "N,…", "the key exchanges, by Go's numbers")
+                .action(ArgAction::Append)
+                .value_parser(curves),
             flag("tls-sni-cert-key", "CERT,KEY[:NAME,…]", "a certificate for some names")
                 .action(ArgAction::Append)
                 .value_parser(str::parse::<SniCertKey>),
@@ -106,7 +108,7 @@ impl ServingOptions {
             ),
             list("cors-allowed-origins", "REGEX,…", "the origins whose pages may read answers"),
             flag("goaway-chance", "FRACTION", "in how many of all requests an HTTP/2 connection is closed")
-                .value_parser(float::<f64>),
+                .value_parser(float),
         ]
     }
 
@@ -115,20 +117,20 @@ impl ServingOptions {
         let mut options = ServingOptions::default();
         set(matches, "tls-min-version", &mut options.tls_min_version);
         set_list(matches, "tls-cipher-suites", &mut options.tls_cipher_suites);
-        options.tls_curve_preferences =
-            matches.get_many("tls-curve-preferences").into_iter().flatten().copied().collect();
+        let curves = matches.get_many::<Vec<u16>>("tls-curve-preferences").into_iter().flatten();
+        options.tls_curve_preferences = curves.flatten().copied().collect();
         options.tls_sni_cert_keys =
             matches.get_many("tls-sni-cert-key").into_iter().flatten().cloned().collect();
         set(matches, "http2-max-streams-per-connection", &mut options.http2_max_streams_per_connection);
         set(matches, "disable-http2-serving", &mut options.disable_http2_serving);
         set(matches, "permit-port-sharing", &mut options.permit_port_sharing);
         set(matches, "permit-address-sharing", &mut options.permit_address_sharing);
-        if let Some(given) = matches.get_many::<String>("strict-transport-security-directives") {
-            options.strict_transport_security_directives = given.cloned().collect();
-        }
-        if let Some(given) = matches.get_many::<String>("cors-allowed-origins") {
-            options.cors_allowed_origins = given.cloned().collect();
-        }
+        set_list(
+            matches,
+            "strict-transport-security-directives",
+            &mut options.strict_transport_security_directives,
+        );
+        set_list(matches, "cors-allowed-origins", &mut options.cors_allowed_origins);
         set(matches, "goaway-chance", &mut options.goaway_chance);
         options
     }
@@ -139,6 +141,12 @@ impl ServingOptions {
     /// When the TLS version is unknown.
     pub(crate) fn tls_settings(&self) -> Result<TlsSettings, String> {
         let min_version = TlsVersion::parse(&self.tls_min_version)?;
+        let curves = &self.tls_curve_preferences;
+        if let Some(twice) =
+            (1..).zip(curves).find(|(next, curve)| curves.iter().skip(*next).any(|other| other == *curve))
+        {
+            return Err(format!("duplicate curve preference {}", twice.1));
+        }
         if matches!(self.tls_min_version.as_str(), "VersionTLS10" | "VersionTLS11") {
             tracing::warn!("--tls-min-version={}: TLS 1.2 is the least that is spoken", self.tls_min_version);
         }
@@ -175,15 +183,14 @@ impl ServingOptions {
             }
         }
         let goaway_chance = if self.disable_http2_serving { 0.0 } else { self.goaway_chance };
-        match errors.as_slice() {
-            [] => Ok(TransportFilters {
+        match errors.is_empty() {
+            true => Ok(TransportFilters {
                 strict_transport_security,
                 cors_allowed_origins,
                 goaway_chance,
                 drain: Some(Arc::default()),
             }),
-            [one] => Err(one.clone()),
-            several => Err(format!("[{}]", several.join(", "))),
+            false => Err(aggregate(errors.into_iter())),
         }
     }
 
@@ -198,6 +205,23 @@ impl ServingOptions {
         socket.bind(address)?;
         socket.listen(1024)
     }
+}
+
+/// Parses a list of numbers, which is no CSV: it has no empty fields and no quotes.
+fn curves(text: &str) -> Result<Vec<u16>, ValueError> {
+    let curve = |field: &str| {
+        let number = integer::<i32>(field);
+        let curve = number.map(|number| (number, u16::try_from(number).ok().filter(|curve| *curve > 0)));
+        match curve {
+            Ok((_, Some(curve))) => Ok(curve),
+            Ok((number, None)) => Err(OutOfRange::Message(format!(
+                "curve preference {number} is out of range (must be 1-65535)"
+            ))
+            .into()),
+            Err(error) => Err(error),
+        }
+    };
+    text.split(',').map(curve).collect()
 }
 
 fn wrong_directive(directive: &str) -> Option<&'static str> {
@@ -281,6 +305,10 @@ mod tests {
         };
         check(|options| options.goaway_chance = 0.02, None);
         check(|options| options.goaway_chance = 0.03, Some("--goaway-chance can not be"));
+        check(
+            |options| options.cors_allowed_origins = vec!["a".to_owned(); 2],
+            Some("--cors-allowed-origins has"),
+        );
         check(|options| options.goaway_chance = f64::NAN, Some("--goaway-chance can not be"));
         check(
             |options| {

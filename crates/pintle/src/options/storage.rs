@@ -88,7 +88,7 @@ impl FromStr for EtcdServersOverrides {
     type Err = String;
 
     fn from_str(text: &str) -> Result<EtcdServersOverrides, String> {
-        let overrides = text.split(',').filter(|item| !item.is_empty()).map(|item| {
+        let overrides = text.split(',').map(|item| {
             let (resource, servers) = exactly_two(item, '#')?;
             let (group, resource) = exactly_two(resource, '/')?;
             let servers: Vec<String> = servers.split(';').map(str::to_owned).collect();

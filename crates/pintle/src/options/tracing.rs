@@ -65,10 +65,7 @@ impl TracingOptions {
     /// In kube-apiserver's words, when the file is missing, is no configuration, or has invalid values.
     pub fn load(&self) -> Result<Option<TracingConfiguration>, String> {
         let Some(path) = &self.config_file else { return Ok(None) };
-        if !path.exists() {
-            return Err(format!("tracing-config-file {} does not exist", path.display()));
-        }
-        let text = std::fs::read(path).map_err(|error| {
+        let text = pintle_go_forms::read_file(path).map_err(|error| {
             let path = pintle_go_forms::quote(&path.display().to_string());
             format!(
                 "failed to read tracing config: unable to read tracing configuration from {path}: {error}"
@@ -174,6 +171,10 @@ mod tests {
             "{other}"
         );
         let missing = TracingOptions { config_file: Some("/none".into()) }.load().unwrap_err();
-        assert_eq!(missing, "tracing-config-file /none does not exist");
+        assert_eq!(
+            missing,
+            "failed to read tracing config: unable to read tracing configuration from \"/none\": open /none: no such file or \
+             directory"
+        );
     }
 }

@@ -119,6 +119,16 @@ async fn watches_are_told_of_three_times_and_refusals_too() {
     let events = events_of(&dir, "plain", 2).await;
     assert_eq!(events[1]["user"]["username"], "jane");
     assert_eq!(events[1]["annotations"]["authorization.k8s.io/decision"], "forbid");
+    let answer = nobody.send("GET /metrics\nAudit-ID: path\nAuthorization: Bearer plain").await;
+    assert_eq!(answer.status, 403);
+    let events = events_of(&dir, "path", 2).await;
+    assert_eq!(events[1]["responseStatus"]["reason"], "Forbidden");
+    // A refusal in a form that the client does not accept is not recorded.
+    let answer =
+        nobody.send("GET /metrics\nAudit-ID: form\nAccept: text/x\nAuthorization: Bearer plain").await;
+    assert_eq!(answer.status, 403);
+    let events = events_of(&dir, "form", 2).await;
+    assert_eq!(events[1]["responseStatus"], json!({"metadata": {}, "code": 403}));
 
     server.send(&format!("GET {MAPS}\nAudit-ID: as\nImpersonate-User: joe")).await;
     let events = events_of(&dir, "as", 2).await;

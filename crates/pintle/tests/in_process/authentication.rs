@@ -375,7 +375,7 @@ async fn what_cannot_be_is_told_at_the_start() {
     .await;
     check(
         &|options| options.authentication.webhook.config_file = Some("/no/such/file".into()),
-        "--authentication-token-webhook-config-file: kubeconfig file \"/no/such/file\"",
+        "stat /no/such/file: no such file or directory",
     )
     .await;
     check(

@@ -222,7 +222,12 @@ async fn a_bad_configuration_is_told_at_the_start() {
         let error = pintle::start(options).await.err().unwrap().to_string();
         assert_eq!(error, expected);
     };
-    check("/no/such/file".into(), "egress-selector-config-file /no/such/file does not exist").await;
+    check(
+        "/no/such/file".into(),
+        "failed to read egress selector config: unable to read egress selector configuration from \"/no/such/file\" [open \
+         /no/such/file: no such file or directory]",
+    )
+    .await;
     let socket = directory.path().join("socket");
     check(
         configuration(directory.path(), &[("nodes", &socket)]),

@@ -151,6 +151,7 @@ async fn browsers_are_told_what_they_may() {
     assert_eq!(good.header("access-control-expose-headers"), "Date");
     let preflight = ask("OPTIONS", "https://good.example.com").await;
     assert_eq!((preflight.status, preflight.text()), (204, ""));
+    assert_eq!(preflight.header("cache-control"), "no-cache, private");
     for evil in ["https://good.example.com.evil.org", "http://good.example.com", "null"] {
         assert_eq!(ask("GET", evil).await.header("access-control-allow-origin"), "", "{evil}");
         assert_ne!(ask("OPTIONS", evil).await.status, 204, "{evil}");

@@ -86,7 +86,7 @@ fn other_files_are_refused() {
     assert_eq!(
         missing,
         "failed to read egress selector config: unable to read egress selector configuration from \"/nothing/here\" \
-         [No such file or directory (os error 2)]"
+         [open /nothing/here: no such file or directory]"
     );
 }
 
