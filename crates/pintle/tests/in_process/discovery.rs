@@ -7,6 +7,7 @@ const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
 #[tokio::test(flavor = "multi_thread")]
 async fn legacy_documents() {
     let server = Server::start().await;
+    server.until_ready().await;
     let mut transcript = Transcript::new(&server);
     transcript
         .run_all(&[
@@ -30,6 +31,7 @@ async fn legacy_documents() {
 #[tokio::test(flavor = "multi_thread")]
 async fn methods_of_group_documents() {
     let server = Server::start().await;
+    server.until_ready().await;
     for path in ["/apis/apps", "/apis/apps/", "/apis", "/apis/apiextensions.k8s.io"] {
         assert_eq!(server.send(&format!("POST {path}")).await.status, 200, "{path}");
     }
@@ -58,6 +60,7 @@ async fn indented_documents() {
 #[tokio::test(flavor = "multi_thread")]
 async fn aggregated_documents() {
     let server = Server::start().await;
+    server.until_ready().await;
     let mut transcript = Transcript::new(&server);
     let core = transcript.run(&format!("GET /api\nAccept: {AGGREGATED},application/json")).await;
     transcript.run(&format!("GET /apis\nAccept: {AGGREGATED},application/json;q=0.9")).await;

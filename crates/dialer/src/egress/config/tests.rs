@@ -1,6 +1,7 @@
 //! Tests of the configuration file.
 
 use super::*;
+use std::fs;
 
 fn read_text(text: &str) -> Result<Vec<EgressSelection>, String> {
     let file = tempfile::NamedTempFile::new().unwrap();
