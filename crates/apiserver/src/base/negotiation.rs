@@ -22,16 +22,20 @@ pub enum MediaType {
 /// The encodings that an endpoint has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MediaTypes {
+    protobuf: bool,
     cbor: bool,
 }
 
 impl MediaTypes {
-    /// The encodings of every endpoint.
-    pub const COMMON: MediaTypes = MediaTypes { cbor: false };
+    /// The encodings of most endpoints.
+    pub const COMMON: MediaTypes = MediaTypes { protobuf: true, cbor: false };
+
+    /// The encodings of pages about the server, such as `/statusz`: no protobuf.
+    pub(crate) const PAGES: MediaTypes = MediaTypes { protobuf: false, cbor: false };
 
     /// The encodings of resources: also CBOR, if its feature gate is open.
     pub fn of_resources(cbor: bool) -> MediaTypes {
-        MediaTypes { cbor }
+        MediaTypes { protobuf: true, cbor }
     }
 
     /// Whether CBOR is among them.
@@ -42,7 +46,11 @@ impl MediaTypes {
     /// The encodings, in the server's order of preference.
     fn iter(self) -> impl Iterator<Item = MediaType> {
         let all = [MediaType::Json, MediaType::Yaml, MediaType::Protobuf, MediaType::Cbor];
-        all.into_iter().filter(move |media_type| self.cbor || *media_type != MediaType::Cbor)
+        all.into_iter().filter(move |media_type| match media_type {
+            MediaType::Protobuf => self.protobuf,
+            MediaType::Cbor => self.cbor,
+            MediaType::Json | MediaType::Yaml => true,
+        })
     }
 
     /// The names of the encodings.

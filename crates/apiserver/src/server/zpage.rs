@@ -4,9 +4,9 @@
 use crate::base::{
     body::Body,
     encoding::indent,
-    negotiation::is_pretty,
+    negotiation::{MediaTypes, is_pretty},
     request::{Request, query_of},
-    response::{Measured, Response, negotiated_failure, with_content_type},
+    response::{Measured, Response, failure_among, with_content_type},
     warning::Warnings,
 };
 use http::header;
@@ -138,8 +138,9 @@ impl ZPage {
 fn not_acceptable(request: &Request) -> Response {
     let message =
         "only the following media types are accepted: application/json, application/yaml, text/plain";
-    let pretty = query_of(request);
-    negotiated_failure(&Status::not_acceptable(message), request.headers(), pretty.first("pretty"))
+    let query = query_of(request);
+    let status = Status::not_acceptable(message);
+    failure_among(&status, request.headers(), query.first("pretty"), MediaTypes::PAGES)
 }
 
 #[cfg(test)]

@@ -23,8 +23,14 @@ async fn flags_and_profiles_are_for_those_who_may_see_them() {
     );
     let indented = server.exchange("GET", "/flagz?pretty=true", &accept, "").await;
     assert!(indented.text().starts_with("{\n  \"kind\": \"Flagz\",\n"), "{}", indented.text());
-    let refused = server.exchange("GET", "/flagz", &[("accept", "application/yaml")], "").await;
-    assert_eq!((refused.status, refused.header("content-type")), (406, "application/yaml"));
+    for (accept, refused_as) in [
+        ("application/yaml", "application/yaml"),
+        ("application/json", "application/json"),
+        ("application/vnd.kubernetes.protobuf", "application/json"),
+    ] {
+        let refused = server.exchange("GET", "/flagz", &[("accept", accept)], "").await;
+        assert_eq!((refused.status, refused.header("content-type")), (406, refused_as), "{accept}");
+    }
     let answer = server.exchange("GET", "/flagz", &[("accept", "text/plain")], "").await;
     assert!(answer.text().ends_with("debugging purposes only.\nv=3\n"), "{}", answer.text());
     let profile = server.send("GET /debug/pprof/profile?seconds=1").await;
