@@ -20,7 +20,13 @@ impl Store {
             let shown = validate(object);
             let what = |error: &FieldError| (error.error_type, error.field.clone());
             if shown.iter().map(what).eq(errors.iter().map(what)) {
-                errors = shown;
+                for (error, shown) in errors.iter_mut().zip(shown) {
+                    // Other values have the form of JSON, which omits empty fields.
+                    if shown.shown_as.is_some() {
+                        error.shown_as = shown.shown_as;
+                    }
+                    error.detail = shown.detail;
+                }
             }
         }
         context.empty_fields.show_in(&mut errors);
