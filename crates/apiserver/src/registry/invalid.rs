@@ -5,10 +5,10 @@ use pintle_machinery::{ErrorList, FieldError, Status, Value, meta::ObjectMeta};
 use pintle_registry::RequestContext;
 
 impl Store {
-    /// The 422 about an invalid object, which is lost.
+    /// The 422 that refuses an invalid object. Afterwards the object is not usable: it has members that no stored object has.
     ///
-    /// kube-apiserver's messages show the empty lists and maps of the body, which the object no longer has. So the object is validated again with
-    /// them in their places, and where the errors are the same their messages are the answer's.
+    /// kube-apiserver's messages show empty lists and maps of the body, which the canonical tree omits. If the body has such fields, they are put
+    /// back and the object is validated once more, at the cost of the first validation; its texts are used if it finds the same errors.
     pub(super) fn invalid(
         &self,
         context: &RequestContext<'_>,
