@@ -1,12 +1,11 @@
 //! Public keys, as Go's `crypto/x509` reads them from certificates, requests and PKIX structures.
 
 use super::{
+    curve::Curve,
     rsa_pss,
-    signature::{self, EC_KEY, P224, P256, P384, P521, RSA_KEY},
+    signature::{self, EC_KEY, RSA_KEY},
 };
-use x509_parser::{
-    der_parser::Oid, prelude::FromDer, public_key::PublicKey as Parsed, x509::SubjectPublicKeyInfo,
-};
+use x509_parser::{prelude::FromDer, public_key::PublicKey as Parsed, x509::SubjectPublicKeyInfo};
 
 const ED25519_KEY: &str = "1.3.101.112";
 /// Keys that Go reads, but that sign nothing or are outdated: X25519, DSA.
@@ -17,8 +16,8 @@ const OTHER_KEYS: [&str; 2] = ["1.3.101.110", "1.2.840.10040.4.1"];
 pub(super) enum PublicKey {
     /// Ed25519.
     Ed25519(Vec<u8>),
-    /// ECDSA: the curve's identifier, and the point.
-    Ecdsa(&'static str, Vec<u8>),
+    /// ECDSA: the curve, and a point on it.
+    Ecdsa(Curve, Vec<u8>),
     /// RSA: the size of the modulus in bits, a multiple of eight, and the encoded key.
     Rsa(usize, Vec<u8>),
     /// A key of another type.
@@ -38,12 +37,8 @@ impl PublicKey {
         match info.algorithm.algorithm.to_id_string().as_str() {
             ED25519_KEY => (bytes.len() == 32).then_some(PublicKey::Ed25519(bytes)),
             EC_KEY => {
-                let curve = info.algorithm.parameters.as_ref().and_then(|curve| curve.as_oid().ok());
-                let curve = curve.map(|curve: Oid<'_>| curve.to_id_string()).unwrap_or_default();
-                let (curve, size) =
-                    CURVES.into_iter().find(|(id, ..)| *id == curve).map(|(id, _, size)| (id, size))?;
-                let is_point = bytes.first() == Some(&4) && bytes.len() == 1 + 2 * size;
-                is_point.then_some(PublicKey::Ecdsa(curve, bytes))
+                let curve = signature::curve_of(info)?;
+                curve.has_point(&bytes).then_some(PublicKey::Ecdsa(curve, bytes))
             }
             RSA_KEY => match info.parsed().ok()? {
                 Parsed::RSA(key) => {
@@ -59,10 +54,10 @@ impl PublicKey {
     /// The reason why the key is too weak for a certificate of a pod, if it is: the shown value, and the detail.
     pub(super) fn weakness(&self) -> Option<(String, &'static str)> {
         match self {
-            PublicKey::Ecdsa(P224, _) => {
-                let name = CURVES.into_iter().find(|(id, ..)| *id == P224).map_or("", |(_, name, _)| name);
-                Some((format!("curve {name}"), "elliptic public keys must use curve P256, P384, or P521"))
-            }
+            PublicKey::Ecdsa(curve @ Curve::P224, _) => Some((
+                format!("curve {}", curve.name()),
+                "elliptic public keys must use curve P256, P384, or P521",
+            )),
             PublicKey::Rsa(bits, _) if ![3072, 4096].contains(bits) => {
                 Some((format!("{bits}-bit modulus"), "RSA keys must have modulus size 3072 or 4096"))
             }
@@ -74,13 +69,9 @@ impl PublicKey {
     pub(super) fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
         match self {
             PublicKey::Ed25519(key) => signature::verifies_ed25519(key, message, signature),
-            PublicKey::Ecdsa(curve, key) => signature::verifies_ecdsa(curve, key, message, signature),
+            PublicKey::Ecdsa(curve, key) => signature::verifies_ecdsa(*curve, key, message, signature),
             PublicKey::Rsa(_, key) => rsa_pss::verifies(key, message, signature),
             PublicKey::Other => false,
         }
     }
 }
-
-/// The curves: identifier, Go's name, and the length of a coordinate in bytes.
-const CURVES: [(&str, &str, usize); 4] =
-    [(P224, "P-224", 28), (P256, "P-256", 32), (P384, "P-384", 48), (P521, "P-521", 66)];

@@ -1,16 +1,13 @@
 //! Verifies the signature of a certificate request by its own key, with the messages of Go's `crypto/x509`.
 
-use p521::ecdsa::{
-    DerSignature, VerifyingKey,
-    signature::{Verifier, hazmat::PrehashVerifier},
+use super::curve::Curve;
+use ring::{
+    digest,
+    signature::{self as algorithms, ED25519, UnparsedPublicKey, VerificationAlgorithm},
 };
-use ring::signature::{
-    self as algorithms, ECDSA_P256_SHA256_ASN1, ECDSA_P256_SHA384_ASN1, ECDSA_P384_SHA256_ASN1,
-    ECDSA_P384_SHA384_ASN1, ED25519, UnparsedPublicKey, VerificationAlgorithm,
-};
-use sha2::{Digest, Sha256, Sha384};
 use x509_parser::{
-    certification_request::X509CertificationRequest, der_parser::Oid, signature_algorithm::SignatureAlgorithm,
+    certification_request::X509CertificationRequest, signature_algorithm::SignatureAlgorithm,
+    x509::SubjectPublicKeyInfo,
 };
 
 const RSA: &str = "crypto/rsa: verification error";
@@ -57,15 +54,15 @@ pub(super) fn check(request: &X509CertificationRequest<'_>) -> Result<(), String
             None => Err(UNKNOWN.to_owned()),
         },
         (algorithm, EC_KEY) if algorithm.starts_with("1.2.840.10045.4.") => {
-            let curve = key.algorithm.parameters.as_ref().and_then(|curve| curve.as_oid().ok());
-            let curve = curve.map(|curve: Oid<'_>| curve.to_id_string()).unwrap_or_default();
+            let curve = curve_of(key).ok_or("x509: unsupported elliptic curve")?;
             let hash = match algorithm {
-                "1.2.840.10045.4.3.2" => Hash::Sha256,
-                "1.2.840.10045.4.3.3" => Hash::Sha384,
-                "1.2.840.10045.4.3.4" => Hash::Sha512,
+                "1.2.840.10045.4.1" => &digest::SHA1_FOR_LEGACY_USE_ONLY,
+                "1.2.840.10045.4.3.2" => &digest::SHA256,
+                "1.2.840.10045.4.3.3" => &digest::SHA384,
+                "1.2.840.10045.4.3.4" => &digest::SHA512,
                 _ => return Err(UNKNOWN.to_owned()),
             };
-            signed.verify_ecdsa(&curve, hash)
+            signed.verify_ecdsa(curve, hash)
         }
         ("1.3.101.112", "1.3.101.112") => signed.verify(&ED25519, EDWARDS),
         _ => Err(UNKNOWN.to_owned()),
@@ -74,14 +71,16 @@ pub(super) fn check(request: &X509CertificationRequest<'_>) -> Result<(), String
 
 pub(super) const RSA_KEY: &str = "1.2.840.113549.1.1.1";
 pub(super) const EC_KEY: &str = "1.2.840.10045.2.1";
-pub(super) const P224: &str = "1.3.132.0.33";
-pub(super) const P256: &str = "1.2.840.10045.3.1.7";
-pub(super) const P384: &str = "1.3.132.0.34";
-pub(super) const P521: &str = "1.3.132.0.35";
+
+/// The curve that the parameters of a key name; `None` if it is unknown.
+pub(super) fn curve_of(key: &SubjectPublicKeyInfo<'_>) -> Option<Curve> {
+    let identifier = key.algorithm.parameters.as_ref()?.as_oid().ok()?;
+    Curve::from_identifier(&identifier.to_id_string())
+}
 
 /// Whether a key on a curve signed the SHA-256 of a message.
-pub(super) fn verifies_ecdsa(curve: &str, key: &[u8], message: &[u8], signature: &[u8]) -> bool {
-    Signed { message, key, signature }.verify_ecdsa(curve, Hash::Sha256).is_ok()
+pub(super) fn verifies_ecdsa(curve: Curve, key: &[u8], message: &[u8], signature: &[u8]) -> bool {
+    Signed { message, key, signature }.verify_ecdsa(curve, &digest::SHA256).is_ok()
 }
 
 /// Whether an Ed25519 key signed a message.
@@ -122,27 +121,13 @@ impl Signed<'_> {
         key.verify(self.message, self.signature).map_err(|_| failure.to_owned())
     }
 
-    fn verify_ecdsa(&self, curve: &str, hash: Hash) -> Result<(), String> {
-        match (curve, hash) {
-            (P256, Hash::Sha256) => self.verify(&ECDSA_P256_SHA256_ASN1, ECDSA),
-            (P256, Hash::Sha384) => self.verify(&ECDSA_P256_SHA384_ASN1, ECDSA),
-            (P384, Hash::Sha256) => self.verify(&ECDSA_P384_SHA256_ASN1, ECDSA),
-            (P384, Hash::Sha384) => self.verify(&ECDSA_P384_SHA384_ASN1, ECDSA),
-            (P521, hash) => self.verify_p521(hash).ok_or_else(|| ECDSA.to_owned()),
-            (P224 | P256 | P384, _) => Err(UNKNOWN.to_owned()),
-            _ => Err("x509: unsupported elliptic curve".to_owned()),
+    fn verify_ecdsa(&self, curve: Curve, hash: &'static digest::Algorithm) -> Result<(), String> {
+        if curve == Curve::P224 {
+            return Err(UNKNOWN.to_owned());
         }
-    }
-
-    fn verify_p521(&self, hash: Hash) -> Option<()> {
-        let key = VerifyingKey::from_sec1_bytes(self.key).ok()?;
-        let signature = DerSignature::try_from(self.signature).ok()?;
-        match hash {
-            Hash::Sha256 => key.verify_prehash(&Sha256::digest(self.message), &signature),
-            Hash::Sha384 => key.verify_prehash(&Sha384::digest(self.message), &signature),
-            Hash::Sha512 => key.verify(self.message, &signature),
-        }
-        .ok()
+        let digest = digest::digest(hash, self.message);
+        let verified = curve.verifies(self.key, digest.as_ref(), self.signature);
+        verified.then_some(()).ok_or_else(|| ECDSA.to_owned())
     }
 }
 
@@ -175,6 +160,10 @@ mod tests {
             (include_str!("certificate_signing_request/testdata/p256.csr"), super::ECDSA),
             (include_str!("certificate_signing_request/testdata/p384.csr"), super::ECDSA),
             (include_str!("certificate_signing_request/testdata/p521.csr"), super::ECDSA),
+            (include_str!("certificate_signing_request/testdata/p256-sha1.csr"), super::ECDSA),
+            (include_str!("certificate_signing_request/testdata/p256-sha512.csr"), super::ECDSA),
+            (include_str!("certificate_signing_request/testdata/p384-sha512.csr"), super::ECDSA),
+            (include_str!("certificate_signing_request/testdata/p521-sha1.csr"), super::ECDSA),
             (include_str!("certificate_signing_request/testdata/ed25519.csr"), super::EDWARDS),
         ] {
             assert_eq!(check_request(request.as_bytes()), Ok(()));
@@ -183,6 +172,8 @@ mod tests {
         let insecure = "x509: cannot verify signature: insecure algorithm MD5-RSA";
         let request = include_str!("certificate_signing_request/testdata/rsa-md5.csr");
         assert_eq!(check_request(request.as_bytes()), Err(insecure.to_owned()));
+        let request = include_str!("certificate_signing_request/testdata/p224.csr");
+        assert_eq!(check_request(request.as_bytes()), Err(super::UNKNOWN.to_owned()));
         let request = include_str!("certificate_signing_request/testdata/secp256k1.csr");
         assert_eq!(check_request(request.as_bytes()), Err("x509: unsupported elliptic curve".to_owned()));
     }

@@ -259,6 +259,14 @@ pub(super) mod tests {
             &[(STUB, Value::Null), (KEY, json!("eA==")), (PROOF, json!("eA=="))],
             &["spec.pkixPublicKey: Invalid value: \"eA==\": must be a valid PKIX-serialized public key"],
         );
+        let mut off_curve =
+            STANDARD.decode(include_str!("testdata/key-p384.base64").replace('\n', "")).unwrap();
+        *off_curve.last_mut().unwrap() ^= 1;
+        let off_curve = STANDARD.encode(off_curve);
+        let message = format!(
+            "spec.pkixPublicKey: Invalid value: \"{off_curve}\": must be a valid PKIX-serialized public key"
+        );
+        check(&[(STUB, Value::Null), (KEY, json!(off_curve)), (PROOF, json!("eA=="))], &[&message]);
     }
 
     #[test]
