@@ -241,3 +241,32 @@ fn watches_with_long_selectors_hold_up_no_writer() -> Result {
     cost.assert("watches with long selectors", &Bounds { cpu, ..Bounds::default() });
     Ok(())
 }
+
+#[test]
+fn refused_objects_with_empty_lists_are_validated_twice_at_most() -> Result {
+    let mut target = Target::start()?;
+    let mut master = target.master()?.connect()?;
+    let account = json!({"metadata": {"name": "default"}});
+    send(&mut master, "POST", "/api/v1/namespaces/default/serviceaccounts", "application/json", &account)?;
+    let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    assert_eq!(send(&mut master, "POST", PODS, "application/json", &pod)?.status, 201);
+    let mut other = pod.clone();
+    other["spec"]["volumes"] =
+        list(20_000, |number| json!({"name": format!("v{number}"), "configMap": {"name": "c", "items": []}}));
+    let without_names = json!({"metadata": {"name": "q"}, "spec": {"containers": list(20_000, |_| {
+        json!({"name": "", "command": [], "args": [], "env": [], "volumeMounts": []})
+    })}});
+    let rows = [
+        ("a diff with empty lists", "PUT", format!("{PODS}/p?dryRun=All"), other),
+        ("errors beside empty lists", "POST", format!("{PODS}?dryRun=All"), without_names),
+    ];
+    for (what, method, path, body) in rows {
+        let (response, cost) = target.attack(|server| {
+            let mut connection = server.client()?.connect()?;
+            send(&mut connection, method, &path, "application/json", &body)
+        })?;
+        assert_eq!(response.status, 422, "{what}");
+        cost.assert(what, &bounds());
+    }
+    Ok(())
+}
