@@ -4,7 +4,6 @@ pub mod certificate_signing_request;
 pub mod cluster_trust_bundle;
 mod curve;
 mod group;
-mod pem_block;
 pub mod pod_certificate_request;
 mod public_key;
 mod rsa_pss;

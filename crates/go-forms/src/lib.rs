@@ -1,5 +1,5 @@
 //! Reads and writes texts as Go's standard library does, with its error messages, which clients see: quotes, durations,
-//! numbers, base64, CSV, IP addresses and URLs, and the errors of files.
+//! numbers, base64, PEM, CSV, IP addresses and URLs, and the errors of files.
 //!
 //! Each module names the Go package that it follows. Parsers accept and refuse the same texts as Go's, and report the
 //! same error for a text with several.
@@ -11,6 +11,7 @@ mod duration;
 mod file;
 mod ip;
 mod number;
+mod pem;
 mod quote;
 mod url;
 
@@ -20,5 +21,6 @@ pub use duration::{format_duration, parse_duration};
 pub use file::{FileError, read_file, system_error};
 pub use ip::{Address, Cidr, parse_address, parse_ip_sloppy};
 pub use number::{parse_float, parse_float32, parse_integer};
+pub use pem::{PemBlock, PemBlocks};
 pub use quote::{is_print, quote, quote_ascii, quote_byte, quote_bytes, unicode_name};
 pub use url::{Url, clean_path, encode_query, escape_path, normalize_path, normalize_query};

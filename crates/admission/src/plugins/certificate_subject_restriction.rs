@@ -3,13 +3,12 @@
 
 use super::signers::{GROUP, REQUESTS};
 use crate::{AdmissionPlugin, AdmissionRequest, Operation};
-use base64::{Engine, engine::general_purpose::STANDARD};
+use pintle_go_forms::{PemBlocks, base64};
 use pintle_machinery::{Status, ValueExt, user::SYSTEM_MASTERS};
 use pintle_registry::BoxFuture;
 use std::future::ready;
 use x509_parser::{
     certification_request::{X509CertificationRequest, X509CertificationRequestInfo},
-    pem::Pem,
     prelude::FromDer,
 };
 
@@ -61,13 +60,15 @@ fn asks_for_masters(text: &str) -> Option<bool> {
     })
 }
 
-/// Reads the content of a certificate signing request, from base64 and PEM; `None` when it cannot be parsed.
+/// Reads the content of a certificate signing request, from base64 and PEM; `None` when it cannot be parsed. The block is
+/// the one that signers find.
 pub(super) fn parse_request<T>(
     text: &str,
     read: impl FnOnce(&X509CertificationRequestInfo<'_>) -> T,
 ) -> Option<T> {
-    let pem = STANDARD.decode(text).ok()?;
-    let block = Pem::iter_from_buffer(&pem).find_map(Result::ok)?;
+    let pem = base64::decode(text).ok()?;
+    let text = String::from_utf8_lossy(&pem);
+    let block = PemBlocks::of(&text).next()?;
     let (_, request) = X509CertificationRequest::from_der(&block.contents).ok()?;
     Some(read(&request.certification_request_info))
 }
@@ -79,23 +80,43 @@ mod tests {
     use pintle_machinery::json;
     use rcgen::{CertificateParams, DnType, KeyPair};
 
+    fn request_of(organization: &str) -> String {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, "jane");
+        params.distinguished_name.push(DnType::OrganizationName, organization);
+        params.serialize_request(&KeyPair::generate().unwrap()).unwrap().pem().unwrap()
+    }
+
+    fn ask(signer: &str, pem: &str) -> Result<(), String> {
+        let request = base64::encode(pem.as_bytes());
+        let object = json!({"metadata": {"name": "a"}, "spec": {"signerName": signer, "request": request}});
+        let plugin = CertificateSubjectRestriction;
+        admit(&plugin, &Objects::default(), Operation::Create, REQUESTS, "", object, None).map(drop)
+    }
+
+    const REFUSAL: &str = "certificatesigningrequests.certificates.k8s.io \"a\" is forbidden: use of \
+                           kubernetes.io/kube-apiserver-client signer with system:masters group is not allowed";
+
     #[test]
     fn masters_are_made_by_other_signers_only() {
-        let ask = |signer: &str, organization: &str| {
-            let mut params = CertificateParams::default();
-            params.distinguished_name.push(DnType::CommonName, "jane");
-            params.distinguished_name.push(DnType::OrganizationName, organization);
-            let csr = params.serialize_request(&KeyPair::generate().unwrap()).unwrap().pem().unwrap();
-            let request = STANDARD.encode(csr);
-            let object =
-                json!({"metadata": {"name": "a"}, "spec": {"signerName": signer, "request": request}});
-            let plugin = CertificateSubjectRestriction;
-            admit(&plugin, &Objects::default(), Operation::Create, REQUESTS, "", object, None).map(drop)
-        };
-        assert_eq!(ask(CLIENT_SIGNER, "devs"), Ok(()));
-        assert_eq!(ask("example.com/own", SYSTEM_MASTERS), Ok(()));
-        let refusal = "certificatesigningrequests.certificates.k8s.io \"a\" is forbidden: use of \
-                       kubernetes.io/kube-apiserver-client signer with system:masters group is not allowed";
-        assert_eq!(ask(CLIENT_SIGNER, SYSTEM_MASTERS), Err(refusal.to_owned()));
+        assert_eq!(ask(CLIENT_SIGNER, &request_of("devs")), Ok(()));
+        assert_eq!(ask("example.com/own", &request_of(SYSTEM_MASTERS)), Ok(()));
+        assert_eq!(ask(CLIENT_SIGNER, &request_of(SYSTEM_MASTERS)), Err(REFUSAL.to_owned()));
+    }
+
+    #[test]
+    fn the_block_that_signers_find_is_judged() {
+        let (masters, devs) = (request_of(SYSTEM_MASTERS), request_of("devs"));
+        let with_headers = masters.replacen('\n', "\nA: b\n\n", 1);
+        let with_other_end = devs.replace("END CERTIFICATE REQUEST", "END CERTIFICATE");
+        let with_text_behind_end = devs.trim_end().to_owned() + "x\n";
+        for pem in [
+            with_headers + &devs,
+            with_other_end + &masters,
+            with_text_behind_end + &masters,
+            format!("-----BEGIN CERTIFICATE REQUEST-----\n{masters}{devs}"),
+        ] {
+            assert_eq!(ask(CLIENT_SIGNER, &pem), Err(REFUSAL.to_owned()), "{pem}");
+        }
     }
 }

@@ -2,10 +2,10 @@
 //! of a certificate is not checked here.
 
 use crate::certificates::signature;
-use pintle_go_forms::quote;
+use pintle_go_forms::{PemBlocks, quote};
 use std::time::Duration;
 use x509_parser::{
-    certification_request::X509CertificationRequest, pem::Pem, prelude::FromDer, prelude::X509Certificate,
+    certification_request::X509CertificationRequest, prelude::FromDer, prelude::X509Certificate,
 };
 
 const REQUEST: &str = "CERTIFICATE REQUEST";
@@ -13,7 +13,8 @@ const CERTIFICATE: &str = "CERTIFICATE";
 
 /// Requires that the first block is a signed certificate request.
 pub(in crate::certificates) fn check_request(data: &[u8]) -> Result<(), String> {
-    let first = Pem::iter_from_buffer(data).find_map(Result::ok).filter(|block| block.label == REQUEST);
+    let text = String::from_utf8_lossy(data);
+    let first = PemBlocks::of(&text).next().filter(|block| block.label == REQUEST);
     let Some(block) = first else {
         return Err(format!("PEM block type must be {REQUEST}"));
     };
@@ -30,9 +31,12 @@ pub(super) fn check_certificates(data: &[u8]) -> Result<(), String> {
         return Ok(());
     }
     let mut blocks = 0;
-    for block in Pem::iter_from_buffer(data).filter_map(Result::ok) {
+    for block in PemBlocks::of(&String::from_utf8_lossy(data)) {
         if block.label != CERTIFICATE {
-            return Err(format!("only {CERTIFICATE} PEM blocks are allowed, found {}", quote(&block.label)));
+            return Err(format!("only {CERTIFICATE} PEM blocks are allowed, found {}", quote(block.label)));
+        }
+        if block.has_headers {
+            return Err("no PEM block headers are permitted".to_owned());
         }
         blocks += 1;
         check_block(&block.contents)?;
@@ -57,7 +61,8 @@ fn check_block(contents: &[u8]) -> Result<(), String> {
 
 /// The duration for which the first certificate is valid.
 pub(super) fn first_validity(data: &[u8]) -> Option<Duration> {
-    let block = Pem::iter_from_buffer(data).find_map(Result::ok)?;
+    let text = String::from_utf8_lossy(data);
+    let block = PemBlocks::of(&text).next()?;
     let (_, certificate) = X509Certificate::from_der(&block.contents).ok()?;
     let (begin, end) =
         (certificate.validity.not_before.timestamp(), certificate.validity.not_after.timestamp());

@@ -309,8 +309,10 @@ mod tests {
             &validate_update(&again, &signed, Part::Status),
             &["status.certificate: Forbidden: updates may not modify existing certificate content"],
         );
+        let with_headers = JANE.replacen('\n', "\nA: b\n\n", 1);
         for (data, detail) in [
             ("hello", "must contain at least one CERTIFICATE PEM block"),
+            (&with_headers, "no PEM block headers are permitted"),
             (REQUEST, "only CERTIFICATE PEM blocks are allowed, found \"CERTIFICATE REQUEST\""),
         ] {
             let wrong = with_status(json!({"certificate": STANDARD.encode(data)}));

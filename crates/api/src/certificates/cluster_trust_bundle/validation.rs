@@ -1,9 +1,7 @@
 //! Validates cluster trust bundles. An update that leaves the bundle unchanged does not parse it again.
 
-use crate::{
-    certificates::{pem_block::PemBlocks, signer_name::validate_signer_name},
-    rules,
-};
+use crate::{certificates::signer_name::validate_signer_name, rules};
+use pintle_go_forms::PemBlocks;
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     error_list::is_enough,

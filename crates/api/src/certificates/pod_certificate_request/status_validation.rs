@@ -2,11 +2,9 @@
 //! for the requested key and as long as allowed.
 
 use super::validation::{KEY, STUB, bytes};
-use crate::{
-    certificates::{pem_block::PemBlocks, public_key::PublicKey},
-    rules,
-};
+use crate::{certificates::public_key::PublicKey, rules};
 use jiff::{SignedDuration, Timestamp};
+use pintle_go_forms::PemBlocks;
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt, json,
     meta::{format_time, parse_time},
