@@ -149,7 +149,8 @@ impl GenericApiServer {
         }
         // An unknown version of a served group gets a Status; other unknown paths get the plain 404.
         if self.knows_group(&info.api_group, request.uri().path()) {
-            return negotiated_failure(&Status::no_such_resource(), request.headers(), None);
+            let query = query_of(&request);
+            return negotiated_failure(&Status::no_such_resource(), request.headers(), query.first("pretty"));
         }
         not_found()
     }
@@ -246,7 +247,7 @@ impl Front {
                 match *request.method() {
                     Method::GET => Some(response),
                     _ if !is_routed => Some(response),
-                    _ => Some(negotiated_failure(&method_not_allowed(), request.headers(), None)),
+                    _ => Some(refuse_method(request)),
                 }
             }
             _ => None,
@@ -256,7 +257,7 @@ impl Front {
     fn only_get(&self, request: &Request, answer: impl FnOnce(&Request) -> Response) -> Response {
         match *request.method() {
             Method::GET => answer(request),
-            _ => negotiated_failure(&method_not_allowed(), request.headers(), None),
+            _ => refuse_method(request),
         }
     }
 
@@ -323,3 +324,8 @@ const VERSION_FIELDS: [&str; 13] = [
     "compiler",
     "platform",
 ];
+
+/// The 405 for a method that a path of the server itself does not have.
+fn refuse_method(request: &Request) -> Response {
+    negotiated_failure(&method_not_allowed(), request.headers(), query_of(request).first("pretty"))
+}

@@ -182,9 +182,9 @@ pub trait Strategy: Send + Sync {
         None
     }
 
-    /// Whether the kind's dependents are orphaned when the client names no propagation policy.
-    fn orphan_dependents_by_default(&self) -> bool {
-        false
+    /// The part that the garbage collector has in a delete.
+    fn garbage_collection_policy(&self) -> GarbageCollectionPolicy {
+        GarbageCollectionPolicy::DeleteDependents
     }
 
     /// Warnings for a delete or delete collection that is accepted.
@@ -224,6 +224,17 @@ pub trait Strategy: Send + Sync {
     fn validate_name(&self, name: &str, prefix: bool) -> Vec<String> {
         pintle_machinery::validation::name_is_dns_subdomain(name, prefix)
     }
+}
+
+/// The part that the garbage collector has in the deletes of a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GarbageCollectionPolicy {
+    /// The dependents are deleted when the client names no propagation policy.
+    DeleteDependents,
+    /// The dependents are orphaned when the client names no propagation policy.
+    OrphanDependents,
+    /// The collector ignores the kind, and would never remove its finalizers: propagation policies have no effect.
+    Unsupported,
 }
 
 /// The strategy of a kind without rules of its own.

@@ -5,7 +5,7 @@ use crate::rules;
 use pintle_machinery::{
     ErrorList, FieldPath, Status, Value, ValueExt, json, meta::ObjectMeta, validation::is_dns1123_label,
 };
-use pintle_registry::{DeleteOptions, RequestContext, Strategy};
+use pintle_registry::{DeleteOptions, GarbageCollectionPolicy, RequestContext, Strategy};
 
 /// The rules of one kind of workload. [`WorkloadStrategy`] adds those that all kinds share: the generation, the
 /// separation of spec and status, fields of disabled features, and the calls of these methods in their order.
@@ -168,8 +168,11 @@ impl<W: Workload> Strategy for WorkloadStrategy<W> {
         self.0.canonicalize(object);
     }
 
-    fn orphan_dependents_by_default(&self) -> bool {
-        W::ORPHANS_DEPENDENTS
+    fn garbage_collection_policy(&self) -> GarbageCollectionPolicy {
+        match W::ORPHANS_DEPENDENTS {
+            true => GarbageCollectionPolicy::OrphanDependents,
+            false => GarbageCollectionPolicy::DeleteDependents,
+        }
     }
 
     fn warnings_on_delete(&self, options: &DeleteOptions) -> Vec<String> {

@@ -13,7 +13,7 @@ use crate::{
 };
 use pintle_admission::{Operation, RequestOptions};
 use pintle_machinery::{
-    Status, Value,
+    Status, Value, ValueExt,
     codec::{StrictProblem, cbor, json, yaml},
     meta::ObjectMeta,
     options::{FieldValidation, Preconditions, WriteOptions},
@@ -136,16 +136,20 @@ impl ApplyTransform<'_> {
         let write = scope.managed_write(&self.options.field_manager);
         let config = &self.config.object;
         let force = self.options.force;
+        let mut is_unchanged = false;
         let applied = match old {
             Some(old) if scope.resource.is_storage_version() => write.apply(Some(old), config, force).await,
             Some(old) => {
                 let old = scope.resource.from_storage(old.clone());
-                write.apply(Some(&old), config, force).await
+                let applied = write.apply(Some(&old), config, force).await;
+                is_unchanged =
+                    applied.as_ref().is_ok_and(|applied| is_same_but_owners(&old, &applied.object));
+                applied
             }
             None => write.apply(None, config, force).await,
         }?;
         self.config.check_strictly(scope, self.options)?;
-        let new = applied.object;
+        let mut new = applied.object;
         if old.is_none() && !new.uid().is_empty() {
             let why = format!(
                 "uid mismatch: the provided object specified uid {}, and no existing object was found",
@@ -155,12 +159,33 @@ impl ApplyTransform<'_> {
             return Err(Status::conflict(&resource, &scope.info.name, &why));
         }
         scope.empty_fields.set(applied.empty_fields);
-        let mut new = scope.resource.to_storage(new);
+        let mut new = match old.filter(|_| is_unchanged) {
+            // There and back, a conversion may change an object: the metrics of an autoscaler have another order then.
+            Some(old) => {
+                let mut kept = old.clone();
+                match new.remove_at("metadata.managedFields") {
+                    Some(entries) => kept.set("metadata.managedFields", entries),
+                    None => drop(kept.remove_at("metadata.managedFields")),
+                }
+                kept
+            }
+            None => scope.resource.to_storage(new),
+        };
         set_namespace(scope, &mut new)?;
         check_name(&new, &scope.info.name)?;
         scope.store()?.set_defaults(&mut new);
         Ok(new)
     }
+}
+
+/// Whether two objects differ in their managed fields alone.
+fn is_same_but_owners(old: &Value, new: &Value) -> bool {
+    let without_owners = |object: &Value| {
+        let mut object = object.clone();
+        object.remove_at("metadata.managedFields");
+        object
+    };
+    without_owners(old) == without_owners(new)
 }
 
 impl Transform for ApplyTransform<'_> {

@@ -63,7 +63,7 @@ impl ApiEndpoints {
         let (parts, body) = request.into_parts();
         let gvr = info.group_version_resource();
         let Some(resource) = self.stores.find(&gvr) else {
-            return negotiated_failure(&Status::no_such_resource(), &parts.headers, None);
+            return negotiated_failure(&Status::no_such_resource(), &parts.headers, query.first("pretty"));
         };
         let scope = RequestScope {
             server: self,

@@ -13,7 +13,7 @@ use pintle_machinery::{
     meta::{self, ObjectMeta},
     options::IGNORE_STORE_READ_ERROR,
 };
-use pintle_registry::{DeleteOptions, PropagationPolicy, RequestContext};
+use pintle_registry::{DeleteOptions, GarbageCollectionPolicy, PropagationPolicy, RequestContext};
 use pintle_storage::{Revision, WriteError};
 
 /// The outcome of a delete.
@@ -273,14 +273,16 @@ impl Store {
             return;
         }
         let has = |name: &str| object.finalizers().contains(&name);
+        let policy = self.resource.strategy.garbage_collection_policy();
         let (orphan, foreground) = match (options.orphan_dependents, options.propagation_policy) {
+            _ if policy == GarbageCollectionPolicy::Unsupported => (false, false),
             (Some(orphan), _) => (orphan, false),
             (None, Some(PropagationPolicy::Orphan)) => (true, false),
             (None, Some(PropagationPolicy::Foreground)) => (false, true),
             (None, Some(PropagationPolicy::Background)) => (false, false),
             (None, None) if has(ORPHAN) => (true, false),
             (None, None) if has(FOREGROUND) => (false, true),
-            (None, None) => (self.resource.strategy.orphan_dependents_by_default(), false),
+            (None, None) => (policy == GarbageCollectionPolicy::OrphanDependents, false),
         };
         if has(ORPHAN) == orphan && has(FOREGROUND) == foreground {
             return;

@@ -12,8 +12,8 @@ use pintle_machinery::{
     meta::ObjectMeta,
 };
 use pintle_registry::{
-    BoxFuture, DefaultStrategy, DeleteOptions, EmptyFields, Preconditions, Registry, RequestContext,
-    Resource, Scope, Strategy, WriteOptions,
+    BoxFuture, DefaultStrategy, DeleteOptions, EmptyFields, GarbageCollectionPolicy, Preconditions,
+    PropagationPolicy, Registry, RequestContext, Resource, Scope, Strategy, WriteOptions,
 };
 use pintle_storage::{MemoryStorage, Revision, StorageEvent, WatchRequest};
 use pintle_supervisor::Supervisor;
@@ -428,6 +428,38 @@ async fn delete_checks_preconditions_and_waits_for_finalizers() {
     }
     fixture.update("two", &Preconditions::default(), Upsert::Never, false, &mut Finalize).await.unwrap();
     assert_eq!(fixture.keys("two").await, None);
+}
+
+/// A kind that the garbage collector ignores.
+struct Uncollected;
+
+impl Strategy for Uncollected {
+    fn garbage_collection_policy(&self) -> GarbageCollectionPolicy {
+        GarbageCollectionPolicy::Unsupported
+    }
+}
+
+#[tokio::test]
+async fn a_propagation_policy_has_no_effect_on_a_kind_that_the_garbage_collector_ignores() {
+    let type_name = "k8s.io/api/core/v1.ConfigMap";
+    let scope = Scope::Namespaced;
+    let mut resource = Resource::new("", "v1", "configmaps", "configmap", "ConfigMap", scope, type_name);
+    resource.strategy = Arc::new(Uncollected);
+    // Each delete begins with the object as it was stored.
+    resource.in_force_when_answered = true;
+    let fixture = Fixture::of(resource, StorageMediaType::Json);
+    for (policy, finalizer) in
+        [(PropagationPolicy::Foreground, "foregroundDeletion"), (PropagationPolicy::Orphan, "orphan")]
+    {
+        let options = || DeleteOptions { propagation_policy: Some(policy), ..DeleteOptions::default() };
+        fixture.create(config_map("one"), false).await.unwrap();
+        assert!(fixture.delete("one", options()).await.unwrap().gone);
+        // A finalizer of the collector is not waited for either: nothing would remove it.
+        let mut finalized = config_map("two");
+        finalized.set("metadata.finalizers", json!([finalizer]));
+        fixture.create(finalized, false).await.unwrap();
+        assert!(fixture.delete("two", options()).await.unwrap().gone);
+    }
 }
 
 #[tokio::test]

@@ -373,6 +373,32 @@ async fn owners_in_other_versions_are_understood() {
     server.stop().await;
 }
 
+/// The other version has the target of the processor apart, and puts it behind the other metrics on the way back.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_apply_that_changes_nothing_keeps_the_stored_object_in_every_version() {
+    let server = Server::start().await;
+    let path =
+        |version: &str| format!("/apis/autoscaling/{version}/namespaces/default/horizontalpodautoscalers/a");
+    let scaler = |version: &str, more: Value| {
+        let mut spec =
+            json!({"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}});
+        for (name, value) in more.as_object().unwrap() {
+            spec[name.as_str()] = value.clone();
+        }
+        let version = format!("autoscaling/{version}");
+        json!({"apiVersion": version, "kind": "HorizontalPodAutoscaler", "metadata": {"name": "a"}, "spec": spec})
+    };
+    let metric = |name: &str| json!({"type": "Resource", "resource": {"name": name, "target": {"type": "Utilization", "averageUtilization": 9}}});
+    let metrics = json!([metric("cpu"), metric("memory")]);
+    let both = scaler("v2", json!({"maxReplicas": 5, "metrics": metrics.clone()}));
+    assert_eq!(apply(&server, &path("v2"), "one", &both).await.status, 201);
+    assert_eq!(apply(&server, &path("v1"), "two", &scaler("v1", json!({}))).await.status, 200);
+    let found = server.send(&format!("GET {}", path("v2"))).await;
+    assert_eq!(found.json()["spec"]["metrics"], metrics, "{}", found.text());
+    assert_eq!(owners(&found).len(), 2);
+    server.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_owns_a_scale_to_zero() {
     let server = Server::start().await;

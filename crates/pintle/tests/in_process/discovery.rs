@@ -57,6 +57,25 @@ async fn indented_documents() {
     server.stop().await;
 }
 
+/// Refusals of paths that are no requests of the API obey `pretty` as all others do.
+#[tokio::test(flavor = "multi_thread")]
+async fn refusals_are_indented_on_demand() {
+    let server = Server::start().await;
+    server.until_ready().await;
+    for request in [
+        "GET /api/v1/foos",
+        "GET /apis/apps/v9/foos",
+        "POST /apis/apps/v1",
+        "POST /version",
+        "GET /api/v1/watch/foos",
+    ] {
+        let lines = async |request: String| server.send(&request).await.text().trim_end().lines().count();
+        assert_eq!(lines(request.to_owned()).await, 1, "{request}");
+        assert_eq!(lines(format!("{request}?pretty=1")).await, 10, "{request}");
+    }
+    server.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn aggregated_documents() {
     let server = Server::start().await;

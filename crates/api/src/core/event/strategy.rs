@@ -7,7 +7,7 @@ use pintle_machinery::{
     meta::{ObjectMeta, parse_time},
     validation::{is_dns1123_subdomain, is_qualified_name, validate_immutable_field},
 };
-use pintle_registry::{RequestContext, Strategy};
+use pintle_registry::{GarbageCollectionPolicy, RequestContext, Strategy};
 use std::time::Duration;
 
 const TEXT_LIMIT: usize = 128;
@@ -52,6 +52,10 @@ impl Strategy for EventStrategy {
         // Whole seconds, as the reference counts them.
         let seconds = self.time_to_live.as_secs();
         (seconds > 0).then(|| Duration::from_secs(seconds))
+    }
+
+    fn garbage_collection_policy(&self) -> GarbageCollectionPolicy {
+        GarbageCollectionPolicy::Unsupported
     }
 }
 
