@@ -130,7 +130,7 @@ fn a_changed_file_is_put_in_force_if_it_is_right() {
 async fn a_file_that_is_missing_is_told_once_a_minute() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let path = file.path().to_owned();
-    let text = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers:\n- {type: AlwaysDeny, name: no}";
+    let text = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers:\n- {type: AlwaysDeny, name: alwaysdeny}";
     fs::write(&path, text).unwrap();
     let metrics = metrics();
     let source = ConfigurationSource::File { path: path.clone(), poll_interval: Duration::from_secs(1) };
