@@ -222,12 +222,13 @@ impl Front {
         if let Some(response) = self.documents.iter().find_map(|documents| documents.serve(request)) {
             return Some(response);
         }
-        if matches!(path, "/" | "/index.html") {
-            return Some(self.root());
+        match path {
+            "/" | "/index.html" => return Some(self.root()),
+            "/statusz" if self.has_statusz => return Some(statusz::serve(self, request, &own.version)),
+            "/flagz" => return self.flags.as_ref().map(|flags| flagz::serve(flags, request)),
+            _ => {}
         }
         match path.strip_suffix('/').unwrap_or(path) {
-            "/statusz" if self.has_statusz => Some(statusz::serve(self, request, &own.version)),
-            "/flagz" if self.flags.is_some() => self.flags.as_ref().map(|flags| flagz::serve(flags, request)),
             "/version" => Some(self.only_get(request, |request| version_document(request, &own.version))),
             stripped if stripped.ends_with('/') => None,
             stripped

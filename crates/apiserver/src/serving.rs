@@ -11,6 +11,7 @@ mod connections;
 mod cutoff;
 pub mod debug_socket;
 mod http1;
+mod plain;
 mod response_budget;
 mod sent_body;
 pub mod tls;
@@ -40,6 +41,7 @@ use hyper_util::{
 };
 use pintle_machinery::Status;
 use pintle_tls::{JoinedConnection, JoinedWrites, ReadAhead, WholeReads};
+use plain::refuse_plain;
 use prometheus::IntCounter;
 use rustls::server::Acceptor;
 use sent_body::SentBody;
@@ -170,9 +172,11 @@ impl Server {
         place: Arc<Place>,
     ) -> Result<(), String> {
         stream.set_nodelay(true).map_err(|error| error.to_string())?;
-        let hello = LazyConfigAcceptor::new(Acceptor::default(), ReadAhead::new(WriteTimeout::new(stream)));
         let handshake = async {
-            let start = hello.await?;
+            let mut stream = stream;
+            refuse_plain(&mut stream).await?;
+            let stream = ReadAhead::new(WriteTimeout::new(stream));
+            let start = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
             let config = self.config.tls.for_client(&start.client_hello());
             start.into_stream(config).await
         };

@@ -114,7 +114,7 @@ fn chain_end(
     };
     let verify = |usage: KeyUsage| {
         certificate.verify_for_usage(
-            webpki::ALL_VERIFICATION_ALGS,
+            pintle_tls::signature_algorithms(),
             authorities.anchors(),
             intermediates,
             UnixTime::since_unix_epoch(now),

@@ -220,6 +220,14 @@ mod tests {
     }
 
     #[test]
+    fn keys_on_p521_are_believed() {
+        let client = CertificateDer::from_pem_slice(include_bytes!("../../tls/fixtures/p521.crt")).unwrap();
+        let bundle = CaBundle::new("test", include_str!("../../tls/fixtures/p521-authority.crt")).unwrap();
+        let user = ClientCertificates::new(Arc::new(bundle)).authenticate(&[client]).unwrap().unwrap().user;
+        assert_eq!(user.name, "p521");
+    }
+
+    #[test]
     fn an_exchanged_authority_counts_at_once() {
         let (old, new) = (Authority::new("old"), Authority::new("new"));
         let bundle = Arc::new(CaBundle::new("test", &old.pem()).unwrap());

@@ -33,6 +33,7 @@ use std::{
     sync::Arc,
     time::Duration,
 };
+use tokio::time::Instant;
 
 /// The source of the configuration.
 #[derive(Debug, Clone)]
@@ -165,9 +166,21 @@ impl ConfiguredAuthorizer {
     /// end it.
     pub async fn run(self: Arc<Self>) {
         let ConfigurationSource::File { poll_interval, .. } = self.source else { return };
+        // When it was told last that the file cannot be read.
+        let mut unreadable: Option<Instant> = None;
         loop {
             tokio::time::sleep(poll_interval).await;
-            match self.reload() {
+            let outcome = self.reload();
+            match &outcome {
+                Err(AuthorizationError::Read { .. }) => {
+                    if unreadable.is_some_and(|told| told.elapsed() < UNREADABLE_INTERVAL) {
+                        continue;
+                    }
+                    unreadable = Some(Instant::now());
+                }
+                _ => unreadable = None,
+            }
+            match outcome {
                 Ok(false) => {}
                 Ok(true) => {
                     let hash = self.state.lock().hash.clone();
@@ -211,6 +224,9 @@ impl ConfiguredAuthorizer {
         Ok(true)
     }
 }
+
+/// How often it is told that the file cannot be read.
+const UNREADABLE_INTERVAL: Duration = Duration::from_secs(60);
 
 impl Parts {
     fn chain(

@@ -82,7 +82,11 @@ async fn publish_authentication(
         .borrow()
         .iter()
         .filter(|(_, value)| !value.is_empty())
-        .map(|(key, value)| (key.clone(), value.clone().into()))
+        .map(|(key, value)| match value.contains(PEM_BEGIN) {
+            // A file of trust anchors may hold other things, such as the authority's private key.
+            true => (key.clone(), union_of_certificates("", value).into()),
+            false => (key.clone(), value.clone().into()),
+        })
         .collect();
     if data.is_empty() {
         return Ok(());
@@ -170,6 +174,8 @@ mod tests {
         check(&format!("{one}{two}"), &one, &format!("{one}{two}"));
         check(&format!("# by hand\n{one}{two}"), &format!("{two}{three}"), &format!("{one}{two}{three}"));
         check("no certificate", &one, &one);
+        let key = "-----BEGIN PRIVATE KEY-----\nkey\n-----END PRIVATE KEY-----\n";
+        check("", &format!("{key}{one}{key}{two}{key}"), &format!("{one}{two}"));
         check(&format!("{one}{PEM_BEGIN}\ncut off"), &two, &format!("{one}{two}"));
     }
 }

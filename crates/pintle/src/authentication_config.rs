@@ -116,13 +116,13 @@ impl AuthenticationConfig {
         let counted = metrics.clone();
         let apply = move |contents: &[Vec<u8>]| {
             let content = contents.first().cloned().unwrap_or_default();
-            let candidate = read_again(content, anonymous.as_ref(), &own_issuers);
-            let candidate = candidate.inspect_err(|_| counted.reloaded(false))?;
+            let candidate = read_again(content, anonymous.as_ref(), &own_issuers)?;
             // The receiver is gone when the server stops.
             let _ = found.send(candidate);
             Ok(())
         };
-        let files = DynamicFiles::new("authentication-config", vec![path], vec![content], Box::new(apply));
+        let files = DynamicFiles::new("authentication-config", vec![path], vec![content], Box::new(apply))
+            .on_failure(move || counted.reloaded(false));
         let mut stopping = stopping.clone();
         let task = supervisor.spawn("authentication-config", async move {
             tokio::select! {

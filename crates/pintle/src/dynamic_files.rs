@@ -17,8 +17,8 @@ use tokio::{
     time::MissedTickBehavior,
 };
 
-/// Puts the contents of files in force, in the order of their paths. A failure leaves the old contents in force, and is
-/// retried when the files change, or a minute later.
+/// Puts the contents of files in force, in the order of their paths. A failure leaves the old contents in force; it is
+/// not retried until the contents change.
 pub(crate) type Apply = Box<dyn FnMut(&[Vec<u8>]) -> Result<(), String> + Send>;
 
 /// Files that are reloaded together, such as a certificate and its key.
@@ -26,8 +26,11 @@ pub(crate) struct DynamicFiles {
     name: &'static str,
     paths: Vec<PathBuf>,
     stamps: Vec<Option<Stamp>>,
-    applied: Option<Vec<Vec<u8>>>,
+    /// The contents that were read last, usable or not.
+    last_read: Vec<Vec<u8>>,
     apply: Apply,
+    /// Is called when files cannot be read or used.
+    failed: Box<dyn FnMut() + Send>,
     /// The last error, which is logged once.
     error: Option<String>,
 }
@@ -68,7 +71,13 @@ impl DynamicFiles {
         apply: Apply,
     ) -> DynamicFiles {
         // Whether the files have changed since they were read is found at the first check.
-        DynamicFiles { name, stamps: Vec::new(), paths, applied: Some(applied), apply, error: None }
+        let failed = Box::new(|| {});
+        DynamicFiles { name, stamps: Vec::new(), paths, last_read: applied, apply, failed, error: None }
+    }
+
+    /// Calls `failed` each time when the files cannot be read, and once for contents that cannot be used.
+    pub(crate) fn on_failure(self, failed: impl FnMut() + Send + 'static) -> DynamicFiles {
+        DynamicFiles { failed: Box::new(failed), ..self }
     }
 
     /// Checks the files, and puts changed contents in force.
@@ -77,26 +86,34 @@ impl DynamicFiles {
         if stamps == self.stamps && !read_anyway {
             return;
         }
-        let outcome = self.paths.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>();
-        let outcome = outcome.and_then(|contents| match self.applied.as_ref() == Some(&contents) {
-            true => Ok(()),
-            false => {
-                (self.apply)(&contents)?;
-                self.applied = Some(contents);
-                tracing::info!(files = self.name, "changed files are in force");
-                Ok(())
-            }
-        });
         self.stamps = stamps;
-        let error = outcome.err();
-        if let Some(error) = error.as_ref().filter(|error| self.error.as_ref() != Some(error)) {
-            tracing::error!(
-                files = self.name,
-                error,
-                "changed files cannot be used, what was in force stays"
-            );
+        let contents = self.paths.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>();
+        let outcome = match contents {
+            Ok(contents) if contents == self.last_read => {
+                self.error = None;
+                return;
+            }
+            Ok(contents) => {
+                let outcome = (self.apply)(&contents);
+                self.last_read = contents;
+                outcome
+            }
+            Err(error) => Err(error),
+        };
+        match &outcome {
+            Ok(()) => tracing::info!(files = self.name, "changed files are in force"),
+            Err(error) => {
+                (self.failed)();
+                if self.error.as_ref() != Some(error) {
+                    tracing::error!(
+                        files = self.name,
+                        error,
+                        "changed files cannot be used, what was in force stays"
+                    );
+                }
+            }
         }
-        self.error = error;
+        self.error = outcome.err();
     }
 }
 
@@ -186,5 +203,40 @@ mod tests {
         fs::write(dir.path().join("new"), "3").unwrap();
         fs::rename(dir.path().join("new"), &paths[1]).unwrap();
         check(&["2+1", "2+3"]);
+    }
+
+    #[test]
+    fn a_failure_is_told_once_for_contents_and_each_time_for_files_that_are_missing() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        fs::write(&path, "1").unwrap();
+        let counts = Arc::new(Mutex::new((0, 0)));
+        let [applied, failed] = [counts.clone(), counts.clone()];
+        let apply: Apply =
+            Box::new(move |contents| match contents.first().is_some_and(|text| text == b"bad") {
+                true => Err("bad".to_owned()),
+                false => {
+                    applied.lock().unwrap().0 += 1;
+                    Ok(())
+                }
+            });
+        let files = DynamicFiles::new("test", vec![path.clone()], vec![b"1".to_vec()], apply);
+        let mut files = files.on_failure(move || failed.lock().unwrap().1 += 1);
+        let mut check = |read_anyway: bool, expected: (u32, u32)| {
+            files.look(read_anyway);
+            assert_eq!(*counts.lock().unwrap(), expected);
+        };
+        check(true, (0, 0));
+        fs::write(&path, "bad").unwrap();
+        check(false, (0, 1));
+        check(true, (0, 1));
+        // What was in force before is put in force again.
+        fs::write(&path, "1").unwrap();
+        check(false, (1, 1));
+        fs::remove_file(&path).unwrap();
+        check(false, (1, 2));
+        check(true, (1, 3));
+        fs::write(&path, "1").unwrap();
+        check(false, (1, 3));
     }
 }

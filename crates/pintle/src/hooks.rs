@@ -373,7 +373,7 @@ async fn reload_files(server: Arc<ServerChain>, hook: HookContext) -> Result<(),
     let config = &server.config.loaded;
     let (supervisor, stopping) = (hook.supervisor(), hook.stopping());
     hook.join(config.encryption.watch_config(supervisor, stopping));
-    let mut files: Vec<_> = config.secure_serving.dynamic_files().into_iter().collect();
+    let mut files = config.secure_serving.dynamic_files();
     files.extend(config.aggregation.dynamic_files());
     files.extend(server.peers.dynamic_files());
     files.push(config.kubelets.dynamic_files());

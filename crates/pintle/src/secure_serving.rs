@@ -27,8 +27,10 @@ pub(crate) struct SecureServing {
     /// The authentication data that is published for extension servers.
     cluster_authentication: watch::Sender<BTreeMap<String, String>>,
     files: Files,
-    /// The contents of the files at the start, until reloading starts.
-    first: Mutex<Vec<Vec<u8>>>,
+    /// The serving certificates in force.
+    pairs: Mutex<Pairs>,
+    /// The contents of the files of each part at the start, until reloading starts.
+    first: Mutex<Vec<Vec<Vec<u8>>>>,
 }
 
 /// The files of the certificates and trust anchors.
@@ -43,62 +45,66 @@ struct Files {
     request_header_lists: BTreeMap<String, String>,
 }
 
+/// What is reloaded on its own: a file that is missing or broken does not keep another part from being replaced.
+#[derive(Clone, Copy)]
+enum Part {
+    ClientCa,
+    RequestHeaderCa,
+    Pair,
+    /// The certificate for server names with this index.
+    Sni(usize),
+}
+
 impl Files {
-    /// All paths, in the order in which [`Content::new`] takes their contents.
-    fn paths(&self) -> Vec<PathBuf> {
-        let mut paths: Vec<PathBuf> = self.client_ca.iter().chain(&self.request_header_ca).cloned().collect();
+    /// The parts that have files, with their paths.
+    fn parts(&self) -> Vec<(Part, Vec<PathBuf>)> {
+        let mut parts = Vec::new();
+        parts.extend(self.client_ca.iter().map(|path| (Part::ClientCa, vec![path.clone()])));
+        parts.extend(self.request_header_ca.iter().map(|path| (Part::RequestHeaderCa, vec![path.clone()])));
         if let PairSource::Files(certificate, key) = &self.pair {
-            paths.extend([certificate.clone(), key.clone()]);
+            parts.push((Part::Pair, vec![certificate.clone(), key.clone()]));
         }
-        paths.extend(self.sni.iter().flat_map(|(certificate, key, _)| [certificate.clone(), key.clone()]));
-        paths
+        for (index, (certificate, key, _)) in self.sni.iter().enumerate() {
+            parts.push((Part::Sni(index), vec![certificate.clone(), key.clone()]));
+        }
+        parts
+    }
+
+    /// The trust anchors of client certificates. A file without a certificate is an error: the server's own authority
+    /// would hide it.
+    fn client_ca(&self, contents: &[Vec<u8>]) -> Result<String, String> {
+        let Some(path) = &self.client_ca else { return Ok(self.own_ca.clone()) };
+        let pem = text(path, contents)?;
+        match CaBundle::new("client-ca-bundle", &pem) {
+            Ok(_) => Ok(format!("{}\n{}", pem.trim_end(), self.own_ca)),
+            Err(error) => Err(format!("--client-ca-file: {}: {error}", path.display())),
+        }
     }
 }
 
-/// The contents of the files.
-struct Content {
-    /// An error when the file has no certificate: the server's own authority would hide it.
-    client_ca: Result<String, String>,
-    request_header_ca: Option<String>,
-    pair: CertificatePair,
+/// The serving certificates.
+#[derive(Clone)]
+struct Pairs {
+    default: CertificatePair,
     sni: Vec<(CertificatePair, Vec<String>)>,
 }
 
-impl Content {
-    fn new(files: &Files, contents: &[Vec<u8>]) -> Result<Content, String> {
-        let mut contents = contents.iter();
-        let mut next = || contents.next().cloned().ok_or_else(|| "a file is missing".to_owned());
-        let client_ca = match &files.client_ca {
-            Some(path) => text(path, next()?).and_then(|pem| match CaBundle::new("client-ca-bundle", &pem) {
-                Ok(_) => Ok(format!("{}\n{}", pem.trim_end(), files.own_ca)),
-                Err(error) => Err(format!("--client-ca-file: {}: {error}", path.display())),
-            }),
-            None => Ok(files.own_ca.clone()),
+impl Pairs {
+    /// Replaces a certificate and its key.
+    fn set(&mut self, part: Part, contents: &[Vec<u8>]) {
+        let pair = match part {
+            Part::Pair => Some(&mut self.default),
+            Part::Sni(index) => self.sni.get_mut(index).map(|(pair, _)| pair),
+            Part::ClientCa | Part::RequestHeaderCa => None,
         };
-        let request_header_ca =
-            files.request_header_ca.as_ref().map(|path| text(path, next()?)).transpose()?;
-        let pair = match &files.pair {
-            PairSource::Files(certificate, _) => CertificatePair {
-                name: certificate.display().to_string(),
-                certificate: next()?,
-                key: next()?,
-            },
-            PairSource::Generated { certificate, key } => CertificatePair {
-                name: "the generated serving certificate".to_owned(),
-                certificate: certificate.clone().into_bytes(),
-                key: key.clone().into_bytes(),
-            },
-        };
-        let mut sni = Vec::with_capacity(files.sni.len());
-        for (certificate, _, names) in &files.sni {
-            let name = certificate.display().to_string();
-            sni.push((CertificatePair { name, certificate: next()?, key: next()? }, names.clone()));
+        if let (Some(pair), [certificate, key]) = (pair, contents) {
+            (pair.certificate, pair.key) = (certificate.clone(), key.clone());
         }
-        Ok(Content { client_ca, request_header_ca, pair, sni })
     }
 }
 
-fn text(path: &Path, bytes: Vec<u8>) -> Result<String, String> {
+fn text(path: &Path, contents: &[Vec<u8>]) -> Result<String, String> {
+    let bytes = contents.first().cloned().unwrap_or_default();
     String::from_utf8(bytes).map_err(|_| format!("{}: it is no text", path.display()))
 }
 
@@ -116,20 +122,44 @@ impl SecureServing {
             sni: sni.map(|sni| (sni.cert_file.clone(), sni.key_file.clone(), sni.names.clone())).collect(),
             request_header_lists: request_header.published(),
         };
-        let contents = read_all(&files.paths()).map_err(RunError::Options)?;
-        let content = Content::new(&files, &contents).map_err(RunError::Options)?;
+        let parts = files.parts();
+        let contents = parts.iter().map(|(_, paths)| read_all(paths)).collect::<Result<Vec<_>, _>>();
+        let contents = contents.map_err(RunError::Options)?;
+        let of_file = |path: &Path| CertificatePair {
+            name: path.display().to_string(),
+            certificate: Vec::new(),
+            key: Vec::new(),
+        };
+        let mut pairs = Pairs {
+            default: match &files.pair {
+                PairSource::Files(certificate, _) => of_file(certificate),
+                PairSource::Generated { certificate, key } => CertificatePair {
+                    name: "the generated serving certificate".to_owned(),
+                    certificate: certificate.clone().into_bytes(),
+                    key: key.clone().into_bytes(),
+                },
+            },
+            sni: files.sni.iter().map(|(path, _, names)| (of_file(path), names.clone())).collect(),
+        };
+        let (mut client_ca, mut request_header_ca) = (files.own_ca.clone(), None);
+        for ((part, paths), contents) in parts.iter().zip(&contents) {
+            match (part, paths.first()) {
+                (Part::ClientCa, _) => client_ca = files.client_ca(contents).map_err(RunError::Options)?,
+                (Part::RequestHeaderCa, Some(path)) => {
+                    request_header_ca = Some(text(path, contents).map_err(RunError::Options)?);
+                }
+                _ => pairs.set(*part, contents),
+            }
+        }
         let bundle = |name: &str, flag: &str, pem: &str| {
             let bundle = CaBundle::new(name, pem);
             bundle.map(Arc::new).map_err(|error| RunError::Options(format!("{flag}: {error}")))
         };
-        let client_ca = content.client_ca.clone().map_err(RunError::Options)?;
         let client_ca = bundle("client-ca-bundle", "--client-ca-file", &client_ca)?;
-        let request_header_ca = content
-            .request_header_ca
-            .as_deref()
-            .map(|pem| bundle("request-header", "--requestheader-client-ca-file", pem))
+        let request_header_ca = request_header_ca
+            .map(|pem| bundle("request-header", "--requestheader-client-ca-file", &pem))
             .transpose()?;
-        let tls = with_tls_content(&client_ca, request_header_ca.as_deref(), &content, |tls| {
+        let tls = with_tls_content(&client_ca, request_header_ca.as_deref(), &pairs, |tls| {
             ServingTls::new(&settings, tls)
         });
         let tls = Arc::new(tls.map_err(|error| RunError::Options(error.to_string()))?);
@@ -139,6 +169,7 @@ impl SecureServing {
             request_header_ca,
             cluster_authentication: watch::Sender::default(),
             files,
+            pairs: Mutex::new(pairs),
             first: Mutex::new(contents),
         };
         serving.publish();
@@ -150,42 +181,42 @@ impl SecureServing {
         ClusterAuthentication::new(self.cluster_authentication.subscribe())
     }
 
-    /// The files to reload; `None` when there are none.
-    pub(crate) fn dynamic_files(self: &Arc<Self>) -> Option<DynamicFiles> {
-        let paths = self.files.paths();
-        if paths.is_empty() {
-            return None;
-        }
-        let serving = self.clone();
+    /// The files to reload, of each part on its own.
+    pub(crate) fn dynamic_files(self: &Arc<Self>) -> Vec<DynamicFiles> {
         let first = std::mem::take(&mut *self.first.lock().unwrap_or_else(PoisonError::into_inner));
-        let apply = move |contents: &[Vec<u8>]| serving.reload(contents);
-        Some(DynamicFiles::new("certificates", paths, first, Box::new(apply)))
+        let parts = self.files.parts().into_iter().zip(first);
+        let files = parts.map(|((part, paths), first)| {
+            let serving = self.clone();
+            let apply = move |contents: &[Vec<u8>]| serving.reload(part, contents);
+            DynamicFiles::new("certificates", paths, first, Box::new(apply))
+        });
+        files.collect()
     }
 
-    /// Puts each part in force separately: an invalid serving certificate does not keep a new trust anchor from being
-    /// used.
-    fn reload(&self, contents: &[Vec<u8>]) -> Result<(), String> {
-        let content = Content::new(&self.files, contents)?;
-        let mut errors = Vec::new();
-        let replaced = content.client_ca.clone().and_then(|pem| {
-            self.client_ca.replace(&pem).map_err(|error| format!("--client-ca-file: {error}"))
-        });
-        errors.extend(replaced.err());
-        if let (Some(bundle), Some(pem)) = (&self.request_header_ca, &content.request_header_ca)
-            && let Err(error) = bundle.replace(pem)
-        {
-            errors.push(format!("--requestheader-client-ca-file: {error}"));
+    /// Puts a part in force; when it cannot be used, the old one stays.
+    fn reload(&self, part: Part, contents: &[Vec<u8>]) -> Result<(), String> {
+        let mut pairs = self.pairs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = pairs.clone();
+        match part {
+            Part::ClientCa => {
+                let replaced = self.client_ca.replace(&self.files.client_ca(contents)?);
+                replaced.map_err(|error| format!("--client-ca-file: {error}"))?;
+            }
+            Part::RequestHeaderCa => {
+                if let (Some(bundle), Some(path)) = (&self.request_header_ca, &self.files.request_header_ca) {
+                    let replaced = bundle.replace(&text(path, contents)?);
+                    replaced.map_err(|error| format!("--requestheader-client-ca-file: {error}"))?;
+                }
+            }
+            Part::Pair | Part::Sni(_) => next.set(part, contents),
         }
-        let replaced =
-            with_tls_content(&self.client_ca, self.request_header_ca.as_deref(), &content, |content| {
-                self.tls.replace(content)
-            });
-        errors.extend(replaced.err().map(|error| error.to_string()));
+        with_tls_content(&self.client_ca, self.request_header_ca.as_deref(), &next, |content| {
+            self.tls.replace(content)
+        })
+        .map_err(|error| error.to_string())?;
+        *pairs = next;
         self.publish();
-        match errors.is_empty() {
-            true => Ok(()),
-            false => Err(errors.join(", ")),
-        }
+        Ok(())
     }
 
     fn publish(&self) {
@@ -206,14 +237,14 @@ impl SecureServing {
 fn with_tls_content<T>(
     client_ca: &CaBundle,
     request_header_ca: Option<&CaBundle>,
-    content: &Content,
+    pairs: &Pairs,
     then: impl FnOnce(&TlsContent<'_>) -> Result<T, TlsError>,
 ) -> Result<T, TlsError> {
     let mut authorities = client_ca.current().certificates().to_vec();
     if let Some(bundle) = request_header_ca {
         authorities.extend(bundle.current().certificates().iter().cloned());
     }
-    then(&TlsContent { certificate: &content.pair, sni: &content.sni, client_authorities: &authorities })
+    then(&TlsContent { certificate: &pairs.default, sni: &pairs.sni, client_authorities: &authorities })
 }
 
 fn read_all(paths: &[PathBuf]) -> Result<Vec<Vec<u8>>, String> {

@@ -1,13 +1,16 @@
-//! The cipher suites of connections, and their order.
+//! The cryptography of connections: cipher suites in their order, signature algorithms.
 
+use crate::signature_algorithms;
 use rustls::{CipherSuite, crypto::CryptoProvider};
 
 /// The cryptography of all connections. Its suites are in the order of Go's TLS, AES with 128 bits before 256: a longer
 /// key takes 14 rounds instead of 10 for each block, and 128 bits suffice
 /// (<https://pkg.go.dev/crypto/tls#Config>, `CipherSuites`; [RFC 9325, section 4.2](https://www.rfc-editor.org/rfc/rfc9325#section-4.2)).
+/// Keys on the curve P-521 are accepted, as in Go.
 pub fn crypto_provider() -> CryptoProvider {
     let mut provider = rustls::crypto::ring::default_provider();
     provider.cipher_suites.sort_by_key(|suite| order(suite.suite()));
+    provider.signature_verification_algorithms = signature_algorithms::supported();
     provider
 }
 

@@ -47,7 +47,7 @@ fn is_signed_by(certificate: &X509Certificate<'_>, key: &[u8]) -> bool {
         return false;
     }
     let Some(name) = algorithm_id(certificate) else { return false };
-    let mut fitting = webpki::ALL_VERIFICATION_ALGS.iter().filter(|known| known.signature_alg_id() == name);
+    let mut fitting = crate::signature_algorithms().iter().filter(|known| known.signature_alg_id() == name);
     fitting.any(|algorithm| key.verify_signature(*algorithm, signed, signature).is_ok())
 }
 

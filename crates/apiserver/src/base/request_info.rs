@@ -117,7 +117,9 @@ impl RequestInfo {
     /// Whether the path ends with a deprecated prefix, such as `/api/v1/watch`.
     pub(crate) fn is_prefix_alone(&self) -> bool {
         let parts = [&self.resource, &self.namespace, &self.name];
-        matches!(self.verb.as_str(), "watch" | "proxy") && parts.iter().all(|part| part.is_empty())
+        self.is_resource_request
+            && matches!(self.verb.as_str(), "watch" | "proxy")
+            && parts.iter().all(|part| part.is_empty())
     }
 
     /// Whether the path is below a namespace. The path of a namespace itself is not, though its `namespace` is set.
@@ -236,6 +238,9 @@ mod tests {
             let info = RequestInfo::parse(&Method::GET, path, &Query::parse("watch=1"));
             assert_eq!(info.is_prefix_alone(), is_prefix_alone, "{path}");
         }
+        // A method of this name is no prefix.
+        let info = RequestInfo::parse(&Method::from_bytes(b"WATCH").unwrap(), "/version", &Query::parse(""));
+        assert!(!info.is_prefix_alone());
         for path in ["/", "/api", "/apis", "/apis/apps", "/apis/apps/v1", "/healthz", "/api/v1/"] {
             let info = RequestInfo::parse(&Method::GET, path, &Query::parse(""));
             assert!(!info.is_resource_request, "{path}");

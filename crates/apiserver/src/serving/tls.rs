@@ -6,7 +6,7 @@
 
 use arc_swap::ArcSwap;
 use rustls::{
-    DigitallySignedStruct, DistinguishedName, NamedGroup, ServerConfig, SignatureScheme,
+    DigitallySignedStruct, DistinguishedName, NamedGroup, ServerConfig, SignatureAlgorithm, SignatureScheme,
     SupportedCipherSuite, SupportedProtocolVersion,
     client::danger::HandshakeSignatureValid,
     crypto::{CryptoProvider, WebPkiSupportedAlgorithms},
@@ -39,6 +39,7 @@ pub enum TlsError {
 }
 
 /// A certificate with its chain, and its key.
+#[derive(Clone)]
 pub struct CertificatePair {
     /// The name of the pair in messages; it contains no secret.
     pub name: String,
@@ -307,7 +308,9 @@ impl Certificates {
         Ok(Certificates { default, by_name: extracted, named })
     }
 
-    fn find(&self, name: &str) -> &Arc<CertifiedKey> {
+    /// The certificate for a server name; `fits` tells whether the client can use the key of one that is chosen for no
+    /// listed name.
+    fn find(&self, name: &str, fits: impl Fn(&CertifiedKey) -> bool) -> &Arc<CertifiedKey> {
         let name = name.to_ascii_lowercase();
         let wildcard = || match name.split_once('.') {
             Some((_, rest)) => format!("*.{rest}"),
@@ -315,20 +318,45 @@ impl Certificates {
         };
         let listed = self.by_name.get(&name).or_else(|| self.by_name.get(&wildcard()));
         listed.unwrap_or_else(|| {
-            let mut all = std::iter::once(&self.default).chain(&self.named);
-            all.find(|key| is_for(key, &name)).unwrap_or(&self.default)
+            self.all().find(|key| fits(key) && is_for(key, &name)).unwrap_or(&self.default)
         })
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Arc<CertifiedKey>> {
+        std::iter::once(&self.default).chain(&self.named)
     }
 }
 
 impl ResolvesServerCert for Certificates {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let fits = |key: &CertifiedKey| can_use(&hello, key);
         let key = match hello.server_name() {
-            Some(name) if !self.named.is_empty() => self.find(name),
-            _ => &self.default,
+            Some(name) if !self.named.is_empty() => self.find(name, fits),
+            _ => self.all().find(|key| fits(key)).unwrap_or(&self.default),
         };
         Some(key.clone())
     }
+}
+
+/// Whether a client can verify signatures of this key, and in TLS 1.2 has a cipher suite for it.
+fn can_use(hello: &ClientHello<'_>, key: &CertifiedKey) -> bool {
+    key.key.choose_scheme(hello.signature_schemes()).is_some()
+        && hello.cipher_suites().iter().any(|suite| match suite {
+            Suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256
+            | Suite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384
+            | Suite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256 => {
+                key.key.algorithm() == SignatureAlgorithm::RSA
+            }
+            Suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256
+            | Suite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384
+            | Suite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256 => {
+                key.key.algorithm() != SignatureAlgorithm::RSA
+            }
+            Suite::TLS13_AES_128_GCM_SHA256
+            | Suite::TLS13_AES_256_GCM_SHA384
+            | Suite::TLS13_CHACHA20_POLY1305_SHA256 => true,
+            _ => false,
+        })
 }
 
 fn is_for(key: &CertifiedKey, name: &str) -> bool {

@@ -11,7 +11,7 @@ use crate::base::{
     lent_body::LentBody,
     response::Response,
 };
-use http::{Request, header};
+use http::{HeaderValue, Request, Version, header};
 use http_body_util::BodyExt;
 use hyper::body::{Bytes, Incoming};
 use std::time::Duration;
@@ -37,27 +37,33 @@ pub(super) async fn answer(
 ) -> Response {
     let expects = request.headers().contains_key(header::EXPECT);
     let (head, incoming) = request.into_parts();
+    let is_http1 = head.version < Version::HTTP_2;
     let (body, mut left) = LentBody::lend(incoming, budget, stopping);
     let mut request = Request::from_parts(head, RequestBody::Incoming(body));
     prepare(&mut request);
-    let response = handler.call(request).await;
+    let mut response = handler.call(request).await;
     // A handler that has passed the body to a running task leaves no rest here.
-    if let Ok(rest) = left.try_recv()
+    if let Ok(rest) = left.try_recv() {
         // A client that waits for `100 Continue` does not get it.
-        && (rest.is_wanted || !expects)
-    {
-        Box::pin(discard(rest.incoming)).await;
+        let is_read = (rest.is_wanted || !expects) && Box::pin(discard(rest.incoming)).await;
+        if is_http1 && !is_read {
+            // The library closes the connection, and does not tell so.
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
     }
     response
 }
 
-async fn discard(mut incoming: Incoming) {
+/// Reads the rest of a body; returns whether it came to its end.
+async fn discard(mut incoming: Incoming) -> bool {
     let end = Instant::now() + MAX_TIME;
     let mut dropped = 0;
     while dropped <= MAX_DROPPED_BYTES {
         match timeout_at(end, timeout(MAX_PAUSE, incoming.frame())).await {
             Ok(Ok(Some(Ok(frame)))) => dropped += frame.data_ref().map_or(0, Bytes::len),
-            Ok(Ok(Some(Err(_)) | None) | Err(_)) | Err(_) => return,
+            Ok(Ok(None)) => return true,
+            Ok(Ok(Some(Err(_))) | Err(_)) | Err(_) => return false,
         }
     }
+    false
 }

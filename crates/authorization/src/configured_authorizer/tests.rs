@@ -125,3 +125,25 @@ fn a_changed_file_is_put_in_force_if_it_is_right() {
     fs::remove_file(&path).unwrap();
     assert!(authorizer.reload().is_err());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_file_that_is_missing_is_told_once_a_minute() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let path = file.path().to_owned();
+    let text = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers:\n- {type: AlwaysDeny, name: alwaysdeny}";
+    fs::write(&path, text).unwrap();
+    let metrics = metrics();
+    let source = ConfigurationSource::File { path: path.clone(), poll_interval: Duration::from_secs(1) };
+    let authorizer =
+        ConfiguredAuthorizer::load(source, None, nobody(), metrics.clone(), Dialer::default()).unwrap();
+    let registry = Registry::new();
+    for collector in metrics.collectors() {
+        registry.register(collector).unwrap();
+    }
+    fs::remove_file(&path).unwrap();
+    let told = tokio::time::timeout(Duration::from_secs(90), authorizer.run()).await;
+    assert!(told.is_err(), "it runs for ever");
+    let text = TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
+    let mut lines = text.lines().filter(|line| line.contains("reloads_total{") && line.contains("failure"));
+    assert!(lines.next().is_some_and(|line| line.ends_with("} 2")), "{text}");
+}

@@ -87,9 +87,25 @@ async fn a_selector_as_long_as_a_url_may_be_is_served() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_tls_ends_the_connection() {
     let server = Server::start().await;
-    let rows: [&[u8]; 4] =
-        [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", &[0; 1000], &[0x16, 3, 1, 0xff, 0xff, 1, 2, 3], &[0xff; 5]];
-    for bytes in rows {
+    let told = "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
+    let rows: [(&[u8], &str); 6] = [
+        (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", told),
+        (b"POST /api HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n.", told),
+        (b"DELETE /api HTTP/1.1\r\nHost: x\r\n\r\n", ""),
+        (&[0; 1000], ""),
+        (&[0xff; 5], ""),
+        (b"GE", ""),
+    ];
+    for (bytes, expected) in rows {
+        let mut stream = TcpStream::connect(server.address()).await.unwrap();
+        stream.write_all(bytes).await.unwrap();
+        stream.shutdown().await.ok();
+        let mut answer = Vec::new();
+        timeout(PATIENCE, stream.read_to_end(&mut answer)).await.unwrap().ok();
+        assert_eq!(String::from_utf8_lossy(&answer), expected);
+    }
+    let broken: [&[u8]; 2] = [&[0x16, 3, 1, 0xff, 0xff, 1, 2, 3], &[0x16]];
+    for bytes in broken {
         let mut stream = TcpStream::connect(server.address()).await.unwrap();
         stream.write_all(bytes).await.unwrap();
         stream.shutdown().await.ok();
@@ -183,13 +199,13 @@ async fn a_body_that_does_not_come_holds_an_answer_up_for_a_moment_only() {
     let started = Instant::now();
     let head = b"PATCH /apis/nope.io/v1/things HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nabc";
     let answer = exchange(&server, head).await;
-    assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
+    assert!(answer.starts_with("HTTP/1.1 404") && answer.contains("\r\nconnection: close\r\n"), "{answer}");
     assert!(started.elapsed() < PATIENCE);
     // A client that sends `Expect: 100-continue` is not asked for the body.
     let asking =
         b"PATCH /apis/nope.io/v1/things HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 100\r\n\r\n";
     let answer = exchange(&server, asking).await;
-    assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
+    assert!(answer.starts_with("HTTP/1.1 404") && answer.contains("\r\nconnection: close\r\n"), "{answer}");
     server.stop().await;
 }
 

@@ -37,6 +37,7 @@ async fn flags_and_profiles_are_for_those_who_may_see_them() {
     assert_eq!(profile.status, 200, "{}", profile.text());
     assert_eq!(server.send("GET /debug/pprof/cmdline").await.status, 404);
     assert_eq!(server.send("GET /logs/").await.status, 404);
+    assert_eq!(server.send("GET /flagz/").await.status, 404);
     let nobody = server.client(Identity::Nobody).await;
     for path in
         ["/flagz", "/debug/pprof/", "/debug/pprof/profile", "/debug/pprof/heap", "/debug/pprof/symbol"]

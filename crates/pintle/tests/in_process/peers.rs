@@ -97,8 +97,17 @@ impl Authority {
         self.sign(params)
     }
 
+    /// As [`Authority::server`], with an RSA key.
+    pub(crate) fn rsa_server(&self, name: &str) -> Pair {
+        let key = KeyPair::from_pem(include_str!("../../../tls/fixtures/rsa.key")).unwrap();
+        self.sign_key(CertificateParams::new(vec![name.to_owned()]).unwrap(), key)
+    }
+
     fn sign(&self, params: CertificateParams) -> Pair {
-        let key = KeyPair::generate().unwrap();
+        self.sign_key(params, KeyPair::generate().unwrap())
+    }
+
+    fn sign_key(&self, params: CertificateParams, key: KeyPair) -> Pair {
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
         Pair { certificate: certificate.der().clone(), pem: certificate.pem(), key }
     }

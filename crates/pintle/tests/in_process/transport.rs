@@ -3,7 +3,7 @@
 use crate::{
     harness::{Identity, PATIENCE, Server, options, plain_user, whole},
     http2::frame,
-    peers::{Authority, Peer},
+    peers::{Authority, Pair, Peer},
 };
 use bytes::Bytes;
 use http_body_util::Empty;
@@ -80,6 +80,8 @@ async fn certificates_go_by_name_and_change_with_their_files() {
         &["c.example.com"],
     ]
     .map(|names| authority.server(names));
+    let rsa = authority.rsa_server("rsa.example.com");
+    let pairs: Vec<Pair> = pairs.into_iter().chain([rsa]).collect();
     let mut paths = Vec::new();
     let dir = tempfile::tempdir().unwrap();
     let mut options = options(dir.path());
@@ -97,7 +99,7 @@ async fn certificates_go_by_name_and_change_with_their_files() {
         names: names.iter().map(|name| (*name).to_owned()).collect(),
     };
     options.serving.tls_sni_cert_keys =
-        vec![named(1, &[]), named(2, &[]), named(3, &["*.d.example.com", "e.example.com"])];
+        vec![named(1, &[]), named(2, &[]), named(3, &["*.d.example.com", "e.example.com"]), named(4, &[])];
     let server = pintle::start(options).await.unwrap();
     let address = server.address();
     let shown = async |name: &str| -> CertificateDer<'static> {
@@ -118,17 +120,35 @@ async fn certificates_go_by_name_and_change_with_their_files() {
     ] {
         assert!(shown(name).await == pairs[expected].certificate, "{name}");
     }
+    // A client that cannot use the key of the default gets a certificate whose key it can use.
+    static TLS12: [&SupportedProtocolVersion; 1] = [&version::TLS12];
+    static RSA: [SupportedCipherSuite; 1] = [TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256];
+    let only_rsa = Peer { versions: Some(&TLS12), suites: Some(&RSA), ..Peer::default() };
+    let stream = only_rsa.connect(address).await.unwrap();
+    assert!(stream.get_ref().1.peer_certificates().unwrap()[0] == pairs[4].certificate);
     // A certificate without its key changes nothing; with the key, new connections get it.
     let next = authority.server(&["a.example.com"]);
     std::fs::write(&paths[1].0, next.pem()).unwrap();
     assert!(shown("a.example.com").await == pairs[1].certificate);
     std::fs::write(&paths[1].1, next.key_pem()).unwrap();
-    let waited = timeout(PATIENCE, async {
-        while shown("a.example.com").await != next.certificate {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    });
-    waited.await.unwrap();
+    let until_shown = async |name: &str, certificate: &CertificateDer<'static>| {
+        let waited = timeout(PATIENCE, async {
+            while shown(name).await != *certificate {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        });
+        waited.await.unwrap();
+    };
+    until_shown("a.example.com", &next.certificate).await;
+    // Certificates are replaced although the files of others are missing or broken.
+    std::fs::remove_file(&paths[2].0).unwrap();
+    std::fs::write(&paths[3].1, "no key").unwrap();
+    let next = authority.server(&["localhost", "default.example.com"]);
+    std::fs::write(&paths[0].0, next.pem()).unwrap();
+    std::fs::write(&paths[0].1, next.key_pem()).unwrap();
+    until_shown("default.example.com", &next.certificate).await;
+    assert!(shown("x.b.example.com").await == pairs[2].certificate);
+    assert!(shown("e.example.com").await == pairs[3].certificate);
     server.stop().await.unwrap();
 }
 
