@@ -9,7 +9,7 @@ use std::thread;
 use crate::{task, tools};
 
 /// The fuzz targets, and the dictionary of each.
-const TARGETS: [(&str, &str); 31] = [
+const TARGETS: [(&str, &str); 32] = [
     ("abac_policies", "json"),
     ("apply", "patch"),
     ("audit_policy", "yaml"),
@@ -28,6 +28,7 @@ const TARGETS: [(&str, &str); 31] = [
     ("jwt_claims", "jwt"),
     ("label_selector", "query"),
     ("merge_patch", "patch"),
+    ("pem_blocks", "pem"),
     ("protobuf_decode", "protobuf"),
     ("quantity", "quantity"),
     ("remote_discovery", "json"),

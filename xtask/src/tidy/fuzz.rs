@@ -57,6 +57,7 @@ fn what_reads_bytes_from_elsewhere_has_a_fuzz_target() {
         "json_patch",
         "label_selector",
         "merge_patch",
+        "pem_blocks",
         "protobuf_decode",
         "remote_discovery",
         "remote_openapi",

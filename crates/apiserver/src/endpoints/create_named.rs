@@ -65,6 +65,8 @@ pub(super) async fn serve(
         other_versions,
         options.field_validation.unwrap_or_default(),
     )?;
+    default_by_schema(&mut object, schema);
+    creater.set_defaults(&mut object);
     scope.note_body(&object, schema);
     set_namespace(scope, &mut object)?;
     if scope.info.subresource.is_empty() || !creater.keeps_system_metadata() {
@@ -73,8 +75,6 @@ pub(super) async fn serve(
         }
     }
     dedup_owner_references(scope, &mut object, DedupTime::OfBody);
-    default_by_schema(&mut object, schema);
-    creater.set_defaults(&mut object);
     manage(scope, &options.field_manager, kind, schema, &mut object);
     let context = scope.context(options.dry_run);
     let name = match scope.info.name.as_str() {

@@ -8,6 +8,8 @@ pub(crate) mod json_paths;
 pub(crate) mod managed_fields;
 #[path = "../../../../fuzz/src/patches.rs"]
 pub(crate) mod patches;
+#[path = "../../../../fuzz/src/pem_blocks.rs"]
+mod pem_blocks;
 #[path = "../../../../fuzz/src/quantities.rs"]
 pub(crate) mod quantities;
 #[path = "../../../../fuzz/src/random.rs"]
@@ -50,6 +52,16 @@ fn selectors_hold() {
         ["a=b", "a in (b,c),!d", "x notin (),y>5,z<6", "a==b,c!=d", "metadata.name=a\\,b,spec.x!=c", "a.b/c"];
     smoke(selectors::label_selector, &corpus);
     smoke(selectors::field_selector, &corpus);
+}
+
+#[test]
+fn pem_blocks_hold() {
+    let corpus = [
+        "-----BEGIN A B-----\nAAAA\nAAA=\n-----END A B-----\n",
+        "x\n-----BEGIN C-----\r\nA: b\r\n\r\nAA AA\r\n-----END C----- \r\ny\n",
+        "-----BEGIN -----\n-----END -----",
+    ];
+    smoke(pem_blocks::blocks, &corpus);
 }
 
 #[test]

@@ -49,7 +49,7 @@ fn stages(events: &[Value]) -> Vec<&str> {
 async fn each_level_tells_what_it_should() {
     let server = Server::start_with(audited(
         "omitManagedFields: true\nrules:\n- {level: None, nonResourceURLs: ['/healthz*']}\n- {level: RequestResponse, \
-         resources: [{group: '', resources: [configmaps]}]}\n- {level: Metadata, omitStages: [RequestReceived]}",
+         resources: [{group: '', resources: [configmaps, serviceaccounts/token]}]}\n- {level: Metadata, omitStages: [RequestReceived]}",
     ))
     .await;
     let dir = server.dir().to_owned();
@@ -77,6 +77,14 @@ async fn each_level_tells_what_it_should() {
         assert_eq!(object["data"], json!({"k": "<v>"}), "{:?}", events[1]);
         assert!(object["metadata"].get("managedFields").is_none());
     }
+
+    // A body of another kind than the resource's has its defaults.
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    server.send(&format!("POST {accounts}\n\n{{\"metadata\":{{\"name\":\"a\"}}}}")).await;
+    let answer = server.send(&format!("POST {accounts}/a/token\nAudit-ID: token\n\n{{}}")).await;
+    assert_eq!(answer.status, 201, "{}", answer.text());
+    let events = events_of(&dir, "token", 2).await;
+    assert_eq!(events[1]["requestObject"]["spec"]["expirationSeconds"], 3600, "{:?}", events[1]);
 
     // At the metadata level, events have no objects.
     server
