@@ -1,5 +1,5 @@
-//! Finds PEM blocks in a text as Go's `encoding/pem` does (<https://pkg.go.dev/encoding/pem#Decode>): text around the blocks and malformed blocks
-//! are skipped.
+//! Finds PEM blocks in a text as Go's `encoding/pem` does (<https://pkg.go.dev/encoding/pem#Decode>): text around the
+//! blocks and malformed blocks are skipped.
 //!
 //! Whoever judges a block must find the same one as the program that will use it. So nothing else reads PEM that
 //! another component of a cluster will read.
