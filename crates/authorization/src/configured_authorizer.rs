@@ -166,7 +166,7 @@ impl ConfiguredAuthorizer {
     /// end it.
     pub async fn run(self: Arc<Self>) {
         let ConfigurationSource::File { poll_interval, .. } = self.source else { return };
-        // When it was told last that the file cannot be read.
+        // When an unreadable file was last logged and counted.
         let mut unreadable: Option<Instant> = None;
         loop {
             tokio::time::sleep(poll_interval).await;
@@ -225,7 +225,7 @@ impl ConfiguredAuthorizer {
     }
 }
 
-/// How often it is told that the file cannot be read.
+/// The interval at which an unreadable file is logged and counted.
 const UNREADABLE_INTERVAL: Duration = Duration::from_secs(60);
 
 impl Parts {

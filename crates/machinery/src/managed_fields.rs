@@ -29,7 +29,7 @@ pub use apply::{Applied, LAST_APPLIED};
 pub use compare::{Comparison, compare};
 pub use configuration::{ConfigurationError, merge_configuration};
 pub(crate) use encode::write_fields_v1;
-pub use entry::{Entry, Operation, TimesComparison, keep_times};
+pub use entry::{Entry, Operation, TimesComparison, is_same_but_owners, keep_times, take_owners};
 pub use field_set::FieldSet;
 pub use manager::{FieldManager, MAX_UPDATE_MANAGERS, OneVersion, VersionConverter};
 

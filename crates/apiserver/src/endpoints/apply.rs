@@ -13,8 +13,9 @@ use crate::{
 };
 use pintle_admission::{Operation, RequestOptions};
 use pintle_machinery::{
-    Status, Value, ValueExt,
+    Status, Value,
     codec::{StrictProblem, cbor, json, yaml},
+    managed_fields::{is_same_but_owners, take_owners},
     meta::ObjectMeta,
     options::{FieldValidation, Preconditions, WriteOptions},
 };
@@ -163,10 +164,7 @@ impl ApplyTransform<'_> {
             // There and back, a conversion may change an object: the metrics of an autoscaler have another order then.
             Some(old) => {
                 let mut kept = old.clone();
-                match new.remove_at("metadata.managedFields") {
-                    Some(entries) => kept.set("metadata.managedFields", entries),
-                    None => drop(kept.remove_at("metadata.managedFields")),
-                }
+                take_owners(&mut kept, &mut new);
                 kept
             }
             None => scope.resource.to_storage(new),
@@ -176,16 +174,6 @@ impl ApplyTransform<'_> {
         scope.store()?.set_defaults(&mut new);
         Ok(new)
     }
-}
-
-/// Whether two objects differ in their managed fields alone.
-fn is_same_but_owners(old: &Value, new: &Value) -> bool {
-    let without_owners = |object: &Value| {
-        let mut object = object.clone();
-        object.remove_at("metadata.managedFields");
-        object
-    };
-    without_owners(old) == without_owners(new)
 }
 
 impl Transform for ApplyTransform<'_> {

@@ -3,8 +3,8 @@
 use super::{Conversions, Stores, VersionedResource};
 use jiff::Timestamp;
 use pintle_machinery::{
-    Status, Value, ValueExt,
-    managed_fields::{Applied, FieldManager, VersionConverter},
+    Status, Value,
+    managed_fields::{Applied, FieldManager, VersionConverter, take_owners},
 };
 use pintle_registry::SubresourceKind;
 use pintle_schema::SchemaRef;
@@ -47,10 +47,7 @@ impl ManagedWrite<'_> {
         let old = old.map(|old| self.resource.from_storage(old.clone()));
         let mut versioned = self.resource.from_storage(new.clone());
         self.with_manager(|manager| manager.update(old.as_ref(), &mut versioned));
-        match versioned.remove_at("metadata.managedFields") {
-            Some(entries) => new.set("metadata.managedFields", entries),
-            None => drop(new.remove_at("metadata.managedFields")),
-        }
+        take_owners(new, &mut versioned);
     }
 
     /// The object after `config` is applied to `old`, both in the version of the request.

@@ -205,21 +205,26 @@ pub fn keep_times(old: &Value, new: &mut Value) -> TimesComparison {
     if before.len() != after.len() || before == after || !before.iter().zip(after).all(|(a, b)| same(a, b)) {
         return TimesComparison::UnequalFast;
     }
-    let unchanged = match (old.as_object(), new.as_object()) {
-        (Some(a), Some(b)) => {
-            let same_metadata = match (object(a.get("metadata")), object(b.get("metadata"))) {
-                (Some(a), Some(b)) => same_but(a, b, "managedFields"),
-                (_, _) => false,
-            };
-            same_metadata && same_but(a, b, "metadata")
-        }
-        (_, _) => false,
-    };
-    if !unchanged {
+    if !is_same_but_owners(old, new) {
         return TimesComparison::UnequalSlow;
     }
     put_values(new, before.to_vec());
     TimesComparison::Equal
+}
+
+/// Whether two objects differ in their managed fields at most.
+pub fn is_same_but_owners(old: &Value, new: &Value) -> bool {
+    let (Some(old), Some(new)) = (old.as_object(), new.as_object()) else { return false };
+    let same_metadata = match (object(old.get("metadata")), object(new.get("metadata"))) {
+        (Some(old), Some(new)) => same_but(old, new, "managedFields"),
+        (_, _) => false,
+    };
+    same_metadata && same_but(old, new, "metadata")
+}
+
+/// Gives an object the managed fields of another one, which loses them; without entries there, it has none.
+pub fn take_owners(object: &mut Value, from: &mut Value) {
+    put_values(object, take(from).unwrap_or_default());
 }
 
 fn same_but(a: &Map, b: &Map, name: &str) -> bool {
