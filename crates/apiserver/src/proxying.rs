@@ -48,26 +48,28 @@ pub struct Proxying<'a> {
 
 impl Proxying<'_> {
     /// Forwards a request, with the headers that `prepare` adds, and returns the response, whose body is still arriving.
-    /// A text from `prepare` is the reason why the request cannot be sent. The request ends when its client is gone or
-    /// its timeout is over; a long-running one ends when the server stops.
+    /// `prepare` is called as by [`Forwarding::forward`]. The request ends when its client is gone or its timeout is
+    /// over; a long-running one ends when the server stops.
     ///
     /// # Errors
     /// When there is no response.
     pub async fn answer(
         self,
-        mut request: Request,
+        request: Request,
         prepare: impl FnOnce(&mut HeaderMap) -> Result<(), String>,
     ) -> Result<Response, Failure> {
         let client_address = request.extensions().get::<RemoteAddress>().map(|remote| remote.0.ip());
         let lease = request.extensions().get::<ConnectionLease>().cloned();
         let interruptions = Interruptions::of(&request);
         // The events of both API servers about a request have one ID.
-        if self.origin == Origin::Backend
-            && let Some(Arrival { audit_id, .. }) = request.extensions().get::<Arrival>().cloned()
-        {
-            request.headers_mut().insert(AUDIT_ID, audit_id);
-        }
-        prepare(request.headers_mut()).map_err(Failure::Unreachable)?;
+        let arrival = request.extensions().get::<Arrival>().filter(|_| self.origin == Origin::Backend);
+        let audit_id = arrival.map(|arrival| arrival.audit_id.clone());
+        let prepare = |headers: &mut HeaderMap| {
+            if let Some(audit_id) = audit_id {
+                headers.insert(AUDIT_ID, audit_id);
+            }
+            prepare(headers)
+        };
         let forwarding = Forwarding {
             client: self.client,
             target: self.target,
@@ -77,7 +79,7 @@ impl Proxying<'_> {
             limit: self.limit,
             tunnel: TunnelLife { carry: self.carry, ..tunnel_life(lease.as_ref()) },
         };
-        let answer = pin!(forwarding.forward(request.map(|body| body.into_stream())));
+        let answer = pin!(forwarding.forward(request.map(|body| body.into_stream()), prepare));
         match interruptions.wait_for(answer).await {
             Ok(response) => Ok(proxied(response?, interruptions.stopping)),
             Err(interrupted) => Ok(interrupted),

@@ -51,30 +51,47 @@ pub struct Forwarding<'a> {
 impl Forwarding<'_> {
     /// Forwards a request and returns its response. Dropping the future, or the response's body, aborts the request.
     ///
-    /// The request's URI is replaced; its headers are those of the client, and those that the caller added. A request
-    /// to upgrade must have hyper's `OnUpgrade` among its extensions.
+    /// The request's URI is replaced. `prepare` adds the proxy's own headers; a text from it is the reason why the
+    /// request cannot be sent. It gets the client's headers without those that concern the client's connection, so that
+    /// a client's `Connection` header never removes what `prepare` adds. A request to upgrade keeps them, and must have
+    /// hyper's `OnUpgrade` among its extensions.
     ///
     /// # Errors
     /// When there is no response that could pass.
-    pub async fn forward(self, request: Request<UpstreamBody>) -> Result<Response<ResponseBody>, Failure> {
-        match asks_for_upgrade(request.headers()) {
+    pub async fn forward(
+        self,
+        request: Request<UpstreamBody>,
+        prepare: impl FnOnce(&mut HeaderMap) -> Result<(), String>,
+    ) -> Result<Response<ResponseBody>, Failure> {
+        let (mut head, body) = request.into_parts();
+        let is_upgrade = asks_for_upgrade(&head.headers);
+        if !is_upgrade {
+            remove_hop_by_hop(&mut head.headers);
+        }
+        prepare(&mut head.headers).map_err(Failure::Unreachable)?;
+        match is_upgrade {
             // Few requests are, and their future is large.
-            true => Box::pin(self.upgrade(request)).await,
-            false => self.pass(request).await,
+            true => Box::pin(self.upgrade(head, body)).await,
+            false => self.pass(head, body).await,
         }
     }
 
-    async fn upgrade(self, request: Request<UpstreamBody>) -> Result<Response<ResponseBody>, Failure> {
-        let (mut head, body) = request.into_parts();
+    async fn upgrade(
+        self,
+        mut head: request::Parts,
+        body: UpstreamBody,
+    ) -> Result<Response<ResponseBody>, Failure> {
         append_client(&mut head.headers, self.client_address);
         self.address(&mut head);
         let answer = upgrade::upgrade(self.client, Request::from_parts(head, body), self.tunnel);
         answer.await.map_err(|error| Failure::Other(error.to_string()))
     }
 
-    async fn pass(self, request: Request<UpstreamBody>) -> Result<Response<ResponseBody>, Failure> {
-        let (mut head, body) = request.into_parts();
-        remove_hop_by_hop(&mut head.headers);
+    async fn pass(
+        self,
+        mut head: request::Parts,
+        body: UpstreamBody,
+    ) -> Result<Response<ResponseBody>, Failure> {
         append_client(&mut head.headers, self.client_address);
         set_forwarded(&mut head.headers, &self.target.uri, &self.target.prefix, self.origin);
         self.address(&mut head);

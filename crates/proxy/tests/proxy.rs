@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops at anything unexpected")]
 
-use http::{Request, StatusCode};
+use http::{HeaderMap, HeaderValue, Request, StatusCode};
 use http_body_util::BodyExt;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
@@ -141,7 +141,12 @@ impl Front {
                         let request = request.map(|body| body.map_err(Into::into).boxed_unsync());
                         let unavailable =
                             |error: Failure| failure(StatusCode::SERVICE_UNAVAILABLE, &error.to_string());
-                        Ok::<_, Infallible>(forwarding.forward(request).await.unwrap_or_else(unavailable))
+                        let identify = |headers: &mut HeaderMap| {
+                            headers.insert("x-remote-user", HeaderValue::from_static("jane"));
+                            Ok(())
+                        };
+                        let answer = forwarding.forward(request, identify).await;
+                        Ok::<_, Infallible>(answer.unwrap_or_else(unavailable))
                     }
                 });
                 let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
@@ -199,14 +204,17 @@ async fn a_request_arrives_with_the_headers_of_a_proxy() {
         }
     })
     .await;
-    let request = "GET /a//b%2Fc?z=1&a=2 HTTP/1.1\r\nhost: front\r\nconnection: close, x-hop\r\nx-hop: 1\r\n\
+    // The client cannot name the proxy's own headers as those of its connection.
+    let request = "GET /a//b%2Fc?z=1&a=2 HTTP/1.1\r\nhost: front\r\n\
+                   connection: close, x-hop, X-Remote-User, x-forwarded-host\r\nx-hop: 1\r\nx-remote-user: evil\r\n\
                    x-stay: 1\r\nx-forwarded-for: 1.2.3.4\r\n\r\n";
     let answer = backend.front().await.exchange(request).await;
     assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("\r\n\r\nok"), "{answer}");
     let host = backend.address;
     let expected = format!(
         "\nGET /a//b/c?a=2&z=1 HTTP/1.1\naccept-encoding: gzip\nhost: {host}\nx-forwarded-for: 1.2.3.4, 127.0.0.1\n\
-         x-forwarded-host: {host}\nx-forwarded-proto: https\nx-forwarded-uri: /a/b/c\nx-stay: 1"
+         x-forwarded-host: {host}\nx-forwarded-proto: https\nx-forwarded-uri: /a/b/c\nx-remote-user: jane\n\
+         x-stay: 1"
     );
     let head = received.recv().await.unwrap();
     let mut found: Vec<_> = head.lines().collect();

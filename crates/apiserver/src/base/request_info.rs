@@ -5,7 +5,8 @@
 use crate::base::query::Query;
 use http::Method;
 use pintle_machinery::{
-    FieldSelector, GroupResource, GroupVersion, GroupVersionResource, validation::validate_path_segment_name,
+    GroupResource, GroupVersion, GroupVersionResource, options::ListOptions,
+    validation::validate_path_segment_name,
 };
 
 /// The path segment before the name of a namespace.
@@ -107,7 +108,7 @@ impl RequestInfo {
         }
         if verb_of_path.is_none() && matches!(info.verb.as_str(), "list" | "watch") && info.name.is_empty() {
             // A field selector for one name makes authorization check that name.
-            if let Some(name) = query.first("fieldSelector").and_then(name_of_selector) {
+            if let Some(name) = selected_name(query) {
                 info.name = name;
             }
         }
@@ -167,9 +168,11 @@ impl RequestInfo {
     }
 }
 
-fn name_of_selector(selector: &str) -> Option<String> {
-    let selector = FieldSelector::parse(selector).ok()?;
-    let name = selector.requires_exact_match("metadata.name")?;
+/// The one name that the field selector allows. A query that cannot be decoded selects none.
+fn selected_name(query: &Query) -> Option<String> {
+    query.first("fieldSelector").filter(|selector| selector.contains("metadata.name"))?;
+    let (options, _) = ListOptions::decode(query.pairs()).ok()?;
+    let name = options.field_selector.requires_exact_match("metadata.name")?;
     (!name.is_empty() && validate_path_segment_name(name, false).is_empty()).then(|| name.to_owned())
 }
 
@@ -211,6 +214,18 @@ mod tests {
                 "/api/v1/pods",
                 "fieldSelector=metadata.name%3Dx",
                 ("list", "", "v1", "", "pods", "x", ""),
+            ),
+            (
+                "GET",
+                "/api/v1/pods",
+                "fieldSelector=metadata.name%3Dx&limit=1x",
+                ("list", "", "v1", "", "pods", "", ""),
+            ),
+            (
+                "GET",
+                "/api/v1/pods",
+                "watch=1&fieldSelector=metadata.name%3Dx&labelSelector=a%3D%3D%3Db",
+                ("watch", "", "v1", "", "pods", "", ""),
             ),
         ];
         for (method, path, query, want) in rows {

@@ -59,11 +59,23 @@ pub enum ListStart {
 }
 
 impl ListOptions {
-    /// Decodes a query string.
+    /// Decodes the parameters of a query and validates them.
     ///
     /// # Errors
     /// 400 for malformed numbers and selectors, 422 for conflicting options.
     pub fn parse<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<ListOptions, Status> {
+        let (options, errors) = ListOptions::decode(pairs)?;
+        check("ListOptions", errors)?;
+        Ok(options)
+    }
+
+    /// Decodes the parameters of a query: the options, and the conflicts among them.
+    ///
+    /// # Errors
+    /// 400 for malformed numbers and selectors.
+    pub fn decode<'a>(
+        pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<(ListOptions, ErrorList), Status> {
         let query = QueryValues::new(pairs);
         let timeout_seconds = query.integer("timeoutSeconds")?;
         let limit = query.integer("limit")?.unwrap_or_default();
@@ -88,8 +100,7 @@ impl ListOptions {
             true => validate_watch(version_match, send_initial_events, has_continue),
             false => validate_list(version_match, send_initial_events, has_continue, resource_version),
         };
-        check("ListOptions", errors)?;
-        Ok(ListOptions {
+        let options = ListOptions {
             label_selector,
             field_selector,
             shard_selector: query.text("shardSelector").to_owned(),
@@ -105,7 +116,8 @@ impl ListOptions {
             limit: usize::try_from(limit).unwrap_or_default(),
             continue_token: query.first("continue").filter(|token| !token.is_empty()).map(str::to_owned),
             send_initial_events,
-        })
+        };
+        Ok((options, errors))
     }
 
     /// The state that the list is taken from. `key_prefix` is the key prefix of the listed resource.

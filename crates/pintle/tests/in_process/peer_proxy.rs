@@ -174,7 +174,8 @@ async fn requests_reach_the_peer_with_the_user_and_the_mark() {
 
     let sent = server
         .send(&format!(
-            "PUT {GOOD}/a?b=c\nX-Remote-User: evil\nX-Remote-Extra-Evil: evil\nImpersonate-User: jane\n\
+            "PUT {GOOD}/a?b=c\nConnection: X-Remote-User, x-remote-group, X-Kubernetes-Peer-Proxied\n\
+             X-Remote-User: evil\nX-Remote-Extra-Evil: evil\nImpersonate-User: jane\n\
              Impersonate-Group: system:masters\n\n{{}}"
         ))
         .await;
