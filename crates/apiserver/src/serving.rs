@@ -10,6 +10,8 @@
 mod connections;
 mod cutoff;
 pub mod debug_socket;
+mod head_budget;
+mod header_blocks;
 mod http1;
 mod plain;
 mod response_budget;
@@ -31,9 +33,10 @@ use crate::base::{
 };
 use connections::{Connections, Place};
 use cutoff::{Cutoff, StreamExecutor, guard};
-use http::{HeaderValue, Method, Version, header};
+use head_budget::{DEFAULT_HEAD_MEMORY, HeadBudget};
+use http::{HeaderValue, Method, StatusCode, Version, header};
 use http_body::Body as _;
-use http1::{MAX_HEAD_BYTES, MAX_HEADER_BYTES, MAX_HEADERS, Refusal, Refused, RequestHeads};
+use http1::{MAX_HEAD_BYTES, MAX_HEADER_BYTES, MAX_HEADERS, Refusal, RequestHeads, Requests};
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -110,7 +113,8 @@ pub async fn serve(
     let connections = Connections::new(config.max_connections);
     // Each connection holds a receiver until it is closed.
     let (drain, draining) = watch::channel(false);
-    let server = Server { config: Arc::new(config), handler, max_streams, draining };
+    let heads = HeadBudget::new(DEFAULT_HEAD_MEMORY);
+    let server = Server { config: Arc::new(config), heads, handler, max_streams, draining };
     loop {
         let (stream, remote) = tokio::select! {
             accepted = listener.accept() => match accepted {
@@ -157,6 +161,7 @@ fn is_out_of_descriptors(error: &io::Error) -> bool {
 #[derive(Clone)]
 struct Server {
     config: Arc<ServingConfig>,
+    heads: HeadBudget,
     handler: Handler,
     max_streams: u32,
     draining: watch::Receiver<bool>,
@@ -192,9 +197,10 @@ impl Server {
             PeerCertificates(certificates.iter().map(|der| der.clone().into_owned()).collect())
         });
         let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-        let refused = Refused::default();
+        let requests = Requests::default();
         let stream = WholeReads::new(stream);
-        let stream = RequestHeads::new(stream, is_http2, refused.clone(), self.config.body_budget.clone());
+        let stream =
+            RequestHeads::new(stream, is_http2, requests.clone(), self.heads.clone(), handle.clone());
         // A connection of HTTP/1 has one response at a time, which is written at once.
         let (stream, joint) = match is_http2 {
             true => {
@@ -217,7 +223,7 @@ impl Server {
             let method = request.method().clone();
             let active = tracked.begin();
             let (certificates, tracked) = (certificates.clone(), tracked.clone());
-            let (refused, connection_cutoff) = (refused.clone(), connection_cutoff.clone());
+            let (requests, connection_cutoff) = (requests.clone(), connection_cutoff.clone());
             let (budget, stopping) = (config.body_budget.clone(), stopping.clone());
             let lease = lease.clone();
             let upgradable = Upgradable {
@@ -226,7 +232,7 @@ impl Server {
                 lease: lease.clone(),
             };
             let response_budget = config.response_budget.clone();
-            let answer = check(&request, &refused).map(|()| {
+            let answer = check(&request, &requests).map(|()| {
                 // The future of the stream would hold it twice.
                 Box::pin(unread::answer(handler.clone(), request, budget, stopping, move |request| {
                     request.extensions_mut().insert(remote);
@@ -247,7 +253,8 @@ impl Server {
                 }
                 response = if_there_is_room(response, &method, &response_budget);
                 response = upgradable.switch(response, &response_budget);
-                if refused.ends_connection() {
+                requests.answered(response.status() == StatusCode::SWITCHING_PROTOCOLS);
+                if requests.ends_connection() {
                     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
                 }
                 let cutoff = cutoff::of_this_stream().unwrap_or(connection_cutoff);
@@ -329,9 +336,9 @@ fn is_within_limits<B>(request: &hyper::Request<B>) -> bool {
 }
 
 /// Requests that are answered before all filters, as in Go's server.
-fn check<B>(request: &hyper::Request<B>, refused: &Refused) -> Result<(), Box<Response>> {
+fn check<B>(request: &hyper::Request<B>, requests: &Requests) -> Result<(), Box<Response>> {
     if request.version() < Version::HTTP_2
-        && let Some(refusal) = refused.next()
+        && let Some(refusal) = requests.next()
     {
         return Err(Box::new(refusal.response()));
     }

@@ -8,14 +8,18 @@
 //! - A head that `net/http` refuses is withheld. Hyper gets a placeholder request, and the service answers it with the
 //!   [`Refusal`], so that pending answers are sent first. Bytes behind a refused head are discarded.
 //!
-//! Well-formed requests are inspected in hyper's own buffer and never copied. HTTP/2 and upgraded connections pass
-//! uninspected.
+//! Well-formed requests are inspected in hyper's own buffer and never copied. Upgraded connections pass uninspected; of
+//! HTTP/2, the size of header blocks is measured. What follows a request to upgrade waits for the response, which tells whether it is another request.
 
 mod chunks;
 mod head;
 mod refusal;
 
-use crate::base::body_budget::{BodyBudget, Charge};
+use super::{
+    head_budget::{HeadBudget, HeadCharge},
+    header_blocks::HeaderBlocks,
+};
+use crate::base::connection::ConnectionHandle;
 use bytes::{Buf, BytesMut};
 use chunks::Chunks;
 use head::{Framing, Head};
@@ -50,23 +54,39 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n";
 /// How many bytes after a refused head are read and discarded, so that the client sees the response and not a reset.
 const MAX_DRAINED_BYTES: usize = 1 << 20;
 
-/// The refused request of a connection, if there is one: it is the last. Shared by [`RequestHeads`] and the service.
+/// What [`RequestHeads`] and the service tell each other about the requests of a connection.
 #[derive(Clone, Default)]
-pub(super) struct Refused(Arc<Shared>);
+pub(super) struct Requests(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
+    /// The refused request, if there is one: it is the last.
     refusal: OnceLock<(u64, Refusal)>,
     served: AtomicU64,
+    answered: AtomicU64,
+    is_upgraded: AtomicBool,
     ends_connection: AtomicBool,
 }
 
-impl Refused {
+impl Requests {
     /// Counts a request and returns its refusal if it is the refused one. Call it once for each request of the
     /// connection, in order.
     pub(super) fn next(&self) -> Option<Refusal> {
         let position = self.0.served.fetch_add(1, Ordering::Relaxed);
         self.0.refusal.get().filter(|(refused, _)| *refused == position).map(|(_, refusal)| *refusal)
+    }
+
+    /// Counts a response; `is_upgrade` when it switches the protocol of the connection. Call it once for each response, in
+    /// order.
+    pub(super) fn answered(&self, is_upgrade: bool) {
+        self.0.is_upgraded.store(is_upgrade, Ordering::Release);
+        self.0.answered.fetch_add(1, Ordering::Release);
+    }
+
+    /// Whether the response to this request switches the protocol; `None` before the response.
+    fn is_upgraded_by(&self, request: u64) -> Option<bool> {
+        let is_answered = self.0.answered.load(Ordering::Acquire) > request;
+        is_answered.then(|| self.0.is_upgraded.load(Ordering::Acquire))
     }
 
     /// Whether the connection ends with the next response: a body was malformed, or a head was larger than
@@ -92,10 +112,11 @@ pub(super) struct RequestHeads<S> {
     deadline: Option<Pin<Box<Sleep>>>,
     /// The bytes that hyper gets next.
     ready: BytesMut,
-    refused: Refused,
-    budget: BodyBudget,
-    /// The budget charge of `held`.
-    charge: Option<Charge>,
+    requests: Requests,
+    budget: HeadBudget,
+    connection: ConnectionHandle,
+    /// The budget charge of the head that has begun.
+    charge: Option<HeadCharge>,
 }
 
 enum State {
@@ -104,19 +125,39 @@ enum State {
     /// At the beginning of a head. Up to this many bytes of line ends are skipped: some old clients send one after the
     /// body of a `POST`.
     Head { blanks: usize },
-    /// In a body of known length, with this many bytes to come; whether the request is a `POST`.
-    Body(u64, bool),
-    /// In a chunked body; whether the request is a `POST`.
-    Chunks(Box<Chunks>, bool),
+    /// In a body of known length, with this many bytes to come.
+    Body(u64, AfterBody),
+    /// In a chunked body.
+    Chunks(Box<Chunks>, AfterBody),
+    /// After a request to upgrade, with this position: bytes are held until there is a response.
+    Undecided(u64, AfterBody),
     /// Bytes pass uninspected.
     Through,
+    /// Bytes of HTTP/2 pass.
+    Frames(Box<HeaderBlocks>),
     /// The body is malformed. The error is reported once.
     Broken(Option<&'static str>),
     /// A head was refused; up to this many further bytes are discarded.
     Refused(usize),
 }
 
+/// What the end of a request's body means.
+#[derive(Clone, Copy)]
+struct AfterBody {
+    /// The position of the request, if it asks for an upgrade.
+    upgrade: Option<u64>,
+    is_post: bool,
+}
+
 impl State {
+    /// After the body of a request.
+    fn after(body: AfterBody) -> State {
+        match body.upgrade {
+            Some(request) => State::Undecided(request, body),
+            None => State::head(body.is_post),
+        }
+    }
+
     /// Before the next head.
     fn head(after_post: bool) -> State {
         State::Head { blanks: if after_post { 4 } else { 0 } }
@@ -136,20 +177,27 @@ enum Step {
 }
 
 impl<S> RequestHeads<S> {
-    /// Inspects the heads of a stream. `is_http2` states that ALPN selected HTTP/2; large heads are charged to
-    /// `budget`, which request bodies share.
-    pub(super) fn new(inner: S, is_http2: bool, refused: Refused, budget: BodyBudget) -> RequestHeads<S> {
+    /// Inspects the heads of a stream. `is_http2` states that ALPN selected HTTP/2; large heads are charged to `budget`,
+    /// which may sever `connection`.
+    pub(super) fn new(
+        inner: S,
+        is_http2: bool,
+        requests: Requests,
+        budget: HeadBudget,
+        connection: ConnectionHandle,
+    ) -> RequestHeads<S> {
         RequestHeads {
             inner,
-            state: if is_http2 { State::Through } else { State::Start },
+            state: if is_http2 { State::Frames(Box::default()) } else { State::Start },
             heads: 0,
             held: BytesMut::new(),
             searched: 0,
             is_line_checked: false,
             deadline: None,
             ready: BytesMut::new(),
-            refused,
+            requests,
             budget,
+            connection,
             charge: None,
         }
     }
@@ -158,9 +206,13 @@ impl<S> RequestHeads<S> {
     fn step(&mut self, input: &[u8], searched: usize) -> Step {
         match &mut self.state {
             State::Through => Step::Pass(input.len()),
-            State::Start if input.starts_with(PREFACE) => {
-                self.state = State::Through;
+            State::Frames(blocks) => {
+                blocks.read(input);
                 Step::Pass(input.len())
+            }
+            State::Start if input.starts_with(PREFACE) => {
+                self.state = State::Frames(Box::default());
+                self.step(input, 0)
             }
             State::Start if PREFACE.starts_with(input) => Step::More,
             State::Start => {
@@ -171,27 +223,28 @@ impl<S> RequestHeads<S> {
                 let blanks = *blanks;
                 self.head(input, searched, blanks)
             }
-            State::Body(left, is_post) => {
+            State::Body(left, after) => {
                 let passed = input.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
                 *left -= passed as u64;
                 if *left == 0 {
-                    self.state = State::head(*is_post);
+                    self.state = State::after(*after);
                 }
                 Step::Pass(passed)
             }
-            State::Chunks(chunks, is_post) => match chunks.read(input) {
+            State::Chunks(chunks, after) => match chunks.read(input) {
                 Ok((passed, is_over)) => {
                     if is_over {
-                        self.state = State::head(*is_post);
+                        self.state = State::after(*after);
                     }
                     Step::Pass(passed)
                 }
                 Err(error) => {
                     self.state = State::Broken(Some(error));
-                    self.refused.0.ends_connection.store(true, Ordering::Relaxed);
+                    self.requests.0.ends_connection.store(true, Ordering::Relaxed);
                     Step::Stop
                 }
             },
+            State::Undecided(..) => Step::More,
             State::Broken(_) | State::Refused(_) => Step::Stop,
         }
     }
@@ -226,16 +279,16 @@ impl<S> RequestHeads<S> {
         }
         match head::read(head) {
             Err(refusal) => self.refuse(refusal),
-            Ok(Head { framing, is_post, rewritten }) => {
+            Ok(Head { framing, is_upgrade, is_post, rewritten }) => {
+                let after = AfterBody { upgrade: is_upgrade.then_some(self.heads), is_post };
                 self.heads += 1;
                 if end > UNCHARGED_HEAD_BYTES {
-                    self.refused.0.ends_connection.store(true, Ordering::Relaxed);
+                    self.requests.0.ends_connection.store(true, Ordering::Relaxed);
                 }
                 self.state = match framing {
-                    Framing::Length(0) => State::head(is_post),
-                    Framing::Length(length) => State::Body(length, is_post),
-                    Framing::Chunked => State::Chunks(Box::default(), is_post),
-                    Framing::Upgrade => State::Through,
+                    Framing::Length(0) => State::after(after),
+                    Framing::Length(length) => State::Body(length, after),
+                    Framing::Chunked => State::Chunks(Box::default(), after),
                 };
                 match rewritten {
                     Some(rewritten) => Step::Replace(blank + end, rewritten),
@@ -248,7 +301,7 @@ impl<S> RequestHeads<S> {
 
     fn refuse(&mut self, refusal: Refusal) -> Step {
         // At most one request of a connection is refused.
-        self.refused.0.refusal.get_or_init(|| (self.heads, refusal));
+        self.requests.0.refusal.get_or_init(|| (self.heads, refusal));
         self.state = State::Refused(MAX_DRAINED_BYTES);
         self.ready = REFUSED.into();
         Step::Stop
@@ -273,13 +326,19 @@ impl<S> RequestHeads<S> {
         self.held = held;
     }
 
-    /// Charges the held bytes to the budget if they are many.
-    fn charge_held(&mut self) -> io::Result<()> {
-        if self.held.len() > UNCHARGED_HEAD_BYTES {
-            let charge = self.charge.get_or_insert_with(|| self.budget.charge());
-            charge.raise_to(self.held.len()).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    /// Charges the head that has begun to the budget, if it is large.
+    fn charge(&mut self) {
+        let memory = match &self.state {
+            State::Frames(blocks) => blocks.memory(),
+            _ => self.held.len(),
+        };
+        match memory > UNCHARGED_HEAD_BYTES {
+            true => {
+                let charge = || self.budget.charge(self.connection.clone());
+                self.charge.get_or_insert_with(charge).raise_to(memory);
+            }
+            false => self.charge = None,
         }
-        Ok(())
     }
 
     /// Inspects bytes that were just read into hyper's buffer, and moves those that must not pass yet into `held`.
@@ -303,6 +362,26 @@ impl<S> RequestHeads<S> {
             }
         }
         buffer.set_filled(end.min(buffer.filled().len()));
+    }
+}
+
+/// Ready with an error when the rest of a head has taken too long. The time begins with the first call.
+fn poll_deadline(deadline: &mut Option<Pin<Box<Sleep>>>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    let limit = || Box::pin(tokio::time::sleep(HEADER_READ_TIMEOUT));
+    match deadline.get_or_insert_with(limit).as_mut().poll(context) {
+        Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+        Poll::Pending => Poll::Ready(Ok(())),
+    }
+}
+
+impl<S: AsyncRead + Unpin> RequestHeads<S> {
+    /// Reads more bytes into `held`; false at the end of the stream. Hyper's buffer may have room for a few bytes only.
+    fn poll_hold(&mut self, context: &mut Context<'_>) -> Poll<io::Result<bool>> {
+        let mut chunk = [0; 4096];
+        let mut chunk = ReadBuf::new(&mut chunk);
+        ready!(Pin::new(&mut self.inner).poll_read(context, &mut chunk))?;
+        self.held.extend_from_slice(chunk.filled());
+        Poll::Ready(Ok(!chunk.filled().is_empty()))
     }
 }
 
@@ -331,13 +410,39 @@ impl<S: AsyncRead + Unpin> AsyncRead for RequestHeads<S> {
             }
             let start = buffer.filled().len();
             match &mut this.state {
-                State::Through if this.held.is_empty() => {
-                    return Pin::new(&mut this.inner).poll_read(context, buffer);
+                State::Through => return Pin::new(&mut this.inner).poll_read(context, buffer),
+                State::Frames(blocks) => {
+                    match blocks.memory() {
+                        0 => this.deadline = None,
+                        _ => ready!(poll_deadline(&mut this.deadline, context))?,
+                    }
+                    ready!(Pin::new(&mut this.inner).poll_read(context, buffer))?;
+                    blocks.read(buffer.filled().get(start..).unwrap_or_default());
+                    this.charge();
+                    return Poll::Ready(Ok(()));
                 }
                 State::Broken(error) => {
                     let error = error.take().unwrap_or("unexpected EOF");
                     return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, error)));
                 }
+                State::Undecided(request, after) => match this.requests.is_upgraded_by(*request) {
+                    Some(true) => {
+                        this.state = State::Through;
+                        this.ready = std::mem::take(&mut this.held);
+                    }
+                    Some(false) => {
+                        this.state = State::head(after.is_post);
+                        this.searched = 0;
+                    }
+                    // Hyper reads on when it has the response. Until then reads only find the end of the stream.
+                    None if this.held.len() >= UNCHARGED_HEAD_BYTES => return Poll::Pending,
+                    None => {
+                        if !ready!(this.poll_hold(context))? {
+                            return Poll::Ready(Ok(()));
+                        }
+                        this.searched = this.held.len();
+                    }
+                },
                 State::Refused(left) => {
                     // At the end of the stream hyper would drop its response, so that the stream stays pending.
                     if *left == 0 {
@@ -355,25 +460,17 @@ impl<S: AsyncRead + Unpin> AsyncRead for RequestHeads<S> {
                         return Poll::Ready(Ok(()));
                     }
                     this.look(buffer, start);
-                    this.charge_held()?;
+                    this.charge();
                     if buffer.filled().len() > start {
                         return Poll::Ready(Ok(()));
                     }
                 }
                 _ => {
-                    let limit = || Box::pin(tokio::time::sleep(HEADER_READ_TIMEOUT));
-                    if this.deadline.get_or_insert_with(limit).as_mut().poll(context).is_ready() {
-                        return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
-                    }
-                    // Hyper's buffer may have room for a few bytes only.
-                    let mut chunk = [0; 4096];
-                    let mut chunk = ReadBuf::new(&mut chunk);
-                    ready!(Pin::new(&mut this.inner).poll_read(context, &mut chunk))?;
-                    if chunk.filled().is_empty() {
+                    ready!(poll_deadline(&mut this.deadline, context))?;
+                    if !ready!(this.poll_hold(context))? {
                         return Poll::Ready(Ok(()));
                     }
-                    this.held.extend_from_slice(chunk.filled());
-                    this.charge_held()?;
+                    this.charge();
                 }
             }
         }

@@ -243,3 +243,37 @@ async fn headers_may_be_as_large_as_go_has_it() {
     }
     server.stop().await;
 }
+
+/// Whether the server closes the connection soon.
+async fn is_closed(client: &mut Http2) -> bool {
+    let mut buffer = vec![0; 1 << 16];
+    let end = async { while client.reader.read(&mut buffer).await.is_ok_and(|read| read > 0) {} };
+    timeout(PATIENCE, end).await.is_ok()
+}
+
+/// Each byte of the blocks names a header, so that each takes a hundred times its bytes.
+#[tokio::test(flavor = "multi_thread")]
+async fn header_blocks_that_never_end_share_their_memory() {
+    /// `accept-encoding: gzip, deflate` in the table of all connections.
+    const NAMED: u8 = 0x80 | 16;
+    let server = Server::start().await;
+    let block = [get("/livez"), vec![NAMED; 16_000]].concat();
+    let before = resident();
+    let mut clients = Vec::new();
+    for _ in 0..200 {
+        let mut client = Http2::connect(&server, 1 << 20).await;
+        // The server may close it at once.
+        client.send(&frame(HEADERS, END_STREAM, 1, &block)).await.ok();
+        clients.push(client);
+    }
+    assert!(is_closed(&mut clients[0]).await, "the oldest gives way");
+    server.assert_lives().await;
+    let taken = resident().saturating_sub(before);
+    assert!(taken < (64 << 20) + MEMORY, "{taken} bytes");
+    // A block that ends is no burden.
+    let mut client = clients.pop().unwrap();
+    client.send(&frame(CONTINUATION, END_HEADERS, 1, &[])).await.unwrap();
+    assert_eq!(client.soon(&[HEADERS]).await.unwrap().stream, 1);
+    drop((client, clients));
+    server.stop().await;
+}

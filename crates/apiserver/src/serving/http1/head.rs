@@ -18,6 +18,8 @@ const MAX_TARGET_BYTES: usize = u16::MAX as usize - 1;
 pub(super) struct Head {
     /// The framing of the bytes after the head.
     pub(super) framing: Framing,
+    /// Whether the request asks for another protocol after its body.
+    pub(super) is_upgrade: bool,
     /// Whether the method is `POST`.
     pub(super) is_post: bool,
     /// The head in a form that hyper accepts, when it does not accept the original.
@@ -31,8 +33,6 @@ pub(super) enum Framing {
     Length(u64),
     /// A chunked body, then the next head.
     Chunked,
-    /// Another protocol.
-    Upgrade,
 }
 
 /// The end of the head that the bytes begin with: after the first empty line. `searched` bytes are known not to contain
@@ -97,12 +97,13 @@ pub(super) fn read(bytes: &[u8]) -> Result<Head, Refusal> {
     if seen.expect.is_some_and(|expect| !expect.is_empty() && !has_token(expect, b"100-continue")) {
         return Err(Refusal::Expectation);
     }
+    let is_upgrade = seen.is_upgrade && seen.wants_upgrade;
     let is_post = line.method == b"POST";
     let rewritten = match seen.is_plain {
         true => None,
         false => Some(rewrite(&line, headers)?),
     };
-    Ok(Head { framing, is_post, rewritten })
+    Ok(Head { framing, is_upgrade, is_post, rewritten })
 }
 
 /// The headers that matter for framing.
@@ -223,10 +224,9 @@ impl<'a> Seen<'a> {
                 return Err(Refusal::Malformed);
             }
         }
-        Ok(match (self.is_upgrade && self.wants_upgrade, is_chunked) {
-            (true, _) => Framing::Upgrade,
-            (false, true) => Framing::Chunked,
-            (false, false) => Framing::Length(length),
+        Ok(match is_chunked {
+            true => Framing::Chunked,
+            false => Framing::Length(length),
         })
     }
 }

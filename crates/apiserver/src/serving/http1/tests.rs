@@ -1,11 +1,18 @@
 use super::*;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+use crate::serving::head_budget::DEFAULT_HEAD_MEMORY;
+use futures_util::FutureExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+
+fn heads_of(stream: DuplexStream, requests: &Requests) -> RequestHeads<DuplexStream> {
+    let budget = HeadBudget::new(DEFAULT_HEAD_MEMORY);
+    RequestHeads::new(stream, false, requests.clone(), budget, ConnectionHandle::new(10))
+}
 
 /// The bytes that hyper gets from this input, sent in pieces, the refusal and the error.
 async fn read(input: &[u8], piece: usize) -> (String, Option<(u64, Refusal)>, Option<String>) {
     let (mut client, server) = duplex(64);
-    let refused = Refused::default();
-    let mut heads = RequestHeads::new(server, false, refused.clone(), BodyBudget::default());
+    let requests = Requests::default();
+    let mut heads = heads_of(server, &requests);
     let sent = input.to_vec();
     let sending = tokio::spawn(async move {
         for part in sent.chunks(piece) {
@@ -20,7 +27,7 @@ async fn read(input: &[u8], piece: usize) -> (String, Option<(u64, Refusal)>, Op
     let mut buffer = [0; 512];
     loop {
         // A refused connection waits for hyper to end it.
-        let is_refused = refused.0.refusal.get().is_some() && heads.ready.is_empty();
+        let is_refused = requests.0.refusal.get().is_some() && heads.ready.is_empty();
         if is_refused {
             break;
         }
@@ -35,7 +42,7 @@ async fn read(input: &[u8], piece: usize) -> (String, Option<(u64, Refusal)>, Op
         }
     }
     sending.abort();
-    (String::from_utf8_lossy(&out).into_owned(), refused.0.refusal.get().copied(), error)
+    (String::from_utf8_lossy(&out).into_owned(), requests.0.refusal.get().copied(), error)
 }
 
 /// Checks that hyper gets the same bytes for every size of pieces.
@@ -59,7 +66,6 @@ async fn requests_that_hyper_reads_go_on_as_they_are() {
         "GET /a HTTP/1.1\r\nHost: x\r\n\r\nGET /b HTTP/1.1\r\nHost: y\r\n\r\n",
         "POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n\r\n\r\nGET /b HTTP/1.1\r\nHost: y\r\n\r\n",
         "POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\nGET /b HTTP/1.1\r\nHost: y\r\n\r\n",
-        "GET /a HTTP/1.1\r\nHost: x\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n\r\n\0\x01 anything\r\n\r\n",
         "CONNECT a.example.com:443 HTTP/1.1\r\n\r\n",
         "CONNECT /a HTTP/1.1\r\nHost: x\r\n\r\n",
         "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -236,8 +242,8 @@ async fn garbage_is_read_the_same_in_any_pieces() {
 /// Hyper accepts the bytes that pass, and finds at most the counted requests in them: both agree where a request ends.
 async fn hyper_agrees(input: &[u8]) {
     let (mut client, server) = duplex(64 << 10);
-    let refused = Refused::default();
-    let mut heads = RequestHeads::new(server, false, refused.clone(), BodyBudget::default());
+    let requests = Requests::default();
+    let mut heads = heads_of(server, &requests);
     client.write_all(input).await.unwrap();
     client.shutdown().await.unwrap();
     let served = AtomicU64::new(0);
@@ -245,6 +251,7 @@ async fn hyper_agrees(input: &[u8]) {
         served.fetch_add(1, Ordering::Relaxed);
         // The body may end early.
         let _ = http_body_util::BodyExt::collect(request.into_body()).await;
+        requests.answered(false);
         Ok::<_, std::convert::Infallible>(hyper::Response::new(String::new()))
     });
     let connection = hyper::server::conn::http1::Builder::new()
@@ -256,7 +263,7 @@ async fn hyper_agrees(input: &[u8]) {
     if let Ok(Err(error)) = ended {
         assert!(!error.is_parse(), "{error}: {text:?}");
     }
-    let refused = u64::from(refused.0.refusal.get().is_some());
+    let refused = u64::from(requests.0.refusal.get().is_some());
     assert!(served.into_inner() <= heads.heads + refused, "{text:?}");
 }
 
@@ -265,7 +272,7 @@ async fn a_head_has_its_time_from_its_first_byte_on() {
     let post = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\na";
     for beginning in ["", post, &format!("{post}\r\n")] {
         let (mut client, server) = duplex(1024);
-        let mut heads = RequestHeads::new(server, false, Refused::default(), BodyBudget::default());
+        let mut heads = heads_of(server, &Requests::default());
         client.write_all(beginning.as_bytes()).await.unwrap();
         let mut buffer = [0; 1024];
         if !beginning.is_empty() {
@@ -298,32 +305,122 @@ async fn a_broken_body_has_the_message_of_go() {
     assert_eq!((refused, error.as_deref()), (None, Some("invalid byte in chunk length")));
 }
 
-/// Large heads that arrive slowly are charged to the budget of bodies.
+/// The heads that arrived first give way to others.
 #[tokio::test(start_paused = true)]
 async fn large_heads_share_their_memory() {
-    let budget = BodyBudget::new(1 << 20);
+    let budget = HeadBudget::new(1 << 20);
     let head = format!("GET / HTTP/1.1\r\nHost: x\r\nx: {}", "y".repeat(400_000));
     let begin = async || {
         let (mut client, server) = duplex(1 << 20);
-        let refused = Refused::default();
-        let mut heads = RequestHeads::new(server, false, refused.clone(), budget.clone());
+        let (requests, connection) = (Requests::default(), ConnectionHandle::new(10));
+        let mut heads =
+            RequestHeads::new(server, false, requests.clone(), budget.clone(), connection.clone());
         client.write_all(head.as_bytes()).await.unwrap();
         let mut buffer = vec![0; 1 << 20];
         let read = tokio::time::timeout(std::time::Duration::from_secs(1), heads.read(&mut buffer)).await;
-        (client, heads, refused, read.map(|read| read.map_err(|error| error.kind())))
+        assert!(read.is_err(), "the head did not end");
+        (client, heads, requests, connection)
     };
-    let (mut first_client, mut first, refused, waiting) = begin().await;
-    let (_second_client, second, _, _) = begin().await;
-    assert!(waiting.is_err(), "the head did not end");
-    let (.., third) = begin().await;
-    assert_eq!(third.unwrap(), Err(io::ErrorKind::OutOfMemory));
-    drop(second);
-    let (.., third) = begin().await;
-    assert!(third.is_err(), "there is room");
-    assert!(!refused.ends_connection());
-    first_client.write_all(b"\r\n\r\n").await.unwrap();
+    let is_severed = |connection: &ConnectionHandle| connection.severed().now_or_never().is_some();
+    let (_first_client, first, _, first_connection) = begin().await;
+    let (mut client, mut second, requests, second_connection) = begin().await;
+    assert!(!is_severed(&first_connection));
+    let (_third_client, third, _, third_connection) = begin().await;
+    assert!(is_severed(&first_connection));
+    assert!(!is_severed(&second_connection) && !is_severed(&third_connection));
+    drop((first, third));
+    assert!(budget.used() >= head.len() && !requests.ends_connection());
+    client.write_all(b"\r\n\r\n").await.unwrap();
     let mut passed = vec![0; head.len() + 4];
-    first.read_exact(&mut passed).await.unwrap();
+    second.read_exact(&mut passed).await.unwrap();
     assert!(passed.ends_with(b"y\r\n\r\n"));
-    assert!(refused.ends_connection() && first.charge.is_none());
+    assert!(requests.ends_connection());
+    assert_eq!(budget.used(), 0);
+}
+
+/// So do header blocks of HTTP/2, which have the time of heads.
+#[tokio::test(start_paused = true)]
+async fn header_blocks_without_an_end_are_charged_and_cut_off() {
+    const HEADERS: [u8; 9] = [0, 0x40, 0, 1, 0, 0, 0, 0, 1];
+    let budget = HeadBudget::new(8 << 20);
+    for is_http2 in [true, false] {
+        let (mut client, server) = duplex(1 << 20);
+        let connection = ConnectionHandle::new(10);
+        let mut heads = RequestHeads::new(server, is_http2, Requests::default(), budget.clone(), connection);
+        client.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.unwrap();
+        client.write_all(&HEADERS).await.unwrap();
+        client.write_all(&[0; 0x4000]).await.unwrap();
+        let mut passed = vec![0; 24 + HEADERS.len() + 0x4000];
+        heads.read_exact(&mut passed).await.unwrap();
+        // Sixteen kilobytes of references to headers stand for megabytes.
+        assert!(budget.used() > 2 << 20);
+        let begun = tokio::time::Instant::now();
+        assert_eq!(heads.read(&mut passed).await.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert_eq!(begun.elapsed(), HEADER_READ_TIMEOUT);
+        drop(heads);
+        assert_eq!(budget.used(), 0);
+    }
+}
+
+const UPGRADE: &str =
+    "GET /a HTTP/1.1\r\nHost: x\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n\r\n";
+
+#[tokio::test(start_paused = true)]
+async fn bytes_after_a_request_to_upgrade_wait_for_the_response() {
+    let (good, odd) = ("GET / HTTP/1.1\r\nHost: x\r\n\r\n", "GET /a HTTP/1.2\r\nHost: x\r\n\r\n");
+    let body = UPGRADE.replace("\r\n\r\n", "\r\nContent-Length: 3\r\n\r\nabc");
+    for (upgrade, is_upgraded, expected) in [
+        (UPGRADE, true, odd),
+        (UPGRADE, false, "GET /a HTTP/1.1\r\nHost: x\r\n\r\n"),
+        (&body, true, odd),
+        (&body, false, "GET /a HTTP/1.1\r\nHost: x\r\n\r\n"),
+    ] {
+        let (mut client, server) = duplex(1024);
+        let requests = Requests::default();
+        let mut heads = heads_of(server, &requests);
+        client.write_all(format!("{good}{upgrade}{odd}").as_bytes()).await.unwrap();
+        let mut passed = vec![0; good.len() + upgrade.len()];
+        heads.read_exact(&mut passed).await.unwrap();
+        assert_eq!(String::from_utf8(passed).unwrap(), format!("{good}{upgrade}"));
+        // The response to the request before tells nothing.
+        requests.answered(false);
+        let mut buffer = [0; 1024];
+        let waiting = tokio::time::timeout(HEADER_READ_TIMEOUT * 2, heads.read(&mut buffer)).await;
+        assert!(waiting.is_err());
+        requests.answered(is_upgraded);
+        let mut passed = vec![0; expected.len()];
+        heads.read_exact(&mut passed).await.unwrap();
+        assert_eq!(String::from_utf8(passed).unwrap(), expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn few_bytes_are_held_while_an_upgrade_is_undecided() {
+    let (mut client, server) = duplex(1024);
+    let requests = Requests::default();
+    let mut heads = heads_of(server, &requests);
+    client.write_all(UPGRADE.as_bytes()).await.unwrap();
+    let mut passed = vec![0; UPGRADE.len()];
+    heads.read_exact(&mut passed).await.unwrap();
+    let mut flood = async || while client.write_all(&[0; 1024]).await.is_ok() {};
+    let reading = async {
+        let mut buffer = [0; 1024];
+        tokio::select! {
+            _ = heads.read(&mut buffer) => panic!("nothing is decided"),
+            () = tokio::time::sleep(Duration::from_secs(1)) => {}
+        }
+        heads.held.len()
+    };
+    let held = tokio::select! {
+        () = flood() => panic!("all was read"),
+        held = reading => held,
+    };
+    assert!((UNCHARGED_HEAD_BYTES..UNCHARGED_HEAD_BYTES + 4096).contains(&held), "{held}");
+    // The end of the stream is seen as long as there is room.
+    let (mut client, server) = duplex(1024);
+    let mut heads = heads_of(server, &Requests::default());
+    client.write_all(UPGRADE.as_bytes()).await.unwrap();
+    heads.read_exact(&mut passed).await.unwrap();
+    drop(client);
+    assert_eq!(heads.read(&mut [0; 10]).await.unwrap(), 0);
 }
