@@ -7,6 +7,7 @@
 //! unsent responses, connections and the requests of a connection are bounded; and a client that resets one request
 //! after another loses its connection.
 
+mod check;
 mod connections;
 mod cutoff;
 pub mod debug_socket;
@@ -31,12 +32,13 @@ use crate::base::{
     peer::{PeerCertificates, RemoteAddress},
     response::{Response, json_failure},
 };
+use check::check;
 use connections::{Connections, Place};
 use cutoff::{Cutoff, StreamExecutor, guard};
 use head_budget::{DEFAULT_HEAD_MEMORY, HeadBudget};
-use http::{HeaderValue, Method, StatusCode, Version, header};
+use http::{HeaderValue, Method, StatusCode, header};
 use http_body::Body as _;
-use http1::{MAX_HEAD_BYTES, MAX_HEADER_BYTES, MAX_HEADERS, Refusal, RequestHeads, Requests};
+use http1::{MAX_HEAD_BYTES, MAX_HEADER_BYTES, MAX_HEADERS, RequestHeads, Requests};
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -232,20 +234,21 @@ impl Server {
                 lease: lease.clone(),
             };
             let response_budget = config.response_budget.clone();
-            let answer = check(&request, &requests).map(|()| {
+            let answer = check(&request, &requests, &budget).map(|charge| {
                 // The future of the stream would hold it twice.
-                Box::pin(unread::answer(handler.clone(), request, budget, stopping, move |request| {
+                let answer = unread::answer(handler.clone(), request, budget, stopping, move |request| {
                     request.extensions_mut().insert(remote);
                     if let Some(certificates) = certificates {
                         request.extensions_mut().insert(certificates);
                     }
                     request.extensions_mut().insert(tracked);
                     request.extensions_mut().insert(lease);
-                }))
+                });
+                (Box::pin(answer), charge)
             });
             async move {
                 let mut response = match answer {
-                    Ok(answer) => answer.await,
+                    Ok((answer, _charge)) => answer.await,
                     Err(response) => *response,
                 };
                 if method == Method::HEAD {
@@ -327,29 +330,6 @@ fn if_there_is_room(response: Response, method: &Method, budget: &ResponseBudget
         }
         _ => response,
     }
-}
-
-/// Whether a request's headers are within the size limit, which hyper does not enforce on a head that it reads at once.
-fn is_within_limits<B>(request: &hyper::Request<B>) -> bool {
-    let headers = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
-    headers.sum::<usize>() <= MAX_HEAD_BYTES
-}
-
-/// Requests that are answered before all filters, as in Go's server.
-fn check<B>(request: &hyper::Request<B>, requests: &Requests) -> Result<(), Box<Response>> {
-    if request.version() < Version::HTTP_2
-        && let Some(refusal) = requests.next()
-    {
-        return Err(Box::new(refusal.response()));
-    }
-    if !is_within_limits(request) {
-        return Err(Box::new(Refusal::HeadersTooLarge.response()));
-    }
-    // `OPTIONS *` gets an empty response.
-    if *request.method() == Method::OPTIONS && request.uri().path() == "*" {
-        return Err(Box::new(Response::new(Body::empty())));
-    }
-    Ok(())
 }
 
 /// The response to a HEAD, without the body, which HTTP/2 clients treat as a stream error.

@@ -44,7 +44,7 @@ pub(super) use refusal::Refusal;
 
 /// The size of a head that is not charged to the budget, in bytes. A connection ends with the response to a larger
 /// head, since its buffers have grown.
-const UNCHARGED_HEAD_BYTES: usize = 64 << 10;
+pub(super) const UNCHARGED_HEAD_BYTES: usize = 64 << 10;
 /// How long the rest of a head may take after its first bytes.
 const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(32);
 /// The request that hyper gets in place of a refused one.

@@ -1,0 +1,81 @@
+//! Checks the head of a request before all filters.
+
+use super::http1::{MAX_HEAD_BYTES, Refusal, Requests, UNCHARGED_HEAD_BYTES};
+use crate::base::{
+    body::Body,
+    body_budget::{BodyBudget, Charge},
+    response::{Response, json_failure},
+};
+use http::{Method, Version};
+
+/// The memory that a header takes beside its text, in bytes.
+const HEADER_BYTES: usize = 150;
+
+/// Answers the requests that are answered before all filters, as in Go's server. A large head is charged to the budget of
+/// bodies as long as the request is executed.
+///
+/// # Errors
+/// The response to a request that is not executed.
+pub(super) fn check<B>(
+    request: &hyper::Request<B>,
+    requests: &Requests,
+    budget: &BodyBudget,
+) -> Result<Option<Charge>, Box<Response>> {
+    if request.version() < Version::HTTP_2
+        && let Some(refusal) = requests.next()
+    {
+        return Err(Box::new(refusal.response()));
+    }
+    let headers = request.headers();
+    let size: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+    // Hyper does not enforce the limit on a head that it reads at once.
+    if size > MAX_HEAD_BYTES {
+        return Err(Box::new(Refusal::HeadersTooLarge.response()));
+    }
+    // `OPTIONS *` gets an empty response.
+    if *request.method() == Method::OPTIONS && request.uri().path() == "*" {
+        return Err(Box::new(Response::new(Body::empty())));
+    }
+    let memory = size + headers.len() * HEADER_BYTES;
+    if memory <= UNCHARGED_HEAD_BYTES {
+        return Ok(None);
+    }
+    let mut charge = budget.charge();
+    charge.raise_to(memory).map_err(|status| Box::new(json_failure(&status)))?;
+    Ok(Some(charge))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    fn status(checked: &Result<Option<Charge>, Box<Response>>) -> Option<u16> {
+        checked.as_ref().err().map(|response| response.status().as_u16())
+    }
+
+    #[test]
+    fn large_heads_of_requests_share_their_memory() {
+        let budget = BodyBudget::new(1 << 20);
+        let check = |request: &hyper::Request<()>| check(request, &Requests::default(), &budget);
+        let with = |count: usize, size: usize| {
+            let mut request = hyper::Request::new(());
+            for _ in 0..count {
+                let value = HeaderValue::from_maybe_shared(bytes::Bytes::from(vec![b'x'; size])).unwrap();
+                request.headers_mut().append("x-header", value);
+            }
+            request
+        };
+        assert!(matches!(check(&with(10, 1000)), Ok(None)));
+        assert_eq!(status(&check(&with(1100, 1000))), Some(431));
+        // Many small headers count, too.
+        for large in [with(600, 1000), with(4000, 1)] {
+            let first = check(&large);
+            assert!(matches!(first, Ok(Some(_))));
+            assert_eq!(status(&check(&large)), Some(429));
+            assert!(matches!(check(&with(10, 1000)), Ok(None)));
+            drop(first);
+            assert!(check(&large).is_ok());
+        }
+    }
+}
