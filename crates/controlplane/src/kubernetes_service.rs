@@ -130,6 +130,7 @@ async fn reconcile_service(registry: &dyn Registry, config: &KubernetesService) 
         "spec": {
             "type": service_type,
             "clusterIP": address.to_string(),
+            "ipFamilyPolicy": "SingleStack",
             "sessionAffinity": "None",
             "ports": ports,
         },

@@ -51,7 +51,7 @@ fn a_fresh_server_gets_its_objects_once() {
     assert_eq!(
         service["spec"],
         json!({
-            "type": "ClusterIP", "clusterIP": "10.0.0.1", "sessionAffinity": "None",
+            "type": "ClusterIP", "clusterIP": "10.0.0.1", "ipFamilyPolicy": "SingleStack", "sessionAffinity": "None",
             "ports": [{"name": "https", "port": 443, "targetPort": 6443, "protocol": "TCP"}]
         })
     );

@@ -441,3 +441,14 @@ async fn a_version_too_new_to_be_stored_is_stored_in_the_one_before() {
         server.stop().await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repair_that_finds_nothing_writes_nothing() {
+    for media_type in [StorageMediaType::Protobuf, StorageMediaType::Json] {
+        let server = Server::start_with(|options| options.storage_media_type = Some(media_type)).await;
+        let stored =
+            server.storage().get(&Key::new("/registry/ranges/servicenodeports")).await.unwrap().kv.unwrap();
+        assert_eq!(stored.mod_revision, stored.create_revision, "{}", stored.value.escape_ascii());
+        server.stop().await;
+    }
+}

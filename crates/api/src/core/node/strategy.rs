@@ -327,7 +327,9 @@ fn validate_addresses(object: &Value) -> ErrorList {
     let path = FieldPath::new("status.addresses");
     let mut seen = HashSet::new();
     let repeated = addresses.iter().enumerate().filter(|(_, address)| !seen.insert(*address));
-    repeated.map(|(index, address)| FieldError::duplicate(&path.index(index), address.clone())).collect()
+    let duplicate =
+        |(index, address): (usize, &Value)| FieldError::duplicate(&path.index(index), address.clone());
+    repeated.map(duplicate).map(|error| pintle_internal_form::show(error, "core.NodeAddress")).collect()
 }
 
 fn validate_pod_cidrs(object: &Value) -> ErrorList {
@@ -403,6 +405,15 @@ mod tests {
             assert_eq!(node["spec"]["podCIDRs"], expected);
             assert_eq!(node["spec"]["podCIDR"], json!("10.1.0.0/24"));
         }
+    }
+
+    #[test]
+    fn addresses_come_once() {
+        let address = json!({"type": "InternalIP", "address": "x"});
+        check(
+            &validate_addresses(&json!({"status": {"addresses": [address, address]}})),
+            &["status.addresses[1]: Duplicate value: {\"Type\":\"InternalIP\",\"Address\":\"x\"}"],
+        );
     }
 
     #[test]

@@ -251,7 +251,8 @@ fn validate_mandatory(schema: &Value) -> ErrorList {
     }
     let detail = format!("spec of '{}' must equal the fixed value", schema.name());
     let spec = rules::value_at(schema, "spec").clone();
-    vec![FieldError::invalid(&FieldPath::new("spec"), spec, detail)]
+    let error = FieldError::invalid(&FieldPath::new("spec"), spec, detail);
+    vec![pintle_internal_form::show(error, "flowcontrol.FlowSchemaSpec")]
 }
 
 #[cfg(test)]
@@ -360,8 +361,15 @@ mod tests {
         schema.set("spec.matchingPrecedence", 2);
         let errors = validate(&schema);
         assert_eq!(
-            errors.iter().map(|error| error.detail.as_str()).collect::<Vec<_>>(),
-            ["spec of 'exempt' must equal the fixed value"]
+            errors.iter().map(|error| error.to_string()).collect::<Vec<_>>(),
+            [
+                "spec: Invalid value: {\"PriorityLevelConfiguration\":{\"Name\":\"exempt\"},\"MatchingPrecedence\":2,\
+              \"DistinguisherMethod\":null,\"Rules\":[{\"Subjects\":[{\"Kind\":\"Group\",\"User\":null,\
+              \"Group\":{\"Name\":\"system:masters\"},\"ServiceAccount\":null}],\"ResourceRules\":[{\"Verbs\":[\"*\"],\
+              \"APIGroups\":[\"*\"],\"Resources\":[\"*\"],\"ClusterScope\":true,\"Namespaces\":[\"*\"]}],\
+              \"NonResourceRules\":[{\"Verbs\":[\"*\"],\"NonResourceURLs\":[\"*\"]}]}]}: \
+              spec of 'exempt' must equal the fixed value"
+            ]
         );
     }
 }

@@ -165,7 +165,8 @@ fn validate_mandatory(level: &Value) -> ErrorList {
         return ErrorList::new();
     }
     let detail = format!("spec of '{}'{but_for} must equal the fixed value", level.name());
-    vec![FieldError::invalid(&FieldPath::new("spec"), spec.clone(), detail)]
+    let error = FieldError::invalid(&FieldPath::new("spec"), spec.clone(), detail);
+    vec![pintle_internal_form::show(error, "flowcontrol.PriorityLevelConfigurationSpec")]
 }
 
 #[cfg(test)]
@@ -242,8 +243,13 @@ mod tests {
         let errors =
             validate(&json!({"metadata": {"name": "catch-all"}, "spec": {"type": "Limited", "limited": {
             "limitResponse": {"type": "Reject"}, "nominalConcurrencyShares": 6}}}));
-        let details: Vec<&str> = errors.iter().map(|error| error.detail.as_str()).collect();
-        assert_eq!(details, ["spec of 'catch-all' must equal the fixed value"]);
+        let messages: Vec<String> = errors.iter().map(|error| error.to_string()).collect();
+        assert_eq!(
+            messages,
+            ["spec: Invalid value: {\"Type\":\"Limited\",\"Limited\":{\"NominalConcurrencyShares\":6,\
+              \"LimitResponse\":{\"Type\":\"Reject\",\"Queuing\":null},\"LendablePercent\":null,\
+              \"BorrowingLimitPercent\":null},\"Exempt\":null}: spec of 'catch-all' must equal the fixed value"]
+        );
         let errors = validate(
             &json!({"metadata": {"name": "exempt"}, "spec": {"type": "Exempt", "limited": {"lendablePercent": 1}}}),
         );

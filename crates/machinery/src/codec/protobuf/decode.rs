@@ -151,7 +151,9 @@ fn read_struct(message: &[u8], schema: SchemaRef<'_>, object: &mut Map, nest: Ne
             }
             _ => {
                 let value = read_value(&mut reader, wire_type, ty, name, nest)?;
-                if value.is_null() || (!field.is_pointer() && is_zero(&value, ty)) {
+                // Empty bytes are `""`, absent ones `null`.
+                let tells_empty = ty.ty() == Type::Bytes && field.is_always_written();
+                if value.is_null() || (!field.is_pointer() && !tells_empty && is_zero(&value, ty)) {
                     object.remove(name);
                 } else {
                     object.insert(name, value);

@@ -90,6 +90,15 @@ fn unknown_fields_groups_and_packed_numbers_are_read() {
 }
 
 #[test]
+fn empty_bytes_of_a_field_that_is_always_written_are_not_absent() {
+    let allocation = Schema::builtin().by_type_name("k8s.io/api/core/v1.RangeAllocation").unwrap();
+    for tree in [json!({"range": "1-2", "data": ""}), json!({"range": "1-2"})] {
+        let message = encode_message(&tree, allocation).unwrap();
+        assert_eq!(decode_message(&message, allocation).unwrap(), tree);
+    }
+}
+
+#[test]
 fn entries_of_maps_have_any_tags() {
     let schema = kind("", "v1", "ConfigMap");
     let data = schema.field("data").unwrap().number();
