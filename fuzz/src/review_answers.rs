@@ -11,7 +11,7 @@ pub(crate) fn answers(data: &[u8]) {
     let response = Response {
         status: 200,
         content_type: "application/json".to_owned(),
-        has_retry_after: false,
+        retry_after: None,
         body: data.to_vec().into(),
         question: 1000,
     };

@@ -4,9 +4,9 @@ use crate::{AggregationOptions, Options, dynamic_files::DynamicFiles, run_error:
 use pintle_aggregator::{ApiServices, DiscoveryManager, OpenApiManager, ServiceDirectory};
 use pintle_apiserver::{post_start_hooks::HookContext, registry::Stores};
 use pintle_dialer::{ClientCertificate, EgressSelector, Network, Outbound};
+use pintle_go_forms::read_file;
 use pintle_machinery::{GroupResource, Status};
 use std::{
-    fs,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     path::PathBuf,
     sync::Arc,
@@ -34,10 +34,8 @@ impl Aggregation {
         let files = match (proxy_client_cert_file, proxy_client_key_file) {
             (Some(cert), Some(key)) => {
                 let paths = vec![cert.clone(), key.clone()];
-                let read = |path: &PathBuf| {
-                    let failed = |error| RunError::Options(format!("{}: {error}", path.display()));
-                    fs::read(path).map_err(failed)
-                };
+                let read =
+                    |path: &PathBuf| read_file(path).map_err(|error| RunError::Options(error.to_string()));
                 let contents = paths.iter().map(read).collect::<Result<Vec<_>, _>>()?;
                 apply(&certificate, &contents).map_err(RunError::Options)?;
                 Some((paths, contents))

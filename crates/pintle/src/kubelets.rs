@@ -4,7 +4,8 @@ use crate::{KubeletOptions, Options, dynamic_files::DynamicFiles, run_error::Run
 use pintle_api::core::pod::PodLogMetrics;
 use pintle_apiserver::transports::Transports;
 use pintle_dialer::{ClientCertificate, Dialer};
-use std::{fs, path::PathBuf, sync::Arc};
+use pintle_go_forms::read_file;
+use std::{path::PathBuf, sync::Arc};
 
 /// The connections to nodes, pods and services.
 pub(crate) struct Kubelets {
@@ -29,9 +30,7 @@ impl Kubelets {
         };
         let paths: Vec<PathBuf> =
             [certificate, key].into_iter().chain(certificate_authority).cloned().collect();
-        let read = |path: &PathBuf| {
-            fs::read(path).map_err(|error| RunError::Options(format!("{}: {error}", path.display())))
-        };
+        let read = |path: &PathBuf| read_file(path).map_err(|error| RunError::Options(error.to_string()));
         let first = paths.iter().map(read).collect::<Result<Vec<_>, _>>()?;
         let transports = Transports::new(*timeout, options.kubelet.bytes_per_second(), dialer)
             .map_err(|error| RunError::Options(error.to_string()))?;

@@ -5,7 +5,7 @@ use http::{HeaderValue, Method, header};
 use pintle_apiserver::{
     base::{
         request::Request,
-        response::{Response, accept_only, json_failure, with_content_type},
+        response::{Response, accept_only, json_failure, negotiated_failure, with_content_type},
     },
     endpoints::method_not_allowed,
     server::PlainEndpoints,
@@ -31,7 +31,7 @@ impl PlainEndpoints for OpenIdEndpoints {
             _ => return None,
         };
         if *request.method() != Method::GET {
-            return Some(json_failure(&method_not_allowed()));
+            return Some(negotiated_failure(&method_not_allowed(), request.headers(), None));
         }
         if let Err(refusal) = accept_only(request.headers(), media_type) {
             return Some(*refusal);

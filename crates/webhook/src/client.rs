@@ -4,7 +4,7 @@
 mod tests;
 
 use crate::call_error::CallError;
-use crate::{ClientUser, Kubeconfig, Response, authorization_header::AuthorizationHeader};
+use crate::{ClientUser, Credentials, Kubeconfig, Response, authorization_header::AuthorizationHeader};
 use bytes::Bytes;
 use http::{Method, Request, Uri, header, uri::PathAndQuery};
 use http_body_util::{BodyExt, Full};
@@ -72,6 +72,9 @@ impl fmt::Debug for WebhookClient {
 /// repeat.
 const ANSWER_SIZE: usize = 4 << 20;
 const ANSWER_FACTOR: usize = 4;
+
+/// The number of times that a request is sent again because the server asks for it.
+const MAX_RETRIES: usize = 10;
 
 impl WebhookClient {
     /// A client of the webhook; it does not connect yet.
@@ -145,11 +148,13 @@ impl WebhookClient {
     /// # Errors
     /// When the scheme of the URL is neither `https` nor `http`, or certificates, keys or tokens are unusable.
     pub fn of_kubeconfig(config: &Kubeconfig, dialer: &Dialer) -> Result<WebhookClient, ConfigError> {
-        // Kubernetes' client uses plain HTTP for a server without a scheme.
-        let text = match config.server.contains("://") {
-            true => config.server.clone(),
-            false => format!("http://{}", config.server),
-        };
+        // Without a scheme, Kubernetes' client uses TLS for a server whose authority, or whose lack of one, is configured.
+        let text =
+            match (config.server.contains("://"), config.ca.is_empty() && !config.insecure_skip_tls_verify) {
+                (true, _) => config.server.clone(),
+                (false, true) => format!("http://{}", config.server),
+                (false, false) => format!("https://{}", config.server),
+            };
         let uri: Uri = text.parse().map_err(|error| ConfigError::Url(format!("{error}")))?;
         let (Some(host), Some(authority)) = (uri.host(), uri.authority()) else {
             return Err(ConfigError::Url("it has no host".to_owned()));
@@ -167,6 +172,9 @@ impl WebhookClient {
         let url = format!("{scheme}://{authority}{}", uri.path());
         // Kubernetes leaves the name of this client to Go.
         let user_agent = if tls.is_some() { "Go-http-client/2.0" } else { "Go-http-client/1.1" };
+        // Credentials are not sent in plain text.
+        let credentials = if tls.is_some() { &config.credentials } else { &Credentials::None };
+        let authorization = AuthorizationHeader::new(credentials).map_err(ConfigError::Credentials)?;
         let connector = Connector {
             destination: Destination::Url,
             server_name: Some(server_name),
@@ -180,11 +188,12 @@ impl WebhookClient {
             series: series_of(&url),
             url,
             user_agent,
-            authorization: AuthorizationHeader::new(&config.credentials).map_err(ConfigError::Credentials)?,
+            authorization,
         })
     }
 
-    /// Posts a request; the whole response must arrive within `timeout`.
+    /// Posts a request; the whole response must arrive within `timeout`. A server that is overloaded or fails, and says
+    /// after how many seconds to try again, gets the request again, up to ten times.
     ///
     /// # Errors
     /// When there is no response, or it is larger than four megabytes plus four times the request.
@@ -192,12 +201,9 @@ impl WebhookClient {
         let nanos = i64::try_from(timeout.as_nanos()).unwrap_or(i64::MAX);
         let url = format!("{}?timeout={}", self.url, format_duration(nanos));
         let failed = |cause| CallError::new(&url, cause);
-        let (started, bytes) = (Instant::now(), question.len());
         // The futures around this one would each be moved with it.
-        let answer = Box::pin(self.ask(&url, question));
-        let answer = tokio::time::timeout(timeout, answer).await.unwrap_or(Err(Cause::Timeout));
-        let code = answer.as_ref().ok().map(|response| response.status);
-        self.series.requested(bytes, code, started.elapsed());
+        let answer = Box::pin(self.ask_with_retries(&url, question, tokio::time::Instant::now() + timeout));
+        let answer = answer.await;
         if let Ok(response) = &answer {
             if (200..300).contains(&response.status) {
                 self.series.responded(response.body.len());
@@ -206,6 +212,30 @@ impl WebhookClient {
             weigh(response.body.len()).await;
         }
         answer.map_err(failed)
+    }
+
+    async fn ask_with_retries(
+        &self,
+        url: &str,
+        question: Bytes,
+        deadline: tokio::time::Instant,
+    ) -> Result<Response, Cause> {
+        let mut retries = 0..MAX_RETRIES;
+        loop {
+            let (started, bytes) = (Instant::now(), question.len());
+            let answer = tokio::time::timeout_at(deadline, self.ask(url, question.clone())).await;
+            let answer = answer.unwrap_or(Err(Cause::Timeout));
+            let code = answer.as_ref().ok().map(|response| response.status);
+            self.series.requested(bytes, code, started.elapsed());
+            let response = answer?;
+            match response.retry_after_seconds() {
+                Some(seconds) if retries.next().is_some() => {
+                    let wait = tokio::time::sleep(Duration::from_secs(seconds));
+                    tokio::time::timeout_at(deadline, wait).await.map_err(|_| Cause::Timeout)?;
+                }
+                _ => return Ok(response),
+            }
+        }
     }
 
     async fn ask(&self, url: &str, question: Bytes) -> Result<Response, Cause> {
@@ -230,8 +260,9 @@ impl WebhookClient {
         })?;
         let content_type = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let content_type = content_type.unwrap_or_default().to_owned();
-        let has_retry_after = head.headers.contains_key(header::RETRY_AFTER);
-        Ok(Response { status: head.status.as_u16(), content_type, has_retry_after, body, question: asked })
+        let retry_after = head.headers.get(header::RETRY_AFTER);
+        let retry_after = retry_after.map(|value| value.to_str().unwrap_or_default().to_owned());
+        Ok(Response { status: head.status.as_u16(), content_type, retry_after, body, question: asked })
     }
 }
 

@@ -16,8 +16,8 @@ pub struct Response {
     pub status: u16,
     /// `Content-Type`, or "".
     pub content_type: String,
-    /// Whether the response has a `Retry-After` header.
-    pub has_retry_after: bool,
+    /// `Retry-After`, if the response has the header.
+    pub retry_after: Option<String>,
     /// The whole body.
     pub body: Bytes,
     /// The size of the request in bytes, which bounds the memory of the decoded response.
@@ -28,6 +28,12 @@ pub struct Response {
 const MAX_SHOWN: usize = 2048;
 
 impl Response {
+    /// The delay after which an overloaded or failing server wants the request again.
+    pub(crate) fn retry_after_seconds(&self) -> Option<u64> {
+        let retry_after = self.retry_after.as_ref().filter(|_| self.status == 429 || self.status >= 500)?;
+        retry_after.parse().ok()
+    }
+
     /// The object in the body, which is JSON or YAML; kind and apiVersion are optional.
     ///
     /// # Errors
@@ -136,7 +142,7 @@ mod tests {
             let response = Response {
                 status,
                 content_type,
-                has_retry_after: false,
+                retry_after: None,
                 body: Bytes::from_static(body.as_bytes()),
                 question: 100,
             };
@@ -175,7 +181,7 @@ mod tests {
             let answer = |question: usize| {
                 let body = Bytes::from(body.clone());
                 let content_type = "application/json".to_owned();
-                Response { status: 200, content_type, has_retry_after: false, body, question }.object()
+                Response { status: 200, content_type, retry_after: None, body, question }.object()
             };
             assert_eq!(answer(1000), Err("the value takes too much memory".to_owned()));
             assert!(answer(12 << 20).is_ok());

@@ -104,7 +104,7 @@ fn result_of(answer: &Response) -> AttemptResult {
 
 /// Whether an error response is transient, or has a `Retry-After` header.
 fn is_transient(answer: &Response) -> bool {
-    matches!(answer.status, 429 | 500 | 504) || answer.has_retry_after && answer.status >= 300
+    matches!(answer.status, 429 | 500 | 504) || answer.retry_after.is_some() && answer.status >= 300
 }
 
 #[cfg(test)]

@@ -156,7 +156,7 @@ impl RequestBody {
     /// Reads the whole body.
     ///
     /// # Errors
-    /// 413 when the body is larger than [`MAX_REQUEST_BYTES`]; 400 when it ends early; 429 when the bodies of other
+    /// 413 when the body is larger than [`MAX_REQUEST_BYTES`]; 500 when it ends early; 429 when the bodies of other
     /// requests leave no memory for it; 504 when it does not arrive within the request timeout; 503 when the server
     /// shuts down first.
     pub async fn read(self) -> Result<Bytes, Status> {

@@ -135,11 +135,12 @@ impl From<Unfinished> for Status {
     }
 }
 
-/// 500 with the reader's error text for a malformed body; 400 for a body that ends early.
+/// 500 with the reader's error text for a malformed body, and Go's for a body that ends early.
 fn unreadable(error: &hyper::Error) -> Status {
     let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
-    match cause.filter(|cause| cause.kind() == io::ErrorKind::InvalidData) {
-        Some(cause) => Status::failure(500, StatusReason::Unknown, cause.to_string()),
-        None => Status::bad_request(format!("reading the request body failed: {error}")),
-    }
+    let why = match cause.filter(|cause| cause.kind() == io::ErrorKind::InvalidData) {
+        Some(cause) => cause.to_string(),
+        None => "unexpected EOF".to_owned(),
+    };
+    Status::failure(500, StatusReason::Unknown, why)
 }

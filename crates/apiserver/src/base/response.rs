@@ -42,6 +42,13 @@ pub(crate) enum Terminated {
     Unavailable,
 }
 
+/// Marks a response of a deprecated version.
+#[derive(Clone)]
+pub(crate) struct Deprecated {
+    /// The release that removes the version.
+    pub(crate) removed_release: Option<String>,
+}
+
 /// The time that a request waited in a queue of flow control.
 #[derive(Clone, Copy)]
 pub(crate) struct QueueWait(pub(crate) Duration);

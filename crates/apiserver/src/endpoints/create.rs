@@ -7,7 +7,7 @@ use super::{
     request_scope::RequestScope,
     write::{DedupTime, dedup_owner_references, encoder, respond, set_namespace},
 };
-use crate::base::{body::RequestBody, response::Response};
+use crate::base::{body::RequestBody, negotiation::content_type, response::Response};
 use crate::metrics::BodyVerb;
 use pintle_admission::{Operation, RequestOptions};
 use pintle_machinery::{Status, ValueExt, meta::ObjectMeta, options::WriteOptions};
@@ -18,6 +18,7 @@ use pintle_machinery::{Status, ValueExt, meta::ObjectMeta, options::WriteOptions
 /// The `Status` for the client.
 pub(super) async fn create(scope: &RequestScope<'_>, body: RequestBody) -> Result<Response, Status> {
     let encoder = encoder(scope)?;
+    content_type(scope.headers, scope.server.media_types)?;
     let options = WriteOptions::parse(scope.query.pairs(), "CreateOptions")?;
     let body = scope.read_body(body, BodyVerb::Create).await?;
     let resource = &scope.resource.resource;
@@ -74,6 +75,16 @@ mod tests {
         let uri = format!("{CONFIG_MAPS}?dryRun=All");
         assert_eq!(server.send("POST", &uri, config_map("a", "x")).await.0, 201);
         assert_eq!(server.send("GET", &format!("{CONFIG_MAPS}/a"), json!(null)).await.0, 404);
+    }
+
+    #[tokio::test]
+    async fn the_media_type_is_checked_before_the_options() {
+        let server = TestServer::start().await;
+        let uri = format!("{CONFIG_MAPS}?dryRun=x");
+        for (media_type, code) in [("text/plain", 415), ("application/json", 422)] {
+            let response = server.respond("POST", &uri, media_type, "{}").await;
+            assert_eq!(response.status().as_u16(), code, "{media_type}");
+        }
     }
 
     #[tokio::test]

@@ -12,7 +12,7 @@ use super::{
 use crate::base::{
     body::{Body, RequestBody},
     encoding::encode,
-    negotiation::{Accepted, Offers},
+    negotiation::{Accepted, Offers, content_type},
     response::{Answered, Response, with_content_type},
 };
 use crate::metrics::BodyVerb;
@@ -53,6 +53,7 @@ pub(super) async fn serve(
     creater: &dyn NamedCreater,
 ) -> Result<Response, Status> {
     let accepted = scope.accepted(Offers::Answer)?;
+    content_type(scope.headers, scope.server.media_types)?;
     let options = WriteOptions::parse(scope.query.pairs(), "CreateOptions")?;
     let body = scope.read_body(body, BodyVerb::Create).await?;
     let schema = Schema::builtin()

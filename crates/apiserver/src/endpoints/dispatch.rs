@@ -12,15 +12,17 @@ use crate::{
         body::RequestBody,
         compression::Compressible,
         negotiation::MediaTypes,
+        peer::source_ips,
         query::Query,
         request::Request,
         request_info::RequestInfo,
-        response::{Response, Served, failure_among, negotiated_failure},
+        response::{Deprecated, Response, Served, failure_among, negotiated_failure},
         warning::Warnings,
     },
+    filters::Arrival,
     registry::VersionedResource,
 };
-use http::request::Parts;
+use http::{header, request::Parts};
 use jiff::Timestamp;
 use pintle_audit::AuditContext;
 use pintle_machinery::{GroupVersion, Status, UserInfo};
@@ -34,7 +36,7 @@ use std::{
     time::Duration,
 };
 
-use tracing::{Instrument, Span};
+use tracing::{Instrument, Span, field};
 
 impl ApiEndpoints {
     /// Whether this server serves a resource request: it has the group and version, or that custom resource.
@@ -81,7 +83,6 @@ impl ApiEndpoints {
             audit: parts.extensions.get::<Arc<AuditContext>>().cloned(),
             webhook_time: AtomicU64::default(),
         };
-        scope.note_deprecation();
         let action = action(&scope, &parts.method);
         let is_served = action.is_ok();
         let is_stream = matches!(action, Ok(Action::Watch | Action::Connect));
@@ -134,6 +135,14 @@ impl ApiEndpoints {
         if !is_stream {
             response.extensions_mut().insert(Compressible);
         }
+        if is_routed
+            && !is_refused_by_route
+            && let Some(text) = &resource.resource.deprecation
+        {
+            response
+                .extensions_mut()
+                .insert(Deprecated { removed_release: removed_release(text).map(str::to_owned) });
+        }
         if is_served {
             let series = scope.route_series(&parts.method);
             if let Some(text) = &resource.resource.deprecation {
@@ -158,14 +167,29 @@ fn span(action: &Action, parts: &Parts, scope: &RequestScope<'_>) -> Span {
         Action::Delete | Action::DeleteCollection => "Delete",
         Action::Connect => "Connect",
     };
+    let RequestInfo { api_group, api_version, namespace, resource, subresource, name: object, .. } =
+        scope.info;
+    let text = |name| parts.headers.get(name).and_then(|value| value.to_str().ok());
+    let arrival = parts.extensions.get::<Arrival>();
+    let client = || source_ips(&parts.headers, parts.extensions.get()).into_iter().next();
     tracing::info_span!(
         target: TARGET,
         "verb",
         otel.name = name,
-        method = parts.method.as_str(),
-        url = parts.uri.path(),
-        resource = scope.info.resource.as_str(),
+        accept = text(header::ACCEPT).unwrap_or_default(),
+        "audit-id" = arrival.and_then(|arrival| arrival.audit_id.to_str().ok()),
+        client = client().map(field::display),
+        "api-group" = api_group.as_str(),
+        "api-version" = api_version.as_str(),
+        name = object.as_str(),
+        subresource = subresource.as_str(),
+        namespace = namespace.as_str(),
+        protocol = ?parts.version,
+        resource = resource.as_str(),
         scope = scope.info.scope(),
+        url = parts.uri.path(),
+        "user-agent" = text(header::USER_AGENT).unwrap_or("unknown"),
+        verb = parts.method.as_str(),
     )
 }
 

@@ -45,7 +45,8 @@ pub(super) async fn patch(
     let options = WriteOptions::parse(scope.query.pairs(), "PatchOptions")?;
     let body = scope.read_body(body, BodyVerb::Patch).await?;
     scope.note_patch(&body);
-    let patch = Patch::parse(format, &body)?;
+    // The object is read first: without it the patch does not matter.
+    let patch = Patch::parse(format, &body);
     let kind = scope.resource.resource.group_version_kind();
     let store = scope.store()?;
     let context = scope.context(options.dry_run);
@@ -77,7 +78,7 @@ pub(super) async fn patch(
 
 struct PatchTransform<'a> {
     admission: Admission<'a>,
-    patch: Patch,
+    patch: Result<Patch, Status>,
     validation: FieldValidation,
     field_manager: &'a str,
 }
@@ -85,12 +86,13 @@ struct PatchTransform<'a> {
 impl PatchTransform<'_> {
     /// The patched object in the storage version.
     fn patched(&self, old: &Value) -> Result<Value, Status> {
+        let patch = self.patch.as_ref().map_err(Status::clone)?;
         let resource = self.admission.scope.resource;
         let schema = resource.schema.get();
         let mut rest = resource.from_storage(old.clone());
-        let patch_scope = self.patch.scope();
+        let patch_scope = patch.scope();
         let part = patch_scope.take(&mut rest, schema);
-        let mut patched = self.patch.apply(part, schema, self.validation)?;
+        let mut patched = patch.apply(part, schema, self.validation)?;
         // A tree holds no empty lists; a list with one empty entry requests the same reset.
         if resource.resource.model.empty_managed_fields_reset()
             && patched.at("metadata.managedFields").and_then(Value::as_array).is_some_and(Vec::is_empty)
@@ -99,12 +101,9 @@ impl PatchTransform<'_> {
         }
         let wanted = BodyKind::of(resource, self.admission.kind);
         let is_whole = patch_scope == Scope::Whole;
-        let read =
-            read_patched(self.admission.scope, &self.patch, patched, is_whole, wanted, self.validation);
+        let read = read_patched(self.admission.scope, patch, patched, is_whole, wanted, self.validation);
         let patched = read.map_err(|status| match status.code {
-            422 => {
-                self.patch.undecodable(resource.from_storage(old.clone()), wanted, self.validation, &status)
-            }
+            422 => patch.undecodable(resource.from_storage(old.clone()), wanted, self.validation, &status),
             _ => status,
         })?;
         let patched = patch_scope.put_back(rest, patched);
@@ -159,6 +158,19 @@ mod tests {
         check("application/json", json!({}), 415, json!(null)).await;
         let missing = json!([{"op": "remove", "path": "/data/z"}]);
         check("application/json-patch+json", missing, 422, json!(null)).await;
+    }
+
+    #[tokio::test]
+    async fn the_object_is_read_before_the_patch() {
+        let server = TestServer::start().await;
+        server.create_config_map("a", "x").await;
+        for format in ["application/merge-patch+json", "application/strategic-merge-patch+json"] {
+            for (name, code) in [("a", 400), ("none", 404)] {
+                let uri = format!("{CONFIG_MAPS}/{name}");
+                let response = server.respond("PATCH", &uri, format, "x").await;
+                assert_eq!(response.status().as_u16(), code, "{format} {name}");
+            }
+        }
     }
 
     #[tokio::test]

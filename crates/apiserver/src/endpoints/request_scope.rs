@@ -236,15 +236,6 @@ impl RequestScope<'_> {
         }
     }
 
-    /// Adds the deprecation of the resource's version to the audit event, and the release that removes it.
-    pub(super) fn note_deprecation(&self) {
-        let (Some(audit), Some(text)) = (&self.audit, &self.resource.resource.deprecation) else { return };
-        audit.annotate("k8s.io/deprecated", "true");
-        if let Some(release) = removed_release(text) {
-            audit.annotate("k8s.io/removed-release", release.to_owned());
-        }
-    }
-
     /// Create-on-update: checks the `create` permission for an update or patch of an object that does not exist.
     ///
     /// # Errors

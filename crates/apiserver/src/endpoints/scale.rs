@@ -94,7 +94,7 @@ pub(super) async fn patch(scope: &RequestScope<'_>, body: RequestBody) -> Result
     scope.note_patch(&body);
     let change = match kind {
         PatchBody::Configuration(media_type) => Change::Apply(Configuration::parse(&body, media_type)?),
-        PatchBody::Document(format) => Change::Patch(Patch::parse(format, &body)?),
+        PatchBody::Document(format) => Change::Patch(Patch::parse(format, &body)),
     };
     let written = write(scope, answer.paths, &options, change).await?;
     let (scale, _) = scale_of(&written.object, answer.paths).map_err(Status::bad_request)?;

@@ -14,24 +14,24 @@ use super::{
 use crate::base::{
     body::Body,
     deadline::RequestDeadline,
-    peer::RemoteAddress,
+    encoding::encode_status,
+    negotiation::Accepted,
+    peer::{RemoteAddress, source_ips},
     request::{Request, info_of, user_of},
     request_info::RequestInfo,
-    response::{Answered, Proxied, Response, internal_error},
+    response::{Answered, Deprecated, Proxied, Response, internal_error},
 };
 use crate::metrics::Metrics;
 use bytes::{Bytes, BytesMut};
 use futures_util::{FutureExt, StreamExt};
-use http::{HeaderMap, StatusCode, header};
+use http::{StatusCode, header};
 use pintle_audit::{
     Attributes, AuditContext, Auditor, Level, ObjectReference, RequestMetadata, ResponseStatus, Stage,
 };
 use pintle_auth::{authn::Remarks, authz::Verdict};
-use pintle_go_forms::parse_ip_sloppy;
 use pintle_machinery::{Status, UserInfo};
 use std::{
     any::Any,
-    net::IpAddr,
     panic::{AssertUnwindSafe, resume_unwind},
     sync::Arc,
 };
@@ -89,10 +89,16 @@ impl Audit {
                 resume_unwind(panic);
             }
         };
-        let response = note_response(&context, response, is_api, is_long_running).await;
+        let mut response = note_response(&context, response, is_api, is_long_running).await;
         if is_long_running {
             context.process_to_end(Stage::ResponseStarted).await;
             open.is_started = true;
+        }
+        if let Some(Deprecated { removed_release }) = response.extensions_mut().remove() {
+            context.annotate("k8s.io/deprecated", "true");
+            if let Some(release) = removed_release {
+                context.annotate("k8s.io/removed-release", release);
+            }
         }
         // The server keeps the body of an upgraded connection until that has ended.
         if response.body().is_stream() || response.status() == StatusCode::SWITCHING_PROTOCOLS {
@@ -148,10 +154,12 @@ fn begin(
     })
 }
 
-/// Writes the event of a request that is refused before this filter, such as one that failed authentication.
+/// Writes the event of a request that is refused before this filter, such as one that failed authentication. The outcome
+/// is that of the event if the client accepts no `Status`.
 pub(super) async fn refused(
     auditor: Option<&Arc<Auditor>>,
     request: &Request,
+    outcome: ResponseStatus,
     refuse: impl FnOnce() -> Response,
 ) -> Response {
     let Some(auditor) = auditor else { return refuse() };
@@ -159,6 +167,7 @@ pub(super) async fn refused(
     let Some(context) = begin(auditor, request, &info, None) else { return refuse() };
     let (response, is_api) = (refuse(), is_api(request, &info));
     let audited = async move {
+        context.set_outcome(outcome);
         let response = note_response(&context, response, is_api, false).await;
         context.process_to_end(Stage::ResponseStarted).await;
         response
@@ -209,11 +218,11 @@ async fn note_response(
 ) -> Response {
     let code = response.status().as_u16();
     let status = response.extensions_mut().remove::<Answered>();
-    // A 406 response is in a form that was not negotiated, and is not recorded as an object. Outside of the API only
-    // failures are objects.
-    let is_object = if is_api { code != 406 } else { status.is_some() };
-    if let Some(Answered(status)) = status.filter(|_| is_object) {
-        context.set_response_status(&status);
+    // A failure in a form that was not negotiated is not recorded as an object. Outside of the API only failures are
+    // objects.
+    let is_object = status.is_some() || is_api && code < 400;
+    if let Some(Answered(status)) = &status {
+        context.set_response_status(status);
     }
     context.set_response_code(code);
     let is_stream = is_long_running && response.body().is_stream();
@@ -228,8 +237,15 @@ async fn note_response(
         Body::Stream(frames) => frames.fold(BytesMut::new(), join).await.freeze(),
         foreign @ Body::Foreign(_) => return Response::from_parts(head, foreign),
     };
-    if let Some(json) = response_object::json_of(&head.headers, &body) {
-        context.set_response_object(&json);
+    match &status {
+        Some(Answered(status)) if code >= 400 => {
+            context.set_response_object(&encode_status(status, &Accepted::JSON))
+        }
+        _ => {
+            if let Some(json) = response_object::json_of(&head.headers, &body) {
+                context.set_response_object(&json);
+            }
+        }
     }
     let body = if body.is_empty() { Body::empty() } else { body.into() };
     Response::from_parts(head, body)
@@ -291,54 +307,4 @@ fn panicked(panic: &(dyn Any + Send)) -> Status {
     status.message = format!("APIServer panic'd: {text}");
     status.details = None;
     status
-}
-
-/// The source addresses of a request: as claimed by proxies, then the connection's own, the only reliable one.
-fn source_ips(headers: &HeaderMap, remote: Option<&RemoteAddress>) -> Vec<IpAddr> {
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let forwarded = text("x-forwarded-for").split(',');
-    let mut ips: Vec<IpAddr> =
-        forwarded.filter_map(|ip| parse_ip_sloppy(ip.trim())).map(|ip| ip.to_canonical()).collect();
-    if let Some(ip) = parse_ip_sloppy(text("x-real-ip")).map(|ip| ip.to_canonical())
-        && !ips.contains(&ip)
-    {
-        ips.push(ip);
-    }
-    if let Some(RemoteAddress(address)) = remote {
-        let ip = address.ip().to_canonical();
-        if ips.last() != Some(&ip) {
-            ips.push(ip);
-        }
-    }
-    ips
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_are_those_of_proxies_and_of_the_connection() {
-        let check = |headers: &[(&'static str, &'static str)], want: &[&str]| {
-            let headers: HeaderMap = headers
-                .iter()
-                .map(|(name, value)| {
-                    (http::HeaderName::from_static(name), http::HeaderValue::from_static(value))
-                })
-                .collect();
-            let remote = RemoteAddress("[::ffff:127.0.0.1]:1234".parse().unwrap());
-            let got: Vec<String> =
-                source_ips(&headers, Some(&remote)).iter().map(ToString::to_string).collect();
-            assert_eq!(got, want);
-        };
-        check(&[], &["127.0.0.1"]);
-        check(
-            &[("x-forwarded-for", "1.2.3.4, x, 5.6.7.8"), ("x-real-ip", "9.9.9.9")],
-            &["1.2.3.4", "5.6.7.8", "9.9.9.9", "127.0.0.1"],
-        );
-        check(
-            &[("x-forwarded-for", "1.2.3.4,127.0.0.1"), ("x-real-ip", "1.2.3.4")],
-            &["1.2.3.4", "127.0.0.1"],
-        );
-    }
 }

@@ -14,11 +14,12 @@ use crate::base::{
 };
 use crate::metrics::Metrics;
 use http::{HeaderMap, HeaderValue, Version, header};
-use pintle_audit::Auditor;
+use pintle_audit::{Auditor, ResponseStatus};
 use pintle_auth::{
     RequestHeaders,
     authn::{Authenticated, Authenticator, Credentials},
 };
+use pintle_go_forms::base64;
 use pintle_machinery::{
     Status, UserInfo,
     user::{ANONYMOUS, UNAUTHENTICATED},
@@ -44,6 +45,13 @@ impl Authentication {
     ) -> Authentication {
         Authentication { authenticator, auditor, request_headers: [RequestHeaders::standard(), own], metrics }
     }
+
+    /// The 401 response, after its audit event is written.
+    async fn refuse(&self, request: &Request, why: &(dyn std::fmt::Display + Sync)) -> Response {
+        let refuse = || unauthorized(request, why);
+        let outcome = ResponseStatus { message: attempted(request).into(), ..ResponseStatus::default() };
+        audit::refused(self.auditor.as_ref(), request, outcome, refuse).await
+    }
 }
 
 const EXTRA_SPACE: &str =
@@ -58,7 +66,7 @@ impl Filter for Authentication {
             Bearer::Token(_) => None,
             _ => match websocket_protocol::token(request.headers()) {
                 Ok(protocol) => protocol,
-                Err(why) => return unauthorized(&request, &why),
+                Err(why) => return self.refuse(&request, &why).await,
             },
         };
         let certificates = request.extensions().get::<PeerCertificates>().cloned();
@@ -80,10 +88,7 @@ impl Filter for Authentication {
         };
         let Authenticated { user, remarks, .. } = match found {
             Ok(found) => found,
-            Err(why) => {
-                let refuse = || unauthorized(&request, &why);
-                return audit::refused(self.auditor.as_ref(), &request, refuse).await;
-            }
+            Err(why) => return self.refuse(&request, &why).await,
         };
         let has_extra_space = bearer == Bearer::ExtraSpace;
         // Later filters and handlers do not need the credentials, and cannot leak them.
@@ -147,6 +152,31 @@ impl Bearer<'_> {
             }
             _ => Bearer::None,
         }
+    }
+}
+
+/// The kinds of credentials in a request, for its audit event.
+fn attempted(request: &Request) -> String {
+    let header = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let (scheme, rest) = header.unwrap_or_default().trim().split_once(' ').unwrap_or_default();
+    let is_basic = || {
+        scheme.eq_ignore_ascii_case("basic") && base64::decode(rest).is_ok_and(|pair| pair.contains(&b':'))
+    };
+    let certificates = request.extensions().get::<PeerCertificates>();
+    let methods = [
+        (is_basic(), "basic"),
+        (scheme.eq_ignore_ascii_case("bearer"), "bearer"),
+        (
+            query_of(request).first("access_token").is_some_and(|token| !token.trim().is_empty()),
+            "access_token",
+        ),
+        (certificates.is_some_and(|certificates| !certificates.0.is_empty()), "x509"),
+    ];
+    let methods: Vec<&str> =
+        methods.iter().filter(|(is_attempted, _)| *is_attempted).map(|(_, name)| *name).collect();
+    match methods.is_empty() {
+        true => "Authentication failed, no credentials provided".into(),
+        false => format!("Authentication failed, attempted: {}", methods.join(", ")),
     }
 }
 

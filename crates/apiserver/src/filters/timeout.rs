@@ -18,7 +18,7 @@ use crate::base::{
 use crate::metrics::{LateEnd, LateHandler, Metrics};
 use futures_util::FutureExt;
 use http::Method;
-use pintle_audit::Auditor;
+use pintle_audit::{Auditor, ResponseStatus};
 use pintle_go_forms::parse_duration;
 use pintle_machinery::Status;
 use pintle_offload::scope;
@@ -60,10 +60,11 @@ impl Filter for RequestTimeout {
                 Ok(_) => {}
                 Err(error) => {
                     let why = format!("invalid timeout specified in the request URL - {error}");
+                    let outcome = ResponseStatus { message: why.clone().into(), ..ResponseStatus::default() };
                     let status = Status::bad_request(why);
                     let refuse =
                         || negotiated_failure(&status, request.headers(), query_of(&request).first("pretty"));
-                    return audit::refused(self.auditor.as_ref(), &request, refuse).await;
+                    return audit::refused(self.auditor.as_ref(), &request, outcome, refuse).await;
                 }
             }
         }

@@ -10,14 +10,19 @@ use super::{
 };
 use crate::base::{
     body::Body,
+    peer::{RemoteAddress, source_ips},
     request::{Request, info_of, user_of},
     request_info::RequestInfo,
     response::Response,
 };
-use http::{Method, header};
+use bytes::Bytes;
+use http::{Method, header, uri::Authority};
 use pintle_machinery::user::SYSTEM_MASTERS;
 use pintle_telemetry::{TARGET, TRACEPARENT};
-use tracing::{Instrument, Span, field::Empty};
+use tracing::{
+    Instrument, Span,
+    field::{self, Empty},
+};
 
 /// The group of those who monitor the cluster.
 const MONITORING: &str = "system:monitoring";
@@ -34,7 +39,10 @@ impl Filter for Tracing {
         let code = response.status().as_u16();
         span.record("http.response.status_code", code);
         if code >= 500 {
-            span.record("otel.error", response.status().canonical_reason().unwrap_or_default());
+            span.record("otel.error", "");
+        }
+        if let Body::Full(body) = response.body() {
+            span.record("http.response.body.size", body.as_ref().map_or(0, Bytes::len));
         }
         if response.body().is_stream() {
             // The span of a watch or a long list ends with its last frame.
@@ -55,6 +63,9 @@ fn begin(request: &Request) -> Span {
     let received = arrival.map(|arrival| arrival.received.as_nanosecond());
     let audit_id = arrival.and_then(|arrival| arrival.audit_id.to_str().ok()).unwrap_or_default();
     let uri = request.uri();
+    let server = uri.authority().cloned().or_else(|| text(header::HOST)?.parse::<Authority>().ok());
+    let remote_address = request.extensions().get::<RemoteAddress>();
+    let client = source_ips(request.headers(), remote_address).into_iter().next();
     tracing::info_span!(
         target: TARGET,
         parent: None,
@@ -71,8 +82,14 @@ fn begin(request: &Request) -> Span {
         "url.path" = uri.path(),
         "url.scheme" = "https",
         "network.protocol.version" = if request.version() == http::Version::HTTP_2 { "2" } else { "1.1" },
-        "server.address" = uri.host().or_else(|| text(header::HOST)).unwrap_or_default(),
-        "user_agent.original" = text(header::USER_AGENT).unwrap_or_default(),
+        "server.address" = server.as_ref().map(Authority::host),
+        "server.port" = server.as_ref().and_then(Authority::port_u16),
+        "client.address" = client.map(field::display),
+        "network.peer.address" = remote_address.map(|address| field::display(address.0.ip().to_canonical())),
+        "network.peer.port" = remote_address.map(|address| address.0.port()),
+        "http.request.body.size" = text(header::CONTENT_LENGTH).and_then(|size| size.parse::<u64>().ok()),
+        "http.response.body.size" = Empty,
+        "user_agent.original" = text(header::USER_AGENT),
         "audit-id" = audit_id,
     )
 }

@@ -17,7 +17,7 @@ use crate::{
 };
 use pintle_admission::{AdmissionPlugin, AdmissionRequest, Endpoint};
 use pintle_auth::authz::Authorizer;
-use pintle_machinery::{GroupVersionKind, Status, Value, json};
+use pintle_machinery::{GroupVersionKind, Status, Value, codec::json::encode_any, json};
 use pintle_registry::BoxFuture;
 use std::{borrow::Cow, sync::Arc, time::Instant};
 
@@ -130,7 +130,7 @@ impl MutatingAdmissionWebhook {
         annotations.mutated(request, is_changed);
         let Some(patched) = result? else { return Ok(None) };
         request.warnings.extend(patched.warning);
-        annotations.patched(request, patched.patch);
+        annotations.patched(request, &patched.patch);
         request.object = Cow::Owned(patched.object);
         Ok(Some(patched.is_changed))
     }
@@ -228,8 +228,10 @@ impl Annotations<'_> {
         request.audit_annotations.push((self.key("mutation.webhook.admission.k8s.io"), value));
     }
 
-    fn patched(&self, request: &mut AdmissionRequest<'_>, patch: Value) {
+    fn patched(&self, request: &mut AdmissionRequest<'_>, patch: &Value) {
         let Webhook { configuration, name, .. } = self.webhook;
+        let patch = encode_any(patch);
+        let patch = String::from_utf8_lossy(&patch);
         let value = format!(
             r#"{{"configuration":{},"webhook":{},"patch":{patch},"patchType":"JSONPatch"}}"#,
             json!(configuration),
@@ -241,5 +243,30 @@ impl Annotations<'_> {
     fn failed_open(&self, request: &mut AdmissionRequest<'_>) {
         let key = self.key("failed-open.mutation.webhook.admission.k8s.io");
         request.audit_annotations.push((key, self.webhook.name.clone()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::webhooks::clients::WebhookClients;
+    use pintle_admission::{Operation, testing::Request};
+    use pintle_admission_cel::Compiler;
+
+    #[test]
+    fn patches_are_annotated_with_gos_escapes() {
+        let webhook =
+            Webhook::new("c", 0, &json!({"name": "w"}), &Compiler::new(), &WebhookClients::unused());
+        let annotations = Annotations { webhook: &webhook, round: 0, place: 2 };
+        let request = Request::new(Operation::Create, "", "v1", "things", "ns");
+        let (key, value) = request.with(async |request| {
+            annotations.patched(request, &json!([{"op": "add", "path": "/a", "value": "<1>"}]));
+            request.detailed_audit_annotations.remove(0)
+        });
+        assert_eq!(key, "patch.webhook.admission.k8s.io/round_0_index_2");
+        let patch = r#"[{"op":"add","path":"/a","value":"\u003c1\u003e"}]"#;
+        let expected =
+            format!(r#"{{"configuration":"c","webhook":"w","patch":{patch},"patchType":"JSONPatch"}}"#);
+        assert_eq!(value, expected);
     }
 }

@@ -7,7 +7,10 @@ use pintle::Options;
 use pintle_jwt::SigningKey;
 use pintle_machinery::{Value, json};
 use std::{fs, path::Path, time::Duration};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::{
+    io::AsyncWriteExt,
+    time::{Instant, sleep, timeout},
+};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
@@ -100,6 +103,65 @@ async fn each_level_tells_what_it_should() {
     let events = events_of(&dir, "none", 2).await;
     assert_eq!(events[1]["responseStatus"]["reason"], "NotFound");
     assert_eq!(events_of(&dir, "health", 0).await, Vec::<Value>::new());
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failures_in_a_form_that_was_not_negotiated_are_not_recorded() {
+    let server = Server::start_with(audited("rules: [{level: RequestResponse}]")).await;
+    let dir = server.dir().to_owned();
+    let check = async |id: &str, request: &str, code: u16, reason: Option<&str>| {
+        let answer = server.send(&request.replacen('\n', &format!("\nAudit-ID: {id}\n"), 1)).await;
+        assert_eq!(answer.status, code, "{}", answer.text());
+        let event = events_of(&dir, id, 2).await.remove(1);
+        let found = event["responseStatus"].get("reason").and_then(Value::as_str);
+        assert_eq!((found, event.get("responseObject").is_some()), (reason, reason.is_some()), "{event}");
+    };
+    check("json", &format!("GET {MAPS}/none\n"), 404, Some("NotFound")).await;
+    check("html", &format!("GET {MAPS}/none\nAccept: text/html"), 406, None).await;
+    let table = "Accept: application/json;as=Table;v=v1;g=meta.k8s.io";
+    check("table", &format!("GET {MAPS}/none\n{table}"), 404, None).await;
+    check("refused", "POST /openid/v1/jwks\nAccept: text/html", 405, None).await;
+
+    let nobody = server.client(Identity::Nobody).await;
+    let uri = format!("{MAPS}?access_token=x");
+    let wrong = "Authorization: Bearer wrong";
+    let answer = nobody.send(&format!("GET {uri}\nAudit-ID: wrong\nAccept: text/html\n{wrong}")).await;
+    assert_eq!(answer.status, 401);
+    let event = events_of(&dir, "wrong", 1).await.remove(0);
+    let message = "Authentication failed, attempted: bearer, access_token";
+    assert_eq!(event["responseStatus"], json!({"metadata": {}, "message": message, "code": 401}));
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_ends_early_is_recorded_as_go_reads_it() {
+    let server = Server::start_with(audited("rules: [{level: Metadata}]")).await;
+    let dir = server.dir().to_owned();
+    let mut stream = server.raw(Identity::Admin).await;
+    let request =
+        format!("POST {MAPS} HTTP/1.1\r\nHost: x\r\nAudit-ID: short\r\nContent-Length: 100\r\n\r\n{{");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    stream.flush().await.unwrap();
+    events_of(&dir, "short", 1).await;
+    drop(stream);
+    let event = events_of(&dir, "short", 2).await.remove(1);
+    let status = &event["responseStatus"];
+    assert_eq!((&status["code"], &status["message"]), (&json!(500), &json!("unexpected EOF")), "{event}");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_deprecation_of_a_version_is_noted_when_its_request_ends() {
+    let server = Server::start_with(audited("rules: [{level: Metadata}]")).await;
+    let dir = server.dir().to_owned();
+    let endpoints = "/api/v1/namespaces/default/endpoints";
+    server.send(&format!("GET {endpoints}?watch=1&timeoutSeconds=1\nAudit-ID: watch")).await;
+    let events = events_of(&dir, "watch", 3).await;
+    let noted = |event: &Value| event["annotations"].get("k8s.io/deprecated").is_some();
+    assert_eq!(events.iter().map(noted).collect::<Vec<_>>(), [false, false, true], "{events:?}");
+    server.send(&format!("GET {endpoints}\nAudit-ID: refused\nAccept: text/html")).await;
+    assert!(!events_of(&dir, "refused", 2).await.iter().any(noted));
     server.stop().await;
 }
 

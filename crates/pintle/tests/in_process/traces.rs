@@ -49,6 +49,13 @@ async fn requests_have_spans_below_those_of_privileged_clients() {
     assert_eq!(root.parent, 0x00f0_67aa_0ba9_02b7_u64.to_be_bytes());
     assert_eq!(text(root, "http.target"), "/api/v1/namespaces/default/configmaps");
     assert_eq!(text(root, "audit-id"), created.header("audit-id"));
+    assert_eq!(text(root, "client.address"), "127.0.0.1");
+    let verb = named(spans, "Create");
+    for (key, value) in
+        [("verb", "POST"), ("api-version", "v1"), ("namespace", "default"), ("client", "127.0.0.1")]
+    {
+        assert_eq!(text(verb, key), value);
+    }
     for name in ["authorization", "constrainedimpersonation", "priorityandfairness", "Create"] {
         let span = named(spans, name);
         assert_eq!((&span.trace, &span.parent), (&root.trace, &root.id), "{name}");

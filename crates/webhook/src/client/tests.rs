@@ -76,23 +76,63 @@ async fn requests_have_the_headers_of_kubernetes_client() {
         (answer.status, &*answer.content_type, &*answer.body),
         (201, "application/json", &b"{\"a\":1}"[..])
     );
-    assert!(!answer.has_retry_after);
+    assert!(answer.retry_after.is_none());
     let requests = requests.await.unwrap();
     let [request] = requests.as_slice() else { panic!("{requests:?}") };
     let (head, body) = request.split_once("\r\n\r\n").unwrap();
     let mut lines = head.lines();
     assert_eq!(lines.next(), Some("POST /review?timeout=20s HTTP/1.1"));
     let lines: Vec<&str> = lines.collect();
-    for header in [
-        "content-type: application/json",
-        "accept: application/json, */*",
-        "user-agent: Go-http-client/1.1",
-        "authorization: Bearer secret",
-    ] {
+    for header in
+        ["content-type: application/json", "accept: application/json, */*", "user-agent: Go-http-client/1.1"]
+    {
         assert!(lines.contains(&header), "{header} is not in {lines:?}");
     }
+    // Credentials are not sent in plain text.
+    assert!(!lines.iter().any(|line| line.starts_with("authorization")), "{lines:?}");
     assert_eq!(body.as_bytes(), QUESTION);
     assert!(!format!("{client:?}").contains("secret"));
+}
+
+#[tokio::test]
+async fn an_overloaded_server_is_asked_again_when_it_says() {
+    let later = |status: &str, seconds: &str| {
+        response(status, "{}").replacen("\r\n", &format!("\r\nretry-after: {seconds}\r\n"), 1)
+    };
+    let check = async |responses: Vec<String>, expected: u16| {
+        let (url, requests) = server(responses).await;
+        let answer = client_of(&url, Credentials::None).post(QUESTION, TIMEOUT).await.unwrap();
+        assert_eq!(answer.status, expected);
+        requests.await.unwrap().len()
+    };
+    let (overloaded, failed) = (later("429 Too Many Requests", "0"), later("503 Service Unavailable", "0"));
+    assert_eq!(check(vec![overloaded.clone(), failed, response("200 OK", "{}")], 200).await, 3);
+    assert_eq!(check(vec![overloaded; MAX_RETRIES + 1], 429).await, 11);
+    // These say nothing about a time, or are permanent.
+    assert_eq!(check(vec![later("503 Service Unavailable", "soon")], 503).await, 1);
+    assert_eq!(check(vec![response("429 Too Many Requests", "{}")], 429).await, 1);
+    assert_eq!(check(vec![later("404 Not Found", "0")], 404).await, 1);
+
+    let (url, _requests) = server(vec![later("503 Service Unavailable", "60")]).await;
+    let short = Duration::from_millis(200);
+    assert!(client_of(&url, Credentials::None).post(QUESTION, short).await.unwrap_err().is_timeout());
+}
+
+#[tokio::test]
+async fn a_server_without_a_scheme_speaks_tls_if_its_authority_is_configured() {
+    let url = |insecure_skip_tls_verify| {
+        let config = Kubeconfig {
+            server: "example.com:1".to_owned(),
+            ca: Vec::new(),
+            insecure_skip_tls_verify,
+            tls_server_name: None,
+            client_certificate: None,
+            credentials: Credentials::None,
+        };
+        WebhookClient::of_kubeconfig(&config, &Dialer::default()).unwrap().url
+    };
+    assert_eq!(url(false), "http://example.com:1/");
+    assert_eq!(url(true), "https://example.com:1/");
 }
 
 #[tokio::test]

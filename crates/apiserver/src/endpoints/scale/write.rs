@@ -31,7 +31,7 @@ pub(super) enum Change {
     /// The scale of a PUT.
     Put(Value),
     /// A patch of the scale.
-    Patch(Patch),
+    Patch(Result<Patch, Status>),
     /// An applied configuration of the scale.
     Apply(Configuration),
 }
@@ -107,6 +107,7 @@ impl Transform for ScaleTransform<'_> {
                     scale
                 }
                 Change::Patch(patch) => {
+                    let patch = patch.as_ref().map_err(Status::clone)?;
                     let wanted = BodyKind::built_in(self.admission.kind, scale_schema()?);
                     let patched = patch.apply(before.clone(), wanted.schema, self.validation)?;
                     let read =

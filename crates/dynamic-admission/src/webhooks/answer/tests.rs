@@ -5,7 +5,7 @@ fn respond(status: u16, body: &str) -> Response {
     Response {
         status,
         content_type: "application/json".to_owned(),
-        has_retry_after: false,
+        retry_after: None,
         body: body.to_owned().into(),
         question: 1000,
     }
