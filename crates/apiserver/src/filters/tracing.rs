@@ -63,9 +63,10 @@ fn begin(request: &Request) -> Span {
     let received = arrival.map(|arrival| arrival.received.as_nanosecond());
     let audit_id = arrival.and_then(|arrival| arrival.audit_id.to_str().ok()).unwrap_or_default();
     let uri = request.uri();
-    let server = uri.authority().cloned().or_else(|| text(header::HOST)?.parse::<Authority>().ok());
     let remote_address = request.extensions().get::<RemoteAddress>();
-    let client = source_ips(request.headers(), remote_address).into_iter().next();
+    // Without tracing, these are not called.
+    let server = || uri.authority().cloned().or_else(|| text(header::HOST)?.parse::<Authority>().ok());
+    let client = || source_ips(request.headers(), remote_address).into_iter().next();
     tracing::info_span!(
         target: TARGET,
         parent: None,
@@ -82,9 +83,9 @@ fn begin(request: &Request) -> Span {
         "url.path" = uri.path(),
         "url.scheme" = "https",
         "network.protocol.version" = if request.version() == http::Version::HTTP_2 { "2" } else { "1.1" },
-        "server.address" = server.as_ref().map(Authority::host),
-        "server.port" = server.as_ref().and_then(Authority::port_u16),
-        "client.address" = client.map(field::display),
+        "server.address" = server().as_ref().map(Authority::host),
+        "server.port" = server().as_ref().and_then(Authority::port_u16),
+        "client.address" = client().map(field::display),
         "network.peer.address" = remote_address.map(|address| field::display(address.0.ip().to_canonical())),
         "network.peer.port" = remote_address.map(|address| address.0.port()),
         "http.request.body.size" = text(header::CONTENT_LENGTH).and_then(|size| size.parse::<u64>().ok()),
