@@ -92,9 +92,10 @@ const RESETS_PER_STREAM: u32 = 4;
 const MAX_LOCAL_RESETS: usize = 1024;
 /// The pause after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// Flow-control windows, in bytes: large enough that a list does not wait for the client at every frame.
-const STREAM_WINDOW: u32 = 1 << 20;
-const CONNECTION_WINDOW: u32 = 4 << 20;
+/// How many bytes of bodies a client may send before they are read, for a stream and for a connection. A stream has as
+/// many as in kube-apiserver; those of a connection are memory that nothing else bounds.
+const STREAM_WINDOW: u32 = 256 << 10;
+const CONNECTION_WINDOW: u32 = 1 << 20;
 const MAX_SEND_BUFFER: usize = 256 << 10;
 
 /// Serves a socket until `stop` becomes true.

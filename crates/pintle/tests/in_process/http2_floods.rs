@@ -4,7 +4,7 @@ use crate::{
     harness::{Identity, PATIENCE, Server},
     http2::{
         ACK, CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, Http2, PING, PRIORITY, RST_STREAM,
-        WINDOW_UPDATE, frame, get, literal, settings,
+        SETTINGS, WINDOW_UPDATE, frame, get, literal, settings,
     },
 };
 use std::time::Duration;
@@ -275,5 +275,25 @@ async fn header_blocks_that_never_end_share_their_memory() {
     client.send(&frame(CONTINUATION, END_HEADERS, 1, &[])).await.unwrap();
     assert_eq!(client.soon(&[HEADERS]).await.unwrap().stream, 1);
     drop((client, clients));
+    server.stop().await;
+}
+
+/// The bytes of bodies that nobody has read yet are memory that no budget counts.
+#[tokio::test(flavor = "multi_thread")]
+async fn few_bytes_of_bodies_may_be_sent_before_they_are_read() {
+    const INITIAL_WINDOW_SIZE: u16 = 4;
+    /// The window of a connection before it is enlarged (<https://www.rfc-editor.org/rfc/rfc9113#section-6.9.2>).
+    const FIRST_WINDOW: u32 = 65_535;
+    let server = Server::start().await;
+    let mut client = Http2::connect(&server, 0).await;
+    let settings = client.soon(&[SETTINGS]).await.unwrap().payload;
+    let of_streams = settings.chunks(6).find(|setting| setting[..2] == INITIAL_WINDOW_SIZE.to_be_bytes());
+    assert_eq!(of_streams.unwrap()[2..], (256_u32 << 10).to_be_bytes());
+    let enlarged = client.soon(&[WINDOW_UPDATE]).await.unwrap();
+    assert_eq!(
+        (enlarged.stream, enlarged.payload),
+        (0, ((1_u32 << 20) - FIRST_WINDOW).to_be_bytes().to_vec())
+    );
+    drop(client);
     server.stop().await;
 }
