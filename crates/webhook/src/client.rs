@@ -202,8 +202,8 @@ impl WebhookClient {
         let url = format!("{}?timeout={}", self.url, format_duration(nanos));
         let failed = |cause| CallError::new(&url, cause);
         // The futures around this one would each be moved with it.
-        let answer = Box::pin(self.ask_with_retries(&url, question, tokio::time::Instant::now() + timeout));
-        let answer = answer.await;
+        let deadline = tokio::time::Instant::now() + timeout;
+        let answer = Box::pin(self.ask_with_retries(&url, question, deadline)).await;
         if let Ok(response) = &answer {
             if (200..300).contains(&response.status) {
                 self.series.responded(response.body.len());

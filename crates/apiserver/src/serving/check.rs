@@ -1,15 +1,15 @@
 //! Checks the head of a request before all filters.
 
-use super::http1::{MAX_HEAD_BYTES, Refusal, Requests, UNCHARGED_HEAD_BYTES};
+use super::{
+    head_budget::HEADER_BYTES,
+    http1::{MAX_HEAD_BYTES, Refusal, Requests, UNCHARGED_HEAD_BYTES},
+};
 use crate::base::{
     body::Body,
     body_budget::{BodyBudget, Charge},
     response::{Response, json_failure},
 };
 use http::{Method, Version};
-
-/// The memory that a header takes beside its text, in bytes.
-const HEADER_BYTES: usize = 150;
 
 /// Answers the requests that are answered before all filters, as in Go's server. A large head is charged to the budget of
 /// bodies as long as the request is executed.

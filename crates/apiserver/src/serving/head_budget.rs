@@ -10,6 +10,9 @@ use std::{collections::BTreeMap, sync::Arc};
 /// The default budget of all heads that have not ended, in bytes.
 pub(super) const DEFAULT_HEAD_MEMORY: usize = 64 << 20;
 
+/// An upper bound of the memory that a header takes beside its text, in bytes.
+pub(super) const HEADER_BYTES: usize = 150;
+
 /// The memory budget that heads share. Clones share one budget.
 #[derive(Clone)]
 pub(super) struct HeadBudget(Arc<Inner>);

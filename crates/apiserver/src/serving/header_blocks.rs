@@ -4,6 +4,8 @@
 //! The HTTP library decodes a block as its frames come, and keeps the headers until the last one. It bounds the memory
 //! of one block, not that of the blocks of all connections.
 
+use super::head_budget::HEADER_BYTES;
+
 /// The bytes before the first frame.
 const PREFACE_BYTES: usize = 24;
 /// The bytes before the payload of a frame.
@@ -11,8 +13,6 @@ const FRAME_HEAD_BYTES: usize = 9;
 const HEADERS: u8 = 1;
 const CONTINUATION: u8 = 9;
 const END_HEADERS: u8 = 4;
-/// The memory that one byte of a block may stand for: a byte names a header of the table, and a header takes this much.
-const HEADER_BYTES: usize = 150;
 /// The most memory of a block: the library counts 32 bytes for each header beside its text, up to a megabyte.
 const MAX_BLOCK_BYTES: usize = 5 << 20;
 
@@ -74,7 +74,7 @@ impl HeaderBlocks {
         }
     }
 
-    /// The most memory that the block that has begun may take, in bytes.
+    /// The most memory that the block that has begun may take, in bytes: each of its bytes may name a header.
     pub(super) fn memory(&self) -> usize {
         self.block.saturating_mul(HEADER_BYTES).min(MAX_BLOCK_BYTES)
     }

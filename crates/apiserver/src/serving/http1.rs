@@ -22,6 +22,7 @@ use super::{
 use crate::base::connection::ConnectionHandle;
 use bytes::{Buf, BytesMut};
 use chunks::Chunks;
+use futures_util::task::AtomicWaker;
 use head::{Framing, Head};
 use memchr::memchr;
 use std::{
@@ -65,6 +66,8 @@ struct Shared {
     served: AtomicU64,
     answered: AtomicU64,
     is_upgraded: AtomicBool,
+    /// The task that waits for the response to a request to upgrade.
+    reader: AtomicWaker,
     ends_connection: AtomicBool,
 }
 
@@ -81,10 +84,12 @@ impl Requests {
     pub(super) fn answered(&self, is_upgrade: bool) {
         self.0.is_upgraded.store(is_upgrade, Ordering::Release);
         self.0.answered.fetch_add(1, Ordering::Release);
+        self.0.reader.wake();
     }
 
-    /// Whether the response to this request switches the protocol; `None` before the response.
-    fn is_upgraded_by(&self, request: u64) -> Option<bool> {
+    /// Whether the response to this request switches the protocol; `None` before the response, which wakes the task.
+    fn poll_upgraded_by(&self, request: u64, context: &Context<'_>) -> Option<bool> {
+        self.0.reader.register(context.waker());
         let is_answered = self.0.answered.load(Ordering::Acquire) > request;
         is_answered.then(|| self.0.is_upgraded.load(Ordering::Acquire))
     }
@@ -129,8 +134,8 @@ enum State {
     Body(u64, AfterBody),
     /// In a chunked body.
     Chunks(Box<Chunks>, AfterBody),
-    /// After a request to upgrade, with this position: bytes are held until there is a response.
-    Undecided(u64, AfterBody),
+    /// After a request to upgrade, with this position: bytes are held until there is a response. Whether it is a `POST`.
+    Undecided(u64, bool),
     /// Bytes pass uninspected.
     Through,
     /// Bytes of HTTP/2 pass.
@@ -153,7 +158,7 @@ impl State {
     /// After the body of a request.
     fn after(body: AfterBody) -> State {
         match body.upgrade {
-            Some(request) => State::Undecided(request, body),
+            Some(request) => State::Undecided(request, body.is_post),
             None => State::head(body.is_post),
         }
     }
@@ -425,17 +430,18 @@ impl<S: AsyncRead + Unpin> AsyncRead for RequestHeads<S> {
                     let error = error.take().unwrap_or("unexpected EOF");
                     return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, error)));
                 }
-                State::Undecided(request, after) => match this.requests.is_upgraded_by(*request) {
+                State::Undecided(request, is_post) => match this.requests.poll_upgraded_by(*request, context)
+                {
                     Some(true) => {
                         this.state = State::Through;
                         this.ready = std::mem::take(&mut this.held);
                     }
                     Some(false) => {
-                        this.state = State::head(after.is_post);
+                        this.state = State::head(*is_post);
                         this.searched = 0;
                     }
-                    // Hyper reads on when it has the response. Until then reads only find the end of the stream.
-                    None if this.held.len() >= UNCHARGED_HEAD_BYTES => return Poll::Pending,
+                    // Before the response only the end of the stream matters, and only if no bytes precede it.
+                    None if !this.held.is_empty() => return Poll::Pending,
                     None => {
                         if !ready!(this.poll_hold(context))? {
                             return Poll::Ready(Ok(()));
