@@ -9,7 +9,7 @@ use std::thread;
 use crate::{task, tools};
 
 /// The fuzz targets, and the dictionary of each.
-const TARGETS: [(&str, &str); 32] = [
+const TARGETS: [(&str, &str); 33] = [
     ("abac_policies", "json"),
     ("apply", "patch"),
     ("audit_policy", "yaml"),
@@ -21,6 +21,7 @@ const TARGETS: [(&str, &str); 32] = [
     ("definition", "schema"),
     ("field_selector", "query"),
     ("fields_v1", "fields"),
+    ("http1_requests", "http1"),
     ("json_decode", "json"),
     ("json_patch", "patch"),
     ("json_path", "jsonpath"),

@@ -14,6 +14,7 @@ mod hsts;
 mod impersonation;
 mod instrumentation;
 mod max_in_flight;
+mod max_long_running;
 mod panic_recovery;
 mod priority_and_fairness;
 mod request_info;
@@ -64,6 +65,8 @@ pub struct ChainConfig {
     pub max_requests_in_flight: usize,
     /// The limit of writes in flight, without flow control.
     pub max_mutating_requests_in_flight: usize,
+    /// The limit of long-running requests, such as watches; a user may have half of them.
+    pub max_long_running: usize,
 }
 
 /// Optional filters for browsers and connections.
@@ -119,6 +122,7 @@ pub fn chain(config: ChainConfig, handler: Handler) -> Handler {
     let storage_version =
         config.storage_versions.map(|manager| storage_version::StorageVersionPrecondition { manager });
     let rest = before(storage_version, Arc::new(handler));
+    let rest = max_long_running::MaxLongRunning::new(config.max_long_running).before(rest);
     let rest = authorization.before(rest);
     let rest = before(max_in_flight, rest);
     let rest = before(priority_and_fairness, rest);

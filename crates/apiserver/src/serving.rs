@@ -24,7 +24,7 @@ mod websocket;
 mod write_timeout;
 
 use crate::base::{
-    body::Body,
+    body::{Body, RequestBody},
     body_budget::BodyBudget,
     connection::{ConnectionHandle, End},
     connection_lease::ConnectionLease,
@@ -38,12 +38,13 @@ use cutoff::{Cutoff, StreamExecutor, guard};
 use head_budget::{DEFAULT_HEAD_MEMORY, HeadBudget};
 use http::{HeaderValue, Method, StatusCode, header};
 use http_body::Body as _;
-use http1::{MAX_HEAD_BYTES, MAX_HEADER_BYTES, MAX_HEADERS, RequestHeads, Requests};
+use http1::{RequestHeads, Requests};
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     server::conn::auto,
 };
+use pintle_http1::head::{MAX_HEAD_BYTES, MAX_HEADER_BYTES, MAX_HEADERS};
 use pintle_machinery::Status;
 use pintle_tls::{JoinedConnection, JoinedWrites, ReadAhead, WholeReads};
 use plain::refuse_plain;
@@ -237,14 +238,18 @@ impl Server {
             let response_budget = config.response_budget.clone();
             let answer = check(&request, &requests, &budget).map(|charge| {
                 // The future of the stream would hold it twice.
-                let answer = unread::answer(handler.clone(), request, budget, stopping, move |request| {
+                let (handler, connection) = (handler.clone(), tracked.clone());
+                let prepare = move |request: &mut http::Request<RequestBody>| {
                     request.extensions_mut().insert(remote);
                     if let Some(certificates) = certificates {
                         request.extensions_mut().insert(certificates);
                     }
                     request.extensions_mut().insert(tracked);
                     request.extensions_mut().insert(lease);
-                });
+                };
+                let answer = async move {
+                    unread::answer(handler, request, budget, stopping, &connection, prepare).await
+                };
                 (Box::pin(answer), charge)
             });
             async move {

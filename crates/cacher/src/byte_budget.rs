@@ -37,6 +37,11 @@ impl ByteBudget {
         ByteBudget::new(256 << 20, 128 << 10)
     }
 
+    /// The default for the states that readers hold, beside what is part of the present ones.
+    pub fn of_held_states() -> ByteBudget {
+        ByteBudget::new(256 << 20, 8 << 20)
+    }
+
     /// A budget that is never exceeded.
     pub fn unlimited() -> ByteBudget {
         ByteBudget::new(usize::MAX, usize::MAX)
@@ -72,6 +77,11 @@ impl BudgetedBytes {
     pub(crate) fn remove(&mut self, bytes: usize) {
         self.own -= bytes;
         self.budget.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set(&mut self, bytes: usize) {
+        self.add(bytes.saturating_sub(self.own));
+        self.remove(self.own.saturating_sub(bytes));
     }
 
     /// Whether the budget is exceeded and this part holds more than its share.

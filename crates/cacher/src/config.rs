@@ -57,6 +57,8 @@ pub struct CacherConfig {
     /// The byte budget that the queues of the watchers of all resources share. A watcher whose queue is beyond it reads
     /// the event log instead.
     pub queue_budget: ByteBudget,
+    /// The byte budget that the states share that slow readers of all resources hold. Beyond it, readers lose them.
+    pub held_budget: ByteBudget,
     /// The interval between the bookmarks of a watch that requests them.
     pub bookmark_period: Duration,
     /// The longest time that a read waits for the cache to reach its revision.
@@ -90,6 +92,7 @@ impl CacherConfig {
             resume_from_storage: true,
             queue_capacity: 1000,
             queue_budget: ByteBudget::of_queues(),
+            held_budget: ByteBudget::of_held_states(),
             bookmark_period: Duration::from_secs(60),
             freshness_timeout: Duration::from_secs(3),
             page_size: 500,

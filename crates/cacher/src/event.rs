@@ -145,6 +145,12 @@ impl Change {
         size(&self.current) + size(&self.previous)
     }
 
+    /// The bytes of the object that the change replaced, if the state at `revision`, before it, has that object.
+    pub(crate) fn bytes_of(&self, revision: Revision) -> usize {
+        let previous = self.previous.as_ref();
+        previous.filter(|previous| previous.revision() <= revision).map_or(0, |previous| previous.memory())
+    }
+
     /// The type of the change for a watcher that sees only the objects that `matches` accepts; `None` if it sees
     /// neither state.
     ///

@@ -17,6 +17,9 @@ use pintle_storage::Revision;
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 use tokio::time::Instant;
 
+/// The number of changes since a state up to which the event log is read for it. A page is mostly one of the present
+/// state, or a few writes happened while it was selected.
+const MAX_CHANGES_SINCE: usize = 1024;
 /// The number of changes between two kept states, from which past states are rebuilt.
 const CHECKPOINT_INTERVAL: u64 = 128;
 
@@ -269,6 +272,13 @@ impl EventLog {
         }
         let skipped = self.entries.partition_point(|entry| entry.change.revision <= revision);
         Some(Position(self.first + skipped as u64))
+    }
+
+    /// All changes after `revision`; `None` when some of them were dropped, or they are not a few
+    /// ([`MAX_CHANGES_SINCE`]).
+    pub(crate) fn few_after(&self, revision: Revision) -> Option<Vec<Change>> {
+        let (changes, _) = self.read(self.position_after(revision)?, MAX_CHANGES_SINCE + 1)?;
+        (changes.len() <= MAX_CHANGES_SINCE).then_some(changes)
     }
 
     /// At most `limit` changes from `from` on, and the position after them; `None` when the change at `from` was

@@ -55,6 +55,7 @@ mod byte_budget;
 mod contents;
 mod counted_tree;
 mod event_log;
+mod held;
 mod history;
 mod label_demand;
 mod label_index;
@@ -84,6 +85,7 @@ pub use contents::RepresentationId;
 pub use error::CacherError;
 pub use event::{EventType, WatchEvent, WatchItem};
 pub use freshness::Freshness;
+pub use held::Held;
 pub use label::Label;
 pub use metrics::CacherMetrics;
 pub use object::{

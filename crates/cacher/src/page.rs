@@ -12,10 +12,6 @@ use pintle_storage::{Key, ListRequest, Revision, StorageError};
 use std::sync::Arc;
 use tokio::time::Instant;
 
-/// The number of changes since a state up to which it is retained for a continue token. A page is mostly one of the
-/// present state, or a few writes happened while it was selected.
-const MAX_CHANGES_SINCE: usize = 1024;
-
 /// The state that a page is taken from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PageState {
@@ -125,11 +121,7 @@ impl Shared {
             let dropped = {
                 // No change is noted while the state is locked.
                 let state = self.state.lock();
-                let since = state.log.position_after(snapshot.revision());
-                let since = since.and_then(|since| state.log.read(since, MAX_CHANGES_SINCE + 1));
-                let Some((since, _)) = since.filter(|(since, _)| since.len() <= MAX_CHANGES_SINCE) else {
-                    return;
-                };
+                let Some(since) = state.log.few_after(snapshot.revision()) else { return };
                 self.retained.lock().retain_past(snapshot, &since, now)
             };
             drop(dropped);

@@ -1,7 +1,7 @@
 //! Reads of the latest state at a requested freshness, and of past states.
 
 use crate::{
-    CachedObject, Cacher, CacherError, Freshness, ReadSource, Requirement, Snapshot,
+    CachedObject, Cacher, CacherError, Freshness, Held, ReadSource, Requirement, Snapshot,
     shared::{Phase, Shared},
 };
 use pintle_storage::{Key, Revision, StorageError};
@@ -15,6 +15,11 @@ impl Cacher {
     /// The latest state of the cache, without waiting; `None` until it is ready.
     pub fn current(&self) -> Option<Snapshot> {
         self.shared.load()
+    }
+
+    /// Holds what a reader has of a state, until it is dropped or memory is short. `most` is an upper bound of its bytes.
+    pub fn hold<T: Send + 'static>(&self, snapshot: &Snapshot, most: usize, content: T) -> Held<T> {
+        self.shared.hold(snapshot, most, content)
     }
 
     /// Notes that a list of a state has a requirement. A label that lists of many objects ask for again and again gets an

@@ -22,9 +22,9 @@ const MAX_STATES: usize = 64;
 /// The bytes of a state beside its objects.
 const STATE_BYTES: usize = 4096;
 /// The bytes of the nodes of the persistent maps that a change replaces. The first changes after a state replace most.
-const CHANGE_BYTES: usize = 4096;
+pub(crate) const CHANGE_BYTES: usize = 4096;
 /// The bytes of all nodes, for each object.
-const ENTRY_BYTES: usize = 64;
+pub(crate) const ENTRY_BYTES: usize = 64;
 
 /// The retained states of a resource, in the order of their revisions.
 #[derive(Debug)]
@@ -66,15 +66,9 @@ impl State {
         STATE_BYTES + nodes + self.object_bytes
     }
 
-    /// The bytes of the object that a change replaced, if this state has it.
-    fn bytes_of(&self, change: &Change) -> usize {
-        let previous = change.previous.as_ref();
-        previous.filter(|previous| previous.revision() <= self.snapshot.revision()).map_or(0, |o| o.memory())
-    }
-
     fn note(&mut self, change: &Change) {
         self.changes += 1;
-        self.object_bytes += self.bytes_of(change);
+        self.object_bytes += change.bytes_of(self.snapshot.revision());
     }
 }
 
@@ -148,7 +142,8 @@ impl RetainedStates {
             // It was counted with the state before, which does not free it any more.
             if let Some(before) = &mut before {
                 before.changes = before.changes.saturating_sub(1);
-                before.object_bytes = before.object_bytes.saturating_sub(before.bytes_of(change));
+                before.object_bytes =
+                    before.object_bytes.saturating_sub(change.bytes_of(before.snapshot.revision()));
             }
         }
         let left = before.map_or(0, |before| before.bytes());

@@ -1,6 +1,6 @@
 //! The state that a cacher's tasks, readers and watchers share, and the one place that publishes changes.
 //!
-//! Lock order: [`Shared::state`], then one watcher's queue or [`Shared::retained`]. None is held across an await, and no
+//! Lock order: [`Shared::state`], then one watcher's queue, [`Shared::retained`] or [`Shared::held`]. None is held across an await, and no
 //! waker is woken under any. Readers take no lock but that of the retained states, which is held for a few steps at a
 //! time: they load the snapshot, and wait (if they must) on the progress channel.
 //!
@@ -11,8 +11,10 @@
 use crate::{
     CachedObject, CacherConfig, CacherMetrics, DecodedObject, Snapshot, UnreadableObject, WatchItem,
     bookmarks::BookmarkBuckets,
+    byte_budget::BudgetedBytes,
     event::{Change, WatchEvent},
     event_log::{EventLog, Packable},
+    held::{self, Held, HeldStates},
     label_demand::LabelDemand,
     metrics,
     remaining_counts::RemainingCounts,
@@ -51,6 +53,8 @@ pub(crate) struct Shared {
     pub(crate) state: Mutex<State>,
     /// The states that continue tokens were issued for.
     pub(crate) retained: Mutex<RetainedStates>,
+    /// The states that readers hold.
+    pub(crate) held: Arc<Mutex<HeldStates>>,
     /// The numbers of objects after the pages that were sent.
     pub(crate) remaining: Mutex<RemainingCounts>,
     /// The labels that lists ask for.
@@ -102,6 +106,7 @@ impl Shared {
         };
         let retained =
             RetainedStates::new(config.retained_bytes_max, config.retention, config.log_budget.clone());
+        let held = HeldStates::new(BudgetedBytes::new(config.held_budget.clone()));
         Shared {
             storage,
             config,
@@ -111,6 +116,7 @@ impl Shared {
             queued: ArcSwapOption::empty(),
             state: Mutex::new(state),
             retained: Mutex::new(retained),
+            held: Arc::new(Mutex::new(held)),
             remaining: Mutex::default(),
             label_demand: LabelDemand::default(),
             due_changed: Notify::new(),
@@ -144,7 +150,7 @@ impl Shared {
             if state.stopped {
                 return;
             }
-            _dropped = self.retained.lock().reset(&snapshot);
+            _dropped = (self.retained.lock().reset(&snapshot), self.held.lock().reset());
             *self.remaining.lock() = RemainingCounts::default();
             state.log.reset(snapshot.revision());
             self.metrics.set_capacity(state.log.capacity());
@@ -175,7 +181,8 @@ impl Shared {
                 return;
             }
             // Before the publication: a reader of the new state finds it noted as the present one.
-            _dropped = self.retained.lock().note(&changes, &snapshot);
+            _dropped =
+                (self.retained.lock().note(&changes, &snapshot), self.held.lock().note(&changes, &snapshot));
             self.publish(&mut state, snapshot);
             let State { snapshot, log, watchers, .. } = &mut *state;
             let trimmable = log.is_trimmable();
@@ -250,6 +257,28 @@ impl Shared {
         metrics::add(&self.metrics.wake_ups, wakers.len());
         for waker in wakers {
             waker.wake();
+        }
+    }
+
+    /// Holds what a reader has of a state, until it is dropped or memory is short. `most` is an upper bound of its bytes.
+    pub(crate) fn hold<T: Send + 'static>(&self, snapshot: &Snapshot, most: usize, content: T) -> Held<T> {
+        let own_bytes = self.own_bytes(snapshot).min(most);
+        held::hold(&self.held, snapshot.revision(), own_bytes, content)
+    }
+
+    /// The bytes of a state that are no part of the present one.
+    fn own_bytes(&self, snapshot: &Snapshot) -> usize {
+        if !snapshot.is_of_cache() {
+            return snapshot.range("", None).map(|object| object.memory()).sum();
+        }
+        let state = self.state.lock();
+        if state.snapshot.is_same_state(snapshot) {
+            return 0;
+        }
+        match state.log.few_after(snapshot.revision()) {
+            Some(since) => since.iter().map(|change| change.bytes_of(snapshot.revision())).sum(),
+            // It was rebuilt from the event log, or retained for a continue token.
+            None => self.config.log_bytes_max + self.config.retained_bytes_max,
         }
     }
 

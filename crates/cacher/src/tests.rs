@@ -4,6 +4,7 @@ mod bookmarks;
 mod concurrency;
 mod dispatch;
 mod follow;
+mod held;
 mod history;
 mod pages;
 mod read_source;

@@ -5,7 +5,7 @@
 //! [`crate::watch_target`] for the sending end.
 
 use crate::{
-    Snapshot, WatchItem, WatchScope,
+    Held, Snapshot, WatchItem, WatchScope,
     batch::Batch,
     event::{Change, EventType},
     event_log::Position,
@@ -37,7 +37,7 @@ const JUDGED_PER_POLL: usize = 64;
 pub struct Watcher {
     shared: Arc<Shared>,
     target: Arc<WatchTarget>,
-    initial: Option<Initial>,
+    initial: Option<Held<Initial>>,
     /// Items that were read from the event log and not delivered yet.
     from_log: VecDeque<WatchItem>,
 }
@@ -62,12 +62,13 @@ impl Watcher {
             WatchScope::Namespace(namespace) => format!("{}{namespace}/", self.shared.config.prefix),
             WatchScope::Object(key) => key.to_string(),
         };
-        self.initial = Some(Initial { snapshot, prefix, delivered: None, bookmark });
+        let initial = Initial { snapshot: snapshot.clone(), prefix, delivered: None, bookmark };
+        self.initial = Some(self.shared.hold(&snapshot, usize::MAX, initial));
         self
     }
 
-    /// The next item; `None` when the watch has ended because the watcher was too slow, the store's history had a
-    /// gap, or the cacher ended its watches. The client then resumes from the last revision it has seen.
+    /// The next item; `None` when the watch has ended because the watcher was too slow, its initial state took too much
+    /// memory ([`Held`]), the store's history had a gap, or the cacher ended its watches. The client then resumes from the last revision it has seen.
     ///
     /// Cancel safe: a dropped call loses nothing.
     pub async fn next(&mut self) -> Option<WatchItem> {
@@ -104,11 +105,19 @@ impl Watcher {
                 cx.waker().wake_by_ref();
                 return if count > 0 { Poll::Ready(count) } else { Poll::Pending };
             }
-            if let Some(initial) = &mut self.initial {
+            if let Some(held) = &self.initial {
+                // Without the rest of the state, the events after it mean nothing.
+                let Some(mut initial) = held.take() else {
+                    if count == 0 {
+                        self.cut_off();
+                    }
+                    return Poll::Ready(count);
+                };
                 let over = initial.deliver(&self.shared, &self.target, &mut left, &mut batch);
                 metrics::add(&self.shared.metrics.init_events, batch.len() - count);
-                if over {
-                    self.initial = None;
+                match over {
+                    true => self.initial = None,
+                    false => held.put_back(initial),
                 }
                 continue;
             }

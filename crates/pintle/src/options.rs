@@ -222,6 +222,8 @@ pub struct Options {
     pub response_memory: usize,
     /// The maximum of open connections; `None` derives it from the process's file descriptors and memory.
     pub max_connections: Option<usize>,
+    /// The maximum of long-running requests; `None` derives it from the memory.
+    pub max_long_running: Option<usize>,
     /// The configuration of audit logging.
     pub audit: AuditOptions,
     /// How long requests in flight may take at shutdown.
@@ -291,6 +293,7 @@ impl Default for Options {
             request_body_memory: DEFAULT_BODY_MEMORY,
             response_memory: DEFAULT_RESPONSE_MEMORY,
             max_connections: None,
+            max_long_running: None,
             audit: AuditOptions::default(),
             shutdown_grace_period: Duration::from_secs(60),
         }

@@ -1,4 +1,5 @@
-//! Derives the maximum of connections from the process's file descriptors and memory.
+//! Derives the maximum of connections from the process's file descriptors and memory, and that of long-running requests
+//! from its memory.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs;
@@ -7,6 +8,10 @@ use std::fs;
 const CONNECTION_BYTES: u64 = 128 << 10;
 /// Connections may take one part in this many of the memory.
 const MEMORY_PART: u64 = 4;
+/// The memory of one long-running request, in bytes: twice that of a watch.
+const LONG_RUNNING_BYTES: u64 = 16 << 10;
+/// Long-running requests may take one part in this many of the memory.
+const LONG_RUNNING_PART: u64 = 2;
 /// The bounds of the number of file descriptors that are reserved for the store, webhooks and files.
 const RESERVED_DESCRIPTORS: std::ops::RangeInclusive<u64> = 32..=1024;
 
@@ -23,6 +28,12 @@ pub fn raise_descriptor_limit() {
 /// The maximum of connections that the process can serve.
 pub(crate) fn max_connections() -> usize {
     connections_for(getrlimit(Resource::Nofile).current, memory())
+}
+
+/// The maximum of long-running requests that the process can serve.
+pub(crate) fn max_long_running() -> usize {
+    let requests = memory().map_or(u64::MAX, |memory| memory / LONG_RUNNING_PART / LONG_RUNNING_BYTES);
+    usize::try_from(requests).unwrap_or(usize::MAX).max(1)
 }
 
 fn connections_for(descriptors: Option<u64>, memory: Option<u64>) -> usize {

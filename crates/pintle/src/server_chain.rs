@@ -10,6 +10,7 @@ use crate::{
     flow_control::{self, FlowControlParts},
     openid_endpoints::OpenIdEndpoints,
     peer_parts::PeerParts,
+    process_limits,
     run_error::RunError,
     storage_factory::warn_of_unused_overrides,
 };
@@ -187,6 +188,7 @@ impl ServerChain {
             tracing: options.tracing.config_file.is_some(),
             max_requests_in_flight: options.max_requests_inflight,
             max_mutating_requests_in_flight: options.max_mutating_requests_inflight,
+            max_long_running: options.max_long_running.unwrap_or_else(process_limits::max_long_running),
         });
         Ok(ServerChain {
             config,

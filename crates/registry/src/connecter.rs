@@ -109,7 +109,7 @@ pub enum ConnectService {
     /// The request passes, with its method, query, headers and body, and may upgrade the connection.
     Proxy,
     /// As [`ConnectService::Proxy`]. The host may be a name: a request is refused if it resolves to an address that is
-    /// not [`is_proxyable`].
+    /// not [`is_proxyable`], and no connection is made to such an address if the name resolves otherwise later.
     ProxyElsewhere,
 }
 

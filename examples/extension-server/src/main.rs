@@ -119,6 +119,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         constrained_impersonation: true,
         max_requests_in_flight: 400,
         max_mutating_requests_in_flight: 200,
+        max_long_running: 10_000,
     });
     let pair = CertificatePair {
         name: "the serving certificate".to_owned(),

@@ -97,6 +97,18 @@ impl ConnectionHandle {
         ActiveRequest { connection: self.clone(), is_answered: false }
     }
 
+    /// Does not count one of the requests as active until the result is dropped: the connection may give way to others.
+    pub(crate) fn neglect(&self) -> Neglected<'_> {
+        self.deactivate();
+        Neglected(self)
+    }
+
+    fn deactivate(&self) {
+        if self.0.active.fetch_sub(1, Ordering::AcqRel) == 1 {
+            *self.0.idle_since.lock() = Instant::now();
+        }
+    }
+
     /// Waits until the connection has to end, and returns how. Cancel safe.
     pub(crate) async fn end(&self) -> End {
         let state = &self.0;
@@ -171,13 +183,19 @@ impl ActiveRequest {
 
 impl Drop for ActiveRequest {
     fn drop(&mut self) {
-        let state = &self.connection.0;
-        if state.active.fetch_sub(1, Ordering::AcqRel) == 1 {
-            *state.idle_since.lock() = Instant::now();
-        }
+        self.connection.deactivate();
         if !self.is_answered {
             self.connection.reset();
         }
+    }
+}
+
+/// A request that is not counted as active.
+pub(crate) struct Neglected<'a>(&'a ConnectionHandle);
+
+impl Drop for Neglected<'_> {
+    fn drop(&mut self) {
+        self.0.0.active.fetch_add(1, Ordering::Relaxed);
     }
 }
 

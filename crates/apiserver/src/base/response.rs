@@ -8,7 +8,7 @@ use crate::base::{
 use crate::metrics::RouteSeries;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use pintle_machinery::Status;
-use std::{sync::Arc, time::Duration};
+use std::{any::Any, sync::Arc, time::Duration};
 
 /// The response that filters and handlers return.
 pub type Response = http::Response<Body>;
@@ -60,6 +60,20 @@ pub(crate) struct Proxied;
 /// Marks a streamed response whose frames are shared with other clients.
 #[derive(Clone, Copy)]
 pub(crate) struct SharedFrames;
+
+/// What is dropped when a response is sent; a response extension. Of a response that switches protocols, it is dropped
+/// with the head.
+#[derive(Clone)]
+pub(crate) struct UntilSent(
+    #[expect(dead_code, reason = "kept for what its drop does")] Arc<dyn Any + Send + Sync>,
+);
+
+impl UntilSent {
+    /// Keeps `kept` until the response is sent.
+    pub(crate) fn new(kept: impl Any + Send + Sync) -> UntilSent {
+        UntilSent(Arc::new(kept))
+    }
+}
 
 /// The `Status` of a response, independent of its encoding.
 #[derive(Clone)]

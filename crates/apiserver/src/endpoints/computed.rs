@@ -10,7 +10,7 @@ use crate::base::{
     negotiation::Offers,
     response::{Response, with_content_type},
 };
-use pintle_cacher::{CachedObject, DecodedObject};
+use pintle_cacher::{CachedObject, DecodedObject, Snapshot};
 use pintle_machinery::{Status, Value, codec::json, json, meta::ObjectMeta, options::ListOptions};
 use pintle_registry::ComputedObjects;
 use pintle_storage::{Key, Revision};
@@ -56,7 +56,8 @@ pub(super) async fn list(
         now: scope.now,
         may_compress: false,
     };
-    let ListBody { body, .. } = form.body(Objects::Items { items, sent: 0 }, &json!({})).await?;
+    let ListBody { body, .. } =
+        form.body(Objects::Items { items, sent: 0, of: Snapshot::default() }, &json!({})).await?;
     Ok(with_content_type(200, content_type.as_str(), body))
 }
 

@@ -89,7 +89,8 @@ pub(super) async fn delete_collection(
     weigh(items.iter().map(|object| object.size()).sum()).await;
     form.encoder().convert(&items).await?;
     let media_type = form.accepted.media_type;
-    let ListBody { body, .. } = form.body(Objects::Items { items, sent: 0 }, &page.metadata).await?;
+    let ListBody { body, .. } =
+        form.body(Objects::Items { items, sent: 0, of: page.snapshot.clone() }, &page.metadata).await?;
     Ok(with_content_type(200, media_type.as_str(), body))
 }
 

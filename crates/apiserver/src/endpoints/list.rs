@@ -58,10 +58,11 @@ pub(super) async fn list(scope: &RequestScope<'_>) -> Result<Response, Status> {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{CONFIG_MAPS, TestServer, WIDGETS, widget};
-    use crate::base::compression::THRESHOLD;
+    use crate::base::{body::Body, compression::THRESHOLD};
     use flate2::read::GzDecoder;
     use http::header;
     use http_body_util::BodyExt as _;
+    use pintle_cacher::ByteBudget;
     use pintle_machinery::{continue_token::ContinueToken, json};
     use std::io::Read as _;
 
@@ -331,5 +332,56 @@ mod tests {
         let table = "application/json;as=Table;g=meta.k8s.io;v=v1";
         assert!(!gzip(&server, CONFIG_MAPS, table).await.1);
         assert!(!gzip(&server, &format!("{CONFIG_MAPS}?pretty=true"), "application/json").await.1);
+    }
+
+    /// Text that hardly becomes smaller when it is packed.
+    fn noise(seed: u32, length: usize) -> String {
+        let mut state = seed;
+        let mut next = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            char::from(b'a' + (state >> 24) as u8 % 26)
+        };
+        (0..length).map(|_| next()).collect()
+    }
+
+    #[tokio::test]
+    async fn a_list_whose_client_is_slow_does_not_keep_all_that_is_replaced() {
+        const OBJECTS: u32 = 8;
+        let server = TestServer::start_with(|storage| storage.held_states(ByteBudget::new(400_000, 0))).await;
+        let write = async |method: &str, number: u32, seed: u32| {
+            let name = format!("map-{number}");
+            let uri = if method == "POST" { CONFIG_MAPS.to_owned() } else { format!("{CONFIG_MAPS}/{name}") };
+            let data = json!({"text": noise(seed, 200_000)});
+            let body =
+                json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name}, "data": data});
+            assert!(server.send(method, &uri, body).await.0 < 300);
+        };
+        for number in 0..OBJECTS {
+            write("POST", number, number).await;
+        }
+        let begin = async |query: &str| {
+            let mut body = server.respond("GET", &format!("{CONFIG_MAPS}{query}"), "", "").await.into_body();
+            assert!(body.frame().await.is_some());
+            body
+        };
+        let rest = async |body: Body| body.collect().await.unwrap().to_bytes();
+        // One object that is replaced is not much.
+        let slow = begin("").await;
+        write("PUT", OBJECTS - 1, 100).await;
+        let whole = rest(slow).await;
+        assert!(whole.ends_with(b"]}\n") && !String::from_utf8_lossy(&whole).contains(&noise(100, 1000)));
+        // A page keeps its own objects alone.
+        let readers = [begin("").await, begin("?labelSelector=!x").await, begin("?limit=2").await];
+        for number in 0..OBJECTS {
+            write("PUT", number, 200 + number).await;
+        }
+        // The cache has the writes that a consistent read sees.
+        assert_eq!(server.send("GET", &format!("{CONFIG_MAPS}?limit=1"), json!(null)).await.0, 200);
+        let mut ends = Vec::new();
+        for reader in readers {
+            ends.push(rest(reader).await.ends_with(b"]}\n"));
+        }
+        assert_eq!(ends, [false, false, false]);
+        assert!(rest(begin("").await).await.ends_with(b"]}\n"));
     }
 }

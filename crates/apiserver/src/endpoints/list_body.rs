@@ -22,7 +22,7 @@ use crate::{
 use bytes::{BufMut, Bytes, BytesMut};
 use futures_util::StreamExt as _;
 use jiff::Timestamp;
-use pintle_cacher::CachedObject;
+use pintle_cacher::{CachedObject, Held, Snapshot};
 use pintle_gzip::{HEADER, Part, Trailer};
 use pintle_machinery::{
     Status, Value, ValueExt,
@@ -45,15 +45,15 @@ const MAX_YAML: usize = 4 << 20;
 pub(super) enum Objects {
     /// The objects that a page selects.
     Page { page: Page, after: Option<Key> },
-    /// Collected objects.
-    Items { items: Vec<Arc<CachedObject>>, sent: usize },
+    /// Collected objects of a state.
+    Items { items: Vec<Arc<CachedObject>>, sent: usize, of: Snapshot },
 }
 
 impl Objects {
     fn rest(&self) -> Box<dyn Iterator<Item = &Arc<CachedObject>> + Send + '_> {
         match self {
             Objects::Page { page, after } => Box::new(page.objects(after.as_ref())),
-            Objects::Items { items, sent } => Box::new(items.iter().skip(*sent)),
+            Objects::Items { items, sent, .. } => Box::new(items.iter().skip(*sent)),
         }
     }
 
@@ -61,8 +61,29 @@ impl Objects {
     fn counted<'a>(&'a self, read: &'a Cell<usize>) -> Box<dyn Iterator<Item = &'a Arc<CachedObject>> + 'a> {
         match self {
             Objects::Page { page, after } => Box::new(page.counted(after.as_ref(), read)),
-            Objects::Items { items, sent } => Box::new(items.iter().skip(*sent)),
+            Objects::Items { items, sent, .. } => Box::new(items.iter().skip(*sent)),
         }
+    }
+
+    /// The state that has the objects.
+    fn snapshot(&self) -> &Snapshot {
+        match self {
+            Objects::Page { page, .. } => &page.snapshot,
+            Objects::Items { of, .. } => of,
+        }
+    }
+
+    /// Keeps only the rest of a page that has an end, and not its whole state. Returns an upper bound of its bytes.
+    fn narrow(&mut self) -> usize {
+        if let Objects::Page { page, .. } = self
+            && page.last.is_some()
+        {
+            let items: Vec<_> = self.rest().cloned().collect();
+            let bytes = items.iter().map(|object| object.size()).sum();
+            *self = Objects::Items { items, sent: 0, of: Snapshot::default() };
+            return bytes;
+        }
+        usize::MAX
     }
 
     fn go_on_after(&mut self, key: Key, count: usize) {
@@ -135,14 +156,28 @@ impl ListForm {
             // Go's server sends the length of a response that fits its buffer.
             None if first.len() < BUFFERED_BYTES => Body::from(first),
             rest => {
+                let rest = rest.map(Frames::hold);
                 let rest = futures_util::stream::unfold(rest, move |rest| async move {
-                    let frames = rest?;
+                    let held = rest?;
+                    // The client notices the missing end of the body.
+                    let Some(frames) = held.take() else {
+                        tracing::warn!("a list ends before its end: its client is slow, and memory is short");
+                        return None;
+                    };
                     let next = match is_cheap {
                         true => frames.next(),
                         false => beside(|| frames.next()).await,
                     };
-                    // The client notices the missing end of the body.
-                    next.inspect_err(|status| tracing::error!(%status, "a list ends before its end")).ok()
+                    let next =
+                        next.inspect_err(|status| tracing::error!(%status, "a list ends before its end"));
+                    let (frame, rest) = next.ok()?;
+                    Some((
+                        frame,
+                        rest.map(|rest| {
+                            held.put_back(rest);
+                            held
+                        }),
+                    ))
                 });
                 Body::stream(futures_util::stream::iter([first]).chain(rest))
             }
@@ -160,7 +195,8 @@ impl ListForm {
         let ranked = objects.rest().map(|object| Ok((rank(&encoder.stored_tree(object)?), object.clone())));
         let mut ranked: Vec<(i64, Arc<CachedObject>)> = ranked.collect::<Result<_, Status>>()?;
         ranked.sort_by_key(|(rank, _)| *rank);
-        Ok(Objects::Items { items: ranked.into_iter().map(|(_, object)| object).collect(), sent: 0 })
+        let items = ranked.into_iter().map(|(_, object)| object).collect();
+        Ok(Objects::Items { items, sent: 0, of: objects.snapshot().clone() })
     }
 }
 
@@ -184,6 +220,16 @@ struct Frames {
 }
 
 impl Frames {
+    /// Holds them between two frames, as long as there is memory for their state.
+    fn hold(mut self) -> Held<Frames> {
+        let snapshot = self.objects.snapshot().clone();
+        let most = self.objects.narrow();
+        match self.writer.form.resource.store.clone() {
+            Some(store) => store.cacher().hold(&snapshot, most, self),
+            None => Held::free(self),
+        }
+    }
+
     fn next(mut self) -> Result<(Bytes, Option<Frames>), Status> {
         let mut frame = BytesMut::with_capacity(FRAME_BYTES + 16 * 1024);
         let ListWriter { form, items, head, foot, separator, compressed, .. } = &mut self.writer;

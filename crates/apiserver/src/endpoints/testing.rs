@@ -51,8 +51,12 @@ pub(super) struct TestServer {
 
 impl TestServer {
     pub(super) async fn start() -> TestServer {
+        TestServer::start_with(|storage| storage).await
+    }
+
+    pub(super) async fn start_with(change: impl FnOnce(StorageFactory) -> StorageFactory) -> TestServer {
         let engine = Engine { storage: Arc::new(MemoryStorage::new()), exclusive: true };
-        let storage = Arc::new(StorageFactory::new(engine, "/registry"));
+        let storage = Arc::new(change(StorageFactory::new(engine, "/registry")));
         let stores = Stores::start(resources(), Vec::new(), &storage, &Supervisor::current()).unwrap();
         stores.wait_ready().await.unwrap();
         let (sender, shutdown) = watch::channel(false);

@@ -41,6 +41,7 @@ pub struct StorageFactory {
     log_budget: ByteBudget,
     open_budget: ByteBudget,
     queue_budget: ByteBudget,
+    held_budget: ByteBudget,
 }
 
 impl StorageFactory {
@@ -60,6 +61,7 @@ impl StorageFactory {
             log_budget: ByteBudget::of_logs(),
             open_budget: ByteBudget::of_open_objects(),
             queue_budget: ByteBudget::of_queues(),
+            held_budget: ByteBudget::of_held_states(),
         }
     }
 
@@ -92,6 +94,13 @@ impl StorageFactory {
 
     pub(super) fn has_garbage_collection(&self) -> bool {
         self.garbage_collection
+    }
+
+    /// The memory budget that the states share that slow readers of lists and watches hold. Beyond it, their responses
+    /// break off.
+    pub fn held_states(mut self, budget: ByteBudget) -> StorageFactory {
+        self.held_budget = budget;
+        self
     }
 
     /// Stores one resource in another engine; the resource `*` stands for all resources of the group.
@@ -140,6 +149,11 @@ impl StorageFactory {
     /// The memory budget that the queues of all watchers share.
     pub(super) fn queue_budget(&self) -> &ByteBudget {
         &self.queue_budget
+    }
+
+    /// The memory budget that the states share that readers hold.
+    pub(super) fn held_budget(&self) -> &ByteBudget {
+        &self.held_budget
     }
 
     /// Whether unreadable objects can be deleted.

@@ -89,6 +89,7 @@ impl Store {
         let codec = Arc::new(ObjectCodec::new(&resource, schema.clone(), prefix.clone()));
         let read_source = storage.read_source_of(&resource);
         let (log_budget, queue_budget) = (storage.log_budget().clone(), storage.queue_budget().clone());
+        let held_budget = storage.held_budget().clone();
         // A converter's results are kept with the objects, and are lost when an object is packed.
         let open_budget = match resource.converter {
             Some(_) => ByteBudget::unlimited(),
@@ -104,6 +105,7 @@ impl Store {
         cacher.log_budget = log_budget;
         cacher.open_budget = open_budget;
         cacher.queue_budget = queue_budget;
+        cacher.held_budget = held_budget;
         // The present declaration shows objects in another form than the events before it did.
         cacher.resume_from_storage = !resource.storage.encoding.keeps_version();
         cacher.triggers = resource

@@ -2,7 +2,7 @@
 
 use super::{
     head_budget::HEADER_BYTES,
-    http1::{MAX_HEAD_BYTES, Refusal, Requests, UNCHARGED_HEAD_BYTES},
+    http1::{Requests, UNCHARGED_HEAD_BYTES, refused},
 };
 use crate::base::{
     body::Body,
@@ -10,6 +10,7 @@ use crate::base::{
     response::{Response, json_failure},
 };
 use http::{Method, Version};
+use pintle_http1::{Refusal, head::MAX_HEAD_BYTES};
 
 /// Answers the requests that are answered before all filters, as in Go's server. A large head is charged to the budget of
 /// bodies as long as the request is executed.
@@ -24,13 +25,13 @@ pub(super) fn check<B>(
     if request.version() < Version::HTTP_2
         && let Some(refusal) = requests.next()
     {
-        return Err(Box::new(refusal.response()));
+        return Err(Box::new(refused(refusal)));
     }
     let headers = request.headers();
     let size: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
     // Hyper does not enforce the limit on a head that it reads at once.
     if size > MAX_HEAD_BYTES {
-        return Err(Box::new(Refusal::HeadersTooLarge.response()));
+        return Err(Box::new(refused(Refusal::HeadersTooLarge)));
     }
     // `OPTIONS *` gets an empty response.
     if *request.method() == Method::OPTIONS && request.uri().path() == "*" {

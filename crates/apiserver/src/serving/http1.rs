@@ -11,8 +11,6 @@
 //! Well-formed requests are inspected in hyper's own buffer and never copied. Upgraded connections pass uninspected; of
 //! HTTP/2, the size of header blocks is measured. What follows a request to upgrade waits for the response, which tells whether it is another request.
 
-mod chunks;
-mod head;
 mod refusal;
 
 use super::{
@@ -21,10 +19,12 @@ use super::{
 };
 use crate::base::connection::ConnectionHandle;
 use bytes::{Buf, BytesMut};
-use chunks::Chunks;
 use futures_util::task::AtomicWaker;
-use head::{Framing, Head};
 use memchr::memchr;
+use pintle_http1::{
+    Chunks, Refusal,
+    head::{self, Framing, Head},
+};
 use std::{
     io,
     pin::Pin,
@@ -40,8 +40,7 @@ use tokio::{
     time::Sleep,
 };
 
-pub(super) use head::{MAX_HEAD_BYTES, MAX_HEADER_BYTES, MAX_HEADERS};
-pub(super) use refusal::Refusal;
+pub(super) use refusal::refused;
 
 /// The size of a head that is not charged to the budget, in bytes. A connection ends with the response to a larger
 /// head, since its buffers have grown.
@@ -264,7 +263,7 @@ impl<S> RequestHeads<S> {
             return Step::Replace(blank, BytesMut::new());
         }
         let Some(end) = head::end(head, searched.saturating_sub(blank)) else {
-            if head.len() > MAX_HEAD_BYTES {
+            if head.len() > head::MAX_HEAD_BYTES {
                 return self.refuse(Refusal::HeadersTooLarge);
             }
             // Each byte is searched once, however small the pieces.
@@ -279,7 +278,7 @@ impl<S> RequestHeads<S> {
         };
         self.is_line_checked = false;
         let (head, _) = head.split_at(end.min(head.len()));
-        if head.len() > MAX_HEAD_BYTES {
+        if head.len() > head::MAX_HEAD_BYTES {
             return self.refuse(Refusal::HeadersTooLarge);
         }
         match head::read(head) {

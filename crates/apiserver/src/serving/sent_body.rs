@@ -12,7 +12,7 @@ use crate::base::{
     body::Body,
     connection::ActiveRequest,
     deadline::SendDeadline,
-    response::{Response, SharedFrames},
+    response::{Response, SharedFrames, UntilSent},
 };
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
@@ -41,6 +41,7 @@ pub(super) struct SentBody {
     budget: ResponseBudget,
     cutoff: Cutoff,
     _request: ActiveRequest,
+    _kept: Option<UntilSent>,
 }
 
 impl SentBody {
@@ -53,6 +54,7 @@ impl SentBody {
     ) -> http::Response<SentBody> {
         let (mut head, body) = response.into_parts();
         cutoff.begin(head.extensions.remove::<SendDeadline>());
+        let kept = head.extensions.remove::<UntilSent>();
         let is_shared = head.extensions.remove::<SharedFrames>().is_some();
         let mut body = SentBody {
             body,
@@ -63,6 +65,7 @@ impl SentBody {
             budget: budget.clone(),
             cutoff,
             _request: request,
+            _kept: kept,
         };
         if let Body::Full(Some(_)) = &body.body
             && let Body::Full(Some(bytes)) = std::mem::replace(&mut body.body, Body::empty())

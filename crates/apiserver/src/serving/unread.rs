@@ -7,6 +7,7 @@
 use crate::base::{
     body::{MAX_REQUEST_BYTES, RequestBody},
     body_budget::BodyBudget,
+    connection::ConnectionHandle,
     handler::Handler,
     lent_body::LentBody,
     response::Response,
@@ -33,6 +34,7 @@ pub(super) async fn answer(
     request: Request<Incoming>,
     budget: BodyBudget,
     stopping: watch::Receiver<bool>,
+    connection: &ConnectionHandle,
     prepare: impl FnOnce(&mut Request<RequestBody>),
 ) -> Response {
     let expects = request.headers().contains_key(header::EXPECT);
@@ -44,6 +46,8 @@ pub(super) async fn answer(
     let mut response = handler.call(request).await;
     // A handler that has passed the body to a running task leaves no rest here.
     if let Ok(rest) = left.try_recv() {
+        // Anybody can send the body of a refused request slowly: it must not keep other clients out.
+        let _neglected = connection.neglect();
         // A client that waits for `100 Continue` does not get it.
         let is_read = (rest.is_wanted || !expects) && Box::pin(discard(rest.incoming)).await;
         if is_http1 && !is_read {

@@ -54,7 +54,7 @@ impl HttpConnect {
         if port.is_empty() || port.ends_with(']') {
             return Err(Cause::Other(format!("dial tcp: address {address}: missing port in address")));
         }
-        let tcp = direct::tcp(address).await?;
+        let tcp = direct::tcp(address, None).await?;
         match tls {
             None => Ok(Box::new(tcp)),
             Some((tls, name)) => Ok(Box::new(tls.connect(name.clone(), tcp).await.map_err(Cause::Tls)?)),

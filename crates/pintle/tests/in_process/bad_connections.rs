@@ -334,3 +334,36 @@ async fn connections_without_requests_give_way_to_others() {
     drop(watches);
     server.stop().await;
 }
+
+/// The bodies of refused requests arrive slowly on all connections: another client is served nevertheless.
+#[tokio::test(flavor = "multi_thread")]
+async fn refused_requests_that_are_still_sent_give_way_to_others() {
+    let server = Server::start_with(|options| options.max_connections = Some(9)).await;
+    let head = "POST /api/v1/namespaces/default/pods HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n";
+    let mut sending = Vec::new();
+    for _ in 0..8 {
+        let mut stream = server.raw(Identity::Nobody).await;
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.flush().await.unwrap();
+        sending.push(tokio::spawn(async move {
+            while stream.write_all(b" ").await.is_ok() && stream.flush().await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }));
+    }
+    let refused = async || {
+        let metrics = server.send("GET /metrics").await;
+        let name = "apiserver_flowcontrol_dispatched_requests_total{flow_schema=\"global-default\"";
+        let is_wanted = |line: &&str| line.starts_with(name);
+        metrics.text().lines().filter(is_wanted).any(|line| line.rsplit_once(' ').unwrap().1 == "8")
+    };
+    let waiting = async {
+        while !refused().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(PATIENCE, waiting).await.unwrap();
+    server.assert_lives().await;
+    sending.iter().for_each(|task| task.abort());
+    server.stop().await;
+}

@@ -92,6 +92,7 @@ fn world(limit: u64) -> World {
         tracing: false,
         max_requests_in_flight: 0,
         max_mutating_requests_in_flight: 0,
+        max_long_running: 1000,
     };
     World { handler: chain(config, handler), flow_control, most }
 }

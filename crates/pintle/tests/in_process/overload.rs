@@ -1,6 +1,6 @@
 //! Tests requests above the limits: they get 429 at once, except administrators' requests and watches.
 
-use crate::harness::{Identity, Server};
+use crate::harness::{Identity, PATIENCE, Server, plain_user};
 use bytes::Bytes;
 use http::Request;
 use http_body_util::BodyExt;
@@ -61,6 +61,7 @@ fn slow_chain(reads: usize, writes: usize) -> (Handler, Arc<Semaphore>) {
         tracing: false,
         max_requests_in_flight: reads,
         max_mutating_requests_in_flight: writes,
+        max_long_running: 1000,
     };
     (chain(config, handler), gate)
 }
@@ -195,5 +196,41 @@ async fn counters_of_requests_are_reset_on_demand() {
     let reset = server.send("DELETE /metrics").await;
     assert_eq!((reset.status, reset.text()), (200, "metrics reset\n"));
     assert_eq!(lists().await, 0);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn watches_have_a_limit_of_which_a_user_may_have_half() {
+    let server = Server::start_with(|options| {
+        plain_user(options);
+        options.max_long_running = Some(6);
+    })
+    .await;
+    let binding = "POST /apis/rbac.authorization.k8s.io/v1/clusterrolebindings\n\n\
+                   {\"metadata\":{\"name\":\"jane\"},\"subjects\":[{\"kind\":\"User\",\"name\":\"jane\"}],\
+                   \"roleRef\":{\"apiGroup\":\"rbac.authorization.k8s.io\",\"kind\":\"ClusterRole\",\"name\":\"cluster-admin\"}}";
+    assert_eq!(server.send(binding).await.status, 201);
+    let path = "/api/v1/namespaces/default/configmaps?watch=1";
+    let jane = server.client(Identity::Nobody).await;
+    let token = [("Authorization", "Bearer plain")];
+    let watches =
+        [jane.watch(path, &token).await, jane.watch(path, &token).await, jane.watch(path, &token).await];
+    let answer = jane.exchange("GET", path, &token, "").await;
+    assert_eq!((answer.status, answer.headers["retry-after"].to_str().unwrap()), (429, "1"));
+    // Other requests, and those of administrators, are served.
+    assert_eq!(jane.exchange("GET", "/api/v1/namespaces/default/configmaps", &token, "").await.status, 200);
+    let mut of_admin = Vec::new();
+    for _ in 0..10 {
+        of_admin.push(server.watch(path, &[]).await);
+    }
+    // A watch that has ended frees its place.
+    drop(watches);
+    let again = async {
+        while jane.exchange("GET", &format!("{path}&timeoutSeconds=1"), &token, "").await.status == 429 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, again).await.unwrap();
+    drop((jane, of_admin));
     server.stop().await;
 }

@@ -8,7 +8,7 @@ use crate::{
 use http::{HeaderValue, Method, StatusCode, header};
 use pintle_machinery::Status;
 use pintle_proxy::asks_for_upgrade;
-use pintle_registry::Destination;
+use pintle_registry::{ConnectService, Destination};
 
 /// Answers a request whose decoded path is `path`.
 ///
@@ -35,7 +35,11 @@ pub(super) async fn answer(
         true => Status::unknown(format!("error dialing backend: {why}")),
         false => status_of(Failure::Unreachable(why)),
     })?;
-    let client = scope.server.transports.client(destination.transport, destination.location.scheme);
+    let (transports, scheme) = (&scope.server.transports, destination.location.scheme);
+    let client = match destination.service {
+        ConnectService::ProxyElsewhere => transports.client_elsewhere(destination.transport, scheme),
+        _ => transports.client(destination.transport, scheme),
+    };
     let proxying = Proxying {
         client: &client,
         target,

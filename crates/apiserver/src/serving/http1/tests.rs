@@ -1,6 +1,7 @@
 use super::*;
 use crate::serving::head_budget::DEFAULT_HEAD_MEMORY;
 use futures_util::FutureExt;
+use pintle_http1::head::{MAX_HEAD_BYTES, MAX_HEADERS};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
 fn heads_of(stream: DuplexStream, requests: &Requests) -> RequestHeads<DuplexStream> {

@@ -9,7 +9,7 @@ const EXCESS_PER_CHUNK: u64 = 16;
 
 /// The position in a chunked body; data is skipped, everything else is parsed byte by byte.
 #[derive(Default)]
-pub(super) struct Chunks {
+pub struct Chunks {
     at: Position,
     size: u64,
     digits: u8,
@@ -41,7 +41,7 @@ impl Chunks {
     ///
     /// # Errors
     /// Go's message about a malformed body.
-    pub(super) fn read(&mut self, input: &[u8]) -> Result<(usize, bool), &'static str> {
+    pub fn read(&mut self, input: &[u8]) -> Result<(usize, bool), &'static str> {
         let mut read = 0;
         while let Some(byte) = input.get(read) {
             if self.at == Position::Data {
@@ -149,7 +149,8 @@ mod tests {
     #[test]
     fn the_end_is_found_however_the_bytes_come() {
         let check = |body: &str, expected: Result<Option<usize>, &'static str>| {
-            for piece in 1..=body.len() {
+            // Of long bodies, most sizes of pieces show nothing new.
+            for piece in (1..=body.len()).filter(|piece| body.len() < 100 || piece.is_power_of_two()) {
                 assert_eq!(read(body.as_bytes(), piece), expected, "{body:?} by {piece}");
             }
         };

@@ -1,34 +1,34 @@
 //! Parses one request's head: the request line and the headers.
 
-use super::refusal::Refusal;
+use crate::Refusal;
 use bytes::{BufMut, BytesMut};
 use memchr::memchr;
 
 /// The size limit of headers, in bytes: Kubernetes' own. Larger headers get 431.
-pub(in crate::serving) const MAX_HEADER_BYTES: usize = 1 << 20;
+pub const MAX_HEADER_BYTES: usize = 1 << 20;
 /// The size limit of a head, in bytes: Kubernetes' limit plus the 4096 that Go's server adds for its buffer.
-pub(in crate::serving) const MAX_HEAD_BYTES: usize = MAX_HEADER_BYTES + 4096;
+pub const MAX_HEAD_BYTES: usize = MAX_HEADER_BYTES + 4096;
 /// The limit on the number of headers. Go bounds only their bytes; hyper allocates a table of this size.
-pub(in crate::serving) const MAX_HEADERS: usize = 512;
+pub const MAX_HEADERS: usize = 512;
 /// The length limit of path and query, in bytes: the capacity of `http::Uri`.
 const MAX_TARGET_BYTES: usize = u16::MAX as usize - 1;
 
 /// The properties of a head that decide how the following bytes are read.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Head {
+pub struct Head {
     /// The framing of the bytes after the head.
-    pub(super) framing: Framing,
+    pub framing: Framing,
     /// Whether the request asks for another protocol after its body.
-    pub(super) is_upgrade: bool,
+    pub is_upgrade: bool,
     /// Whether the method is `POST`.
-    pub(super) is_post: bool,
+    pub is_post: bool,
     /// The head in a form that hyper accepts, when it does not accept the original.
-    pub(super) rewritten: Option<BytesMut>,
+    pub rewritten: Option<BytesMut>,
 }
 
 /// The framing of the bytes after a head.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Framing {
+pub enum Framing {
     /// A body of this many bytes, then the next head.
     Length(u64),
     /// A chunked body, then the next head.
@@ -37,15 +37,19 @@ pub(super) enum Framing {
 
 /// The end of the head that the bytes begin with: after the first empty line. `searched` bytes are known not to contain
 /// it.
-pub(super) fn end(bytes: &[u8], searched: usize) -> Option<usize> {
+pub fn end(bytes: &[u8], searched: usize) -> Option<usize> {
+    // An empty line alone.
+    match bytes {
+        [b'\n', ..] => return Some(1),
+        [b'\r', b'\n', ..] => return Some(2),
+        _ => {}
+    }
     let mut at = searched.saturating_sub(3);
     loop {
         let newline = at + memchr(b'\n', bytes.get(at..)?)?;
         match bytes.get(newline + 1..)? {
             [b'\n', ..] => return Some(newline + 2),
             [b'\r', b'\n', ..] => return Some(newline + 3),
-            // An empty line alone.
-            _ if newline == 0 || bytes.get(..=newline) == Some(b"\r\n") => return Some(newline + 1),
             _ => at = newline + 1,
         }
     }
@@ -55,7 +59,7 @@ pub(super) fn end(bytes: &[u8], searched: usize) -> Option<usize> {
 ///
 /// # Errors
 /// When the head is refused, whatever its other lines.
-pub(super) fn check_beginning(bytes: &[u8]) -> Result<(), Refusal> {
+pub fn check_beginning(bytes: &[u8]) -> Result<(), Refusal> {
     match memchr(b'\n', bytes) {
         Some(newline) => RequestLine::read(trim_line(bytes.get(..newline).unwrap_or_default())).map(drop),
         None => Ok(()),
@@ -66,7 +70,7 @@ pub(super) fn check_beginning(bytes: &[u8]) -> Result<(), Refusal> {
 ///
 /// # Errors
 /// When Go's server refuses it; the order of the checks is Go's, too.
-pub(super) fn read(bytes: &[u8]) -> Result<Head, Refusal> {
+pub fn read(bytes: &[u8]) -> Result<Head, Refusal> {
     let mut lines = Lines(bytes);
     let line = RequestLine::read(lines.next().unwrap_or_default())?;
     if matches!(lines.0, [b' ' | b'\t', ..]) {
