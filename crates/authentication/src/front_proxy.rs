@@ -17,7 +17,7 @@ use pintle_auth::{
 };
 use pintle_go_forms::quote;
 use pintle_machinery::UserInfo;
-use std::{collections::BTreeMap, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 /// Trusts the headers of front proxies with a valid certificate.
 pub struct FrontProxy {
@@ -41,7 +41,7 @@ impl FrontProxy {
     /// The user that a trusted proxy sends.
     pub(crate) fn authenticate(&self, credentials: &Credentials<'_>) -> Authentication {
         let verified = self.verifier.verify(credentials.certificates, |certificate| {
-            Ok(common_name(certificate.subject()).map(str::to_owned))
+            Ok(common_name(certificate.subject())?.map(Cow::into_owned))
         })?;
         let Some(name) = verified else { return Ok(None) };
         let name = name.as_deref().unwrap_or_default();

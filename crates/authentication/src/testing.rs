@@ -1,7 +1,7 @@
 //! Certificate authorities and certificates for tests.
 
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    BasicConstraints, CertificateParams, DnType, DnValue, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
 };
 use rustls_pki_types::CertificateDer;
@@ -17,7 +17,7 @@ pub(crate) struct Authority {
 pub(crate) struct Leaf(CertificateParams);
 
 impl Leaf {
-    pub(crate) fn client(name: &str) -> Leaf {
+    pub(crate) fn client(name: impl Into<DnValue>) -> Leaf {
         let mut params = CertificateParams::default();
         params.distinguished_name = rcgen::DistinguishedName::new();
         params.distinguished_name.push(DnType::CommonName, name);
@@ -25,7 +25,7 @@ impl Leaf {
         Leaf(params).days(-1, 1)
     }
 
-    pub(crate) fn name(mut self, what: DnType, value: &str) -> Leaf {
+    pub(crate) fn name(mut self, what: DnType, value: impl Into<DnValue>) -> Leaf {
         self.0.distinguished_name.push(what, value);
         self
     }

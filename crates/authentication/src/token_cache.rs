@@ -5,7 +5,10 @@ mod metrics;
 pub use metrics::TokenCacheMetrics;
 
 use crate::expiring_cache::{CacheKey, ExpiringCache, KeyMaker};
-use futures_util::{FutureExt, future::Shared};
+use futures_util::{
+    FutureExt,
+    future::{Shared, WeakShared},
+};
 use metrics::Fetch;
 use parking_lot::Mutex;
 use pintle_auth::{
@@ -13,7 +16,10 @@ use pintle_auth::{
     authn::{Authentication, InvalidCredentials, TokenAuthenticator},
 };
 use std::{collections::HashMap, iter::once, sync::Arc, time::Duration};
-use tokio::time::{Instant, timeout};
+use tokio::{
+    task::JoinHandle,
+    time::{Instant, timeout},
+};
 
 /// The configuration of a token cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,11 +34,13 @@ pub struct TokenCacheConfig {
 
 /// Caches an authenticator's results, and calls it once for concurrent requests with the same token.
 ///
-/// A call continues when its first requester is cancelled, since others may wait for it; it ends after thirty seconds.
+/// A call continues when its first requester is cancelled, as long as others wait for it, and ends after thirty seconds. Without
+/// requesters it is cancelled: clients that do not wait would otherwise choose how much memory their tokens take.
 pub struct TokenCache(Arc<Inner>);
 
 /// A call in flight, whose result several requests may await.
 type Question = Shared<BoxFuture<'static, Authentication>>;
+type WeakQuestion = WeakShared<BoxFuture<'static, Authentication>>;
 
 struct Inner {
     authenticator: Arc<dyn TokenAuthenticator>,
@@ -40,7 +48,7 @@ struct Inner {
     keys: KeyMaker,
     cache: ExpiringCache<Authentication>,
     /// The calls in flight. The lock is held for lookups only.
-    open: Mutex<HashMap<CacheKey, Question>>,
+    open: Mutex<HashMap<CacheKey, WeakQuestion>>,
     metrics: Option<TokenCacheMetrics>,
 }
 
@@ -84,11 +92,11 @@ impl Inner {
     /// The call in flight for a key, or a new one.
     fn question(self: &Arc<Self>, key: CacheKey, token: &str, audiences: &[String]) -> Question {
         let mut open = self.open.lock();
-        if let Some(question) = open.get(&key) {
-            return question.clone();
+        if let Some(question) = open.get(&key).and_then(WeakShared::upgrade) {
+            return question;
         }
         let (inner, token, audiences) = (self.clone(), token.to_owned(), audiences.to_vec());
-        let task = tokio::spawn(async move {
+        let mut task = AbortOnDrop(tokio::spawn(async move {
             let fetch = inner.metrics.as_ref().map(|metrics| Fetch::start(metrics.clone()));
             let _closed = Closed { inner: &inner, key };
             let answer = inner.ask(key, &token, &audiences).await;
@@ -96,15 +104,17 @@ impl Inner {
                 fetch.end(answer.is_ok());
             }
             answer
-        });
+        }));
         let answer: BoxFuture<'static, Authentication> = Box::pin(async move {
             // The panic hook has logged the panic.
-            task.await.unwrap_or_else(|error| {
+            (&mut task.0).await.unwrap_or_else(|error| {
                 Err(InvalidCredentials(format!("authentication failed unexpectedly: {error}")))
             })
         });
         let question = answer.shared();
-        open.insert(key, question.clone());
+        if let Some(weak) = question.downgrade() {
+            open.insert(key, weak);
+        }
         question
     }
 
@@ -129,7 +139,17 @@ impl Inner {
     }
 }
 
-/// Removes a call from those in flight when it is dropped, also after a panic.
+/// Ends a task when it is dropped: nobody waits for its result.
+struct AbortOnDrop(JoinHandle<Authentication>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Removes a call from those in flight when it is dropped, also after a panic. If another call for the key has begun in the
+/// meantime, that one is not shared any more.
 struct Closed<'a> {
     inner: &'a Inner,
     key: CacheKey,
@@ -264,6 +284,30 @@ mod tests {
             assert!(answer.await.unwrap().unwrap().is_some());
         }
         assert_eq!(slow.asked(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_ends_with_its_last_requester() {
+        let slow = Slow::new(0);
+        let cache = Arc::new(TokenCache::new(slow.clone(), CONFIG));
+        let ask = || {
+            let cache = cache.clone();
+            tokio::spawn(async move { cache.authenticate_token("good", &[]).await })
+        };
+        let waiting = [ask(), ask()];
+        while slow.asked() == 0 {
+            tokio::task::yield_now().await;
+        }
+        for task in waiting {
+            assert_eq!(cache.0.open.lock().len(), 1);
+            task.abort();
+            assert!(task.await.unwrap_err().is_cancelled());
+            tokio::task::yield_now().await;
+        }
+        assert!(cache.0.open.lock().is_empty());
+        slow.gate.add_permits(1);
+        assert!(ask().await.unwrap().unwrap().is_some());
+        assert_eq!(slow.asked(), 2);
     }
 
     #[tokio::test(start_paused = true)]

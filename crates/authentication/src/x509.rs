@@ -10,15 +10,16 @@ use prometheus::Histogram;
 use ring::digest;
 use rustls_pki_types::CertificateDer;
 use std::{
+    borrow::Cow,
     collections::BTreeMap,
     fmt::Write,
     sync::Arc,
     time::{SystemTime, UNIX_EPOCH},
 };
 use x509_parser::{
-    der_parser::{Oid, oid},
+    der_parser::{Oid, asn1_rs::Tag, oid},
     prelude::X509Certificate,
-    x509::X509Name,
+    x509::{AttributeTypeAndValue, X509Name},
 };
 
 /// Authenticates users by certificates of the bundle's authorities: the common name is the user name, the organizations
@@ -68,38 +69,59 @@ impl ClientCertificates {
 
 fn user(certificate: &X509Certificate<'_>, der: &[u8]) -> Result<Option<Arc<UserInfo>>, InvalidCredentials> {
     let subject = certificate.subject();
-    let Some(name) = common_name(subject).filter(|name| !name.is_empty()) else { return Ok(None) };
-    let groups = subject.iter_organization().filter_map(|name| name.as_str().ok().map(str::to_owned));
+    let Some(name) = common_name(subject)?.filter(|name| !name.is_empty()) else { return Ok(None) };
+    let groups = subject.iter_organization().map(|name| text(name).map(Cow::into_owned));
     let mut credential = "X509SHA256=".to_owned();
     for byte in digest::digest(&digest::SHA256, der).as_ref() {
         // Writing to a string never fails.
         let _ = write!(credential, "{byte:02x}");
     }
     let user = UserInfo {
-        name: name.to_owned(),
+        name: name.into_owned(),
         uid: uid(subject)?,
-        groups: groups.collect(),
+        groups: groups.collect::<Result<_, _>>()?,
         extra: BTreeMap::from([(CREDENTIAL_ID.to_owned(), vec![credential])]),
     };
     Ok(Some(with_authenticated_group(Arc::new(user))))
 }
 
 /// The last common name of a subject, as in Go.
-pub(crate) fn common_name<'a>(subject: &'a X509Name<'_>) -> Option<&'a str> {
-    subject.iter_common_name().filter_map(|name| name.as_str().ok()).last()
+pub(crate) fn common_name<'a>(subject: &'a X509Name<'_>) -> Result<Option<Cow<'a, str>>, InvalidCredentials> {
+    subject.iter_common_name().last().map(text).transpose()
+}
+
+/// The text of an attribute, in each encoding that Go reads. A certificate with another one is refused: without that
+/// attribute, it would name someone else.
+fn text<'a>(attribute: &'a AttributeTypeAndValue<'_>) -> Result<Cow<'a, str>, InvalidCredentials> {
+    let bytes = attribute.as_slice();
+    let text = match attribute.attr_value().tag() {
+        // As Latin-1, as in Go.
+        Tag::T61String => Some(Cow::Owned(bytes.iter().map(|byte| char::from(*byte)).collect())),
+        Tag::BmpString => ucs2(bytes).map(Cow::Owned),
+        _ => attribute.as_str().ok().map(Cow::Borrowed),
+    };
+    text.ok_or_else(|| InvalidCredentials("the client's certificate cannot be read".to_owned()))
+}
+
+/// The text of two bytes for each character, which may end with a null character.
+fn ucs2(bytes: &[u8]) -> Option<String> {
+    let (pairs, rest) = bytes.strip_suffix(&[0, 0]).unwrap_or(bytes).as_chunks();
+    // Surrogates are no characters of their own.
+    let characters = pairs.iter().map(|pair| char::from_u32(u16::from_be_bytes(*pair).into()));
+    characters.collect::<Option<_>>().filter(|_| rest.is_empty())
 }
 
 fn uid(subject: &X509Name<'_>) -> Result<String, InvalidCredentials> {
     let wrong = |why: &str| InvalidCredentials(why.to_owned());
     let mut uids = subject.iter_by_oid(&UID);
     let Some(uid) = uids.next() else { return Ok(String::new()) };
-    let uid = uid.as_str().map_err(|_| wrong("unable to parse UID into a string"))?;
+    let uid = text(uid)?;
     if uids.next().is_some() {
         return Err(wrong("expected 1 UID, but found multiple"));
     }
-    match uid {
-        "" => Err(wrong("UID cannot be an empty string")),
-        uid => Ok(uid.to_owned()),
+    match uid.is_empty() {
+        true => Err(wrong("UID cannot be an empty string")),
+        false => Ok(uid.into_owned()),
     }
 }
 
@@ -107,7 +129,7 @@ fn uid(subject: &X509Name<'_>) -> Result<String, InvalidCredentials> {
 mod tests {
     use super::*;
     use crate::testing::{Authority, Leaf as Wanted};
-    use rcgen::{DnType, ExtendedKeyUsagePurpose};
+    use rcgen::{DnType, DnValue, ExtendedKeyUsagePurpose};
     use rustls_pki_types::pem::PemObject;
 
     fn check(bundle: &[&Authority], shown: &[CertificateDer<'static>]) -> Result<Option<UserInfo>, String> {
@@ -138,6 +160,27 @@ mod tests {
         let authority = Authority::new("ca");
         let leaf = authority.sign(&Wanted::client("jane").usage(ExtendedKeyUsagePurpose::Any));
         assert_eq!(check(&[&authority], &[leaf]).unwrap().unwrap().name, "jane");
+    }
+
+    #[test]
+    fn names_are_read_in_each_encoding() {
+        let authority = Authority::new("ca");
+        let wide = |text: &str| DnValue::BmpString(text.try_into().unwrap());
+        let latin = |text: &str| DnValue::TeletexString(text.try_into().unwrap());
+        let named = |name: DnValue, group: DnValue| {
+            let leaf = Wanted::client(name).name(DnType::OrganizationName, group);
+            check(&[&authority], &[authority.sign(&leaf)])
+        };
+        for (name, group) in [(wide("jané"), latin("developers")), (latin("jane"), wide("developers\0"))] {
+            let user = named(name, group).unwrap().unwrap();
+            assert!(["jané", "jane"].contains(&user.name.as_str()), "{}", user.name);
+            assert_eq!(user.groups, ["developers", "system:authenticated"]);
+        }
+        // Without an attribute that cannot be read, a certificate would name someone else.
+        let four = || DnValue::UniversalString("jane".try_into().unwrap());
+        for (name, group) in [(four(), "developers".into()), ("jane".into(), four())] {
+            assert_eq!(named(name, group).unwrap_err(), "the client's certificate cannot be read");
+        }
     }
 
     #[test]

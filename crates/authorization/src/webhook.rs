@@ -16,7 +16,7 @@ use cache::AnswerCache;
 use parking_lot::Mutex;
 use pintle_auth::{
     BoxFuture,
-    authz::{Attributes, Authorizer, Decision, ResolvedRules, Verdict},
+    authz::{Attributes, Authorizer, Decision, ResolvedRules, Selectors, Verdict},
 };
 use pintle_dialer::Dialer;
 use pintle_machinery::UserInfo;
@@ -129,7 +129,8 @@ impl WebhookAuthorizer {
         let Attributes { namespace, verb, group, version, resource, subresource, name, path, .. } =
             *attributes;
         let controlled = [namespace, verb, group, version, resource, subresource, name, path];
-        if controlled.iter().map(|text| text.len()).sum::<usize>() >= MAX_REMEMBERED {
+        let controlled = controlled.iter().map(|text| text.len()).sum::<usize>();
+        if controlled + attributes.selectors.map_or(0, Selectors::size) >= MAX_REMEMBERED {
             return;
         }
         let ttl = match status.allowed {

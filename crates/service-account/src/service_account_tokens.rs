@@ -48,7 +48,7 @@ impl ServiceAccountTokens {
             None => match self.verify(text).await? {
                 Some(verified) => {
                     let verified = Arc::new(verified);
-                    self.verified.put(digest, verified.clone(), generation);
+                    self.verified.put(text, digest, verified.clone(), generation);
                     verified
                 }
                 None => return Ok(None),

@@ -4,6 +4,8 @@
 //! So it is cached by the token's digest, in a bounded map of two generations: used entries
 //! move into the young one, and when that is full the old one is dropped. Whether a token is valid *now* is never
 //! cached.
+//!
+//! Large tokens are not cached: users choose the audiences of their tokens, and those of one could take hundreds of kilobytes.
 
 use crate::claims::{Claims, LegacyClaims};
 use parking_lot::Mutex;
@@ -18,6 +20,11 @@ use std::{
 /// The number of tokens in a generation. A cluster of thousands of pods uses as many.
 const GENERATION: usize = 8192;
 
+/// The largest token that is cached, in bytes. Usual ones have about a thousand.
+const MAX_BYTES: usize = 4096;
+/// The most audiences of a token that is cached.
+const MAX_AUDIENCES: usize = 32;
+
 /// A token that one of the keys signed.
 pub(crate) struct Verified {
     pub(crate) claims: Claims,
@@ -31,6 +38,13 @@ pub(crate) enum Kind {
     Bound { account: AtomicU64, other: AtomicU64 },
     /// From a secret.
     Legacy(LegacyClaims),
+}
+
+impl Verified {
+    /// Whether the token, whose text this is, is small enough to be cached.
+    fn is_small(&self, token: &str) -> bool {
+        token.len() <= MAX_BYTES && self.claims.aud.len() <= MAX_AUDIENCES
+    }
 }
 
 pub(crate) type Digest = [u8; 32];
@@ -69,10 +83,11 @@ impl VerifiedTokens {
         Some(verified)
     }
 
-    /// Keeps a token that was verified with the keys of this generation, or of a later one.
-    pub(crate) fn put(&self, digest: Digest, verified: Arc<Verified>, keys: u64) {
+    /// Keeps a token that was verified with the keys of this generation, or of a later one, unless it is large.
+    pub(crate) fn put(&self, token: &str, digest: Digest, verified: Arc<Verified>, keys: u64) {
+        let is_small = verified.is_small(token);
         let mut generations = self.generations.lock();
-        if generations.keys == keys {
+        if generations.keys == keys && is_small {
             generations.put(digest, verified);
         }
     }
@@ -100,10 +115,10 @@ mod tests {
             Arc::new(Verified { claims: Claims::default(), kind, user: Arc::new(user) })
         };
         let used = digest_of("used");
-        tokens.put(used, verified("used"), 0);
-        tokens.put(digest_of("unused"), verified("unused"), 0);
+        tokens.put("", used, verified("used"), 0);
+        tokens.put("", digest_of("unused"), verified("unused"), 0);
         for round in 0..3 * GENERATION {
-            tokens.put(digest_of(&round.to_string()), verified("other"), 0);
+            tokens.put("", digest_of(&round.to_string()), verified("other"), 0);
             if round % 1000 == 0 {
                 assert_eq!(tokens.get(&used, 0).unwrap().user.name, "used");
             }
@@ -113,5 +128,22 @@ mod tests {
         assert!(generations.young.len() + generations.old.len() <= 2 * GENERATION);
         drop(generations);
         assert!(tokens.get(&used, 1).is_none(), "the keys have changed");
+    }
+
+    #[test]
+    fn large_tokens_are_not_kept() {
+        let check = |bytes: usize, audiences: usize, expected: bool| {
+            let claims = Claims { aud: vec!["a".to_owned(); audiences], ..Claims::default() };
+            let kind = Kind::Legacy(LegacyClaims::default());
+            let verified = Arc::new(Verified { claims, kind, user: Arc::default() });
+            let (tokens, token) = (VerifiedTokens::default(), "x".repeat(bytes));
+            let digest = digest_of(&token);
+            tokens.put(&token, digest, verified, 0);
+            assert_eq!(tokens.get(&digest, 0).is_some(), expected, "{bytes} {audiences}");
+        };
+        check(1100, 1, true);
+        check(4096, 32, true);
+        check(4097, 1, false);
+        check(2000, 33, false);
     }
 }

@@ -45,7 +45,7 @@ impl AdmissionPlugin for NodeRestriction {
                 ("", "serviceaccounts") => service_accounts::admit(request, node).await,
                 ("coordination.k8s.io", "leases") => objects::admit_lease(request, node),
                 ("storage.k8s.io", "csinodes") => objects::admit_csi_node(request, node),
-                ("resource.k8s.io", "resourceslices") => objects::admit_resource_slice(request, node).await,
+                ("resource.k8s.io", "resourceslices") => objects::admit_resource_slice(request, node),
                 ("certificates.k8s.io", "certificatesigningrequests") => {
                     objects::admit_certificate_signing_request(request, node)
                 }

@@ -102,6 +102,7 @@ fn call(
         "podgroups" => "scheduling.k8s.io",
         "jobs" => "batch",
         "certificatesigningrequests" | "clustertrustbundles" => "certificates.k8s.io",
+        "resourceslices" => "resource.k8s.io",
         _ => "",
     };
     let mut request = Request::new(operation, group, "v1", resource, object.namespace());

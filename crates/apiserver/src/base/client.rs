@@ -1,5 +1,6 @@
 //! Whether the client of a request still waits.
 
+use crate::base::request::Request;
 use tokio::sync::watch;
 
 /// Reports whether the client of a request still waits: a write whose client is gone continues, but need not wait in a
@@ -18,5 +19,21 @@ impl Client {
     pub(crate) async fn gone(mut self) {
         // Nothing is ever sent: the channel closes when the future of the response is dropped.
         while self.0.changed().await.is_ok() {}
+    }
+}
+
+/// The result of some work, or `None` when the client of the request is gone before.
+pub(crate) async fn while_client_waits<T>(request: &Request, work: impl Future<Output = T>) -> Option<T> {
+    // Most work needs no wait, and then nothing is looked up.
+    let gone = async {
+        match request.extensions().get::<Client>().cloned() {
+            Some(client) => client.gone().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        result = work => Some(result),
+        () = gone => None,
     }
 }

@@ -33,6 +33,8 @@ pub struct RequestInfo {
     pub name: String,
     /// Whether the path names an object: a field selector for one name sets `name`, too.
     pub is_named: bool,
+    /// Whether the resource stands below a namespace in the path. `namespace` is also set by the path of a namespace itself.
+    pub is_in_namespace: bool,
     /// The path segments after the subresource.
     pub rest: Vec<String>,
     /// The decoded path of a request that is not for a resource.
@@ -88,6 +90,7 @@ impl RequestInfo {
             // `status` and `finalize` are subresources of the namespace itself; any other segment is a resource in it.
             if !after.is_empty() && !matches!(after, ["status" | "finalize", ..]) {
                 rest = after;
+                info.is_in_namespace = !namespace.is_empty();
             }
         }
         let mut rest = rest.iter();
@@ -121,11 +124,6 @@ impl RequestInfo {
         self.is_resource_request
             && matches!(self.verb.as_str(), "watch" | "proxy")
             && parts.iter().all(|part| part.is_empty())
-    }
-
-    /// Whether the path is below a namespace. The path of a namespace itself is not, though its `namespace` is set.
-    pub(crate) fn is_in_namespace(&self) -> bool {
-        !self.namespace.is_empty() && self.resource != NAMESPACES
     }
 
     /// The namespace of an object with this name. A namespace is in itself, also when its path does not name it.
@@ -241,6 +239,18 @@ mod tests {
             );
             assert_eq!(got, want, "{method} {path}?{query}");
             assert!(info.is_resource_request);
+        }
+        for (path, is_in_namespace) in [
+            ("/api/v1/namespaces/a", false),
+            ("/api/v1/namespaces/a/status", false),
+            ("/api/v1/namespaces/a/pods", true),
+            ("/api/v1/namespaces/a/namespaces", true),
+            ("/api/v1/namespaces/a/namespaces/b/status", true),
+            ("/api/v1/watch/namespaces/a/namespaces/a", true),
+            ("/api/v1/namespaces//namespaces/b", false),
+        ] {
+            let info = RequestInfo::parse(&Method::GET, path, &Query::parse(""));
+            assert_eq!(info.is_in_namespace, is_in_namespace, "{path}");
         }
         for (path, is_prefix_alone) in [
             ("/api/v1/watch", true),

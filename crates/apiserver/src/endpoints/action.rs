@@ -89,7 +89,7 @@ pub(super) fn action(scope: &RequestScope<'_>, method: &Method) -> Result<Action
 fn action_of_route(scope: &RequestScope<'_>, method: &Method) -> Result<Action, Status> {
     let info = scope.info;
     let resource = &scope.resource.resource;
-    let in_namespace = info.is_in_namespace();
+    let in_namespace = info.is_in_namespace;
     if in_namespace && !resource.is_namespaced() {
         return Err(Status::no_such_resource());
     }

@@ -5,6 +5,7 @@ use super::{
     filter::{Filter, Rest},
 };
 use crate::base::{
+    client::while_client_waits,
     connection::ConnectionHandle,
     peer::PeerCertificates,
     request::{Request, query_of},
@@ -81,10 +82,13 @@ impl Filter for Authentication {
             headers: request.headers(),
             path: request.uri().path(),
         };
-        let found = match self.authenticator.authenticate(&credentials).await {
-            Ok(Some(authenticated)) => Ok(authenticated),
-            Ok(None) => Err("nobody is known by what the request shows".to_owned()),
-            Err(error) => Err(error.to_string()),
+        // The head of a request whose client is gone is charged to no budget.
+        let found = while_client_waits(&request, self.authenticator.authenticate(&credentials));
+        let found = match found.await {
+            Some(Ok(Some(authenticated))) => Ok(authenticated),
+            Some(Ok(None)) => Err("nobody is known by what the request shows".to_owned()),
+            Some(Err(error)) => Err(error.to_string()),
+            None => Err("the client is gone".to_owned()),
         };
         let Authenticated { user, remarks, .. } = match found {
             Ok(found) => found,

@@ -33,6 +33,15 @@ impl Selectors {
         }
         selectors
     }
+
+    /// The number of bytes of all requirements, approximately.
+    pub fn size(&self) -> usize {
+        let fields = self.field_terms.iter().map(|term| term.field.len() + term.value.len());
+        let labels = self.label_requirements.iter().map(|requirement| {
+            requirement.key().len() + requirement.values().iter().map(String::len).sum::<usize>()
+        });
+        fields.chain(labels).sum()
+    }
 }
 
 #[cfg(test)]

@@ -180,6 +180,19 @@ async fn a_webhook_decides() {
     let large = "x".repeat(MAX_REMEMBERED);
     check(&large, json!({"allowed": true}), (Decision::Allow, "", "")).await;
     check(&large, json!({"denied": true}), (Decision::Deny, "", "")).await;
+    // Clients choose their selectors, too.
+    let user = UserInfo::default();
+    let values: Vec<_> = (0..MAX_REMEMBERED).map(|value| value.to_string()).collect();
+    for selectors in [
+        Selectors::parse(&format!("metadata.name={large}"), ""),
+        Selectors::parse("", &format!("a in ({})", values.join(","))),
+    ] {
+        let attributes = Attributes { selectors: Some(&selectors), ..Attributes::of(&user, "list") };
+        for (answer, expected) in [("allowed", Decision::Allow), ("denied", Decision::Deny)] {
+            webhook.answers(&[Answer::Status(json!({answer: true}))]);
+            assert_eq!(authorizer.authorize(&attributes).await.decision, expected);
+        }
+    }
 }
 
 #[tokio::test]

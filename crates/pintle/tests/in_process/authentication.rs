@@ -17,6 +17,7 @@ use std::{
     },
     time::{SystemTime, UNIX_EPOCH},
 };
+use tokio::io::AsyncWriteExt;
 
 fn write(options: &Options, name: &str, text: &str) -> PathBuf {
     let path = options.data_dir.join(name);
@@ -302,6 +303,42 @@ async fn a_webhook_knows_tokens() {
     assert_eq!(Peer::default().who(address, socket).await.as_deref(), Some("jane"));
     let plain = socket.replace("Upgrade: websocket\r\n", "");
     assert_eq!(Peer::default().who(address, &plain).await.as_deref(), Some("system:anonymous"));
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_that_hangs_is_not_waited_for_without_a_client() {
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}/review", silent.local_addr().unwrap());
+    let server = Server::start_with(|options| {
+        let kubeconfig = format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{{name: c, context: {{cluster: k, user: u}}}}]\n\
+             users: [{{name: u, user: {{}}}}]\nclusters: [{{name: k, cluster: {{server: '{url}'}}}}]\n"
+        );
+        options.authentication.webhook.config_file = Some(write(options, "webhook.yaml", &kubeconfig));
+    })
+    .await;
+    let address = server.address();
+    let in_flight = async |expected: u32| {
+        let metrics = server.send("GET /metrics").await;
+        let series = "authentication_token_cache_active_fetch_count{status=\"in_flight\"}";
+        metrics.text().lines().any(|line| line == format!("{series} {expected}"))
+    };
+    // A write is finished without its client, but not before its user is known.
+    let waiting = ["GET", "POST"].map(|method| {
+        tokio::spawn(async move {
+            let request =
+                format!("{method} /api/v1/namespaces HTTP/1.1\r\nHost: a\r\n{}\r\n", bearer(method));
+            let mut stream = Peer::default().connect(address).await.unwrap();
+            stream.write_all(request.as_bytes()).await.unwrap();
+            std::future::pending::<()>().await;
+        })
+    });
+    until("both are waiting", async || in_flight(2).await).await;
+    for client in waiting {
+        client.abort();
+    }
+    until("nothing is waiting", async || in_flight(0).await).await;
     server.stop().await;
 }
 

@@ -310,6 +310,51 @@ async fn everybody_may_do_what_the_policy_says_and_no_more() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn permissions_in_a_namespace_reach_no_other_one() {
+    let (running, _dir) = start().await;
+    let handler = running.handler();
+    give_roles(&handler, &Policy::of_a_fresh_server()).await;
+    // The permissions of the owner of a namespace include those to read it.
+    assert_eq!(send(&handler, "owner", "GET", "/api/v1/namespaces/shop", "").await.0, 200);
+    let everything = json!({
+        "metadata": {"name": "everything"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "User", "name": "nobody", "apiGroup": "rbac.authorization.k8s.io"}],
+    });
+    master(&handler, "POST", &format!("{GROUP}/namespaces/shop/rolebindings"), everything).await;
+    while send(&handler, "nobody", "GET", "/api/v1/namespaces/shop", "").await.0 == 403 {
+        tokio::task::yield_now().await;
+    }
+    let other = json!({"metadata": {"name": "other"}}).to_string();
+    for (method, path, body) in [
+        ("GET", "namespaces", ""),
+        ("GET", "namespaces?watch=true", ""),
+        ("POST", "namespaces", &*other),
+        ("GET", "namespaces/default", ""),
+        ("PUT", "namespaces/default", ""),
+        ("PATCH", "namespaces/default", ""),
+        ("DELETE", "namespaces/default", ""),
+        ("PUT", "namespaces/default/finalize", ""),
+        ("GET", "namespaces/default/status", ""),
+        ("PATCH", "namespaces/default/status", ""),
+        ("GET", "namespaces/shop", ""),
+        ("GET", "nodes", ""),
+    ] {
+        for token in ["owner", "nobody"] {
+            let path = format!("/api/v1/namespaces/shop/{path}");
+            let (status, answer) = send(&handler, token, method, &path, body.to_owned()).await;
+            assert!(matches!(status, 403 | 404), "{token} {method} {path}: {status} {answer}");
+        }
+    }
+    for path in ["namespaces/default", "namespaces/shop/nodes"] {
+        let (status, answer) =
+            send(&handler, "nobody", "GET", &format!("/api/v1/watch/namespaces/shop/{path}"), "").await;
+        assert_eq!(status, 404, "{answer}");
+    }
+    running.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_fresh_server_has_the_roles_and_bindings_of_kubernetes() {
     let server = Server::start().await;
     for (resource, expected) in policy::objects() {

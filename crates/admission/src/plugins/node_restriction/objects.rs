@@ -65,18 +65,15 @@ pub(super) fn admit_csi_node(request: &AdmissionRequest<'_>, node: &str) -> Resu
     }
 }
 
-/// Admits creates and deletes of the node's own slices. The node authorizer, which does not see the object, decides
-/// about other requests.
-pub(super) async fn admit_resource_slice(request: &AdmissionRequest<'_>, node: &str) -> Result<(), Status> {
-    let (is_own, verb) = match request.operation {
-        Operation::Create => (request.object.str_at("spec.nodeName") == node, "create"),
-        Operation::Delete => {
-            let slice = request.find(&request.resource.group_resource(), "", request.name).await?;
-            (slice.is_none_or(|slice| slice.str_at("spec.nodeName") == node), "delete")
-        }
+/// Admits creates and deletes of the node's own slices, each one of a collection. The node authorizer, which does not see the
+/// object, decides about other requests.
+pub(super) fn admit_resource_slice(request: &AdmissionRequest<'_>, node: &str) -> Result<(), Status> {
+    let (slice, verb) = match request.operation {
+        Operation::Create => (Some(&*request.object), "create"),
+        Operation::Delete => (request.old_object, "delete"),
         _ => return Ok(()),
     };
-    match is_own {
+    match slice.is_some_and(|slice| slice.str_at("spec.nodeName") == node) {
         true => Ok(()),
         false => Err(request.forbidden(format!(
             "can only {verb} ResourceSlice with the same NodeName as the requesting node"

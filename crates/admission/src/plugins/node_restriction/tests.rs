@@ -147,6 +147,18 @@ fn a_node_writes_the_size_and_the_conditions_of_claims() {
 }
 
 #[test]
+fn a_node_creates_and_deletes_its_own_slices() {
+    let slice = |node: &str| json!({"metadata": {"name": "s"}, "spec": {"nodeName": node}});
+    let create = |node: &str| call(Operation::Create, "resourceslices", "", slice(node), None);
+    let delete = |node: &str| call(Operation::Delete, "resourceslices", "", Value::Null, Some(&slice(node)));
+    assert_eq!((create("one"), delete("one")), (Ok(()), Ok(())));
+    for (refused, verb) in [(create("two"), "create"), (create(""), "create"), (delete("two"), "delete")] {
+        let why = format!("can only {verb} ResourceSlice with the same NodeName as the requesting node");
+        assert!(refused.as_ref().is_err_and(|found| found.ends_with(&why)), "{refused:?}");
+    }
+}
+
+#[test]
 fn a_node_gets_tokens_for_its_pods_and_their_audiences() {
     let request = |pod: &str, audiences: &[&str]| {
         let bound = json!({"apiVersion": "v1", "kind": "Pod", "name": pod, "uid": format!("uid-{pod}")});
