@@ -243,6 +243,12 @@ fn negative(flag: &str, value: &str) -> String {
         "--service-account-max-token-expiration" => {
             "the service-account-max-token-expiration must be between 1 hour and 2^32 seconds".to_owned()
         }
+        "--coordinated-leadership-lease-duration" => {
+            format!("{flag} must be greater than --coordinated-leadership-renew-deadline")
+        }
+        "--coordinated-leadership-renew-deadline" => {
+            format!("{flag} must be greater than --coordinated-leadership-retry-period")
+        }
         "--livez-grace-period" => format!("{flag} can not be a negative value"),
         "--shutdown-watch-termination-grace-period" => {
             "shutdown-watch-termination-grace-period, if provided, can not be a negative value".to_owned()

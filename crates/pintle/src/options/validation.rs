@@ -85,6 +85,9 @@ impl Options {
         errors.extend(self.metrics.configuration().err().unwrap_or_default());
         errors.extend(self.peers.errors(self.features.is_open(Gate::UnknownVersionInteroperabilityProxy)));
         errors.extend(accounts.signing_endpoint_errors());
+        errors.extend(
+            refused.take(&["coordinated-leadership-lease-duration", "coordinated-leadership-renew-deadline"]),
+        );
         errors.extend(self.leadership.errors());
         errors.extend(self.service_cidr_errors());
         errors.extend(self.management.node_port_errors(&self.service_node_port_range));
