@@ -65,7 +65,8 @@ impl ChainConfig {
         Ok(AdmissionChain::new(plugins.collect::<Result<_, _>>()?))
     }
 
-    fn flag_errors(&self) -> Vec<String> {
+    /// The errors of the lists of plugins.
+    pub fn flag_errors(&self) -> Vec<String> {
         let mut errors = Vec::new();
         if self.only.is_some() && (self.enable.is_some() || self.disable.is_some()) {
             let flags = "admission-control and enable-admission-plugins/disable-admission-plugins flags";

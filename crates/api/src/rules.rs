@@ -2,15 +2,30 @@
 
 pub(crate) use pintle_registry::keep;
 
+use pintle_go_forms::quote;
 use pintle_machinery::{
-    ErrorList, FieldError, FieldPath, Value, ValueExt,
+    ErrorList, FieldError, FieldPath, Status, Value, ValueExt,
     meta::ObjectMeta,
     validation::{
         DNS1123_SUBDOMAIN_MAX_LENGTH, max_bytes_error, max_length_error, name_is_dns_subdomain,
         semantically_equal, validate_object_meta, validate_object_meta_accessor,
-        validate_object_meta_accessor_update, validate_object_meta_update,
+        validate_object_meta_accessor_update, validate_object_meta_update, validate_path_segment_name,
     },
 };
+
+/// Checks a name in a body by which another object is read, as kube-apiserver's registry checks those of paths.
+pub(crate) fn name_parameter(name: &str) -> Result<(), Status> {
+    if name.is_empty() {
+        return Err(Status::bad_request("Name parameter required."));
+    }
+    match validate_path_segment_name(name, false) {
+        problems if problems.is_empty() => Ok(()),
+        problems => {
+            let why = format!("Name parameter invalid: {}: {}", quote(name), problems.join(";"));
+            Err(Status::bad_request(why))
+        }
+    }
+}
 
 /// Validates the metadata of a new object whose name is a DNS subdomain.
 pub(crate) fn metadata(object: &Value, namespaced: bool) -> ErrorList {

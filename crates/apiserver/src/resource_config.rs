@@ -54,25 +54,28 @@ impl RuntimeConfig {
         pairs.map(|(key, value)| (key.as_str(), Name::parse(key).ok_or(()), value.as_str()))
     }
 
-    /// The errors that do not depend on the registered versions: malformed keys and unknown groups.
-    pub fn validate(&self, is_group_registered: impl Fn(&str) -> bool) -> Vec<String> {
+    /// Checks what does not depend on the registered versions.
+    ///
+    /// # Errors
+    /// When keys are malformed or groups unknown, in kube-apiserver's words.
+    pub fn validate(&self, is_group_registered: impl Fn(&str) -> bool) -> Result<(), String> {
         if self.0.len() == 1 && self.0.get("api/all").is_some_and(|value| value == "false") {
-            return vec!["invalid runtime-config with only api/all=false".to_owned()];
+            return Err("invalid runtime-config with only api/all=false".to_owned());
         }
         let mut unknown = BTreeSet::new();
         for (key, name, _) in self.names() {
             let Ok(Name { version, .. }) = name else {
-                return vec![format!("runtime-config invalid key {key}")];
+                return Err(format!("runtime-config invalid key {key}"));
             };
             if !is_group_registered(&version.group) {
                 unknown.insert(version.to_string());
             }
         }
         match unknown.is_empty() {
-            true => Vec::new(),
+            true => Ok(()),
             false => {
                 let unknown: Vec<String> = unknown.into_iter().collect();
-                vec![format!("unknown api groups {}", unknown.join(","))]
+                Err(format!("unknown api groups {}", unknown.join(",")))
             }
         }
     }
@@ -226,9 +229,7 @@ mod tests {
         let config: RuntimeConfig = text.parse().unwrap();
         let registered = registered();
         let known = |group: &str| registered.iter().any(|version| version.group == group);
-        if let Some(problem) = config.validate(known).into_iter().next() {
-            return Err(problem);
-        }
+        config.validate(known)?;
         let default = registered.iter().filter(|version| version.to_string() != "apps/v1beta1");
         let mut merged =
             ResourceConfig::new(default.map(|version| (version.clone(), !version.version.contains('a'))));

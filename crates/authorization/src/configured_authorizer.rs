@@ -299,6 +299,16 @@ fn privileged() -> Arc<dyn Authorizer> {
     Arc::new(PrivilegedGroups::new([SYSTEM_MASTERS]))
 }
 
+impl AuthorizationConfiguration {
+    /// Reads a file, and validates it.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or all errors of the configuration.
+    pub fn read(path: &Path) -> Result<AuthorizationConfiguration, AuthorizationError> {
+        parse(path, &read(path)?)
+    }
+}
+
 fn read(path: &Path) -> Result<Vec<u8>, AuthorizationError> {
     read_file(path).map_err(|source| AuthorizationError::Read { path: path.to_owned(), source })
 }

@@ -84,15 +84,7 @@ impl Admission {
         });
         // The node authorizer decides by the paths of requests; without the plugin, a node could create any pod.
         let further_defaults = if authorization.has_nodes() { vec!["NodeRestriction"] } else { Vec::new() };
-        let config = ChainConfig {
-            enable: options.enable_plugins.clone(),
-            disable: options.disable_plugins.clone(),
-            only: options.only_plugins.clone(),
-            further_defaults,
-            configuration,
-            flags: options.plugin_flags,
-            factories,
-        };
+        let config = ChainConfig { further_defaults, configuration, factories, ..options.chain_config() };
         let metrics = AdmissionMetrics::new().map_err(assemble)?;
         let chain = config.chain()?.measured(&metrics);
         Ok(Admission { chain, rest_mapper, metrics, dynamic_metrics })

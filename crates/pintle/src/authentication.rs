@@ -57,7 +57,7 @@ impl Authentication {
         let jwt_metrics = JwtMetrics::new(&options.identity()).map_err(assemble)?;
         metrics.register(jwt_metrics.collectors()).map_err(assemble)?;
         let proxy_options = &options.authentication.request_header;
-        let request_headers = proxy_options.headers().map_err(RunError::Options)?;
+        let request_headers = proxy_options.headers();
         check_overlap(options, serving)?;
         let front_proxy = serving.request_header_ca.clone().map(|bundle| {
             FrontProxy::new(bundle, proxy_options.allowed_names.clone(), request_headers.clone())

@@ -55,11 +55,6 @@ impl AuthenticationConfig {
                 let config = given.oidc.configuration().map_err(RunError::Options)?;
                 (config, given.oidc.algorithms().map_err(RunError::Options)?, Vec::new())
             }
-            Some(_) if given.oidc.is_given() => {
-                return Err(RunError::Options(
-                    "authentication-config file and oidc-* flags are mutually exclusive".to_owned(),
-                ));
-            }
             Some(path) => {
                 let (config, content) = config::read(path).map_err(told)?;
                 // The keys of an issuer determine its algorithms.

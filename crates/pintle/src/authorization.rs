@@ -28,7 +28,7 @@ impl Authorization {
     pub(crate) fn load(options: &Options, dialer: Dialer) -> Result<Authorization, RunError> {
         let metrics = AuthorizationMetrics::new(&options.identity());
         let metrics = Arc::new(metrics.map_err(|error| RunError::Assemble(error.to_string()))?);
-        let source = options.authorization.source().map_err(RunError::Options)?;
+        let source = options.authorization.source();
         let (node, rbac) = (NodeAuthorizer::new(metrics.node().clone()), Arc::new(Rbac::default()));
         let objects = ObjectAuthorizers { node: node.clone(), rbac: rbac.clone() };
         let policy_file = options.authorization.policy_file.clone();

@@ -4,7 +4,7 @@
 //! the data directory. A problem does not hide those of other parts.
 
 use crate::{
-    AuthorizationOptions, LoggingFeatures, Options, RunError,
+    AuthorizationOptions, Options, RunError,
     admission::Admission,
     aggregation::Aggregation,
     authentication::{Authentication, OwnTokens},
@@ -59,22 +59,16 @@ impl Problems {
         let certificates = directory.join("certs");
         copy_files(&options.certificates_dir(), &certificates)?;
         (options.data_dir, options.cert_dir) = (directory.to_owned(), Some(certificates));
-        self.note(options.features.resolve());
-        let features = LoggingFeatures {
-            alpha_options: options.features.is_open(Gate::LoggingAlphaOptions),
-            beta_options: options.features.is_open(Gate::LoggingBetaOptions),
-        };
-        self.note(options.logging.validate(features));
+        for error in options.errors().into_iter().flatten() {
+            self.note::<()>(Err(error));
+        }
         self.note(options.tracing.load());
         self.store(&options);
         if let Some(config) = self.note(enablement::resource_config(&options.runtime_config)) {
             let is_open = options.features.is_open(Gate::StorageVersionAPI);
             self.note(enablement::publishes_storage_versions(&config, is_open));
         }
-        self.note(options.metrics.configuration());
-        self.note(options.management.node_port(&options.service_node_port_range));
-        let service_network = self.note(options.service_network());
-        self.note(options.leadership.check());
+        let service_network = options.service_network().ok();
         let egress = self.note(Egress::load(&options));
         let selector = egress.map(|egress| egress.selector).unwrap_or_default();
         let control_plane = selector.dialer(Network::ControlPlane);
@@ -89,14 +83,12 @@ impl Problems {
         if let Some(metrics) = self.note(AuditMetrics::new()) {
             self.note(options.audit.auditor(&metrics, &control_plane));
         }
-        self.note(options.authentication.request_header.headers());
         self.note(configure_front_proxy(&mut options));
         self.note(configure_kubelet_client(&mut options));
         let address = service_network.and_then(|network| network.api_server_address());
         let certificates = self.note(Certificates::load_or_make(&options, address));
         let serving = certificates.and_then(|own| self.note(SecureServing::load(&options, &own)));
         self.note(Tokens::check(&options));
-        self.note(options.serving.transport_filters());
         let authorization = self.note(Authorization::load(&options, control_plane.clone()));
         // Admission is checked with other authorizers, too.
         let authorization = authorization.or_else(|| {
@@ -105,8 +97,7 @@ impl Problems {
         });
         let aggregation = self.note(Aggregation::load(&options, &selector));
         if let Some(aggregation) = &aggregation {
-            let is_open = options.features.is_open(Gate::UnknownVersionInteroperabilityProxy);
-            self.note(Peers::load(&options, is_open, aggregation, &selector));
+            self.note(Peers::load(&options, aggregation, &selector));
         }
         if let (Some(authorization), Some(aggregation)) = (&authorization, &aggregation) {
             self.note(Admission::load(&options, authorization, &aggregation.outbound));
@@ -121,10 +112,6 @@ impl Problems {
     }
 
     fn store(&mut self, options: &Options) {
-        self.note(options.etcd());
-        for servers in options.etcd_servers_overrides.server_lists() {
-            self.note(options.etcd_cluster(servers));
-        }
         let files = [
             ("--etcd-cafile", &options.etcd_cafile),
             ("--etcd-certfile", &options.etcd_certfile),
@@ -160,7 +147,6 @@ impl Tokens {
     /// Checks the options and the files of keys, without an external signer.
     fn check(options: &Options) -> Result<(), RunError> {
         let own = &options.service_accounts;
-        own.check().map_err(RunError::Options)?;
         pintle_service_account::TokenKeys::from_files(&own.key_files, own.signing_key_file.as_deref())?;
         Ok(())
     }

@@ -22,7 +22,7 @@ use pintle_apiserver::{
     resource_config::ResourceConfig,
 };
 use pintle_dialer::{Peers, RestClientMetrics};
-use pintle_machinery::Value;
+use pintle_machinery::{Value, status::aggregate};
 use pintle_supervisor::Supervisor;
 use prometheus::core::Collector;
 use std::{
@@ -88,7 +88,9 @@ impl Config {
     /// The metrics of the process, with those of the parts of this configuration.
     fn metrics(&self, engine_metrics: &EngineMetrics) -> Result<Arc<Metrics>, RunError> {
         let assemble = |error: prometheus::Error| RunError::Assemble(error.to_string());
-        let configuration = self.options.metrics.configuration().map_err(RunError::Options)?;
+        let configuration = self.options.metrics.configuration();
+        let configuration =
+            configuration.map_err(|errors| RunError::Options(aggregate(errors.into_iter())))?;
         let metrics = Metrics::configured(&configuration).map_err(assemble)?;
         metrics
             .set_build_info(&version(self.gates.versions(), self.options.version.reported()))

@@ -18,7 +18,7 @@ use pintle_api::core::{pod_spec::refuse_privileged_containers, service::ServiceN
 use pintle_apiserver::filters::TransportFilters;
 use pintle_audit::{AuditMetrics, Auditor};
 use pintle_dialer::Network;
-use pintle_feature_gates::{FeatureGates, Gate};
+use pintle_feature_gates::FeatureGates;
 use std::{net::SocketAddr, sync::Arc};
 use tokio::net::TcpListener;
 
@@ -48,32 +48,28 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    /// Applies the options, and listens on the port. Connections wait until the server serves them.
+    /// Applies valid options, and listens on the port. Connections wait until the server serves them.
     pub(crate) async fn new(
         mut options: Options,
         gates: FeatureGates,
         egress: Egress,
     ) -> Result<(Config, TcpListener), RunError> {
         let service_network = Arc::new(options.service_network().map_err(RunError::Options)?);
-        options.leadership.check().map_err(RunError::Options)?;
-        let audit_metrics = AuditMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?;
         let control_plane = egress.selector.dialer(Network::ControlPlane);
-        let auditor = options.audit.auditor(&audit_metrics, &control_plane).map_err(RunError::Options)?;
-        // The generated configuration would hide mistakes.
-        options.authentication.request_header.headers().map_err(RunError::Options)?;
         configure_front_proxy(&mut options)?;
         configure_kubelet_client(&mut options)?;
         let certificates = Certificates::load_or_make(&options, service_network.api_server_address())?;
         let tokens = Tokens::load(&options).await?;
         let secure_serving = Arc::new(SecureServing::load(&options, &certificates)?);
         let transport = options.serving.transport_filters().map_err(RunError::Options)?;
-        let authorization = Authorization::load(&options, control_plane)?;
+        let authorization = Authorization::load(&options, control_plane.clone())?;
+        let audit_metrics = AuditMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?;
+        let auditor = options.audit.auditor(&audit_metrics, &control_plane).map_err(RunError::Options)?;
         if !options.allow_privileged {
             refuse_privileged_containers();
         }
         let aggregation = Aggregation::load(&options, &egress.selector)?;
-        let is_open = gates.enabled(Gate::UnknownVersionInteroperabilityProxy);
-        let peers = Peers::load(&options, is_open, &aggregation, &egress.selector)?;
+        let peers = Peers::load(&options, &aggregation, &egress.selector)?;
         let admission = Admission::load(&options, &authorization, &aggregation.outbound)?;
         let kubelets = Kubelets::load(&options, egress.selector.dialer(Network::Cluster))?;
         let encryption = EncryptionAtRest::load(&options).await?;

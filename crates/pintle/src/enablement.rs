@@ -17,19 +17,18 @@ pub(crate) struct Enabled {
     pub(crate) internal: Vec<Resource>,
 }
 
+/// The error of a runtime configuration with malformed keys or unknown groups.
+pub(crate) fn error(runtime_config: &RuntimeConfig) -> Option<String> {
+    runtime_config.validate(|group| VERSIONS.iter().any(|(own, _, _)| *own == group)).err()
+}
+
 /// The enabled resources.
 ///
 /// # Errors
-/// When the configuration is invalid, in kube-apiserver's words.
+/// When the configuration names unknown versions or has other values than booleans, in kube-apiserver's words.
 pub(crate) fn resource_config(runtime_config: &RuntimeConfig) -> Result<ResourceConfig, String> {
     let registered: Vec<GroupVersion> =
         VERSIONS.iter().map(|(group, version, _)| GroupVersion::new(*group, *version)).collect();
-    let problems = runtime_config.validate(|group| registered.iter().any(|version| version.group == group));
-    match problems.as_slice() {
-        [] => {}
-        [problem] => return Err(problem.clone()),
-        problems => return Err(format!("[{}]", problems.join(", "))),
-    }
     let with_default = VERSIONS.iter().filter(|(_, _, enablement)| *enablement != Enablement::Registered);
     let mut config = ResourceConfig::new(with_default.map(|(group, version, enablement)| {
         (GroupVersion::new(*group, *version), *enablement == Enablement::Default)
@@ -165,6 +164,9 @@ mod tests {
         options.runtime_config.add(text);
         change(&mut options);
         let runtime_config = options.runtime_config.clone();
+        if let Some(error) = error(&runtime_config) {
+            return Err(error);
+        }
         let gates = options.features.resolve()?;
         let config = resource_config(&runtime_config)?;
         let mut declared = pintle_api::resources(&pintle_api::Config::default());

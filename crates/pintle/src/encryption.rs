@@ -35,7 +35,7 @@ impl EncryptionAtRest {
     pub(crate) async fn load(options: &Options) -> Result<EncryptionAtRest, RunError> {
         let metrics = EncryptionMetrics::new(&options.identity());
         let metrics = Arc::new(metrics.map_err(|error| RunError::Assemble(error.to_string()))?);
-        let encryption = match encryption_options(options)? {
+        let encryption = match encryption_options(options) {
             None => None,
             Some(options) => Some(Encryption::load(options, metrics.clone()).await?),
         };
@@ -44,7 +44,7 @@ impl EncryptionAtRest {
 
     /// Checks the configuration, if there is one, without a call to its KMS plugins.
     pub(crate) fn check(options: &Options) -> Result<(), RunError> {
-        let Some(options) = encryption_options(options)? else { return Ok(()) };
+        let Some(options) = encryption_options(options) else { return Ok(()) };
         let metrics = EncryptionMetrics::new("");
         let metrics = Arc::new(metrics.map_err(|error| RunError::Assemble(error.to_string()))?);
         Ok(Encryption::verify(&options, &metrics)?)
@@ -132,18 +132,10 @@ impl ResourceTransformers for Resources {
 }
 
 /// The options of the encryption; `None` without a configuration.
-fn encryption_options(options: &Options) -> Result<Option<EncryptionOptions>, RunError> {
-    let automatic_reload = options.encryption_provider_config_automatic_reload;
-    match &options.encryption_provider_config {
-        None if automatic_reload => Err(RunError::Options(
-            "--encryption-provider-config-automatic-reload must be set with --encryption-provider-config"
-                .to_owned(),
-        )),
-        None => Ok(None),
-        Some(path) => Ok(Some(EncryptionOptions {
-            path: path.clone(),
-            automatic_reload,
-            poll_interval: options.encryption_provider_config_poll_interval,
-        })),
-    }
+fn encryption_options(options: &Options) -> Option<EncryptionOptions> {
+    options.encryption_provider_config.clone().map(|path| EncryptionOptions {
+        path,
+        automatic_reload: options.encryption_provider_config_automatic_reload,
+        poll_interval: options.encryption_provider_config_poll_interval,
+    })
 }

@@ -21,7 +21,7 @@ pub(crate) async fn open(
     egress: &Egress,
     metrics: &Arc<EngineMetrics>,
 ) -> Result<Engine, RunError> {
-    if let Some(etcd) = options.etcd().map_err(RunError::Options)? {
+    if let Some(etcd) = options.etcd() {
         return open_etcd(etcd, egress, metrics).await;
     }
     let storage: Arc<dyn Storage> = match options.storage_backend {

@@ -43,13 +43,10 @@ impl Engines {
         egress: &Egress,
         metrics: &Arc<EngineMetrics>,
     ) -> Result<Engines, RunError> {
-        let clusters = options.etcd_servers_overrides.server_lists();
-        let clusters = clusters.into_iter().map(|servers| options.etcd_cluster(servers));
-        let clusters: Vec<_> = clusters.collect::<Result<_, _>>().map_err(RunError::Options)?;
         let default = engine::open(options, egress, metrics).await?;
         let mut overridden = Vec::new();
-        for cluster in clusters {
-            overridden.push(engine::open_etcd(cluster, egress, metrics).await?);
+        for servers in options.etcd_servers_overrides.server_lists() {
+            overridden.push(engine::open_etcd(options.etcd_cluster(servers), egress, metrics).await?);
         }
         Ok(Engines { default, overridden })
     }

@@ -7,15 +7,13 @@ mod help;
 mod reference;
 mod values;
 
-pub(crate) use command_line::Refusal;
-
 use crate::snapshot::{self, SnapshotCommand};
 use clap::{Arg, ArgMatches, Command, parser::ValueSource};
 use pintle::{
     AdmissionOptions, AggregationOptions, AuditOptions, AuthenticationOptions, AuthorizationOptions,
     DebuggingOptions, FeatureOptions, KubeletOptions, LeadershipOptions, LoggingOptions, ManagementOptions,
-    MetricsOptions, Options, PeerOptions, PriorityAndFairnessOptions, ServiceAccountOptions, ServingOptions,
-    TracingOptions, VersionFlag,
+    MetricsOptions, Options, PeerOptions, PriorityAndFairnessOptions, Refused, ServiceAccountOptions,
+    ServingOptions, TracingOptions, VersionFlag,
 };
 use pintle_go_forms::{parse_bool, quote};
 use std::{ffi::OsString, path::Path};
@@ -43,7 +41,7 @@ pub(crate) struct Flags {
 ///
 /// # Errors
 /// When the flags of the server are wrong.
-pub(crate) fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Invocation, Refusal> {
+pub(crate) fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Invocation, String> {
     let path = arguments.next().unwrap_or_default();
     let arguments: Vec<OsString> = arguments.collect();
     let command = command();
@@ -52,27 +50,27 @@ pub(crate) fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Inv
         .is_some_and(|first| command.get_subcommands().any(|subcommand| *first == *subcommand.get_name()));
     let name = || Path::new(&path).file_name().unwrap_or_default().to_string_lossy().into_owned();
     if arguments.first().is_some_and(|first| first == CHECK) {
-        let (matches, problems) =
+        let ((matches, refused), problems) =
             command_line::parse_all(&command, CHECK, arguments.into_iter().skip(1).collect());
         if matches.get_one("help") == Some(&true) {
             return Ok(Invocation::Print(help::help(&command)));
         }
-        return Ok(Invocation::Check(Box::new(read(&matches)), problems));
+        return Ok(Invocation::Check(Box::new(read(&matches, refused)), problems));
     }
     if is_subcommand {
         let matches = command.clone().get_matches_from(std::iter::once(path.clone()).chain(arguments));
         if let Some(text) = documents::text(command, &matches) {
-            return text.map(Invocation::Print).map_err(Refusal::Syntax);
+            return text.map(Invocation::Print);
         }
         let snapshot = matches.subcommand_matches("snapshot").and_then(snapshot::read);
-        return snapshot.map(Invocation::Snapshot).ok_or_else(|| Refusal::Syntax("no command".to_owned()));
+        return snapshot.map(Invocation::Snapshot).ok_or_else(|| "no command".to_owned());
     }
     // The file may have the name of the reference.
-    let matches = command_line::parse(&command, &name(), arguments)?;
+    let (matches, refused) = command_line::parse(&command, &name(), arguments)?;
     if matches.get_one("help") == Some(&true) {
         return Ok(Invocation::Print(help::help(&command)));
     }
-    let mut flags = read(&matches);
+    let mut flags = read(&matches, refused);
     flags.options.debugging.flags = values::values(&command, &matches);
     Ok(match flags.options.version {
         VersionFlag::Print => Invocation::Print(format!("{}\n", pintle::version_line())),
@@ -144,15 +142,13 @@ const DEPRECATED: [(&str, &str); 7] = [
     ("kubelet-read-only-port", "kubelet-read-only-port is deprecated and will be removed."),
 ];
 
-fn read(matches: &ArgMatches) -> Flags {
-    let is_given = |name: &str| matches.value_source(name) == Some(ValueSource::CommandLine);
+fn read(matches: &ArgMatches, refused: Refused) -> Flags {
+    let is_given =
+        |name: &str| matches.value_source(name) == Some(ValueSource::CommandLine) || refused.contains(name);
     let deprecated = DEPRECATED.iter().filter(|(name, _)| is_given(name));
-    Flags {
-        options: Options::read(matches),
-        warnings: deprecated
-            .map(|(name, message)| format!("Flag --{name} has been deprecated, {message}"))
-            .collect(),
-    }
+    let warnings =
+        deprecated.map(|(name, message)| format!("Flag --{name} has been deprecated, {message}")).collect();
+    Flags { options: Options { refused, ..Options::read(matches) }, warnings }
 }
 
 fn boolean(text: &str) -> Result<bool, String> {
@@ -165,10 +161,13 @@ mod tests {
     use pintle::{EndpointReconcilerType, StorageBackend, StorageMediaType};
     use std::{path::PathBuf, time::Duration};
 
+    fn flags(arguments: &[&str]) -> Flags {
+        read(&command().get_matches_from([&["pintle"], arguments].concat()), Refused::default())
+    }
+
     #[test]
     fn flags_are_those_of_kube_apiserver() {
-        let flags = read(&command().get_matches_from([
-            "pintle",
+        let given = flags(&[
             "--secure-port=1234",
             "--request-timeout=1m30s",
             "--service-cluster-ip-range",
@@ -181,32 +180,29 @@ mod tests {
             "--event-ttl=90m",
             "--encryption-provider-config=/etc/encryption.yaml",
             "--encryption-provider-config-automatic-reload",
-        ]));
-        assert_eq!(flags.options.secure_port, 1234);
-        assert_eq!(flags.options.request_timeout, Duration::from_secs(90));
-        assert_eq!(flags.options.service_cluster_ip_range, "10.9.0.0/16");
-        assert_eq!(flags.options.storage_backend, StorageBackend::Memory);
-        assert_eq!(flags.options.endpoint_reconciler_type, EndpointReconcilerType::MasterCount);
-        assert_eq!(flags.options.apiserver_count, 3);
+        ]);
+        assert_eq!(given.options.secure_port, 1234);
+        assert_eq!(given.options.request_timeout, Duration::from_secs(90));
+        assert_eq!(given.options.service_cluster_ip_range, "10.9.0.0/16");
+        assert_eq!(given.options.storage_backend, StorageBackend::Memory);
+        assert_eq!(given.options.endpoint_reconciler_type, EndpointReconcilerType::MasterCount);
+        assert_eq!(given.options.apiserver_count, 3);
         assert_eq!(
-            flags.options.runtime_config,
+            given.options.runtime_config,
             "api/beta=true,apps/v1/deployments=false".parse().expect("nothing is refused here")
         );
-        assert_eq!(flags.options.event_ttl, Duration::from_secs(5400));
-        assert_eq!(flags.options.encryption_provider_config, Some(PathBuf::from("/etc/encryption.yaml")));
-        assert!(flags.options.encryption_provider_config_automatic_reload);
-        let flags = read(
-            &command().get_matches_from(["pintle", "--encryption-provider-config-automatic-reload=false"]),
-        );
-        assert!(!flags.options.encryption_provider_config_automatic_reload);
+        assert_eq!(given.options.event_ttl, Duration::from_secs(5400));
+        assert_eq!(given.options.encryption_provider_config, Some(PathBuf::from("/etc/encryption.yaml")));
+        assert!(given.options.encryption_provider_config_automatic_reload);
+        let given = flags(&["--encryption-provider-config-automatic-reload=false"]);
+        assert!(!given.options.encryption_provider_config_automatic_reload);
     }
 
     #[test]
     fn storage_is_told_for_each_resource() {
-        let parse = |arguments: &[&str]| read(&command().get_matches_from([&["pintle"], arguments].concat()));
-        let options = parse(&[]).options;
+        let options = flags(&[]).options;
         assert!(options.watch_cache.enabled && options.storage_media_type.is_none());
-        let flags = parse(&[
+        let given = flags(&[
             "--watch-cache=F",
             "--watch-cache-sizes=pods#0,nodes#10",
             "--watch-cache-sizes",
@@ -218,7 +214,7 @@ mod tests {
             "--etcd-count-metric-poll-period=0",
             "--etcd-db-metric-poll-interval=1m",
         ]);
-        let options = flags.options;
+        let options = given.options;
         assert!(!options.watch_cache.enabled);
         let sizes: std::collections::BTreeMap<_, _> =
             options.watch_cache.sizes.iter().map(|(resource, size)| (resource.to_string(), *size)).collect();
@@ -227,8 +223,8 @@ mod tests {
         assert_eq!(options.etcd_servers_overrides.0.len(), 3);
         assert_eq!(options.etcd_count_metric_poll_period, Duration::ZERO);
         assert_eq!(options.etcd_db_metric_poll_interval, Duration::from_secs(60));
-        assert_eq!(flags.warnings.len(), 1);
-        assert!(parse(&["--watch-cache"]).options.watch_cache.enabled);
+        assert_eq!(given.warnings.len(), 1);
+        assert!(flags(&["--watch-cache"]).options.watch_cache.enabled);
     }
 
     #[test]
@@ -248,8 +244,7 @@ mod tests {
 
     #[test]
     fn etcd_servers_choose_the_backend_unless_another_is_named() {
-        let options =
-            |flags: &[&str]| read(&command().get_matches_from([&["pintle"], flags].concat())).options;
+        let options = |arguments: &[&str]| flags(arguments).options;
         let etcd = options(&[
             "--etcd-servers=https://a:2379,https://b:2379",
             "--etcd-servers=https://c:2379",
@@ -258,13 +253,13 @@ mod tests {
             "--etcd-prefix=/other",
         ]);
         assert_eq!(etcd.storage_backend, StorageBackend::Etcd3);
-        let cluster = etcd.etcd().expect("fits").expect("is etcd");
+        let cluster = etcd.etcd().expect("is etcd");
         assert_eq!(cluster.endpoints, ["https://a:2379", "https://b:2379", "https://c:2379"]);
         assert_eq!(cluster.ca_file, Some("/ca".into()));
         assert_eq!(cluster.lease_reuse, Duration::from_secs(10));
         assert_eq!(cluster.prefix, "/other/");
 
-        assert!(options(&[]).etcd().expect("fits").is_none());
+        assert!(options(&[]).etcd().is_none());
         let wrong: &[(&[&str], &str)] = &[
             (&["--storage-backend=etcd3"], "--etcd-servers must be specified"),
             (
@@ -278,7 +273,7 @@ mod tests {
             ),
         ];
         for (flags, message) in wrong {
-            assert_eq!(options(flags).etcd().err().as_deref(), Some(*message), "{flags:?}");
+            assert_eq!(options(flags).validate().err().as_deref(), Some(*message), "{flags:?}");
         }
     }
 

@@ -32,10 +32,8 @@ pub(crate) fn build(
     supervisor: &Supervisor,
     stopping: &watch::Receiver<bool>,
 ) -> Result<Option<FlowControlParts>, RunError> {
-    let limit = options.priority_and_fairness.server_concurrency_limit(
-        &options.runtime_config,
-        (options.max_requests_inflight, options.max_mutating_requests_inflight),
-    );
+    let limits = (options.max_requests_inflight, options.max_mutating_requests_inflight);
+    let limit = options.priority_and_fairness.server_concurrency_limit(limits);
     let Some(server_concurrency_limit) = limit.map_err(RunError::Options)? else { return Ok(None) };
     let assemble = |error: prometheus::Error| RunError::Assemble(error.to_string());
     let clock = Arc::new(RealClock::default());

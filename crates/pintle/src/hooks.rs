@@ -43,11 +43,7 @@ pub(crate) fn register(server: &Arc<ServerChain>) -> Result<PostStartHooks, RunE
         service_network: service_network.clone(),
         advertise_address: config.options().advertised(),
         secure_port: config.loaded.address.port(),
-        node_port: config
-            .options()
-            .management
-            .node_port(&config.options().service_node_port_range)
-            .map_err(RunError::Options)?,
+        node_port: config.options().management.node_port(),
         exclusive,
         endpoint_reconciler: endpoint_reconciler(server)?,
     };
@@ -155,6 +151,9 @@ pub(crate) fn register(server: &Arc<ServerChain>) -> Result<PostStartHooks, RunE
         ServiceCidr { service_network: service_network.clone() },
     );
     hooks.add("aggregator-reload-proxy-client-cert", CACHES, reload_files);
+    if config.options().encryption_provider_config_automatic_reload {
+        hooks.add("start-encryption-provider-config-automatic-reload", &[], reload_encryption);
+    }
     if let Some(registration) = &server.auto_registration {
         hooks.add("start-kube-aggregator-informers", CACHES, follow_api_services);
         hooks.check("apiservice-status-local-available-controller", CACHES);
@@ -368,11 +367,15 @@ async fn start_flow_control_filter(server: Arc<ServerChain>, hook: HookContext) 
     Ok(())
 }
 
+async fn reload_encryption(server: Arc<ServerChain>, hook: HookContext) -> Result<(), Status> {
+    hook.join(server.config.loaded.encryption.watch_config(hook.supervisor(), hook.stopping()));
+    Ok(())
+}
+
 /// Reloads certificates and configuration files when they change.
 async fn reload_files(server: Arc<ServerChain>, hook: HookContext) -> Result<(), Status> {
     let config = &server.config.loaded;
     let (supervisor, stopping) = (hook.supervisor(), hook.stopping());
-    hook.join(config.encryption.watch_config(supervisor, stopping));
     let mut files = config.secure_serving.dynamic_files();
     files.extend(config.aggregation.dynamic_files());
     files.extend(server.peers.dynamic_files());

@@ -47,10 +47,10 @@ pub use options::{
     AdmissionOptions, AggregationOptions, AuditDeliveryOptions, AuditLogOptions, AuditOptions,
     AuditWebhookOptions, AuthenticationOptions, AuthorizationOptions, DebuggingOptions,
     EndpointReconcilerType, EtcdServersOverride, EtcdServersOverrides, FeatureOptions, KubeletOptions,
-    LeadershipOptions, LoggingFeatures, LoggingOptions, ManagementOptions, MetricsOptions, OidcOptions,
-    Options, OutOfRange, PeerOptions, PriorityAndFairnessOptions, RequestHeaderOptions,
-    ServiceAccountOptions, ServingOptions, SniCertKey, StorageBackend, StreamOptions, TokenWebhookOptions,
-    TracingConfiguration, TracingOptions, VersionFlag, WatchCache,
+    LeadershipOptions, LoggingOptions, ManagementOptions, MetricsOptions, OidcOptions, Options, OutOfRange,
+    PeerOptions, PriorityAndFairnessOptions, Refused, RequestHeaderOptions, ServiceAccountOptions,
+    ServingOptions, SniCertKey, StorageBackend, StreamOptions, TokenWebhookOptions, TracingConfiguration,
+    TracingOptions, VersionFlag, WatchCache,
 };
 pub use pintle_apiserver::{registry::StorageMediaType, resource_config::RuntimeConfig};
 pub use process_limits::raise_descriptor_limit;

@@ -4,11 +4,10 @@ mod flags;
 mod service_manager;
 mod snapshot;
 
-use flags::{Flags, Invocation, Refusal};
+use flags::{Flags, Invocation};
 use service_manager::ServiceManager;
 
-use pintle::{LoggingFeatures, LoggingOptions, RunError, TracingConfiguration};
-use pintle_feature_gates::Gate;
+use pintle::{RunError, TracingConfiguration};
 use pintle_memcpy as _;
 use pintle_profiling::heap::Sampled;
 use pintle_schema::Schema;
@@ -35,47 +34,30 @@ fn return_free_memory() {
 }
 
 fn main() -> ExitCode {
-    let (flags, refused) = match flags::parse(std::env::args_os()) {
-        Ok(Invocation::Serve(flags)) => (Some(*flags), None),
+    let flags = match flags::parse(std::env::args_os()) {
+        Ok(Invocation::Serve(flags)) => *flags,
         Ok(Invocation::Snapshot(command)) => return run_snapshot(command),
         Ok(Invocation::Check(flags, problems)) => return check(*flags, problems),
         Ok(Invocation::Print(text)) => {
             print!("{text}");
             return ExitCode::SUCCESS;
         }
-        Err(Refusal::Syntax(error)) => {
+        Err(error) => {
             eprintln!("Error: {error}");
             return ExitCode::FAILURE;
         }
-        Err(Refusal::Value(error)) => (None, Some(error)),
     };
-    if flags.is_some() {
-        // It takes milliseconds, in which the configuration is loaded and the store is opened. Without a thread, the first
-        // use loads it.
-        let _ = std::thread::Builder::new().name("schema".to_owned()).spawn(Schema::builtin);
-    }
-    for warning in flags.iter().flat_map(|flags| &flags.warnings) {
+    // It takes milliseconds, in which the configuration is loaded and the store is opened. Without a thread, the first use
+    // loads it.
+    let _ = std::thread::Builder::new().name("schema".to_owned()).spawn(Schema::builtin);
+    for warning in &flags.warnings {
         eprintln!("{warning}");
     }
-    let options = flags.as_ref().map(|flags| &flags.options);
-    let refused = refused.or_else(|| {
-        let options = options?;
-        let features = LoggingFeatures {
-            alpha_options: options.features.is_open(Gate::LoggingAlphaOptions),
-            beta_options: options.features.is_open(Gate::LoggingBetaOptions),
-        };
-        options.logging.validate(features).err()
-    });
-    // Without a valid configuration, the log has the default one.
-    let logging = match (&refused, options) {
-        (None, Some(options)) => options.logging.clone(),
-        _ => LoggingOptions::default(),
-    };
-    let levels = options.map(|options| options.log_levels.clone()).unwrap_or_default();
-    let (configuration, refused) = match options.map(|options| options.tracing.load()) {
-        Some(Ok(configuration)) => (configuration, refused),
-        Some(Err(error)) => (None, refused.or(Some(error))),
-        None => (None, refused),
+    let options = &flags.options;
+    let levels = options.log_levels.clone();
+    let (configuration, refused) = match options.validate().and_then(|()| options.tracing.load()) {
+        Ok(configuration) => (configuration, None),
+        Err(error) => (None, Some(error)),
     };
     let (spans, traces) = match configuration {
         Some(configuration) => {
@@ -84,7 +66,7 @@ fn main() -> ExitCode {
         }
         None => (None, None),
     };
-    let _flush = match logging.layer(&levels) {
+    let _flush = match options.valid_logging().layer(&levels) {
         Ok((layer, flush)) => {
             tracing_subscriber::registry().with(spans).with(layer.with_filter(levels)).init();
             flush
@@ -94,13 +76,10 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let flags = match (flags, refused) {
-        (Some(flags), None) => flags,
-        (_, refused) => {
-            tracing::error!(err = refused.unwrap_or_default(), "command failed");
-            return ExitCode::FAILURE;
-        }
-    };
+    if let Some(error) = refused {
+        tracing::error!(err = error, "command failed");
+        return ExitCode::FAILURE;
+    }
     let debugging = &flags.options.debugging;
     if debugging.profiling || debugging.debug_socket_path.is_some() {
         pintle_profiling::heap::enable();

@@ -2,7 +2,7 @@
 //! (<https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/>).
 //!
 //! A group of options is a file: its type, its flags (`args`), their values (`read`), and their validation. The options
-//! of no group have their flags in `flags.rs`.
+//! of no group have their flags in `flags.rs`. All are validated together in `validation.rs`.
 
 mod admission;
 mod aggregation;
@@ -26,10 +26,11 @@ mod service_account;
 mod serving;
 pub(crate) mod storage;
 mod tracing;
+mod validation;
 
 pub use admission::AdmissionOptions;
 pub use aggregation::AggregationOptions;
-pub use arguments::OutOfRange;
+pub use arguments::{OutOfRange, Refused};
 pub use audit::{AuditDeliveryOptions, AuditLogOptions, AuditOptions, AuditWebhookOptions};
 pub use authentication::{AuthenticationOptions, RequestHeaderOptions, TokenWebhookOptions};
 pub use authorization::AuthorizationOptions;
@@ -37,7 +38,7 @@ pub use debugging::DebuggingOptions;
 pub use features::FeatureOptions;
 pub use kubelet::KubeletOptions;
 pub use leadership::LeadershipOptions;
-pub use logging::{LoggingFeatures, LoggingOptions, StreamOptions};
+pub use logging::{LoggingOptions, StreamOptions};
 pub use management::ManagementOptions;
 pub use metrics::MetricsOptions;
 pub use oidc::OidcOptions;
@@ -74,6 +75,15 @@ pub enum StorageBackend {
     Etcd3,
     /// Memory: objects are lost when the server ends.
     Memory,
+}
+
+impl StorageBackend {
+    /// All values, by the names of the flag.
+    pub const ALL: [(&str, StorageBackend); 3] = [
+        ("embedded", StorageBackend::Embedded),
+        ("etcd3", StorageBackend::Etcd3),
+        ("memory", StorageBackend::Memory),
+    ];
 }
 
 /// The reconciler of the server addresses in the endpoints of the `kubernetes` service.
@@ -228,6 +238,8 @@ pub struct Options {
     pub audit: AuditOptions,
     /// How long requests in flight may take at shutdown.
     pub shutdown_grace_period: Duration,
+    /// The messages of flags whose values were refused.
+    pub refused: Refused,
 }
 
 impl Default for Options {
@@ -296,6 +308,7 @@ impl Default for Options {
             max_long_running: None,
             audit: AuditOptions::default(),
             shutdown_grace_period: Duration::from_secs(60),
+            refused: Refused::default(),
         }
     }
 }
@@ -340,52 +353,49 @@ impl Options {
     }
 
     /// The etcd options; `None` when the storage engine is not etcd.
-    ///
-    /// # Errors
-    /// When the etcd options contradict each other or the storage engine.
-    pub fn etcd(&self) -> Result<Option<EtcdOptions>, String> {
-        let files = [
-            ("--etcd-cafile", &self.etcd_cafile),
-            ("--etcd-certfile", &self.etcd_certfile),
-            ("--etcd-keyfile", &self.etcd_keyfile),
+    pub fn etcd(&self) -> Option<EtcdOptions> {
+        (self.storage_backend == StorageBackend::Etcd3).then(|| self.etcd_cluster(&self.etcd_servers))
+    }
+
+    /// The errors of the etcd options, which contradict each other or the storage engine.
+    pub(crate) fn etcd_errors(&self) -> Vec<String> {
+        if self.storage_backend == StorageBackend::Etcd3 && self.etcd_servers.is_empty() {
+            return vec!["--etcd-servers must be specified".to_owned()];
+        }
+        // Overridden resources are stored in etcd all the same.
+        let has_etcd =
+            self.storage_backend == StorageBackend::Etcd3 || !self.etcd_servers_overrides.0.is_empty();
+        if has_etcd && self.etcd_certfile.is_some() != self.etcd_keyfile.is_some() {
+            return vec!["--etcd-certfile and --etcd-keyfile must be specified together".to_owned()];
+        }
+        let given = [
+            ("--etcd-cafile", !has_etcd && self.etcd_cafile.is_some()),
+            ("--etcd-certfile", !has_etcd && self.etcd_certfile.is_some()),
+            ("--etcd-keyfile", !has_etcd && self.etcd_keyfile.is_some()),
+            (
+                "--etcd-servers",
+                self.storage_backend != StorageBackend::Etcd3 && !self.etcd_servers.is_empty(),
+            ),
         ];
-        if self.storage_backend != StorageBackend::Etcd3 {
-            // Overridden resources are stored in etcd all the same.
-            let has_etcd = !self.etcd_servers_overrides.0.is_empty();
-            let given = files.iter().find(|(_, file)| file.is_some() && !has_etcd).map(|(flag, _)| *flag);
-            let given = given.or((!self.etcd_servers.is_empty()).then_some("--etcd-servers"));
-            return match given {
-                Some(flag) => Err(format!("{flag} is for --storage-backend=etcd3 only")),
-                None => Ok(None),
-            };
-        }
-        if self.etcd_servers.is_empty() {
-            return Err("--etcd-servers must be specified".to_owned());
-        }
-        self.etcd_cluster(&self.etcd_servers).map(Some)
+        let given = given.into_iter().filter(|(_, is_given)| *is_given);
+        given.map(|(flag, _)| format!("{flag} is for --storage-backend=etcd3 only")).collect()
     }
 
     /// The options of the etcd cluster at these servers.
-    ///
-    /// # Errors
-    /// When the etcd options contradict each other.
-    pub(crate) fn etcd_cluster(&self, servers: &[String]) -> Result<EtcdOptions, String> {
-        if self.etcd_certfile.is_some() != self.etcd_keyfile.is_some() {
-            return Err("--etcd-certfile and --etcd-keyfile must be specified together".to_owned());
-        }
+    pub(crate) fn etcd_cluster(&self, servers: &[String]) -> EtcdOptions {
         let mut options = EtcdOptions::new(servers, self.key_prefix());
         options.ca_file.clone_from(&self.etcd_cafile);
         options.cert_file.clone_from(&self.etcd_certfile);
         options.key_file.clone_from(&self.etcd_keyfile);
         options.lease_reuse = self.lease_reuse;
-        Ok(options)
+        options
     }
 
-    /// The address ranges and node ports of services.
+    /// The address ranges of services.
     ///
     /// # Errors
-    /// When a range is malformed.
-    pub fn service_network(&self) -> Result<ServiceNetwork, String> {
+    /// When a range is malformed or too small, in kube-apiserver's words.
+    fn service_cidrs(&self) -> Result<Vec<Cidr>, String> {
         let ranges = self.service_cluster_ip_range.split(',');
         let cidr = |(index, range): (usize, &str)| {
             let problem = if index == 0 { "is not a valid cidr" } else { "is not an ip net" };
@@ -393,23 +403,50 @@ impl Options {
                 .ok_or_else(|| format!("service-cluster-ip-range[{index}] {problem}"))
         };
         let cidrs = ranges.enumerate().map(cidr).collect::<Result<Vec<Cidr>, String>>()?;
-        self.check_families(&cidrs)?;
-        let ports = self.service_node_port_range.parse::<PortRange>();
-        let ports = ports.map_err(|error| format!("--service-node-port-range: {error}"))?;
-        ServiceNetwork::new(cidrs, ports).map_err(|error| format!("--service-cluster-ip-range: {error}"))
+        let primary = cidrs.iter().take(1).copied().collect();
+        match ServiceNetwork::new(primary, ServiceNetwork::default().node_ports()) {
+            Ok(_) => Ok(cidrs),
+            Err(error) => {
+                Err(format!("error determining service IP ranges for primary service cidr: {error}"))
+            }
+        }
     }
 
-    /// The service `kubernetes` has an address of the first range, and the server's own address as its endpoint.
-    fn check_families(&self, ranges: &[Cidr]) -> Result<(), String> {
-        let (Some(range), Some(address)) = (ranges.first(), self.advertise_address) else { return Ok(()) };
-        let is_reconciled = self.endpoint_reconciler_type != EndpointReconcilerType::None;
-        match is_reconciled && range.network().is_ipv4() != address.is_ipv4() {
-            true => Err(format!(
-                "service IP family \"{}\" must match public address family \"{address}\"",
-                range.masked()
-            )),
-            false => Ok(()),
+    /// The errors of the address ranges of services together.
+    fn service_cidr_errors(&self) -> Vec<String> {
+        let cidrs = self.service_cidrs().unwrap_or_default();
+        let mut errors = Vec::new();
+        if cidrs.len() > 2 {
+            errors.push("--service-cluster-ip-range must not contain more than two entries");
         }
+        if let [first, second, ..] = cidrs.as_slice()
+            && first.network().is_ipv4() == second.network().is_ipv4()
+        {
+            errors.push("--service-cluster-ip-range[0] and --service-cluster-ip-range[1] must be of different IP family");
+        }
+        errors.into_iter().map(str::to_owned).collect()
+    }
+
+    /// The error of the family of the first range. The service `kubernetes` has an address of it, and the server's own
+    /// address as its endpoint.
+    fn family_error(&self) -> Option<String> {
+        let (cidrs, address) = (self.service_cidrs().unwrap_or_default(), self.advertise_address?);
+        let range = cidrs.first()?;
+        let is_reconciled = self.endpoint_reconciler_type != EndpointReconcilerType::None;
+        (is_reconciled && range.network().is_ipv4() != address.is_ipv4()).then(|| {
+            format!("service IP family \"{}\" must match public address family \"{address}\"", range.masked())
+        })
+    }
+
+    /// The address ranges and node ports of services.
+    ///
+    /// # Errors
+    /// When a range is malformed.
+    pub fn service_network(&self) -> Result<ServiceNetwork, String> {
+        let ports = self.service_node_port_range.parse::<PortRange>();
+        let ports = ports.map_err(|error| format!("--service-node-port-range: {error}"))?;
+        let network = ServiceNetwork::new(self.service_cidrs()?, ports);
+        network.map_err(|error| format!("--service-cluster-ip-range: {error}"))
     }
 
     /// The directory of generated certificates.

@@ -15,14 +15,12 @@ pub(crate) struct Peers {
 }
 
 impl Peers {
-    /// Validates the options, and loads the file that they name.
+    /// Loads the file that the options name.
     pub(crate) fn load(
         options: &Options,
-        is_open: bool,
         aggregation: &Aggregation,
         egress: &EgressSelector,
     ) -> Result<Peers, RunError> {
-        options.peers.validate(is_open).map_err(RunError::Options)?;
         let Some(path) = options.peers.ca_file.clone() else { return Ok(Peers { ca: None }) };
         if !aggregation.has_certificate() {
             let message = "error building peer proxy handler, proxy-cert-file not specified";

@@ -155,6 +155,7 @@ const STOP_PATIENCE: Duration = Duration::from_secs(30);
 /// # Errors
 /// When an option is invalid or a part of the server cannot start; nothing is served then.
 pub async fn start(options: Options) -> Result<Running, RunError> {
+    options.validate().map_err(RunError::Options)?;
     let gates = options.features.resolve().map_err(RunError::Options)?;
     pintle_feature_gates::install(&gates);
     let data_dir = |source| RunError::DataDir { path: options.data_dir.display().to_string(), source };

@@ -123,8 +123,13 @@ impl SecureServing {
             request_header_lists: request_header.published(),
         };
         let parts = files.parts();
-        let contents = parts.iter().map(|(_, paths)| read_all(paths)).collect::<Result<Vec<_>, _>>();
-        let contents = contents.map_err(RunError::Options)?;
+        let contents = parts.iter().map(|(part, paths)| {
+            read_all(paths).map_err(|error| match part {
+                Part::Sni(_) => RunError::Options(format!("failed to load SNI cert and key: {error}")),
+                _ => RunError::Options(error),
+            })
+        });
+        let contents = contents.collect::<Result<Vec<_>, _>>()?;
         let of_file = |path: &Path| CertificatePair {
             name: path.display().to_string(),
             certificate: Vec::new(),

@@ -30,7 +30,7 @@ impl Tokens {
     /// Loads the keys.
     pub(crate) async fn load(options: &Options) -> Result<Tokens, RunError> {
         let own = &options.service_accounts;
-        own.check().map_err(RunError::Options)?;
+        own.warn();
         let mut max_expiration = own.max_token_expiration;
         let mut signer_metrics = None;
         let keys = match &own.signing_endpoint {

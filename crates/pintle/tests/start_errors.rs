@@ -1,5 +1,5 @@
-//! Tests the command with a configuration of admission that is wrong: it ends with exit code 1, and names the file or flag
-//! and the error.
+//! Tests the command with flags or a configuration of admission that are wrong: it ends with exit code 1, and names the file
+//! or flag and the error.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at anything unexpected")]
 
@@ -16,6 +16,20 @@ fn error(data: &Path, flags: &[&str]) -> String {
     let errors = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{flags:?}: {errors}");
     errors.lines().last().unwrap_or_default().replace('\\', "")
+}
+
+#[test]
+fn all_wrong_flags_are_told_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let missing = format!("--tracing-config-file={}", dir.path().join("none.yaml").display());
+    let flags = ["--authorization-mode=Nope", &missing, "--request-timeout=-1s", "--oidc-client-id=a"];
+    let told = "[--request-timeout can not be negative value, oidc-issuer-url and oidc-client-id must be specified together when \
+                any oidc-* flags are set, authorization-mode \"Nope\" is not a valid mode]";
+    let found = error(dir.path(), &flags);
+    assert!(found.contains(told), "{found}");
+    let syntax = error(dir.path(), &[&flags[..], &["--event-ttl=x"]].concat());
+    let told = "Error: invalid argument \"x\" for \"--event-ttl\" flag: time: invalid duration \"x\"";
+    assert_eq!(syntax, told);
 }
 
 #[test]

@@ -26,6 +26,15 @@ pub enum TokenKeysError {
     /// A file of verifying keys cannot be read.
     #[error(transparent)]
     Verifying(#[from] FileError),
+    /// A file of verifying keys contains none.
+    #[error("error reading public key file {}: {source}", path.display())]
+    VerifyingKey {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        #[source]
+        source: KeyError,
+    },
     /// The file of the signing key cannot be read.
     #[error("failed to parse service-account-issuer-key-file: {0}")]
     Signing(FileError),
@@ -87,7 +96,8 @@ impl TokenKeys {
     ) -> Result<TokenKeys, TokenKeysError> {
         let mut verifying: Vec<PublicKey> = Vec::new();
         for path in key_files {
-            let keys = public_keys_from_pem(&read_file(path)?).map_err(|source| key_error(path, source))?;
+            let keys = public_keys_from_pem(&read_file(path)?)
+                .map_err(|source| TokenKeysError::VerifyingKey { path: path.clone(), source })?;
             for key in keys {
                 if !verifying.contains(&key) {
                     verifying.push(key);
@@ -228,4 +238,31 @@ fn file_error(path: &Path, source: io::Error) -> TokenKeysError {
 
 fn key_error(path: &Path, source: KeyError) -> TokenKeysError {
     TokenKeysError::Key { path: path.display().to_string(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_without_keys_is_named_with_its_use() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("sa.pub");
+        fs::write(&path, "no key").unwrap();
+        let error = |verifying: &[PathBuf], signing: Option<&Path>| {
+            TokenKeys::from_files(verifying, signing).err().unwrap().to_string()
+        };
+        let path = path.as_path();
+        let expected = format!(
+            "error reading public key file {}: data does not contain any valid RSA or ECDSA public keys",
+            path.display()
+        );
+        assert_eq!(error(&[path.to_owned()], None), expected);
+        let expected = format!(
+            "failed to parse service-account-issuer-key-file: error reading private key file {}: data does not contain a \
+             valid RSA or ECDSA private key",
+            path.display()
+        );
+        assert_eq!(error(&[], Some(path)), expected);
+    }
 }

@@ -108,7 +108,7 @@ impl ServiceAccountTokens {
         Ok(Some(Verified { claims, kind, user: Arc::new(user) }))
     }
 
-    /// The token's audiences among those that it is presented to.
+    /// The audiences that the token is presented to, as far as it has them.
     fn check_audiences(
         &self,
         claims: &Claims,
@@ -126,7 +126,7 @@ impl ServiceAccountTokens {
         };
         let shown_to = if shown_to.is_empty() { own } else { shown_to };
         let common: Vec<String> =
-            of_token.iter().filter(|audience| shown_to.contains(audience)).cloned().collect();
+            shown_to.iter().filter(|audience| of_token.contains(audience)).cloned().collect();
         if common.is_empty() && !own.is_empty() {
             return Err(InvalidCredentials::new(format!(
                 "token audiences {} is invalid for the target audiences {}",

@@ -2,14 +2,12 @@
 //! role
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping>).
 
+use crate::rules;
 use pintle_auth::authz::Attributes;
 use pintle_go_forms::quote;
 use pintle_machinery::{
-    GroupResource, Status, StatusReason, Value, ValueExt,
-    meta::ObjectMeta,
-    status::aggregate,
-    user::SYSTEM_MASTERS,
-    validation::{semantically_equal, validate_path_segment_name},
+    GroupResource, Status, StatusReason, Value, ValueExt, meta::ObjectMeta, status::aggregate,
+    user::SYSTEM_MASTERS, validation::semantically_equal,
 };
 use pintle_rbac::{GROUP_NAME, PolicyRule, Rbac, covers};
 use pintle_registry::RequestContext;
@@ -122,14 +120,7 @@ impl Guard {
         if kind == "Role" && namespace.is_empty() {
             return Err(Status::bad_request("Namespace parameter required."));
         }
-        if name.is_empty() {
-            return Err(Status::bad_request("Name parameter required."));
-        }
-        let problems = validate_path_segment_name(name, false);
-        if !problems.is_empty() {
-            let why = format!("Name parameter invalid: {}: {}", quote(name), problems.join(";"));
-            return Err(Status::bad_request(why));
-        }
+        rules::name_parameter(name)?;
         let role = context.registry.get(&GroupResource::new(GROUP_NAME, resource), namespace, name).await;
         let role = role.map_err(|status| match status.reason {
             // The message names the missing role by the resource of the request.

@@ -5,22 +5,14 @@
 
 use clap::{
     Arg, ArgAction, ArgMatches, Command,
-    error::{ContextKind, ContextValue, ErrorKind},
+    error::{ContextKind, ContextValue},
 };
-use pintle::OutOfRange;
+use pintle::{OutOfRange, Refused};
 use pintle_go_forms::{format_duration, parse_duration, quote};
 use std::{any::TypeId, error::Error as _, ffi::OsString, net::IpAddr, path::PathBuf};
 
-/// A command line that is refused.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    /// The syntax is wrong: kube-apiserver ends before it has a log.
-    Syntax(String),
-    /// A value is out of range: kube-apiserver logs `command failed`.
-    Value(String),
-}
-
-/// Parses the arguments behind the command's name.
+/// Parses the arguments behind the command's name. Values that are out of range are left out: all of them are told at once,
+/// when the syntax of the others is known to be right.
 ///
 /// # Errors
 /// The first error of pflag.
@@ -28,10 +20,29 @@ pub(crate) fn parse(
     command: &Command,
     name: &str,
     arguments: impl IntoIterator<Item = OsString>,
-) -> Result<ArgMatches, Refusal> {
-    let arguments = normalized(command, name, arguments).map_err(Refusal::Syntax)?;
-    let arguments = std::iter::once(name.to_owned()).chain(arguments);
-    command.clone().try_get_matches_from(arguments).map_err(|error| refusal(command, &error))
+) -> Result<(ArgMatches, Refused), String> {
+    let (mut arguments, syntax) = normalized(command, name, arguments);
+    let mut refused = Refused::default();
+    loop {
+        let all = std::iter::once(name).chain(arguments.iter().map(String::as_str));
+        let error = match command.clone().try_get_matches_from(all) {
+            Ok(matches) => return syntax.map(|()| (matches, refused)),
+            Err(error) => error,
+        };
+        let OutOfRangeValue { flag, value, message } = out_of_range(command, &error)?;
+        let given = format!("{flag}={value}");
+        let Some(at) = arguments.iter().position(|argument| *argument == given) else { return Err(message) };
+        arguments.remove(at);
+        // Of a flag with one value the last one counts.
+        let long = flag.trim_start_matches('-');
+        let is_replaced = arguments.iter().skip(at).any(|argument| argument.starts_with(&format!("{flag}=")))
+            && command
+                .get_arguments()
+                .any(|arg| arg.get_long() == Some(long) && matches!(arg.get_action(), ArgAction::Set));
+        if !is_replaced {
+            refused.add(long, message);
+        }
+    }
 }
 
 /// Parses the arguments as [`parse`], but leaves out those that are wrong, and returns their errors.
@@ -39,39 +50,49 @@ pub(crate) fn parse_all(
     command: &Command,
     name: &str,
     arguments: Vec<OsString>,
-) -> (ArgMatches, Vec<String>) {
+) -> ((ArgMatches, Refused), Vec<String>) {
     let (mut right, mut problems) = (Vec::new(), Vec::new());
     let mut arguments = arguments.into_iter().peekable();
     while let Some(argument) = arguments.next() {
         let mut flag = vec![argument];
         // A flag without its value is read together with the next argument.
-        if let Err(Refusal::Syntax(error)) = parse(command, name, flag.clone())
+        if let Err(error) = parse(command, name, flag.clone())
             && error.starts_with("flag needs an argument")
         {
             flag.extend(arguments.next());
         }
         match parse(command, name, flag.clone()) {
             Ok(_) => right.extend(flag),
-            Err(Refusal::Syntax(error) | Refusal::Value(error)) => problems.push(error),
+            Err(error) => problems.push(error),
         }
     }
     match parse(command, name, right) {
-        Ok(matches) => (matches, problems),
-        Err(Refusal::Syntax(error) | Refusal::Value(error)) => {
+        Ok(parsed) => (parsed, problems),
+        Err(error) => {
             problems.push(error);
             (parse(command, name, []).unwrap_or_default(), problems)
         }
     }
 }
 
-/// The arguments as `--name=value`.
+/// The arguments as `--name=value`, up to the first one with a wrong syntax. pflag has set the flags before it by then.
 fn normalized(
     command: &Command,
     name: &str,
     arguments: impl IntoIterator<Item = OsString>,
-) -> Result<Vec<String>, String> {
-    let mut arguments = arguments.into_iter().map(|argument| argument.to_string_lossy().into_owned());
+) -> (Vec<String>, Result<(), String>) {
     let mut flags = Vec::new();
+    let arguments = arguments.into_iter().map(|argument| argument.to_string_lossy().into_owned());
+    let syntax = normalize(command, name, arguments, &mut flags);
+    (flags, syntax)
+}
+
+fn normalize(
+    command: &Command,
+    name: &str,
+    mut arguments: impl Iterator<Item = String>,
+    flags: &mut Vec<String>,
+) -> Result<(), String> {
     let mut positional = Vec::new();
     while let Some(argument) = arguments.next() {
         if argument == "--" {
@@ -91,15 +112,15 @@ fn normalized(
                 Some(value) => value,
                 None => arguments.next().ok_or_else(|| format!("flag needs an argument: --{given}"))?,
             };
-            push(&mut flags, arg, &long, &value);
+            push(flags, arg, &long, &value);
         } else if let Some(letters) = argument.strip_prefix('-').filter(|letters| !letters.is_empty()) {
-            shorthands(command, letters, &mut arguments, &mut flags)?;
+            shorthands(command, letters, &mut arguments, flags)?;
         } else {
             positional.push(argument);
         }
     }
     match positional.iter().any(|argument| !argument.is_empty()) {
-        false => Ok(flags),
+        false => Ok(()),
         true => {
             let list: Vec<String> = positional.iter().map(|argument| quote(argument)).collect();
             Err(format!("{} does not take any arguments, got [{}]", quote(name), list.join(" ")))
@@ -173,8 +194,15 @@ fn implied(arg: &Arg) -> Option<String> {
     takes_none.then(|| "true".to_owned())
 }
 
-/// The error in pflag's words.
-fn refusal(command: &Command, error: &clap::Error) -> Refusal {
+/// A value that is refused when the syntax of all flags is known.
+struct OutOfRangeValue<'a> {
+    flag: &'a str,
+    value: &'a str,
+    message: String,
+}
+
+/// The value that is out of range, or else the error in pflag's words.
+fn out_of_range<'a>(command: &Command, error: &'a clap::Error) -> Result<OutOfRangeValue<'a>, String> {
     let context = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => text.as_str(),
         _ => "",
@@ -182,22 +210,18 @@ fn refusal(command: &Command, error: &clap::Error) -> Refusal {
     let shown = context(ContextKind::InvalidArg);
     let flag = shown.split([' ', '=', '[']).next().unwrap_or(shown);
     let value = context(ContextKind::InvalidValue);
-    match error.source() {
+    let message = match error.source() {
         Some(source) => match source.downcast_ref::<OutOfRange>() {
-            Some(OutOfRange::Negative) => Refusal::Value(negative(flag, value)),
-            Some(OutOfRange::Message(message)) => Refusal::Value(message.clone()),
-            None => Refusal::Syntax(format!(
-                "invalid argument {} for {} flag: {source}",
-                quote(value),
-                quote(&with_shorthand(command, flag))
-            )),
+            Some(OutOfRange::Negative) => negative(flag, value),
+            Some(OutOfRange::Message(message)) => message.clone(),
+            None => {
+                let shown = quote(&with_shorthand(command, flag));
+                return Err(format!("invalid argument {} for {shown} flag: {source}", quote(value)));
+            }
         },
-        // Of the possible values clap says more than the reference.
-        None if error.kind() == ErrorKind::InvalidValue => {
-            Refusal::Value(format!("{flag}: unknown value {}", quote(value)))
-        }
-        None => Refusal::Syntax(error.to_string().trim_end().to_owned()),
-    }
+        None => return Err(error.to_string().trim_end().to_owned()),
+    };
+    Ok(OutOfRangeValue { flag, value, message })
 }
 
 /// A flag as errors name it: `-v, --v`, if it has a shorthand.
@@ -219,6 +243,12 @@ fn negative(flag: &str, value: &str) -> String {
         "--service-account-max-token-expiration" => {
             "the service-account-max-token-expiration must be between 1 hour and 2^32 seconds".to_owned()
         }
+        "--coordinated-leadership-lease-duration" => {
+            format!("{flag} must be greater than --coordinated-leadership-renew-deadline")
+        }
+        "--coordinated-leadership-renew-deadline" => {
+            format!("{flag} must be greater than --coordinated-leadership-retry-period")
+        }
         "--livez-grace-period" => format!("{flag} can not be a negative value"),
         "--shutdown-watch-termination-grace-period" => {
             "shutdown-watch-termination-grace-period, if provided, can not be a negative value".to_owned()
@@ -232,8 +262,9 @@ mod tests {
     use super::*;
     use crate::flags::command;
 
-    fn read(arguments: &[&str]) -> Result<ArgMatches, Refusal> {
-        parse(&command(), "kube-apiserver", arguments.iter().map(OsString::from))
+    fn read(arguments: &[&str]) -> Result<ArgMatches, String> {
+        let parsed = parse(&command(), "kube-apiserver", arguments.iter().map(OsString::from));
+        parsed.map(|(matches, _)| matches)
     }
 
     #[test]
@@ -275,11 +306,11 @@ mod tests {
             "/a",
             "--bind-address",
         ];
-        let (matches, problems) = parse_all(&command(), "check", arguments.map(OsString::from).into());
+        let ((matches, refused), problems) =
+            parse_all(&command(), "check", arguments.map(OsString::from).into());
         assert_eq!(matches.get_one::<String>("etcd-prefix").map(String::as_str), Some("/a"));
         let begins = [
             "unknown flag: --no-such",
-            "--secure-port 70000 must be between",
             "invalid argument \"x\" for \"-v, --v\" flag",
             "\"check\" does not take any arguments, got [\"extra\"]",
             "flag needs an argument: --bind-address",
@@ -288,12 +319,21 @@ mod tests {
         for (problem, begin) in problems.iter().zip(begins) {
             assert!(problem.starts_with(begin), "{problem}");
         }
+        let message =
+            "--secure-port 70000 must be between 1 and 65535, inclusive. It cannot be turned off with 0";
+        assert_eq!(refused, refusal("secure-port", message));
+    }
+
+    fn refusal(flag: &str, message: &str) -> Refused {
+        let mut refused = Refused::default();
+        refused.add(flag, message.to_owned());
+        refused
     }
 
     #[test]
     fn mistakes_have_the_words_of_the_reference() {
         let check = |arguments: &[&str], expected: &str| {
-            assert_eq!(read(arguments).err(), Some(Refusal::Syntax(expected.to_owned())), "{arguments:?}");
+            assert_eq!(read(arguments).unwrap_err(), expected, "{arguments:?}");
         };
         check(&["--no_such"], "unknown flag: --no_such");
         check(&["-q"], "unknown shorthand flag: 'q' in -q");
@@ -327,18 +367,38 @@ mod tests {
             "invalid argument \"99999999999999999999\" for \"--max-requests-inflight\" flag: strconv.ParseInt: parsing \
              \"99999999999999999999\": value out of range",
         );
-        let refused = |argument: &str| read(&[argument]).unwrap_err();
-        assert_eq!(
-            refused("--request-timeout=-1s"),
-            Refusal::Value("--request-timeout can not be negative value".to_owned())
+        check(
+            &["--secure-port=70000", "--v=x", "--no-such"],
+            "invalid argument \"x\" for \"-v, --v\" flag: strconv.ParseUint: parsing \"x\": invalid syntax",
         );
-        assert_eq!(
-            refused("--max-requests-inflight=-1"),
-            Refusal::Value("--max-requests-inflight can not be negative value".to_owned())
+    }
+
+    #[test]
+    fn values_out_of_range_are_left_out_and_told() {
+        let refused = |arguments: &[&str]| {
+            parse(&command(), "kube-apiserver", arguments.iter().map(OsString::from)).unwrap().1
+        };
+        let check = |argument: &str, flag: &str, expected: &str| {
+            assert_eq!(refused(&[argument]), refusal(flag, expected), "{argument}");
+        };
+        check("--request_timeout=-1s", "request-timeout", "--request-timeout can not be negative value");
+        check(
+            "--max-requests-inflight=-1",
+            "max-requests-inflight",
+            "--max-requests-inflight can not be negative value",
         );
-        assert_eq!(
-            refused("--livez-grace-period=-1s"),
-            Refusal::Value("--livez-grace-period can not be a negative value".to_owned())
+        check(
+            "--livez-grace-period=-1s",
+            "livez-grace-period",
+            "--livez-grace-period can not be a negative value",
         );
+        let mut several = refusal("livez-grace-period", "--livez-grace-period can not be a negative value");
+        several.add("request-timeout", "--request-timeout can not be negative value".to_owned());
+        assert_eq!(refused(&["--request-timeout=-1s", "--v=1", "--livez-grace-period=-1s"]), several);
+        let corrected = ["--request-timeout=-1s", "--request-timeout=-2s", "--request-timeout=1s"];
+        assert_eq!(refused(&corrected), Refused::default());
+        let wrong_once = ["--watch-cache-sizes=pods#-1", "--watch-cache-sizes=pods#0"];
+        let message = "watch cache size cannot be negative: pods#-1";
+        assert_eq!(refused(&wrong_once), refusal("watch-cache-sizes", message));
     }
 }

@@ -1,6 +1,7 @@
 //! Reads every flag of kube-apiserver.
 
 use super::{command, command_line, help::SECTIONS, read};
+use pintle::Refused;
 use std::{collections::BTreeSet, ffi::OsString};
 
 /// Each flag of kube-apiserver that has a value, with one that is not the default.
@@ -185,8 +186,11 @@ const FIXED: [&str; 2] = ["audit-log-version", "audit-webhook-version"];
 /// The options, printed.
 fn options(arguments: &[String]) -> Result<String, String> {
     let arguments = arguments.iter().map(OsString::from);
-    let matches = command_line::parse(&command(), "kube-apiserver", arguments);
-    matches.map(|matches| format!("{:#?}", read(&matches).options)).map_err(|refusal| format!("{refusal:?}"))
+    let (matches, refused) = command_line::parse(&command(), "kube-apiserver", arguments)?;
+    match refused == Refused::default() {
+        true => Ok(format!("{:#?}", read(&matches, refused).options)),
+        false => Err(format!("{refused:?}")),
+    }
 }
 
 #[test]

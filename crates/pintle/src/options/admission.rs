@@ -3,7 +3,7 @@
 
 use super::arguments::{flag, integer, list, set, texts};
 use clap::{Arg, ArgMatches, value_parser};
-use pintle_admission::PluginFlags;
+use pintle_admission::{ChainConfig, PluginFlags};
 use std::path::PathBuf;
 
 /// The selection of admission plugins, by name, and their configuration.
@@ -58,6 +58,17 @@ impl AdmissionOptions {
         set(matches, NOT_READY, &mut flags.default_not_ready_toleration_seconds);
         set(matches, UNREACHABLE, &mut flags.default_unreachable_toleration_seconds);
         options
+    }
+
+    /// The configuration of the chain, as far as it follows from these options.
+    pub(crate) fn chain_config(&self) -> ChainConfig {
+        ChainConfig {
+            enable: self.enable_plugins.clone(),
+            disable: self.disable_plugins.clone(),
+            only: self.only_plugins.clone(),
+            flags: self.plugin_flags,
+            ..ChainConfig::default()
+        }
     }
 }
 

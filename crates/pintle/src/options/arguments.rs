@@ -4,7 +4,7 @@ use clap::{Arg, ArgAction, ArgMatches};
 use pintle_go_forms::{
     CsvReader, parse_bool, parse_duration, parse_float, parse_float32, parse_integer, quote,
 };
-use std::{net::IpAddr, time::Duration};
+use std::{collections::BTreeMap, net::IpAddr, time::Duration};
 
 /// A flag with a value.
 pub(crate) fn flag(name: &'static str, value: &'static str, help: &'static str) -> Arg {
@@ -67,6 +67,32 @@ pub enum OutOfRange {
     /// The whole message.
     #[error("{0}")]
     Message(String),
+}
+
+/// The messages of values that were refused after the syntax of all flags was read, by the names of the flags.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Refused(BTreeMap<String, String>);
+
+impl Refused {
+    /// Adds a message; the first one of a flag stays.
+    pub fn add(&mut self, flag: &str, message: String) {
+        self.0.entry(flag.to_owned()).or_insert(message);
+    }
+
+    /// Whether a value of the flag was refused.
+    pub fn contains(&self, flag: &str) -> bool {
+        self.0.contains_key(flag)
+    }
+
+    /// Takes the messages of flags, in this order.
+    pub(crate) fn take(&mut self, flags: &[&str]) -> Vec<String> {
+        flags.iter().filter_map(|flag| self.0.remove(*flag)).collect()
+    }
+
+    /// The messages of the flags that were not taken.
+    pub(crate) fn rest(self) -> impl Iterator<Item = String> {
+        self.0.into_values()
+    }
 }
 
 /// The error of a flag's value: an [`OutOfRange`], or a text of Go.

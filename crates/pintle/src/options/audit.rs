@@ -209,27 +209,26 @@ impl AuditOptions {
         options
     }
 
+    /// The errors of the backends that are in use.
+    pub(crate) fn errors(&self) -> Vec<String> {
+        let log = self.log.path.iter().flat_map(|_| self.log.errors());
+        let webhook = self.webhook.config_file.iter().flat_map(|_| self.webhook.delivery.errors("webhook"));
+        log.chain(webhook).collect()
+    }
+
     /// Builds the auditor; `None` without a policy and backend. Must be called within the runtime.
     ///
     /// # Errors
-    /// When an option is invalid or a file cannot be used.
+    /// When a file cannot be used.
     pub(crate) fn auditor(
         &self,
         metrics: &AuditMetrics,
         dialer: &Dialer,
     ) -> Result<Option<Arc<Auditor>>, String> {
-        let has_log = self.log.path.is_some();
-        let has_webhook = self.webhook.config_file.is_some();
-        if has_log {
-            self.log.validate()?;
-        }
-        if has_webhook {
-            self.webhook.delivery.validate("webhook")?;
-        }
         let policy = match &self.policy_file {
             Some(path) => Policy::read(path).map_err(|error| error.to_string())?,
             None => {
-                if has_log || has_webhook {
+                if self.log.path.is_some() || self.webhook.config_file.is_some() {
                     tracing::warn!("no --audit-policy-file is given, so that no audit events are recorded");
                 }
                 return Ok(None);
@@ -254,21 +253,22 @@ impl AuditOptions {
 }
 
 impl AuditLogOptions {
-    fn validate(&self) -> Result<(), String> {
-        self.delivery.validate("log")?;
+    fn errors(&self) -> Vec<String> {
+        let mut errors = self.delivery.errors("log");
         if !LogFormat::ALL.iter().any(|(name, _)| *name == self.format) {
             let formats = LogFormat::ALL.map(|(name, _)| name).join(",");
-            return Err(format!(
+            errors.push(format!(
                 "invalid audit log format {}, allowed formats are {}",
                 self.format,
                 quote(&formats)
             ));
         }
         let sizes = [("maxage", self.max_age), ("maxbackup", self.max_backups), ("maxsize", self.max_size)];
-        match sizes.into_iter().find(|(_, size)| *size < 0) {
-            Some((name, size)) => Err(format!("--audit-log-{name} {size} can't be a negative number")),
-            None => Ok(()),
-        }
+        let negative = sizes.into_iter().filter(|(_, size)| *size < 0);
+        errors.extend(
+            negative.map(|(name, size)| format!("--audit-log-{name} {size} can't be a negative number")),
+        );
+        errors
     }
 
     fn config(&self, path: PathBuf) -> LogConfig {
@@ -303,7 +303,12 @@ impl AuditDeliveryOptions {
         set(matches, &name("version"), &mut self.version);
     }
 
-    fn validate(&self, plugin: &str) -> Result<(), String> {
+    fn errors(&self, plugin: &str) -> Vec<String> {
+        let checks = [self.check_mode(plugin), self.check_sizes(plugin), self.check_version()];
+        checks.into_iter().filter_map(Result::err).collect()
+    }
+
+    fn check_mode(&self, plugin: &str) -> Result<(), String> {
         let Some((_, mode)) = Mode::ALL.iter().find(|(name, _)| *name == self.mode) else {
             let modes = Mode::ALL.map(|(name, _)| name).join(",");
             return Err(format!(
@@ -324,6 +329,10 @@ impl AuditDeliveryOptions {
                 positive("throttle burst", self.batch_throttle_burst as f64)?;
             }
         }
+        Ok(())
+    }
+
+    fn check_sizes(&self, plugin: &str) -> Result<(), String> {
         let (batch, event) = (self.truncate_max_batch_size, self.truncate_max_event_size);
         if event <= 0 {
             return Err(format!(
@@ -335,6 +344,10 @@ impl AuditDeliveryOptions {
                 "invalid audit truncate {plugin} max batch size {batch}, must be greater than max event size ({event})"
             ));
         }
+        Ok(())
+    }
+
+    fn check_version(&self) -> Result<(), String> {
         match self.version == VERSION {
             true => Ok(()),
             false => Err(format!("invalid group version, allowed versions are [{}]", quote(VERSION))),
@@ -420,16 +433,12 @@ mod tests {
         assert_eq!(options.webhook.delivery.truncate(), Some(truncate));
     }
 
-    #[tokio::test]
-    async fn mistakes_are_told_in_the_reference_s_words() {
+    #[test]
+    fn mistakes_are_told_in_the_reference_s_words() {
         let check = |flags: &[&str], want: &str| {
             let flags = [&["--audit-log-path=/nowhere/audit.log"], flags].concat();
-            let error = read(&flags)
-                .auditor(&AuditMetrics::new().unwrap(), &Dialer::default())
-                .err()
-                .unwrap()
-                .to_string();
-            assert!(error.contains(want), "{error}");
+            let errors = read(&flags).errors().join(", ");
+            assert!(errors.contains(want), "{errors}");
         };
         check(
             &["--audit-log-mode=fast"],
@@ -456,10 +465,25 @@ mod tests {
             &["--audit-log-version=audit.k8s.io/v1beta1"],
             "invalid group version, allowed versions are [\"audit.k8s.io/v1\"]",
         );
-        check(
-            &["--audit-policy-file=/nowhere/policy"],
-            "loading audit policy file: failed to read file path \"/nowhere/policy\": ",
-        );
         check(&["--audit-webhook-config-file=/w", "--audit-webhook-mode=x"], "invalid audit webhook mode x");
+        check(
+            &[
+                "--audit-log-mode=fast",
+                "--audit-log-version=x",
+                "--audit-log-maxage=-1",
+                "--audit-log-maxsize=-2",
+            ],
+            "invalid audit log mode fast, allowed modes are \"batch,blocking,blocking-strict\", invalid group version, allowed \
+             versions are [\"audit.k8s.io/v1\"], --audit-log-maxage -1 can't be a negative number, --audit-log-maxsize -2 can't be \
+             a negative number",
+        );
+    }
+
+    #[tokio::test]
+    async fn a_missing_policy_is_told() {
+        let options = read(&["--audit-log-path=/nowhere/audit.log", "--audit-policy-file=/nowhere/policy"]);
+        let error = options.auditor(&AuditMetrics::new().unwrap(), &Dialer::default()).err().unwrap();
+        let expected = "loading audit policy file: failed to read file path \"/nowhere/policy\": ";
+        assert!(error.starts_with(expected), "{error}");
     }
 }

@@ -1,14 +1,14 @@
 //! The flags of authentication (<https://kubernetes.io/docs/reference/access-authn-authz/authentication/>).
 
 use super::{
-    arguments::{duration, flag, list, set, set_list, switch},
+    arguments::{OutOfRange, duration, flag, list, set, set_list, switch},
     oidc::OidcOptions,
 };
 use clap::{Arg, ArgMatches, value_parser};
 use http::HeaderName;
 use pintle_auth::RequestHeaders;
 use pintle_authentication::TokenReviewVersion;
-use pintle_machinery::{json, status::aggregate};
+use pintle_machinery::json;
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 /// The authenticators of requests.
@@ -86,7 +86,7 @@ impl AuthenticationOptions {
                 "VERSION",
                 "what that webhook speaks: v1beta1 or v1",
             )
-            .value_parser(str::parse::<TokenReviewVersion>),
+            .value_parser(|text: &str| text.parse::<TokenReviewVersion>().map_err(OutOfRange::Message)),
             flag("authentication-token-webhook-cache-ttl", "DURATION", "for how long its answers are kept")
                 .value_parser(duration),
             flag("requestheader-client-ca-file", "FILE", "whose certificates front proxies have")
@@ -132,52 +132,47 @@ impl AuthenticationOptions {
 }
 
 impl RequestHeaderOptions {
-    /// The header names of front proxies.
-    ///
-    /// # Errors
-    /// When header names are invalid, in kube-apiserver's words.
-    pub(crate) fn headers(&self) -> Result<RequestHeaders, String> {
-        let mut errors = Vec::new();
-        let mut names = |flag: &str, given: &[String]| -> Vec<HeaderName> {
-            if given.iter().any(|name| name.trim().is_empty()) {
-                errors.push(format!("empty value in {flag:?}"));
-                return Vec::new();
-            }
-            let name = |name: &String| match name.trim().parse() {
-                Ok(name) => Some(name),
-                Err(_) => {
-                    errors.push(format!("--{flag}: {name:?} is no name of a header"));
-                    None
-                }
-            };
-            given.iter().filter_map(name).collect()
-        };
-        let headers = RequestHeaders {
-            username: names("requestheader-username-headers", &self.username_headers),
-            uid: names("requestheader-uid-headers", &self.uid_headers),
-            group: names("requestheader-group-headers", &self.group_headers),
-            extra_prefix: names("requestheader-extra-headers-prefix", &self.extra_headers_prefix)
-                .iter()
-                .map(ToString::to_string)
-                .collect(),
-        };
-        if self.allowed_names.iter().any(|name| name.trim().is_empty()) {
-            errors.push("empty value in \"requestheader-allowed-names\"".to_owned());
-        }
+    /// The errors of the names, in kube-apiserver's order.
+    pub(crate) fn errors(&self) -> Vec<String> {
+        let lists = [
+            ("requestheader-username-headers", &self.username_headers),
+            ("requestheader-group-headers", &self.group_headers),
+            ("requestheader-extra-headers-prefix", &self.extra_headers_prefix),
+            ("requestheader-allowed-names", &self.allowed_names),
+            ("requestheader-uid-headers", &self.uid_headers),
+        ];
+        let is_empty = |name: &String| name.trim().is_empty();
+        let empty = lists.iter().filter(|(_, names)| names.iter().any(is_empty));
+        let mut errors: Vec<String> = empty.map(|(flag, _)| format!("empty value in {flag:?}")).collect();
         let standard = RequestHeaders::standard();
-        let lacks = |given: &[HeaderName], standard: &[HeaderName]| {
-            !given.is_empty() && !standard.iter().all(|name| given.contains(name))
-        };
-        if !self.uid_headers.is_empty() && !standard.uid.iter().all(|name| headers.uid.contains(name)) {
+        if !self.uid_headers.is_empty()
+            && !standard.uid.iter().all(|name| headers(&self.uid_headers).contains(name))
+        {
             errors.push(
                 "--requestheader-uid-headers is set without specifying the standard X-Remote-Uid header - \
                         API aggregation will not work"
                     .to_owned(),
             );
         }
-        if !errors.is_empty() {
-            return Err(aggregate(errors.into_iter()));
+        for (flag, names) in lists.iter().filter(|(flag, _)| *flag != "requestheader-allowed-names") {
+            let wrong = names.iter().filter(|name| !is_empty(name) && header(name).is_none());
+            errors.extend(wrong.map(|name| format!("--{flag}: {name:?} is no name of a header")));
         }
+        errors
+    }
+
+    /// The header names of front proxies, from options without errors.
+    pub(crate) fn headers(&self) -> RequestHeaders {
+        let headers = RequestHeaders {
+            username: headers(&self.username_headers),
+            uid: headers(&self.uid_headers),
+            group: headers(&self.group_headers),
+            extra_prefix: headers(&self.extra_headers_prefix).iter().map(ToString::to_string).collect(),
+        };
+        let standard = RequestHeaders::standard();
+        let lacks = |given: &[HeaderName], standard: &[HeaderName]| {
+            !given.is_empty() && !standard.iter().all(|name| given.contains(name))
+        };
         for (lacking, flag, header) in [
             (lacks(&headers.username, &standard.username), "username-headers", "X-Remote-User header"),
             (lacks(&headers.group, &standard.group), "group-headers", "X-Remote-Group header"),
@@ -195,7 +190,7 @@ impl RequestHeaderOptions {
                 );
             }
         }
-        Ok(headers)
+        headers
     }
 
     /// The lists as published for extension servers.
@@ -211,6 +206,14 @@ impl RequestHeaderOptions {
         }
         lists
     }
+}
+
+fn header(name: &str) -> Option<HeaderName> {
+    name.trim().parse().ok()
+}
+
+fn headers(names: &[String]) -> Vec<HeaderName> {
+    names.iter().filter_map(|name| header(name)).collect()
 }
 
 /// A list as published for extension servers.
@@ -230,10 +233,10 @@ mod tests {
                 ..RequestHeaderOptions::default()
             };
             change(&mut options);
-            match (options.headers().map_err(|error| error.to_string()), expected) {
-                (Ok(_), None) => {}
-                (Err(error), Some(part)) => assert!(error.contains(part), "{error}"),
-                (found, expected) => panic!("{found:?} instead of {expected:?}"),
+            let errors = options.errors().join(", ");
+            match expected {
+                None => assert_eq!(errors, ""),
+                Some(part) => assert!(errors.contains(part), "{errors}"),
             }
         };
         check(|_| {}, None);
@@ -249,7 +252,7 @@ mod tests {
         check(|options| options.group_headers = vec!["a b".to_owned()], Some("is no name of a header"));
         check(
             |options| options.uid_headers = vec!["X-Uid".to_owned(), String::new()],
-            Some("[empty value in \"requestheader-uid-headers\", --requestheader-uid-headers is set without"),
+            Some("empty value in \"requestheader-uid-headers\", --requestheader-uid-headers is set without"),
         );
         check(
             |options| options.allowed_names = vec![String::new()],

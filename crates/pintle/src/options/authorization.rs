@@ -8,7 +8,6 @@ use pintle_authorization::{
     FailurePolicy, MatchConditions, ReviewVersion, WebhookConfiguration,
 };
 use pintle_go_forms::quote;
-use pintle_machinery::status::aggregate;
 use std::{collections::HashSet, path::PathBuf, time::Duration};
 
 /// The configuration of the authorizers.
@@ -103,21 +102,19 @@ impl AuthorizationOptions {
         }
     }
 
-    /// The source of the configuration.
-    ///
-    /// # Errors
-    /// When options contradict each other, in kube-apiserver's words.
-    pub fn source(&self) -> Result<ConfigurationSource, String> {
+    /// The errors of the options, or of the configuration file.
+    pub(crate) fn errors(&self) -> Vec<String> {
         if let Some(path) = &self.config {
-            if self.is_given_by_flags {
-                return Err(format!(
+            return match self.is_given_by_flags {
+                true => vec![format!(
                     "--{CONFIG} can not be specified when --{MODE} or --authorization-webhook-* flags are defined"
-                ));
-            }
-            let poll_interval = self.config_poll_interval;
-            return Ok(ConfigurationSource::File { path: path.clone(), poll_interval });
+                )],
+                false => {
+                    AuthorizationConfiguration::read(path).err().iter().map(ToString::to_string).collect()
+                }
+            };
         }
-        let (authorizers, mut errors) = self.authorizers();
+        let mut errors = self.authorizers().1;
         let has = |mode: AuthorizerType| self.modes.iter().any(|own| own == mode.as_str());
         if self.policy_file.is_some() && !has(AuthorizerType::Abac) {
             errors.push(format!("cannot specify --{POLICY_FILE} without mode ABAC"));
@@ -131,9 +128,19 @@ impl AuthorizationOptions {
             errors
                 .push(format!("authorization-mode [{}] has mode specified more than once", modes.join(" ")));
         }
-        match errors.is_empty() {
-            true => Ok(ConfigurationSource::Fixed(AuthorizationConfiguration { authorizers })),
-            false => Err(aggregate(errors.into_iter())),
+        errors
+    }
+
+    /// The source of the configuration, from options without errors.
+    pub(crate) fn source(&self) -> ConfigurationSource {
+        match &self.config {
+            Some(path) => {
+                ConfigurationSource::File { path: path.clone(), poll_interval: self.config_poll_interval }
+            }
+            None => {
+                let (authorizers, _) = self.authorizers();
+                ConfigurationSource::Fixed(AuthorizationConfiguration { authorizers })
+            }
         }
     }
 
@@ -189,21 +196,23 @@ mod tests {
     use super::*;
     use clap::Command;
 
-    fn source(flags: &[&str]) -> Result<Vec<String>, String> {
+    fn read(flags: &[&str]) -> AuthorizationOptions {
         let command = Command::new("pintle").args(AuthorizationOptions::args());
-        let matches = command.get_matches_from([&["pintle"], flags].concat());
-        Ok(match AuthorizationOptions::read(&matches).source()? {
+        AuthorizationOptions::read(&command.get_matches_from([&["pintle"], flags].concat()))
+    }
+
+    fn source(flags: &[&str]) -> Vec<String> {
+        match read(flags).source() {
             ConfigurationSource::File { path, .. } => vec![path.display().to_string()],
             ConfigurationSource::Fixed(configuration) => {
                 configuration.authorizers.into_iter().map(|authorizer| authorizer.name).collect()
             }
-        })
+        }
     }
 
     #[test]
     fn modes_are_asked_in_their_order() {
-        let check =
-            |flags: &[&str], expected: &[&str]| assert_eq!(source(flags).unwrap(), expected, "{flags:?}");
+        let check = |flags: &[&str], expected: &[&str]| assert_eq!(source(flags), expected, "{flags:?}");
         check(&[], &["node", "rbac"]);
         check(&["--authorization-mode="], &["node", "rbac"]);
         check(
@@ -223,8 +232,9 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_together_is_told() {
-        let check =
-            |flags: &[&str], expected: &str| assert_eq!(source(flags).unwrap_err(), expected, "{flags:?}");
+        let check = |flags: &[&str], expected: &str| {
+            assert_eq!(read(flags).errors().join(", "), expected, "{flags:?}")
+        };
         check(
             &["--authorization-config=/c", "--authorization-webhook-version=v1"],
             "--authorization-config can not be specified when --authorization-mode or --authorization-webhook-* flags are \
@@ -232,7 +242,7 @@ mod tests {
         );
         check(
             &["--authorization-mode=,"],
-            "[authorization-mode \"\" is not a valid mode, authorization-mode [\"\" \"\"] has mode specified more than once]",
+            "authorization-mode \"\" is not a valid mode, authorization-mode \"\" is not a valid mode, authorization-mode [\"\" \"\"] has mode specified more than once",
         );
         check(&["--authorization-mode=Rbac"], "authorization-mode \"Rbac\" is not a valid mode");
         check(
@@ -249,8 +259,8 @@ mod tests {
         );
         check(
             &["--authorization-webhook-config-file=/w", "--authorization-mode=RBAC,RBAC"],
-            "[cannot specify --authorization-webhook-config-file without mode Webhook, authorization-mode [\"RBAC\" \"RBAC\"] \
-             has mode specified more than once]",
+            "cannot specify --authorization-webhook-config-file without mode Webhook, authorization-mode [\"RBAC\" \"RBAC\"] \
+             has mode specified more than once",
         );
         check(
             &[

@@ -3,10 +3,7 @@
 
 use super::arguments::{flag, list, set, switch, texts};
 use clap::{Arg, ArgAction, ArgMatches};
-use pintle_feature_gates::{
-    ComponentSettings, EffectiveVersion, FeatureGates, Gate, MinorVersion, Notice, VersionSettings,
-};
-use pintle_machinery::status::aggregate;
+use pintle_feature_gates::{ComponentSettings, FeatureGates, Gate, MinorVersion, Notice, VersionSettings};
 
 /// The options of feature gates and of the emulated version.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -66,27 +63,33 @@ impl FeatureOptions {
 
     /// Whether a gate is open; closed if a setting is invalid.
     pub fn is_open(&self, gate: Gate) -> bool {
-        let versions = self.versions.resolve().ok();
-        let applied = versions.and_then(|versions| self.gates.apply(versions).ok());
-        applied.is_some_and(|(gates, _)| gates.enabled(gate))
+        self.settings().is_ok_and(|(gates, _)| gates.enabled(gate))
+    }
+
+    /// The gates in force, and remarks on the settings.
+    ///
+    /// # Errors
+    /// When a setting is malformed, unknown or locked, in kube-apiserver's words.
+    pub(crate) fn settings(&self) -> Result<(FeatureGates, Vec<Notice>), String> {
+        self.gates.apply(self.versions.resolve()?)
     }
 
     /// The gates in force. Remarks on the settings go to the log.
     ///
     /// # Errors
-    /// When a setting is invalid, in kube-apiserver's words.
+    /// As those of [`FeatureOptions::settings`].
     pub(crate) fn resolve(&self) -> Result<FeatureGates, String> {
-        let versions = self.versions.resolve()?;
-        let (gates, notices) = self.gates.apply(versions)?;
+        let (gates, notices) = self.settings()?;
         for notice in notices {
             log(&notice);
         }
-        self.validate(versions)?;
         warn_of_unsupported(&gates);
         Ok(gates)
     }
 
-    fn validate(&self, versions: EffectiveVersion) -> Result<(), String> {
+    /// The errors of versions that are well-formed.
+    pub(crate) fn errors(&self) -> Vec<String> {
+        let Ok(versions) = self.versions.resolve() else { return Vec::new() };
         let mut errors = versions.validate().err().unwrap_or_default();
         let needs_emulation = [
             ("EmulationForwardCompatible", self.emulation_forward_compatible),
@@ -100,10 +103,7 @@ impl FeatureOptions {
                 ));
             }
         }
-        match errors.is_empty() {
-            true => Ok(()),
-            false => Err(aggregate(errors.into_iter())),
-        }
+        errors
     }
 }
 
@@ -138,7 +138,11 @@ mod tests {
         let check = |change: fn(&mut FeatureOptions), expected: Result<bool, &str>| {
             let mut options = FeatureOptions::default();
             change(&mut options);
-            let found = options.resolve().map(|gates| gates.enabled(Gate::ConstrainedImpersonation));
+            let found = match options.errors().join(", ") {
+                errors if errors.is_empty() => options.resolve(),
+                errors => Err(errors),
+            };
+            let found = found.map(|gates| gates.enabled(Gate::ConstrainedImpersonation));
             assert_eq!(found, expected.map_err(str::to_owned), "{options:?}");
         };
         check(|_| {}, Ok(true));
@@ -161,9 +165,9 @@ mod tests {
                 options.runtime_config_emulation_forward_compatible = true;
             },
             Err(
-                "[ServerRunOptions.EmulationForwardCompatible cannot be set to true if the emulation version is the same \
+                "ServerRunOptions.EmulationForwardCompatible cannot be set to true if the emulation version is the same \
                  as the binary version, ServerRunOptions.RuntimeConfigEmulationForwardCompatible cannot be set to true if \
-                 the emulation version is the same as the binary version]",
+                 the emulation version is the same as the binary version",
             ),
         );
         check(

@@ -31,7 +31,7 @@ impl Options {
             .value_parser(str::parse::<VersionFlag>),
             path(flag("data-dir", "DIR", "where the store, certificates and admin.kubeconfig are")),
             flag("storage-backend", "NAME", "embedded, etcd3 (with --etcd-servers) or memory")
-                .value_parser(["embedded", "etcd3", "memory"]),
+                .value_parser(storage_backend),
             list("etcd-servers", "URL,…", "the etcd cluster in which everything is kept"),
             path(flag("etcd-cafile", "FILE", "the authority of etcd's certificates")),
             path(flag("etcd-certfile", "FILE", "the certificate shown to etcd")),
@@ -98,7 +98,7 @@ impl Options {
                 "NAME",
                 "how servers that share a store tell which of them live",
             )
-            .value_parser(EndpointReconcilerType::ALL.map(|(name, _)| name)),
+            .value_parser(endpoint_reconciler_type),
             flag("apiserver-count", "N", "how many servers master-count counts on (deprecated)")
                 .value_parser(count),
             path(flag("cert-dir", "DIR", "where generated certificates go")),
@@ -180,12 +180,7 @@ impl Options {
         set(matches, "bind-address", &mut options.bind_address);
         set(matches, "secure-port", &mut options.secure_port);
         options.advertise_address = matches.get_one("advertise-address").copied();
-        let by_name = |(name, _): &&(&str, _)| {
-            matches.get_one::<String>("endpoint-reconciler-type").is_some_and(|wanted| wanted == name)
-        };
-        if let Some((_, reconciler)) = EndpointReconcilerType::ALL.iter().find(by_name) {
-            options.endpoint_reconciler_type = *reconciler;
-        }
+        set(matches, "endpoint-reconciler-type", &mut options.endpoint_reconciler_type);
         if let Some(count) = matches.get_one::<u16>("apiserver-count") {
             options.apiserver_count = usize::from(*count);
         }
@@ -194,12 +189,10 @@ impl Options {
         set(matches, "request-timeout", &mut options.request_timeout);
         set(matches, "max-requests-inflight", &mut options.max_requests_inflight);
         set(matches, "max-mutating-requests-inflight", &mut options.max_mutating_requests_inflight);
-        options.storage_backend = match matches.get_one::<String>("storage-backend").map(String::as_str) {
-            Some("memory") => StorageBackend::Memory,
-            Some("etcd3") => StorageBackend::Etcd3,
-            None if !options.etcd_servers.is_empty() => StorageBackend::Etcd3,
-            _ => StorageBackend::Embedded,
-        };
+        if !options.etcd_servers.is_empty() {
+            options.storage_backend = StorageBackend::Etcd3;
+        }
+        set(matches, "storage-backend", &mut options.storage_backend);
         // The requests that are still there then are cut off one by one.
         options.shutdown_grace_period = options.request_timeout.saturating_add(Duration::from_secs(3));
         options.audit = AuditOptions::read(matches);
@@ -221,6 +214,20 @@ fn count(text: &str) -> Result<u16, ValueError> {
     let positive = u16::try_from(count).ok().filter(|count| *count > 0);
     let message = || format!("--apiserver-count should be a positive number, but value '{count}' provided");
     Ok(positive.ok_or_else(|| OutOfRange::Message(message()))?)
+}
+
+fn storage_backend(text: &str) -> Result<StorageBackend, OutOfRange> {
+    let found = StorageBackend::ALL.iter().find(|(name, _)| *name == text);
+    found.map(|(_, backend)| *backend).ok_or_else(|| {
+        let names = StorageBackend::ALL.map(|(name, _)| name).join(", ");
+        OutOfRange::Message(format!("--storage-backend invalid, allowed values: {names}"))
+    })
+}
+
+fn endpoint_reconciler_type(text: &str) -> Result<EndpointReconcilerType, OutOfRange> {
+    let found = EndpointReconcilerType::ALL.iter().find(|(name, _)| *name == text);
+    let unknown = || OutOfRange::Message(format!("endpoint reconciler not implemented: {text}"));
+    found.map(|(_, reconciler)| *reconciler).ok_or_else(unknown)
 }
 
 fn storage_media_type(text: &str) -> Result<StorageMediaType, OutOfRange> {

@@ -4,7 +4,6 @@
 use super::arguments::{duration, flag, set};
 use clap::{Arg, ArgMatches};
 use pintle_controlplane::LeadershipTimers;
-use pintle_machinery::status::aggregate;
 
 /// The options of coordinated leader election, which is behind the feature gate `CoordinatedLeaderElection`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -42,28 +41,21 @@ impl LeadershipOptions {
         LeadershipOptions { timers }
     }
 
-    /// Validates the options: each time has to be longer than the next one.
-    ///
-    /// # Errors
-    /// In kube-apiserver's words.
-    pub(crate) fn check(&self) -> Result<(), String> {
+    /// The errors of the options: each time has to be longer than the next one.
+    pub(crate) fn errors(&self) -> Vec<String> {
         let LeadershipTimers { lease_duration, renew_deadline, retry_period } = self.timers;
         let errors = [
             (lease_duration, "lease-duration", renew_deadline, "renew-deadline"),
             (renew_deadline, "renew-deadline", retry_period, "retry-period"),
         ];
         let errors = errors.into_iter().filter(|(longer, _, shorter, _)| longer <= shorter);
-        let errors: Vec<String> = errors
+        errors
             .map(|(_, longer, _, shorter)| {
                 format!(
                     "--coordinated-leadership-{longer} must be greater than --coordinated-leadership-{shorter}"
                 )
             })
-            .collect();
-        match errors.is_empty() {
-            true => Ok(()),
-            false => Err(aggregate(errors.into_iter())),
-        }
+            .collect()
     }
 }
 
@@ -78,13 +70,13 @@ mod tests {
             let [lease_duration, renew_deadline, retry_period] =
                 [lease_duration, renew_deadline, retry_period].map(Duration::from_secs);
             LeadershipOptions { timers: LeadershipTimers { lease_duration, renew_deadline, retry_period } }
-                .check()
+                .errors()
         };
         let lease = "--coordinated-leadership-lease-duration must be greater than --coordinated-leadership-renew-deadline";
         let renew = "--coordinated-leadership-renew-deadline must be greater than --coordinated-leadership-retry-period";
-        assert_eq!(LeadershipOptions::default().check(), Ok(()));
-        assert_eq!(check(10, 10, 2), Err(lease.to_owned()));
-        assert_eq!(check(15, 10, 10), Err(renew.to_owned()));
-        assert_eq!(check(0, 0, 0), Err(format!("[{lease}, {renew}]")));
+        assert!(LeadershipOptions::default().errors().is_empty());
+        assert_eq!(check(10, 10, 2), [lease]);
+        assert_eq!(check(15, 10, 10), [renew]);
+        assert_eq!(check(0, 0, 0), [lease, renew]);
     }
 }

@@ -1,7 +1,7 @@
 //! The flags of the log
 //! (<https://kubernetes.io/docs/concepts/cluster-administration/system-logs/>).
 
-use super::arguments::{duration, flag, set, switch};
+use super::arguments::{Refused, duration, flag, set, switch};
 use clap::{Arg, ArgMatches};
 use pintle_go_forms::{format_duration, quote};
 use pintle_logs::{Buffer, Flush, Levels, LogFormat, LogLayer, LogWriter, Streams, Verbosity, Vmodule};
@@ -36,11 +36,11 @@ pub struct StreamOptions {
 
 /// The feature gates of logging.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LoggingFeatures {
+pub(crate) struct LoggingFeatures {
     /// Whether `LoggingAlphaOptions` is open: split streams and their buffers.
-    pub alpha_options: bool,
+    pub(crate) alpha_options: bool,
     /// Whether `LoggingBetaOptions` is open: JSON.
-    pub beta_options: bool,
+    pub(crate) beta_options: bool,
 }
 
 impl Default for LoggingOptions {
@@ -89,11 +89,8 @@ impl LoggingOptions {
         options
     }
 
-    /// Checks the options.
-    ///
-    /// # Errors
-    /// In kube-apiserver's words.
-    pub fn validate(&self, features: LoggingFeatures) -> Result<(), String> {
+    /// The errors of the options.
+    pub(crate) fn errors(&self, features: LoggingFeatures, refused: &mut Refused) -> Vec<String> {
         let mut errors = Vec::new();
         if !["text", "json"].contains(&self.format.as_str()) {
             errors.push(format!("format: Invalid value: {}: Unsupported log format", quote(&self.format)));
@@ -101,6 +98,7 @@ impl LoggingOptions {
             let why = "Log format json is disabled, see LoggingBetaOptions feature";
             errors.push(format!("format: Forbidden: {why}"));
         }
+        errors.extend(refused.take(&["log-flush-frequency"]));
         if self.flush_frequency.is_zero() {
             let zero = quote(&format_duration(0));
             errors.push(format!("flushFrequency: Invalid value: {zero}: Must be greater than zero"));
@@ -119,11 +117,7 @@ impl LoggingOptions {
                 errors.push(forbidden("infoBufferSize"));
             }
         }
-        match errors.as_slice() {
-            [] => Ok(()),
-            [error] => Err(error.clone()),
-            errors => Err(format!("[{}]", errors.join(", "))),
-        }
+        errors
     }
 
     /// The layer that writes the log, and the guards that write the rest of it at the end.
@@ -165,18 +159,22 @@ mod tests {
 
     const DEFAULT: LoggingFeatures = LoggingFeatures { alpha_options: false, beta_options: true };
 
+    fn errors(options: &LoggingOptions, features: LoggingFeatures) -> Vec<String> {
+        options.errors(features, &mut Refused::default())
+    }
+
     #[test]
     fn mistakes_are_told_in_the_reference_s_words() {
         let check = |options: LoggingOptions, expected: &str| {
-            assert_eq!(options.validate(DEFAULT).unwrap_err(), expected);
+            assert_eq!(errors(&options, DEFAULT).join(", "), expected);
         };
         let default = LoggingOptions::default;
-        assert_eq!(default().validate(DEFAULT), Ok(()));
+        assert!(errors(&default(), DEFAULT).is_empty());
         let json = LoggingOptions { format: "json".to_owned(), ..default() };
-        assert_eq!(json.validate(DEFAULT), Ok(()));
+        assert!(errors(&json, DEFAULT).is_empty());
         assert_eq!(
-            json.validate(LoggingFeatures { beta_options: false, ..DEFAULT }).unwrap_err(),
-            "format: Forbidden: Log format json is disabled, see LoggingBetaOptions feature"
+            errors(&json, LoggingFeatures { beta_options: false, ..DEFAULT }),
+            ["format: Forbidden: Log format json is disabled, see LoggingBetaOptions feature"]
         );
         check(
             LoggingOptions { format: "xml".to_owned(), ..default() },
@@ -193,11 +191,11 @@ mod tests {
         );
         let split = StreamOptions { split_stream: true, info_buffer_size: 1000 };
         let split = LoggingOptions { json: split, ..default() };
-        assert_eq!(split.validate(LoggingFeatures { alpha_options: true, ..DEFAULT }), Ok(()));
+        assert!(errors(&split, LoggingFeatures { alpha_options: true, ..DEFAULT }).is_empty());
         check(
             split,
-            "[options.json.splitStream: Forbidden: Feature LoggingAlphaOptions is disabled, \
-             options.json.infoBufferSize: Forbidden: Feature LoggingAlphaOptions is disabled]",
+            "options.json.splitStream: Forbidden: Feature LoggingAlphaOptions is disabled, \
+             options.json.infoBufferSize: Forbidden: Feature LoggingAlphaOptions is disabled",
         );
     }
 

@@ -3,6 +3,7 @@
 
 use super::arguments::{duration, flag, integer, set, switch};
 use clap::{Arg, ArgMatches};
+use pintle_api::core::service::PortRange;
 use std::time::Duration;
 
 /// The options of the server's life.
@@ -26,7 +27,7 @@ pub struct ManagementOptions {
     pub delete_collection_workers: usize,
     /// Whether deletes set the finalizers of the garbage collector.
     pub enable_garbage_collector: bool,
-    /// The node port of the service `kubernetes`; `None` for a service without.
+    /// The node port of the service `kubernetes`; 0 for a service without.
     pub kubernetes_service_node_port: i64,
     /// Whether requests before the server is ready should get 429. They wait instead.
     pub send_retry_after_while_not_ready_once: bool,
@@ -112,25 +113,27 @@ impl ManagementOptions {
         options
     }
 
-    /// The node port of the service `kubernetes`, within the range of node ports.
-    ///
-    /// # Errors
-    /// When it is no port, or outside the range, in kube-apiserver's words.
-    pub(crate) fn node_port(&self, range: &str) -> Result<Option<u16>, String> {
+    /// The node port of the service `kubernetes`; `None` for a service without.
+    pub(crate) fn node_port(&self) -> Option<u16> {
+        u16::try_from(self.kubernetes_service_node_port).ok().filter(|port| *port != 0)
+    }
+
+    /// The errors of that port, which has to be in the range of node ports.
+    pub(crate) fn node_port_errors(&self, range: &str) -> Vec<String> {
         let port = self.kubernetes_service_node_port;
-        let number = u16::try_from(port).map_err(|_| {
-            format!(
+        let mut errors = Vec::new();
+        if u16::try_from(port).is_err() {
+            errors.push(format!(
                 "--kubernetes-service-node-port {port} must be between 0 and 65535, inclusive. If 0, the Kubernetes master \
                  service will be of type ClusterIP"
-            )
-        })?;
-        let bounds = range.parse::<pintle_api::core::service::PortRange>();
-        match (number, bounds) {
-            (0, _) => Ok(None),
-            (port, Ok(range)) if range.offset(port.into()).is_none() => {
-                Err(format!("kubernetes service node port range {range} doesn't contain {port}"))
-            }
-            (port, _) => Ok(Some(port)),
+            ));
         }
+        if port > 0
+            && let Ok(range) = range.parse::<PortRange>()
+            && range.offset(port).is_none()
+        {
+            errors.push(format!("kubernetes service node port range {range} doesn't contain {port}"));
+        }
+        errors
     }
 }

@@ -58,8 +58,8 @@ impl MetricsOptions {
     /// The configuration of metrics.
     ///
     /// # Errors
-    /// When an option is invalid, in kube-apiserver's words.
-    pub(crate) fn configuration(&self) -> Result<MetricsConfiguration, String> {
+    /// All errors of the options and of the manifest, in kube-apiserver's words.
+    pub(crate) fn configuration(&self) -> Result<MetricsConfiguration, Vec<String>> {
         let mut errors = Vec::new();
         let hidden = &self.show_hidden_metrics_for_version;
         let previous = MinorVersion::BINARY.previous().to_string();
@@ -117,15 +117,11 @@ impl MetricsOptions {
                 ));
             }
         }
-        match errors.as_slice() {
-            [] => {}
-            [error] => return Err(error.clone()),
-            errors => return Err(format!("[{}]", errors.join(", "))),
+        if errors.is_empty() {
+            let refused = pairs.iter().map(|(key, values)| configuration.allow(key, values));
+            errors.extend(refused.filter_map(Result::err));
         }
-        for (key, values) in &pairs {
-            configuration.allow(key, values)?;
-        }
-        Ok(configuration)
+        if errors.is_empty() { Ok(configuration) } else { Err(errors) }
     }
 }
 
@@ -203,7 +199,7 @@ mod tests {
     #[test]
     fn mistakes_are_told_in_the_reference_s_words() {
         let check = |options: MetricsOptions, expected: &str| {
-            assert_eq!(options.configuration().unwrap_err(), expected);
+            assert_eq!(options.configuration().unwrap_err().join(", "), expected);
         };
         check(
             MetricsOptions { show_hidden_metrics_for_version: "1.36".to_owned(), ..Default::default() },
@@ -230,9 +226,9 @@ mod tests {
                 ..Default::default()
             },
             &format!(
-                "[{missing}, metrics: Invalid value: {{\"allowListMapping\":{{\"a,c\":\"b\"}},\
+                "{missing}, metrics: Invalid value: {{\"allowListMapping\":{{\"a,c\":\"b\"}},\
                  \"allowListMappingManifest\":\"/nope\"}}: cannot specify both allowListMapping and \
-                 allowListMappingManifest]"
+                 allowListMappingManifest"
             ),
         );
     }

@@ -82,20 +82,27 @@ impl OidcOptions {
         *self != OidcOptions::default()
     }
 
+    /// The error of flags that contradict each other, or the file with issuers.
+    pub(crate) fn error(&self, has_file: bool) -> Option<&'static str> {
+        let lacks = |text: &Option<String>| text.as_ref().is_none_or(String::is_empty);
+        match has_file {
+            _ if !self.is_given() => None,
+            true => Some("authentication-config file and oidc-* flags are mutually exclusive"),
+            false if lacks(&self.issuer_url) || lacks(&self.client_id) => Some(
+                "oidc-issuer-url and oidc-client-id must be specified together when any oidc-* flags are set",
+            ),
+            false => None,
+        }
+    }
+
     /// The authentication configuration that the flags stand for.
     ///
     /// # Errors
-    /// When flags contradict each other, in kube-apiserver's words, or a file cannot be read.
+    /// When a file cannot be read.
     pub(crate) fn configuration(&self) -> Result<AuthenticationConfiguration, String> {
-        if !self.is_given() {
-            return Ok(AuthenticationConfiguration::default());
-        }
         let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
         let (Some(url), Some(client)) = (given(&self.issuer_url), given(&self.client_id)) else {
-            return Err(
-                "oidc-issuer-url and oidc-client-id must be specified together when any oidc-* flags are set"
-                    .to_owned(),
-            );
+            return Ok(AuthenticationConfiguration::default());
         };
         let username_claim = self.username_claim.clone().unwrap_or_else(|| "sub".to_owned());
         let username_prefix = match self.username_prefix.as_deref().unwrap_or_default() {
@@ -179,9 +186,28 @@ mod tests {
         assert_eq!(prefix(|options| options.username_claim = Some("email".to_owned())), "");
         assert_eq!(prefix(|options| options.username_prefix = Some("-".to_owned())), "");
         assert_eq!(prefix(|options| options.username_prefix = Some("o:".to_owned())), "o:");
-        assert!(options(|options| options.client_id = None).is_err());
         assert!(options(|options| options.ca_file = Some("/no/such/file".into())).is_err());
         assert_eq!(OidcOptions::default().configuration(), Ok(AuthenticationConfiguration::default()));
+    }
+
+    #[test]
+    fn issuer_and_client_belong_together_and_exclude_a_file() {
+        let options = |issuer: Option<&str>, client: Option<&str>| OidcOptions {
+            issuer_url: issuer.map(str::to_owned),
+            client_id: client.map(str::to_owned),
+            ..OidcOptions::default()
+        };
+        let check = |options: OidcOptions, has_file: bool, expected: Option<&str>| {
+            let error = options.error(has_file);
+            assert_eq!(error.and_then(|error| error.split(' ').next()), expected, "{options:?}");
+        };
+        check(options(None, None), false, None);
+        check(options(None, None), true, None);
+        check(options(Some("https://a"), Some("b")), false, None);
+        check(options(Some("https://a"), None), false, Some("oidc-issuer-url"));
+        check(options(Some("https://a"), Some("")), false, Some("oidc-issuer-url"));
+        check(options(None, Some("b")), false, Some("oidc-issuer-url"));
+        check(options(Some("https://a"), None), true, Some("authentication-config"));
     }
 
     #[test]

@@ -41,27 +41,18 @@ impl PeerOptions {
         }
     }
 
-    /// Checks the options; `is_open` is whether the gate of the proxy is.
-    ///
-    /// # Errors
-    /// When an option is given though the gate is closed, in kube-apiserver's words, or has no valid value.
-    pub(crate) fn validate(&self, is_open: bool) -> Result<(), String> {
+    /// The errors of the options: without their gate they may not be given. `is_open` is whether the gate is.
+    pub(crate) fn errors(&self, is_open: bool) -> Vec<String> {
         let given = [
             ("peer-ca-file", self.ca_file.is_some()),
             ("peer-advertise-ip", !self.advertise_ip.is_empty()),
             ("peer-advertise-port", !self.advertise_port.is_empty()),
         ];
         let refused = given.iter().filter(|(_, is_given)| *is_given && !is_open);
-        let errors: Vec<String> = refused
-            .map(|(name, _)| {
-                format!("--{name} requires UnknownVersionInteroperabilityProxy feature to be turned on")
-            })
-            .collect();
-        match errors.as_slice() {
-            [] => self.address().map(drop),
-            [error] => Err(error.clone()),
-            errors => Err(format!("[{}]", errors.join(", "))),
-        }
+        let errors = refused.map(|(name, _)| {
+            format!("--{name} requires UnknownVersionInteroperabilityProxy feature to be turned on")
+        });
+        errors.chain(self.address().err().filter(|_| is_open)).collect()
     }
 
     /// The address at which other servers reach this one, which others reach at `advertised`.
@@ -108,12 +99,8 @@ mod tests {
     #[test]
     fn options_need_the_gate_and_valid_values() {
         let check = |options: PeerOptions, is_open: bool, expected: Result<(), &str>| {
-            let found = options.validate(is_open);
-            assert_eq!(
-                found.as_ref().map_err(String::as_str),
-                expected.as_ref().map_err(|error| *error),
-                "{options:?}"
-            );
+            let expected = expected.err().unwrap_or_default();
+            assert_eq!(options.errors(is_open).join(", "), expected, "{options:?}");
         };
         check(options("", "", ""), false, Ok(()));
         check(options("/ca", "10.0.0.1", "6443"), true, Ok(()));
@@ -125,10 +112,8 @@ mod tests {
         check(
             options("", "10.0.0.1", "6443"),
             false,
-            Err(
-                "[--peer-advertise-ip requires UnknownVersionInteroperabilityProxy feature to be turned on, \
-                 --peer-advertise-port requires UnknownVersionInteroperabilityProxy feature to be turned on]",
-            ),
+            Err("--peer-advertise-ip requires UnknownVersionInteroperabilityProxy feature to be turned on, \
+                 --peer-advertise-port requires UnknownVersionInteroperabilityProxy feature to be turned on"),
         );
         check(
             options("", "example.com", "1"),

@@ -34,29 +34,27 @@ impl PriorityAndFairnessOptions {
         PriorityAndFairnessOptions { enabled: matches.get_one(FLAG).copied().unwrap_or(default.enabled) }
     }
 
+    /// The error of a runtime configuration that disables the objects of flow control.
+    pub(crate) fn error(&self, runtime_config: &RuntimeConfig) -> Option<String> {
+        let mut decisive = CONFLICTS.iter().filter_map(|key| match runtime_config.value(key) {
+            Some(value @ ("true" | "false")) => Some((key, value)),
+            _ => None,
+        });
+        let (key, _) = decisive.next().filter(|(_, value)| self.enabled && *value == "false")?;
+        Some(format!("--runtime-config={key}=false conflicts with --enable-priority-and-fairness=true"))
+    }
+
     /// The total number of seats, from the limits of reads and writes in flight; `None` when priority and fairness is
     /// disabled.
     ///
     /// # Errors
-    /// When options contradict each other.
+    /// When both are zero.
     pub(crate) fn server_concurrency_limit(
         &self,
-        runtime_config: &RuntimeConfig,
         (reads, writes): (usize, usize),
     ) -> Result<Option<u64>, String> {
         if !self.enabled {
             return Ok(None);
-        }
-        for key in CONFLICTS {
-            match runtime_config.value(key) {
-                Some("false") => {
-                    return Err(format!(
-                        "--runtime-config={key}=false conflicts with --enable-priority-and-fairness=true"
-                    ));
-                }
-                Some("true") => break,
-                _ => {}
-            }
         }
         match reads.saturating_add(writes) {
             0 => Err(format!(
@@ -77,10 +75,11 @@ mod tests {
         let check = |runtime_config: &str, limits: (usize, usize), expected: Result<Option<u64>, &str>| {
             let mut config = RuntimeConfig::default();
             config.add(runtime_config);
-            let limit = PriorityAndFairnessOptions::default().server_concurrency_limit(&config, limits);
+            let on = PriorityAndFairnessOptions::default();
+            let limit = on.error(&config).map_or_else(|| on.server_concurrency_limit(limits), Err);
             assert_eq!(limit, expected.map_err(str::to_owned), "{runtime_config}");
             let off = PriorityAndFairnessOptions { enabled: false };
-            assert_eq!(off.server_concurrency_limit(&config, limits), Ok(None));
+            assert_eq!((off.error(&config), off.server_concurrency_limit(limits)), (None, Ok(None)));
         };
         check("", (400, 200), Ok(Some(600)));
         check("", (400, 0), Ok(Some(400)));

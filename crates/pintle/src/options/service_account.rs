@@ -4,7 +4,8 @@
 
 use super::arguments::{duration, flag, list, set, set_list, switch};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
-use pintle_go_forms::{format_duration, quote};
+use pintle_go_forms::{Url, format_duration, quote};
+use pintle_service_account::TokenKeys;
 use std::{collections::HashSet, path::PathBuf, time::Duration};
 
 /// The default issuer.
@@ -114,39 +115,80 @@ impl ServiceAccountOptions {
         if self.api_audiences.is_empty() { &self.issuers } else { &self.api_audiences }
     }
 
-    /// Validates the options. Logs a warning for valid options that may surprise.
-    ///
-    /// # Errors
-    /// When options are invalid or contradict each other.
-    pub fn check(&self) -> Result<(), String> {
-        let mut seen = HashSet::new();
-        for issuer in &self.issuers {
-            if issuer.is_empty() {
-                return Err("service-account-issuer should not be an empty string".to_owned());
-            }
-            if !seen.insert(issuer) {
-                return Err(format!("service-account-issuer {issuer:?} is already specified"));
-            }
-        }
-        if self.issuers.is_empty() {
-            return Err("service-account-issuer is a required flag".to_owned());
-        }
-        if let Some(uri) = &self.jwks_uri
-            && !uri.starts_with("https://")
-        {
-            return Err(format!("service-account-jwks-uri requires https scheme, parsed as: {uri}"));
-        }
-        self.check_endpoint()?;
+    /// The error of the limit on token lifetimes.
+    pub(crate) fn expiration_error(&self) -> Option<&'static str> {
         let max = self.max_token_expiration;
-        if max.is_zero() {
-            return Ok(());
+        let is_valid = max.is_zero() || (MIN_EXPIRATION..=MAX_EXPIRATION).contains(&max);
+        (!is_valid)
+            .then_some("the service-account-max-token-expiration must be between 1 hour and 2^32 seconds")
+    }
+
+    /// The error of the signing key, which excludes a program that signs.
+    pub(crate) fn signing_key_error(&self) -> Option<String> {
+        let path = self.signing_key_file.as_ref().filter(|_| self.has_issuer())?;
+        match self.signing_endpoint {
+            Some(_) => Some(
+                "service-account-signing-key-file and service-account-signing-endpoint are mutually exclusive and cannot \
+                 be set at the same time"
+                    .to_owned(),
+            ),
+            None => TokenKeys::from_files(&[], Some(path)).err().map(|error| error.to_string()),
         }
-        if !(MIN_EXPIRATION..=MAX_EXPIRATION).contains(&max) {
-            let limits = "must be between 1 hour and 2^32 seconds";
-            return Err(format!("the service-account-max-token-expiration {limits}"));
+    }
+
+    /// The errors of the issuers, and of the URL of the key set.
+    pub(crate) fn issuer_errors(&self) -> Vec<String> {
+        let mut seen = HashSet::new();
+        let problem = |issuer: &String| {
+            let quoted = quote(issuer);
+            match Url::parse(issuer) {
+                Err(error) if issuer.contains(':') => Some(format!(
+                    "service-account-issuer {quoted} contained a ':' but was not a valid URL: {error}"
+                )),
+                _ if issuer.is_empty() => {
+                    Some("service-account-issuer should not be an empty string".to_owned())
+                }
+                _ if seen.insert(issuer.clone()) => None,
+                _ => Some(format!("service-account-issuer {quoted} is already specified")),
+            }
+        };
+        let mut errors: Vec<String> = self.issuers.iter().filter_map(problem).collect();
+        if self.issuers.is_empty() {
+            errors.push("service-account-issuer is a required flag".to_owned());
         }
-        if self.signing_endpoint.is_some() {
-            return Ok(());
+        match self.jwks_uri.as_deref().map(Url::parse) {
+            Some(Err(error)) => errors.push(format!("service-account-jwks-uri must be a valid URL: {error}")),
+            Some(Ok(url)) if url.scheme() != "https" => {
+                errors.push(format!("service-account-jwks-uri requires https scheme, parsed as: {url}"));
+            }
+            _ => {}
+        }
+        errors
+    }
+
+    /// The error of options without an issuer of tokens.
+    pub(crate) fn token_request_error(&self) -> Option<&'static str> {
+        match self.has_issuer() {
+            true => None,
+            false if self.signing_key_file.is_some() || !self.api_audiences.is_empty() => Some(
+                "--service-account-signing-key-file, --service-account-issuer, and --api-audiences should be specified \
+                 together",
+            ),
+            false => {
+                Some("--service-account-signing-key-file and --service-account-issuer are required flags")
+            }
+        }
+    }
+
+    fn has_issuer(&self) -> bool {
+        self.issuers.first().is_some_and(|issuer| !issuer.is_empty())
+    }
+
+    /// Logs a warning for valid options that may surprise.
+    pub(crate) fn warn(&self) {
+        let max = self.max_token_expiration;
+        if max.is_zero() || self.signing_endpoint.is_some() {
+            return;
         }
         if self.extend_token_expiration && max < TRANSITION {
             tracing::warn!(
@@ -161,20 +203,14 @@ impl ServiceAccountOptions {
                 EXTENDED.as_secs()
             );
         }
-        Ok(())
     }
-}
 
-impl ServiceAccountOptions {
-    fn check_endpoint(&self) -> Result<(), String> {
-        let Some(endpoint) = &self.signing_endpoint else { return Ok(()) };
-        if self.signing_key_file.is_some() {
-            return Err("service-account-signing-key-file and service-account-signing-endpoint are mutually exclusive and \
-                        cannot be set at the same time"
-                .to_owned());
-        }
-        if !self.key_files.is_empty() {
-            return Err(
+    /// The errors of the program that signs.
+    pub(crate) fn signing_endpoint_errors(&self) -> Vec<String> {
+        let Some(endpoint) = &self.signing_endpoint else { return Vec::new() };
+        let mut errors = Vec::new();
+        if self.signing_key_file.is_some() || !self.key_files.is_empty() {
+            errors.push(
                 "can't set `--service-account-signing-key-file` and/or `--service-account-key-file` with \
                         `--service-account-signing-endpoint` (They are mutually exclusive)"
                     .to_owned(),
@@ -184,14 +220,14 @@ impl ServiceAccountOptions {
             !part.is_empty()
                 && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
         };
-        match endpoint.strip_prefix('@') {
-            Some(name) if !name.split('.').all(is_name_part) => Err(format!(
+        if endpoint.strip_prefix('@').is_some_and(|name| !name.split('.').all(is_name_part)) {
+            errors.push(format!(
                 "invalid value {} passed for `--service-account-signing-endpoint`, when prefixed with @ must be a valid \
                  abstract socket name",
                 quote(endpoint)
-            )),
-            _ => Ok(()),
+            ));
         }
+        errors
     }
 
     /// The maximum lifetime of tokens with an external signer that signs tokens of this lifetime. Logs a warning for valid
@@ -278,7 +314,15 @@ mod tests {
     #[test]
     fn what_does_not_fit_together_is_told() {
         let check = |arguments: &[&str], expected: Result<(), &str>| {
-            assert_eq!(read(arguments).check(), expected.map_err(str::to_owned), "{arguments:?}");
+            let options = read(arguments);
+            let alone = options.expiration_error().map(str::to_owned).or_else(|| options.signing_key_error());
+            let together = || {
+                let mut errors = options.issuer_errors();
+                errors.extend(options.token_request_error().map(str::to_owned));
+                errors.extend(options.signing_endpoint_errors());
+                errors.join(", ")
+            };
+            assert_eq!(alone.unwrap_or_else(together), expected.err().unwrap_or_default(), "{arguments:?}");
         };
         check(&[], Ok(()));
         check(&["--service-account-max-token-expiration=1h"], Ok(()));
@@ -305,14 +349,34 @@ mod tests {
             Err("can't set `--service-account-signing-key-file` and/or `--service-account-key-file` with \
                  `--service-account-signing-endpoint` (They are mutually exclusive)"),
         );
-        check(&["--service-account-issuer="], Err("service-account-issuer should not be an empty string"));
         check(
-            &["--service-account-issuer=a", "--service-account-issuer=a"],
-            Err("service-account-issuer \"a\" is already specified"),
+            &["--service-account-issuer="],
+            Err(
+                "service-account-issuer should not be an empty string, --service-account-signing-key-file and \
+                 --service-account-issuer are required flags",
+            ),
         );
         check(
-            &["--service-account-jwks-uri=http://a"],
-            Err("service-account-jwks-uri requires https scheme, parsed as: http://a"),
+            &["--service-account-issuer=", "--api-audiences=a", "--service-account-signing-key-file=/none"],
+            Err("service-account-issuer should not be an empty string, --service-account-signing-key-file, \
+                 --service-account-issuer, and --api-audiences should be specified together"),
+        );
+        check(
+            &[
+                "--service-account-issuer=a",
+                "--service-account-issuer=a",
+                "--service-account-issuer=::",
+                "--service-account-jwks-uri=http://a",
+            ],
+            Err(
+                "service-account-issuer \"a\" is already specified, service-account-issuer \"::\" contained a ':' but was not \
+                 a valid URL: parse \"::\": missing protocol scheme, service-account-jwks-uri requires https scheme, parsed \
+                 as: http://a",
+            ),
+        );
+        check(
+            &["--service-account-signing-key-file=/none"],
+            Err("failed to parse service-account-issuer-key-file: open /none: no such file or directory"),
         );
     }
 }

@@ -8,7 +8,6 @@ use pintle_apiserver::{
     filters::TransportFilters,
     serving::tls::{TlsSettings, TlsVersion},
 };
-use pintle_machinery::status::aggregate;
 use regex::Regex;
 use std::{io, net::SocketAddr, path::PathBuf, str::FromStr, sync::Arc};
 use tokio::net::{TcpListener, TcpSocket};
@@ -158,40 +157,39 @@ impl ServingOptions {
         })
     }
 
+    /// The error of the probability that a request closes its connection.
+    pub(crate) fn goaway_error(&self) -> Option<String> {
+        let is_valid = (0.0..=0.02).contains(&self.goaway_chance);
+        (!is_valid).then(|| "--goaway-chance can not be less than 0 or greater than 0.02".to_owned())
+    }
+
+    /// The errors of the headers for browsers.
+    pub(crate) fn header_errors(&self) -> Vec<String> {
+        let directives = self.strict_transport_security_directives.iter();
+        let directives = directives.filter_map(|directive| wrong_directive(directive)).map(str::to_owned);
+        let origins = self.cors_allowed_origins.iter().filter_map(|expression| origin(expression).err());
+        directives.chain(origins).collect()
+    }
+
     /// The settings of the filters for browsers and connections.
     ///
     /// # Errors
-    /// When an option is invalid, in kube-apiserver's words.
+    /// When the pattern of an origin is invalid, in kube-apiserver's words.
     pub(crate) fn transport_filters(&self) -> Result<TransportFilters, String> {
-        let mut errors = Vec::new();
-        if !(0.0..=0.02).contains(&self.goaway_chance) {
-            errors.push("--goaway-chance can not be less than 0 or greater than 0.02".to_owned());
-        }
         let directives = &self.strict_transport_security_directives;
-        errors
-            .extend(directives.iter().filter_map(|directive| wrong_directive(directive)).map(str::to_owned));
         let strict_transport_security = match directives.is_empty() {
             true => None,
             // The validated directives fit into a header.
             false => HeaderValue::from_str(&directives.join("; ")).ok(),
         };
-        let mut cors_allowed_origins = Vec::new();
-        for expression in &self.cors_allowed_origins {
-            match origin(expression) {
-                Ok(regex) => cors_allowed_origins.push(regex),
-                Err(error) => errors.push(error),
-            }
-        }
+        let origins = self.cors_allowed_origins.iter().map(|expression| origin(expression));
         let goaway_chance = if self.disable_http2_serving { 0.0 } else { self.goaway_chance };
-        match errors.is_empty() {
-            true => Ok(TransportFilters {
-                strict_transport_security,
-                cors_allowed_origins,
-                goaway_chance,
-                drain: Some(Arc::default()),
-            }),
-            false => Err(aggregate(errors.into_iter())),
-        }
+        Ok(TransportFilters {
+            strict_transport_security,
+            cors_allowed_origins: origins.collect::<Result<_, _>>()?,
+            goaway_chance,
+            drain: Some(Arc::default()),
+        })
     }
 
     /// Binds the address and listens.
@@ -295,7 +293,7 @@ mod tests {
         let check = |change: fn(&mut ServingOptions), expected: Option<&str>| {
             let mut options = ServingOptions::default();
             change(&mut options);
-            let error = options.transport_filters().err();
+            let error = options.goaway_error().into_iter().chain(options.header_errors()).next();
             match expected {
                 None => assert_eq!(error, None),
                 Some(part) => {

@@ -140,7 +140,11 @@ async fn everything_can_be_on_at_once() {
 async fn a_bad_configuration_is_told_at_the_start() {
     let dir = tempfile::tempdir().unwrap();
     for (text, expected) in [
-        ("api/all=false", "invalid runtime-config with only api/all=false"),
+        (
+            "api/all=false",
+            "[--runtime-config=api/all=false conflicts with --enable-priority-and-fairness=true, invalid runtime-config with only \
+             api/all=false]",
+        ),
         ("nope/v1=true", "unknown api groups nope/v1"),
         ("api/ga=false", "--runtime-config=api/ga=false conflicts with --enable-priority-and-fairness=true"),
         ("apps/v7=true", "group version apps/v7 that has not been registered"),

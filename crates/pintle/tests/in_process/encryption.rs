@@ -281,6 +281,11 @@ async fn a_changed_configuration_is_put_in_force() {
     until(&server, "/metrics", counted("failure")).await;
     assert_readable(&server).await;
     rewrite_secrets(&server).await;
+    let reloading = "poststarthook/start-encryption-provider-config-automatic-reload";
+    for path in ["healthz", "livez", "readyz"] {
+        let check = server.send(&format!("GET /{path}/{reloading}")).await;
+        assert_eq!(check.status, 200, "{path}");
+    }
     let health = server.send("GET /readyz/kms-providers").await;
     assert_eq!(health.status, 200);
     let metrics = server.send("GET /metrics").await;
@@ -307,6 +312,8 @@ async fn a_key_service_may_come_late_and_change_its_key() {
         ("/readyz/kms-providers", 200),
         // A restart would not help: liveness does not include the check.
         ("/livez/kms-providers", 404),
+        // The file is not followed.
+        ("/readyz/poststarthook/start-encryption-provider-config-automatic-reload", 404),
     ] {
         assert_eq!(server.send(&format!("GET {path}")).await.status, status, "{path}");
     }

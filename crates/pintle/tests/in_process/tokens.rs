@@ -128,6 +128,13 @@ async fn requests_for_tokens_are_shortened_and_refused_as_told() {
     assert_eq!(long.header("warning"), warning);
     let another = post(&server, &path, json!({"metadata": {"uid": "x"}})).await;
     assert_eq!(another.status, 409, "{}", another.text());
+    for (name, message) in
+        [("", "Name parameter required."), ("a/b", "Name parameter invalid: \"a/b\": may not contain '/'")]
+    {
+        let bound = json!({"spec": {"boundObjectRef": {"kind": "Pod", "apiVersion": "v1", "name": name}}});
+        let refused = post(&server, &path, bound).await;
+        assert_eq!((refused.status, refused.str_at("/message")), (400, message.to_owned()));
+    }
     // A request that accepts protobuf gets protobuf.
     let protobuf = [("Accept", "application/vnd.kubernetes.protobuf"), ("Content-Type", "application/json")];
     let answer = server.exchange("POST", &path, &protobuf, "{}").await;

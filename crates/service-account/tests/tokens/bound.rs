@@ -88,6 +88,9 @@ async fn who_a_token_is_for_and_where_they_are_is_told() {
         let groups = ["system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated"];
         assert_eq!(found.user.groups, groups);
         assert_eq!(found.audiences, ["also own"]);
+        let shown_to = ["y", "also own", "x"].map(str::to_owned);
+        let found = judge.tokens.authenticate_token(&issued.token, &shown_to).await.unwrap().unwrap();
+        assert_eq!(found.audiences, ["also own", "x"], "the order is that of the request");
         let extra: Vec<_> =
             found.user.extra.iter().map(|(key, values)| (key.as_str(), values[0].as_str())).collect();
         let mut all = vec![("authentication.kubernetes.io/credential-id", issued.credential_id.as_str())];

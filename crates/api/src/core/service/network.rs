@@ -54,7 +54,7 @@ pub enum NetworkError {
     /// There are no ranges, more than two, or two of one family.
     Families,
     /// A range of cluster IPs has too few addresses.
-    TooSmall(String),
+    TooSmall,
     /// The text is not a valid port range.
     Ports(String),
 }
@@ -65,8 +65,8 @@ impl fmt::Display for NetworkError {
             NetworkError::Families => {
                 f.write_str("service cluster IP ranges must be one range, or one of each IP family")
             }
-            NetworkError::TooSmall(cidr) => {
-                write!(f, "the service cluster IP range {cidr} must be at least {MIN_ADDRESSES} IP addresses")
+            NetworkError::TooSmall => {
+                write!(f, "the service cluster IP range must be at least {MIN_ADDRESSES} IP addresses")
             }
             NetworkError::Ports(text) => write!(f, "{text:?} is not a valid range of ports"),
         }
@@ -88,8 +88,8 @@ impl ServiceNetwork {
             [first, second] if first.address.is_ipv4() != second.address.is_ipv4() => {}
             _ => return Err(NetworkError::Families),
         }
-        if let Some(cidr) = cidrs.iter().find(|cidr| block_size(**cidr) < MIN_ADDRESSES) {
-            return Err(NetworkError::TooSmall(cidr.canonical()));
+        if cidrs.iter().any(|cidr| block_size(*cidr) < MIN_ADDRESSES) {
+            return Err(NetworkError::TooSmall);
         }
         Ok(ServiceNetwork { cidrs, node_ports })
     }

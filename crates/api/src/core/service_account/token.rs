@@ -1,7 +1,7 @@
 //! The `token` subresource: issues tokens for a service account
 //! (<https://kubernetes.io/docs/reference/kubernetes-api/authentication-resources/token-request-v1/>).
 
-use crate::field_checks::texts;
+use crate::{field_checks::texts, rules};
 use jiff::{Timestamp, ToSpan};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, GroupKind, GroupResource, GroupVersion, Status, StatusReason, Value,
@@ -173,6 +173,7 @@ async fn binding(context: &RequestContext<'_>, wanted: &Value) -> Result<Binding
             )));
         }
     };
+    rules::name_parameter(name)?;
     let object = context.registry.get(&GroupResource::new("", resource), namespace, name).await?;
     let bound = reference(&object);
     let binding = match kind {
