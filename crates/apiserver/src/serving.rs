@@ -25,7 +25,7 @@ mod write_timeout;
 
 use crate::base::{
     body::{Body, RequestBody},
-    body_budget::BodyBudget,
+    body_budget::{BodyBudget, Charge},
     connection::{ConnectionHandle, End},
     connection_lease::ConnectionLease,
     handler::Handler,
@@ -237,6 +237,8 @@ impl Server {
             };
             let response_budget = config.response_budget.clone();
             let answer = check(&request, &requests, &budget).map(|charge| {
+                let charge = charge.map(Arc::new);
+                let charge_of_request = charge.clone().map(HeadCharged);
                 // The future of the stream would hold it twice.
                 let (handler, connection) = (handler.clone(), tracked.clone());
                 let prepare = move |request: &mut http::Request<RequestBody>| {
@@ -246,6 +248,10 @@ impl Server {
                     }
                     request.extensions_mut().insert(tracked);
                     request.extensions_mut().insert(lease);
+                    // Handlers may go on when the client is gone.
+                    if let Some(charge) = charge_of_request {
+                        request.extensions_mut().insert(charge);
+                    }
                 };
                 let answer = async move {
                     unread::answer(handler, request, budget, stopping, &connection, prepare).await
@@ -326,6 +332,10 @@ fn ended<E: std::fmt::Display>(result: Option<Result<(), E>>) -> Result<(), Stri
         None => Err("the client did not read a response in time".to_owned()),
     }
 }
+
+/// The charge of a large head; an extension of the request.
+#[derive(Clone)]
+struct HeadCharged(#[expect(dead_code, reason = "kept for what its drop does")] Arc<Charge>);
 
 /// The response, or 429 when the budget has no room for its body. The response to a write is sent in any case.
 fn if_there_is_room(response: Response, method: &Method, budget: &ResponseBudget) -> Response {
