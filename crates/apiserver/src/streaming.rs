@@ -58,7 +58,12 @@ impl Text<'_> {
         let code = head.status.as_u16();
         refuse_redirect(code, &head.headers, &url)?;
         if !(200..=206).contains(&code) {
-            return Err(failure(code, body, &self.resource, self.name).await.into());
+            // A node may take any time for the text of its error.
+            let failure = pin!(failure(code, body, &self.resource, self.name));
+            return match interruptions.wait_for(failure).await {
+                Ok(status) => Err(status.into()),
+                Err(interrupted) => Ok(interrupted),
+            };
         }
         let body = TextBody {
             text: body,

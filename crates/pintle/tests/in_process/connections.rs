@@ -5,7 +5,13 @@ use crate::{
     peers::RawHttps,
 };
 use pintle_machinery::json;
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -151,12 +157,17 @@ async fn kubelets_that_break_the_rules_end_their_own_requests_alone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kubelet_that_hangs_holds_neither_a_request_that_is_gone_nor_the_end_of_the_server() {
     let (events, mut told) = mpsc::unbounded_channel();
+    let asked = Arc::new(AtomicUsize::new(0));
     let (server, _kubelet) = connected(move |mut stream, _| {
-        let events = events.clone();
+        let (events, asked) = (events.clone(), asked.clone());
         async move {
             head_of(&mut stream).await;
+            if asked.fetch_add(1, Ordering::Relaxed) % 2 == 1 {
+                let half = b"HTTP/1.1 500 Internal Server Error\r\ncontent-length: 100\r\n\r\nit is";
+                stream.write_all(half).await.unwrap();
+            }
             events.send("asked").unwrap();
-            // It never answers, and notices when the server leaves.
+            // It never answers, or not to the end, and notices when the server leaves.
             let _ = stream.read(&mut [0; 16]).await;
             events.send("left").unwrap();
         }
