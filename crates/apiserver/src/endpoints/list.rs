@@ -370,7 +370,7 @@ mod tests {
         write("PUT", OBJECTS - 1, 100).await;
         let whole = rest(slow).await;
         assert!(whole.ends_with(b"]}\n") && !String::from_utf8_lossy(&whole).contains(&noise(100, 1000)));
-        // A page keeps its own objects alone.
+        // Whole lists, selections and pages lose their states alike.
         let readers = [begin("").await, begin("?labelSelector=!x").await, begin("?limit=2").await];
         for number in 0..OBJECTS {
             write("PUT", number, 200 + number).await;
