@@ -10,9 +10,11 @@
 //! `--compare` replays on several engines and requires the same steps to pass on all of them: the engine behind the
 //! [`Storage`](../../crates/storage/src/lib.rs) trait must not be observable.
 
+mod schedule;
 mod server_flags;
 mod streaming;
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -166,10 +168,8 @@ pub(crate) fn run(root: &Path, args: &[&str]) -> Result<(), String> {
     };
     let replay =
         |engine| Replay { root, engine, binary: &binary, etcd: etcd.as_deref(), python_path: &python_path };
-    let mut results = Vec::new();
-    for engine in &request.engines {
-        results.push((*engine, replay(*engine).areas(&areas)?));
-    }
+    let replays: Vec<Replay<'_>> = request.engines.iter().copied().map(replay).collect();
+    let mut results = replay_all(&replays, &areas)?;
     if request.binary.is_some() {
         return Ok(());
     }
@@ -181,8 +181,8 @@ pub(crate) fn run(root: &Path, args: &[&str]) -> Result<(), String> {
             break;
         }
         println!("the engines differ, replayed again: {}", different.join(", "));
-        for ((engine, outcomes), (_, best)) in results.iter_mut().zip(&mut best) {
-            let replayed = replay(*engine).areas(&different)?;
+        let again = replay_all(&replays, &different)?;
+        for (((_, outcomes), (_, best)), (_, replayed)) in results.iter_mut().zip(&mut best).zip(again) {
             for (area, outcome) in &replayed {
                 if let Some(best) = best.get_mut(area) {
                     *best = best.best(outcome);
@@ -331,6 +331,9 @@ fn folders(directory: &Path) -> Result<Vec<String>, String> {
     Ok(folders)
 }
 
+/// The outcomes of the areas on each engine.
+type Results<'a> = Vec<(Engine, BTreeMap<&'a str, Outcome>)>;
+
 /// The inputs of the replays.
 struct Replay<'a> {
     root: &'a Path,
@@ -341,57 +344,56 @@ struct Replay<'a> {
     python_path: &'a Path,
 }
 
-impl Replay<'_> {
-    /// Replays the areas concurrently (most of a replay waits for the end of watches), those with flags of their own and
-    /// without a network of their own one after the other, and prints their counts.
-    fn areas<'a>(&self, areas: &[&'a str]) -> Result<BTreeMap<&'a str, Outcome>, String> {
-        let (mut in_order, mut concurrent) = (Vec::new(), Vec::new());
-        for area in areas {
-            let folder = self.folder(area);
+/// Replays the areas on each engine, and prints their counts. Areas with flags of their own and without a network of
+/// their own are replayed one after the other, on all engines; the others at the same time.
+fn replay_all<'a>(replays: &[Replay<'_>], areas: &[&'a str]) -> Result<Results<'a>, String> {
+    let (mut in_order, mut batches) = (Vec::new(), Vec::new());
+    let mut areas = areas.to_vec();
+    // The largest first, so that no long one begins when all others are over.
+    areas.sort_by_cached_key(|area| Reverse(replays.first().map(|replay| size(&replay.folder(area)))));
+    for area in &areas {
+        for replay in replays {
+            let folder = replay.folder(area);
             match folder.join(server_flags::FILE).is_file() && !has_peers(&folder)? {
-                true => in_order.push(*area),
-                false => concurrent.push(*area),
+                true => in_order.push((replay, *area)),
+                false => batches.push(vec![(replay, *area)]),
             }
         }
-        let batches = concurrent.into_iter().map(|area| vec![area]).chain([in_order]);
-        let replay = |batch: Vec<&'a str>| -> Vec<(&'a str, Result<Outcome, String>)> {
-            batch.into_iter().map(|area| (area, self.area(area))).collect()
-        };
-        let replayed: Vec<(&str, Result<Outcome, String>)> = std::thread::scope(|scope| {
-            let replays: Vec<_> = batches.map(|batch| scope.spawn(move || replay(batch))).collect();
-            let panicked = |_| vec![("an area", Err("the replay panicked".to_owned()))];
-            replays.into_iter().flat_map(|replay| replay.join().unwrap_or_else(panicked)).collect()
-        });
-        let mut outcomes = BTreeMap::new();
-        for (area, outcome) in replayed {
-            let outcome = outcome?;
-            println!(
-                "{area} on {}: {} of {} steps as recorded ({}%); without server-side apply and custom resources {} of \
-                 {} ({}%)",
-                self.engine.name(),
-                outcome.all.passed,
-                outcome.all.total(),
-                outcome.all.percent(),
-                outcome.without_apply.passed,
-                outcome.without_apply.total(),
-                outcome.without_apply.percent(),
-            );
-            let apart = streaming::scenarios(area, &self.folder(area))?;
-            if !apart.is_empty() && !streaming::has_program() {
-                println!("{}", streaming::left_out(&apart));
-            }
-            for (name, count) in outcome.counts(area, &apart).iter().filter(|(name, _)| apart.contains(name))
-            {
-                println!(
-                    "{name}: {} of {} steps of these ({}%)",
-                    count.passed,
-                    count.total(),
-                    count.percent()
-                );
-            }
-            outcomes.insert(area, outcome);
+    }
+    batches.insert(0, in_order);
+    let replayed = schedule::run(batches, |(replay, area)| (replay.engine, area, replay.area(area)))?;
+    let mut results: Results<'a> = replays.iter().map(|replay| (replay.engine, BTreeMap::new())).collect();
+    for (replay, (_, outcomes)) in replays.iter().zip(&mut results) {
+        for (_, area, outcome) in replayed.iter().filter(|(engine, ..)| *engine == replay.engine) {
+            let outcome = outcome.clone()?;
+            replay.print(area, &outcome)?;
+            outcomes.insert(*area, outcome);
         }
-        Ok(outcomes)
+    }
+    Ok(results)
+}
+
+impl Replay<'_> {
+    fn print(&self, area: &str, outcome: &Outcome) -> Result<(), String> {
+        println!(
+            "{area} on {}: {} of {} steps as recorded ({}%); without server-side apply and custom resources {} of {} \
+             ({}%)",
+            self.engine.name(),
+            outcome.all.passed,
+            outcome.all.total(),
+            outcome.all.percent(),
+            outcome.without_apply.passed,
+            outcome.without_apply.total(),
+            outcome.without_apply.percent(),
+        );
+        let apart = streaming::scenarios(area, &self.folder(area))?;
+        if !apart.is_empty() && !streaming::has_program() {
+            println!("{}", streaming::left_out(&apart));
+        }
+        for (name, count) in outcome.counts(area, &apart).iter().filter(|(name, _)| apart.contains(name)) {
+            println!("{name}: {} of {} steps of these ({}%)", count.passed, count.total(), count.percent());
+        }
+        Ok(())
     }
 
     /// The folder with the scenarios of an area.
@@ -472,6 +474,12 @@ impl Replay<'_> {
         }
         Ok(String::from_utf8_lossy(&output.stderr).into_owned())
     }
+}
+
+/// The length of the files in the folder, in bytes.
+fn size(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    entries.filter_map(|entry| entry.metadata().ok()).map(|metadata| metadata.len()).sum()
 }
 
 /// Whether scenarios of the folder have servers that API objects name.

@@ -4,6 +4,7 @@ mod attributes;
 mod circles;
 mod crates;
 mod documents;
+mod examples;
 mod field_paths;
 mod fuzz;
 mod modules;
