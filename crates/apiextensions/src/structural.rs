@@ -37,6 +37,7 @@ use pintle_machinery::{ErrorList, FieldError, FieldPath, Value};
 use pintle_schema::Schema;
 
 pub(crate) use default_checks::Place;
+pub(crate) use effort::Effort;
 pub use node::{JsonType, ListType, Rule};
 pub use object_meta::InvalidMetadata;
 pub use pattern::Pattern;

@@ -126,7 +126,48 @@ fn values() {
     let keyed = StructuralSchema::new(&json!({"type": "object", "properties": {"v": keyed}})).unwrap();
     refused("keys that no item has", &keyed, list(json!({}), 50_000), "takes too long");
     let pattern = json!({"type": "string", "pattern": "^(a|b)*a(a|b){500}$"});
+    expensive_values();
     refused("a heavy pattern", &schema(pattern), list(json!("ab".repeat(1_400_000)), 1), "takes too long");
+}
+
+/// The schema of an object whose member `v` has this schema.
+fn schema_of(of_v: Value) -> StructuralSchema {
+    StructuralSchema::new(&json!({"type": "object", "properties": {"v": of_v}})).unwrap()
+}
+
+/// Large values that each of very many alternatives reads.
+fn expensive_values() {
+    let alternatives = |alternative: Value, ty: &str| {
+        let mut schema = json!({"type": ty, "anyOf": vec![alternative; 50_000]});
+        if ty == "object" {
+            schema["x-kubernetes-preserve-unknown-fields"] = json!(true);
+        }
+        schema_of(schema)
+    };
+    let text = json!({"v": "5".repeat(2_800_000)});
+    for format in ["byte", "creditcard", "date-time", "duration", "email", "hostname", "isbn", "uri"] {
+        let schema = alternatives(json!({"format": format, "maxLength": 1}), "string");
+        refused(format, &schema, text.clone(), "takes too long");
+    }
+    refused("lengths", &alternatives(json!({"maxLength": 1}), "string"), text, "takes too long");
+    let members: Map = (0..200_000).map(|number| (format!("k{number}"), json!(1))).collect();
+    let properties = json!({"properties": {"p": {}}, "required": ["p"]});
+    refused("members", &alternatives(properties, "object"), json!({"v": members}), "takes too long");
+    let list = json!({"v": vec![1; 500_000]});
+    for count in [1, 40] {
+        let schema = alternatives(json!({"enum": vec![json!([1]); count]}), "array");
+        refused("a long list among the allowed values", &schema, list.clone(), "takes too long");
+    }
+    let item = |member: Value| {
+        json!({"type": "array", "x-kubernetes-list-type": "set", "items": {
+            "type": "object", "x-kubernetes-map-type": "atomic", "properties": {"a": member},
+        }})
+    };
+    let (mut sets, mut object) = (json!({"type": "string"}), json!("c".repeat(2_800_000)));
+    for _ in 0..100 {
+        (sets, object) = (item(sets), json!([{"a": object}]));
+    }
+    refused("sets in sets", &schema_of(sets), json!({"v": object}), "takes too long");
 }
 
 fn defaults() {
@@ -236,6 +277,11 @@ fn definitions() {
         nested = json!({"type": "object", "properties": {"p": nested}, "default": {}});
     }
     definition("rules below many defaults", in_object([("p".to_owned(), nested)]), "");
+    let mut alternatives: Vec<Value> = (0..1_500).map(|number| json!({"minimum": number + 7})).collect();
+    alternatives.push(json!({"minimum": 1}));
+    let checked = json!({"type": "array", "default": vec![1; 5_000], "items": {"type": "integer", "anyOf": alternatives}});
+    let checked = in_object((0..40).map(|number| (format!("p{number}"), checked.clone())));
+    definition("defaults with many alternatives", checked, "takes too long");
     let names: Vec<String> = (0..20_000).map(|number| format!("p{number}")).collect();
     let mut required = in_object(names.iter().map(|name| (name.clone(), json!({"type": "integer"}))));
     required["required"] = json!(names);
@@ -260,6 +306,18 @@ fn definitions() {
             |number: usize| json!({"name": format!("v{number}"), "served": true, "storage": number == 1});
         definition["spec"]["versions"] = (0..50_000).map(version).collect();
     };
+    let mut costly =
+        json!({"type": "array", "maxItems": 400, "default": vec![1; 400], "items": {"type": "integer"}});
+    costly["x-kubernetes-validations"] = json!([{"rule": "self.all(a, self.all(b, a == b))"}]);
+    let costly = in_object([("l".to_owned(), costly)]);
+    let versions = |definition: &mut Value| {
+        let version = |number: usize| {
+            json!({"name": format!("v{number}"), "served": true, "storage": number == 1,
+                "schema": {"openAPIV3Schema": costly}})
+        };
+        definition["spec"]["versions"] = (1..500).map(version).collect();
+    };
+    check("rules on the defaults of many versions", || told(&define(json!({"type": "object"}), versions)));
     let message = check("very many versions", || told(&define(json!({"type": "object"}), many)));
     assert!(message.contains("Too many: 50000: must have at most 1000 items"), "{message:.300}");
     let reviews = |definition: &mut Value| {

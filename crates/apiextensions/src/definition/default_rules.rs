@@ -3,9 +3,10 @@
 //!
 //! A default is validated as declared: nested defaults are not applied first.
 
+use super::check::Check;
 use super::json_schema_props::JsonSchemaProps;
 use super::path::Path;
-use crate::structural::{Place, StructuralSchema, rules::CompileEffort};
+use crate::structural::{Place, StructuralSchema};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt, status::aggregate};
 
 /// Validates the defaults of a structural schema, given its root `schema` and its parsed form `structural`.
@@ -13,11 +14,9 @@ pub(super) fn validate_defaults(
     schema: &JsonSchemaProps<'_>,
     structural: &StructuralSchema,
     path: &Path<'_>,
-    require_pruned: bool,
-    effort: &CompileEffort,
+    check: &Check<'_>,
 ) -> ErrorList {
-    let budget = StructuralSchema::DEFAULTS_BUDGET;
-    let mut walk = Walk { require_pruned, budget, effort, errors: ErrorList::new() };
+    let mut walk = Walk { check, budget: StructuralSchema::DEFAULTS_BUDGET, errors: ErrorList::new() };
     let root = structural.place();
     let surroundings = Surroundings { resource: root, steps: None, in_metadata: false };
     walk.place(schema, root, surroundings, path);
@@ -93,10 +92,8 @@ impl Surroundings<'_, '_> {
     }
 }
 
-struct Walk<'e> {
-    require_pruned: bool,
-    /// Shared by the compilation of rules for all defaults.
-    effort: &'e CompileEffort,
+struct Walk<'c> {
+    check: &'c Check<'c>,
     /// The remaining cost budget of rules.
     budget: u64,
     errors: ErrorList,
@@ -143,7 +140,10 @@ impl Walk<'_> {
         path: &FieldPath,
     ) -> ErrorList {
         let mut errors = ErrorList::new();
-        if !surroundings.in_metadata && self.require_pruned && !place.is_pruned(default) {
+        if !surroundings.in_metadata
+            && self.check.options.require_pruned_defaults
+            && !place.is_pruned(default)
+        {
             errors.push(FieldError::invalid(path, default.clone(), "must not have unknown fields"));
         }
         let wrong = match surroundings.in_metadata {
@@ -152,7 +152,7 @@ impl Walk<'_> {
         };
         match wrong.is_empty() {
             true => {
-                let wrong = place.check_values(default, path);
+                let wrong = place.check_values(default, path, &self.check.defaults_effort);
                 match wrong.is_empty() {
                     true => errors.extend(self.check_rules(default, schema, path)),
                     false => errors.extend(wrong),
@@ -171,7 +171,9 @@ impl Walk<'_> {
             return ErrorList::new();
         }
         match schema.tree.map(StructuralSchema::new) {
-            Some(Ok(structural)) => structural.check_rules(default, path, &mut self.budget, self.effort),
+            Some(Ok(structural)) => {
+                structural.check_rules(default, path, &mut self.budget, &self.check.effort)
+            }
             _ => ErrorList::new(),
         }
     }
@@ -190,17 +192,22 @@ fn wrong_metadata(default: &Value, surroundings: &Surroundings<'_, '_>, path: &F
 
 #[cfg(test)]
 mod tests {
+    use super::super::options::ValidationOptions;
     use super::*;
+    use crate::structural::{Effort, rules::CompileEffort};
     use pintle_machinery::json;
 
     fn check(schema: Value, expected: &[&str]) {
         let structural = StructuralSchema::new(&schema).unwrap();
         let props = JsonSchemaProps::read(&schema);
-        let errors: Vec<String> =
-            validate_defaults(&props, &structural, &Path::new("s"), true, &CompileEffort::new())
-                .iter()
-                .map(ToString::to_string)
-                .collect();
+        let check = Check {
+            options: &ValidationOptions::for_create(),
+            needs_structure: true,
+            effort: CompileEffort::new(),
+            defaults_effort: Effort::new(),
+        };
+        let errors = validate_defaults(&props, &structural, &Path::new("s"), &check);
+        let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
         assert_eq!(errors, expected, "{schema}");
         let is_unpruned = expected.iter().any(|error| error.ends_with("must not have unknown fields"));
         assert_eq!(has_unpruned_defaults(&props), is_unpruned, "{schema}");

@@ -131,8 +131,7 @@ fn read_structure(
     let Some(tree) = schema.tree.filter(|_| is_asked && has_types) else { return Ok(None) };
     let structural =
         StructuralSchema::new(tree).map_err(|error| vec![FieldError::invalid(&path.field(), "", error)])?;
-    let require_pruned = check.options.require_pruned_defaults;
-    let errors = default_rules::validate_defaults(schema, &structural, path, require_pruned, &check.effort);
+    let errors = default_rules::validate_defaults(schema, &structural, path, check);
     match errors.is_empty() {
         true => Ok(Some(structural)),
         false => Err(errors),

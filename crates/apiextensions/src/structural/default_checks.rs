@@ -1,6 +1,7 @@
 //! Validates defaults by the schema when a definition is written.
 
 use super::arena::Arena;
+use super::effort::Effort;
 use super::node::{Flags, Node};
 use super::prune::prune_value;
 use super::rules::{BUDGET, CompileEffort, CompiledRules};
@@ -84,9 +85,9 @@ impl<'s> Place<'s> {
         Ok(errors.into_iter().map(prefixed).collect())
     }
 
-    /// Validates a value by the schema.
-    pub(crate) fn check_values(self, value: &Value, path: &FieldPath) -> ErrorList {
-        values::validate_default(self.schema, self.node, value, path)
+    /// Validates a value by the schema, with the effort of all defaults of the definition.
+    pub(crate) fn check_values(self, value: &Value, path: &FieldPath, effort: &Effort) -> ErrorList {
+        values::validate_default(self.schema, self.node, value, path, effort)
     }
 }
 

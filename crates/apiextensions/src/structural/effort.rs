@@ -4,18 +4,21 @@
 //! object as many values, and each of the former may be checked against each of the latter. Checks are therefore
 //! counted, and an object that needs too many is rejected.
 
-use pintle_machinery::{FieldError, FieldPath};
+use pintle_machinery::{FieldError, FieldPath, Text, Value};
 use std::cell::Cell;
 
 /// The maximum number of checks for an object. One check costs about as much as a comparison of two numbers.
 const MAX_CHECKS: u64 = 10_000_000;
 
-/// The remaining checks of one object.
+/// The bytes of a text that are compared or hashed in the time of one check.
+const COMPARED: usize = 16;
+
+/// The remaining checks of one object, or of all defaults of one definition.
 #[derive(Debug)]
-pub(super) struct Effort(Cell<u64>);
+pub(crate) struct Effort(Cell<u64>);
 
 impl Effort {
-    pub(super) fn new() -> Effort {
+    pub(crate) fn new() -> Effort {
         Effort(Cell::new(MAX_CHECKS))
     }
 
@@ -24,6 +27,22 @@ impl Effort {
         let left = self.0.get().checked_sub(checks as u64);
         self.0.set(left.unwrap_or(0));
         left.is_some()
+    }
+
+    /// Whether enough checks are left to compare a value with another one, or to hash it; deducts them. A walk along
+    /// the value ends with the checks.
+    pub(super) fn spend_comparison(&self, value: &Value) -> bool {
+        match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => self.spend(1),
+            Value::String(text) => self.spend(1 + text.len() / COMPARED),
+            Value::Array(items) => self.spend(1) && items.iter().all(|item| self.spend_comparison(item)),
+            Value::Object(members) => {
+                let spend = |(name, member): (&Text, &Value)| {
+                    self.spend(1 + name.len() / COMPARED) && self.spend_comparison(member)
+                };
+                self.spend(1) && members.iter().all(spend)
+            }
+        }
     }
 
     /// The error for an object that took too many checks; `None` while checks remain.

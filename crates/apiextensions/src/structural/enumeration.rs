@@ -34,6 +34,11 @@ impl Enumeration {
         Enumeration { values, index: OnceLock::new() }
     }
 
+    /// The number of comparisons, or of computed hashes, that [`Enumeration::allows`] makes.
+    pub(super) fn comparisons(&self, values: &[Value]) -> usize {
+        if values.len() <= LOOKED_THROUGH { values.len() } else { 1 }
+    }
+
     /// Whether a value is among the allowed values, after conversion to its type.
     pub(super) fn allows(&self, values: &[Value], value: &Value) -> bool {
         match values.len() <= LOOKED_THROUGH {

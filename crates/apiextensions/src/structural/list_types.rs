@@ -37,6 +37,9 @@ impl Walk<'_> {
                 match node.list_type {
                     ListType::Atomic => {}
                     ListType::Set => {
+                        if !items.iter().all(|item| self.effort.spend_comparison(item)) {
+                            return;
+                        }
                         for index in repeated(items.iter().map(Key::of)) {
                             let item = items.get(index).cloned().unwrap_or_default();
                             self.errors.push(FieldError::duplicate(&path.index(index).to_field_path(), item));

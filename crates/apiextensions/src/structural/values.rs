@@ -41,16 +41,31 @@ pub(super) fn validate(
     old: Option<&Correlated<'_>>,
     prefix: &FieldPath,
 ) -> ErrorList {
-    collect(schema, true, node, value, old, prefix)
+    collect(schema, true, node, value, old, prefix, [&Effort::new(), &Effort::new()])
 }
 
 /// Validates a default in a definition, for which `x-kubernetes-int-or-string` does not count as a type.
-pub(super) fn validate_default(schema: &Arena, node: &Node, value: &Value, prefix: &FieldPath) -> ErrorList {
-    collect(schema, false, node, value, None, prefix)
+///
+/// `effort` is that of all defaults of the definition.
+pub(super) fn validate_default(
+    schema: &Arena,
+    node: &Node,
+    value: &Value,
+    prefix: &FieldPath,
+    effort: &Effort,
+) -> ErrorList {
+    collect(schema, false, node, value, None, prefix, [effort, effort])
 }
 
 /// The maximum size of collected problems, in bytes; more than is ever reported.
 const MAX_PROBLEM_BYTES: usize = 4 << 20;
+
+/// The bytes of a text that a format reads in the time of one check.
+const FORMATTED: usize = 4;
+/// The bytes of a text whose characters are counted in the time of one check.
+const COUNTED: usize = 64;
+/// The allowed scalars with which a value is compared in the time of one check.
+const SCALARS: usize = 8;
 
 fn collect(
     schema: &Arena,
@@ -59,8 +74,9 @@ fn collect(
     value: &Value,
     old: Option<&Correlated<'_>>,
     prefix: &FieldPath,
+    [first, second]: [&Effort; 2],
 ) -> ErrorList {
-    let walk = Walk { schema, knows_int_or_string, effort: Effort::new() };
+    let walk = Walk { schema, knows_int_or_string, effort: first };
     let mut quick = Quick::default();
     walk.value(node, value, &Path::ROOT, None, &mut quick);
     if let Some(error) = walk.effort.error(prefix) {
@@ -69,7 +85,7 @@ fn collect(
     if !quick.failed() {
         return ErrorList::new();
     }
-    let walk = Walk { effort: Effort::new(), ..walk };
+    let walk = Walk { effort: second, ..walk };
     let room = Cell::new(MAX_PROBLEM_BYTES);
     let mut thorough = Thorough { problems: Vec::new(), failed: false, room: &room };
     walk.value(node, value, &Path::ROOT, old, &mut thorough);
@@ -88,7 +104,7 @@ fn collect(
 struct Walk<'s> {
     schema: &'s Arena,
     knows_int_or_string: bool,
-    effort: Effort,
+    effort: &'s Effort,
 }
 
 impl<'s> Walk<'s> {
@@ -142,6 +158,7 @@ impl<'s> Walk<'s> {
                 matched += 1;
                 if let Some(format) = format.filter(|_| !sink.is_done())
                     && let Some(parsed) = StringFormat::parse(format)
+                    && self.effort.spend(text.len() / FORMATTED)
                 {
                     if !parsed.accepts(text) {
                         sink.problem(|| Problem::wrong_format(path, format, text));
@@ -334,7 +351,7 @@ impl<'s> Walk<'s> {
                 _ => {}
             }
         }
-        if max.is_some() || min.is_some() {
+        if (max.is_some() || min.is_some()) && self.effort.spend(text.len() / COUNTED) {
             let length = text.chars().count() as i64;
             if let Some(max) = max.filter(|max| length > *max) {
                 return sink.problem(|| Problem::too_long(path, max));
@@ -387,7 +404,10 @@ impl<'s> Walk<'s> {
         if let Some(max) = min_max.1.filter(|max| size > *max) {
             sink.problem(|| Problem::too_many(path, size, max, "items"));
         }
-        if node.flags.has(Flags::UNIQUE_ITEMS) && !sink.is_done() {
+        if node.flags.has(Flags::UNIQUE_ITEMS)
+            && !sink.is_done()
+            && items.iter().all(|item| self.effort.spend_comparison(item))
+        {
             let mut seen = HashSet::with_capacity(items.len());
             if !items.iter().all(|item| seen.insert(item)) {
                 sink.problem(|| Problem::not_unique(path));
@@ -406,6 +426,16 @@ impl<'s> Walk<'s> {
         });
         let Some(allowed) = allowed else { return };
         let values = allowed.values.of(&self.schema.values);
+        let comparisons = allowed.comparisons(values);
+        let can_compare = match value {
+            Value::Array(_) | Value::Object(_) => {
+                (0..comparisons).all(|_| self.effort.spend_comparison(value))
+            }
+            scalar => self.effort.spend_comparison(scalar) && self.effort.spend(comparisons / SCALARS),
+        };
+        if !can_compare {
+            return;
+        }
         if !allowed.allows(values, value) {
             sink.problem(|| Problem::not_in_enum(path, value, values));
         }
@@ -436,6 +466,11 @@ impl<'s> Walk<'s> {
         }
         if let Some(max) = max.filter(|max| size > *max) {
             sink.problem(|| Problem::too_many(path, size, max, "properties"));
+        }
+        let looks_up = node.properties.len > 0
+            || matches!(node.additional, Additional::Forbidden | Additional::Schema(_));
+        if looks_up && !self.effort.spend(members.len()) {
+            return matched;
         }
         match node.additional {
             Additional::Absent | Additional::Anything => {}
