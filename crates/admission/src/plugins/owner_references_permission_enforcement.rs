@@ -6,6 +6,7 @@ use crate::{AdmissionPlugin, AdmissionRequest, KindMapping, Operation, RestMappe
 use pintle_auth::authz::{Attributes, Verdict};
 use pintle_go_forms::quote;
 use pintle_machinery::{GroupVersionKind, Status, Value, ValueExt, validation::semantically_equal};
+use pintle_offload::Pace;
 use pintle_registry::BoxFuture;
 use std::{
     collections::{HashMap, HashSet},
@@ -51,7 +52,9 @@ impl OwnerReferencesPermissionEnforcement {
         }
         // An object may have very many owners: each one is authorized once.
         let mut checked = HashSet::new();
+        let mut pace = Pace::new();
         for owner in blocked {
+            pace.breathe().await;
             let key = (owner.str_at("apiVersion"), owner.str_at("kind"), owner.str_at("name"));
             if !checked.insert(key) {
                 continue;

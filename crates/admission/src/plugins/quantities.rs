@@ -52,12 +52,19 @@ pub(super) fn sum_of_containers(pod: &Value, of_container: impl Fn(&Value) -> Qu
     let (mut restartable, mut peak) = (Quantities::new(), Quantities::new());
     for container in pod.items_at("spec.initContainers") {
         let mut own = of_container(container);
+        // A pod may have very many containers and resources: each container only raises its own resources.
         if is_restartable(container) {
             add(&mut total, &own);
             add(&mut restartable, &own);
-            own = restartable.clone();
+            own.retain(|name, quantity| {
+                restartable.get(name).inspect(|sum| quantity.clone_from(sum)).is_some()
+            });
         } else {
-            add(&mut own, &restartable);
+            for (name, quantity) in &mut own {
+                if let Some(beside) = restartable.get(name) {
+                    quantity.add(beside);
+                }
+            }
         }
         raise(&mut peak, &own);
     }

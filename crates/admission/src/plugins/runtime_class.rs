@@ -1,6 +1,7 @@
 //! `RuntimeClass`: sets a pod's overhead and scheduling constraints from its runtime class
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#runtimeclass>).
 
+use super::tolerations::{self, Toleration};
 use crate::{AdmissionPlugin, AdmissionRequest, Operation};
 use pintle_machinery::{GroupResource, Quantity, Status, Text, Value, ValueExt};
 use pintle_registry::BoxFuture;
@@ -118,44 +119,10 @@ fn set_scheduling(request: &mut AdmissionRequest<'_>, class: &Value) -> Result<(
 
 /// Merges both lists without tolerations that another one includes; of equal ones the first stays.
 fn merge_tolerations(first: &[Value], second: &[Value]) -> Vec<Value> {
-    let all: Vec<&Value> = first.iter().chain(second).collect();
-    let mut merged: Vec<&Value> = Vec::new();
-    for (index, toleration) in all.iter().enumerate() {
-        let later = all.get(index + 1..).unwrap_or_default();
-        let is_redundant = merged.iter().any(|other| includes(other, toleration))
-            || later.iter().any(|other| other != toleration && includes(other, toleration));
-        if !is_redundant {
-            merged.push(toleration);
-        }
-    }
-    merged.into_iter().cloned().collect()
-}
-
-/// Whether a toleration tolerates everything that another one tolerates.
-fn includes(outer: &Value, inner: &Value) -> bool {
-    let same = |path: &str| outer.str_at(path) == inner.str_at(path);
-    let exists = outer.str_at("operator") == "Exists";
-    if outer == inner {
-        return true;
-    }
-    let any_key = outer.str_at("key").is_empty() && exists;
-    if !same("key") && !any_key {
-        return false;
-    }
-    if !same("effect") && !outer.str_at("effect").is_empty() {
-        return false;
-    }
-    if outer.str_at("effect") == "NoExecute"
-        && let Some(limit) = outer.i64_at("tolerationSeconds")
-        && inner.i64_at("tolerationSeconds").is_none_or(|seconds| seconds > limit)
-    {
-        return false;
-    }
-    match outer.str_at("operator") {
-        "" | "Equal" => inner.str_at("operator") == "Equal" && same("value"),
-        "Exists" => true,
-        _ => false,
-    }
+    let all = || first.iter().chain(second);
+    let tolerations: Vec<Toleration> = all().map(Toleration::of).collect();
+    let is_kept = tolerations::widest(&tolerations.iter().collect::<Vec<_>>());
+    all().zip(is_kept).filter(|(_, is_kept)| *is_kept).map(|(own, _)| own.clone()).collect()
 }
 
 /// Whether two lists have equal amounts, in any notation.

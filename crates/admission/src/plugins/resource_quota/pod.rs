@@ -9,7 +9,7 @@ use crate::plugins::{
 };
 use jiff::{SignedDuration, Timestamp};
 use pintle_machinery::{Value, ValueExt, meta};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 const OBJECTS: &str = "count/pods";
 const PODS: &str = "pods";
@@ -122,11 +122,13 @@ fn compute(requests: &Quantities, limits: &Quantities) -> Quantities {
 }
 
 fn requests(pod: &Value) -> Quantities {
-    pod_requests(pod, |container| effective(pod, container, "requests"))
+    let statuses = Statuses::of(pod);
+    pod_requests(pod, |container| statuses.effective(container, "requests"))
 }
 
 fn limits(pod: &Value) -> Quantities {
-    let mut total = sum_of_containers(pod, |container| effective(pod, container, "limits"));
+    let statuses = Statuses::of(pod);
+    let mut total = sum_of_containers(pod, |container| statuses.effective(container, "limits"));
     set_pod_level(&mut total, pod, "spec.resources.limits");
     for (name, quantity) in quantities(pod.map_at("spec.overhead")) {
         if let Some(limit) = total.get_mut(&name).filter(|limit| !limit.is_zero()) {
@@ -136,33 +138,86 @@ fn limits(pod: &Value) -> Quantities {
     total
 }
 
-/// The amounts of a container during a resize: the larger of actual and desired ones, or the actual ones when the node
-/// cannot satisfy the resize.
-fn effective(pod: &Value, container: &Value, list: &str) -> Quantities {
-    let wanted = quantities(container.map_at(&format!("resources.{list}")));
-    let Some(status) = status_of(pod, container).filter(|status| status.at("resources").is_some()) else {
-        return wanted;
-    };
-    let is_infeasible = pod
-        .items_at("status.conditions")
-        .iter()
-        .find(|condition| condition.str_at("type") == "PodResizePending")
-        .is_some_and(|condition| condition.str_at("reason") == "Infeasible");
-    let mut effective = if is_infeasible { Quantities::new() } else { wanted };
-    raise(&mut effective, &quantities(status.map_at(&format!("resources.{list}"))));
-    if list == "requests" {
-        raise(&mut effective, &quantities(status.map_at("allocatedResources")));
-    }
-    effective
+/// The statuses of a pod's containers by name. A pod may have very many of them.
+struct Statuses<'a> {
+    init_containers: HashSet<&'a str>,
+    of_init_containers: HashMap<&'a str, &'a Value>,
+    of_containers: HashMap<&'a str, &'a Value>,
+    /// Whether the node cannot satisfy the pod's resize.
+    is_infeasible: bool,
 }
 
-/// The status of a regular or restartable init container.
-fn status_of<'a>(pod: &'a Value, container: &Value) -> Option<&'a Value> {
-    let name = container.str_at("name");
-    let is_init = pod.items_at("spec.initContainers").iter().any(|init| init.str_at("name") == name);
-    if is_init && !is_restartable(container) {
-        return None;
+impl<'a> Statuses<'a> {
+    fn of(pod: &'a Value) -> Statuses<'a> {
+        let by_name = |path| {
+            // Of several with a name the first counts.
+            let statuses = pod.items_at(path).iter().rev();
+            statuses.map(|status| (status.str_at("name"), status)).collect()
+        };
+        let mut conditions = pod.items_at("status.conditions").iter();
+        let pending = conditions.find(|condition| condition.str_at("type") == "PodResizePending");
+        Statuses {
+            init_containers: pod
+                .items_at("spec.initContainers")
+                .iter()
+                .map(|init| init.str_at("name"))
+                .collect(),
+            of_init_containers: by_name("status.initContainerStatuses"),
+            of_containers: by_name("status.containerStatuses"),
+            is_infeasible: pending.is_some_and(|condition| condition.str_at("reason") == "Infeasible"),
+        }
     }
-    let path = if is_init { "status.initContainerStatuses" } else { "status.containerStatuses" };
-    pod.items_at(path).iter().find(|status| status.str_at("name") == name)
+
+    /// The amounts of a container during a resize: the larger of actual and desired ones, or the actual ones when the
+    /// node cannot satisfy the resize.
+    fn effective(&self, container: &Value, list: &str) -> Quantities {
+        let wanted = quantities(container.map_at(&format!("resources.{list}")));
+        let Some(status) = self.get(container).filter(|status| status.at("resources").is_some()) else {
+            return wanted;
+        };
+        let mut effective = if self.is_infeasible { Quantities::new() } else { wanted };
+        raise(&mut effective, &quantities(status.map_at(&format!("resources.{list}"))));
+        if list == "requests" {
+            raise(&mut effective, &quantities(status.map_at("allocatedResources")));
+        }
+        effective
+    }
+
+    /// The status of a regular or restartable init container.
+    fn get(&self, container: &Value) -> Option<&'a Value> {
+        let name = container.str_at("name");
+        let statuses = match self.init_containers.contains(name) {
+            true if !is_restartable(container) => return None,
+            true => &self.of_init_containers,
+            false => &self.of_containers,
+        };
+        statuses.get(name).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pintle_machinery::{Map, json};
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn very_many_containers_are_counted_one_by_one() {
+        const MANY: usize = 10_000;
+        let container = |number: usize, requests: Value| json!({"name": format!("c{number}"), "resources": {"requests": requests}});
+        let devices: Map = (0..MANY).map(|number| (format!("e.io/d{number}"), json!("1"))).collect();
+        let mut sidecar = container(0, Value::Object(devices));
+        sidecar.set("restartPolicy", "Always");
+        let inits = (1..MANY).map(|number| container(number, json!({"cpu": "1m"})));
+        let regular = (MANY..2 * MANY).map(|number| container(number, json!({"cpu": "1m"})));
+        let pod = json!({"spec": {
+            "initContainers": std::iter::once(sidecar).chain(inits).collect::<Vec<_>>(),
+            "containers": regular.collect::<Vec<_>>(),
+        }});
+        let started = Instant::now();
+        let usage = usage(&pod, Timestamp::UNIX_EPOCH);
+        assert_eq!(usage["requests.cpu"].to_string(), "10");
+        assert_eq!(usage["requests.e.io/d7"].to_string(), "1");
+        assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+    }
 }
