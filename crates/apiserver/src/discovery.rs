@@ -351,14 +351,13 @@ struct Wanted {
 fn wants_aggregated(headers: &HeaderMap) -> Option<Wanted> {
     let header = headers.get(header::ACCEPT)?.to_str().ok()?;
     for clause in accept_clauses(header) {
-        let media_type = match clause.name {
-            "application/json" | "application/*" | "*/*" => MediaType::Json,
-            "application/yaml" => MediaType::Yaml,
-            "application/vnd.kubernetes.protobuf" => MediaType::Protobuf,
+        let media_type = match (clause.kind, clause.subtype) {
+            ("application", "json" | "*") | ("*", "*") => MediaType::Json,
+            ("application", "yaml") => MediaType::Yaml,
+            ("application", "vnd.kubernetes.protobuf") => MediaType::Protobuf,
             _ => continue,
         };
-        let parameter =
-            |name: &str| clause.parameters.iter().find(|(own, _)| *own == name).map(|(_, value)| *value);
+        let parameter = |name| clause.parameter(name);
         let form = (parameter("g"), parameter("v"), parameter("as"));
         if form == (Some("apidiscovery.k8s.io"), Some("v2"), Some("APIGroupDiscoveryList")) {
             return Some(Wanted { media_type, no_peer: parameter("profile") == Some("nopeer") });

@@ -126,25 +126,15 @@ fn wanted_form(headers: &HeaderMap, version: &str) -> Result<Form, Refusal> {
     let protobuf =
         [".", "@"].map(|mark| format!("com.github.proto-openapi.spec.{version}{mark}v1.0+protobuf"));
     let clauses = accept_clauses(&accept);
-    let mut ranges = clauses.iter().filter_map(|clause| media_range(clause.name)).peekable();
-    if ranges.peek().is_none() {
+    if clauses.is_empty() {
         return Err(Refusal::NoMediaRange);
     }
-    let form = ranges.find_map(|(own, subtype)| match subtype {
-        _ if !matches!(own, "application" | "*") => None,
+    let form = clauses.iter().find_map(|clause| match clause.subtype {
+        _ if !matches!(clause.kind, "application" | "*") => None,
         "json" | "*" => Some(Form::Json),
-        _ => protobuf.iter().any(|protobuf| protobuf == subtype).then_some(Form::Protobuf),
+        subtype => protobuf.iter().any(|protobuf| protobuf == subtype).then_some(Form::Protobuf),
     });
     form.ok_or(Refusal::NotAcceptable)
-}
-
-/// Type and subtype of a clause of `Accept`; `None` for a clause that is no media range.
-fn media_range(clause: &str) -> Option<(&str, &str)> {
-    match clause.split_once('/') {
-        None => (clause == "*").then_some(("*", "*")),
-        Some((_, subtype)) if subtype.is_empty() || subtype.contains('/') => None,
-        range => range,
-    }
 }
 
 /// The reason why there is no accepted form.

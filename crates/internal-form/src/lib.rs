@@ -28,7 +28,7 @@ use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Map, Value, ValueExt,
     codec::json::{encode, indented},
     text::escape_html,
-    validation::validate_immutable_field,
+    validation::{FIELD_IMMUTABLE_ERROR, validate_immutable_field},
 };
 use pintle_schema::Schema;
 use std::{collections::HashMap, sync::LazyLock};
@@ -118,8 +118,12 @@ pub fn show(error: FieldError, form: &'static str) -> FieldError {
     }
 }
 
-/// Requires that a field is unchanged; see [`show`].
+/// Requires that a field is unchanged; see [`show`]. A pointer to an empty struct is not equal to none.
 pub fn validate_immutable(new: &Value, old: &Value, path: &FieldPath, form: &'static str) -> ErrorList {
+    if form.starts_with('*') && new.is_null() != old.is_null() {
+        let error = FieldError::invalid(path, new.clone(), FIELD_IMMUTABLE_ERROR);
+        return vec![show(error, form)];
+    }
     validate_immutable_field(new, old, path).into_iter().map(|error| show(error, form)).collect()
 }
 
@@ -236,6 +240,24 @@ mod tests {
         }
         assert!(TYPES.len() > 100);
         TYPES.values().flatten().for_each(|field| check(&field.form));
+    }
+
+    #[test]
+    fn a_pointer_to_nothing_is_not_none() {
+        let path = FieldPath::new("related");
+        let check = |new: &Value, old: &Value, form, want: &[&str]| {
+            let errors = validate_immutable(new, old, &path, form);
+            let texts: Vec<_> = errors.iter().map(ToString::to_string).collect();
+            assert_eq!(texts, want, "{form}");
+        };
+        let (none, empty) = (Value::Null, json!({}));
+        check(&none, &empty, "*core.ObjectReference", &["related: Invalid value: null: field is immutable"]);
+        check(&empty, &empty, "*core.ObjectReference", &[]);
+        check(&none, &none, "*core.ObjectReference", &[]);
+        check(&empty, &none, "core.ObjectReference", &[]);
+        let shown = validate_immutable(&empty, &none, &path, "*core.ObjectReference");
+        assert!(shown.iter().all(|error| error.to_string().contains(r#"{"Kind":"","Namespace":"""#)));
+        assert_eq!(shown.len(), 1);
     }
 
     #[test]

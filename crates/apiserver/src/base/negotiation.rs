@@ -2,7 +2,7 @@
 //! (<https://kubernetes.io/docs/reference/using-api/api-concepts/#alternate-representations-of-resources>).
 
 use http::{HeaderMap, header};
-use pintle_go_forms::parse_bool;
+use pintle_go_forms::{media_type, parse_bool};
 use pintle_machinery::Status;
 use pintle_registry::PatchType;
 
@@ -69,9 +69,11 @@ impl MediaTypes {
     }
 
     /// The media types that a clause of `Accept` matches, in the server's order of preference.
-    fn matching(self, clause: &str) -> impl Iterator<Item = MediaType> {
-        let is_any = matches!(clause, "*/*" | "application/*");
-        self.iter().filter(move |media_type| is_any || media_type.as_str() == clause)
+    fn matching(self, clause: &AcceptClause<'_>) -> impl Iterator<Item = MediaType> {
+        let (kind, subtype) = (clause.kind, clause.subtype);
+        let is_any = matches!((kind, subtype), ("*" | "application", "*"));
+        self.iter()
+            .filter(move |media_type| is_any || media_type.as_str().split_once('/') == Some((kind, subtype)))
     }
 }
 
@@ -119,36 +121,78 @@ impl Accepted {
 /// One clause of an `Accept` header.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AcceptClause<'a> {
-    /// The media type's name.
-    pub name: &'a str,
-    /// The parameters, without `q`.
-    pub parameters: Vec<(&'a str, &'a str)>,
+    /// The media type's part before the slash, such as `application`, or `*`.
+    pub kind: &'a str,
+    /// The media type's part after the slash, such as `json`, or `*`.
+    pub subtype: &'a str,
+    parameters: Vec<(&'a str, &'a str)>,
     /// The quality value, `q`.
-    pub quality: f32,
+    quality: f32,
 }
 
-/// The clauses of an `Accept` header, highest quality first.
-pub fn accept_clauses(header: &str) -> Vec<AcceptClause<'_>> {
-    let mut clauses: Vec<AcceptClause<'_>> = header
-        .split(',')
-        .filter_map(|clause| {
-            let mut parts = clause.split(';').map(str::trim);
-            let name = parts.next().filter(|name| !name.is_empty())?;
-            let mut quality = 1.0;
-            let mut parameters = Vec::new();
-            // Parts that are no parameters are ignored.
-            for (key, value) in parts.filter_map(|part| part.split_once('=')) {
-                let value = value.strip_suffix('=').unwrap_or(value).trim();
-                match key.trim() {
-                    _ if value.is_empty() || value.contains('=') => {}
-                    "q" => quality = value.parse().unwrap_or(0.0),
-                    key => parameters.push((key, value)),
-                }
+impl<'a> AcceptClause<'a> {
+    /// The clause of this text; `None` for a text that is no media range.
+    fn parse(text: &'a str) -> Option<AcceptClause<'a>> {
+        let mut parts = text.split(';');
+        let range = parts.next()?.trim_matches(' ');
+        let (kind, subtype) = match range.split_once('/') {
+            None => (range == "*").then_some(("*", "*"))?,
+            Some((_, subtype)) if subtype.is_empty() || subtype.contains('/') => return None,
+            Some((kind, subtype)) => (kind.trim_matches(' '), subtype.trim_matches(' ')),
+        };
+        let mut clause = AcceptClause { kind, subtype, parameters: Vec::new(), quality: 1.0 };
+        // Parts that are no parameters are ignored.
+        for (key, value) in parts.filter_map(|part| part.split_once('=')) {
+            let is_empty = value.is_empty();
+            let value = value.strip_suffix('=').unwrap_or(value);
+            match key.trim_matches(' ') {
+                _ if is_empty || value.contains('=') => {}
+                "q" => clause.quality = value.parse().unwrap_or(0.0),
+                key => clause.parameters.push((key, value.trim_matches(' '))),
             }
-            Some(AcceptClause { name, parameters, quality })
-        })
-        .collect();
-    clauses.sort_by(|a, b| b.quality.total_cmp(&a.quality));
+        }
+        Some(clause)
+    }
+
+    /// The value of a parameter other than `q`. Of several with one name the last one counts.
+    pub fn parameter(&self, name: &str) -> Option<&'a str> {
+        self.parameters.iter().rev().find(|(own, _)| *own == name).map(|(_, value)| *value)
+    }
+
+    /// Whether the clause goes before another one. This is no order: a clause without a wildcard goes before one with a
+    /// wildcard, whatever their qualities.
+    fn goes_before(&self, other: &AcceptClause<'_>) -> bool {
+        self.quality > other.quality
+            || (self.kind != "*" && other.kind == "*")
+            || (self.subtype != "*" && other.subtype == "*")
+    }
+}
+
+/// The clauses of an `Accept` header in the order in which the server tries them: by quality, and those with wildcards
+/// last. As in the reference, a clause passes those before it while it goes before its neighbor; the result of a
+/// comparison that is no order follows from these steps. More than twelve clauses are sorted by quality, where the
+/// steps of the reference are others.
+pub fn accept_clauses(header: &str) -> Vec<AcceptClause<'_>> {
+    const MAX_PASSES: usize = 12;
+    let mut clauses: Vec<AcceptClause<'_>> = header.split(',').filter_map(AcceptClause::parse).collect();
+    if clauses.len() > MAX_PASSES {
+        let has_wildcard = |clause: &AcceptClause<'_>| clause.kind == "*" || clause.subtype == "*";
+        clauses.sort_by(|a, b| {
+            b.quality.total_cmp(&a.quality).then_with(|| has_wildcard(a).cmp(&has_wildcard(b)))
+        });
+        return clauses;
+    }
+    for end in 1..clauses.len() {
+        let passes = |clauses: &[AcceptClause<'_>], at: usize| match clauses.get(at.wrapping_sub(1)..=at) {
+            Some([before, clause]) => clause.goes_before(before),
+            _ => false,
+        };
+        let mut at = end;
+        while passes(&clauses, at) {
+            clauses.swap(at, at - 1);
+            at -= 1;
+        }
+    }
     clauses
 }
 
@@ -300,9 +344,8 @@ fn negotiate(
         return Some((Accepted { pretty, ..Accepted::JSON }, false));
     }
     accept_clauses(header).iter().find_map(|clause| {
-        let parameter =
-            |name: &str| clause.parameters.iter().find(|(own, _)| *own == name).map(|(_, value)| *value);
-        media_types.matching(clause.name).find_map(|media_type| {
+        let parameter = |name| clause.parameter(name);
+        media_types.matching(clause).find_map(|media_type| {
             let stream = parameter("stream").filter(|stream| !stream.is_empty());
             if stream.is_some_and(|stream| stream != "watch" || media_type == MediaType::Yaml) {
                 return None;
@@ -379,17 +422,22 @@ fn is_tool_for_people(headers: &HeaderMap) -> bool {
 /// # Errors
 /// 415 when the server does not support it.
 pub fn content_type(headers: &HeaderMap, media_types: MediaTypes) -> Result<MediaType, Status> {
-    let name = body_media_type(headers);
-    if name.is_empty() {
+    let text = content_type_of(headers);
+    if text.is_empty() {
         return Ok(MediaType::Json);
     }
-    media_types.parse(name).ok_or_else(|| unsupported_media_type(&media_types.names()))
+    let known = media_type(text).and_then(|name| media_types.parse(name));
+    known.ok_or_else(|| unsupported_media_type(&media_types.names()))
 }
 
-/// The media type of the body as `Content-Type` names it, without parameters; empty without the header.
+/// The media type of a patch as `Content-Type` names it, without parameters, which are not read; empty without the
+/// header.
 pub(crate) fn body_media_type(headers: &HeaderMap) -> &str {
-    let header = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    header.split(';').next().unwrap_or_default().trim()
+    content_type_of(headers).split(';').next().unwrap_or_default().trim()
+}
+
+fn content_type_of(headers: &HeaderMap) -> &str {
+    headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
 /// The media type of an applied configuration: YAML, and so also JSON.
@@ -445,12 +493,40 @@ mod tests {
             ("application/json;q=0.1,application/yaml;q=0.9", Some(MediaType::Yaml)),
             ("application/vnd.kubernetes.protobuf,application/json", Some(MediaType::Protobuf)),
             ("application/json;as=Nonsense;g=meta.k8s.io;v=v1", None),
+            // Clauses with wildcards are last, whatever their quality.
+            ("*/*,application/yaml", Some(MediaType::Yaml)),
+            ("application/*,application/yaml", Some(MediaType::Yaml)),
+            ("*/*;q=0.9,application/yaml;q=0.1", Some(MediaType::Yaml)),
+            ("*", Some(MediaType::Json)),
+            ("application / yaml", Some(MediaType::Yaml)),
+            ("application", None),
+            ("application/yaml;q= 0.9,application/json;q=0.5", Some(MediaType::Json)),
+            ("application/yaml;q==,application/json;q=0.5", Some(MediaType::Json)),
         ];
         for (header, want) in rows {
             assert_eq!(negotiate(header).ok().map(|accepted| accepted.media_type), want, "{header}");
         }
         let table = negotiate("application/json;as=Table;v=v1;g=meta.k8s.io,application/json").unwrap();
         assert_eq!(table.transform, Some((Transform::Table, "v1".to_owned())));
+        // The last of several parameters with one name counts.
+        let table =
+            negotiate("application/json;as=PartialObjectMetadata;as=Table;v=v1;g=meta.k8s.io").unwrap();
+        assert_eq!(table.transform, Some((Transform::Table, "v1".to_owned())));
+    }
+
+    #[test]
+    fn a_body_whose_media_type_has_malformed_parameters_is_refused() {
+        for (text, expected) in [
+            ("", Some(MediaType::Json)),
+            ("application/yaml; charset=utf-8", Some(MediaType::Yaml)),
+            ("application/json;", Some(MediaType::Json)),
+            ("application/json;x", None),
+            ("application/json;x=", None),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::CONTENT_TYPE, text.parse().unwrap());
+            assert_eq!(content_type(&headers, MediaTypes::COMMON).ok(), expected, "{text}");
+        }
     }
 
     #[test]

@@ -93,9 +93,10 @@ fn action_of_route(scope: &RequestScope<'_>, method: &Method) -> Result<Action, 
     if in_namespace && !resource.is_namespaced() {
         return Err(Status::no_such_resource());
     }
-    // A path below `/watch` can only be watched: authorization has checked the verb `watch`.
+    // A path below `/watch` can only be watched: authorization has checked the verb `watch`. Other methods are refused
+    // where the path exists.
     if info.verb == "watch" && *method != Method::GET {
-        return Err(method_not_allowed());
+        return Err(action_of_route(scope, &Method::GET).err().unwrap_or_else(method_not_allowed));
     }
     // Authorization has checked the verb `proxy` of the path: the method must not be served instead.
     if info.verb == "proxy" {
@@ -222,6 +223,9 @@ mod tests {
         check("POST", &format!("{CONFIG_MAPS}/a"), 405).await;
         check("GET", &format!("{CONFIG_MAPS}/a/eviction"), 405).await;
         check("DELETE", "/api/v1/watch/namespaces/default/configmaps", 405).await;
+        // No method has a path that cannot be watched.
+        check("DELETE", "/api/v1/watch/configmaps/a", 404).await;
+        check("POST", "/api/v1/watch/namespaces/default/configmaps/a/b", 404).await;
     }
 
     #[tokio::test]

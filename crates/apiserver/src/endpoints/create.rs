@@ -57,6 +57,7 @@ pub(super) async fn create(scope: &RequestScope<'_>, body: RequestBody) -> Resul
 #[cfg(test)]
 mod tests {
     use super::super::testing::{CONFIG_MAPS, TestServer, WIDGETS, config_map};
+    use http_body_util::BodyExt;
     use pintle_machinery::json;
 
     #[tokio::test]
@@ -124,6 +125,39 @@ mod tests {
         let why =
             "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32";
         check("", json!({"replicas": "x"}), &format!("{prefix}{why}")).await;
+    }
+
+    #[tokio::test]
+    async fn strict_problems_of_a_map_come_before_its_version() {
+        let server = TestServer::start().await;
+        let check = async |query: &str, body: &str, message: &str| {
+            let uri = format!("{WIDGETS}{query}");
+            let response = server.respond("POST", &uri, "application/json", body).await;
+            let text = response.into_body().collect().await.unwrap().to_bytes();
+            let status = pintle_machinery::codec::json::decode_any(&text).unwrap();
+            assert_eq!(status["message"].as_str().unwrap(), message, "{body}");
+        };
+        const STRICT: &str = "?fieldValidation=Strict";
+        let unlike = |version: &str| {
+            format!(
+                "the API version in the data ({version}) does not match the expected API version (example.com/v1)"
+            )
+        };
+        let other_version = r#"{"kind": "Widget", "apiVersion": "example.com/v9", "a": 1, "a": 2}"#;
+        check("", other_version, &unlike("example.com/v9")).await;
+        let why = "cannot be handled as a Widget: strict decoding error: duplicate field \"a\"";
+        check(STRICT, other_version, &format!("Widget in version \"v9\" {why}")).await;
+        check(STRICT, r#"{"kind": "Widget", "apiVersion": "x/v1", "a": 1}"#, &unlike("x/v1")).await;
+        check(STRICT, r#"{"kind": "Widget", "a": 1}"#, &unlike("")).await;
+        let other_kind = r#"{"kind": "Other", "apiVersion": "x/v1", "a": 1, "a": 2}"#;
+        let why = "cannot be handled as a Other: strict decoding error: duplicate field \"a\"";
+        check(STRICT, other_kind, &format!("Other in version \"v1\" {why}")).await;
+        let unversioned = r#"{"kind": "Widget", "a": 1, "a": 2}"#;
+        let malformed = r#"{"kind": "W", "apiVersion": "a/b/c"}"#;
+        let why = "the object provided is unrecognized (must be of type Widget): unexpected GroupVersion string: a/b/c";
+        check("", malformed, &format!("{why} ({{\"kind\": \"W\", \"apiVersion\": \"a ...)")).await;
+        let missing = "Object 'apiVersion' is missing in 'object has no apiVersion field'";
+        check(STRICT, unversioned, missing).await;
     }
 
     #[tokio::test]

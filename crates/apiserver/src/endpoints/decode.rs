@@ -1,6 +1,6 @@
 //! Decodes request bodies to trees.
 
-use super::{body_kind::BodyKind, go_names::registered, request_scope::RequestScope};
+use super::{body_kind::BodyKind, go_names::registered, patch::ANYTHING, request_scope::RequestScope};
 use crate::base::negotiation::{MediaType, content_type};
 use bytes::Bytes;
 use pintle_machinery::{
@@ -88,14 +88,14 @@ fn read(
         true => Status::bad_request(why.to_string()),
         false => unrecognized(kind, &why.to_string(), body),
     };
-    let mut claimed_kind: Option<String> = None;
+    let mut claim: Option<Claim> = None;
     let mut check_type_meta = |(api_version, found): (String, String), wanted: &GroupVersionKind| {
         if model.keeps_claimed_kind() {
             let shown = || match media_type {
                 MediaType::Cbor => cbor::diagnose(body),
                 _ => String::from_utf8_lossy(body).into_owned(),
             };
-            claimed_kind = Some(check_claimed_type_meta(&api_version, found, wanted, body, &shown)?);
+            claim = Some(Claim::of(api_version, found, wanted, body, &shown)?);
             return Ok(());
         }
         let is_taken = found == wanted.kind && versions.take(&api_version, wanted);
@@ -132,13 +132,7 @@ fn read(
                 unrecognized(&format!("couldn't get version/kind; json parse error: {error}"))
             })?;
             check_type_meta((found.api_version, found.kind), kind)?;
-            match &claimed_kind {
-                // The schema does not apply to an object of another kind; validation rejects the object.
-                Some(found) if *found != kind.kind => {
-                    json::decode_any_body(body).map(|value| Decoded { value, ..Decoded::default() })
-                }
-                _ => json::decode_body(body, schema),
-            }
+            json::decode_body(body, schema_of(&claim, kind, schema))
         }
         MediaType::Yaml => {
             let converted = yaml::to_json(body).map_err(|error| unrecognized(&error))?;
@@ -146,7 +140,7 @@ fn read(
                 unrecognized(&format!("couldn't get version/kind; json parse error: {error}"))
             })?;
             check_type_meta((found.api_version, found.kind), kind)?;
-            yaml::decode_converted(converted, schema)
+            yaml::decode_converted(converted, schema_of(&claim, kind, schema))
         }
         MediaType::Protobuf if !model.protobuf => return Err(no_protobuf(body, kind)),
         MediaType::Protobuf => {
@@ -165,30 +159,35 @@ fn read(
                 false => read()?,
             };
             check_type_meta((found.api_version, found.kind), kind)?;
-            match &claimed_kind {
-                Some(found) if *found != kind.kind => {
+            match &claim {
+                Some(claim) if !claim.is_of(kind) => {
                     cbor::decode_any_body(body).map(|value| Decoded { value, ..Decoded::default() })
                 }
                 _ => cbor::decode_body(body, schema),
             }
         }
     };
+    let claimed = claim.as_ref().map(|claim| claim.group_version_kind(kind));
+    let found = claimed.as_ref().unwrap_or(kind);
     let Decoded { mut value, mut problems, empty_fields } =
         decoded.map_err(|error| match is_of_any_version {
             true => Status::bad_request(error.to_string()),
-            false => cannot_be_handled(kind, kind, &error),
+            false => cannot_be_handled(found, kind, &error),
         })?;
-    if claimed_kind.as_ref().is_none_or(|found| *found == kind.kind) {
+    if claim.as_ref().is_none_or(|claim| claim.is_of(kind)) {
         let unknown =
-            wanted.coerce(&mut value).map_err(|status| cannot_be_handled(kind, kind, &status.message))?;
+            wanted.coerce(&mut value).map_err(|status| cannot_be_handled(found, kind, &status.message))?;
         problems.extend(unknown.into_iter().map(StrictProblem::UnknownField));
     }
-    report(scope, validation, (kind, kind), &problems)?;
+    match &claim {
+        None => report(scope, validation, (kind, kind), &problems)?,
+        Some(claim) => claim.report(scope, kind, validation, &problems)?,
+    }
     scope.empty_fields.set(empty_fields);
     if !value.is_object() {
         value = Value::Object(Default::default());
     }
-    value.set("kind", claimed_kind.unwrap_or_else(|| kind.kind.clone()));
+    value.set("kind", claim.map_or_else(|| kind.kind.clone(), |claim| claim.kind));
     value.set("apiVersion", kind.group_version().to_string());
     Ok(value)
 }
@@ -216,25 +215,86 @@ fn type_meta_of_map(
     Ok(json::TypeMeta { api_version, kind })
 }
 
-/// Checks that an object that keeps its kind names one, and the version of the path.
-fn check_claimed_type_meta(
-    api_version: &str,
+/// The type metadata of an object that keeps its kind.
+struct Claim {
+    api_version: String,
     kind: String,
-    wanted: &GroupVersionKind,
-    body: &[u8],
-    shown: &dyn Fn() -> String,
-) -> Result<String, Status> {
-    if kind.is_empty() {
-        let text = shown();
-        return Err(unrecognized(wanted, &format!("Object 'Kind' is missing in '{text}'"), body));
+}
+
+impl Claim {
+    /// The claim of a body, `shown` in messages.
+    ///
+    /// # Errors
+    /// 400 when it names no kind, or a malformed version.
+    fn of(
+        api_version: String,
+        kind: String,
+        wanted: &GroupVersionKind,
+        body: &[u8],
+        shown: &dyn Fn() -> String,
+    ) -> Result<Claim, Status> {
+        if kind.is_empty() {
+            let text = shown();
+            return Err(unrecognized(wanted, &format!("Object 'Kind' is missing in '{text}'"), body));
+        }
+        if GroupVersion::parse(&api_version).is_none() {
+            return Err(unrecognized(
+                wanted,
+                &format!("unexpected GroupVersion string: {api_version}"),
+                body,
+            ));
+        }
+        Ok(Claim { api_version, kind })
     }
-    let wanted_version = wanted.group_version().to_string();
-    if api_version != wanted_version {
-        return Err(Status::bad_request(format!(
-            "the API version in the data ({api_version}) does not match the expected API version ({wanted_version})"
-        )));
+
+    fn group_version_kind(&self, wanted: &GroupVersionKind) -> GroupVersionKind {
+        let version = GroupVersion::parse(&self.api_version).filter(|version| !version.version.is_empty());
+        version.unwrap_or_else(|| wanted.group_version()).with_kind(self.kind.clone())
     }
-    Ok(kind)
+
+    /// Whether the schema of the wanted kind applies: it does in all versions of the group.
+    fn is_of(&self, wanted: &GroupVersionKind) -> bool {
+        let version = GroupVersion::parse(&self.api_version);
+        self.kind == wanted.kind && version.is_some_and(|version| version.group == wanted.group)
+    }
+
+    /// Reports the strict problems of the body, then another version than the path's. Validation rejects another kind.
+    ///
+    /// # Errors
+    /// 400 for problems under strict validation, and for another version.
+    fn report(
+        &self,
+        scope: &RequestScope<'_>,
+        wanted: &GroupVersionKind,
+        validation: FieldValidation,
+        problems: &[StrictProblem],
+    ) -> Result<(), Status> {
+        let api_version = &self.api_version;
+        let found = self.group_version_kind(wanted);
+        report(scope, validation, (&found, &found), problems).map_err(|status| {
+            match api_version.is_empty() {
+                true => {
+                    Status::bad_request("Object 'apiVersion' is missing in 'object has no apiVersion field'")
+                }
+                false => status,
+            }
+        })?;
+        let wanted_version = wanted.group_version().to_string();
+        match *api_version == wanted_version {
+            true => Ok(()),
+            false => Err(Status::bad_request(format!(
+                "the API version in the data ({api_version}) does not match the expected API version ({wanted_version})"
+            ))),
+        }
+    }
+}
+
+/// The schema of a body: that of the wanted kind, or for an object that claims another one a schema of anything.
+fn schema_of<'a>(claim: &Option<Claim>, wanted: &GroupVersionKind, schema: SchemaRef<'a>) -> SchemaRef<'a> {
+    match claim {
+        Some(claim) if !claim.is_of(wanted) => ANYTHING.root(),
+        _ => schema,
+    }
 }
 
 /// The 400 for a protobuf body of a kind without that form.

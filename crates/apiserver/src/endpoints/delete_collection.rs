@@ -41,6 +41,9 @@ pub(super) async fn delete_collection(
         now: scope.now,
         may_compress: false,
     };
+    // The options of the list are checked before the body is read.
+    let list_options = ListOptions::parse(scope.query.pairs())?;
+    let selection = Arc::new(Selection::parse_with_shards(scope, &list_options)?);
     let options = delete::options(scope, body).await?;
     if options.ignore_store_read_error {
         let path = FieldPath::new(IGNORE_STORE_READ_ERROR);
@@ -48,9 +51,7 @@ pub(super) async fn delete_collection(
         let kind = GroupKind::new("meta.k8s.io", "DeleteOptions");
         return Err(Status::invalid(&kind, "", &vec![FieldError::invalid(&path, true, detail)]));
     }
-    let list_options = ListOptions::parse(scope.query.pairs())?;
     let store = scope.store()?;
-    let selection = Arc::new(Selection::parse_with_shards(scope, &list_options)?);
     scope.warnings.extend(scope.resource.resource.strategy.warnings_on_delete(&options));
     let page = Page::select(store, scope, &list_options, selection).await?;
     let kind = scope.resource.resource.group_version_kind();
@@ -126,5 +127,16 @@ mod tests {
             server.send("DELETE", CONFIG_MAPS, json!({"preconditions": {"uid": "other"}})).await;
         assert_eq!((code, &status["reason"]), (409, &json!("Conflict")));
         assert_eq!(server.send("GET", &format!("{CONFIG_MAPS}/a"), json!(null)).await.0, 200);
+    }
+
+    #[tokio::test]
+    async fn the_options_of_the_list_are_checked_before_those_of_the_deletion() {
+        let server = TestServer::start().await;
+        let uri = format!("{CONFIG_MAPS}?resourceVersionMatch=Exact&dryRun=None");
+        let (code, status) = server.send("DELETE", &uri, json!(null)).await;
+        assert_eq!((code, &status["details"]["kind"]), (422, &json!("ListOptions")));
+        let uri = format!("{CONFIG_MAPS}?limit=x");
+        let (_, status) = server.send("DELETE", &uri, json!({"gracePeriodSeconds": 1.5})).await;
+        assert_eq!(status["message"], "strconv.ParseInt: parsing \"x\": invalid syntax");
     }
 }

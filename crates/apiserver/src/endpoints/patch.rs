@@ -5,7 +5,7 @@ mod document;
 mod patched_text;
 mod read;
 
-pub(super) use document::{Patch, PatchBody};
+pub(super) use document::{ANYTHING, Patch, PatchBody};
 pub(super) use read::read_patched;
 
 use super::{

@@ -52,8 +52,8 @@ pub(super) async fn get(scope: &RequestScope<'_>) -> Result<Response, Status> {
 /// # Errors
 /// The `Status` for the client.
 pub(super) async fn update(scope: &RequestScope<'_>, body: RequestBody) -> Result<Response, Status> {
-    let options = WriteOptions::parse(scope.query.pairs(), "UpdateOptions")?;
     let answer = Answer::new(scope)?;
+    let options = WriteOptions::parse(scope.query.pairs(), "UpdateOptions")?;
     let body = scope.read_body(body, BodyVerb::Update).await?;
     let kind = scale_kind();
     let wanted = BodyKind::built_in(&kind, scale_schema()?);
@@ -104,6 +104,7 @@ pub(super) async fn patch(scope: &RequestScope<'_>, body: RequestBody) -> Result
 #[cfg(test)]
 mod tests {
     use super::{super::testing::TestServer, *};
+    use http::header;
     use pintle_machinery::{Value, json};
 
     const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
@@ -215,5 +216,17 @@ mod tests {
         let why =
             "json: cannot unmarshal array into Go struct field Deployment.spec of type v1.DeploymentSpec";
         check(json!([]), why).await;
+    }
+
+    #[tokio::test]
+    async fn the_form_of_the_response_is_checked_before_the_options() {
+        let server = TestServer::start().await;
+        let uri = format!("{DEPLOYMENTS}/web/scale?dryRun=all");
+        for (method, content_type) in [("PUT", "application/json"), ("PATCH", "application/merge-patch+json")]
+        {
+            let headers = [(header::ACCEPT, "image/png"), (header::CONTENT_TYPE, content_type)];
+            let response = server.respond_with(method, &uri, &headers, "{}").await;
+            assert_eq!(response.status(), 406, "{method}");
+        }
     }
 }

@@ -47,6 +47,24 @@ impl Authentication {
         Authentication { authenticator, auditor, request_headers: [RequestHeaders::standard(), own], metrics }
     }
 
+    /// The user whom the request shows with this bearer token or by other means; the error says why there is none.
+    async fn user_of(&self, request: &Request, bearer_token: Option<&str>) -> Result<Authenticated, String> {
+        let certificates = request.extensions().get::<PeerCertificates>().cloned();
+        let credentials = Credentials {
+            certificates: certificates.as_ref().map(|certificates| &*certificates.0).unwrap_or_default(),
+            bearer_token,
+            headers: request.headers(),
+            path: request.uri().path(),
+        };
+        // The head of a request whose client is gone is charged to no budget.
+        match while_client_waits(request, self.authenticator.authenticate(&credentials)).await {
+            Some(Ok(Some(authenticated))) => Ok(authenticated),
+            Some(Ok(None)) => Err("nobody is known by what the request shows".to_owned()),
+            Some(Err(error)) => Err(error.to_string()),
+            None => Err("the client is gone".to_owned()),
+        }
+    }
+
     /// The 401 response, after its audit event is written.
     async fn refuse(&self, request: &Request, why: &(dyn std::fmt::Display + Sync)) -> Response {
         let refuse = || unauthorized(request, why);
@@ -62,34 +80,26 @@ impl Filter for Authentication {
     async fn handle(&self, mut request: Request, next: &Rest) -> Response {
         let started = Instant::now();
         let bearer = Bearer::read(request.headers());
+        let protocol = websocket_protocol::token(request.headers());
         // A token in the `Authorization` header takes precedence over one among the protocols.
-        let protocol = match bearer {
-            Bearer::Token(_) => None,
-            _ => match websocket_protocol::token(request.headers()) {
-                Ok(protocol) => protocol,
-                Err(why) => return self.refuse(&request, &why).await,
-            },
+        let (bearer_token, second_token) = match (bearer, &protocol) {
+            (Bearer::Token(token), Ok(Some(protocol))) => (Some(token), Some(&*protocol.token)),
+            (Bearer::Token(token), _) => (Some(token), None),
+            (_, Ok(Some(protocol))) => (Some(&*protocol.token), None),
+            _ => (None, None),
         };
-        let certificates = request.extensions().get::<PeerCertificates>().cloned();
-        let bearer_token = match (bearer, &protocol) {
-            (Bearer::Token(token), _) => Some(token),
-            (_, Some(protocol)) => Some(&*protocol.token),
-            _ => None,
-        };
-        let credentials = Credentials {
-            certificates: certificates.as_ref().map(|certificates| &*certificates.0).unwrap_or_default(),
-            bearer_token,
-            headers: request.headers(),
-            path: request.uri().path(),
-        };
-        // The head of a request whose client is gone is charged to no budget.
-        let found = while_client_waits(&request, self.authenticator.authenticate(&credentials));
-        let found = match found.await {
-            Some(Ok(Some(authenticated))) => Ok(authenticated),
-            Some(Ok(None)) => Err("nobody is known by what the request shows".to_owned()),
-            Some(Err(error)) => Err(error.to_string()),
-            None => Err("the client is gone".to_owned()),
-        };
+        let mut found = self.user_of(&request, bearer_token).await;
+        let mut is_protocol_used = !matches!(bearer, Bearer::Token(_));
+        if found.is_err() && second_token.is_some() {
+            found = self.user_of(&request, second_token).await;
+            is_protocol_used = true;
+        }
+        // A malformed token is no anonymous request; other credentials are as good beside it as without it.
+        if let (Err(why), true, Ok(Authenticated { user, .. })) = (&protocol, is_protocol_used, &found)
+            && is_anonymous(user)
+        {
+            found = Err((*why).to_owned());
+        }
         let Authenticated { user, remarks, .. } = match found {
             Ok(found) => found,
             Err(why) => return self.refuse(&request, &why).await,
@@ -101,7 +111,7 @@ impl Filter for Authentication {
         for names in &self.request_headers {
             names.remove_from(headers);
         }
-        if let Some(ProtocolToken { others, .. }) = protocol {
+        if let (true, Ok(Some(ProtocolToken { others, .. }))) = (is_protocol_used, protocol) {
             headers.insert(header::SEC_WEBSOCKET_PROTOCOL, others);
         }
         if is_anonymous(&user) {

@@ -301,6 +301,14 @@ async fn a_webhook_knows_tokens() {
     let socket = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Protocol: \
                   base64url.bearer.authorization.k8s.io.Z29vZA, v4.channel.k8s.io\r\n";
     assert_eq!(Peer::default().who(address, socket).await.as_deref(), Some("jane"));
+    // It is tried after one in the header that is refused, and other credentials are tried beside a malformed one.
+    let beside = |header: &str, protocol: &str| bearer(header) + &socket.replace("Z29vZA", protocol);
+    let who_of = async |headers: String| Peer::default().who(address, &headers).await;
+    assert_eq!(who_of(beside("bad", "Z29vZA")).await.as_deref(), Some("jane"));
+    assert_eq!(who_of(beside("bad", "YmFk")).await, None);
+    assert_eq!(who_of(beside("bad", "!")).await, None);
+    assert_eq!(who_of(beside("good", "!")).await.as_deref(), Some("jane"));
+    assert_eq!(who_of(socket.replace("Z29vZA", "!")).await, None);
     let plain = socket.replace("Upgrade: websocket\r\n", "");
     assert_eq!(Peer::default().who(address, &plain).await.as_deref(), Some("system:anonymous"));
     server.stop().await;

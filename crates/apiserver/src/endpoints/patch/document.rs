@@ -219,7 +219,7 @@ impl Format {
 }
 
 /// A schema that keeps all fields and reports duplicate keys.
-static ANYTHING: LazyLock<Schema> = LazyLock::new(|| {
+pub(in super::super) static ANYTHING: LazyLock<Schema> = LazyLock::new(|| {
     let mut builder = SchemaBuilder::new();
     let root = builder.scalar(Type::Any);
     builder.set_structural(root, Structural { preserve_unknown_fields: true, ..Structural::default() });

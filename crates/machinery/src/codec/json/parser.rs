@@ -198,7 +198,7 @@ impl<'d> Parser<'d> {
                 out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
                 return Ok(());
             }
-            _ => return Err(self.unexpected("in string escape code")),
+            _ => return Err(self.unexpected_in_token("in string escape code")),
         };
         out.push(simple);
         self.bump();
@@ -210,7 +210,7 @@ impl<'d> Parser<'d> {
         for _ in 0..4 {
             let digit = self.data.get(self.pos).and_then(|&byte| char::from(byte).to_digit(16));
             let Some(digit) = digit else {
-                return Err(self.unexpected("in \\u hexadecimal character escape"));
+                return Err(self.unexpected_in_token("in \\u hexadecimal character escape"));
             };
             unit = unit << 4 | digit;
             self.bump();
@@ -242,12 +242,12 @@ impl<'d> Parser<'d> {
         match self.data.get(self.pos) {
             Some(b'0') => self.bump(),
             Some(b'1'..=b'9') => self.digits(),
-            _ => return Err(self.unexpected("in numeric literal")),
+            _ => return Err(self.unexpected_in_token("in numeric literal")),
         }
         if self.data.get(self.pos) == Some(&b'.') {
             self.bump();
             if !self.at_digit() {
-                return Err(self.unexpected("after decimal point in numeric literal"));
+                return Err(self.unexpected_in_token("after decimal point in numeric literal"));
             }
             self.digits();
         }
@@ -257,7 +257,7 @@ impl<'d> Parser<'d> {
                 self.bump();
             }
             if !self.at_digit() {
-                return Err(self.unexpected("in exponent of numeric literal"));
+                return Err(self.unexpected_in_token("in exponent of numeric literal"));
             }
             self.digits();
         }
@@ -286,7 +286,7 @@ impl<'d> Parser<'d> {
             if self.data.get(self.pos) != Some(&expected) {
                 let word = String::from_utf8_lossy(word);
                 let context = format!("in literal {word} (expecting {})", quote_byte(expected));
-                return Err(self.unexpected(&context));
+                return Err(self.unexpected_in_token(&context));
             }
             self.bump();
         }
@@ -398,6 +398,14 @@ impl<'d> Parser<'d> {
         match self.data.get(self.pos) {
             Some(&byte) => DecodeError::syntax(format!("invalid character {} {context}", quote_byte(byte))),
             None => DecodeError::syntax("unexpected end of JSON input"),
+        }
+    }
+
+    /// As [`Self::unexpected`], inside of a token that no space can continue: Go's scanner ends a text with a space.
+    fn unexpected_in_token(&self, context: &str) -> Box<DecodeError> {
+        match self.data.get(self.pos) {
+            Some(_) => self.unexpected(context),
+            None => DecodeError::syntax(format!("invalid character ' ' {context}")),
         }
     }
 }
