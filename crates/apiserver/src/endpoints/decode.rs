@@ -68,7 +68,7 @@ impl Versions<'_> {
             Versions::Own => false,
             Versions::Also(versions) => GroupVersion::parse(api_version)
                 .is_some_and(|found| found.group == wanted.group && versions.contains(&found.version)),
-            Versions::Any => true,
+            Versions::Any => GroupVersion::parse(api_version).is_some(),
         }
     }
 }
@@ -98,7 +98,9 @@ fn read(
             claim = Some(Claim::of(api_version, found, wanted, body, &shown)?);
             return Ok(());
         }
-        let is_taken = found == wanted.kind && versions.take(&api_version, wanted);
+        // Options without a kind are of the wanted kind in the version that they name.
+        let is_of_kind = found == wanted.kind || is_of_any_version && found.is_empty();
+        let is_taken = is_of_kind && versions.take(&api_version, wanted);
         let is_unversioned = api_version.is_empty();
         let api_version = match api_version.as_str() {
             "" => wanted.group_version(),

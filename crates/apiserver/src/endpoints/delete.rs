@@ -122,7 +122,7 @@ pub(super) async fn options(scope: &RequestScope<'_>, body: RequestBody) -> Resu
 #[cfg(test)]
 mod tests {
     use super::super::testing::{CONFIG_MAPS, TestServer};
-    use pintle_machinery::json;
+    use pintle_machinery::{ValueExt, json};
 
     #[tokio::test]
     async fn a_delete_checks_its_preconditions() {
@@ -137,5 +137,26 @@ mod tests {
             (200, &json!("Success"), &json!("a"))
         );
         assert_eq!(delete(json!(null)).await.0, 404);
+    }
+    #[tokio::test]
+    async fn options_may_be_of_any_version() {
+        let server = TestServer::start().await;
+        server.create_config_map("a", "x").await;
+        // The deletion is a dry run.
+        let delete = async |type_meta: &[(&str, &str)]| {
+            let mut body = json!({"dryRun": ["All"]});
+            type_meta.iter().for_each(|(name, value)| body.set(name, *value));
+            server.send("DELETE", &format!("{CONFIG_MAPS}/a"), body).await
+        };
+        for version in ["v1", "batch/v1", "meta.k8s.io/v1"] {
+            assert_eq!(delete(&[("apiVersion", version)]).await.0, 200, "{version}");
+            assert_eq!(
+                delete(&[("apiVersion", version), ("kind", "DeleteOptions")]).await.0,
+                200,
+                "{version}"
+            );
+        }
+        let (code, status) = delete(&[("apiVersion", "a/b/c"), ("kind", "DeleteOptions")]).await;
+        assert_eq!((code, &status["message"]), (400, &json!("unexpected GroupVersion string: a/b/c")));
     }
 }
