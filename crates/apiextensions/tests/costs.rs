@@ -309,15 +309,22 @@ fn definitions() {
     let mut costly =
         json!({"type": "array", "maxItems": 400, "default": vec![1; 400], "items": {"type": "integer"}});
     costly["x-kubernetes-validations"] = json!([{"rule": "self.all(a, self.all(b, a == b))"}]);
-    let costly = in_object([("l".to_owned(), costly)]);
     let versions = |definition: &mut Value| {
+        // Equal schemas are checked once.
         let version = |number: usize| {
+            let mut schema = in_object([("l".to_owned(), costly.clone())]);
+            schema["description"] = json!(number.to_string());
             json!({"name": format!("v{number}"), "served": true, "storage": number == 1,
-                "schema": {"openAPIV3Schema": costly}})
+                "schema": {"openAPIV3Schema": schema}})
         };
         definition["spec"]["versions"] = (1..500).map(version).collect();
     };
-    check("rules on the defaults of many versions", || told(&define(json!({"type": "object"}), versions)));
+    let many_defaults = in_object((0..500).map(|number| (format!("p{number}"), costly.clone())));
+    definition("rules on very many defaults", many_defaults, "cost budget");
+    let message = check("rules on the defaults of many versions", || {
+        told(&define(json!({"type": "object"}), versions))
+    });
+    assert!(message.contains("cost budget"), "{message:.300}");
     let message = check("very many versions", || told(&define(json!({"type": "object"}), many)));
     assert!(message.contains("Too many: 50000: must have at most 1000 items"), "{message:.300}");
     let reviews = |definition: &mut Value| {

@@ -16,7 +16,7 @@ pub(super) fn validate_defaults(
     path: &Path<'_>,
     check: &Check<'_>,
 ) -> ErrorList {
-    let mut walk = Walk { check, budget: StructuralSchema::DEFAULTS_BUDGET, errors: ErrorList::new() };
+    let mut walk = Walk { check, errors: ErrorList::new() };
     let root = structural.place();
     let surroundings = Surroundings { resource: root, steps: None, in_metadata: false };
     walk.place(schema, root, surroundings, path);
@@ -94,8 +94,6 @@ impl Surroundings<'_, '_> {
 
 struct Walk<'c> {
     check: &'c Check<'c>,
-    /// The remaining cost budget of rules.
-    budget: u64,
     errors: ErrorList,
 }
 
@@ -167,13 +165,12 @@ impl Walk<'_> {
 impl Walk<'_> {
     /// Runs the rules on a default. They are compiled for each default, whose position is the root that they can read.
     fn check_rules(&mut self, default: &Value, schema: &JsonSchemaProps<'_>, path: &FieldPath) -> ErrorList {
-        if self.budget == 0 || !schema.has(&mut |schema| !schema.validations.is_empty()) {
+        let Check { effort, defaults_budget: budget, .. } = self.check;
+        if budget.get().is_none() || !schema.has(&mut |schema| !schema.validations.is_empty()) {
             return ErrorList::new();
         }
         match schema.tree.map(StructuralSchema::new) {
-            Some(Ok(structural)) => {
-                structural.check_rules(default, path, &mut self.budget, &self.check.effort)
-            }
+            Some(Ok(structural)) => structural.check_rules(default, path, budget, effort),
             _ => ErrorList::new(),
         }
     }
@@ -194,18 +191,13 @@ fn wrong_metadata(default: &Value, surroundings: &Surroundings<'_, '_>, path: &F
 mod tests {
     use super::super::options::ValidationOptions;
     use super::*;
-    use crate::structural::{Effort, rules::CompileEffort};
     use pintle_machinery::json;
 
     fn check(schema: Value, expected: &[&str]) {
         let structural = StructuralSchema::new(&schema).unwrap();
         let props = JsonSchemaProps::read(&schema);
-        let check = Check {
-            options: &ValidationOptions::for_create(),
-            needs_structure: true,
-            effort: CompileEffort::new(),
-            defaults_effort: Effort::new(),
-        };
+        let options = ValidationOptions::for_create();
+        let check = Check::new(&options, true);
         let errors = validate_defaults(&props, &structural, &Path::new("s"), &check);
         let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
         assert_eq!(errors, expected, "{schema}");

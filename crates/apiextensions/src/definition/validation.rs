@@ -12,7 +12,6 @@ use super::spec::{Parts, Spec, Version};
 use super::subresources::validate_subresources;
 use super::{api_approval, deprecation, go_json, structural_rules};
 use crate::columns::MAX_COLUMNS;
-use crate::structural::{Effort, rules::CompileEffort};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     error_list::is_enough,
@@ -191,8 +190,7 @@ fn validate_spec(spec: &Spec<'_>, options: &ValidationOptions, errors: &mut Erro
                 || schema.list_type.is_some()
                 || !schema.validations.is_empty()
         });
-    let check =
-        Check { options, needs_structure, effort: CompileEffort::new(), defaults_effort: Effort::new() };
+    let check = Check::new(options, needs_structure);
     let has_own_subresources = spec.versions.iter().any(|version| version.own.subresources.is_some());
     // Of several versions with one name the first counts.
     let mut with_status: HashMap<&str, bool> = HashMap::new();

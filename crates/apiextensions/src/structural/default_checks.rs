@@ -7,6 +7,7 @@ use super::prune::prune_value;
 use super::rules::{BUDGET, CompileEffort, CompiledRules};
 use super::{StructuralSchema, object_meta, values};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value};
+use std::cell::Cell;
 
 /// A position in a schema that may have a default.
 #[derive(Clone, Copy)]
@@ -21,12 +22,12 @@ impl StructuralSchema {
     /// The cost budget of rules on all defaults of a definition.
     pub(crate) const DEFAULTS_BUDGET: u64 = BUDGET;
 
-    /// Runs the rules on a default at the position of this schema.
+    /// Runs the rules on a default at the position of this schema, within the remaining budget; `None` is an exhausted one.
     pub(crate) fn check_rules(
         &self,
         default: &Value,
         path: &FieldPath,
-        budget: &mut u64,
+        budget: &Cell<Option<u64>>,
         effort: &CompileEffort,
     ) -> ErrorList {
         let rules = self.compiled_rules.get_or_init(|| CompiledRules::new(&self.arena, effort));

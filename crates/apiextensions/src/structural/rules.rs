@@ -16,7 +16,7 @@ mod metrics;
 mod tree;
 mod view;
 
-use std::{collections::HashMap, time::Instant};
+use std::{cell::Cell, collections::HashMap, time::Instant};
 
 use pintle_cel::{Activation, EvaluationError, Program, Value as CelValue, WorkLimit};
 use pintle_machinery::{ErrorList, ErrorType, FieldError, FieldPath, Map, Value};
@@ -92,14 +92,19 @@ impl CompiledRules {
         run.findings
     }
 
-    /// Runs the rules on a value of a definition, such as a default, within the remaining budget.
-    pub(super) fn validate_within(&self, schema: &Arena, value: &Value, budget: &mut u64) -> ErrorList {
-        let Some(root) = &self.0 else { return ErrorList::new() };
+    /// Runs the rules on a value of a definition, such as a default, within the remaining budget. Once that is exhausted,
+    /// which is reported as an error, it is `None`, and no rules run.
+    pub(super) fn validate_within(
+        &self,
+        schema: &Arena,
+        value: &Value,
+        budget: &Cell<Option<u64>>,
+    ) -> ErrorList {
+        let (Some(root), Some(left)) = (&self.0, budget.get()) else { return ErrorList::new() };
         let nothing = Ratcheting { current: None, parent: None };
-        let mut run = Run::new(schema, *budget);
-        // The exhausted budget is reported already.
-        let _ = run.node(root, value, None, nothing, &Path::ROOT);
-        *budget = run.budget;
+        let mut run = Run::new(schema, left);
+        let done = run.node(root, value, None, nothing, &Path::ROOT);
+        budget.set(done.is_ok().then_some(run.budget));
         run.findings.errors
     }
 }
