@@ -12,6 +12,7 @@ use pintle_machinery::{
     GroupResource, GroupVersion, GroupVersionKind, Status, UserInfo, Value,
     user::{APISERVER_USER, SYSTEM_MASTERS},
 };
+use pintle_offload::{Pace, weigh};
 use pintle_registry::{
     BoxFuture, DeleteOptions, EmptyFields, Preconditions, Registry, RequestContext, Scope, ServedKind,
     WriteOptions,
@@ -145,6 +146,16 @@ impl Registry for Stores {
         resource: &'a GroupResource,
         namespace: &'a str,
     ) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
+        self.list_matching(resource, namespace, usize::MAX, &|_| true)
+    }
+
+    fn list_matching<'a>(
+        &'a self,
+        resource: &'a GroupResource,
+        namespace: &'a str,
+        most: usize,
+        matches: &'a (dyn Fn(&Value) -> bool + Send + Sync),
+    ) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
         Box::pin(async move {
             let store = self.store(resource)?;
             let prefix = store.key_prefix(namespace);
@@ -152,11 +163,21 @@ impl Registry for Stores {
             let snapshot = read.map_err(errors::cacher)?;
             // Code inside the server acts on the absence of objects.
             store.require_readable(&snapshot, &prefix)?;
-            let mut objects = Vec::new();
+            let (mut found, mut bytes, mut pace) = (Vec::new(), 0, Pace::new());
             for object in snapshot.range(&prefix, None) {
-                objects.push(store.tree(&object.json()).await?);
+                if found.len() >= most {
+                    break;
+                }
+                let json = object.json();
+                bytes += json.len();
+                weigh(bytes).await;
+                pace.breathe().await;
+                let tree = store.tree(&json).await?;
+                if matches(&tree) {
+                    found.push(tree);
+                }
             }
-            Ok(objects)
+            Ok(found)
         })
     }
 

@@ -482,3 +482,21 @@ async fn the_event_of_a_write_has_the_contents_that_the_cache_needs() {
         }
     }
 }
+
+#[tokio::test]
+async fn objects_that_match_are_found_one_after_the_other() {
+    let fixture = Fixture::start(StorageMediaType::Json);
+    for name in ["a", "b", "c", "d"] {
+        fixture.create(config_map(name), false).await.expect("a config map");
+    }
+    let seen = Mutex::new(Vec::new());
+    let matches = |object: &Value| {
+        seen.lock().push(object.name().to_owned());
+        object.name() != "a"
+    };
+    let resource = GroupResource::new("", "configmaps");
+    let found = fixture.stores.list_matching(&resource, "n", 2, &matches).await.expect("a list");
+    let names: Vec<_> = found.iter().map(|object| object.name()).collect();
+    assert_eq!(names, ["b", "c"]);
+    assert_eq!(*seen.lock(), ["a", "b", "c"], "no more objects are decoded");
+}

@@ -143,13 +143,14 @@ impl<'a> Eviction<'a> {
 
     /// The budget that selects the pod, if any.
     async fn budget(&self, pod: &Value) -> Result<Option<Value>, Status> {
-        let budgets = self.context.registry.list(&self.budgets, self.context.namespace).await?;
         let labels = pod.at("metadata.labels");
         let guards = |budget: &Value| {
             LabelSelector::from_object(budget.at("spec.selector"))
                 .is_ok_and(|selector| selector.matches_labels(labels))
         };
-        let mut guarding = budgets.into_iter().filter(guards);
+        let Eviction { context, budgets, .. } = self;
+        let guarding = context.registry.list_matching(budgets, context.namespace, 2, &guards);
+        let mut guarding = guarding.await?.into_iter();
         match (guarding.next(), guarding.next()) {
             (budget, None) => Ok(budget),
             (_, Some(_)) => Err(Status::unknown(
