@@ -22,7 +22,8 @@ impl StructuralSchema {
     /// The cost budget of rules on all defaults of a definition.
     pub(crate) const DEFAULTS_BUDGET: u64 = BUDGET;
 
-    /// Runs the rules on a default at the position of this schema, within the remaining budget; `None` is an exhausted one.
+    /// Runs the rules on a default at the position of this schema. `budget` is what remains for all defaults of the
+    /// definition; `None` once it was exhausted.
     pub(crate) fn check_rules(
         &self,
         default: &Value,

@@ -138,6 +138,7 @@ mod tests {
         );
         assert_eq!(delete(json!(null)).await.0, 404);
     }
+
     #[tokio::test]
     async fn options_may_be_of_any_version() {
         let server = TestServer::start().await;
