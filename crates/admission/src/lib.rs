@@ -25,6 +25,7 @@ mod request_options;
 mod rest_mapper;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+mod undecoded;
 mod versions;
 
 pub use admission_configuration::AdmissionConfiguration;
@@ -40,4 +41,5 @@ pub use reinvocation::Reinvocation;
 pub use request::AdmissionRequest;
 pub use request_options::RequestOptions;
 pub use rest_mapper::{KindMapping, RestMapper};
+pub use undecoded::Undecoded;
 pub use versions::{Endpoint, RequestVersions};

@@ -1,6 +1,7 @@
 //! Defines [`Lister`], the cached reads of plugins.
 
-use pintle_machinery::{GroupResource, Value};
+use crate::Undecoded;
+use pintle_machinery::{GroupResource, Value, selectors::LabelSelector};
 use pintle_registry::BoxFuture;
 use std::{any::Any, fmt, sync::Arc};
 
@@ -42,8 +43,18 @@ pub trait Lister: Send + Sync {
         keys: &[&str],
     ) -> Option<Vec<(String, String)>>;
 
-    /// Lists the objects of a namespace ("" for all); `None` when the resource is not cached.
+    /// Lists the objects of a namespace ("" for all); `None` when the resource is not cached, or an object of the namespace
+    /// cannot be read.
     fn list(&self, resource: &GroupResource, namespace: &str) -> Option<Vec<Arc<Value>>>;
+
+    /// Finds the objects of a namespace ("" for all) whose labels match, without decoding any; `None` as for
+    /// [`Lister::list`].
+    fn select<'a>(
+        &'a self,
+        resource: &GroupResource,
+        namespace: &str,
+        selector: &LabelSelector,
+    ) -> Option<Vec<Undecoded<'a>>>;
 
     /// Lists the next objects of a namespace by name, at most `limit`, after the one named `after` ("" to begin); `None`
     /// when the resource is not cached. For lists that are too long to decode at once: the objects are not kept. Fewer

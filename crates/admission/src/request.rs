@@ -1,9 +1,11 @@
 //! The admission attributes of a request.
 
-use crate::{Lister, Operation, Reinvocation, RequestOptions, RequestVersions};
+use crate::{Lister, Operation, Reinvocation, RequestOptions, RequestVersions, Undecoded};
 use pintle_machinery::{
     GroupResource, GroupVersionKind, GroupVersionResource, Status, StatusReason, Value, ValueExt,
+    selectors::LabelSelector,
 };
+use pintle_offload::leave_worker;
 use pintle_registry::RequestContext;
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
@@ -46,7 +48,10 @@ pub struct AdmissionRequest<'a> {
     pub webhook_time: Duration,
 }
 
-impl AdmissionRequest<'_> {
+/// The number of objects whose labels a worker may compare.
+const MANY: usize = 4_096;
+
+impl<'a> AdmissionRequest<'a> {
     /// Whether the request is for this resource itself (no subresource), in any version.
     pub fn is_for(&self, group: &str, resource: &str) -> bool {
         self.subresource.is_empty() && self.is_of(group, resource)
@@ -141,5 +146,28 @@ impl AdmissionRequest<'_> {
                 Ok(objects.into_iter().map(Arc::new).collect())
             }
         }
+    }
+
+    /// Finds other objects of the server whose labels match, for use one after the other. Only the labels of the others
+    /// are read: from the cache, or from the store when the resource is not cached.
+    ///
+    /// # Errors
+    /// When an object of the namespace cannot be read.
+    pub async fn select(
+        &self,
+        resource: &GroupResource,
+        namespace: &str,
+        selector: &LabelSelector,
+    ) -> Result<Vec<Undecoded<'a>>, Status> {
+        if self.lister.count(resource, namespace, "").is_some_and(|count| count > MANY) {
+            leave_worker().await;
+        }
+        if let Some(selected) = self.lister.select(resource, namespace, selector) {
+            return Ok(selected);
+        }
+        let matches = |object: &Value| selector.matches_labels(object.at("metadata.labels"));
+        let registry = self.context.registry;
+        let selected = registry.list_matching(resource, namespace, usize::MAX, &matches).await?;
+        Ok(selected.into_iter().map(|object| Undecoded::from(Arc::new(object))).collect())
     }
 }

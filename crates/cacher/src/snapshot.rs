@@ -36,8 +36,9 @@ impl Snapshot {
         self.is_of_cache
     }
 
-    /// Whether both are the same state of the cache, possibly at different revisions.
-    pub(crate) fn is_same_state(&self, other: &Snapshot) -> bool {
+    /// Whether both are the same state of the cache, possibly at different revisions. Constant time: equal states that do
+    /// not share their objects are not recognized.
+    pub fn is_same_state(&self, other: &Snapshot) -> bool {
         self.is_of_cache
             && other.is_of_cache
             && self.objects.ptr_eq(&other.objects)
@@ -137,12 +138,6 @@ impl Snapshot {
     pub fn count(&self, prefix: &str, start_after: Option<&Key>) -> usize {
         let (from, to) = positions(self.objects.by_key(), prefix, start_after);
         to - from
-    }
-
-    /// Whether another snapshot of the resource shares all objects with this one. Constant time: equal objects that do
-    /// not share their map are not recognized.
-    pub fn shares_objects_with(&self, other: &Snapshot) -> bool {
-        self.objects.ptr_eq(&other.objects)
     }
 
     /// The number of objects.

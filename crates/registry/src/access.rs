@@ -49,26 +49,23 @@ pub trait Registry: Send + Sync {
         self.get(resource, namespace, name)
     }
 
-    /// Lists the objects of a namespace ("" for all namespaces or a cluster-scoped resource).
-    fn list<'a>(
-        &'a self,
-        resource: &'a GroupResource,
-        namespace: &'a str,
-    ) -> BoxFuture<'a, Result<Vec<Value>, Status>>;
-
-    /// Lists the first `most` objects of [`Registry::list`] that match. Objects are decoded one after the other, so that
-    /// only those that match take memory.
+    /// Lists the first `most` objects of a namespace ("" for all namespaces or a cluster-scoped resource) that match.
+    /// Objects are decoded one after the other, so that only those that match take memory.
     fn list_matching<'a>(
         &'a self,
         resource: &'a GroupResource,
         namespace: &'a str,
         most: usize,
         matches: &'a (dyn Fn(&Value) -> bool + Send + Sync),
+    ) -> BoxFuture<'a, Result<Vec<Value>, Status>>;
+
+    /// Lists all objects of a namespace, as [`Registry::list_matching`].
+    fn list<'a>(
+        &'a self,
+        resource: &'a GroupResource,
+        namespace: &'a str,
     ) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
-        Box::pin(async move {
-            let objects = self.list(resource, namespace).await?;
-            Ok(objects.into_iter().filter(|object| matches(object)).take(most).collect())
-        })
+        self.list_matching(resource, namespace, usize::MAX, &|_| true)
     }
 
     /// The resource of a kind, built in or custom; `None` when no stored resource of this server has the kind.

@@ -76,16 +76,19 @@ impl Registry for MemoryRegistry {
         ready(object.ok_or_else(|| Status::not_found(resource, name)))
     }
 
-    fn list<'a>(
+    fn list_matching<'a>(
         &'a self,
         resource: &'a GroupResource,
         namespace: &'a str,
+        most: usize,
+        matches: &'a (dyn Fn(&Value) -> bool + Send + Sync),
     ) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
         let objects = self.lock();
         let of_resource = objects.by_key.iter().filter(|((own, in_namespace, _), _)| {
             own == resource && (namespace.is_empty() || in_namespace == namespace)
         });
-        ready(Ok(of_resource.map(|(_, object)| object.clone()).collect()))
+        let matching = of_resource.map(|(_, object)| object).filter(|object| matches(object));
+        ready(Ok(matching.take(most).cloned().collect()))
     }
 
     fn create<'a>(

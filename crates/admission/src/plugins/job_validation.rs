@@ -27,14 +27,15 @@ impl JobValidation {
             let group = request.get(&self.pod_groups, request.namespace, name).await.ok()?;
             return is_gang(&group).then(|| group.name().to_owned());
         }
-        let groups = request.list(&self.pod_groups, request.namespace).await.ok()?;
         let uid = job.str_at("metadata.uid");
         let is_controlled = |group: &Value| {
             let mut owners = group.items_at("metadata.ownerReferences").iter();
             owners.find(|owner| owner.bool_at("controller")).is_some_and(|owner| owner.str_at("uid") == uid)
         };
-        let gang = groups.iter().find(|group| is_controlled(group) && is_gang(group))?;
-        Some(gang.name().to_owned())
+        let is_gang_of_job = |group: &Value| is_controlled(group) && is_gang(group);
+        let registry = request.context.registry;
+        let found = registry.list_matching(&self.pod_groups, request.namespace, 1, &is_gang_of_job).await;
+        Some(found.ok()?.first()?.name().to_owned())
     }
 }
 

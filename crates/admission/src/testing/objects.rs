@@ -1,7 +1,7 @@
 //! Objects that plugins read.
 
-use crate::Lister;
-use pintle_machinery::{GroupResource, Status, Value, meta::ObjectMeta};
+use crate::{Lister, Undecoded};
+use pintle_machinery::{GroupResource, Status, Value, meta::ObjectMeta, selectors::LabelSelector};
 use pintle_registry::{BoxFuture, DeleteOptions, Registry, WriteOptions};
 use std::{
     future::{pending, ready},
@@ -62,6 +62,10 @@ impl Lister for Objects {
         None
     }
 
+    fn select<'a>(&'a self, _: &GroupResource, _: &str, _: &LabelSelector) -> Option<Vec<Undecoded<'a>>> {
+        None
+    }
+
     fn page(
         &self,
         resource: &GroupResource,
@@ -103,12 +107,15 @@ impl Registry for Objects {
         Box::pin(ready(found.ok_or_else(|| Status::not_found(resource, name))))
     }
 
-    fn list<'a>(
+    fn list_matching<'a>(
         &'a self,
         resource: &'a GroupResource,
         namespace: &'a str,
+        most: usize,
+        matches: &'a (dyn Fn(&Value) -> bool + Send + Sync),
     ) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
-        Box::pin(ready(Ok(self.of(resource, namespace).cloned().collect())))
+        let matching = self.of(resource, namespace).filter(|object| matches(object));
+        Box::pin(ready(Ok(matching.take(most).cloned().collect())))
     }
 
     fn create<'a>(

@@ -3,7 +3,7 @@
 use super::Store;
 use arc_swap::ArcSwapOption;
 use pintle_cacher::CachedObject;
-use pintle_machinery::Value;
+use pintle_machinery::{Status, Value};
 use pintle_storage::Key;
 use std::{
     hash::{BuildHasher, RandomState},
@@ -62,15 +62,18 @@ impl DecodedObjects {
     /// The largest JSON that is kept, in bytes: one object must not displace all others.
     const LARGEST: usize = DecodedObjects::CAPACITY / 8;
 
-    /// The tree of a cached object of the store; `None` when it cannot be decoded.
-    pub(super) fn get(&self, store: &Store, cached: &Arc<CachedObject>) -> Option<Arc<Value>> {
+    /// The tree of a cached object of the store.
+    ///
+    /// # Errors
+    /// 500 when the object cannot be decoded.
+    pub(super) fn get(&self, store: &Store, cached: &Arc<CachedObject>) -> Result<Arc<Value>, Status> {
         if let Some(value) = self.find(cached) {
-            return Some(value);
+            return Ok(value);
         }
         let json = cached.json();
-        let value = Arc::new(store.stored_tree(&json).ok()?);
+        let value = Arc::new(store.stored_tree(&json)?);
         self.insert(cached, value.clone(), json.len());
-        Some(value)
+        Ok(value)
     }
 
     fn find(&self, cached: &Arc<CachedObject>) -> Option<Arc<Value>> {

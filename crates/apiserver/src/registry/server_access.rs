@@ -141,14 +141,6 @@ impl Registry for Stores {
         Box::pin(self.read(resource, namespace, name, Freshness::Any))
     }
 
-    fn list<'a>(
-        &'a self,
-        resource: &'a GroupResource,
-        namespace: &'a str,
-    ) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
-        self.list_matching(resource, namespace, usize::MAX, &|_| true)
-    }
-
     fn list_matching<'a>(
         &'a self,
         resource: &'a GroupResource,

@@ -6,9 +6,11 @@ use super::{
 };
 use crate::errors;
 use arc_swap::ArcSwap;
-use pintle_admission::{ListState, Lister};
-use pintle_cacher::Snapshot;
-use pintle_machinery::{GroupResource, GroupVersionKind, GroupVersionResource, Status, Value};
+use pintle_admission::{ListState, Lister, Undecoded};
+use pintle_cacher::{CachedObject, Snapshot};
+use pintle_machinery::{
+    GroupResource, GroupVersionKind, GroupVersionResource, Status, Value, selectors::LabelSelector,
+};
 use pintle_registry::{BoxFuture, Resource, ResourceInfo};
 use pintle_supervisor::Supervisor;
 use std::{
@@ -192,6 +194,15 @@ impl Stores {
         })
     }
 
+    /// The cached objects of a namespace, if all of them could be read: admission acts on the absence of objects.
+    fn readable(&self, resource: &GroupResource, namespace: &str) -> Option<(Arc<Store>, Snapshot, String)> {
+        let store = self.find_store(resource)?;
+        let snapshot = store.cacher().current()?;
+        let prefix = store.key_prefix(namespace);
+        store.require_readable(&snapshot, &prefix).ok()?;
+        Some((store, snapshot, prefix))
+    }
+
     /// The served, stored resource of a kind.
     pub(super) fn find_kind(&self, kind: &GroupVersionKind) -> Option<Arc<VersionedResource>> {
         let has_kind = |served: &&Arc<VersionedResource>| {
@@ -307,7 +318,7 @@ impl Lister for Stores {
         let store = self.find_store(resource)?;
         let snapshot = store.cacher().current()?;
         let cached = snapshot.get(&store.key(namespace, name))?;
-        self.decoded.get(&store, cached)
+        self.decoded.get(&store, cached).ok()
     }
 
     fn labels(
@@ -325,10 +336,26 @@ impl Lister for Stores {
     }
 
     fn list(&self, resource: &GroupResource, namespace: &str) -> Option<Vec<Arc<Value>>> {
-        let store = self.find_store(resource)?;
-        let snapshot = store.cacher().current()?;
-        let prefix = store.key_prefix(namespace);
-        snapshot.range(&prefix, None).map(|object| self.decoded.get(&store, object)).collect()
+        let (store, snapshot, prefix) = self.readable(resource, namespace)?;
+        snapshot.range(&prefix, None).map(|object| self.decoded.get(&store, object).ok()).collect()
+    }
+
+    fn select<'a>(
+        &'a self,
+        resource: &GroupResource,
+        namespace: &str,
+        selector: &LabelSelector,
+    ) -> Option<Vec<Undecoded<'a>>> {
+        let (store, snapshot, prefix) = self.readable(resource, namespace)?;
+        let selected = snapshot.range(&prefix, None).filter(|object| {
+            let labels = object.labels();
+            selector.matches_all(labels.iter(), |key| labels.get(key))
+        });
+        let undecoded = |object: &Arc<CachedObject>| {
+            let (store, object) = (store.clone(), object.clone());
+            Undecoded::new(object.size(), move || self.decoded.get(&store, &object))
+        };
+        Some(selected.map(undecoded).collect())
     }
 
     fn page(
@@ -368,7 +395,7 @@ impl Lister for Stores {
     fn is_in_state(&self, resource: &GroupResource, state: &ListState) -> bool {
         let current = || self.find_store(resource)?.cacher().current();
         match (state.get::<Snapshot>(), current()) {
-            (Some(state), Some(current)) => current.shares_objects_with(state),
+            (Some(state), Some(current)) => current.is_same_state(state),
             _ => false,
         }
     }

@@ -9,7 +9,7 @@ use pintle_auth::authz::AlwaysAllow;
 use pintle_cacher::{Freshness, Selectable};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, GroupResource, GroupVersion, Status, UserInfo, Value, ValueExt, json,
-    meta::ObjectMeta,
+    meta::ObjectMeta, selectors::LabelSelector,
 };
 use pintle_registry::{
     BoxFuture, DefaultStrategy, DeleteOptions, EmptyFields, GarbageCollectionPolicy, Preconditions,
@@ -499,4 +499,24 @@ async fn objects_that_match_are_found_one_after_the_other() {
     let names: Vec<_> = found.iter().map(|object| object.name()).collect();
     assert_eq!(names, ["b", "c"]);
     assert_eq!(*seen.lock(), ["a", "b", "c"], "no more objects are decoded");
+}
+
+#[tokio::test]
+async fn objects_are_selected_by_their_labels_and_decoded_later() {
+    let fixture = Fixture::start(StorageMediaType::Json);
+    for (name, label) in [("a", "yes"), ("b", "no"), ("c", "yes")] {
+        let mut object = config_map(name);
+        object.set("metadata.labels", json!({"selected": label}));
+        fixture.create(object, false).await.expect("a config map");
+    }
+    let selector = LabelSelector::parse("selected=yes").expect("a selector");
+    let resource = GroupResource::new("", "configmaps");
+    fixture.stores.catch_up(&resource).await;
+    let selected = fixture.stores.select(&resource, "n", &selector).expect("the cache has them");
+    fixture.delete("c", DeleteOptions::default()).await.expect("a deletion");
+    let mut names = Vec::new();
+    for object in &selected {
+        names.push(object.decode().await.expect("an object").name().to_owned());
+    }
+    assert_eq!(names, ["a", "c"], "each is in the state in which it was found");
 }

@@ -6,7 +6,7 @@ use crate::{
     kept::{Compiled, Forms, Kept},
     matching::Matcher,
 };
-use pintle_admission::AdmissionRequest;
+use pintle_admission::{AdmissionRequest, Undecoded};
 use pintle_machinery::{Status, Value, ValueExt, meta::ObjectMeta};
 use pintle_offload::leave_worker;
 use std::{
@@ -31,6 +31,23 @@ pub(super) struct Policy<E> {
     pub(super) reads_fields: bool,
     object: Arc<Value>,
     evaluator: OnceLock<E>,
+}
+
+impl<E> Policy<E> {
+    /// The parameter of an evaluation, in the version of the policy's `paramKind`.
+    ///
+    /// # Errors
+    /// As [`ParamKind::read`].
+    pub(super) async fn read_param(
+        &self,
+        param: Option<&Undecoded<'_>>,
+        request: &AdmissionRequest<'_>,
+    ) -> Result<Option<Arc<Value>>, String> {
+        match self.param_kind.as_ref().zip(param) {
+            Some((kind, param)) => kind.read(param, request).await.map(Some),
+            None => Ok(None),
+        }
+    }
 }
 
 impl<E: Evaluator> Policy<E> {

@@ -1,11 +1,10 @@
 //! The parameters of policies: objects of any kind that a binding names or selects.
 
-use pintle_admission::AdmissionRequest;
+use pintle_admission::{AdmissionRequest, Undecoded};
 use pintle_machinery::{
     GroupVersion, GroupVersionKind, Status, StatusReason, Value, ValueExt,
     selectors::{LabelSelector, SelectorError},
 };
-use pintle_offload::Pace;
 use pintle_registry::ServedKind;
 use std::sync::Arc;
 
@@ -56,17 +55,17 @@ impl ParamRef {
 }
 
 /// The parameters with which a policy is evaluated, one after the other; `None` is an evaluation without parameters. An
-/// empty list means that the binding does not apply.
+/// empty list means that the binding does not apply. They are read by [`ParamKind::read`] when it is their turn: who can
+/// write them may write many.
 ///
 /// # Errors
 /// The message for parameters that cannot be found, if the binding requires them.
-pub(super) async fn collect_params(
-    kind: Option<(&ParamKind, &ServedKind)>,
+pub(super) async fn find_params<'a>(
+    served: Option<&ServedKind>,
     reference: Option<&ParamRef>,
-    request: &AdmissionRequest<'_>,
-    pace: &mut Pace,
-) -> Result<Vec<Option<Arc<Value>>>, String> {
-    let (Some((kind, served)), Some(reference)) = (kind, reference) else { return Ok(vec![None]) };
+    request: &AdmissionRequest<'a>,
+) -> Result<Vec<Option<Undecoded<'a>>>, String> {
+    let (Some(served), Some(reference)) = (served, reference) else { return Ok(vec![None]) };
     let namespace = match served.namespaced {
         true if !reference.namespace.is_empty() => &*reference.namespace,
         true if request.namespace.is_empty() => {
@@ -84,18 +83,14 @@ pub(super) async fn collect_params(
     let mut params = Vec::new();
     if !reference.name.is_empty() {
         match request.get(&resource, namespace, &reference.name).await {
-            Ok(param) => params.push(Some(kind.convert(param, request).await?)),
+            Ok(param) => params.push(Some(param.into())),
             Err(status) if status.reason == StatusReason::NotFound => {}
             Err(status) => return Err(status.message),
         }
     } else if let Some(selector) = &reference.selector {
         let selector = selector.as_ref().map_err(|error| error.0.clone())?;
-        for param in request.list(&resource, namespace).await.map_err(|status| status.message)? {
-            pace.breathe().await;
-            if selector.matches_labels(param.at("metadata.labels")) {
-                params.push(Some(kind.convert(param, request).await?));
-            }
-        }
+        let selected = request.select(&resource, namespace, selector).await;
+        params.extend(selected.map_err(|status| status.message)?.into_iter().map(Some));
     }
     if params.is_empty() && reference.denies_missing {
         return Err("no params found for policy binding with `Deny` parameterNotFoundAction".to_owned());
@@ -104,12 +99,20 @@ pub(super) async fn collect_params(
 }
 
 impl ParamKind {
-    /// The object in the version of the kind.
-    async fn convert(&self, param: Arc<Value>, request: &AdmissionRequest<'_>) -> Result<Arc<Value>, String> {
+    /// A parameter in the version of the kind.
+    ///
+    /// # Errors
+    /// The message for an object that cannot be decoded or converted.
+    pub(super) async fn read(
+        &self,
+        param: &Undecoded<'_>,
+        request: &AdmissionRequest<'_>,
+    ) -> Result<Arc<Value>, String> {
+        let text = |status: Status| status.message;
+        let param = param.decode().await.map_err(text)?;
         if param.str_at("apiVersion") == &*self.api_version {
             return Ok(param);
         }
-        let text = |status: Status| status.message;
         let mut converted = request.context.registry.convert(&param, &self.kind).await.map_err(text)?;
         converted.set("apiVersion", &*self.api_version);
         converted.set("kind", self.kind.kind.as_str());

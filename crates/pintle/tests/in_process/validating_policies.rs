@@ -2,6 +2,7 @@
 
 use crate::harness::{PATIENCE, Server};
 use pintle_machinery::{Value, json};
+use pintle_storage::{Key, Storage};
 use std::time::Instant;
 
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
@@ -152,5 +153,73 @@ async fn parameters_are_custom_resources() {
     until(&server, json!({"a": "1"}), 201).await;
     let message = until(&server, json!({"a": "1", "b": "2"}), 422).await;
     assert!(message.ends_with("denied request: example.com/v2 Limit small"), "{message}");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn selected_parameters_are_evaluated_one_after_the_other() {
+    let server = Server::start().await;
+    let parameter = |name: &str, label: &str, forbidden: &str| json!({"metadata": {"name": name, "labels": {"is": label}}, "data": {"forbidden": forbidden}});
+    for (name, label, forbidden) in
+        [("one", "param", "x"), ("two", "param", "y"), ("other", "nothing", "z"), ("three", "param", "x")]
+    {
+        create(&server, CONFIG_MAPS, &parameter(name, label, forbidden)).await;
+    }
+    let uses = json!({
+        "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+        "validations": [{
+            "expression": "object == null || !('a' in object.data) || object.data.a != params.data.forbidden",
+            "messageExpression": "'by ' + params.metadata.name",
+        }],
+    });
+    create(&server, POLICIES, &policy("p", uses)).await;
+    let selector = json!({"matchLabels": {"is": "param"}});
+    let reference = json!({"selector": selector, "parameterNotFoundAction": "Deny"});
+    let spec = json!({"policyName": "p", "validationActions": ["Deny"], "paramRef": reference});
+    create(&server, BINDINGS, &binding("b", spec)).await;
+    for (value, name) in [("x", "one"), ("y", "two")] {
+        let message = until(&server, json!({"a": value}), 422).await;
+        assert!(message.ends_with(&format!("denied request: by {name}")), "{message}");
+    }
+    assert_eq!(try_create(&server, json!({"a": "z"})).await.0, 201);
+
+    for name in ["one", "two", "three"] {
+        assert_eq!(server.send(&format!("DELETE {CONFIG_MAPS}/{name}")).await.status, 200);
+    }
+    let message = until(&server, json!({"a": "z"}), 422).await;
+    assert!(
+        message.ends_with("no params found for policy binding with `Deny` parameterNotFoundAction"),
+        "{message}"
+    );
+    server.stop().await;
+}
+
+/// An object of which only the name is known may be the one that forbids a request.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_read_allows_nothing() {
+    let server = Server::start().await;
+    let storage = server.storage();
+    let allows = json!({
+        "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+        "validations": [{"expression": "true"}],
+    });
+    create(&server, POLICIES, &policy("p", allows)).await;
+    let selector = json!({"matchLabels": {"is": "param"}});
+    let reference = json!({"selector": selector, "parameterNotFoundAction": "Allow"});
+    let spec = json!({"policyName": "p", "validationActions": ["Deny"], "paramRef": reference});
+    create(&server, BINDINGS, &binding("b", spec)).await;
+    assert_eq!(try_create(&server, json!({})).await.0, 201);
+
+    let param = Key::new("/registry/configmaps/default/bad");
+    storage.create(&param, "bad".into(), None).await.unwrap();
+    let message = until(&server, json!({}), 422).await;
+    assert!(message.contains("with binding 'b' denied request: failed to configure binding: "), "{message}");
+    let revision = storage.get(&param).await.unwrap().kv.unwrap().mod_revision;
+    storage.delete(&param, revision).await.unwrap();
+    until(&server, json!({}), 201).await;
+
+    let bad = Key::new("/registry/validatingadmissionpolicies/bad");
+    storage.create(&bad, "bad".into(), None).await.unwrap();
+    until(&server, json!({}), 500).await;
     server.stop().await;
 }

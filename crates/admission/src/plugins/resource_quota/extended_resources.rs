@@ -96,11 +96,12 @@ async fn usage_of_pod(
 
 /// Whether no older claim was made for the same pod.
 async fn is_first_of_pod(claim: &Value, pod: &str, request: &AdmissionRequest<'_>) -> Result<bool, Status> {
-    let claims =
-        request.list(&GroupResource::new("resource.k8s.io", "resourceclaims"), request.namespace).await?;
     let age =
         |claim: &Value| (claim.str_at("metadata.creationTimestamp").to_owned(), claim.name().to_owned());
     let is_older = |other: &Value| request.operation == Operation::Create || age(other) < age(claim);
     let is_of_pod = |other: &Value| controlling_pod(other).is_some_and(|owner| owner.str_at("uid") == pod);
-    Ok(!claims.iter().any(|other| is_of_pod(other) && is_older(other)))
+    let is_before = |other: &Value| is_of_pod(other) && is_older(other);
+    let claims = GroupResource::new("resource.k8s.io", "resourceclaims");
+    let registry = request.context.registry;
+    Ok(registry.list_matching(&claims, request.namespace, 1, &is_before).await?.is_empty())
 }

@@ -5,42 +5,38 @@ use crate::{
     matching::Targets,
     policies::{
         hooks::{Hook, Policy},
-        params::collect_params,
+        params::find_params,
     },
 };
-use pintle_admission::{AdmissionRequest, Endpoint};
+use pintle_admission::{AdmissionRequest, Endpoint, Undecoded};
 use pintle_machinery::{StatusReason, Value, ValueExt};
-use pintle_offload::Pace;
 use std::sync::Arc;
 
 /// A policy that applies to a request by a binding and with parameters.
-pub(super) struct Invocation {
+pub(super) struct Invocation<'a> {
     pub(super) policy: Arc<Policy<MutatingEvaluator>>,
     pub(super) binding: Box<str>,
-    pub(super) param: Option<Arc<Value>>,
+    pub(super) param: Option<Undecoded<'a>>,
     /// The endpoint by which the policy matches; its kind is the kind of the object in expressions.
     pub(super) matched: Endpoint,
 }
 
-impl Invocation {
-    /// The identity of the invocation in both rounds.
-    pub(super) fn key(&self) -> InvocationKey {
-        let param = self
-            .param
-            .as_ref()
+impl Invocation<'_> {
+    /// The identity of the invocation with its parameter in both rounds.
+    pub(super) fn key(&self, param: Option<&Value>) -> InvocationKey {
+        let param = param
             .map(|param| (param.str_at("metadata.namespace").into(), param.str_at("metadata.name").into()));
         InvocationKey { policy: self.policy.name.clone(), binding: self.binding.clone(), param }
     }
 }
 
 /// Adds the invocations of a policy for a request. All are found before the first one changes the object.
-pub(super) async fn find(
+pub(super) async fn find<'a>(
     hook: &Hook<MutatingEvaluator>,
-    request: &AdmissionRequest<'_>,
+    request: &AdmissionRequest<'a>,
     targets: &Targets<'_>,
     failures: &mut Failures,
-    invocations: &mut Vec<Invocation>,
-    pace: &mut Pace,
+    invocations: &mut Vec<Invocation<'a>>,
 ) {
     let policy = &hook.policy;
     let mut misconfigured = |binding: Option<&str>, error: &str| {
@@ -71,8 +67,7 @@ pub(super) async fn find(
                 }
             }
         }
-        let kind = policy.param_kind.as_ref().zip(served.as_ref());
-        match collect_params(kind, binding.param_ref.as_ref(), request, pace).await {
+        match find_params(served.as_ref(), binding.param_ref.as_ref(), request).await {
             Ok(params) => invocations.extend(params.into_iter().map(|param| Invocation {
                 policy: policy.clone(),
                 binding: binding.name.clone(),

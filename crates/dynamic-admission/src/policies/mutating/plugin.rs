@@ -18,7 +18,7 @@ use crate::{
     },
 };
 use pintle_admission::{AdmissionPlugin, AdmissionRequest, Endpoint, Operation};
-use pintle_admission_cel::MatchOutcome;
+use pintle_admission_cel::{Input, MatchOutcome};
 use pintle_auth::authz::Authorizer;
 use pintle_authorization::ExpressionAuthorizer;
 use pintle_cel::Authority;
@@ -80,25 +80,40 @@ struct Shared {
     authority: Arc<ExpressionAuthorizer>,
 }
 
+/// An invocation whose turn it is.
+struct Evaluation<'e> {
+    invocation: &'e Invocation<'e>,
+    param: Option<&'e Value>,
+    shared: &'e Shared,
+}
+
+impl<'e> Evaluation<'e> {
+    /// The input of the policy's expressions.
+    fn input(&self, view: &'e View<'_>) -> Input<'e> {
+        let authority = self.shared.authority.clone() as Arc<dyn Authority>;
+        let namespace = self.shared.namespace.as_ref();
+        view.input(self.invocation.policy.reads_fields, self.param, namespace, Some(authority))
+    }
+}
+
 impl MutatingPolicies {
     /// The policies that apply to the request, by name.
     ///
     /// # Errors
     /// When the policies cannot be read.
-    async fn invocations(
+    async fn invocations<'a>(
         &self,
-        request: &AdmissionRequest<'_>,
+        request: &AdmissionRequest<'a>,
         requested: &Endpoint,
         failures: &mut Failures,
-    ) -> Result<Vec<Invocation>, Status> {
+    ) -> Result<Vec<Invocation<'a>>, Status> {
         let mut invocations = Vec::new();
-        let mut pace = Pace::new();
         let compiled = self.hooks.current(request).await?;
         if !compiled.hooks().is_empty() {
             let find_equivalents = || request.versions.equivalents();
             let targets = Targets::new(requested, &find_equivalents);
             for hook in compiled.hooks() {
-                find(hook, request, &targets, failures, &mut invocations, &mut pace).await;
+                find(hook, request, &targets, failures, &mut invocations).await;
             }
         }
         Ok(invocations)
@@ -112,7 +127,7 @@ impl MutatingPolicies {
         &self,
         request: &mut AdmissionRequest<'_>,
         requested: &Endpoint,
-        invocations: &[Invocation],
+        invocations: &[Invocation<'_>],
         failures: &mut Failures,
     ) -> Result<(), Status> {
         let user = Arc::new(request.context.user.clone());
@@ -128,13 +143,23 @@ impl MutatingPolicies {
         let mut is_patched = false;
         let mut pace = Pace::new();
         for invocation in invocations {
-            let mut fail = |error: &str| {
-                if !invocation.policy.ignores_failures {
-                    let binding = Some(&*invocation.binding);
-                    failures.add(&invocation.policy.name, binding, error, StatusReason::Invalid);
+            let Invocation { policy, binding, .. } = invocation;
+            let mut fail = |error: &str, reason| {
+                if !policy.ignores_failures {
+                    failures.add(&policy.name, Some(binding), error, reason);
                 }
             };
-            match self.conditions(request, requested, invocation, &shared, &mut pace).await? {
+            pace.breathe().await;
+            let param = match policy.read_param(invocation.param.as_ref(), request).await {
+                Ok(param) => param,
+                Err(error) => {
+                    fail(&format!("failed to configure binding: {error}"), StatusReason::Forbidden);
+                    continue;
+                }
+            };
+            let mut fail = |error: &str| fail(error, StatusReason::Invalid);
+            let evaluation = Evaluation { invocation, param: param.as_deref(), shared: &shared };
+            match self.conditions(request, requested, &evaluation, &mut pace).await? {
                 MatchOutcome::Holds => {}
                 MatchOutcome::Error { message, .. } => {
                     fail(&message);
@@ -142,18 +167,17 @@ impl MutatingPolicies {
                 }
                 MatchOutcome::Fails { .. } | MatchOutcome::Undecided => continue,
             }
-            let key = invocation.key();
+            let key = invocation.key(param.as_deref());
             if is_second_round && !calls.repeats(&key) {
                 continue;
             }
-            let evaluator = invocation.policy.evaluator().await;
+            let evaluator = policy.evaluator().await;
             let mut is_changed = false;
             for index in 0..evaluator.len() {
                 let started = Instant::now();
-                let result = patched(request, requested, invocation, &shared, index, &mut pace).await;
-                let policy = &invocation.policy.name;
+                let result = patched(request, requested, &evaluation, index, &mut pace).await;
                 if !request.object.is_null() {
-                    self.metrics.observe(policy, &invocation.binding, &result, started.elapsed());
+                    self.metrics.observe(&policy.name, binding, &result, started.elapsed());
                 }
                 match result {
                     Ok(None) => {}
@@ -192,22 +216,15 @@ impl MutatingPolicies {
         &self,
         request: &AdmissionRequest<'_>,
         requested: &Endpoint,
-        invocation: &Invocation,
-        shared: &Shared,
+        evaluation: &Evaluation<'_>,
         pace: &mut Pace,
     ) -> Result<MatchOutcome, Status> {
-        let view = View::new(request, requested, &invocation.matched).await?;
-        let authority = shared.authority.clone() as Arc<dyn Authority>;
-        let input = view.input(
-            invocation.policy.reads_fields,
-            invocation.param.as_deref(),
-            shared.namespace.as_ref(),
-            Some(authority),
-        );
-        let policy = &invocation.policy;
+        let view = View::new(request, requested, &evaluation.invocation.matched).await?;
+        let input = evaluation.input(&view);
+        let policy = &evaluation.invocation.policy;
         let conditions = policy.evaluator().await.conditions(&policy.name);
-        let metrics = &self.condition_metrics;
-        Ok(conditions.evaluate(&input, &shared.authority, request.operation, metrics, pace).await)
+        let (authority, metrics) = (&evaluation.shared.authority, &self.condition_metrics);
+        Ok(conditions.evaluate(&input, authority, request.operation, metrics, pace).await)
     }
 }
 
@@ -218,12 +235,12 @@ impl MutatingPolicies {
 async fn patched(
     request: &AdmissionRequest<'_>,
     requested: &Endpoint,
-    invocation: &Invocation,
-    shared: &Shared,
+    evaluation: &Evaluation<'_>,
     index: usize,
     pace: &mut Pace,
 ) -> Result<Option<Value>, MutationError> {
     let refused = |status: Status| MutationError::Refused(Box::new(status));
+    let Evaluation { invocation, shared, .. } = evaluation;
     let matched = &invocation.matched;
     let view = View::new(request, requested, matched).await.map_err(refused)?;
     let Some(object) = view.object() else { return Ok(None) };
@@ -236,14 +253,7 @@ async fn patched(
     };
     let evaluator = invocation.policy.evaluator().await;
     let patch = loop {
-        let authority = shared.authority.clone() as Arc<dyn Authority>;
-        let input = view.input(
-            invocation.policy.reads_fields,
-            invocation.param.as_deref(),
-            shared.namespace.as_ref(),
-            Some(authority),
-        );
-        match evaluator.patch(index, &input, pace).await {
+        match evaluator.patch(index, &evaluation.input(&view), pace).await {
             Err(MutationError::Undecided) => shared.authority.settle().await,
             patch => break patch?,
         }

@@ -13,7 +13,7 @@ use crate::{
         binding::Binding,
         excluded::is_excluded,
         hooks::{Hook, Hooks},
-        params::collect_params,
+        params::find_params,
         view::{View, namespace_object},
     },
 };
@@ -202,15 +202,13 @@ impl ValidatingPolicies {
                     }
                 }
             }
-            let kind = policy.param_kind.as_ref().zip(served.as_ref());
-            let params =
-                match collect_params(kind, binding.param_ref.as_ref(), request, &mut shared.pace).await {
-                    Ok(params) => params,
-                    Err(error) => {
-                        outcome.misconfigured(hook, Some(binding), &error);
-                        continue;
-                    }
-                };
+            let params = match find_params(served.as_ref(), binding.param_ref.as_ref(), request).await {
+                Ok(params) => params,
+                Err(error) => {
+                    outcome.misconfigured(hook, Some(binding), &error);
+                    continue;
+                }
+            };
             if params.is_empty() {
                 continue;
             }
@@ -228,6 +226,14 @@ impl ValidatingPolicies {
                 shared.namespace = Some(namespace_object(request).await?);
             }
             for param in params {
+                shared.pace.breathe().await;
+                let param = match policy.read_param(param.as_ref(), request).await {
+                    Ok(param) => param,
+                    Err(error) => {
+                        outcome.misconfigured(hook, Some(binding), &error);
+                        continue;
+                    }
+                };
                 let results = self.evaluate(hook, request, param.as_deref(), shared).await;
                 self.enforce(&policy.name, binding, results, &mut annotations, outcome);
             }
