@@ -2,7 +2,7 @@
 
 use crate::harness::{PATIENCE, Server};
 use pintle_machinery::{Value, json};
-use pintle_storage::{Key, Storage};
+use pintle_storage::Key;
 use std::time::Instant;
 
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
