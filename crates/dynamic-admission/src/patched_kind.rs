@@ -3,9 +3,9 @@
 use pintle_machinery::{
     GroupVersion, GroupVersionKind, Status,
     codec::json,
-    scheme::{not_registered, scheme_of},
+    scheme::{not_registered, registered, scheme_of},
 };
-use pintle_schema::Schema;
+use pintle_schema::{Schema, SchemaRef};
 
 /// Whether a kind has a type, which custom resources have not.
 pub(crate) fn is_built_in(kind: &GroupVersionKind) -> bool {
@@ -40,14 +40,23 @@ pub(crate) fn patched_kind(text: &[u8], expected: &GroupVersionKind) -> Result<G
     if found.kind.is_empty() {
         found.kind.clone_from(&expected.kind);
     }
-    match is_built_in(&found) {
-        true => Ok(found),
-        false => {
-            let version = found.group_version().to_string();
-            let why = not_registered(&found.kind, &version, scheme_of(&expected.group));
-            Err(Status::internal_error(why))
-        }
-    }
+    built_in_type(&found, expected)?;
+    Ok(found)
+}
+
+/// The type of a kind in the scheme of the expected one.
+///
+/// # Errors
+/// 500 for a kind that the server does not know.
+pub(crate) fn built_in_type(
+    found: &GroupVersionKind,
+    expected: &GroupVersionKind,
+) -> Result<SchemaRef<'static>, Status> {
+    let scheme = scheme_of(&expected.group);
+    registered(found, scheme).ok_or_else(|| {
+        let version = found.group_version().to_string();
+        Status::internal_error(not_registered(&found.kind, &version, scheme))
+    })
 }
 
 #[cfg(test)]

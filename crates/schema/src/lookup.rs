@@ -47,6 +47,11 @@ impl Schema {
     /// A top-level kind. The kinds of the meta package (`DeleteOptions`, `Status`, `WatchEvent`, …) are found under
     /// every group and version, unless the group has a kind of the same name.
     pub fn by_kind(&self, group: &str, version: &str, kind: &str) -> Option<SchemaRef<'_>> {
+        self.own_kind(group, version, kind).or_else(|| self.meta_kind(kind))
+    }
+
+    /// A top-level kind that belongs to one group and version.
+    pub fn own_kind(&self, group: &str, version: &str, kind: &str) -> Option<SchemaRef<'_>> {
         let found = self.kinds.binary_search_by(|&id| {
             let node = self.node(id);
             let (other_group, other_version) = node.group_version();
@@ -55,13 +60,17 @@ impl Schema {
                 .then_with(|| other_version.cmp(version))
                 .then_with(|| node.name().cmp(kind))
         });
-        match found {
-            Ok(at) => self.kinds.get(at).map(|&id| self.node(id)),
-            Err(_) => self.meta_kind(kind),
-        }
+        self.kinds.get(found.ok()?).map(|&id| self.node(id))
     }
 
-    fn meta_kind(&self, kind: &str) -> Option<SchemaRef<'_>> {
+    /// Whether kinds belong to this group and version.
+    pub fn has_kinds_of(&self, group: &str, version: &str) -> bool {
+        let found = self.kinds.binary_search_by(|&id| self.node(id).group_version().cmp(&(group, version)));
+        found.is_ok()
+    }
+
+    /// A top-level kind of the meta package.
+    pub fn meta_kind(&self, kind: &str) -> Option<SchemaRef<'_>> {
         let found = self.by_meta_name(kind)?;
         (kind == "WatchEvent" || found.is_object()).then_some(found)
     }

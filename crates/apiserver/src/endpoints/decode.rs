@@ -1,13 +1,14 @@
 //! Decodes request bodies to trees.
 
-use super::{body_kind::BodyKind, go_names::registered, patch::ANYTHING, request_scope::RequestScope};
+use super::{body_kind::BodyKind, go_names::go_type_of_kind, patch::ANYTHING, request_scope::RequestScope};
 use crate::base::negotiation::{MediaType, content_type};
 use bytes::Bytes;
+use pintle_go_forms::quote;
 use pintle_machinery::{
     GroupVersion, GroupVersionKind, Status, Value, ValueExt,
     codec::{DecodeError, Decoded, StrictProblem, cbor, json, protobuf, yaml},
     options::FieldValidation,
-    scheme::{internal_package, not_registered, scheme_of},
+    scheme::{OPTIONS, missing_version, not_registered, registered, scheme_of, unknown_conversion},
 };
 use pintle_schema::SchemaRef;
 use std::fmt::Display;
@@ -68,7 +69,7 @@ impl Versions<'_> {
             Versions::Own => false,
             Versions::Also(versions) => GroupVersion::parse(api_version)
                 .is_some_and(|found| found.group == wanted.group && versions.contains(&found.version)),
-            Versions::Any => GroupVersion::parse(api_version).is_some(),
+            Versions::Any => GroupVersion::parse(api_version).is_some_and(|found| !found.version.is_empty()),
         }
     }
 }
@@ -90,33 +91,42 @@ fn read(
     };
     let mut claim: Option<Claim> = None;
     let mut check_type_meta = |(api_version, found): (String, String), wanted: &GroupVersionKind| {
+        let shown = || match media_type {
+            MediaType::Cbor => cbor::diagnose(body),
+            MediaType::Protobuf => {
+                format!("runtime.TypeMeta{{APIVersion:{}, Kind:{}}}", quote(&api_version), quote(&found))
+            }
+            MediaType::Json | MediaType::Yaml => String::from_utf8_lossy(body).into_owned(),
+        };
         if model.keeps_claimed_kind() {
-            let shown = || match media_type {
-                MediaType::Cbor => cbor::diagnose(body),
-                _ => String::from_utf8_lossy(body).into_owned(),
-            };
-            claim = Some(Claim::of(api_version, found, wanted, body, &shown)?);
+            claim = Some(Claim::of(&api_version, &found, wanted, body, &shown)?);
             return Ok(());
         }
         // Options without a kind are of the wanted kind in the version that they name.
         let is_of_kind = found == wanted.kind || is_of_any_version && found.is_empty();
         let is_taken = is_of_kind && versions.take(&api_version, wanted);
-        let is_unversioned = api_version.is_empty();
-        let api_version = match api_version.as_str() {
-            "" => wanted.group_version(),
-            _ if is_taken => wanted.group_version(),
-            text => match GroupVersion::parse(text) {
-                Some(version) => version,
-                // In a protobuf envelope and in CBOR a malformed version counts as absent.
-                None if matches!(media_type, MediaType::Protobuf | MediaType::Cbor) => wanted.group_version(),
-                None => return Err(unrecognized(&format!("unexpected GroupVersion string: {text}"))),
-            },
+        // Options without a version are of the group of metadata.
+        let default = match is_of_any_version {
+            true => GroupVersion::new("meta.k8s.io", "v1"),
+            false => wanted.group_version(),
         };
-        if is_of_any_version && !found.is_empty() && found != wanted.kind {
-            // Options without a version are of the group of metadata.
-            let version = if is_unversioned { "meta.k8s.io/v1".to_owned() } else { api_version.to_string() };
-            return Err(Status::bad_request(not_registered(&found, &version, OPTIONS_SCHEME)));
-        }
+        let version = match GroupVersion::parse(&api_version) {
+            _ if is_taken => wanted.group_version(),
+            Some(version) if !version.version.is_empty() => version,
+            Some(version) if version.group.is_empty() || version.group == default.group => default,
+            Some(version) => {
+                let why = missing_version(&shown());
+                let kind = if found.is_empty() { &wanted.kind } else { &found };
+                let found = GroupVersionKind::new(version.group, "", kind.clone());
+                return Err(match is_of_any_version {
+                    true => Status::bad_request(why),
+                    false => cannot_be_handled(&found, wanted, &why),
+                });
+            }
+            // In a protobuf envelope and in CBOR a malformed version counts as absent.
+            None if matches!(media_type, MediaType::Protobuf | MediaType::Cbor) => default,
+            None => return Err(unrecognized(&format!("unexpected GroupVersion string: {api_version}"))),
+        };
         let decode_as = |schema: SchemaRef<'_>| match media_type {
             MediaType::Json => json::decode_body(body, schema),
             MediaType::Yaml => yaml::decode(body, schema),
@@ -126,7 +136,20 @@ fn read(
         let problems = |found: &GroupVersionKind, problems: &[StrictProblem]| {
             report(scope, validation, (found, kind), problems)
         };
-        check_type_meta((api_version, found), wanted, &decode_as, problems)
+        if !is_of_any_version {
+            return check_type_meta((version, found), wanted, &decode_as, problems);
+        }
+        if found.is_empty() || found == wanted.kind {
+            return Ok(());
+        }
+        let found = version.with_kind(found);
+        Err(Status::bad_request(match registered(&found, OPTIONS) {
+            None => not_registered(&found.kind, &found.group_version().to_string(), OPTIONS),
+            Some(other) => match decode_as(other) {
+                Ok(_) => unknown_conversion(other, &format!("v1.{}", wanted.kind)),
+                Err(error) => error.to_string(),
+            },
+        }))
     };
     let decoded = match media_type {
         MediaType::Json => {
@@ -211,8 +234,7 @@ fn type_meta_of_map(
     let (api_version, kind) = (object.str_at("apiVersion").to_owned(), object.str_at("kind").to_owned());
     if api_version.is_empty() && !kind.is_empty() {
         let found = GroupVersionKind::new("", "", &*kind);
-        let missing = format!("Object 'apiVersion' is missing in '{}'", cbor::diagnose(body));
-        return Err(cannot_be_handled(&found, wanted, &missing));
+        return Err(cannot_be_handled(&found, wanted, &missing_version(&cbor::diagnose(body))));
     }
     Ok(json::TypeMeta { api_version, kind })
 }
@@ -229,8 +251,8 @@ impl Claim {
     /// # Errors
     /// 400 when it names no kind, or a malformed version.
     fn of(
-        api_version: String,
-        kind: String,
+        api_version: &str,
+        kind: &str,
         wanted: &GroupVersionKind,
         body: &[u8],
         shown: &dyn Fn() -> String,
@@ -239,14 +261,14 @@ impl Claim {
             let text = shown();
             return Err(unrecognized(wanted, &format!("Object 'Kind' is missing in '{text}'"), body));
         }
-        if GroupVersion::parse(&api_version).is_none() {
+        if GroupVersion::parse(api_version).is_none() {
             return Err(unrecognized(
                 wanted,
                 &format!("unexpected GroupVersion string: {api_version}"),
                 body,
             ));
         }
-        Ok(Claim { api_version, kind })
+        Ok(Claim { api_version: api_version.to_owned(), kind: kind.to_owned() })
     }
 
     fn group_version_kind(&self, wanted: &GroupVersionKind) -> GroupVersionKind {
@@ -285,7 +307,8 @@ impl Claim {
         match *api_version == wanted_version {
             true => Ok(()),
             false => Err(Status::bad_request(format!(
-                "the API version in the data ({api_version}) does not match the expected API version ({wanted_version})"
+                "the API version in the data ({}) does not match the expected API version ({wanted_version})",
+                GroupVersion::parse(api_version).unwrap_or_default()
             ))),
         }
     }
@@ -367,7 +390,7 @@ fn check_type_meta(
         return Ok(());
     }
     let found = version.with_kind(if kind.is_empty() { wanted.kind.clone() } else { kind });
-    let decoded = match registered(&found, &wanted.group).map(decode_as) {
+    let decoded = match registered(&found, scheme_of(&wanted.group)).map(decode_as) {
         Some(Ok(decoded)) if !is_other_kind => decoded,
         Some(Err(error)) => return Err(cannot_be_handled(&found, wanted, &error)),
         Some(Ok(_)) | None => return Err(cannot_be_handled(&found, wanted, &other_kind(&found, wanted))),
@@ -380,20 +403,12 @@ fn check_type_meta(
 
 /// The error message for an object of one kind where another is wanted.
 pub(super) fn other_kind(found: &GroupVersionKind, wanted: &GroupVersionKind) -> String {
-    match registered(found, &wanted.group).is_some() {
-        true => format!(
-            "converting ({}.{}) to ({}.{}): unknown conversion",
-            found.version,
-            found.kind,
-            internal_package(&wanted.group),
-            wanted.kind
-        ),
-        false => not_registered(&found.kind, &found.group_version().to_string(), scheme_of(&wanted.group)),
+    let scheme = scheme_of(&wanted.group);
+    match registered(found, scheme) {
+        Some(found) => unknown_conversion(found, &go_type_of_kind(wanted)),
+        None => not_registered(&found.kind, &found.group_version().to_string(), scheme),
     }
 }
-
-/// The source line where Go's server registers the kinds of options; part of one error message.
-const OPTIONS_SCHEME: &str = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27";
 
 /// The 400 for a body that does not decode.
 pub(super) fn cannot_be_handled(

@@ -1,12 +1,8 @@
 //! Names of Go types and packages, which some messages to clients contain.
 
 use crate::base::negotiation::Offers;
-use pintle_machinery::{
-    GroupVersionKind,
-    scheme::{internal_package, scheme_of},
-};
+use pintle_machinery::{GroupVersionKind, scheme::internal_package};
 use pintle_registry::{ObjectForm, Resource};
-use pintle_schema::{Schema, SchemaRef};
 
 /// The name of the Go type of a resource's objects or lists.
 pub(super) fn go_type_of(resource: &Resource, offers: Offers) -> String {
@@ -23,23 +19,4 @@ pub(super) fn go_type_of(resource: &Resource, offers: Offers) -> String {
 /// The name of the Go type of a kind.
 pub(super) fn go_type_of_kind(kind: &GroupVersionKind) -> String {
     format!("{}.{}", internal_package(&kind.group), kind.kind)
-}
-
-/// The type of a kind that is in the scheme of the server that serves `group`.
-pub(super) fn registered(kind: &GroupVersionKind, group: &str) -> Option<SchemaRef<'static>> {
-    // Kinds without a group of their own, such as `Status`, are in every scheme, as `v1`.
-    let is_in_scheme = match kind.group.as_str() {
-        "meta.k8s.io" => false,
-        "" if is_unversioned(&kind.kind) => true,
-        own => scheme_of(own) == scheme_of(group),
-    };
-    Schema::builtin().by_kind(&kind.group, &kind.version, &kind.kind).filter(|_| is_in_scheme)
-}
-
-fn is_unversioned(kind: &str) -> bool {
-    kind.ends_with("Options")
-        || matches!(
-            kind,
-            "Status" | "WatchEvent" | "APIVersions" | "APIGroup" | "APIGroupList" | "APIResourceList"
-        )
 }

@@ -17,7 +17,7 @@ use pintle_go_forms::quote;
 use pintle_machinery::{
     GroupVersion, Value, ValueExt,
     codec::{cbor, json, protobuf, yaml},
-    scheme::{not_registered, scheme_of},
+    scheme::{not_registered, registered, scheme_of, unknown_conversion},
 };
 use pintle_registry::{Resource, StorageEncoding, StoredVersion};
 use pintle_schema::{Schema, default_by_schema};
@@ -331,18 +331,14 @@ impl StorageCodec {
             let schema = TypeSchema::builtin(&older.type_name);
             return Ok((schema.unwrap_or_else(|| self.schema.clone()), Some(older)));
         }
-        Err(match Schema::builtin().by_kind(&version.group, &version.version, kind) {
+        let scheme = scheme_of(&self.resource.resource.group);
+        Err(match registered(&of_kind, scheme) {
             Some(other) => {
-                let last = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
                 let own = self.schema.get();
-                let own_group = own.package().rsplit('/').nth(1).unwrap_or_default().to_owned();
-                format!(
-                    "converting ({}.{kind}) to ({own_group}.{}): unknown conversion",
-                    last(other.package()),
-                    own.name()
-                )
+                let own_group = own.package().rsplit('/').nth(1).unwrap_or_default();
+                unknown_conversion(other, &format!("{own_group}.{}", own.name()))
             }
-            None => not_registered(kind, api_version, scheme_of(&self.resource.resource.group)),
+            None => not_registered(kind, api_version, scheme),
         })
     }
 }

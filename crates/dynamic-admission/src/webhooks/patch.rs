@@ -5,12 +5,17 @@ use super::{
     call::CallFailure,
     webhook::Webhook,
 };
-use crate::patched_kind::{is_built_in, patched_kind};
+use crate::patched_kind::{built_in_type, is_built_in, patched_kind};
 use pintle_admission::{AdmissionRequest, Endpoint};
 use pintle_go_forms::quote;
 use pintle_machinery::{
-    GroupVersionKind, Status, Value, ValueExt, codec::json, meta::format_time, options::FieldValidation,
-    patch::json_patch, scheme::internal_package, validation::semantically_equal,
+    GroupVersionKind, Status, Value, ValueExt,
+    codec::json,
+    meta::format_time,
+    options::FieldValidation,
+    patch::json_patch,
+    scheme::{internal_package, unknown_conversion},
+    validation::semantically_equal,
 };
 use pintle_schema::Schema;
 
@@ -98,12 +103,10 @@ fn kind_of(
     if found == *expected || found.kind == expected.kind && request.versions.schema(&found).is_some() {
         return Ok(found);
     }
-    if let Some(schema) = Schema::builtin().by_kind(&found.group, &found.version, &found.kind) {
-        json::decode_body(text, schema).map_err(Status::internal_error)?;
-    }
-    let package = internal_package(&expected.group);
-    let (from, to) = (format!("{}.{}", found.version, found.kind), format!("{package}.{}", expected.kind));
-    Err(Status::unknown(format!("converting ({from}) to ({to}): unknown conversion")))
+    let other = built_in_type(&found, expected)?;
+    json::decode_body(text, other).map_err(Status::internal_error)?;
+    let to = format!("{}.{}", internal_package(&expected.group), expected.kind);
+    Err(Status::unknown(unknown_conversion(other, &to)))
 }
 
 /// Restores managed fields that a patch has made invalid, and returns a warning about them

@@ -1,7 +1,10 @@
 //! Tests objects: every form of every response to valid requests.
 
 use crate::harness::{Identity, Server, Transcript, assert_transcript};
-use pintle_machinery::codec::{json, protobuf};
+use pintle_machinery::{
+    codec::{json, protobuf},
+    json,
+};
 use pintle_schema::Schema;
 
 const CONFIG_MAP: &str = "POST /api/v1/namespaces/default/configmaps\n\n\
@@ -414,5 +417,33 @@ async fn namespaces_that_admission_creates_have_the_servers_manager() {
     assert_eq!(made.status, 201, "{}", made.text());
     let namespace = server.send("GET /api/v1/namespaces/new").await;
     assert!(namespace.text().contains("\"manager\":\"kube-apiserver\""), "{}", namespace.text());
+    server.stop().await;
+}
+
+/// A manifest in another version than that of the path is a patch, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_patch_may_name_another_served_version() {
+    let server = Server::start().await;
+    let path = "namespaces/default/horizontalpodautoscalers";
+    let target = json!({"kind": "Deployment", "name": "d", "apiVersion": "apps/v1"});
+    let scaler = json!({"metadata": {"name": "h"}, "spec": {"maxReplicas": 5, "scaleTargetRef": target}});
+    let made = server.send(&format!("POST /apis/autoscaling/v2/{path}\n\n{scaler}")).await;
+    assert_eq!(made.status, 201, "{}", made.text());
+    let patch = json!({"apiVersion": "autoscaling/v1", "spec": {"targetCPUUtilizationPercentage": 30}});
+    let merge = "Content-Type: application/merge-patch+json";
+    let patched = server.send(&format!("PATCH /apis/autoscaling/v2/{path}/h\n{merge}\n\n{patch}")).await;
+    assert_eq!(patched.status, 200, "{}", patched.text());
+    assert_eq!(patched.str_at("/apiVersion"), "autoscaling/v2");
+    let metric = &patched.json()["spec"]["metrics"][0]["resource"];
+    assert_eq!(
+        metric["target"],
+        json!({"type": "Utilization", "averageUtilization": 30}),
+        "{}",
+        patched.text()
+    );
+
+    let older = json!({"apiVersion": "autoscaling/v2beta1"});
+    let refused = server.send(&format!("PATCH /apis/autoscaling/v2/{path}/h\n{merge}\n\n{older}")).await;
+    assert_eq!(refused.status, 422, "{}", refused.text());
     server.stop().await;
 }

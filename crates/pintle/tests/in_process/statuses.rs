@@ -63,6 +63,12 @@ async fn bodies_and_media_types_that_do_not_fit() {
             &format!("POST {MAPS}\n\n{{\"kind\":\"Nope\",\"apiVersion\":\"v1\"}}"),
             &format!("POST {MAPS}\n\n{{\"kind\":\"ConfigMap\",\"apiVersion\":\"apps/v1\"}}"),
             &format!("POST {MAPS}\n\n{{\"kind\":\"ConfigMap\",\"apiVersion\":\"a/b/c\"}}"),
+            &format!("POST {MAPS}\n\n{{\"kind\":\"ConfigMap\",\"apiVersion\":\"apps/\"}}"),
+            &format!("POST {MAPS}\n\n{{\"kind\":\"Status\",\"apiVersion\":\"apps/v9\"}}"),
+            &format!("POST {MAPS}\n\n{{\"kind\":\"List\",\"apiVersion\":\"apps/v1\"}}"),
+            &format!("DELETE {MAPS}/a\n\n{{\"kind\":\"Status\",\"apiVersion\":\"v1\"}}"),
+            &format!("DELETE {MAPS}/a\n\n{{\"kind\":\"Pod\",\"apiVersion\":\"v1\"}}"),
+            &format!("DELETE {MAPS}/a\n\n{{\"kind\":\"DeleteOptions\",\"apiVersion\":\"apps/\"}}"),
             &format!("POST {MAPS}\n\n{{\"data\":[]}}"),
             &format!("POST {MAPS}\n\n{{\"data\":"),
             &format!("POST {MAPS}\n\nnull"),
@@ -175,6 +181,7 @@ async fn paths_and_methods_that_do_not_exist() {
 #[tokio::test(flavor = "multi_thread")]
 async fn those_who_may_not() {
     let server = Server::start_with(plain_user).await;
+    server.until_ready().await;
     let client = server.client(Identity::Nobody).await;
     let mut transcript = Transcript::new(&server).by(&client);
     transcript

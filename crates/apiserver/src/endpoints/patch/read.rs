@@ -4,12 +4,14 @@ use super::{
     super::{body_kind::BodyKind, decode::other_kind, request_scope::RequestScope},
     Patch,
 };
+use crate::registry::VersionedResource;
 use pintle_machinery::{
     FieldError, FieldPath, GroupVersion, GroupVersionKind, Map, Status, Value, ValueExt,
     codec::{StrictProblem, json},
     options::FieldValidation,
-    scheme::{not_registered, not_registered_internally},
+    scheme::{missing_version, not_registered, not_registered_internally, registered, scheme_of},
 };
+use std::sync::Arc;
 
 /// Decodes a patched tree, or part of one, by its schema, like a request body. `is_whole` tells a tree with type metadata
 /// from a part without; problems of the patch itself are reported with those of the tree, as field validation demands.
@@ -33,13 +35,14 @@ pub(in super::super) fn read_patched(
     };
     let mut problems = patch.problems().to_vec();
     let mut own = kind.clone();
+    let mut other_version = None;
     let text = patched.to_string();
     if is_whole && keeps_claim {
         own = claimed_kind(&patched, &text).map_err(|why| undecodable(&why))?;
     } else if is_whole && patch.is_of_text() {
-        let is_custom = scope.resource.resource.model.keeps_claimed_kind();
-        match named_kind(&patched, &text, wanted, is_custom).map_err(|why| undecodable(&why))? {
+        match named_kind(scope, &patched, &text, wanted).map_err(|why| undecodable(&why))? {
             Named::Own => {}
+            Named::OtherVersion(other) => other_version = Some(other),
             Named::Internal => {
                 let unknown = patched.as_object().into_iter().flatten().map(|(name, _)| name);
                 let unknown = unknown.filter(|name| !matches!(name.as_str(), "kind" | "apiVersion"));
@@ -50,6 +53,7 @@ pub(in super::super) fn read_patched(
             }
         }
     }
+    let schema = other_version.as_ref().map_or(schema, |other| other.schema.get());
     let decoded = json::decode(text.as_bytes(), schema).map_err(|error| {
         // The type metadata is decoded before the rest.
         match json::type_meta(text.as_bytes()) {
@@ -65,6 +69,9 @@ pub(in super::super) fn read_patched(
     let unknown = wanted.coerce(&mut value).map_err(|status| undecodable(&status.message))?;
     problems.extend(unknown.into_iter().map(|path| StrictProblem::UnknownField(path).to_string()));
     report(scope, kind, problems, validation)?;
+    if let Some(other) = other_version {
+        value = scope.resource.from_storage(other.to_storage(value));
+    }
     value.set("kind", own.kind.as_str());
     value.set("apiVersion", own.group_version().to_string());
     Ok(value)
@@ -123,17 +130,27 @@ const SCALE_SCHEME: &str = "k8s.io/client-go/scale/util.go:146";
 enum Named {
     /// The kind of the request. Its absent name is taken from the path.
     Own,
+    /// The kind of the request in another version that is served.
+    OtherVersion(Arc<VersionedResource>),
     /// The kind of the request in the version inside of kube-apiserver, since the object names no version. That has
     /// none of the field names of the API.
     Internal,
 }
 
-/// The kind that a patched object of a built-in kind, whose JSON is `text`, names. The scale of a custom resource has no internal version.
+/// The kind that a patched object of a built-in kind, whose JSON is `text`, names. The scale of a custom resource has no internal
+/// version.
 ///
 /// # Errors
 /// The error message for an object of another kind.
-fn named_kind(patched: &Value, text: &str, wanted: BodyKind<'_>, is_scale: bool) -> Result<Named, String> {
+fn named_kind(
+    scope: &RequestScope<'_>,
+    patched: &Value,
+    text: &str,
+    wanted: BodyKind<'_>,
+) -> Result<Named, String> {
     let kind = wanted.kind;
+    let resource = &scope.resource.resource;
+    let is_custom_scale = resource.model.keeps_claimed_kind();
     json::type_meta(text.as_bytes())
         .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
     let (name, version) = (patched.str_at("kind"), patched.str_at("apiVersion"));
@@ -143,14 +160,28 @@ fn named_kind(patched: &Value, text: &str, wanted: BodyKind<'_>, is_scale: bool)
     let is_internal = found.version.is_empty() && (found.group.is_empty() || found.group == kind.group);
     let found = found.with_kind(name);
     match is_internal {
-        true if *name == kind.kind && is_scale => Ok(Named::Own),
-        true if *name == kind.kind => Ok(Named::Internal),
-        true => Err(not_registered_internally(&found.kind, &kind.group)),
-        false if found == *kind => Ok(Named::Own),
-        false if is_scale => {
-            Err(not_registered(&found.kind, &found.group_version().to_string(), SCALE_SCHEME))
+        true if *name == kind.kind && is_custom_scale => return Ok(Named::Own),
+        true if *name == kind.kind => return Ok(Named::Internal),
+        true => return Err(not_registered_internally(&found.kind, &kind.group)),
+        false if found == *kind => return Ok(Named::Own),
+        false if is_custom_scale => {
+            return Err(not_registered(&found.kind, &found.group_version().to_string(), SCALE_SCHEME));
         }
-        false => Err(other_kind(&found, kind)),
+        false if found.version.is_empty() => return Err(missing_version(text)),
+        false => {}
+    }
+    if resource.group_version_kind() == *kind && found.kind == kind.kind {
+        let versions = scope.server.stores.versions_of(resource);
+        let is_found = |other: &Arc<VersionedResource>| other.resource.group_version_kind() == found;
+        if let Some(other) = versions.into_iter().find(is_found) {
+            return Ok(Named::OtherVersion(other));
+        }
+    }
+    let decoded =
+        registered(&found, scheme_of(&kind.group)).map(|schema| json::decode(text.as_bytes(), schema));
+    match decoded {
+        Some(Err(error)) => Err(error.to_string()),
+        Some(Ok(_)) | None => Err(other_kind(&found, kind)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The patches that the expressions of mutations evaluate to, and their application.
 
-use crate::patched_kind::{self, patched_kind};
+use crate::patched_kind::{self, built_in_type, patched_kind};
 use pintle_admission_cel::{Evaluation, Expression, Failure};
 use pintle_cel::{EvaluationError, Object, Value as CelValue};
 use pintle_go_forms::quote;
@@ -10,8 +10,9 @@ use pintle_machinery::{
     managed_fields::{ConfigurationError, merge_configuration},
     options::FieldValidation,
     patch::{PatchError, json_patch},
+    scheme::unknown_conversion,
 };
-use pintle_schema::{Schema, SchemaRef};
+use pintle_schema::SchemaRef;
 use std::fmt::Write as _;
 
 /// The maximum size of a patch, in bytes of JSON: that of a request. Values in a patch may be shared, so that a short
@@ -327,12 +328,10 @@ fn decode_as_named(edited: &Value, patched: PatchedKind<'_>) -> Result<Value, Mu
         set_type(&mut decoded, kind);
         return Ok(decoded);
     }
-    if let Some(schema) = Schema::builtin().by_kind(&found.group, &found.version, &found.kind) {
-        decode_strictly(edited, schema)?;
-    }
-    let go_name = |kind: &GroupVersionKind| format!("{}.{}", kind.version, kind.kind);
-    let (from, to) = (go_name(&found), go_name(kind));
-    Err(MutationError::Failed(format!("converting ({from}) to ({to}): unknown conversion")))
+    let other = built_in_type(&found, kind).map_err(refused)?;
+    decode_strictly(edited, other)?;
+    let to = format!("{}.{}", kind.version, kind.kind);
+    Err(MutationError::Failed(unknown_conversion(other, &to)))
 }
 
 fn refused(status: Status) -> MutationError {
