@@ -10,6 +10,11 @@ use std::fmt;
 
 use pintle_go_forms::quote;
 
+/// The maximum number of errors of one object that a [`crate::Status`] shows.
+pub(crate) const MAX_SHOWN_ERRORS: usize = 1000;
+/// The maximum size of the shown errors, in bytes.
+pub(crate) const MAX_SHOWN_BYTES: usize = 1024 * 1024;
+
 /// The number of errors after which validation may stop; more than are ever shown.
 const ENOUGH_ERRORS: usize = 10_000;
 
@@ -229,6 +234,43 @@ impl fmt::Display for FieldError {
 /// Whether more errors have been found than a client will be shown; validation of a long list may then stop.
 pub fn is_enough(errors: &ErrorList) -> bool {
     errors.len() >= ENOUGH_ERRORS
+}
+
+/// Errors that each show a whole list or struct: a client chooses its size and, by another list, their number. What a
+/// [`crate::Status`] would not show of them is not made.
+#[derive(Debug, Default)]
+pub struct LargeErrors {
+    errors: ErrorList,
+    bytes: usize,
+    is_full: bool,
+}
+
+impl LargeErrors {
+    /// Adds an error, unless those before it are all that is shown, and one more, which tells that there are more.
+    pub fn push(&mut self, error: impl FnOnce() -> FieldError) {
+        if self.is_full {
+            return;
+        }
+        let error = error();
+        self.is_full = self.bytes > MAX_SHOWN_BYTES || self.errors.len() >= MAX_SHOWN_ERRORS;
+        self.bytes += error.body().len();
+        self.errors.push(error);
+    }
+
+    /// As [`LargeErrors::push`], this number of times.
+    pub fn repeat(&mut self, times: usize, error: impl Fn() -> FieldError) {
+        for _ in 0..times {
+            if self.is_full {
+                return;
+            }
+            self.push(&error);
+        }
+    }
+
+    /// The errors.
+    pub fn into_list(self) -> ErrorList {
+        self.errors
+    }
 }
 
 /// Joins names for a message, up to a maximum length: a client chooses the number of names and of messages.

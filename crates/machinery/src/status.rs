@@ -3,16 +3,12 @@
 //! Reasons, codes and messages are those of
 //! <https://pkg.go.dev/k8s.io/apimachinery/pkg/api/errors>; clients match on them.
 
+use crate::error_list::{MAX_SHOWN_BYTES, MAX_SHOWN_ERRORS};
 use crate::{ErrorList, GroupKind, GroupResource, StatusCause, Value, ValueExt};
 use indexmap::IndexSet;
 use pintle_go_forms::quote;
 use pintle_tree::json;
 use std::fmt;
-
-/// The maximum number of errors of one object that are shown.
-const MAX_SHOWN_ERRORS: usize = 1000;
-/// The maximum size of the shown errors, in bytes.
-const MAX_SHOWN_ERROR_BYTES: usize = 1024 * 1024;
 
 /// The reason of a failure, for programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -217,7 +213,7 @@ impl Status {
             bytes += text.len();
             texts.push(text);
             causes.push(cause);
-            if bytes > MAX_SHOWN_ERROR_BYTES {
+            if bytes > MAX_SHOWN_BYTES {
                 break;
             }
         }
