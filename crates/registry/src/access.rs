@@ -2,6 +2,7 @@
 
 use crate::BoxFuture;
 use pintle_machinery::{GroupResource, GroupVersionKind, GroupVersionResource, Status, UserInfo, Value};
+use std::ops::ControlFlow;
 
 pub use pintle_machinery::options::{DeleteOptions, Preconditions, PropagationPolicy};
 
@@ -49,17 +50,37 @@ pub trait Registry: Send + Sync {
         self.get(resource, namespace, name)
     }
 
-    /// Lists the first `most` objects of a namespace ("" for all namespaces or a cluster-scoped resource) that match.
-    /// Objects are decoded one after the other, so that only those that match take memory.
+    /// Passes the objects of a namespace ("" for all namespaces or a cluster-scoped resource) to `visit`, until it breaks.
+    /// Objects are decoded one after the other, so that only those that `visit` keeps take memory.
+    fn visit<'a>(
+        &'a self,
+        resource: &'a GroupResource,
+        namespace: &'a str,
+        visit: &'a mut (dyn FnMut(Value) -> ControlFlow<()> + Send),
+    ) -> BoxFuture<'a, Result<(), Status>>;
+
+    /// Lists the first `most` objects of a namespace that match, as [`Registry::visit`].
     fn list_matching<'a>(
         &'a self,
         resource: &'a GroupResource,
         namespace: &'a str,
         most: usize,
         matches: &'a (dyn Fn(&Value) -> bool + Send + Sync),
-    ) -> BoxFuture<'a, Result<Vec<Value>, Status>>;
+    ) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
+        Box::pin(async move {
+            let mut found = Vec::new();
+            let mut keep = |object| {
+                if matches(&object) {
+                    found.push(object);
+                }
+                if found.len() >= most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            };
+            self.visit(resource, namespace, &mut keep).await?;
+            Ok(found)
+        })
+    }
 
-    /// Lists all objects of a namespace, as [`Registry::list_matching`].
+    /// Lists all objects of a namespace, as [`Registry::visit`]: of resources with few, small objects.
     fn list<'a>(
         &'a self,
         resource: &'a GroupResource,

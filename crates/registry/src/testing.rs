@@ -10,6 +10,7 @@ use pintle_schema::Schema;
 use std::{
     collections::BTreeMap,
     future::Future,
+    ops::ControlFlow,
     pin::pin,
     sync::{Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
@@ -76,19 +77,18 @@ impl Registry for MemoryRegistry {
         ready(object.ok_or_else(|| Status::not_found(resource, name)))
     }
 
-    fn list_matching<'a>(
+    fn visit<'a>(
         &'a self,
         resource: &'a GroupResource,
         namespace: &'a str,
-        most: usize,
-        matches: &'a (dyn Fn(&Value) -> bool + Send + Sync),
-    ) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
+        visit: &'a mut (dyn FnMut(Value) -> ControlFlow<()> + Send),
+    ) -> BoxFuture<'a, Result<(), Status>> {
         let objects = self.lock();
         let of_resource = objects.by_key.iter().filter(|((own, in_namespace, _), _)| {
             own == resource && (namespace.is_empty() || in_namespace == namespace)
         });
-        let matching = of_resource.map(|(_, object)| object).filter(|object| matches(object));
-        ready(Ok(matching.take(most).cloned().collect()))
+        let _ = of_resource.map(|(_, object)| object.clone()).try_for_each(visit);
+        ready(Ok(()))
     }
 
     fn create<'a>(

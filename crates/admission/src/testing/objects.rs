@@ -5,6 +5,7 @@ use pintle_machinery::{GroupResource, Status, Value, meta::ObjectMeta, selectors
 use pintle_registry::{BoxFuture, DeleteOptions, Registry, WriteOptions};
 use std::{
     future::{pending, ready},
+    ops::ControlFlow,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -107,15 +108,14 @@ impl Registry for Objects {
         Box::pin(ready(found.ok_or_else(|| Status::not_found(resource, name))))
     }
 
-    fn list_matching<'a>(
+    fn visit<'a>(
         &'a self,
         resource: &'a GroupResource,
         namespace: &'a str,
-        most: usize,
-        matches: &'a (dyn Fn(&Value) -> bool + Send + Sync),
-    ) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
-        let matching = self.of(resource, namespace).filter(|object| matches(object));
-        Box::pin(ready(Ok(matching.take(most).cloned().collect())))
+        visit: &'a mut (dyn FnMut(Value) -> ControlFlow<()> + Send),
+    ) -> BoxFuture<'a, Result<(), Status>> {
+        let _ = self.of(resource, namespace).cloned().try_for_each(visit);
+        Box::pin(ready(Ok(())))
     }
 
     fn create<'a>(

@@ -19,6 +19,7 @@ use pintle_registry::{
 };
 use std::{
     borrow::Cow,
+    ops::ControlFlow,
     sync::{LazyLock, OnceLock},
 };
 
@@ -141,13 +142,12 @@ impl Registry for Stores {
         Box::pin(self.read(resource, namespace, name, Freshness::Any))
     }
 
-    fn list_matching<'a>(
+    fn visit<'a>(
         &'a self,
         resource: &'a GroupResource,
         namespace: &'a str,
-        most: usize,
-        matches: &'a (dyn Fn(&Value) -> bool + Send + Sync),
-    ) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
+        visit: &'a mut (dyn FnMut(Value) -> ControlFlow<()> + Send),
+    ) -> BoxFuture<'a, Result<(), Status>> {
         Box::pin(async move {
             let store = self.store(resource)?;
             let prefix = store.key_prefix(namespace);
@@ -155,21 +155,17 @@ impl Registry for Stores {
             let snapshot = read.map_err(errors::cacher)?;
             // Code inside the server acts on the absence of objects.
             store.require_readable(&snapshot, &prefix)?;
-            let (mut found, mut bytes, mut pace) = (Vec::new(), 0, Pace::new());
+            let (mut bytes, mut pace) = (0, Pace::new());
             for object in snapshot.range(&prefix, None) {
-                if found.len() >= most {
-                    break;
-                }
                 let json = object.json();
                 bytes += json.len();
                 weigh(bytes).await;
                 pace.breathe().await;
-                let tree = store.tree(&json).await?;
-                if matches(&tree) {
-                    found.push(tree);
+                if visit(store.tree(&json).await?).is_break() {
+                    break;
                 }
             }
-            Ok(found)
+            Ok(())
         })
     }
 

@@ -12,7 +12,7 @@ use pintle_machinery::{
     meta::{ObjectMeta, parse_time},
 };
 use pintle_registry::{DeleteOptions, Preconditions, Registry};
-use std::{collections::BTreeMap, net::IpAddr};
+use std::{collections::BTreeMap, fmt, net::IpAddr, ops::ControlFlow, sync::Arc};
 
 /// The maximum time between the allocation of an address and the write of its service.
 const GRACE_PERIOD: SignedDuration = SignedDuration::from_secs(60);
@@ -23,37 +23,43 @@ pub(super) async fn repair(
     now: Timestamp,
     metrics: &RepairMetrics,
 ) -> Result<(), Status> {
-    let services = registry.list(&core("services"), "").await?;
-    let mut held: BTreeMap<IpAddr, &Value> = BTreeMap::new();
-    for service in &services {
-        for address in allocated_cluster_ips(service).into_iter().filter_map(parse_ip_sloppy) {
-            if let Some(other) = held.insert(address, service) {
+    let mut held: BTreeMap<IpAddr, Arc<Holder>> = BTreeMap::new();
+    let mut look = |service: Value| {
+        let holder = Arc::new(Holder::of(&service));
+        for address in allocated_cluster_ips(&service).into_iter().filter_map(parse_ip_sloppy) {
+            if let Some(other) = held.insert(address, holder.clone()) {
                 metrics.found(Difference::Duplicate);
                 tracing::error!(
                     %address,
-                    service = format!("{}/{}", service.namespace(), service.name()),
-                    other = format!("{}/{}", other.namespace(), other.name()),
+                    service = %holder,
+                    %other,
                     "two services hold one cluster IP; one of them should be recreated"
                 );
             }
         }
-    }
+        ControlFlow::Continue(())
+    };
+    registry.visit(&core("services"), "", &mut look).await?;
     let mut unclaimed = held.clone();
-    let mut allocated = Vec::new();
-    for object in registry.list(&ip_addresses(), "").await? {
-        let Some(address) = parse_ip_sloppy(object.name()) else { continue };
+    let (mut allocated, mut leaked) = (Vec::new(), Vec::new());
+    let mut look = |object: Value| {
+        let Some(address) = parse_ip_sloppy(object.name()) else { return ControlFlow::Continue(()) };
         unclaimed.remove(&address);
-        allocated.push(address);
         let is_ours = object.label("ipaddress.kubernetes.io/managed-by") == Some(MANAGED_BY_IP_ALLOCATOR);
-        let is_held = held.get(&address).is_some_and(|service| is_claimed_by(&object, service));
-        if is_ours && !is_held && is_old(&object, now) {
-            metrics.found(Difference::Leak);
-            release(registry, &object).await?;
-            allocated.pop();
+        let is_held = held.get(&address).is_some_and(|service| service.claims(&object));
+        match is_ours && !is_held && is_old(&object, now) {
+            true => leaked.push(object),
+            false => allocated.push(address),
         }
+        ControlFlow::Continue(())
+    };
+    registry.visit(&ip_addresses(), "", &mut look).await?;
+    for object in leaked {
+        metrics.found(Difference::Leak);
+        release(registry, &object).await?;
     }
     for (address, service) in unclaimed {
-        if claim(registry, address, service).await? {
+        if claim(registry, address, &service).await? {
             metrics.found(Difference::Unallocated);
             allocated.push(address);
         }
@@ -61,9 +67,30 @@ pub(super) async fn repair(
     publish_allocated_ips(registry, &allocated).await
 }
 
-fn is_claimed_by(object: &Value, service: &Value) -> bool {
-    object.str_at("spec.parentRef.namespace") == service.namespace()
-        && object.str_at("spec.parentRef.name") == service.name()
+/// A service that holds addresses.
+struct Holder {
+    namespace: String,
+    name: String,
+    uid: String,
+}
+
+impl Holder {
+    fn of(service: &Value) -> Holder {
+        let [namespace, name, uid] = [service.namespace(), service.name(), service.uid()].map(str::to_owned);
+        Holder { namespace, name, uid }
+    }
+
+    /// Whether an `IPAddress` object is of this service.
+    fn claims(&self, object: &Value) -> bool {
+        object.str_at("spec.parentRef.namespace") == self.namespace
+            && object.str_at("spec.parentRef.name") == self.name
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
 }
 
 fn is_old(object: &Value, now: Timestamp) -> bool {
@@ -86,17 +113,17 @@ async fn release(registry: &dyn Registry, object: &Value) -> Result<(), Status> 
 }
 
 /// Allocates the address of a service; returns whether it was not allocated.
-async fn claim(registry: &dyn Registry, address: IpAddr, service: &Value) -> Result<bool, Status> {
-    let (namespace, name) = (service.namespace(), service.name());
+async fn claim(registry: &dyn Registry, address: IpAddr, service: &Holder) -> Result<bool, Status> {
+    let Holder { namespace, name, uid } = service;
     // The service may have been deleted since it was listed, and its address released.
     match registry.get(&core("services"), namespace, name).await {
-        Ok(current) if current.uid() == service.uid() => {}
+        Ok(current) if current.uid() == *uid => {}
         _ => return Ok(false),
     }
     let object = ip_address_object(address, namespace, name);
     let created = create_if_missing(registry, &ip_addresses(), "", object).await?;
     if created {
-        tracing::info!(%address, service = format!("{namespace}/{name}"), "claimed a cluster IP anew");
+        tracing::info!(%address, %service, "claimed a cluster IP anew");
     }
     Ok(created)
 }

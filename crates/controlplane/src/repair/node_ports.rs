@@ -8,7 +8,7 @@ use pintle_api::core::service::{
 };
 use pintle_machinery::{Status, StatusReason, Value, ValueExt, meta::ObjectMeta};
 use pintle_registry::Registry;
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::ControlFlow};
 
 /// The number of runs after which a port that no service holds is released.
 const LOOKS_BEFORE_RELEASE: u32 = 3;
@@ -33,12 +33,11 @@ impl NodePortRepair {
         create_if_missing(registry, &resource, "", empty).await?;
         // Read before the services: a concurrent allocation makes the write below conflict.
         let stored = registry.get(&resource, "", RANGE_ALLOCATION_NAME).await?;
-        let services = registry.list(&core("services"), "").await?;
 
         let taken = PortSet::decode(range, &stored);
         let mut rebuilt = PortSet::new(range);
-        for service in &services {
-            for port in allocated_node_ports(service) {
+        let mut look = |service: Value| {
+            for port in allocated_node_ports(&service) {
                 if rebuilt.contains(port) {
                     metrics.found(Difference::Duplicate);
                 } else if range.offset(port).is_some() && !taken.contains(port) {
@@ -55,7 +54,9 @@ impl NodePortRepair {
                 }
                 rebuilt.set(port, true);
             }
-        }
+            ControlFlow::Continue(())
+        };
+        registry.visit(&core("services"), "", &mut look).await?;
         let mut looks = BTreeMap::new();
         for port in taken.iter().filter(|port| !rebuilt.contains(*port)).collect::<Vec<_>>() {
             let count = self.looks.get(&port).copied().unwrap_or_default() + 1;

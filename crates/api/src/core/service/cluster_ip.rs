@@ -8,7 +8,7 @@ use super::network::{AddressRange, IpFamily};
 use pintle_go_forms::{Cidr, parse_ip_sloppy};
 use pintle_machinery::{GroupResource, Status, StatusReason, Value, ValueExt, json, meta::ObjectMeta};
 use pintle_registry::{DeleteOptions, Preconditions, Registry, WriteOptions};
-use std::{collections::BTreeSet, fmt, net::IpAddr, time::Instant};
+use std::{collections::BTreeSet, fmt, net::IpAddr, ops::ControlFlow, time::Instant};
 
 /// The value of the managed-by label of the `IPAddress` objects for services.
 pub const MANAGED_BY_IP_ALLOCATOR: &str = "ipallocator.k8s.io";
@@ -106,8 +106,16 @@ impl ClusterIps<'_> {
                 }
                 tried += 1;
                 if tried == BLIND_TRIES {
-                    let objects = self.registry.list(&ip_addresses(), "").await.map_err(IpError::Failed)?;
-                    taken = Some(objects.iter().map(|object| object.name().to_owned()).collect());
+                    let mut names = BTreeSet::new();
+                    let mut note_name = |object: Value| {
+                        names.insert(object.name().to_owned());
+                        ControlFlow::Continue(())
+                    };
+                    self.registry
+                        .visit(&ip_addresses(), "", &mut note_name)
+                        .await
+                        .map_err(IpError::Failed)?;
+                    taken = Some(names);
                 }
             }
             note(|metrics| metrics.ip_failed(cidr, Scope::Dynamic));
@@ -156,8 +164,14 @@ impl ClusterIps<'_> {
             return;
         }
         // Metrics are no reason to fail; the next allocation tries again.
-        let Ok(objects) = self.registry.list(&ip_addresses(), "").await else { return };
-        let addresses: Vec<_> = objects.iter().filter_map(|object| parse_ip_sloppy(object.name())).collect();
+        let mut addresses = Vec::new();
+        let mut note_address = |object: Value| {
+            addresses.extend(parse_ip_sloppy(object.name()));
+            ControlFlow::Continue(())
+        };
+        if self.registry.visit(&ip_addresses(), "", &mut note_address).await.is_err() {
+            return;
+        }
         let _ = publish_allocated_ips(self.registry, &addresses).await;
     }
 
