@@ -43,8 +43,8 @@ pub trait Lister: Send + Sync {
         keys: &[&str],
     ) -> Option<Vec<(String, String)>>;
 
-    /// Lists the objects of a namespace ("" for all); `None` when the resource is not cached, or an object of the namespace
-    /// cannot be read.
+    /// Lists the objects of a namespace ("" for all), those that cannot be read any more in their last state; `None` when
+    /// the resource is not cached, or an object of the namespace could never be read.
     fn list(&self, resource: &GroupResource, namespace: &str) -> Option<Vec<Arc<Value>>>;
 
     /// Finds the objects of a namespace ("" for all) whose labels match, without decoding any; `None` as for

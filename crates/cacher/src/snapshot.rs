@@ -102,6 +102,14 @@ impl Snapshot {
         Range { objects: Candidates::Between(between(self.objects.by_key(), prefix, start_after)) }
     }
 
+    /// The objects whose keys have this prefix, those that cannot be read any more in the last state that this process has
+    /// seen, after the others; `None` if one of them has never been seen.
+    pub fn last_seen<'a>(&'a self, prefix: &'a str) -> Option<impl Iterator<Item = &'a Arc<CachedObject>>> {
+        let lost = self.unreadable_range(prefix).map(|(_, unreadable)| unreadable.last.as_ref());
+        let lost: Vec<_> = lost.collect::<Option<_>>()?;
+        Some(self.range(prefix, None).chain(lost))
+    }
+
     /// The objects of [`Snapshot::range`] that may meet a requirement, in key order. With an index these are the ones
     /// that meet it (of several labels: one of them), and the cost does not depend on the others; otherwise they are all.
     pub fn candidates(

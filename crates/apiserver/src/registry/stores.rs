@@ -194,15 +194,6 @@ impl Stores {
         })
     }
 
-    /// The cached objects of a namespace, if all of them could be read: admission acts on the absence of objects.
-    fn readable(&self, resource: &GroupResource, namespace: &str) -> Option<(Arc<Store>, Snapshot, String)> {
-        let store = self.find_store(resource)?;
-        let snapshot = store.cacher().current()?;
-        let prefix = store.key_prefix(namespace);
-        store.require_readable(&snapshot, &prefix).ok()?;
-        Some((store, snapshot, prefix))
-    }
-
     /// The served, stored resource of a kind.
     pub(super) fn find_kind(&self, kind: &GroupVersionKind) -> Option<Arc<VersionedResource>> {
         let has_kind = |served: &&Arc<VersionedResource>| {
@@ -336,8 +327,11 @@ impl Lister for Stores {
     }
 
     fn list(&self, resource: &GroupResource, namespace: &str) -> Option<Vec<Arc<Value>>> {
-        let (store, snapshot, prefix) = self.readable(resource, namespace)?;
-        snapshot.range(&prefix, None).map(|object| self.decoded.get(&store, object).ok()).collect()
+        let store = self.find_store(resource)?;
+        let snapshot = store.cacher().current()?;
+        // Admission acts on the absence of objects.
+        let prefix = store.key_prefix(namespace);
+        snapshot.last_seen(&prefix)?.map(|object| self.decoded.get(&store, object).ok()).collect()
     }
 
     fn select<'a>(
@@ -346,8 +340,10 @@ impl Lister for Stores {
         namespace: &str,
         selector: &LabelSelector,
     ) -> Option<Vec<Undecoded<'a>>> {
-        let (store, snapshot, prefix) = self.readable(resource, namespace)?;
-        let selected = snapshot.range(&prefix, None).filter(|object| {
+        let store = self.find_store(resource)?;
+        let snapshot = store.cacher().current()?;
+        let prefix = store.key_prefix(namespace);
+        let selected = snapshot.last_seen(&prefix)?.filter(|object| {
             let labels = object.labels();
             selector.matches_all(labels.iter(), |key| labels.get(key))
         });

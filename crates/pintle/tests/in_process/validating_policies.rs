@@ -218,8 +218,21 @@ async fn what_cannot_be_read_allows_nothing() {
     storage.delete(&param, revision).await.unwrap();
     until(&server, json!({}), 201).await;
 
+    // A policy that was readable is in force as it was.
+    let forbids = json!({"validations": [{"expression": "object.data.a == 'x'", "message": "a must be x"}]});
+    create(&server, POLICIES, &policy("lost", forbids)).await;
+    create(&server, BINDINGS, &binding("lost", json!({"policyName": "lost", "validationActions": ["Deny"]})))
+        .await;
+    until(&server, json!({"a": "y"}), 422).await;
+    let lost = Key::new("/registry/validatingadmissionpolicies/lost");
+    let revision = storage.get(&lost).await.unwrap().kv.unwrap().mod_revision;
+    storage.update(&lost, "bad".into(), revision, None).await.unwrap();
+    while server.send(&format!("GET {POLICIES}/lost")).await.status != 500 {}
+    assert_eq!(try_create(&server, json!({"a": "x"})).await.0, 201);
+    assert_eq!(try_create(&server, json!({"a": "y"})).await.0, 422);
+
     let bad = Key::new("/registry/validatingadmissionpolicies/bad");
     storage.create(&bad, "bad".into(), None).await.unwrap();
-    until(&server, json!({}), 500).await;
+    until(&server, json!({"a": "x"}), 500).await;
     server.stop().await;
 }
