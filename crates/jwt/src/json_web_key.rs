@@ -2,7 +2,7 @@
 
 use crate::{
     PublicKey,
-    header::{certificates, string, strings, wrong_type},
+    go_values::{certificates, string, strings, wrong_type},
 };
 use pintle_go_forms::base64;
 use pintle_machinery::Value;

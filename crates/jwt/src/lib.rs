@@ -11,6 +11,7 @@
 mod algorithm;
 mod der;
 mod generate;
+mod go_values;
 mod header;
 mod json_web_key;
 mod key_error;
