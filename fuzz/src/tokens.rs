@@ -79,7 +79,10 @@ pub(crate) fn token(data: &[u8]) {
 fn encoded(text: &str) {
     if let Ok(token) = Token::parse(text) {
         assert!(text.len() <= MAX_TOKEN_LENGTH && text.matches('.').count() == 2);
-        assert_eq!(Token::peek(text).as_ref(), Some(&token.payload));
+        // White space within a token is skipped once its issuer is known.
+        if !text.contains(char::is_whitespace) {
+            assert_eq!(Token::peek(text).as_ref(), Some(&token.payload));
+        }
         assert!(
             token.algorithm.is_none_or(|algorithm| Algorithm::parse(algorithm.as_str()) == Some(algorithm))
         );

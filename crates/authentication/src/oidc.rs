@@ -8,6 +8,8 @@
 mod authenticator;
 mod claims;
 mod distributed_claims;
+mod go_time;
+mod id_token;
 mod issuers;
 mod key_set;
 mod metrics;

@@ -7,7 +7,7 @@ use pintle_auth::{
     authn::{Authenticated, Authentication, InvalidCredentials, TokenAuthenticator},
 };
 use pintle_machinery::{UserInfo, Value, ValueExt, json};
-use pintle_webhook::{Backoff, CLIENT_SCHEME, ReviewKind, WebhookClient};
+use pintle_webhook::{Backoff, CLIENT_SCHEME, FieldType, ReviewKind, WebhookClient};
 use std::{str::FromStr, sync::Arc, time::Duration};
 
 /// The version of `TokenReview` that the webhook gets.
@@ -22,11 +22,36 @@ pub enum TokenReviewVersion {
 
 impl TokenReviewVersion {
     fn review_kind(self) -> ReviewKind {
+        const VERSIONS: &[&str] = &["authentication.k8s.io/v1", "authentication.k8s.io/v1beta1"];
+        const USER: FieldType = FieldType::Object(
+            "UserInfo",
+            &[
+                ("username", FieldType::Text),
+                ("uid", FieldType::Text),
+                ("groups", FieldType::Texts),
+                ("extra", FieldType::TextsMap("ExtraValue")),
+            ],
+        );
+        const STATUS: FieldType = FieldType::Object(
+            "TokenReviewStatus",
+            &[
+                ("authenticated", FieldType::Bool),
+                ("user", USER),
+                ("audiences", FieldType::Texts),
+                ("error", FieldType::Text),
+            ],
+        );
         let api_version = match self {
             TokenReviewVersion::V1beta1 => "authentication.k8s.io/v1beta1",
             TokenReviewVersion::V1 => "authentication.k8s.io/v1",
         };
-        ReviewKind { kind: "TokenReview", api_version, scheme: CLIENT_SCHEME }
+        ReviewKind {
+            kind: "TokenReview",
+            api_version,
+            other_versions: VERSIONS,
+            scheme: CLIENT_SCHEME,
+            status: STATUS,
+        }
     }
 }
 
@@ -68,18 +93,18 @@ impl TokenReviewWebhook {
 
     async fn review(&self, token: &str, audiences: &[String]) -> Authentication {
         let wanted = if audiences.is_empty() { &*self.own_audiences } else { audiences };
-        let mut spec = json!({"token": token});
-        if !wanted.is_empty() {
-            spec.set("audiences", json!(wanted));
-        }
-        let question = json!({
-            "kind": "TokenReview",
-            "apiVersion": self.version.review_kind().api_version,
-            "metadata": {},
-            "spec": spec,
-            "status": {"user": {}},
-        });
-        let question = Bytes::from(question.to_string());
+        let ReviewKind { kind, api_version, .. } = self.version.review_kind();
+        // The order of the fields is that of the type.
+        let audiences = match wanted.is_empty() {
+            true => String::new(),
+            false => format!(r#","audiences":{}"#, json!(wanted)),
+        };
+        let question = format!(
+            r#"{{"kind":"{kind}","apiVersion":"{api_version}","metadata":{{}},"spec":{{"token":{}{audiences}}},"status":{{"user":{{}}}}}}{}"#,
+            json!(token),
+            '\n'
+        );
+        let question = Bytes::from(question);
         let answer = self.client.post_until_answered(&question, TIMEOUT, &self.backoff, |_, _| {}).await;
         let answer = answer.map_err(|error| {
             tracing::error!(error, "failed to make webhook authenticator request");

@@ -6,7 +6,7 @@ use pintle_machinery::{
     Value, ValueExt,
     selectors::{FieldOperator, FieldTerm, LabelOperator, LabelRequirement},
 };
-use pintle_webhook::{CLIENT_SCHEME, ReviewKind};
+use pintle_webhook::{CLIENT_SCHEME, FieldType, ReviewKind};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -45,6 +45,24 @@ pub(crate) struct ReviewSpec<'a> {
     pub(crate) extra: &'a BTreeMap<String, Vec<String>>,
     #[serde(skip_serializing_if = "str::is_empty")]
     pub(crate) uid: &'a str,
+}
+
+/// The spec of the review in v1beta1.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct BetaReviewSpec<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resource_attributes: Option<&'a ResourceAttributes<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    non_resource_attributes: Option<&'a NonResourceAttributes<'a>>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    user: &'a str,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    group: &'a [String],
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    extra: &'a BTreeMap<String, Vec<String>>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    uid: &'a str,
 }
 
 #[derive(Serialize)]
@@ -156,11 +174,27 @@ const KIND: &str = "SubjectAccessReview";
 
 impl ReviewVersion {
     fn review_kind(self) -> ReviewKind {
+        const VERSIONS: &[&str] = &["authorization.k8s.io/v1", "authorization.k8s.io/v1beta1"];
+        const STATUS: FieldType = FieldType::Object(
+            "SubjectAccessReviewStatus",
+            &[
+                ("allowed", FieldType::Bool),
+                ("denied", FieldType::Bool),
+                ("reason", FieldType::Text),
+                ("evaluationError", FieldType::Text),
+            ],
+        );
         let api_version = match self {
             ReviewVersion::V1 => "authorization.k8s.io/v1",
             ReviewVersion::V1beta1 => "authorization.k8s.io/v1beta1",
         };
-        ReviewKind { kind: KIND, api_version, scheme: CLIENT_SCHEME }
+        ReviewKind {
+            kind: KIND,
+            api_version,
+            other_versions: VERSIONS,
+            scheme: CLIENT_SCHEME,
+            status: STATUS,
+        }
     }
 
     /// The body of a request, made from the JSON of its spec.
@@ -175,13 +209,16 @@ impl ReviewVersion {
         match self {
             ReviewVersion::V1 => serde_json::to_vec(spec),
             ReviewVersion::V1beta1 => {
-                let mut value = serde_json::to_value(spec)?;
-                if let Some(fields) = value.as_object_mut()
-                    && let Some(groups) = fields.remove("groups")
-                {
-                    fields.insert("group".to_owned(), groups);
-                }
-                serde_json::to_vec(&value)
+                let ReviewSpec { resource_attributes, non_resource_attributes, user, groups, extra, uid } =
+                    spec;
+                serde_json::to_vec(&BetaReviewSpec {
+                    resource_attributes: resource_attributes.as_ref(),
+                    non_resource_attributes: non_resource_attributes.as_ref(),
+                    user,
+                    group: groups,
+                    extra,
+                    uid,
+                })
             }
         }
     }
@@ -252,6 +289,11 @@ mod tests {
         assert_eq!(beta["apiVersion"], "authorization.k8s.io/v1beta1");
         assert_eq!(beta["spec"]["group"], json!(["devs"]));
         assert!(beta["spec"].get("groups").is_none());
+        let text = String::from_utf8(ReviewVersion::V1beta1.spec(&spec).unwrap()).unwrap();
+        assert!(
+            text.ends_with(r#","user":"jane","group":["devs"],"extra":{"scopes":["view"]},"uid":"u"}"#),
+            "the fields have the order of the type: {text}"
+        );
         let path = Attributes { path: "/x", is_resource_request: false, ..Attributes::of(&user, "get") };
         let spec = Value::from(serde_json::to_value(ReviewSpec::of(&path)).unwrap());
         assert_eq!(spec["nonResourceAttributes"], json!({"path": "/x", "verb": "get"}));
@@ -266,6 +308,8 @@ mod tests {
         let status = ReviewStatus { allowed: true, denied: false, reason: "so".into() };
         assert_eq!(ReviewVersion::V1.status(&answer), Ok(status.clone()));
         assert!(ReviewVersion::V1beta1.status(&answer).is_err());
+        let misspelt = json!({"status": {"denied": "true"}});
+        assert!(ReviewVersion::V1.status(&misspelt).is_err(), "a policy that fails closed denies");
         let unnamed = json!({"status": {"allowed": true, "reason": "so"}});
         assert_eq!(ReviewVersion::V1.status(&unnamed), Ok(status));
     }

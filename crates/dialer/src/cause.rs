@@ -31,6 +31,8 @@ pub enum Cause {
     Reset,
     /// The time-out was exceeded.
     Timeout,
+    /// The body of the response ended early.
+    BrokenBody,
     /// The response exceeds this size limit, in bytes.
     TooLarge(usize),
     /// Any other cause.
@@ -90,6 +92,9 @@ impl fmt::Display for Cause {
             Cause::Closed => f.write_str("EOF"),
             Cause::Reset => f.write_str("read: connection reset by peer"),
             Cause::Timeout => f.write_str("context deadline exceeded"),
+            Cause::BrokenBody => f.write_str(
+                "unexpected error when reading response body. Please retry. Original error: unexpected EOF",
+            ),
             Cause::TooLarge(limit) => write!(f, "the answer has more than {limit} bytes"),
         }
     }

@@ -16,17 +16,17 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// All algorithms.
+    /// All algorithms, in the order of their names.
     pub const ALL: [Algorithm; 9] = [
-        Algorithm::Rs256,
-        Algorithm::Rs384,
-        Algorithm::Rs512,
-        Algorithm::Ps256,
-        Algorithm::Ps384,
-        Algorithm::Ps512,
         Algorithm::Es256,
         Algorithm::Es384,
         Algorithm::Es512,
+        Algorithm::Ps256,
+        Algorithm::Ps384,
+        Algorithm::Ps512,
+        Algorithm::Rs256,
+        Algorithm::Rs384,
+        Algorithm::Rs512,
     ];
 
     /// The algorithm with the name in a token's header; `None` for `none`, for algorithms with a shared secret and

@@ -11,6 +11,9 @@
 mod algorithm;
 mod der;
 mod generate;
+mod go_values;
+mod header;
+mod json_web_key;
 mod key_error;
 mod key_file;
 mod pem;
@@ -19,6 +22,8 @@ mod signing_key;
 mod token;
 
 pub use algorithm::Algorithm;
+pub use header::members;
+pub use json_web_key::JsonWebKey;
 pub use key_error::KeyError;
 pub use key_file::public_keys_from_pem;
 pub use public_key::PublicKey;

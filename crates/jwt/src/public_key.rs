@@ -30,6 +30,10 @@ impl Curve {
         Curve::ALL.into_iter().find(|curve| curve.object_identifier() == object_identifier)
     }
 
+    fn named(name: &str) -> Option<Curve> {
+        Curve::ALL.into_iter().find(|curve| curve.name() == name)
+    }
+
     fn object_identifier(self) -> &'static [u8] {
         match self {
             Curve::P256 => &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07],
@@ -114,14 +118,14 @@ impl PublicKey {
     /// A key on a curve with the components of a JSON Web Key: the curve's name, and big-endian coordinates of full
     /// length.
     pub fn from_ec_components(curve: &str, x: &[u8], y: &[u8]) -> Option<PublicKey> {
-        let curve = match curve {
-            "P-256" => Curve::P256,
-            "P-384" => Curve::P384,
-            "P-521" => Curve::P521,
-            _ => return None,
-        };
+        let curve = Curve::named(curve)?;
         let is_whole = x.len() == curve.size() && y.len() == curve.size();
         is_whole.then(|| PublicKey::from_point(curve, &[&[4], x, y].concat())).flatten()
+    }
+
+    /// The size of a coordinate on a curve of this name, in bytes; `None` for an unknown curve.
+    pub(crate) fn coordinate_size(curve: &str) -> Option<usize> {
+        Curve::named(curve).map(Curve::size)
     }
 
     /// An RSA key in PKCS#1 form.

@@ -1,67 +1,79 @@
 //! Parses tokens.
 
-use crate::Algorithm;
+use crate::{Algorithm, header::Header};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use serde::{Deserialize, de::IgnoredAny};
+use pintle_go_forms::base64::decode_raw_url;
 
 /// The largest length of a token, in bytes. Kubernetes' own tokens have about a thousand bytes.
 pub const MAX_TOKEN_LENGTH: usize = 64 * 1024;
 
-/// The error for text that is not a token in the compact form.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the token is malformed")]
-pub struct MalformedToken;
+/// The error for text that is not a token in the compact form, with the message of the library that kube-apiserver uses.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct MalformedToken(String);
 
 /// A parsed token, not verified.
 #[derive(Debug)]
-pub struct Token<'a> {
+pub struct Token {
     /// The algorithm in its header; `None` for unknown ones, which no key accepts.
     pub algorithm: Option<Algorithm>,
+    /// The name of the algorithm in its header; "" for none.
+    pub algorithm_name: String,
     /// The key id in its header; "" for none.
     pub key_id: String,
     /// The claims, which should be JSON.
     pub payload: Vec<u8>,
-    message: &'a str,
+    /// The signed bytes; `None` when the header has an extension that must be understood, and is not.
+    message: Option<Vec<u8>>,
     signature: Vec<u8>,
 }
 
-/// The relevant part of a header. Duplicate members are refused: implementations differ in which one they use.
-#[derive(Deserialize)]
-struct Header {
-    alg: Option<String>,
-    kid: Option<String>,
-    /// Extensions that a recipient must understand or refuse. None are supported here.
-    crit: Option<IgnoredAny>,
-}
-
-impl<'a> Token<'a> {
-    /// Parses a token.
+impl Token {
+    /// Parses a token. White space between its characters is skipped, as are bits behind its last bytes: the signature
+    /// is that of the canonical form.
     ///
     /// # Errors
     /// When it is too long, is not three parts of base64url, or its header is invalid.
-    pub fn parse(text: &'a str) -> Result<Token<'a>, MalformedToken> {
+    pub fn parse(text: &str) -> Result<Token, MalformedToken> {
         if text.len() > MAX_TOKEN_LENGTH {
-            return Err(MalformedToken);
+            return Err(MalformedToken("the token is too long".to_owned()));
         }
-        let (message, signature) = text.rsplit_once('.').ok_or(MalformedToken)?;
-        let (header, payload) = message.split_once('.').ok_or(MalformedToken)?;
-        let decode = |part: &str| URL_SAFE_NO_PAD.decode(part).map_err(|_| MalformedToken);
-        let header = decode(header)?;
-        // The decoder would accept a list as the header's members.
-        if header.trim_ascii_start().first() != Some(&b'{') {
-            return Err(MalformedToken);
-        }
-        let header: Header = serde_json::from_slice(&header).map_err(|_| MalformedToken)?;
-        let algorithm = match header.crit {
-            Some(_) => None,
-            None => header.alg.as_deref().and_then(Algorithm::parse),
+        let spaceless: String;
+        let text = match text.contains(char::is_whitespace) {
+            true => {
+                spaceless = text.split_whitespace().collect();
+                &spaceless
+            }
+            false => text,
         };
+        let mut parts = text.split('.');
+        let (Some(header), Some(payload), Some(signature), None) =
+            (parts.next(), parts.next(), parts.next(), parts.next())
+        else {
+            return Err(MalformedToken(
+                "go-jose/go-jose: compact JWS format must have three parts".to_owned(),
+            ));
+        };
+        let header_bytes = decode_raw_url(header).map_err(MalformedToken)?;
+        let payload = decode_raw_url(payload).map_err(MalformedToken)?;
+        let signature = decode_raw_url(signature).map_err(MalformedToken)?;
+        let header = Header::parse(&header_bytes).map_err(MalformedToken)?;
+        let message = header.is_understood.then(|| {
+            let mut message = URL_SAFE_NO_PAD.encode(&header_bytes).into_bytes();
+            message.push(b'.');
+            match header.signs_base64 {
+                true => message.extend_from_slice(URL_SAFE_NO_PAD.encode(&payload).as_bytes()),
+                false => message.extend_from_slice(&payload),
+            }
+            message
+        });
         Ok(Token {
-            algorithm,
-            key_id: header.kid.unwrap_or_default(),
-            payload: decode(payload)?,
+            algorithm: Algorithm::parse(&header.algorithm),
+            algorithm_name: header.algorithm,
+            key_id: header.key_id,
+            payload,
             message,
-            signature: decode(signature)?,
+            signature,
         })
     }
 
@@ -76,12 +88,12 @@ impl<'a> Token<'a> {
         else {
             return None;
         };
-        URL_SAFE_NO_PAD.decode(payload).ok()
+        decode_raw_url(payload).ok()
     }
 
     /// Whether the key signed the token.
     pub fn is_signed_by(&self, key: &crate::PublicKey) -> bool {
-        self.algorithm
-            .is_some_and(|algorithm| key.verify(algorithm, self.message.as_bytes(), &self.signature))
+        let (Some(algorithm), Some(message)) = (self.algorithm, &self.message) else { return false };
+        key.verify(algorithm, message, &self.signature)
     }
 }

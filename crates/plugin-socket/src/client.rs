@@ -3,7 +3,7 @@
 use http::{Uri, uri::PathAndQuery};
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
-use pintle_go_forms::quote;
+use pintle_go_forms::{quote, system_error};
 use prost::Message;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 use tokio::{net::UnixStream, time::Instant};
@@ -66,10 +66,10 @@ impl PluginClient {
         let start = Instant::now();
         let answer = tokio::time::timeout(limit, self.call_when_reachable(method, message, limit)).await;
         let answer = answer.unwrap_or_else(|_| {
-            let mut why = "context deadline exceeded".to_owned();
-            if let Some(error) = &*self.dialer.failed.lock() {
-                why = format!("{why}: last connection error: {error}");
-            }
+            let why = match &*self.dialer.failed.lock() {
+                Some(error) => format!("latest balancer error: {error}"),
+                None => "context deadline exceeded".to_owned(),
+            };
             Err(Status::deadline_exceeded(why))
         });
         let code = answer.as_ref().err().map_or(Code::Ok, Status::code);
@@ -114,9 +114,22 @@ impl PluginClient {
         let mut client = Grpc::new(self.channel.clone());
         client.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;
         let codec = ProstCodec::<Q, R>::default();
-        let response = client.unary(request, PathAndQuery::from_static(method), codec).await?;
-        Ok(response.into_inner())
+        let response = client.unary(request, PathAndQuery::from_static(method), codec).await;
+        Ok(response.map_err(in_words_of_go)?.into_inner())
     }
+}
+
+/// The error for an answer that cannot be decoded has the text of Go's library.
+fn in_words_of_go(status: Status) -> Status {
+    // The library says so, and a plugin has no reason to.
+    let Some(why) = status.message().strip_prefix("failed to decode Protobuf message: ") else {
+        return status;
+    };
+    let why = match why.contains("invalid string value") {
+        true => "string field contains invalid UTF-8",
+        false => "proto: cannot parse invalid wire-format data",
+    };
+    Status::new(status.code(), format!("grpc: failed to unmarshal the received message: {why}"))
 }
 
 /// Connects, and records the error of the last attempt.
@@ -129,10 +142,33 @@ impl Dialer {
     async fn dial(&self) -> Result<UnixStream, std::io::Error> {
         let connected = UnixStream::connect(&self.path).await;
         *self.failed.lock() = connected.as_ref().err().map(|error| {
-            let path = self.path.display();
+            let (path, error) = (self.path.display(), system_error(error));
             let why = format!("transport: Error while dialing: dial unix {path}: connect: {error}");
             format!("connection error: desc = {}", quote(&why))
         });
         connected
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone, PartialEq, Message)]
+    struct Answer {
+        #[prost(string, tag = "1")]
+        text: String,
+    }
+
+    #[test]
+    fn answers_that_cannot_be_decoded_are_told_in_the_words_of_go() {
+        let told = |bytes: &[u8]| {
+            let error = <Answer as Message>::decode(bytes).unwrap_err();
+            in_words_of_go(Status::internal(error.to_string())).message().to_owned()
+        };
+        let start = "grpc: failed to unmarshal the received message:";
+        assert_eq!(told(b"\xff\xff"), format!("{start} proto: cannot parse invalid wire-format data"));
+        assert_eq!(told(b"\x0a\x01\xff"), format!("{start} string field contains invalid UTF-8"));
+        assert_eq!(in_words_of_go(Status::internal("why")).message(), "why");
     }
 }

@@ -183,9 +183,12 @@ fn audience<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D
     })
 }
 
-/// Seconds since 1970; fractions are dropped.
+/// Seconds since 1970; fractions are dropped. What does not fit is the smallest number, as Go converts it, so that a token
+/// that expires beyond all time has expired.
 fn numeric_date<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64>, D::Error> {
-    Ok(Option::<f64>::deserialize(deserializer)?.map(|seconds| seconds as i64))
+    const END: f64 = 9_223_372_036_854_775_808.0;
+    let whole = |seconds: f64| if (-END..END).contains(&seconds) { seconds as i64 } else { i64::MIN };
+    Ok(Option::<f64>::deserialize(deserializer)?.map(whole))
 }
 
 #[cfg(test)]
@@ -240,6 +243,9 @@ mod tests {
             read(r#"{"kubernetes.io":{"pod":null,"serviceaccount":null},"iss":null}"#).unwrap(),
             (vec![], None)
         );
+        for beyond in ["9223372036854775807", "1e300", "-1e300"] {
+            assert_eq!(read(&format!(r#"{{"exp":{beyond}}}"#)).unwrap().1, Some(i64::MIN), "{beyond}");
+        }
         for wrong in [
             r#"{"aud":5}"#,
             r#"{"aud":[5]}"#,

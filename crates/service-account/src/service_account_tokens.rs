@@ -148,6 +148,9 @@ impl ServiceAccountTokens {
         let account = &kubernetes.serviceaccount;
         match self.look(ObjectKind::ServiceAccount, namespace, account, account_seen, now).await {
             Ok(Condition::Fine) => {}
+            Ok(Condition::Gone) if account.name.is_empty() => {
+                return Err(InvalidCredentials::new("resource name may not be empty"));
+            }
             Ok(Condition::Gone) => {
                 let status = Status::not_found(&ObjectKind::ServiceAccount.resource(), &account.name);
                 return Err(InvalidCredentials::new(status.message));

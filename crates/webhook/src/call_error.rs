@@ -28,6 +28,10 @@ impl CallError {
 
 impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A response had begun: the text is that of Kubernetes' client, which names no URL.
+        if let Cause::BrokenBody = self.cause {
+            return write!(f, "{}", self.cause);
+        }
         write!(f, "Post \"{}\": {}", self.url, self.cause)
     }
 }
@@ -43,5 +47,10 @@ mod tests {
         let error = CallError::new("https://a/x", Cause::Reset);
         assert_eq!(error.to_string(), "Post \"https://a/x\": read: connection reset by peer");
         assert!(error.is_transient() && !error.is_timeout());
+        let broken = CallError::new("https://a/x", Cause::BrokenBody);
+        assert_eq!(
+            broken.to_string(),
+            "unexpected error when reading response body. Please retry. Original error: unexpected EOF"
+        );
     }
 }

@@ -253,9 +253,7 @@ impl WebhookClient {
         }
         let (head, body) = self.connections.send(request).await.map_err(|failed| failed.cause)?.into_parts();
         let body = body.whole(limit).await.map_err(|cause| match cause {
-            Cause::Other(error) => {
-                Cause::Other(format!("unexpected error when reading response body: {error}"))
-            }
+            Cause::Other(_) | Cause::Closed => Cause::BrokenBody,
             cause => cause,
         })?;
         let content_type = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());

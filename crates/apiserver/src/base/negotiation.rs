@@ -275,6 +275,9 @@ pub struct Answers<'a> {
     pub go_type: &'a dyn Fn() -> String,
 }
 
+/// The Go type of objects that are maps of values.
+pub(crate) const UNSTRUCTURED: &str = "unstructured.Unstructured";
+
 /// Negotiates the form of a resource's response.
 ///
 /// # Errors
@@ -302,9 +305,14 @@ pub fn accepted_of(
         }
         _ => return Ok(accepted),
     };
-    let message =
-        format!("you requested {asked}, but the requested object {is} a list (*{})", (answers.go_type)());
-    accepted.refusal = Some(Box::new(Status::not_acceptable(message)));
+    let go_type = (answers.go_type)();
+    accepted.refusal = Some(Box::new(match (is_of_list, go_type.as_str()) {
+        // A map of values is taken for a list until its items are asked for.
+        (true, UNSTRUCTURED) => Status::unknown("content is not a list"),
+        _ => Status::not_acceptable(format!(
+            "you requested {asked}, but the requested object {is} a list (*{go_type})"
+        )),
+    }));
     Ok(accepted)
 }
 
@@ -436,7 +444,8 @@ pub(crate) fn body_media_type(headers: &HeaderMap) -> &str {
     content_type_of(headers).split(';').next().unwrap_or_default().trim()
 }
 
-fn content_type_of(headers: &HeaderMap) -> &str {
+/// The text of `Content-Type`; empty without the header.
+pub(crate) fn content_type_of(headers: &HeaderMap) -> &str {
     headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
@@ -544,7 +553,7 @@ mod tests {
                 route: is_built_in.then_some(Route::Plain),
                 has_protobuf: is_built_in,
                 media_types: MediaTypes::COMMON,
-                go_type: &|| "core.Thing".to_owned(),
+                go_type: &|| if is_built_in { "core.Thing" } else { UNSTRUCTURED }.to_owned(),
             };
             let got = accepted_of(&headers, None, answers);
             let refused = |accepted: Accepted| {
@@ -563,7 +572,8 @@ mod tests {
         check(&format!("{one},application/json"), Offers::List, true, Err(is_list));
         let is_no_list =
             "you requested PartialObjectMetadataList, but the requested object is not a list (*core.Thing)";
-        check(&list, Offers::Object, false, Err(is_no_list));
+        check(&list, Offers::Object, true, Err(is_no_list));
+        check(&list, Offers::Object, false, Err("content is not a list"));
         check(&one, Offers::Answer, true, Ok(MediaType::Protobuf));
         check(&list, Offers::Answer, true, Err(is_no_list));
         check("application/json;as=Table;v=v1;g=meta.k8s.io", Offers::Answer, true, Err(ONLY));

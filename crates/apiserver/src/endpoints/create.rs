@@ -57,8 +57,9 @@ pub(super) async fn create(scope: &RequestScope<'_>, body: RequestBody) -> Resul
 #[cfg(test)]
 mod tests {
     use super::super::testing::{CONFIG_MAPS, TestServer, WIDGETS, config_map};
+    use http::header::{ACCEPT, CONTENT_TYPE};
     use http_body_util::BodyExt;
-    use pintle_machinery::json;
+    use pintle_machinery::{Value, json};
 
     #[tokio::test]
     async fn a_created_object_has_the_metadata_of_the_server() {
@@ -76,6 +77,12 @@ mod tests {
         let uri = format!("{CONFIG_MAPS}?dryRun=All");
         assert_eq!(server.send("POST", &uri, config_map("a", "x")).await.0, 201);
         assert_eq!(server.send("GET", &format!("{CONFIG_MAPS}/a"), json!(null)).await.0, 404);
+        let table = (ACCEPT, "application/json;as=Table;v=v1;g=meta.k8s.io");
+        let headers = [(CONTENT_TYPE, "application/json"), table];
+        let response = server.respond_with("POST", &uri, &headers, &config_map("a", "x").to_string()).await;
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        let table: Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(table["metadata"], json!({}), "a dry run has no resourceVersion");
     }
 
     #[tokio::test]

@@ -1,6 +1,6 @@
 //! Names of Go types and packages, which some messages to clients contain.
 
-use crate::base::negotiation::Offers;
+use crate::base::negotiation::{Offers, UNSTRUCTURED};
 use pintle_machinery::{GroupVersionKind, scheme::internal_package};
 use pintle_registry::{ObjectForm, Resource};
 
@@ -10,7 +10,7 @@ pub(super) fn go_type_of(resource: &Resource, offers: Offers) -> String {
     match (resource.model.form, offers) {
         (_, Offers::Scale) => "autoscaling.Scale".to_owned(),
         (ObjectForm::Map, Offers::List) => "unstructured.UnstructuredList".to_owned(),
-        (ObjectForm::Map, _) => "unstructured.Unstructured".to_owned(),
+        (ObjectForm::Map, _) => UNSTRUCTURED.to_owned(),
         (ObjectForm::Struct, Offers::List) => format!("{package}.{}", resource.list_kind),
         (ObjectForm::Struct, _) => format!("{package}.{}", resource.kind),
     }

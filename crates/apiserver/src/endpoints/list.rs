@@ -215,6 +215,12 @@ mod tests {
         let at = |query: String| format!("{CONFIG_MAPS}?{query}");
         let (_, metadata) = names(&server, &at("limit=2".to_owned())).await;
         let token = metadata["continue"].as_str().unwrap();
+        let decoded = pintle_go_forms::base64::decode_raw_url(token).unwrap();
+        let decoded = String::from_utf8(decoded).unwrap();
+        assert!(
+            decoded.ends_with("\"start\":\"/b\\u0000\"}"),
+            "a key of a namespace begins with a slash: {decoded}"
+        );
         let page = async |query: &str| names(&server, &at(format!("continue={token}&{query}"))).await.0;
         assert_eq!(page("limit=2").await, "b1,c");
         assert_eq!(page("limit=2&resourceVersion=0").await, "b1,c,d");

@@ -105,7 +105,12 @@ impl Page {
         };
         if let (Some(last), remaining) = rest {
             cacher.keep_for_token(&page.snapshot, &page.prefix, &last, remaining);
-            page.end_at(last, remaining, &base);
+            // As in kube-apiserver, the key behind a namespace begins with a slash.
+            let base = match scope.info.namespace.is_empty() {
+                true => &base,
+                false => base.strip_suffix('/').unwrap_or(&base),
+            };
+            page.end_at(last, remaining, base);
         }
         Ok(page)
     }

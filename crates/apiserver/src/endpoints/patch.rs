@@ -136,7 +136,7 @@ impl Transform for PatchTransform<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{CONFIG_MAPS, TestServer, WIDGETS, widget};
+    use super::super::testing::{CONFIG_MAPS, TestServer, WIDGETS, config_map, widget};
     use http::header;
     use pintle_machinery::{Value, json};
 
@@ -170,6 +170,25 @@ mod tests {
                 let response = server.respond("PATCH", &uri, format, "x").await;
                 assert_eq!(response.status().as_u16(), code, "{format} {name}");
             }
+        }
+    }
+
+    #[tokio::test]
+    async fn several_media_types_find_the_route_and_are_no_format() {
+        let server = TestServer::start().await;
+        assert_eq!(server.send("POST", CONFIG_MAPS, config_map("a", "x")).await.0, 201);
+        let uri = format!("{CONFIG_MAPS}/a");
+        for (media_type, start) in [
+            ("application/json", "415: Unsupported Media Type"),
+            ("application/json,text/plain", "415: Unsupported Media Type"),
+            (
+                "application/json, application/merge-patch+json;x=y",
+                "the body of the request was in an unknown format",
+            ),
+        ] {
+            let (code, status) = server.send_as("PATCH", &uri, media_type, json!({})).await;
+            let message = status["message"].as_str().unwrap();
+            assert!(code == 415 && message.starts_with(start), "{media_type}: {message}");
         }
     }
 

@@ -95,7 +95,7 @@ impl Store {
             };
         }
         // Only a real write rejects a resourceVersion, and only one that is a number.
-        if requested.is_some() {
+        if requested.is_some_and(|revision| revision.0 != 0) {
             return Err(Status::unknown("resourceVersion should not be set on objects to be created"));
         }
         let ttl = self.resource.strategy.ttl(&object);
@@ -159,7 +159,7 @@ pub(super) fn metadata() -> FieldPath {
 
 /// The resourceVersion in a new object, if it is one. A dry run answers with it, since only storing replaces it.
 pub(super) fn requested_revision(object: &Value) -> Option<Revision> {
-    object.resource_version().parse().ok().filter(|version| *version != 0).map(Revision)
+    object.resource_version().parse().ok().map(Revision)
 }
 
 /// Sets the metadata that the server alone decides.

@@ -332,6 +332,13 @@ async fn dry_runs_that_create_keep_the_resource_version_of_the_request() {
     let context = fixture.context("", true);
     let created = fixture.store.create(&context, object, &AcceptAll, &Warnings::default()).await;
     assert_eq!(versions(&created.unwrap()), both("5"));
+    let mut object = config_map("zero");
+    object.set("metadata.resourceVersion", "0");
+    for (dry_run, version) in [(true, "0"), (false, "3")] {
+        let context = fixture.context("", dry_run);
+        let created = fixture.store.create(&context, object.clone(), &AcceptAll, &Warnings::default()).await;
+        assert_eq!(versions(&created.unwrap()), both(version));
+    }
 }
 
 #[tokio::test]

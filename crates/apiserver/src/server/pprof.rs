@@ -43,7 +43,7 @@ impl Profiles {
     /// Answers a request; `Err` gives it back if its path belongs to others.
     pub(crate) async fn serve(&self, request: Request) -> Result<Response, Request> {
         let name = match request.uri().path().strip_prefix("/debug/pprof") {
-            Some("") => return Ok(redirect()),
+            Some("") => return Ok(redirect(request.method())),
             Some(rest) if rest.starts_with('/') => rest.get(1..).unwrap_or_default().to_owned(),
             _ => return Err(request),
         };
@@ -180,9 +180,17 @@ fn parameter(request: &Request, name: &str) -> Option<String> {
     pairs.filter(|(known, _)| *known == name).map(|(_, value)| value.to_owned()).next()
 }
 
-fn redirect() -> Response {
+/// The redirect to the index; the link is for those who read it.
+fn redirect(method: &Method) -> Response {
     let page = "<a href=\"/debug/pprof/\">Found</a>.\n\n".to_owned();
-    let mut response = with_content_type(302, "text/html; charset=utf-8", Body::from(page));
+    let mut response = match *method {
+        Method::GET | Method::HEAD => with_content_type(302, "text/html; charset=utf-8", Body::from(page)),
+        _ => {
+            let mut response = Response::new(Body::empty());
+            *response.status_mut() = StatusCode::FOUND;
+            response
+        }
+    };
     response.headers_mut().insert(header::LOCATION, HeaderValue::from_static("/debug/pprof/"));
     response
 }
@@ -231,6 +239,9 @@ mod tests {
             let body = String::from_utf8(body.to_vec()).unwrap();
             assert!(found == code && body.contains(part), "{path}: {found} {body}");
         }
+        let request = http::Request::post("/debug/pprof").body(RequestBody::Bytes(Bytes::new())).unwrap();
+        let Ok(response) = profiles.serve(request).await else { panic!("the redirect is served") };
+        assert_eq!((response.status().as_u16(), response.headers().get(header::CONTENT_TYPE)), (302, None));
         let profiles = profiles.with_command_line();
         assert_eq!(get(&profiles, "/debug/pprof/cmdline").await.0, 200);
         let address = symbol_of_this_test as fn() as usize;

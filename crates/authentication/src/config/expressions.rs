@@ -40,7 +40,7 @@ pub(crate) enum Variable {
 }
 
 static CLAIMS: LazyLock<Environment> =
-    LazyLock::new(|| Environment::new().with_variable("claims", Type::map(Type::String, Type::Dyn)));
+    LazyLock::new(|| Environment::new().with_variable("claims", Type::map(Type::String, Type::Any)));
 
 static USER: LazyLock<Environment> = LazyLock::new(|| {
     let mut types = ObjectTypes::default();

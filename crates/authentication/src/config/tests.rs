@@ -288,3 +288,13 @@ fn rules_are_validated() {
         "anonymous.conditions: Invalid value: [{\"path\":\"/a\"}]: enabled should be set to true when conditions are defined"
     );
 }
+
+#[test]
+fn macros_do_not_range_over_a_claim_whose_type_is_unknown() {
+    use super::expressions::{Expression, Variable};
+    let compile = |text: &str| Expression::compile(text, Variable::Claims, false);
+    assert!(compile("[claims.roles].map(role, string(role))").is_ok());
+    assert!(compile("dyn(claims.roles).map(role, string(role))").is_ok());
+    let error = compile("claims.roles.map(role, string(role))").unwrap_err();
+    assert!(error.contains("expression of type 'any' cannot be range of a comprehension"), "{error}");
+}

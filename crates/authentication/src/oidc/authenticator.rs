@@ -148,7 +148,7 @@ impl JwtTokenAuthenticator {
 
     /// Authenticates a token of this issuer; `None` for other tokens.
     pub(super) async fn authenticate(&self, text: &str) -> Authentication {
-        let untrusted = Token::peek(text).and_then(|payload| Claims::parse(&payload));
+        let untrusted = Token::peek(text).and_then(|payload| Claims::parse(&payload).ok());
         if untrusted.is_none_or(|claims| issuer_of(&claims) != self.config.issuer.url) {
             return Ok(None);
         }
@@ -222,13 +222,10 @@ impl JwtTokenAuthenticator {
         let PrefixedClaimOrExpression { claim, prefix, .. } = &self.config.claim_mappings.username;
         let name = claims.text(claim);
         let name = name.map_err(|error| format!("oidc: parse username claims {claim:?}: {error}"))?;
-        if claim == "email"
-            && let Some(verified) = claims.get("email_verified")
-        {
-            match verified {
-                Value::Bool(true) => {}
-                Value::Bool(false) | Value::Null => return Err("oidc: email not verified".to_owned()),
-                _ => return Err("oidc: parse 'email_verified' claim: it is no boolean".to_owned()),
+        if claim == "email" && claims.get("email_verified").is_some() {
+            let is_verified = claims.boolean("email_verified");
+            if !is_verified.map_err(|error| format!("oidc: parse 'email_verified' claim: {error}"))? {
+                return Err("oidc: email not verified".to_owned());
             }
         }
         Ok(format!("{}{name}", prefix.as_deref().unwrap_or_default()))
@@ -261,9 +258,10 @@ impl JwtTokenAuthenticator {
             extra.insert(CREDENTIAL_ID.to_owned(), vec![format!("JTI={id}")]);
         }
         for (key, expression) in &self.expressions.extra {
-            let values = expression.evaluate(Variable::Claims, seen, texts);
-            let values =
-                values.map_err(|error| format!("oidc: error evaluating extra claim expression: {error}"))?;
+            let values = expression.evaluate(Variable::Claims, seen, |value| Ok(texts(value)))?;
+            let values = values.map_err(|error| {
+                format!("oidc: error evaluating extra claim expression: {}: {error}", expression.text)
+            })?;
             if !values.is_empty() {
                 extra.insert(key.clone(), values);
             }
@@ -280,7 +278,10 @@ impl JwtTokenAuthenticator {
             }
             let value = claims.text(claim).map_err(|error| format!("oidc: parse claim {claim}: {error}"))?;
             if value != rule.required_value {
-                return Err(format!("oidc: required claim {claim} value does not match"));
+                return Err(format!(
+                    "oidc: required claim {claim} value does not match. Got = {value}, want = {}",
+                    rule.required_value
+                ));
             }
         }
         check(&self.expressions.claim_validation_rules, Variable::Claims, seen)
@@ -320,15 +321,17 @@ impl Drop for JwtTokenAuthenticator {
 }
 
 fn check(rules: &[(Expression, String)], variable: Variable, seen: &Value) -> Result<(), String> {
+    // All rules are evaluated before the result of any counts.
+    let mut failed = None;
     for (expression, message) in rules {
         let holds = expression.evaluate(variable, seen, |value| {
             value.as_bool().ok_or_else(|| "validation expression must return a boolean".to_owned())
         })?;
-        if !holds {
-            return Err(format!("validation expression '{}' failed: {message}", expression.text));
+        if !holds && failed.is_none() {
+            failed = Some(format!("validation expression '{}' failed: {message}", expression.text));
         }
     }
-    Ok(())
+    failed.map_or(Ok(()), Err)
 }
 
 fn text_of(expression: &Expression, seen: &Value, what: &str) -> Result<String, String> {

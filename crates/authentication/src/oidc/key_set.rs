@@ -1,13 +1,13 @@
 //! Fetches and caches the keys of an issuer.
 
 use super::metrics::{JwtMetrics, hash_of};
-use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use futures_util::{FutureExt, future::Shared};
-use http::{HeaderMap, header};
+use http::{HeaderMap, StatusCode, header};
 use parking_lot::Mutex;
 use pintle_auth::BoxFuture;
-use pintle_jwt::{PublicKey, Token};
-use pintle_machinery::{Value, ValueExt};
+use pintle_go_forms::{media_type, quote};
+use pintle_jwt::{JsonWebKey, Token};
+use pintle_machinery::{Value, codec::json::decode_any, text::go_json_type};
 use pintle_webhook::DocumentClient;
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
@@ -24,11 +24,11 @@ struct Inner {
 }
 
 /// A fetch in flight, whose result several requests may await.
-type Fetch = Shared<BoxFuture<'static, Result<Arc<Vec<Key>>, String>>>;
+type Fetch = Shared<BoxFuture<'static, Result<Arc<Vec<JsonWebKey>>, String>>>;
 
 #[derive(Default)]
 struct State {
-    keys: Arc<Vec<Key>>,
+    keys: Arc<Vec<JsonWebKey>>,
     /// The time until which the issuer declares the keys fresh.
     good_until: Option<Instant>,
     /// When the last fetch ended.
@@ -36,11 +36,6 @@ struct State {
     /// The hash of the keys, for the metrics.
     hash: String,
     open: Option<Fetch>,
-}
-
-struct Key {
-    id: String,
-    key: PublicKey,
 }
 
 /// Keys this close to their expiry are refetched for a token that they do not verify.
@@ -65,7 +60,7 @@ impl RemoteKeySet {
     ///
     /// # Errors
     /// When no key verifies it, or the keys cannot be fetched.
-    pub(super) async fn verify(&self, token: &Token<'_>) -> Result<(), String> {
+    pub(super) async fn verify(&self, token: &Token) -> Result<(), String> {
         let failed = || Err("failed to verify id token signature".to_owned());
         let (keys, good_until) = {
             let state = self.0.state.lock();
@@ -110,7 +105,7 @@ impl RemoteKeySet {
 }
 
 impl Inner {
-    async fn update(&self) -> Result<Arc<Vec<Key>>, String> {
+    async fn update(&self) -> Result<Arc<Vec<JsonWebKey>>, String> {
         let fetched = self.get().await;
         let mut state = self.state.lock();
         state.open = None;
@@ -126,33 +121,68 @@ impl Inner {
         Ok(state.keys.clone())
     }
 
-    async fn get(&self) -> Result<(Vec<Key>, Duration, String), String> {
-        let document = self.client.get(&self.url, None, FETCH_TIMEOUT).await?;
+    async fn get(&self) -> Result<(Vec<JsonWebKey>, Duration, String), String> {
+        let document = self.client.get(&self.url, None, FETCH_TIMEOUT).await;
+        let document = document.map_err(|error| format!("oidc: get keys failed {error}"))?;
+        let body = shown(&document.body);
         if document.status != 200 {
-            return Err(format!("oidc: get keys failed: {}", document.status));
+            return Err(format!("oidc: get keys failed: {} {body}", status_text(document.status)));
         }
-        let set: Value = serde_json::from_slice(&document.body)
-            .map_err(|error| format!("oidc: failed to decode keys: {error}"))?;
-        let keys = set.items_at("keys").iter().take(MAX_KEYS).filter_map(key).collect();
+        let keys = keys(&document.body).map_err(|error| {
+            let reason = described(&document.headers, &error);
+            format!("oidc: failed to decode keys: {reason} {body}")
+        })?;
         Ok((keys, lifetime(&document.headers), hash_of(&document.body)))
     }
 }
 
-fn is_signed(token: &Token<'_>, keys: &[Key]) -> bool {
-    keys.iter()
-        .filter(|key| token.key_id.is_empty() || key.id == token.key_id)
-        .any(|key| token.is_signed_by(&key.key))
+/// The most bytes of a document that an error quotes.
+const SHOWN: usize = 1000;
+
+/// The start of a body, for an error.
+fn shown(body: &[u8]) -> String {
+    String::from_utf8_lossy(body.get(..SHOWN).unwrap_or(body)).into_owned()
 }
 
-/// Parses a key that can verify tokens; `None` for other keys of a set.
-fn key(json: &Value) -> Option<Key> {
-    let number = |name: &str| URL_SAFE_NO_PAD.decode(json.str_at(name)).ok();
-    let key = match json.str_at("kty") {
-        "RSA" => PublicKey::from_rsa_components(&number("n")?, &number("e")?)?,
-        "EC" => PublicKey::from_ec_components(json.str_at("crv"), &number("x")?, &number("y")?)?,
-        _ => return None,
+/// A status with its reason: `404 Not Found`.
+pub(super) fn status_text(status: u16) -> String {
+    let reason = StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
+    format!("{status} {}", reason.unwrap_or_default())
+}
+
+/// An error of decoding with the media type of the document.
+fn described(headers: &HeaderMap, error: &str) -> String {
+    let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    match media_type(given).is_some_and(|name| name.eq_ignore_ascii_case("application/json")) {
+        true => format!("got Content-Type = application/json, but could not unmarshal as JSON: {error}"),
+        false => format!("expected Content-Type = application/json, got {}: {error}", quote(given)),
+    }
+}
+
+/// The keys of a set. One that is not understood makes the set invalid.
+fn keys(body: &[u8]) -> Result<Vec<JsonWebKey>, String> {
+    let wrong = |found: &Value, place: &str| {
+        Err(format!("json: cannot unmarshal {} into Go {place}", go_json_type(found)))
     };
-    Some(Key { id: json.str_at("kid").to_owned(), key })
+    let set = decode_any(body).map_err(|error| error.to_string())?;
+    let members = match &set {
+        Value::Object(members) => members,
+        Value::Null => return Ok(Vec::new()),
+        other => return wrong(other, "value of type jose.JSONWebKeySet"),
+    };
+    let other = || members.iter().find(|(name, _)| name.eq_ignore_ascii_case("keys")).map(|(_, keys)| keys);
+    match members.get("keys").or_else(other) {
+        None | Some(Value::Null) => Ok(Vec::new()),
+        Some(Value::Array(keys)) => keys.iter().take(MAX_KEYS).map(JsonWebKey::parse).collect(),
+        Some(other) => wrong(other, "struct field JSONWebKeySet.keys of type []jose.JSONWebKey"),
+    }
+}
+
+fn is_signed(token: &Token, keys: &[JsonWebKey]) -> bool {
+    keys.iter()
+        .filter(|key| token.key_id.is_empty() || key.id == token.key_id)
+        .filter_map(|key| key.verifying.as_ref())
+        .any(|key| token.is_signed_by(key))
 }
 
 /// How long keys are fresh according to the response headers (<https://www.rfc-editor.org/rfc/rfc9111#section-4.2.1>).
@@ -170,4 +200,35 @@ fn lifetime(headers: &HeaderMap) -> Duration {
     }
     // The lifetime is bounded by a week.
     Duration::from_secs(max_age.unwrap_or(0).min(7 * 86_400))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_with_a_key_that_is_not_understood_is_refused() {
+        let check = |body: &str, expected: Result<usize, &str>| {
+            let found = keys(body.as_bytes()).map(|keys| keys.len());
+            assert_eq!(
+                found.as_ref().map_err(String::as_str),
+                expected.as_ref().map_err(|error| *error),
+                "{body}"
+            );
+        };
+        check("{}", Ok(0));
+        check("null", Ok(0));
+        check(r#"{"Keys":[{"kty":"oct","k":"AA"}]}"#, Ok(1));
+        check("[]", Err("json: cannot unmarshal array into Go value of type jose.JSONWebKeySet"));
+        check(
+            r#"{"keys":[{"kty":"oct","k":"AA"},{}]}"#,
+            Err("go-jose/go-jose: unknown json web key type ''"),
+        );
+        check(
+            r#"{"keys":{}}"#,
+            Err(
+                "json: cannot unmarshal object into Go struct field JSONWebKeySet.keys of type []jose.JSONWebKey",
+            ),
+        );
+    }
 }

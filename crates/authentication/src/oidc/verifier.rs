@@ -1,10 +1,11 @@
 //! Verifies tokens: signature, issuer, audience and validity period
 //! (<https://openid.net/specs/openid-connect-core-1_0.html#IDTokenValidation>).
 
-use super::{claims::Claims, key_set::RemoteKeySet};
+use super::{claims::Claims, go_time, id_token::IdToken, key_set::RemoteKeySet};
+use pintle_go_forms::quote;
 use pintle_jwt::{Algorithm, Token};
 use pintle_machinery::Value;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Verifies the tokens of one issuer.
 pub(super) struct Verifier<'a> {
@@ -14,8 +15,8 @@ pub(super) struct Verifier<'a> {
     pub(super) keys: &'a RemoteKeySet,
 }
 
-/// The allowed clock skew for tokens that are not valid yet.
-const LEEWAY: Duration = Duration::from_secs(60);
+/// The allowed clock skew for tokens that are not valid yet, in seconds.
+const LEEWAY: i64 = 60;
 
 /// Google's issuer URL, and its form in some of Google's tokens.
 const GOOGLE: &str = "https://accounts.google.com";
@@ -25,47 +26,73 @@ impl Verifier<'_> {
     /// The claims of a valid token.
     ///
     /// # Errors
-    /// The reason why the token is invalid, without its contents.
+    /// The reason why the token is invalid.
     pub(super) async fn verify(&self, text: &str) -> Result<Claims, String> {
-        let token = Token::parse(text).map_err(|_| "oidc: malformed jwt".to_owned())?;
+        let token = Token::parse(text).map_err(|error| format!("oidc: malformed jwt: {error}"))?;
         let is_allowed = token.algorithm.is_some_and(|algorithm| self.algorithms.contains(&algorithm));
         if !is_allowed {
-            let expected: Vec<_> = self.algorithms.iter().map(|algorithm| algorithm.as_str()).collect();
-            return Err(format!("oidc: id token signed with unsupported algorithm, expected {expected:?}"));
+            let expected = quoted(self.algorithms.iter().map(|algorithm| algorithm.as_str()));
+            let found = quote(&token.algorithm_name);
+            return Err(format!(
+                "oidc: id token signed with unsupported algorithm, expected {expected} got {found}"
+            ));
         }
         self.keys.verify(&token).await.map_err(|error| format!("failed to verify signature: {error}"))?;
-        let claims = Claims::parse(&token.payload).ok_or("oidc: failed to unmarshal claims")?;
+        let claims = Claims::parse(&token.payload)
+            .map_err(|error| format!("oidc: failed to unmarshal claims: {error}"))?;
+        let standard = IdToken::of(&claims)?;
         if issuer_of(&claims) != self.issuer {
-            return Err("oidc: id token issued by a different provider".to_owned());
+            let found = claims.standard("iss").and_then(Value::as_str).unwrap_or_default();
+            return Err(format!(
+                "oidc: id token issued by a different provider, expected {} got {}",
+                quote(self.issuer),
+                quote(found)
+            ));
         }
-        if !claims.audiences()?.iter().any(|audience| self.audiences.contains(audience)) {
-            return Err(format!("oidc: expected audience in {:?}", self.audiences));
+        let wrong_audience = || {
+            let found = quoted(standard.audiences.iter().map(String::as_str));
+            match self.audiences {
+                [one] => format!("oidc: expected audience {} got {found}", quote(one)),
+                several => {
+                    let mut several: Vec<_> = several.iter().map(String::as_str).collect();
+                    several.sort_unstable();
+                    format!("oidc: expected audience in {} got {found}", quoted(several))
+                }
+            }
+        };
+        let is_meant = standard.audiences.iter().any(|audience| self.audiences.contains(audience));
+        if !is_meant && self.audiences.len() == 1 {
+            return Err(wrong_audience());
         }
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
-        if time(&claims, "exp")?.is_none_or(|expiry| expiry.trunc() < now) {
-            return Err("oidc: token is expired".to_owned());
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let now = i64::try_from(now).unwrap_or(i64::MAX);
+        if go_time::is_before(standard.expiry, now) {
+            let expiry = go_time::format(standard.expiry);
+            return Err(format!("oidc: token is expired (Token Expiry: {expiry})"));
         }
-        if time(&claims, "nbf")?.is_some_and(|from| now + LEEWAY.as_secs_f64() < from.trunc()) {
-            return Err("oidc: the token is not good yet".to_owned());
+        if let Some(from) = standard.not_before
+            && !go_time::is_before(from, now.saturating_add(LEEWAY))
+        {
+            let (now, from) = (go_time::format(now), go_time::format(from));
+            return Err(format!("oidc: current time {now} before the nbf (not before) time: {from}"));
+        }
+        if !is_meant {
+            return Err(wrong_audience());
         }
         Ok(claims)
     }
 }
 
-/// The issuer that an unverified token names.
-pub(super) fn issuer_of(claims: &Claims) -> &str {
-    match claims.get("iss").and_then(Value::as_str).unwrap_or_default() {
-        GOOGLE_WITHOUT_SCHEME => GOOGLE,
-        issuer => issuer,
-    }
+/// A list of texts as Go's `%q` writes it.
+fn quoted<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
+    let texts: Vec<_> = texts.into_iter().map(quote).collect();
+    format!("[{}]", texts.join(" "))
 }
 
-fn time(claims: &Claims, name: &str) -> Result<Option<f64>, String> {
-    match claims.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(value) => match value.as_f64() {
-            Some(seconds) => Ok(Some(seconds)),
-            None => Err(format!("oidc: failed to unmarshal claims: {name} is no number")),
-        },
+/// The issuer that an unverified token names.
+pub(super) fn issuer_of(claims: &Claims) -> &str {
+    match claims.standard("iss").and_then(Value::as_str).unwrap_or_default() {
+        GOOGLE_WITHOUT_SCHEME => GOOGLE,
+        issuer => issuer,
     }
 }

@@ -1,8 +1,8 @@
 //! `ImageReview`s (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#request-payloads>).
 
 use pintle_admission::AdmissionRequest;
-use pintle_machinery::{Map, Value, ValueExt, text::go_json_type};
-use pintle_webhook::ReviewKind;
+use pintle_machinery::{Map, Value, ValueExt};
+use pintle_webhook::{FieldType, ReviewKind};
 use std::collections::BTreeMap;
 
 /// The part of annotation keys that the webhook gets.
@@ -10,7 +10,16 @@ const ANNOTATIONS: &str = ".image-policy.k8s.io/";
 const KIND: ReviewKind = ReviewKind {
     kind: "ImageReview",
     api_version: "imagepolicy.k8s.io/v1alpha1",
+    other_versions: &[],
     scheme: "pkg/api/legacyscheme/scheme.go:30",
+    status: FieldType::Object(
+        "ImageReviewStatus",
+        &[
+            ("allowed", FieldType::Bool),
+            ("reason", FieldType::Text),
+            ("auditAnnotations", FieldType::TextMap),
+        ],
+    ),
 };
 
 /// The answer of the webhook.
@@ -65,40 +74,13 @@ impl ReviewStatus {
     /// Reads the status of an answer.
     pub(super) fn of(answer: &Value) -> Result<ReviewStatus, String> {
         KIND.check(answer)?;
-        let wrong = |value: &Value, field: &str, type_name: &str| {
-            let found = go_json_type(value);
-            Err(format!(
-                "json: cannot unmarshal {found} into Go struct field ImageReviewStatus.status.{field} of type {type_name}"
-            ))
-        };
-        let field = |name: &str| answer.at("status").and_then(|status| status.field(name));
-        let mut status = ReviewStatus::default();
-        match field("allowed") {
-            None | Some(Value::Null) => {}
-            Some(Value::Bool(allowed)) => status.allowed = *allowed,
-            Some(other) => return wrong(other, "allowed", "bool"),
-        }
-        match field("reason") {
-            None | Some(Value::Null) => {}
-            Some(Value::String(reason)) => status.reason = reason.to_string(),
-            Some(other) => return wrong(other, "reason", "string"),
-        }
-        match field("auditAnnotations") {
-            None | Some(Value::Null) => {}
-            Some(Value::Object(annotations)) => {
-                for (key, value) in annotations {
-                    match value {
-                        Value::Null | Value::String(_) => {
-                            let text = value.as_str().unwrap_or_default();
-                            status.audit_annotations.insert(key.to_string(), text.to_owned());
-                        }
-                        other => return wrong(other, "auditAnnotations", "string"),
-                    }
-                }
-            }
-            Some(other) => return wrong(other, "auditAnnotations", "map[string]string"),
-        }
-        Ok(status)
+        let annotations = answer.map_at("status.auditAnnotations").iter();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        Ok(ReviewStatus {
+            allowed: answer.bool_at("status.allowed"),
+            reason: answer.str_at("status.reason").to_owned(),
+            audit_annotations: annotations.map(|(key, value)| (key.to_string(), text(value))).collect(),
+        })
     }
 
     /// The size in bytes, approximately.

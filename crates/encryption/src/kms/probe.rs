@@ -68,6 +68,8 @@ pub(crate) struct WriteKey {
 struct LastCheck {
     at: Instant,
     outcome: Result<(), String>,
+    /// Whether the service did not answer at all.
+    is_unanswered: bool,
 }
 
 impl Probe {
@@ -100,6 +102,8 @@ impl Probe {
             self.wanted.notify_one();
         }
         match &*last {
+            // As in kube-apiserver, where a request finds an old result by asking again.
+            Some(last) if !last.is_fresh() => self.told(last),
             Some(last) => last.outcome.clone(),
             None => Err(format!("KMS Provider {} was not asked yet", self.name)),
         }
@@ -126,19 +130,32 @@ impl Probe {
         if let Some(last) = self.last.lock().as_ref().filter(|last| last.is_fresh()) {
             return last.outcome.clone();
         }
+        let mut is_unanswered = false;
         let outcome = match self.service.status().await {
             Ok(status) => self.judge(&mut version, status).await,
-            Err(error) => Err(format!(
-                "failed to perform status section of the healthz check for KMS Provider {}, error: {}",
-                self.name,
-                rpc_error(&error)
-            )),
+            Err(error) => {
+                is_unanswered = true;
+                Err(rpc_error(&error))
+            }
         };
-        if let Err(error) = &outcome {
+        let last = LastCheck { at: Instant::now(), outcome, is_unanswered };
+        let told = self.told(&last);
+        if let Err(error) = &told {
             tracing::warn!(provider = self.name, error, "key service failed its health check");
         }
-        *self.last.lock() = Some(LastCheck { at: Instant::now(), outcome: outcome.clone() });
-        outcome
+        *self.last.lock() = Some(last);
+        told
+    }
+
+    /// The result of a check as the check itself tells it.
+    fn told(&self, last: &LastCheck) -> Result<(), String> {
+        match &last.outcome {
+            Err(error) if last.is_unanswered => Err(format!(
+                "failed to perform status section of the healthz check for KMS Provider {}, error: {error}",
+                self.name
+            )),
+            outcome => outcome.clone(),
+        }
     }
 
     /// Checks a status, and reports all its failures.

@@ -143,9 +143,8 @@ async fn a_service_that_is_not_there_or_slow_is_unhealthy() {
     let socket = socket();
     let fixture = Fixture::load(&rules(&socket.path, "50ms")).await;
     let dial = format!(
-        "kms-provider-0: failed to perform status section of the healthz check for KMS Provider plugin, error: rpc error: \
-         code = DeadlineExceeded desc = context deadline exceeded: last connection error: connection error: desc = \
-         \"transport: Error while dialing: dial unix {}: connect: No such file or directory (os error 2)\"",
+        "kms-provider-0: rpc error: code = DeadlineExceeded desc = latest balancer error: connection error: desc = \
+         \"transport: Error while dialing: dial unix {}: connect: no such file or directory\"",
         socket.path.display()
     );
     assert_eq!(fixture.encryption.health(), Err(dial));

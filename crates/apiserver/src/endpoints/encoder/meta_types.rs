@@ -54,7 +54,7 @@ pub(in super::super) fn partial_schema() -> SchemaRef<'static> {
 pub(in super::super) fn list_metadata(metadata: &Value) -> String {
     let mut out = String::from("{");
     for name in ["resourceVersion", "continue", "remainingItemCount", SHARD_INFO] {
-        if let Some(value) = metadata.get(name) {
+        if let Some(value) = metadata.get(name).filter(|value| value.as_str() != Some("")) {
             if out.len() > 1 {
                 out.push(',');
             }

@@ -4,7 +4,9 @@ use super::{
     super::{body_kind::BodyKind, request_scope::RequestScope},
     patched_text::Touched,
 };
-use crate::base::negotiation::{MediaType, apply_type, body_media_type, unsupported_media_type};
+use crate::base::negotiation::{
+    MediaType, apply_type, body_media_type, content_type_of, unsupported_media_type,
+};
 use bytes::Bytes;
 use pintle_machinery::{
     FieldError, FieldPath, GroupKind, Status, StatusReason, Value,
@@ -203,6 +205,11 @@ impl Format {
             Some(PatchType::Apply | PatchType::ApplyCbor) | None => {}
         }
         match model.routing {
+            // A route is found by any of several media types; its handler reads them as one.
+            Routing::Routes if is_named_in_part(scope) => {
+                let accepted: Vec<_> = model.patch_types.iter().map(|patch| patch.media_type()).collect();
+                Err(unsupported_media_type(&accepted))
+            }
             Routing::Verbs => {
                 let cbor = scope.server.media_types.apply_in_cbor(model.patch_types);
                 let accepted = model.patch_types.iter().copied().chain(cbor);
@@ -216,6 +223,13 @@ impl Format {
             }
         }
     }
+}
+
+/// Whether one of the media types that `Content-Type` lists, separated by commas, is that of an accepted patch.
+fn is_named_in_part(scope: &RequestScope<'_>) -> bool {
+    let types = content_type_of(scope.headers).split(',');
+    let mut names = types.map(|media_type| media_type.split(';').next().unwrap_or_default().trim());
+    names.any(|name| scope.resource.resource.model.patch_types.iter().any(|patch| patch.media_type() == name))
 }
 
 /// A schema that keeps all fields and reports duplicate keys.

@@ -186,10 +186,6 @@ impl<'d> Decoder<'d> {
         self.reader.peek().map(Major::of)
     }
 
-    pub(super) fn next_is_nil(&self) -> bool {
-        matches!(self.reader.peek(), Some(0xf6 | 0xf7))
-    }
-
     pub(super) fn weigh(&mut self, bytes: usize) -> Step<()> {
         Ok(self.weight.add(bytes)?)
     }
@@ -509,7 +505,8 @@ impl<'d> Decoder<'d> {
                 let head = self.reader.head()?;
                 self.text(head).map(Some)
             }
-            _ if self.next_is_nil() => {
+            // Only a pointer may be undefined.
+            _ if self.reader.peek() == Some(0xf6) => {
                 self.reader.skip()?;
                 Ok(None)
             }

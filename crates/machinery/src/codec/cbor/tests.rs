@@ -209,6 +209,10 @@ fn a_value_of_a_wrong_type_names_the_outermost_field() {
         message(type_meta(&hex("a1 \"kind 05"))),
         "cbor: cannot unmarshal positive integer into Go struct field v1.TypeMeta.kind of type string"
     );
+    assert_eq!(
+        message(type_meta(&hex("a1 \"kind f7"))),
+        "cbor: data item of cbor type primitives is not accepted by protocol: simple value 23 is not recognized"
+    );
     // A duplicate key takes precedence over the wrong type before it.
     let twice = hex("a3 \"immutable 05 \"data f6 \"data f6");
     let expected = "cbor: found duplicate map key \"data\" at map element index 2";

@@ -138,7 +138,8 @@ fn read_struct(message: &[u8], schema: SchemaRef<'_>, object: &mut Map, nest: Ne
             }
             Type::Struct => {
                 if wire_type != BYTES {
-                    return Err(wrong_type(wire_type, name));
+                    // Metadata is embedded in Go: the field has the name of its type.
+                    return Err(wrong_type(wire_type, if name == "metadata" { ty.name() } else { name }));
                 }
                 let mut inner = match object.remove(name) {
                     Some(Value::Object(inner)) => inner,
@@ -257,23 +258,17 @@ fn read_value(
         Type::Time | Type::MicroTime => read_time(reader.bytes()?, schema.ty() == Type::MicroTime)?,
         Type::Duration => {
             let mut nanos = 0;
-            fields(reader.bytes()?, "Duration", |number, wire_type, reader| {
-                if number == 1 && wire_type == VARINT {
-                    nanos = reader.varint()? as i64;
-                    return Ok(true);
-                }
-                Ok(false)
+            fields(reader.bytes()?, "Duration", &[("Duration", VARINT)], |_, reader| {
+                nanos = reader.varint()? as i64;
+                Ok(())
             })?;
             Value::from(format_duration(nanos))
         }
         Type::Quantity => {
             let mut quantity = None;
-            fields(reader.bytes()?, "Quantity", |number, wire_type, reader| {
-                if number == 1 && wire_type == BYTES {
-                    quantity = Some(text(reader.bytes()?));
-                    return Ok(true);
-                }
-                Ok(false)
+            fields(reader.bytes()?, "Quantity", &[("String_", BYTES)], |_, reader| {
+                quantity = Some(text(reader.bytes()?));
+                Ok(())
             })?;
             match quantity {
                 None => Value::from("0"),
@@ -286,12 +281,14 @@ fn read_value(
         Type::IntOrString => read_int_or_string(reader.bytes()?)?,
         Type::RawExtension | Type::FieldsV1 | Type::Json => {
             let mut raw = None;
-            fields(reader.bytes()?, schema.name(), |number, wire_type, reader| {
-                if number == 1 && wire_type == BYTES {
-                    raw = Some(reader.bytes()?);
-                    return Ok(true);
-                }
-                Ok(false)
+            let name = match schema.ty() {
+                Type::RawExtension => "RawExtension",
+                Type::FieldsV1 => "FieldsV1",
+                _ => "JSON",
+            };
+            fields(reader.bytes()?, name, &[("Raw", BYTES)], |_, reader| {
+                raw = Some(reader.bytes()?);
+                Ok(())
             })?;
             match raw {
                 Some(raw) if !raw.is_empty() && schema.ty() == Type::FieldsV1 => read_fields(raw, nest)?,
@@ -306,13 +303,13 @@ fn read_value(
         }
         Type::List => {
             let mut items = Vec::new();
-            fields(reader.bytes()?, schema.name(), |number, wire_type, reader| {
-                if number == 1 {
-                    read_items(reader, wire_type, schema.item(), name, &mut items, nest.deeper())?;
-                    return Ok(true);
+            let mut list = Reader::new(reader.bytes()?);
+            while let Some((number, wire_type)) = list.tag(schema.name())? {
+                match number {
+                    1 => read_items(&mut list, wire_type, schema.item(), name, &mut items, nest.deeper())?,
+                    _ => list.skip(wire_type)?,
                 }
-                Ok(false)
-            })?;
+            }
             Value::Array(items)
         }
         Type::Union(union) => read_union(reader.bytes()?, union, schema, nest.deeper())?,
@@ -323,16 +320,21 @@ fn read_value(
     })
 }
 
-/// Reads the fields of a small message. The function returns whether it consumed a field; others are skipped.
+/// Reads the fields of a small message: their names and wire types, from number 1 on. The function gets the number and reads
+/// the value; unknown fields are skipped.
 fn fields<'d>(
     message: &'d [u8],
     name: &str,
-    mut take: impl FnMut(u32, u8, &mut Reader<'d>) -> Fallible<bool>,
+    known: &[(&str, u8)],
+    mut take: impl FnMut(u32, &mut Reader<'d>) -> Fallible<()>,
 ) -> Fallible<()> {
     let mut reader = Reader::new(message);
     while let Some((number, wire_type)) = reader.tag(name)? {
-        if !take(number, wire_type, &mut reader)? {
-            reader.skip(wire_type)?;
+        let index = usize::try_from(number).unwrap_or(usize::MAX).wrapping_sub(1);
+        match known.get(index) {
+            None => reader.skip(wire_type)?,
+            Some((field, wanted)) if *wanted != wire_type => return Err(wrong_type(wire_type, field)),
+            Some(_) => take(number, &mut reader)?,
         }
     }
     Ok(())
@@ -343,13 +345,12 @@ fn read_time(message: &[u8], micro: bool) -> Fallible<Value> {
         return Ok(Value::Null);
     }
     let mut time = Timestamp { seconds: 0, nanos: 0 };
-    fields(message, "Timestamp", |number, wire_type, reader| {
-        match (number, wire_type) {
-            (1, VARINT) => time.seconds = reader.varint()? as i64,
-            (2, VARINT) => time.nanos = u32::try_from(reader.varint()?).unwrap_or(0),
-            _ => return Ok(false),
+    fields(message, "Timestamp", &[("Seconds", VARINT), ("Nanos", VARINT)], |number, reader| {
+        match number {
+            1 => time.seconds = reader.varint()? as i64,
+            _ => time.nanos = u32::try_from(reader.varint()?).unwrap_or(0),
         }
-        Ok(true)
+        Ok(())
     })?;
     if !micro {
         time.nanos = 0;
@@ -364,14 +365,14 @@ fn read_time(message: &[u8], micro: bool) -> Fallible<Value> {
 
 fn read_int_or_string(message: &[u8]) -> Fallible<Value> {
     let (mut is_text, mut integer, mut string) = (false, 0, String::new());
-    fields(message, "IntOrString", |number, wire_type, reader| {
-        match (number, wire_type) {
-            (1, VARINT) => is_text = reader.varint()? == 1,
-            (2, VARINT) => integer = reader.varint()? as i32,
-            (3, BYTES) => string = text(reader.bytes()?),
-            _ => return Ok(false),
+    let known = [("Type", VARINT), ("IntVal", VARINT), ("StrVal", BYTES)];
+    fields(message, "IntOrString", &known, |number, reader| {
+        match number {
+            1 => is_text = reader.varint()? == 1,
+            2 => integer = reader.varint()? as i32,
+            _ => string = text(reader.bytes()?),
         }
-        Ok(true)
+        Ok(())
     })?;
     Ok(if is_text { Value::from(string) } else { Value::Number(integer.into()) })
 }
@@ -414,24 +415,25 @@ fn read_union(message: &[u8], union: Union, schema: SchemaRef<'_>, nest: Nest<'_
         Union::SchemaOrArray | Union::SchemaOrStringArray => Value::Null,
     };
     let mut items = Vec::new();
-    let inner_number = if union == Union::SchemaOrBool { 2 } else { 1 };
-    fields(message, schema.name(), |number, wire_type, reader| {
-        match (number, wire_type) {
-            (1, VARINT) if union == Union::SchemaOrBool => {
+    let known = match union {
+        Union::SchemaOrBool => [("Allows", VARINT), ("Schema", BYTES)],
+        Union::SchemaOrArray => [("Schema", BYTES), ("JSONSchemas", BYTES)],
+        Union::SchemaOrStringArray => [("Schema", BYTES), ("Property", BYTES)],
+    };
+    fields(message, schema.name(), &known, |number, reader| {
+        match (union, number) {
+            (Union::SchemaOrBool, 1) => {
                 let allows = reader.varint()? != 0;
                 if !value.is_object() {
                     value = Value::Bool(allows);
                 }
             }
-            (number, BYTES) if number == inner_number => {
-                value = read_value(reader, wire_type, inner, "Schema", nest)?;
+            (Union::SchemaOrBool, _) | (_, 1) => {
+                value = read_value(reader, BYTES, inner, "Schema", nest)?;
             }
-            (2, BYTES) if union != Union::SchemaOrBool => {
-                items.push(read_value(reader, wire_type, other.item(), "Items", nest)?);
-            }
-            _ => return Ok(false),
+            _ => items.push(read_value(reader, BYTES, other.item(), "Items", nest)?),
         }
-        Ok(true)
+        Ok(())
     })?;
     Ok(if items.is_empty() { value } else { Value::Array(items) })
 }

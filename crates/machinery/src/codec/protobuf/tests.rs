@@ -119,6 +119,32 @@ fn entries_of_maps_have_any_tags() {
 }
 
 #[test]
+fn fields_of_other_wire_types_are_refused_under_their_names_in_go() {
+    let check = |name: &str, field: &str, message: &[u8], expected: &str| {
+        let schema = Schema::builtin().by_type_name(name).unwrap();
+        let number = schema.field(field).unwrap().number();
+        let mut outer = Vec::new();
+        wire::write_bytes(&mut outer, number, message);
+        assert_eq!(decode_message(&outer, schema).unwrap_err().to_string(), expected, "{name} {field}");
+    };
+    let metadata = "k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta";
+    check(metadata, "creationTimestamp", b"\x0a\x00", "proto: wrong wireType = 2 for field Seconds");
+    check(metadata, "creationTimestamp", b"\x15abcd", "proto: wrong wireType = 5 for field Nanos");
+    let revision = "k8s.io/api/apps/v1.ControllerRevision";
+    check(revision, "data", b"\x08\x01", "proto: wrong wireType = 0 for field Raw");
+    check(revision, "data", b"\x0c", "proto: RawExtension: wiretype end group for non-group");
+    let port = "k8s.io/api/core/v1.ServicePort";
+    check(port, "targetPort", b"\x1a\x01a\x12\x00", "proto: wrong wireType = 2 for field IntVal");
+    for (group, version, name, expected) in [
+        ("", "v1", "ConfigMap", "proto: wrong wireType = 0 for field ObjectMeta"),
+        ("", "v1", "ConfigMapList", "proto: wrong wireType = 0 for field ListMeta"),
+    ] {
+        let error = decode_message(b"\x08\x01", kind(group, version, name)).unwrap_err().to_string();
+        assert_eq!(error, expected);
+    }
+}
+
+#[test]
 fn nested_bombs_are_refused() {
     let schema = Schema::builtin()
         .by_type_name("k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSONSchemaProps")

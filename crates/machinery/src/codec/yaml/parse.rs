@@ -41,6 +41,7 @@ fn read(text: &[u8], weight: Weight) -> Fallible<Parsed> {
     if let Some(value) = plain_json(text, weight) {
         return Ok(Parsed { value, duplicates: Vec::new() });
     }
+    check_directives(text)?;
     let mut document = Document {
         events: Parser::new_from_str(text),
         nodes: Vec::new(),
@@ -215,6 +216,8 @@ struct Reader<'n> {
 
 /// A mapping's key, which becomes text in JSON.
 enum Key {
+    /// A key that JSON cannot have: its type and the key, as the error shows them.
+    Unsupported(String),
     Text(String),
     Other(String),
 }
@@ -289,6 +292,11 @@ impl<'n> Reader<'n> {
             let key = self.key(key, depth + 1)?;
             let value = self.value(value, depth + 1)?;
             let (name, shown) = match key {
+                Key::Unsupported(key) => {
+                    let shown = go_syntax(&value, &mut self.weight)?;
+                    let message = format!("unsupported map key of type: {key}, value: {shown}");
+                    return Err(Box::new(DecodeError::Yaml(message)));
+                }
                 Key::Text(name) => {
                     let shown = quote(&name);
                     (name, shown)
@@ -344,20 +352,91 @@ impl<'n> Reader<'n> {
     }
 
     fn key(&mut self, index: NodeIndex, depth: usize) -> Fallible<Key> {
+        if let Some(name) = self.infinite_key(index)? {
+            return Ok(Key::Other(name.to_owned()));
+        }
         Ok(match self.value(index, depth)? {
             Value::String(text) => Key::Text(text.into()),
             Value::Bool(value) => Key::Other(value.to_string()),
-            Value::Number(value) => match value.as_i64() {
-                Some(integer) => Key::Other(integer.to_string()),
-                None if value.is_u64() => {
-                    return Err(error(format!("unsupported map key of type: uint64, key: {value}")));
-                }
-                None => Key::Other(number::format_g32(value.as_f64().unwrap_or_default())),
+            Value::Number(value) => match (value.as_i64(), value.as_u64()) {
+                (Some(integer), _) => Key::Other(integer.to_string()),
+                (None, Some(integer)) => Key::Unsupported(format!("uint64, key: {integer:#x}")),
+                (None, None) => Key::Other(number::format_g32(value.as_f64().unwrap_or_default())),
             },
-            Value::Null => return Err(error("unsupported map key of type: %!s(<nil>), key: <nil>")),
+            Value::Null => Key::Unsupported("%!s(<nil>), key: <nil>".to_owned()),
             Value::Array(_) | Value::Object(_) => return Err(error("invalid map key")),
         })
     }
+
+    /// The name of a key that is a number without a JSON form.
+    fn infinite_key(&self, index: NodeIndex) -> Fallible<Option<&'static str>> {
+        let Content::Scalar { text, plain, tag } = &self.node(index)?.content else { return Ok(None) };
+        let is_resolved = *plain && tag.is_none() || tag.as_deref() == Some("!!float");
+        Ok(match resolve(text) {
+            Resolved::Float(f64::INFINITY) if is_resolved => Some(".inf"),
+            Resolved::Float(f64::NEG_INFINITY) if is_resolved => Some("-.inf"),
+            Resolved::Float(value) if is_resolved && value.is_nan() => Some(".nan"),
+            _ => None,
+        })
+    }
+}
+
+/// A value as Go's `%#v` writes it, for an error.
+fn go_syntax(value: &Value, weight: &mut Weight) -> Fallible<String> {
+    let shown = match value {
+        Value::Null => "interface {}(nil)".to_owned(),
+        Value::String(text) => quote(text),
+        Value::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (None, Some(integer)) => format!("{integer:#x}"),
+            _ => number.to_string(),
+        },
+        Value::Bool(value) => value.to_string(),
+        Value::Array(items) => {
+            let items: Vec<_> = items.iter().map(|item| go_syntax(item, weight)).collect::<Result<_, _>>()?;
+            format!("[]interface {{}}{{{}}}", items.join(", "))
+        }
+        Value::Object(members) => {
+            let members: Vec<_> = members
+                .iter()
+                .map(|(key, value)| Ok(format!("{}:{}", quote(key), go_syntax(value, weight)?)))
+                .collect::<Fallible<_>>()?;
+            format!("map[interface {{}}]interface {{}}{{{}}}", members.join(", "))
+        }
+    };
+    weight.add(shown.len())?;
+    Ok(shown)
+}
+
+/// Checks the directives before the document: the reference reads YAML 1.1 only, and knows no others than `%YAML` and
+/// `%TAG`.
+fn check_directives(text: &str) -> Fallible<()> {
+    let mut versions = 0;
+    for (index, line) in text.split('\n').enumerate() {
+        let line = line.trim_end();
+        let Some(directive) = line.strip_prefix('%') else {
+            match line.trim_start() {
+                rest if rest.is_empty() || rest.starts_with('#') => continue,
+                _ => break,
+            }
+        };
+        let mut words = directive.split([' ', '\t']).filter(|word| !word.is_empty());
+        // The library counts the lines of scanner and parser differently.
+        let at = |line: usize| if index == 0 { String::new() } else { format!("line {line}: ") };
+        match words.next() {
+            Some("YAML") => {
+                versions += 1;
+                if versions > 1 {
+                    return Err(error(format!("{}found duplicate %YAML directive", at(index))));
+                }
+                if words.next() != Some("1.1") {
+                    return Err(error(format!("{}found incompatible YAML document", at(index))));
+                }
+            }
+            Some("TAG") => {}
+            _ => return Err(error(format!("{}found unknown directive name", at(index + 1)))),
+        }
+    }
+    Ok(())
 }
 
 fn allowed_alias_ratio(read: u32) -> f64 {

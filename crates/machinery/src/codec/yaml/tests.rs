@@ -71,6 +71,8 @@ fn anchors_and_merges_are_followed() {
         ("base: &b {x: 1, z: 2}\nc: {<<: *b, z: 3}\n", r#"{"base":{"x":1,"z":2},"c":{"x":1,"z":3}}"#),
         ("c: {<<: [{x: 1}, {x: 2, z: 2}]}", r#"{"c":{"x":1,"z":2}}"#),
         ("c: {'<<': 1}", r#"{"c":{"\u003c\u003c":1}}"#),
+        ("{.inf: a, -.inf: b, .NaN: c}", r#"{"-.inf":"b",".inf":"a",".nan":"c"}"#),
+        ("%YAML 1.1\n%TAG ! tag:x,2020:\n---\na: b", r#"{"a":"b"}"#),
     ] {
         assert_eq!(json_of(text).as_deref(), Ok(expected), "{text}");
     }
@@ -81,7 +83,19 @@ fn what_cannot_be_json_is_refused() {
     for (text, expected) in [
         ("a: &a [*a]", "yaml: anchor value contains itself"),
         ("{[1]: 2}", "yaml: invalid map key"),
-        ("{~: 2}", "yaml: unsupported map key of type: %!s(<nil>), key: <nil>"),
+        ("{~: 2}", "unsupported map key of type: %!s(<nil>), key: <nil>, value: 2"),
+        (
+            "{~: [a, {b: true}]}",
+            "unsupported map key of type: %!s(<nil>), key: <nil>, value: []interface {}{\"a\", map[interface {}]interface {}{\"b\":true}}",
+        ),
+        (
+            "{9223372036854775808: x}",
+            "unsupported map key of type: uint64, key: 0x8000000000000000, value: \"x\"",
+        ),
+        ("%YAML 1.2\n---\na: b", "yaml: found incompatible YAML document"),
+        ("\n# c\n%YAML 3.0\n---\na: b", "yaml: line 2: found incompatible YAML document"),
+        ("%YAML 1.1\n%YAML 1.1\n---\na: b", "yaml: line 1: found duplicate %YAML directive"),
+        ("%FOO bar\n---\na: b", "yaml: found unknown directive name"),
         ("a: .nan", "json: unsupported value: NaN"),
         ("c: {<<: 1}", "yaml: map merge requires map or sequence of maps as the value"),
         ("!!int x", "yaml: cannot decode !!str `x` as a !!int"),
