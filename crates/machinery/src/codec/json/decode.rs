@@ -111,6 +111,15 @@ pub fn decode_body(bytes: &[u8], schema: SchemaRef<'_>) -> Result<Decoded, Decod
     decode_within(bytes, schema, Weight::of_body(bytes.len()))
 }
 
+/// As [`decode`], for the response to a request of `question` bytes: the memory of the tree is bounded like that of a
+/// body of twice that size.
+///
+/// # Errors
+/// As [`decode`], and when the tree would take too much memory.
+pub fn decode_answer(bytes: &[u8], schema: SchemaRef<'_>, question: usize) -> Result<Decoded, DecodeError> {
+    decode_within(bytes, schema, Weight::of_answer(question))
+}
+
 fn decode_within(bytes: &[u8], schema: SchemaRef<'_>, weight: Weight) -> Result<Decoded, DecodeError> {
     let mut decoder = Decoder {
         parser: Parser::new(bytes, weight),
