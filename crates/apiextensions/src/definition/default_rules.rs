@@ -234,6 +234,28 @@ mod tests {
     }
 
     #[test]
+    fn defaults_satisfy_rules_that_compare_with_what_was() {
+        let integer = |rule: &str, default: Value| json!({"type": "integer", "default": default, "x-kubernetes-validations": [{"rule": rule}]});
+        check_field(integer("self == oldSelf", json!(1)), &[]);
+        check_field(
+            integer("self > oldSelf", json!(1)),
+            &["s.properties[f].default: Invalid value: 1: failed rule: self > oldSelf"],
+        );
+        check_field(
+            integer("self == oldSelf", json!(1.0)),
+            &[
+                r#"s.properties[f].default: Invalid value: "integer": invalid data, expected int, got float64 evaluating rule: self == oldSelf"#,
+            ],
+        );
+        check_field(
+            json!({"type": "integer", "default": 1, "x-kubernetes-validations": [
+                {"rule": "oldSelf.hasValue()", "optionalOldSelf": true},
+            ]}),
+            &["s.properties[f].default: Invalid value: 1: failed rule: oldSelf.hasValue()"],
+        );
+    }
+
+    #[test]
     fn defaults_say_nothing_unknown() {
         check_field(
             json!({"type": "object", "properties": {"a": {"type": "object"}}, "default": {"a": {"b": 1}}}),

@@ -32,7 +32,7 @@ impl StructuralSchema {
         effort: &CompileEffort,
     ) -> ErrorList {
         let rules = self.compiled_rules.get_or_init(|| CompiledRules::new(&self.arena, effort));
-        let errors = rules.validate_within(&self.arena, default, budget);
+        let errors = rules.validate_default(&self.arena, default, budget);
         errors.into_iter().map(|error| FieldError { field: below(path, &error.field), ..error }).collect()
     }
 
