@@ -176,6 +176,8 @@ impl<'s> Walk<'s> {
             }
             Value::Number(number) => {
                 let constraints = self.schema.constraints(node);
+                // Only supported formats have ranges.
+                let format = self.supported_format(node);
                 number::check(constraints, self.number_type(node), format, number, path, sink);
                 matched += 2;
             }
@@ -190,12 +192,20 @@ impl<'s> Walk<'s> {
         matched + 1
     }
 
+    /// The format that the type of a value is checked by.
     fn format(&self, node: &Node) -> Option<&'s str> {
         self.schema.constraints(node).iter().find_map(|constraint| match constraint {
             Constraint::Format(name) => Some(self.schema.str(*name)),
             Constraint::UnsupportedFormat(name) if self.subject == Subject::Default => {
                 Some(self.schema.str(*name))
             }
+            _ => None,
+        })
+    }
+
+    fn supported_format(&self, node: &Node) -> Option<&'s str> {
+        self.schema.constraints(node).iter().find_map(|constraint| match constraint {
+            Constraint::Format(name) => Some(self.schema.str(*name)),
             _ => None,
         })
     }

@@ -60,11 +60,9 @@ impl Range<'_> {
             Some(JsonType::Integer) => match (as_integer(value), self.format) {
                 (None, _) => false,
                 (Some(integer), Some("int32")) => i32::try_from(integer).is_ok(),
-                (Some(integer), Some("uint32")) => u32::try_from(integer).is_ok(),
-                (Some(integer), Some("uint64")) => u64::try_from(integer).is_ok(),
                 (Some(_), _) => true,
             },
-            _ if matches!(self.format, Some("float" | "float32")) => {
+            _ if self.format == Some("float") => {
                 value.as_f64().is_some_and(|value| (value as f32).is_finite())
             }
             _ => true,

@@ -427,9 +427,13 @@ fn defaults_are_validated_by_all_formats() {
     check(unknown(), json!(5), &[r#"d: Invalid value: "int64":  in body must be of type unknown: "int64""#]);
     check(
         json!({"type": "integer", "format": "uint32"}),
-        json!(-1),
-        &[r#"d: Invalid value: "": Checked value must be of type integer with format uint32 in "#],
+        json!(2.5),
+        &[
+            r#"d: Invalid value: "float64":  in body must be of type uint32: "float64""#,
+            r#"d: Invalid value: "": Checked value must be of type integer (default format) in "#,
+        ],
     );
+    check(json!({"type": "integer", "format": "uint32"}), json!(-1), &[]);
     check(
         json!({"type": "number", "format": "int64"}),
         json!({}),
