@@ -65,8 +65,9 @@ pub struct RuleFindings {
 pub(super) struct CompiledRules(Option<Box<RuleNode>>);
 
 impl CompiledRules {
-    pub(super) fn new(schema: &Arena, effort: &CompileEffort) -> CompiledRules {
-        CompiledRules(RuleNode::build(schema, effort).map(Box::new))
+    /// The rules of a schema, whose root is a resource or not.
+    pub(super) fn new(schema: &Arena, is_resource: bool, effort: &CompileEffort) -> CompiledRules {
+        CompiledRules(RuleNode::build(schema, is_resource, effort).map(Box::new))
     }
 
     /// Runs the rules. `preceding` holds the object's other errors: rules do not run on objects with an invalid shape.
