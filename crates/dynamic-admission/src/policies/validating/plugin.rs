@@ -13,7 +13,7 @@ use crate::{
         binding::Binding,
         excluded::is_excluded,
         hooks::{Hook, Hooks},
-        params::collect_params,
+        params::find_params,
         view::{View, namespace_object},
     },
 };
@@ -219,8 +219,8 @@ impl ValidatingPolicies {
                 }
             }
             let kind = policy.param_kind.as_ref().zip(served.as_ref());
-            let params =
-                match collect_params(kind, binding.param_ref.as_ref(), request, &mut shared.pace).await {
+            let mut params =
+                match find_params(kind, binding.param_ref.as_ref(), request, &mut shared.pace).await {
                     Ok(params) => params,
                     Err(error) => {
                         outcome.misconfigured(hook, Some(binding), &error);
@@ -243,7 +243,15 @@ impl ValidatingPolicies {
             if shared.namespace.is_none() {
                 shared.namespace = Some(namespace_object(request).await?);
             }
-            for param in params {
+            loop {
+                let param = match params.next(request, &mut shared.pace).await {
+                    Ok(Some(param)) => param,
+                    Ok(None) => break,
+                    Err(error) => {
+                        outcome.misconfigured(hook, Some(binding), &error);
+                        break;
+                    }
+                };
                 let results = self.evaluate(hook, request, param.as_deref(), shared).await;
                 self.enforce(&policy.name, binding, results, &mut annotations, outcome);
             }
