@@ -157,8 +157,7 @@ fn cell(column_type: ColumnType, value: &Value, now: Timestamp) -> Cell {
             None => truncated(number.as_f64().unwrap_or_default()).into(),
         },
         (ColumnType::Number, Value::Number(number)) => match number.as_i64() {
-            // Numbers are doubles here, and a whole one is printed without a fraction.
-            Some(integer) => ((integer as f64) as i64).into(),
+            Some(integer) => (integer as f64).into(),
             None => number.clone().into(),
         },
         (ColumnType::Date, Value::String(time)) => age_of(time, now).into(),
@@ -267,7 +266,7 @@ mod tests {
             ("integer", ".spec.s", json!(null)),
             ("integer", ".spec.none", json!(null)),
             ("integer", ".spec.s.*", json!(null)),
-            ("number", ".spec.i", json!(7)),
+            ("number", ".spec.i", json!(7.0)),
             ("number", ".spec.n", json!(2.5)),
             ("number", ".spec.b", json!(null)),
             ("boolean", ".spec.b", json!(true)),

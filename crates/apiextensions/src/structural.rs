@@ -157,7 +157,7 @@ impl StructuralSchema {
     /// shape.
     pub fn validate_rules(&self, object: &Value, old: Option<&Value>, preceding: &ErrorList) -> RuleFindings {
         let rules =
-            self.compiled_rules.get_or_init(|| CompiledRules::new(&self.arena, &CompileEffort::new()));
+            self.compiled_rules.get_or_init(|| CompiledRules::new(&self.arena, true, &CompileEffort::new()));
         rules.validate(&self.arena, object, old, preceding)
     }
 

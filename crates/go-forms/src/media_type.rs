@@ -5,8 +5,32 @@
 ///
 /// The media type itself is not checked: a text that names none is no name of a known one.
 pub fn media_type(text: &str) -> Option<&str> {
+    read(text).ok()
+}
+
+/// The error with which `ParseMediaType` of Go's `mime` refuses a text; `None` for a media type.
+pub fn media_type_error(text: &str) -> Option<&'static str> {
     let (name, _) = text.split_once(';').unwrap_or((text, ""));
-    let mut rest = text.get(name.len()..)?;
+    name_error(name.trim()).or_else(|| read(text).err())
+}
+
+fn name_error(name: &str) -> Option<&'static str> {
+    let Some((_, rest)) = token(name) else { return Some("mime: no media type") };
+    if rest.is_empty() {
+        return None;
+    }
+    let Some(subtype) = rest.strip_prefix('/') else { return Some("mime: expected slash after first token") };
+    match token(subtype) {
+        None => Some("mime: expected token after slash"),
+        Some((_, "")) => None,
+        Some(_) => Some("mime: unexpected content after media subtype"),
+    }
+}
+
+fn read(text: &str) -> Result<&str, &'static str> {
+    const INVALID: &str = "mime: invalid media parameter";
+    let (name, _) = text.split_once(';').unwrap_or((text, ""));
+    let mut rest = text.get(name.len()..).unwrap_or_default();
     let mut found: Vec<(String, String)> = Vec::new();
     loop {
         rest = rest.trim_start();
@@ -15,18 +39,18 @@ pub fn media_type(text: &str) -> Option<&str> {
         }
         let Some((key, value, after)) = parameter(rest) else {
             // A semicolon at the end is ignored.
-            return (rest.trim() == ";").then_some(name.trim());
+            return if rest.trim() == ";" { Ok(name.trim()) } else { Err(INVALID) };
         };
         let key = key.to_ascii_lowercase();
         match found.iter().find(|(own, _)| *own == key) {
-            Some((_, before)) if *before != value => return None,
+            Some((_, before)) if *before != value => return Err("mime: duplicate parameter name"),
             Some(_) => {}
-            None if found.len() >= MAX_PARAMETERS => return None,
+            None if found.len() >= MAX_PARAMETERS => return Err(INVALID),
             None => found.push((key, value)),
         }
         rest = after;
     }
-    Some(name.trim())
+    Ok(name.trim())
 }
 
 /// The most parameters of a media type. Each is compared with those before it.
@@ -95,6 +119,19 @@ mod tests {
             ("", Some("")),
         ] {
             assert_eq!(media_type(text), expected, "{text}");
+        }
+        for (text, expected) in [
+            ("text", None),
+            ("text/x ; a=b", None),
+            ("", Some("mime: no media type")),
+            (";a=b", Some("mime: no media type")),
+            ("bad type", Some("mime: expected slash after first token")),
+            ("text/", Some("mime: expected token after slash")),
+            ("text/x y", Some("mime: unexpected content after media subtype")),
+            ("text/x;a", Some("mime: invalid media parameter")),
+            ("text/x;a=b;a=c", Some("mime: duplicate parameter name")),
+        ] {
+            assert_eq!(media_type_error(text), expected, "{text}");
         }
         let many: String = (0..100).map(|number| format!(";a{number}=b")).collect();
         assert_eq!(media_type(&format!("application/json{many}")), None);

@@ -17,6 +17,7 @@ mod kubeconfig;
 mod response;
 mod retry;
 mod review_kind;
+mod typed_review;
 
 pub use call_error::CallError;
 pub use client::{ClientConfig, Endpoint, ServiceReference, WebhookClient};
@@ -26,3 +27,4 @@ pub use kubeconfig::{ClientUser, Credentials, Kubeconfig, KubeconfigError, Webho
 pub use response::Response;
 pub use retry::{AttemptResult, Backoff};
 pub use review_kind::{CLIENT_SCHEME, ReviewKind};
+pub use typed_review::TypedReview;

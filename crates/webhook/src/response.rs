@@ -1,7 +1,7 @@
 //! The response of a webhook.
 
 use bytes::Bytes;
-use pintle_go_forms::quote;
+use pintle_go_forms::{media_type_error, quote};
 use pintle_machinery::{
     Map, Value, ValueExt,
     codec::{DecodeError, json, yaml},
@@ -67,6 +67,11 @@ impl Response {
     fn successful_body(&self) -> Result<&Bytes, String> {
         /// The largest status of success, to Kubernetes' client.
         const PARTIAL_CONTENT: u16 = 206;
+        if let Some(error) =
+            Some(&*self.content_type).filter(|text| !text.is_empty()).and_then(media_type_error)
+        {
+            return Err(format!("Internal error occurred: {error}"));
+        }
         if !(200..=PARTIAL_CONTENT).contains(&self.status) {
             return Err(self.failure());
         }
@@ -171,6 +176,18 @@ mod tests {
             "couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of type struct { \
              APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }",
         );
+    }
+
+    #[test]
+    fn malformed_content_types_are_told() {
+        for (content_type, expected) in [
+            ("application/json;x", "Internal error occurred: mime: invalid media parameter"),
+            ("bad type", "Internal error occurred: mime: expected slash after first token"),
+        ] {
+            let (content_type, body) = (content_type.to_owned(), Bytes::from_static(b"{}"));
+            let response = Response { status: 200, content_type, retry_after: None, body, question: 100 };
+            assert_eq!(response.object(), Err(expected.to_owned()));
+        }
     }
 
     #[test]

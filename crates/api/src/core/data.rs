@@ -15,12 +15,19 @@ pub(super) fn validate_key(key: &str, path: &FieldPath) -> ErrorList {
     field_checks::invalid_each(&path.key(key), key, is_config_map_key(key))
 }
 
+/// A member with data.
+pub(super) struct Member {
+    pub(super) name: &'static str,
+    /// Whether the default is the empty map, so that an absent one equals it.
+    pub(super) is_empty_by_default: bool,
+}
+
 /// Once `immutable` is set, rejects changes of it and of the data. Empty data in the body is a change where the stored
-/// object has none.
+/// object has none, unless that is the default.
 pub(super) fn validate_immutable(
     object: &Value,
     old: &Value,
-    members: &[&str],
+    members: &[Member],
     empty_fields: &EmptyFields,
 ) -> ErrorList {
     let mut errors = ErrorList::new();
@@ -30,10 +37,10 @@ pub(super) fn validate_immutable(
     if !object.bool_at("immutable") {
         errors.push(FieldError::forbidden(&FieldPath::new("immutable"), IMMUTABLE));
     }
-    for member in members {
-        let becomes_empty = || old.at(member).is_none() && empty_fields.contains(member);
-        if rules::differs(object, old, member) || becomes_empty() {
-            errors.push(FieldError::forbidden(&FieldPath::new(member), IMMUTABLE));
+    for Member { name, is_empty_by_default } in members {
+        let becomes_empty = || !is_empty_by_default && old.at(name).is_none() && empty_fields.contains(name);
+        if rules::differs(object, old, name) || becomes_empty() {
+            errors.push(FieldError::forbidden(&FieldPath::new(name), IMMUTABLE));
         }
     }
     errors
@@ -65,14 +72,22 @@ mod tests {
     fn data_that_becomes_empty_is_a_change() {
         let old = json!({"immutable": true, "data": {"a": "1"}});
         let empty_fields = EmptyFields::default();
-        let check = |object: &Value| {
-            let errors = validate_immutable(object, &old, &["data", "binaryData"], &empty_fields);
+        let check_of = |object: &Value, old: &Value| {
+            let members = [
+                Member { name: "data", is_empty_by_default: true },
+                Member { name: "binaryData", is_empty_by_default: false },
+            ];
+            let errors = validate_immutable(object, old, &members, &empty_fields);
             errors.iter().map(|error| error.field.to_string()).collect::<Vec<_>>()
         };
+        let check = |object: &Value| check_of(object, &old);
         assert_eq!(check(&old), [""; 0]);
         assert_eq!(check(&json!({"data": {"a": "2"}})), ["immutable", "data"]);
         empty_fields.set(vec![EmptyField { path: "binaryData".to_owned(), value: json!({}) }]);
         assert_eq!(check(&old), ["binaryData"]);
+        let without = json!({"immutable": true});
+        empty_fields.set(vec![EmptyField { path: "data".to_owned(), value: json!({}) }]);
+        assert_eq!(check_of(&without, &without), [""; 0]);
     }
 
     #[test]

@@ -4,11 +4,10 @@ use super::metadata::restore;
 use super::metrics::FailureType;
 use super::review::ReviewVersion;
 use pintle_go_forms::quote;
-use pintle_machinery::{
-    GroupVersion, Value, ValueExt,
-    codec::json,
-    scheme::{WEBHOOKS, not_registered},
-};
+use pintle_machinery::{GroupVersion, Value, ValueExt, codec::json};
+use pintle_schema::{Schema, SchemaRef};
+use pintle_webhook::{Response, TypedReview};
+use std::sync::LazyLock;
 
 /// An invalid response: the type for metrics, and the message for the client.
 pub(super) struct Refused(pub(super) FailureType, pub(super) String);
@@ -21,7 +20,29 @@ pub(super) struct Question<'q> {
     pub(super) objects: Vec<Value>,
 }
 
-/// Returns the converted objects of a response, in the order of the request.
+const REVIEW: TypedReview = TypedReview {
+    group: "apiextensions.k8s.io",
+    kind: "ConversionReview",
+    versions: &["v1", "v1beta1"],
+    siblings: &["CustomResourceDefinition", "CustomResourceDefinitionList"],
+};
+
+/// Reads the review in a response.
+///
+/// # Errors
+/// When the response is no review of this version.
+pub(super) fn read(response: &Response, version: ReviewVersion) -> Result<Value, String> {
+    static SCHEMA: LazyLock<Option<SchemaRef<'static>>> = LazyLock::new(|| {
+        let review = "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.ConversionReview";
+        Schema::builtin().by_type_name(review)
+    });
+    let Some(schema) = *SCHEMA else { return Err("no schema of ConversionReview".to_owned()) };
+    let types = format!("of type {}.Conversion", version.name());
+    // Both versions have the same fields, so that one schema is that of both; messages name the version of the types.
+    REVIEW.read(response, version.name(), schema).map_err(|why| why.replace("of type v1.Conversion", &types))
+}
+
+/// Returns the converted objects of a review, in the order of the request.
 ///
 /// # Errors
 /// When the webhook failed, or its response is malformed, answers another request or changes more than it may.
@@ -30,13 +51,10 @@ pub(super) fn converted(mut answer: Value, question: Question<'_>) -> Result<Vec
     let malformed = |why: String| {
         Refused(FailureType::MalformedResponse, format!("conversion webhook for {about} failed: {why}"))
     };
-    let unreadable =
-        |why: String| Refused(FailureType::Call, format!("conversion webhook for {about} failed: {why}"));
-    check_kind(&answer, question.version).map_err(unreadable)?;
     check_envelope(&answer, &question).map_err(malformed)?;
-    let objects = answer.at_mut("response.convertedObjects").map(Value::take);
-    let Value::Array(objects) = objects.unwrap_or_else(|| Value::Array(Vec::new())) else {
-        return Err(unreadable("response.convertedObjects must be a list".to_owned()));
+    let objects = match answer.at_mut("response.convertedObjects").map(Value::take) {
+        Some(Value::Array(objects)) => objects,
+        _ => Vec::new(),
     };
     if objects.len() != question.objects.len() {
         let (got, expected) = (objects.len(), question.objects.len());
@@ -45,24 +63,6 @@ pub(super) fn converted(mut answer: Value, question: Question<'_>) -> Result<Vec
     }
     let pairs = question.objects.into_iter().zip(objects);
     pairs.map(|(original, converted)| check_object(original, converted, question.to)).collect()
-}
-
-/// Checks the kind of the response. A response without kind and apiVersion is accepted.
-fn check_kind(answer: &Value, version: ReviewVersion) -> Result<(), String> {
-    let (api_version, kind) = (answer.str_at("apiVersion"), answer.str_at("kind"));
-    let known =
-        [ReviewVersion::V1, ReviewVersion::V1beta1].into_iter().find(|own| own.api_version() == api_version);
-    match (known, kind) {
-        (_, "") => Ok(()),
-        (Some(own), "ConversionReview") if own == version => Ok(()),
-        (Some(own), "ConversionReview") => Err(format!(
-            "converting ({}.ConversionReview) to ({}.ConversionReview): unknown conversion",
-            own.name(),
-            version.name()
-        )),
-        _ if api_version.is_empty() => Ok(()),
-        _ => Err(not_registered(kind, api_version, WEBHOOKS)),
-    }
 }
 
 fn check_envelope(answer: &Value, question: &Question<'_>) -> Result<(), String> {
@@ -93,15 +93,15 @@ fn check_object(original: Value, converted: Value, to: &GroupVersion) -> Result<
     if !converted.is_object() {
         return Err(invalid(no_object(&converted)));
     }
-    if converted.str_at("kind").is_empty() {
+    // A malformed group and version leave an object without a kind.
+    let version = converted.str_at("apiVersion");
+    if converted.str_at("kind").is_empty() || GroupVersion::parse(version).is_none() {
         let shown = String::from_utf8_lossy(&json::encode_any(&converted)).into_owned();
         return Err(invalid(format!("Object 'Kind' is missing in '{shown}'")));
     }
     let returned = |what: String| invalid(format!("conversion webhook for {about} returned {what}"));
-    let version = converted.str_at("apiVersion");
     if version != to.to_string() {
-        let received = if version.matches('/').count() > 1 { "" } else { version };
-        let what = format!("invalid groupVersion (expected {to}, received {received})");
+        let what = format!("invalid groupVersion (expected {to}, received {version})");
         return Err(returned(format!("invalid object at index 0: {what}")));
     }
     let (expected, received) = (original.str_at("kind"), converted.str_at("kind"));
@@ -189,16 +189,16 @@ mod tests {
             "failed: no",
         );
         prefixed(
-            |answer| answer.set("apiVersion", "apiextensions.k8s.io/v1beta1"),
-            "failed: converting (v1beta1.ConversionReview) to (v1.ConversionReview): unknown conversion",
-        );
-        prefixed(
             |answer| answer.set("response.convertedObjects", json!([])),
             "returned 0 objects, expected 1",
         );
         prefixed(
             |answer| first(answer).set("apiVersion", "x/y"),
             "returned invalid object at index 0: invalid groupVersion (expected g.io/v2, received x/y)",
+        );
+        refused(
+            |answer| first(answer).set("apiVersion", "a/b/c"),
+            r#"Object 'Kind' is missing in '{"apiVersion":"a/b/c","kind":"K","metadata":{"generation":9,"labels":{"l":"2"},"name":"n","namespace":"m","uid":"u"}}'"#,
         );
         prefixed(
             |answer| first(answer).set("kind", "L"),

@@ -3,7 +3,7 @@
 //! Objects of other versions are sent to the webhook in one review, or in several when they are large. When a webhook
 //! fails, times out or responds wrongly, the request fails with an error, and stored objects are unchanged.
 
-use super::answer::{Question, Refused, converted, kind_of};
+use super::answer::{Question, Refused, converted, kind_of, read};
 use super::metrics::{ConversionMetrics, FailureType};
 use super::review::{self, ReviewVersion};
 use base64::Engine as _;
@@ -122,7 +122,7 @@ impl WebhookConverter {
         let question = review::review(version, &uid, &to.to_string(), &bodies);
         drop(bodies);
         let answer = client.post(question, TIMEOUT).await.map_err(|error| error.to_string());
-        let answer = answer.and_then(|answer| answer.object()).map_err(|error| {
+        let answer = answer.and_then(|answer| read(&answer, version)).map_err(|error| {
             Refused(FailureType::Call, format!("conversion webhook for {about} failed: {error}"))
         });
         let found = answer.and_then(|answer| converted(answer, Question { version, uid: &uid, to, objects }));

@@ -152,7 +152,7 @@ impl Walk<'_> {
             true => {
                 let wrong = place.check_values(default, path, &self.check.defaults_effort);
                 match wrong.is_empty() {
-                    true => errors.extend(self.check_rules(default, schema, path)),
+                    true => errors.extend(self.check_rules(default, schema, place, path)),
                     false => errors.extend(wrong),
                 }
             }
@@ -164,13 +164,21 @@ impl Walk<'_> {
 
 impl Walk<'_> {
     /// Runs the rules on a default. They are compiled for each default, whose position is the root that they can read.
-    fn check_rules(&mut self, default: &Value, schema: &JsonSchemaProps<'_>, path: &FieldPath) -> ErrorList {
+    fn check_rules(
+        &mut self,
+        default: &Value,
+        schema: &JsonSchemaProps<'_>,
+        place: Place<'_>,
+        path: &FieldPath,
+    ) -> ErrorList {
         let Check { effort, defaults_budget: budget, .. } = self.check;
         if budget.get().is_none() || !schema.has(&mut |schema| !schema.validations.is_empty()) {
             return ErrorList::new();
         }
         match schema.tree.map(StructuralSchema::new) {
-            Some(Ok(structural)) => structural.check_rules(default, path, budget, effort),
+            Some(Ok(structural)) => {
+                structural.check_rules(default, place.is_resource(), path, budget, effort)
+            }
             _ => ErrorList::new(),
         }
     }
@@ -230,6 +238,36 @@ mod tests {
         check_field(
             json!({"type": "array", "items": {"type": "string", "maxLength": 1, "default": "ab"}}),
             &["s.properties[f].items.default: Too long: may not be more than 1 byte"],
+        );
+    }
+
+    #[test]
+    fn defaults_satisfy_rules_that_compare_with_what_was() {
+        let integer = |rule: &str, default: Value| json!({"type": "integer", "default": default, "x-kubernetes-validations": [{"rule": rule}]});
+        check_field(integer("self == oldSelf", json!(1)), &[]);
+        check_field(
+            integer("self > oldSelf", json!(1)),
+            &["s.properties[f].default: Invalid value: 1: failed rule: self > oldSelf"],
+        );
+        check_field(
+            integer("self == oldSelf", json!(1.0)),
+            &[
+                r#"s.properties[f].default: Invalid value: "integer": invalid data, expected int, got float64 evaluating rule: self == oldSelf"#,
+            ],
+        );
+        check_field(
+            json!({
+                "type": "object",
+                "additionalProperties": integer("self > 1", Value::Null),
+                "default": {"y": 1},
+            }),
+            &["s.properties[f].default[y]: Invalid value: 1: failed rule: self > 1"],
+        );
+        check_field(
+            json!({"type": "integer", "default": 1, "x-kubernetes-validations": [
+                {"rule": "oldSelf.hasValue()", "optionalOldSelf": true},
+            ]}),
+            &["s.properties[f].default: Invalid value: 1: failed rule: oldSelf.hasValue()"],
         );
     }
 

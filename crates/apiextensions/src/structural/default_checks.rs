@@ -22,17 +22,18 @@ impl StructuralSchema {
     /// The cost budget of rules on all defaults of a definition.
     pub(crate) const DEFAULTS_BUDGET: u64 = BUDGET;
 
-    /// Runs the rules on a default at the position of this schema. `budget` is what remains for all defaults of the
+    /// Runs the rules on a default at the position of this schema, which is that of a resource or not. `budget` is what remains for all defaults of the
     /// definition; `None` once it was exhausted.
     pub(crate) fn check_rules(
         &self,
         default: &Value,
+        is_resource: bool,
         path: &FieldPath,
         budget: &Cell<Option<u64>>,
         effort: &CompileEffort,
     ) -> ErrorList {
-        let rules = self.compiled_rules.get_or_init(|| CompiledRules::new(&self.arena, effort));
-        let errors = rules.validate_within(&self.arena, default, budget);
+        let rules = self.compiled_rules.get_or_init(|| CompiledRules::new(&self.arena, is_resource, effort));
+        let errors = rules.validate_default(&self.arena, default, budget);
         errors.into_iter().map(|error| FieldError { field: below(path, &error.field), ..error }).collect()
     }
 

@@ -182,6 +182,8 @@ pub(crate) struct Property {
 pub(crate) enum Constraint {
     /// A supported format, under the name in the schema.
     Format(Name),
+    /// A format that only defaults are validated by.
+    UnsupportedFormat(Name),
     Maximum {
         limit: f64,
         exclusive: bool,

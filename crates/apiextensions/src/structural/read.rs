@@ -220,10 +220,12 @@ impl Reader {
         let float = |name: &str| tree.get(name).and_then(Value::as_f64);
         let integer = |name: &str| tree.get(name).and_then(Value::as_i64);
         let is = |name: &str| tree.get(name) == Some(&Value::Bool(true));
-        if let Some(format) = tree.get("format").and_then(Value::as_str)
-            && formats::is_supported(node, format)
-        {
-            found.push(Constraint::Format(self.intern(format)));
+        if let Some(format) = tree.get("format").and_then(Value::as_str).filter(|format| !format.is_empty()) {
+            let name = self.intern(format);
+            found.push(match formats::is_supported(node, format) {
+                true => Constraint::Format(name),
+                false => Constraint::UnsupportedFormat(name),
+            });
         }
         if let Some(limit) = float("maximum") {
             found.push(Constraint::Maximum { limit, exclusive: is("exclusiveMaximum") });

@@ -65,8 +65,9 @@ pub struct RuleFindings {
 pub(super) struct CompiledRules(Option<Box<RuleNode>>);
 
 impl CompiledRules {
-    pub(super) fn new(schema: &Arena, effort: &CompileEffort) -> CompiledRules {
-        CompiledRules(RuleNode::build(schema, effort).map(Box::new))
+    /// The rules of a schema, whose root is a resource or not.
+    pub(super) fn new(schema: &Arena, is_resource: bool, effort: &CompileEffort) -> CompiledRules {
+        CompiledRules(RuleNode::build(schema, is_resource, effort).map(Box::new))
     }
 
     /// Runs the rules. `preceding` holds the object's other errors: rules do not run on objects with an invalid shape.
@@ -92,20 +93,29 @@ impl CompiledRules {
         run.findings
     }
 
-    /// Runs the rules on a value of a definition, such as a default, within the remaining budget. Once that is exhausted,
-    /// which is reported as an error, it is `None`, and no rules run.
-    pub(super) fn validate_within(
+    /// Runs the rules on a default of a definition within the remaining budget: as on an update that leaves it as it is,
+    /// and, when they hold, as on a create. The budget that remains is that of the dearer run. Once it is exhausted, which
+    /// is reported as an error, it is `None`, and no rules run.
+    pub(super) fn validate_default(
         &self,
         schema: &Arena,
         value: &Value,
         budget: &Cell<Option<u64>>,
     ) -> ErrorList {
         let (Some(root), Some(left)) = (&self.0, budget.get()) else { return ErrorList::new() };
-        let nothing = Ratcheting { current: None, parent: None };
-        let mut run = Run::new(schema, left);
-        let done = run.node(root, value, None, nothing, &Path::ROOT);
-        budget.set(done.is_ok().then_some(run.budget));
-        run.findings.errors
+        let run = |old: Option<&Value>| {
+            let nothing = Ratcheting { current: None, parent: None };
+            let mut run = Run::new(schema, left);
+            let done = run.node(root, value, old, nothing, &Path::ROOT);
+            (run.findings.errors, done.is_ok().then_some(run.budget))
+        };
+        let (mut errors, mut remaining) = run(Some(value));
+        if errors.is_empty() {
+            let (of_create, left_by_create) = run(None);
+            (errors, remaining) = (of_create, remaining.min(left_by_create));
+        }
+        budget.set(remaining);
+        errors
     }
 }
 

@@ -41,10 +41,11 @@ pub(super) fn validate(
     old: Option<&Correlated<'_>>,
     prefix: &FieldPath,
 ) -> ErrorList {
-    collect(schema, true, node, value, old, prefix, [&Effort::new(), &Effort::new()])
+    collect(schema, Subject::Object, node, value, old, prefix, [&Effort::new(), &Effort::new()])
 }
 
-/// Validates a default in a definition, for which `x-kubernetes-int-or-string` does not count as a type.
+/// Validates a default in a definition, for which `x-kubernetes-int-or-string` does not count as a type, and formats
+/// count that are not supported.
 ///
 /// `effort` is that of all defaults of the definition.
 pub(super) fn validate_default(
@@ -54,7 +55,14 @@ pub(super) fn validate_default(
     prefix: &FieldPath,
     effort: &Effort,
 ) -> ErrorList {
-    collect(schema, false, node, value, None, prefix, [effort, effort])
+    collect(schema, Subject::Default, node, value, None, prefix, [effort, effort])
+}
+
+/// Whose value is validated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Subject {
+    Object,
+    Default,
 }
 
 /// The maximum size of collected problems, in bytes; more than is ever reported.
@@ -69,14 +77,14 @@ const SCALARS: usize = 8;
 
 fn collect(
     schema: &Arena,
-    knows_int_or_string: bool,
+    subject: Subject,
     node: &Node,
     value: &Value,
     old: Option<&Correlated<'_>>,
     prefix: &FieldPath,
     [first, second]: [&Effort; 2],
 ) -> ErrorList {
-    let walk = Walk { schema, knows_int_or_string, effort: first };
+    let walk = Walk { schema, subject, effort: first };
     let mut quick = Quick::default();
     walk.value(node, value, &Path::ROOT, None, &mut quick);
     if let Some(error) = walk.effort.error(prefix) {
@@ -103,7 +111,7 @@ fn collect(
 
 struct Walk<'s> {
     schema: &'s Arena,
-    knows_int_or_string: bool,
+    subject: Subject,
     effort: &'s Effort,
 }
 
@@ -168,6 +176,8 @@ impl<'s> Walk<'s> {
             }
             Value::Number(number) => {
                 let constraints = self.schema.constraints(node);
+                // Only supported formats have ranges.
+                let format = self.supported_format(node);
                 number::check(constraints, self.number_type(node), format, number, path, sink);
                 matched += 2;
             }
@@ -182,7 +192,18 @@ impl<'s> Walk<'s> {
         matched + 1
     }
 
+    /// The format that the type of a value is checked by.
     fn format(&self, node: &Node) -> Option<&'s str> {
+        self.schema.constraints(node).iter().find_map(|constraint| match constraint {
+            Constraint::Format(name) => Some(self.schema.str(*name)),
+            Constraint::UnsupportedFormat(name) if self.subject == Subject::Default => {
+                Some(self.schema.str(*name))
+            }
+            _ => None,
+        })
+    }
+
+    fn supported_format(&self, node: &Node) -> Option<&'s str> {
         self.schema.constraints(node).iter().find_map(|constraint| match constraint {
             Constraint::Format(name) => Some(self.schema.str(*name)),
             _ => None,
@@ -518,7 +539,7 @@ fn take<S: Sink>(best: Option<(usize, S)>, sink: &mut S) -> usize {
 
 impl Walk<'_> {
     fn is_int_or_string(&self, node: &Node) -> bool {
-        self.knows_int_or_string && node.flags.has(Flags::INT_OR_STRING)
+        self.subject == Subject::Object && node.flags.has(Flags::INT_OR_STRING)
     }
 
     fn has_type(&self, node: &Node, ty: JsonType) -> bool {

@@ -5,14 +5,9 @@ use super::review::ReviewVersion;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use pintle_go_forms::quote;
-use pintle_machinery::{
-    GroupVersion, Status, StatusCause, StatusDetails, Value, ValueExt,
-    codec::{DecodeError, json},
-    scheme::{WEBHOOKS, not_registered},
-    status::AnsweredStatus,
-};
+use pintle_machinery::{Status, StatusCause, StatusDetails, Value, ValueExt, status::AnsweredStatus};
 use pintle_schema::{Schema, SchemaRef};
-use pintle_webhook::Response;
+use pintle_webhook::{Response, TypedReview};
 use std::sync::LazyLock;
 
 /// The verified answer of a webhook.
@@ -54,6 +49,8 @@ pub enum InvalidAnswer {
 pub(super) const JSON_PATCH: &str = "JSONPatch";
 const GROUP: &str = "admission.k8s.io";
 const KIND: &str = "AdmissionReview";
+const REVIEW: TypedReview =
+    TypedReview { group: GROUP, kind: KIND, versions: &["v1", "v1beta1"], siblings: &[] };
 
 /// Reads the answer to the review with this version and uid. Only the answer of a mutating webhook has a patch.
 ///
@@ -70,39 +67,10 @@ pub fn answer(
 }
 
 fn read(response: &Response, version: ReviewVersion) -> Result<Value, String> {
-    let body = response.json()?;
-    let kind_error = |error: DecodeError| format!("couldn't get version/kind; json parse error: {error}");
-    let found = json::type_meta(&body).map_err(kind_error)?;
-    // What the answer does not say is as it was asked.
-    let kind = if found.kind.is_empty() { KIND } else { &found.kind };
-    let own = GroupVersion::new(GROUP, version.name());
-    let text = found.api_version.as_str();
-    let mut group_version =
-        GroupVersion::parse(text).ok_or_else(|| format!("unexpected GroupVersion string: {text}"))?;
-    if group_version.version.is_empty() && matches!(group_version.group.as_str(), "" | GROUP) {
-        group_version = own.clone();
-    }
-    let is_of_group = group_version.group == GROUP
-        && ReviewVersion::choose([group_version.version.as_str()].into_iter()).is_some();
-    let is_other = match is_of_group {
-        true => kind.ends_with("Options"),
-        false => kind == "Status" && text == "v1",
-    };
-    if is_other {
-        let (from, to) = (&group_version.version, &own.version);
-        return Err(format!("converting ({from}.{kind}) to ({to}.{KIND}): unknown conversion"));
-    }
-    if !(is_of_group && kind == KIND) {
-        return Err(not_registered(kind, &group_version.to_string(), WEBHOOKS));
-    }
-    if group_version.version != own.version {
-        let (from, to) = (&group_version.version, &own.version);
-        return Err(format!("converting ({from}.{KIND}) to ({to}.{KIND}): unknown conversion"));
-    }
     let Some(schema) = schema(version) else {
         return Err(format!("no schema of {KIND}"));
     };
-    json::decode_body(&body, schema).map(|decoded| decoded.value).map_err(|error| error.to_string())
+    REVIEW.read(response, version.name(), schema)
 }
 
 fn schema(version: ReviewVersion) -> Option<SchemaRef<'static>> {

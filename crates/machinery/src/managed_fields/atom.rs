@@ -79,7 +79,8 @@ impl<'a> Shape<'a> {
 
     fn below(schema: SchemaRef<'a>, preserves: bool) -> Shape<'a> {
         let own = schema.structural().is_some_and(|structural| structural.preserve_unknown_fields);
-        Shape::Typed { schema, preserves: preserves || own }
+        // The metadata of an embedded resource is of a type of its own, which preserves nothing.
+        Shape::Typed { schema, preserves: own || preserves && schema.is_structural() }
     }
 
     /// The form of a value; an absent value or null fits any form.
@@ -291,5 +292,28 @@ pub(super) fn same(a: &Value, b: &Value) -> bool {
             a.len() == b.len() && a.iter().zip(b).all(|((name, a), (other, b))| name == other && same(a, b))
         }
         (a, b) => a == b,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{json, managed_fields::validate::validate};
+    use pintle_schema::{FieldSpec, Schema, SchemaBuilder, StructSpec, Structural};
+
+    #[test]
+    fn the_metadata_of_an_embedded_resource_has_no_unknown_fields() {
+        let meta = Schema::builtin().by_type_name("k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta").unwrap();
+        let mut builder = SchemaBuilder::new();
+        let meta = builder.builtin(meta);
+        let root = builder.reserve();
+        let fields = vec![(FieldSpec { name: "metadata", ..FieldSpec::default() }, meta)];
+        builder.set_struct(root, StructSpec { fields, ..StructSpec::default() });
+        builder.set_structural(root, Structural { preserve_unknown_fields: true, ..Structural::default() });
+        let schema = builder.finish(root);
+        let faults = |value| validate(&value, Shape::of(schema.root()));
+        assert_eq!(faults(json!({"other": {"x": 1}, "metadata": {"name": "a"}})), []);
+        let fault = (".metadata.unknown".to_owned(), "field not declared in schema".to_owned());
+        assert_eq!(faults(json!({"metadata": {"name": "a", "unknown": 1}})), [fault]);
     }
 }

@@ -1,6 +1,6 @@
 //! The strategy of config maps.
 
-use crate::core::data::{self, MAX_SIZE};
+use crate::core::data::{self, MAX_SIZE, Member};
 use crate::rules;
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 use pintle_registry::{RequestContext, Strategy};
@@ -14,7 +14,10 @@ impl Strategy for ConfigMapStrategy {
 
     fn validate_update(&self, context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
         let mut errors = rules::metadata_update(object, old);
-        let members = ["data", "binaryData"];
+        let members = [
+            Member { name: "data", is_empty_by_default: true },
+            Member { name: "binaryData", is_empty_by_default: false },
+        ];
         errors.extend(data::validate_immutable(object, old, &members, context.empty_fields));
         errors.extend(validate(object));
         errors

@@ -1,7 +1,7 @@
 //! The strategy of secrets. `stringData` is write-only: clients set unencoded text in it, and defaulting moves it to
 //! `data`.
 
-use crate::core::data::{self, MAX_SIZE};
+use crate::core::data::{self, MAX_SIZE, Member};
 use crate::{embedded_json, rules};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Map, Value, ValueExt, meta::ObjectMeta,
@@ -46,7 +46,8 @@ impl Strategy for SecretStrategy {
         let mut errors = rules::metadata_update(object, old);
         let (new_type, old_type) = (rules::value_at(object, "type"), rules::value_at(old, "type"));
         errors.extend(validate_immutable_field(new_type, old_type, &FieldPath::new("type")));
-        errors.extend(data::validate_immutable(object, old, &["data"], context.empty_fields));
+        let members = [Member { name: "data", is_empty_by_default: false }];
+        errors.extend(data::validate_immutable(object, old, &members, context.empty_fields));
         errors.extend(validate(object));
         errors
     }

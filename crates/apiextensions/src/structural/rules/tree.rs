@@ -27,14 +27,15 @@ pub(super) struct RuleNode {
 }
 
 impl RuleNode {
-    /// Compiles all rules of a schema. `None` when there are none; rules only inside `allOf` do not count.
-    pub(super) fn build(schema: &Arena, effort: &CompileEffort) -> Option<RuleNode> {
+    /// Compiles all rules of a schema, whose root is a resource or not. `None` when there are none; rules only inside
+    /// `allOf` do not count.
+    pub(super) fn build(schema: &Arena, is_resource: bool, effort: &CompileEffort) -> Option<RuleNode> {
         let root = schema.root_node();
         if !root.flags.has(Flags::BELOW_RULES) {
             return None;
         }
-        let view = Arc::new(View::of(schema, root, true));
-        let decl_type = DeclType::of(schema, root, true).map(Arc::new);
+        let view = Arc::new(View::of(schema, root, is_resource));
+        let decl_type = DeclType::of(schema, root, is_resource).map(Arc::new);
         Builder { schema, effort }.node(schema.root, schema.root, decl_type.as_ref(), &view)
     }
 }

@@ -1,6 +1,6 @@
-use pintle_machinery::{Value, json};
+use pintle_machinery::{FieldPath, Value, json};
 
-use crate::structural::StructuralSchema;
+use crate::structural::{StructuralSchema, effort::Effort};
 
 /// The errors of a value at `v`, each with its reason.
 fn errors(schema: &Value, object: Value, old: Option<Value>) -> Vec<String> {
@@ -409,5 +409,34 @@ fn patterns_are_in_the_syntax_of_go() {
                 r#"v: Invalid value: "": v in body should match '(, but pattern is invalid: error parsing regexp: missing closing ): `(`' (Invalid)"#,
             ],
         )],
+    );
+}
+
+#[test]
+fn defaults_are_validated_by_all_formats() {
+    let check = |schema: Value, default: Value, expected: &[&str]| {
+        let schema = StructuralSchema::new(&json!({"type": "object", "properties": {"v": schema}})).unwrap();
+        let place = schema.place().property("v").unwrap();
+        let errors = place.check_values(&default, &FieldPath::new("d"), &Effort::new());
+        assert_eq!(errors.iter().map(ToString::to_string).collect::<Vec<_>>(), expected, "{default}");
+    };
+    let unknown = || json!({"type": "string", "format": "unknown"});
+    check(unknown(), json!("x"), &[]);
+    check(unknown(), json!(["x"]), &[]);
+    check(unknown(), json!(true), &[r#"d: Invalid value: "":  in body must be of type unknown: """#]);
+    check(unknown(), json!(5), &[r#"d: Invalid value: "int64":  in body must be of type unknown: "int64""#]);
+    check(
+        json!({"type": "integer", "format": "uint32"}),
+        json!(2.5),
+        &[
+            r#"d: Invalid value: "float64":  in body must be of type uint32: "float64""#,
+            r#"d: Invalid value: "": Checked value must be of type integer (default format) in "#,
+        ],
+    );
+    check(json!({"type": "integer", "format": "uint32"}), json!(-1), &[]);
+    check(
+        json!({"type": "number", "format": "int64"}),
+        json!({}),
+        &[r#"d: Invalid value: "":  in body must be of type int64: """#],
     );
 }

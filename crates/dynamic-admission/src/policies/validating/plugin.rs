@@ -79,8 +79,16 @@ struct Outcome {
     /// The first denial.
     denial: Option<Denial>,
     warnings: Vec<String>,
+    /// The characters of the warnings that a response can have of them.
+    warned: usize,
     annotations: Vec<(Cow<'static, str>, String)>,
+    /// Whether the audit event has its failure; it has the first one only.
+    failure_is_noted: bool,
 }
+
+/// The characters after which a response has no further warnings, and those that it has of each by then.
+const MAX_WARNED: usize = 4096;
+const MAX_OF_WARNING: usize = 256;
 
 struct Denial {
     message: String,
@@ -100,6 +108,14 @@ impl Outcome {
         };
         let message = format!("ValidatingAdmissionPolicy '{policy}'{binding} denied request: {message}");
         self.denial = Some(Denial { message, reason });
+    }
+
+    /// Adds a warning, unless the response has no room for it.
+    fn warn(&mut self, warning: String) {
+        if self.warned <= MAX_WARNED && !self.warnings.contains(&warning) {
+            self.warned += warning.chars().take(MAX_OF_WARNING).count();
+            self.warnings.push(warning);
+        }
     }
 
     /// Denies a request because a policy or binding cannot be applied, unless its failures are ignored.
@@ -302,12 +318,15 @@ impl ValidatingPolicies {
                         self.metrics.policies.observe(policy, &binding.name, decision, "deny");
                     }
                     "Audit" => {
-                        let value = failure_value(policy, binding, index, decision);
-                        outcome.annotations.push((Cow::Borrowed(FAILURE_KEY), value));
+                        if !outcome.failure_is_noted {
+                            outcome.failure_is_noted = true;
+                            let value = failure_value(policy, binding, index, decision);
+                            outcome.annotations.push((Cow::Borrowed(FAILURE_KEY), value));
+                        }
                         self.metrics.policies.observe(policy, &binding.name, decision, "audit");
                     }
                     "Warn" => {
-                        outcome.warnings.push(format!(
+                        outcome.warn(format!(
                             "Validation failed for ValidatingAdmissionPolicy '{policy}' with binding '{}': {}",
                             binding.name, decision.message
                         ));
@@ -327,5 +346,20 @@ impl ValidatingPolicies {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_are_kept_as_far_as_a_response_has_them() {
+        let mut outcome = Outcome::default();
+        for index in 0..100_000 {
+            outcome.warn(format!("{index} {}", "x".repeat(1000)));
+            outcome.warn("again".to_owned());
+        }
+        assert_eq!(outcome.warnings.len(), 17);
     }
 }

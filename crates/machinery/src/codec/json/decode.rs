@@ -8,7 +8,7 @@ use pintle_tree::{Map, Number, Value};
 
 use super::any::{self, Unwatched, Watcher};
 use super::fields::{fields_of_tree, fields_text};
-use super::parser::Parser;
+use super::parser::{MAX_SKIPPED_DEPTH, Parser};
 use crate::codec::error::{DecodeError, Decoded, EmptyField, Fallible, StrictProblem};
 use crate::codec::weight::Weight;
 use crate::codec::{MAX_DEPTH, canonical_quantity, parse_micro_time, parse_time, time};
@@ -56,7 +56,8 @@ fn read_type_meta(bytes: &[u8]) -> Fallible<TypeMeta> {
                 } else if key.eq_ignore_ascii_case("apiVersion") {
                     (&mut meta.api_version, "apiVersion")
                 } else {
-                    parser.skip()?;
+                    // The object that holds the member counts.
+                    parser.skip_within(MAX_SKIPPED_DEPTH - 1)?;
                     more = parser.next_member()?;
                     continue;
                 };
@@ -109,6 +110,15 @@ pub fn decode(bytes: &[u8], schema: SchemaRef<'_>) -> Result<Decoded, DecodeErro
 /// As [`decode`], and when the tree would take too much memory.
 pub fn decode_body(bytes: &[u8], schema: SchemaRef<'_>) -> Result<Decoded, DecodeError> {
     decode_within(bytes, schema, Weight::of_body(bytes.len()))
+}
+
+/// As [`decode`], for the response to a request of `question` bytes: the memory of the tree is bounded like that of a
+/// body of twice that size.
+///
+/// # Errors
+/// As [`decode`], and when the tree would take too much memory.
+pub fn decode_answer(bytes: &[u8], schema: SchemaRef<'_>, question: usize) -> Result<Decoded, DecodeError> {
+    decode_within(bytes, schema, Weight::of_answer(question))
 }
 
 fn decode_within(bytes: &[u8], schema: SchemaRef<'_>, weight: Weight) -> Result<Decoded, DecodeError> {

@@ -7,7 +7,7 @@ use crate::codec::weight::{ITEM, LIST, MEMBER, OBJECT, TEXT, Weight};
 use pintle_go_forms::quote_byte;
 
 /// The maximum nesting depth of skipped values, of which no tree is built; the same as Go's.
-const MAX_SKIPPED_DEPTH: usize = 10_000;
+pub(super) const MAX_SKIPPED_DEPTH: usize = 10_000;
 
 pub(crate) struct Parser<'d> {
     data: &'d [u8],
@@ -312,7 +312,8 @@ impl<'d> Parser<'d> {
                     let object = next == b'{';
                     if self.open(if object { b'}' } else { b']' }) {
                         if open.len() >= depth {
-                            return Err(DecodeError::syntax("exceeded max depth"));
+                            let why = format!("invalid character {} exceeded max depth", quote_byte(next));
+                            return Err(DecodeError::syntax(why));
                         }
                         open.push(object);
                         if object {

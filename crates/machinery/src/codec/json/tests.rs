@@ -391,7 +391,10 @@ fn deep_nesting_is_refused_or_passed_over() {
     let pod = kind("", "v1", "Pod");
     let revision = kind("apps", "v1", "ControllerRevision");
     assert!(read(pod, &format!(r#"{{"x":{}}}"#, nested(9_000))).is_ok());
-    assert_eq!(read(pod, &format!(r#"{{"x":{}}}"#, nested(20_000))).unwrap_err(), "exceeded max depth");
+    assert_eq!(
+        read(pod, &format!(r#"{{"x":{}}}"#, nested(20_000))).unwrap_err(),
+        "invalid character '[' exceeded max depth"
+    );
     assert_eq!(
         read(revision, &format!(r#"{{"data":{}}}"#, nested(9_000))).unwrap_err(),
         "exceeded max depth"
@@ -404,7 +407,13 @@ fn deep_nesting_is_refused_or_passed_over() {
     );
     let definition = kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
     assert_eq!(read(definition, &schema).unwrap_err(), "exceeded max depth");
-    assert_eq!(type_meta(nested(20_000).as_bytes()).unwrap_err().to_string(), "exceeded max depth");
+    for (open, close) in [("[", "]"), (r#"{"a":"#, "}")] {
+        let member = |depth: usize| format!(r#"{{"x":{}1{}}}"#, open.repeat(depth), close.repeat(depth));
+        assert!(type_meta(member(9_999).as_bytes()).is_ok());
+        let character = &open[..1];
+        let refused = format!("invalid character '{character}' exceeded max depth");
+        assert_eq!(type_meta(member(10_000).as_bytes()).unwrap_err().to_string(), refused);
+    }
 }
 
 #[test]
