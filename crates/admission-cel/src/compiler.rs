@@ -58,7 +58,8 @@ impl Returns<'static> {
 /// Compiles the expressions of one policy or webhook.
 #[derive(Debug)]
 pub struct Compiler {
-    types: AdmissionTypes,
+    /// Shared with the environment of an expression while it is compiled: a policy may have very many variables.
+    types: Arc<AdmissionTypes>,
     /// By name: an upper bound of the recursion of a variable's evaluation.
     nesting: HashMap<Box<str>, usize>,
 }
@@ -66,19 +67,19 @@ pub struct Compiler {
 impl Compiler {
     /// A compiler without `variables`.
     pub fn new() -> Compiler {
-        Compiler { types: AdmissionTypes::default(), nesting: HashMap::new() }
+        Compiler { types: Arc::default(), nesting: HashMap::new() }
     }
 
     /// A compiler that declares `variables`, without any field yet.
     pub fn with_variables() -> Compiler {
         let types = AdmissionTypes { variables: Some(HashMap::new()), others: None };
-        Compiler { types, nesting: HashMap::new() }
+        Compiler { types: Arc::new(types), nesting: HashMap::new() }
     }
 
     /// Adds types that expressions may name and construct.
     #[must_use]
     pub fn with_types(mut self, types: Arc<dyn TypeProvider>) -> Compiler {
-        self.types.others = Some(types);
+        Arc::make_mut(&mut self.types).others = Some(types);
         self
     }
 
@@ -97,7 +98,7 @@ impl Compiler {
     ) -> Expression {
         let environment = self
             .environment(optional)
-            .with_types(Arc::new(MutationTypes::new(Arc::new(self.types.clone()))))
+            .with_types(Arc::new(MutationTypes::new(self.types.clone())))
             .with_library(Library::JsonPatch);
         self.compile_in(&environment, source, returns)
     }
@@ -113,7 +114,8 @@ impl Compiler {
     pub fn compile_variable(&mut self, name: &str, source: &str, optional: OptionalVariables) -> Expression {
         let expression = self.compile(source, optional, Returns::Anything);
         let of_result = expression.result_type().map_or(Type::Dyn, of_variable);
-        self.types.variables.get_or_insert_default().insert(name.into(), of_result);
+        let types = Arc::make_mut(&mut self.types);
+        types.variables.get_or_insert_default().insert(name.into(), of_result);
         let nesting = self.nesting.get(name).copied().unwrap_or_default();
         self.nesting.insert(name.into(), nesting + expression.nesting());
         expression
@@ -140,7 +142,7 @@ impl Compiler {
                 .with_variable("namespaceObject", Type::object(NAMESPACE))
                 .with_variable("request", Type::object(REQUEST))
         });
-        let mut environment = COMMON.clone().with_types(Arc::new(self.types.clone()));
+        let mut environment = COMMON.clone().with_types(self.types.clone());
         if optional.params {
             environment = environment.with_variable("params", Type::Dyn);
         }

@@ -446,3 +446,15 @@ fn costly_expressions_leave_the_workers() {
     check(SUMS, "string(variables.endless || true)", true);
     check(SUMS, "string(true || variables.endless)", false);
 }
+
+/// The types of the variables before one are not copied for it.
+#[test]
+fn very_many_variables_are_compiled_in_time() {
+    let names: Vec<String> = (0..20_000).map(|number| format!("a{number}")).collect();
+    let started = Instant::now();
+    let mut compiler = Compiler::with_variables();
+    let variables = compiler
+        .compile_variables(names.iter().map(|name| (name.as_str(), "true")), OptionalVariables::default());
+    assert_eq!(variables.variables().len(), 20_000);
+    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
+}
