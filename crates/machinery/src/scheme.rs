@@ -23,17 +23,29 @@ pub fn scheme_of(group: &str) -> &'static str {
     }
 }
 
+/// The kinds that each scheme has in any version.
+pub const UNVERSIONED: [&str; 5] = ["Status", "APIVersions", "APIGroup", "APIGroupList", "APIResourceList"];
+
+/// The kinds that a scheme has in each of its versions, with one type.
+pub const OF_EACH_VERSION: [&str; 7] = [
+    "WatchEvent",
+    "ListOptions",
+    "GetOptions",
+    "DeleteOptions",
+    "CreateOptions",
+    "UpdateOptions",
+    "PatchOptions",
+];
+
 /// The type of a kind that a scheme knows: that of the server of a group ([`scheme_of`]), or [`OPTIONS`].
 pub fn registered(kind: &GroupVersionKind, scheme: &str) -> Option<SchemaRef<'static>> {
     let schema = Schema::builtin();
     let GroupVersionKind { group, version, kind: name } = kind;
     let is_known = match name.as_str() {
-        // These are in every scheme, and in no version.
-        "Status" | "APIVersions" | "APIGroup" | "APIGroupList" | "APIResourceList" => true,
+        name if UNVERSIONED.contains(&name) => true,
         "DeleteOptions" | "CreateOptions" | "UpdateOptions" if scheme == OPTIONS => true,
         "WatchEvent" if scheme == DEFINITIONS => true,
-        "WatchEvent" | "ListOptions" | "GetOptions" | "DeleteOptions" | "CreateOptions" | "UpdateOptions"
-        | "PatchOptions" => match scheme {
+        name if OF_EACH_VERSION.contains(&name) => match scheme {
             OPTIONS => group == "meta.k8s.io" && version == "v1",
             _ => scheme_of(group) == scheme && schema.has_kinds_of(group, version) || is_core(kind),
         },

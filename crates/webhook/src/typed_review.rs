@@ -4,7 +4,7 @@ use crate::Response;
 use pintle_machinery::{
     GroupVersion, Value,
     codec::{DecodeError, json},
-    scheme::{WEBHOOKS, not_registered},
+    scheme::{OF_EACH_VERSION, UNVERSIONED, WEBHOOKS, not_registered},
 };
 use pintle_schema::SchemaRef;
 
@@ -20,19 +20,6 @@ pub struct TypedReview {
     /// The other kinds of each version.
     pub siblings: &'static [&'static str],
 }
-
-/// The kinds that each version of each scheme has.
-const OF_EACH_VERSION: [&str; 7] = [
-    "WatchEvent",
-    "ListOptions",
-    "GetOptions",
-    "DeleteOptions",
-    "CreateOptions",
-    "UpdateOptions",
-    "PatchOptions",
-];
-/// The kinds that a scheme knows in any version.
-const UNVERSIONED: [&str; 5] = ["Status", "APIVersions", "APIGroupList", "APIGroup", "APIResourceList"];
 
 impl TypedReview {
     /// The review in a response, which must be of this version. What the response does not say of its kind is as it
