@@ -1,13 +1,9 @@
 //! Prepares JSON for an event: compact, escaped as by Go, and optionally without managed fields.
 
 use bytes::Bytes;
-use pintle_machinery::codec::json::write_string;
-use serde::{
-    Deserialize, Deserializer,
-    de::{IgnoredAny, MapAccess, Visitor},
-};
+use pintle_machinery::codec::json::{raw_members, write_string};
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
-use std::fmt;
 
 /// Compacts JSON to one line with Go's escapes; `None` for invalid JSON.
 pub(crate) fn checked(json: &[u8]) -> Option<Bytes> {
@@ -86,7 +82,7 @@ enum Members {
 
 /// The recursion is as deep as the variants of [`Members`] allow.
 fn write_object(out: &mut Vec<u8>, json: &[u8], members: Members) -> Option<()> {
-    let Ok(RawMembers(fields)) = serde_json::from_slice(json) else {
+    let Ok(fields) = raw_members(json) else {
         out.extend_from_slice(json);
         return Some(());
     };
@@ -129,31 +125,6 @@ fn write_items(out: &mut Vec<u8>, json: &[u8], members: Members) -> Option<()> {
     }
     out.push(b']');
     Some(())
-}
-
-/// The members of an object, in order.
-struct RawMembers<'a>(Vec<(String, &'a RawValue)>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for RawMembers<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<RawMembers<'a>, D::Error> {
-        struct Read;
-        impl<'de> Visitor<'de> for Read {
-            type Value = Vec<(String, &'de RawValue)>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
-                while let Some(member) = map.next_entry()? {
-                    members.push(member);
-                }
-                Ok(members)
-            }
-        }
-        deserializer.deserialize_map(Read).map(RawMembers)
-    }
 }
 
 #[cfg(test)]

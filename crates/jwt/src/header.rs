@@ -7,14 +7,12 @@ use crate::{
 use pintle_go_forms::quote;
 use pintle_machinery::{
     Value,
-    codec::{DecodeError, json::decode_any},
+    codec::{
+        DecodeError,
+        json::{decode_any, raw_members},
+    },
 };
-use serde::{
-    Deserialize, Deserializer,
-    de::{MapAccess, Visitor},
-};
-use serde_json::value::RawValue;
-use std::{collections::HashSet, fmt};
+use std::collections::HashSet;
 
 /// The relevant part of a header.
 #[derive(Debug)]
@@ -54,7 +52,7 @@ impl Header {
             Ok(other) => return Err(wrong_type(&other, "jose.rawHeader")),
             Err(error) => return Err(error.to_string()),
         }
-        let members = members(&text).map_err(|error| error.to_string())?;
+        let members = raw_members(text.as_bytes()).map_err(|error| error.to_string())?;
         let mut names = HashSet::new();
         if let Some((name, _)) = members.iter().find(|(name, _)| !names.insert(name.as_str())) {
             return Err(format!("json: duplicate key '{name}' in object"));
@@ -88,38 +86,5 @@ impl Header {
             return Err("go-jose/go-jose: invalid embedded jwk, must be public key".to_owned());
         }
         Ok(header)
-    }
-}
-
-/// The members of an object in their order, duplicate ones included.
-///
-/// # Errors
-/// When the text is not an object of JSON.
-pub fn members(json: &str) -> serde_json::Result<Vec<(String, &RawValue)>> {
-    serde_json::from_str(json).map(|RawMembers(members)| members)
-}
-
-/// The members of an object, in order.
-struct RawMembers<'a>(Vec<(String, &'a RawValue)>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for RawMembers<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<RawMembers<'a>, D::Error> {
-        struct Read;
-        impl<'de> Visitor<'de> for Read {
-            type Value = Vec<(String, &'de RawValue)>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
-                while let Some(member) = map.next_entry()? {
-                    members.push(member);
-                }
-                Ok(members)
-            }
-        }
-        deserializer.deserialize_map(Read).map(RawMembers)
     }
 }

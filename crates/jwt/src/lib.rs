@@ -22,7 +22,6 @@ mod signing_key;
 mod token;
 
 pub use algorithm::Algorithm;
-pub use header::members;
 pub use json_web_key::JsonWebKey;
 pub use key_error::KeyError;
 pub use key_file::public_keys_from_pem;

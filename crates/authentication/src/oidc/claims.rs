@@ -1,6 +1,10 @@
 //! The claims of a token.
 
-use pintle_machinery::{Map, Value, codec::json::decode_any, text::go_json_type};
+use pintle_machinery::{
+    Map, Value,
+    codec::json::{decode_any, raw_members},
+    text::go_json_type,
+};
 
 /// The claims of a token. Of a claim that occurs twice, the last one counts.
 #[derive(Debug, Clone)]
@@ -97,7 +101,7 @@ impl Claims {
 
 /// The standard claims of a payload in their order, whatever the case of their names.
 fn last_spellings(payload: &str) -> Vec<(&'static str, Value)> {
-    let members = pintle_jwt::members(payload).unwrap_or_default();
+    let members = raw_members(payload.as_bytes()).unwrap_or_default();
     let standard = members.iter().filter_map(|(name, raw)| {
         let name = STANDARD.into_iter().find(|own| own.eq_ignore_ascii_case(name))?;
         Some((name, decode_any(raw.get().as_bytes()).ok()?))

@@ -11,6 +11,7 @@ mod encode;
 mod fields;
 mod go_formatter;
 mod parser;
+mod raw_members;
 mod write;
 
 pub use any::{decode_any, decode_any_answer, decode_any_body};
@@ -19,6 +20,7 @@ pub use decode::{TypeMeta, decode, decode_answer, decode_body, type_meta};
 pub use encode::{encode, encode_to};
 pub use fields::{close_managed_fields, managed_fields_exceed_depth, open_managed_fields};
 pub use go_formatter::serialize_to;
+pub use raw_members::raw_members;
 pub use write::{encode_any, encode_exact, write_string};
 
 pub(crate) use any::{decode_plain, decode_raw, decode_within};
