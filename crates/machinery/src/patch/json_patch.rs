@@ -203,6 +203,8 @@ impl Applier {
                 self.replace(path, value.cloned().unwrap_or_default()).map_err(|error| match error {
                     Fault::Limit(why) => why,
                     Fault::NoContainer => not_there(format!("doc is missing path: {path}")),
+                    // The reference formats an error that it does not have.
+                    Fault::Key(why) if path.is_empty() => format!("{why}: %!w(<nil>)"),
                     Fault::Key(_) => not_there(format!("doc is missing key: {path}")),
                 })
             }
