@@ -548,6 +548,15 @@ mod tests {
     }
 
     #[test]
+    fn a_document_is_only_replaced_by_an_object_or_a_list() {
+        for value in [Value::Null, json!(5), json!("a")] {
+            let patch = json!([{"op": "replace", "path": "", "value": value}]);
+            let error = apply(json!({}), &patch, FieldValidation::Ignore).unwrap_err();
+            assert_eq!(error.to_string(), "replace operation value must be object or array: %!w(<nil>)");
+        }
+    }
+
+    #[test]
     fn malformed_patches_say_why() {
         let rows = [
             (
