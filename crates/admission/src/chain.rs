@@ -46,7 +46,8 @@ impl AdmissionChain {
     }
 
     /// Calls [`AdmissionPlugin::admit`] of every plugin that handles the request; plugins may change the object. All are
-    /// called once more if one of them asks for it with [`crate::Reinvocation::request`].
+    /// called once more if one of them asks for it with [`crate::Reinvocation::request`]. Managed fields that they have made
+    /// invalid are restored, with a warning.
     ///
     /// # Errors
     /// The `Status` of the first refusal.
@@ -57,7 +58,11 @@ impl AdmissionChain {
             result = self.call(Step::Admit, Instant::now(), request).await;
         }
         self.observe_step(Step::Admit, started, request, result.is_err());
-        result
+        result?;
+        if request.managed_fields.are_changed() {
+            request.warnings.extend(request.managed_fields.restore(request.object.to_mut()));
+        }
+        Ok(())
     }
 
     /// Calls [`AdmissionPlugin::validate`] of every plugin that handles the request. Plugins may add warnings but not

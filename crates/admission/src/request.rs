@@ -1,6 +1,8 @@
 //! The admission attributes of a request.
 
-use crate::{Lister, Operation, Reinvocation, RequestOptions, RequestVersions, Undecoded};
+use crate::{
+    Lister, ManagedFieldsBefore, Operation, Reinvocation, RequestOptions, RequestVersions, Undecoded,
+};
 use pintle_machinery::{
     GroupResource, GroupVersionKind, GroupVersionResource, Status, StatusReason, Value, ValueExt,
     selectors::LabelSelector,
@@ -34,6 +36,8 @@ pub struct AdmissionRequest<'a> {
     pub versions: &'a dyn RequestVersions,
     /// The rounds of mutating admission.
     pub reinvocation: Reinvocation,
+    /// The managed fields before mutating admission.
+    pub managed_fields: ManagedFieldsBefore,
     /// The request scope.
     pub context: &'a RequestContext<'a>,
     /// Cached reads.
@@ -60,6 +64,13 @@ impl<'a> AdmissionRequest<'a> {
     /// Whether the request is for this resource or one of its subresources, in any version.
     pub fn is_of(&self, group: &str, resource: &str) -> bool {
         self.resource.resource == resource && self.resource.group == group
+    }
+
+    /// Replaces the object by one that a webhook or policy has made of it. Whether its managed fields are valid is
+    /// verified after mutating admission.
+    pub fn replace_object(&mut self, object: Value) {
+        self.managed_fields.changes(&self.object, &object);
+        self.object = Cow::Owned(object);
     }
 
     /// A 403 for the object of this request, in the wording of all admission plugins.

@@ -77,8 +77,8 @@ pub struct StatusDetails {
     pub uid: String,
     /// The single causes, such as field errors.
     pub causes: Vec<StatusCause>,
-    /// Seconds after which the client may retry; 0 means unspecified.
-    pub retry_after_seconds: u32,
+    /// Seconds after which the client may retry; 0 means unspecified. Only other servers choose a negative number.
+    pub retry_after_seconds: i32,
 }
 
 /// A failure in the form that clients see. A success is a `Status` too, see [`Status::success`].
@@ -94,17 +94,19 @@ pub struct Status {
     pub details: Option<StatusDetails>,
     /// A continue token with which the client can resume an expired list (`metadata.continue`).
     pub continue_token: Option<String>,
-    /// The texts of a failure that another server has reported; they replace [`Status::reason`].
+    /// The parts of a failure that another server has reported; its reason replaces [`Status::reason`].
     pub answered: Option<Box<AnsweredStatus>>,
 }
 
-/// The texts of a `Status` that another server chose, such as a webhook that refuses a request.
+/// The parts of a `Status` that another server chose, such as a webhook that refuses a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnsweredStatus {
     /// The reason, or "".
     pub reason: String,
     /// `status`, which is `Failure` in statuses of this server.
     pub status: String,
+    /// `metadata`, an object.
+    pub metadata: Value,
 }
 
 impl Status {
@@ -143,7 +145,7 @@ impl Status {
     }
 
     fn retry_after(mut self, seconds: u32) -> Status {
-        self.details.get_or_insert_default().retry_after_seconds = seconds;
+        self.details.get_or_insert_default().retry_after_seconds = i32::try_from(seconds).unwrap_or(i32::MAX);
         self
     }
 
@@ -388,6 +390,7 @@ impl Status {
                 None => self.reason.as_str(),
                 Some(answered) => {
                     map.insert("status", answered.status.as_str().into());
+                    map.insert("metadata", answered.metadata.clone());
                     &answered.reason
                 }
             };
@@ -421,7 +424,7 @@ impl StatusDetails {
             let causes = self.causes.iter().map(StatusCause::to_value).collect();
             object.insert("causes", Value::Array(causes));
         }
-        if self.retry_after_seconds > 0 {
+        if self.retry_after_seconds != 0 {
             object.insert("retryAfterSeconds", self.retry_after_seconds.into());
         }
         Value::Object(object)

@@ -199,7 +199,7 @@ pub trait Strategy: Send + Sync {
     }
 
     /// Whether a deletion begins with a change of the object's status, whose preconditions are those of the delete: a
-    /// delete is then refused as that change is.
+    /// delete is then refused as that change is. The delete only begins the deletion, even if nothing keeps the object.
     fn begins_deletion_with_status(&self) -> bool {
         false
     }

@@ -1,7 +1,9 @@
 //! A request, from which the attributes of admission are made.
 
 use super::Objects;
-use crate::{AdmissionRequest, Endpoint, Operation, Reinvocation, RequestOptions, RequestVersions};
+use crate::{
+    AdmissionRequest, Endpoint, ManagedFieldsBefore, Operation, Reinvocation, RequestOptions, RequestVersions,
+};
 use jiff::Timestamp;
 use pintle_auth::authz::{AlwaysAllow, Authorizer};
 use pintle_machinery::{GroupVersion, GroupVersionKind, GroupVersionResource, Status, UserInfo, Value};
@@ -101,6 +103,7 @@ impl Request {
             options: RequestOptions::None,
             versions: &OneVersion,
             reinvocation: Reinvocation::default(),
+            managed_fields: ManagedFieldsBefore::default(),
             context: &context,
             lister: &self.objects,
             warnings: Vec::new(),

@@ -5,7 +5,7 @@ use super::{
     write::{DedupTime, dedup_owner_references},
 };
 use crate::registry::Validation;
-use pintle_admission::{AdmissionRequest, Operation, Reinvocation, RequestOptions};
+use pintle_admission::{AdmissionRequest, ManagedFieldsBefore, Operation, Reinvocation, RequestOptions};
 use pintle_audit::Level;
 use pintle_machinery::{GroupVersionKind, Status, Value, meta::ObjectMeta};
 use pintle_registry::{BoxFuture, DeleteOptions, RequestContext};
@@ -91,6 +91,7 @@ impl<'a> Admission<'a> {
             options: self.options,
             versions,
             reinvocation: Reinvocation::default(),
+            managed_fields: ManagedFieldsBefore::default(),
             context: self.context,
             lister: &*self.scope.server.stores,
             warnings: Vec::new(),

@@ -167,7 +167,9 @@ impl Store {
         let is_updated_first = matches!(grace, Grace::Begun { .. })
             || finalizers.is_some()
             || object.at("metadata.finalizers").is_some();
-        let keeps = !object.finalizers().is_empty() || !strategy.may_be_removed(&object);
+        // A deletion that begins with the status ends with another request or an update, even if nothing is left to do.
+        let only_begins = strategy.begins_deletion_with_status() && !object.is_terminating();
+        let keeps = only_begins || !object.finalizers().is_empty() || !strategy.may_be_removed(&object);
         if grace == Grace::No && keeps {
             mark_as_deleting(&mut object, context.now);
         }

@@ -437,6 +437,29 @@ async fn delete_checks_preconditions_and_waits_for_finalizers() {
     assert_eq!(fixture.keys("two").await, None);
 }
 
+/// A kind whose deletion begins with its status.
+struct Announced;
+
+impl Strategy for Announced {
+    fn begins_deletion_with_status(&self) -> bool {
+        true
+    }
+}
+
+#[tokio::test]
+async fn a_deletion_that_begins_with_the_status_ends_with_another_request() {
+    let type_name = "k8s.io/api/core/v1.ConfigMap";
+    let scope = Scope::Namespaced;
+    let mut resource = Resource::new("", "v1", "configmaps", "configmap", "ConfigMap", scope, type_name);
+    resource.strategy = Arc::new(Announced);
+    resource.in_force_when_answered = true;
+    let fixture = Fixture::of(resource, StorageMediaType::Json);
+    fixture.create(config_map("one"), false).await.unwrap();
+    let begun = fixture.delete("one", DeleteOptions::default()).await.unwrap();
+    assert!(!begun.gone && begun.object.is_terminating());
+    assert!(fixture.delete("one", DeleteOptions::default()).await.unwrap().gone);
+}
+
 /// A kind that the garbage collector ignores.
 struct Uncollected;
 

@@ -117,7 +117,7 @@ struct Details<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     causes: Vec<Cause<'a>>,
     #[serde(skip_serializing_if = "is_zero")]
-    retry_after_seconds: u32,
+    retry_after_seconds: i32,
 }
 
 #[derive(Serialize)]
@@ -215,7 +215,6 @@ fn is_empty(annotations: &Annotations) -> bool {
     annotations.is_empty()
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_zero(number: &u32) -> bool {
-    *number == 0
+fn is_zero<N: Default + PartialEq>(number: &N) -> bool {
+    *number == N::default()
 }

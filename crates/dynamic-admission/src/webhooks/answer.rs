@@ -5,7 +5,7 @@ use super::review::ReviewVersion;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use pintle_go_forms::quote;
-use pintle_machinery::{Status, StatusCause, StatusDetails, Value, ValueExt, status::AnsweredStatus};
+use pintle_machinery::{Status, StatusCause, StatusDetails, Value, ValueExt, json, status::AnsweredStatus};
 use pintle_schema::{Schema, SchemaRef};
 use pintle_webhook::{Response, TypedReview};
 use std::sync::LazyLock;
@@ -162,7 +162,11 @@ fn denial(webhook: &str, status: &Value) -> Status {
         "" | "Success" => "Failure",
         other => other,
     };
-    let answered = AnsweredStatus { reason: status.str_at("reason").to_owned(), status: outcome.to_owned() };
+    let answered = AnsweredStatus {
+        reason: status.str_at("reason").to_owned(),
+        status: outcome.to_owned(),
+        metadata: status.at("metadata").cloned().unwrap_or_else(|| json!({})),
+    };
     let mut denial = Status::answered(u16::try_from(code).unwrap_or(500), answered, message);
     denial.details = status.at("details").map(details);
     denial
@@ -182,7 +186,7 @@ fn details(details: &Value) -> StatusDetails {
         kind: text("kind"),
         uid: text("uid"),
         causes: causes.collect(),
-        retry_after_seconds: u32::try_from(retry_after).unwrap_or_default(),
+        retry_after_seconds: i32::try_from(retry_after).unwrap_or_default(),
     }
 }
 

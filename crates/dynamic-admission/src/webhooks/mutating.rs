@@ -129,9 +129,8 @@ impl MutatingAdmissionWebhook {
             result.as_ref().is_ok_and(|patched| patched.as_ref().is_some_and(|patched| patched.is_changed));
         annotations.mutated(request, is_changed);
         let Some(patched) = result? else { return Ok(None) };
-        request.warnings.extend(patched.warning);
         annotations.patched(request, &patched.patch);
-        request.object = Cow::Owned(patched.object);
+        request.replace_object(patched.object);
         Ok(Some(patched.is_changed))
     }
 }

@@ -5,7 +5,7 @@ use super::{
     call::CallFailure,
     webhook::Webhook,
 };
-use crate::patched_kind::{built_in_type, is_built_in, patched_kind};
+use crate::patched_kind::{built_in_type, is_built_in, patched_kind, type_meta};
 use pintle_admission::{AdmissionRequest, Endpoint};
 use pintle_go_forms::quote;
 use pintle_machinery::{
@@ -28,8 +28,6 @@ pub(super) struct Patched {
     pub(super) is_changed: bool,
     /// The operations.
     pub(super) patch: Value,
-    /// A warning about a part of the patch that has no effect.
-    pub(super) warning: Option<String>,
 }
 
 /// Applies the patch of an answer to `json`, the object in the version that the webhook has seen; `None` if there is no
@@ -81,22 +79,26 @@ pub(super) async fn apply(
             object.set(name, request.object.str_at(name));
         }
     }
-    let warning = keep_managed_fields(&mut object, &request.object);
     let is_changed =
         !semantically_equal(&object, &request.object) || is_first && loses_precision(request, matched);
-    Ok(Some(Patched { object, is_changed, patch, warning }))
+    Ok(Some(Patched { object, is_changed, patch }))
 }
 
 /// The kind of a patched object, whose JSON is `text`. A built-in one may be in another version of its kind.
 ///
 /// # Errors
-/// 500 for an object of another kind.
+/// 500 for an object of another kind, and for one without a kind that has no built-in type.
 fn kind_of(
     request: &AdmissionRequest<'_>,
     text: &[u8],
     expected: &GroupVersionKind,
 ) -> Result<GroupVersionKind, Status> {
     if !is_built_in(expected) {
+        let named = type_meta(text)?;
+        if named.kind.is_empty() {
+            let text = String::from_utf8_lossy(text);
+            return Err(Status::internal_error(format!("Object 'Kind' is missing in '{text}'")));
+        }
         return Ok(expected.clone());
     }
     let found = patched_kind(text, expected)?;
@@ -107,37 +109,6 @@ fn kind_of(
     json::decode_body(text, other).map_err(Status::internal_error)?;
     let to = format!("{}.{}", internal_package(&expected.group), expected.kind);
     Err(Status::unknown(unknown_conversion(other, &to)))
-}
-
-/// Restores managed fields that a patch has made invalid, and returns a warning about them
-/// (<https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management>).
-fn keep_managed_fields(object: &mut Value, before: &Value) -> Option<String> {
-    const PATH: &str = "metadata.managedFields";
-    if object.at(PATH) == before.at(PATH) {
-        return None;
-    }
-    let mut entries = object.items_at(PATH).iter().enumerate();
-    let why = entries.find_map(|(index, entry)| {
-        if !matches!(entry.str_at("operation"), "Apply" | "Update") {
-            return Some("operation must be `Apply` or `Update`".to_owned());
-        }
-        if entry.str_at("apiVersion").is_empty() {
-            return Some("apiVersion must not be empty".to_owned());
-        }
-        match entry.str_at("fieldsType") {
-            "FieldsV1" => None,
-            "" => Some(format!("missing fieldsType in managed fields entry {index}")),
-            other => Some(format!("invalid fieldsType {} in managed fields entry {index}", quote(other))),
-        }
-    })?;
-    match before.at(PATH) {
-        Some(fields) => object.set(PATH, fields.clone()),
-        None => _ = object.remove_at(PATH),
-    }
-    Some(format!(
-        ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating \
-         admission controller; please fix your requests: {why}"
-    ))
 }
 
 /// Whether the first patch of a request changes the object in any case. The reference compares objects whose times have

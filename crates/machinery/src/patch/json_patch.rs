@@ -203,6 +203,8 @@ impl Applier {
                 self.replace(path, value.cloned().unwrap_or_default()).map_err(|error| match error {
                     Fault::Limit(why) => why,
                     Fault::NoContainer => not_there(format!("doc is missing path: {path}")),
+                    // The reference formats an error that it does not have.
+                    Fault::Key(why) if path.is_empty() => format!("{why}: %!w(<nil>)"),
                     Fault::Key(_) => not_there(format!("doc is missing key: {path}")),
                 })
             }
@@ -543,6 +545,15 @@ mod tests {
             (0..9_999).map(|_| json!({"op": "move", "from": "/list/0", "path": "/list/0"})).collect();
         let refused = Err(PatchError::Unprocessable("the patch's operations are too much work".to_owned()));
         assert_eq!(apply(json!({"list": list}), &shifts, FieldValidation::Warn), refused);
+    }
+
+    #[test]
+    fn a_document_is_only_replaced_by_an_object_or_a_list() {
+        for value in [Value::Null, json!(5), json!("a")] {
+            let patch = json!([{"op": "replace", "path": "", "value": value}]);
+            let error = apply(json!({}), &patch, FieldValidation::Ignore).unwrap_err();
+            assert_eq!(error.to_string(), "replace operation value must be object or array: %!w(<nil>)");
+        }
     }
 
     #[test]

@@ -25,7 +25,7 @@ use pintle_cel::Authority;
 use pintle_machinery::{Status, StatusReason, Value, validation::semantically_equal};
 use pintle_offload::Pace;
 use pintle_registry::BoxFuture;
-use std::{borrow::Cow, sync::Arc, time::Instant};
+use std::{sync::Arc, time::Instant};
 
 /// Evaluates mutating admission policies, and changes objects as they say.
 pub struct MutatingPolicies {
@@ -184,7 +184,7 @@ impl MutatingPolicies {
                     Ok(Some(object)) => {
                         is_patched = true;
                         is_changed |= !semantically_equal(&object, &request.object);
-                        request.object = Cow::Owned(object);
+                        request.replace_object(object);
                     }
                     Err(MutationError::Failed(error)) => fail(&error),
                     Err(MutationError::Refused(status)) => return Err(*status),

@@ -163,6 +163,9 @@ fn denials_have_the_status_of_the_webhook_within_limits() {
     let status = json!({"details": {"name": "n", "causes": [{"message": "c"}], "retryAfterSeconds": -1}});
     let details = denial("w", &status).details.unwrap();
     assert_eq!((details.name.as_str(), details.causes[0].message.as_str()), ("n", "c"));
-    assert_eq!(details.retry_after_seconds, 0);
+    assert_eq!(details.retry_after_seconds, -1);
+    let metadata = json!({"continue": "c", "remainingItemCount": 3});
+    assert_eq!(denial("w", &json!({"metadata": metadata})).to_value().at("metadata"), Some(&metadata));
+    assert_eq!(denial("w", &Value::Null).to_value().at("metadata"), Some(&json!({})));
     assert_eq!(denial("w", &json!({"reason": "Conflict", "code": 409})).reason, StatusReason::Unknown);
 }
