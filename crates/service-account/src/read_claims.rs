@@ -191,8 +191,8 @@ fn reference(raw: &RawValue, into: &mut Option<Reference>) -> Result<(), Wrong> 
 /// One audience or a list of them.
 fn audience(raw: &RawValue, into: &mut Vec<String>) -> Result<(), Wrong> {
     const NO_AUDIENCE: &str = "go-jose/go-jose/jwt: expected string or array value to unmarshal to Audience";
-    unique(raw)?;
     let value = decode_any(raw.get().as_bytes()).map_err(|error| Wrong::Final(error.to_string()))?;
+    unique(raw, DEEPEST)?;
     let text = |item: &Value| item.as_str().map(str::to_owned);
     let texts = match &value {
         Value::String(text) => Some(vec![text.to_string()]),
@@ -203,15 +203,19 @@ fn audience(raw: &RawValue, into: &mut Vec<String>) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// Fails at an object that has a name twice.
-fn unique(raw: &RawValue) -> Result<(), Wrong> {
+/// The depth to which values within an audience, which is wrong then, are searched for names that occur twice.
+const DEEPEST: usize = 16;
+
+/// Fails at an object that has a name twice, down to this depth.
+fn unique(raw: &RawValue, depth: usize) -> Result<(), Wrong> {
+    let Some(depth) = depth.checked_sub(1) else { return Ok(()) };
     if raw.get().starts_with('{') {
-        return object(raw, "", |_, raw| unique(raw));
+        return object(raw, "", |_, raw| unique(raw, depth));
     }
     if raw.get().starts_with('[') {
         let items: Vec<&RawValue> =
             serde_json::from_str(raw.get()).map_err(|error| Wrong::Final(error.to_string()))?;
-        items.into_iter().try_for_each(unique)?;
+        items.into_iter().try_for_each(|item| unique(item, depth))?;
     }
     Ok(())
 }
@@ -281,6 +285,8 @@ mod tests {
         ] {
             assert_eq!(read(payload), Err(error.to_owned()), "{payload}");
         }
+        let deep = format!(r#"{{"aud":{}{}}}"#, "[".repeat(9000), "]".repeat(9000));
+        assert!(read(&deep).is_err());
         let legacy = |json: &str| LegacyClaims::read(json.as_bytes()).map(|claims| claims.namespace);
         assert_eq!(legacy(r#"{"kubernetes.io/serviceaccount/namespace":"a"}"#), Ok("a".to_owned()));
         let number = r#"{"kubernetes.io/serviceaccount/namespace":1}"#;
