@@ -214,7 +214,19 @@ impl Discovery {
             ["apis", group, version] => (self.resource_list(group, version)?, RESOURCE_LIST),
             _ => return None,
         };
+        // A version of custom resources has no route.
+        let is_routed = is_routed
+            && match parts.as_slice() {
+                ["apis", group, version] => self.is_fixed(group, version),
+                _ => true,
+            };
         Some(respond(&document, kind, request, is_routed))
+    }
+
+    /// Whether the version is one of the server's own resources.
+    fn is_fixed(&self, group: &str, version: &str) -> bool {
+        let group = self.fixed.iter().find(|own| own.name == group);
+        group.is_some_and(|group| group.versions.iter().any(|own| own.name == version))
     }
 
     /// The paths below `/api` and `/apis` for the list of all paths.

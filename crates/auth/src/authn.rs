@@ -30,7 +30,7 @@ pub struct Authenticated {
     pub remarks: Option<Arc<Remarks>>,
 }
 
-/// Remarks of an authenticator about valid credentials.
+/// Remarks of an authenticator about credentials.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Remarks {
     /// Annotations of the audit event.
@@ -39,16 +39,56 @@ pub struct Remarks {
     pub warnings: Vec<&'static str>,
 }
 
+impl Remarks {
+    /// The remarks for their readers; `None` if there are none.
+    pub fn shared(self) -> Option<Arc<Remarks>> {
+        (self != Remarks::default()).then(|| Arc::new(self))
+    }
+
+    fn add(&mut self, other: &Remarks) {
+        self.annotations.extend(other.annotations.iter().cloned());
+        self.warnings.extend(&other.warnings);
+    }
+}
+
 /// Credentials that were presented and are invalid. The text has the reason for the log, and never contains the
 /// credentials.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct InvalidCredentials(pub String);
+#[error("{reason}")]
+pub struct InvalidCredentials {
+    /// Why they are invalid.
+    pub reason: String,
+    /// Remarks about the credentials; `None` for most of them.
+    pub remarks: Option<Arc<Remarks>>,
+}
 
 impl InvalidCredentials {
     /// Invalid credentials, for this reason.
     pub fn new(reason: impl Into<String>) -> InvalidCredentials {
-        InvalidCredentials(reason.into())
+        InvalidCredentials { reason: reason.into(), remarks: None }
+    }
+
+    /// The same credentials, with these remarks about them.
+    #[must_use]
+    pub fn with_remarks(self, remarks: Remarks) -> InvalidCredentials {
+        InvalidCredentials { remarks: remarks.shared(), ..self }
+    }
+
+    /// What two authenticators say about the same credentials. A reason that both have is told once.
+    #[must_use]
+    pub fn and(self, other: InvalidCredentials) -> InvalidCredentials {
+        let reason = match self.reason == other.reason {
+            true => self.reason,
+            false => format!("{}, {}", self.reason, other.reason),
+        };
+        let remarks = match (self.remarks, other.remarks) {
+            (Some(mut own), Some(other)) => {
+                Arc::make_mut(&mut own).add(&other);
+                Some(own)
+            }
+            (own, other) => own.or(other),
+        };
+        InvalidCredentials { reason, remarks }
     }
 }
 

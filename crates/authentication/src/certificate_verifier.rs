@@ -81,7 +81,7 @@ fn look<T>(
     now: Duration,
     read: impl FnOnce(&X509Certificate<'_>) -> Result<T, InvalidCredentials>,
 ) -> Result<(T, u64), InvalidCredentials> {
-    let unreadable = || InvalidCredentials("the client's certificate cannot be read".to_owned());
+    let unreadable = || InvalidCredentials::new("the client's certificate cannot be read".to_owned());
     let (leaf, intermediates) = certificates.split_first().ok_or_else(unreadable)?;
     let (_, parsed) = X509Certificate::from_der(leaf).map_err(|_| unreadable())?;
     if intermediates.len() >= MAX_CERTIFICATES {
@@ -184,5 +184,5 @@ fn reason(error: webpki::Error) -> &'static str {
 /// The error of a certificate. It is identified by its serial number, since its names are not verified.
 fn refused(certificate: &X509Certificate<'_>, why: &str) -> InvalidCredentials {
     let serial = &certificate.tbs_certificate.serial;
-    InvalidCredentials(format!("verifying certificate SN={serial} failed: {why}"))
+    InvalidCredentials::new(format!("verifying certificate SN={serial} failed: {why}"))
 }

@@ -48,7 +48,7 @@ impl FrontProxy {
         if !self.allowed_names.is_empty() && !self.allowed_names.iter().any(|allowed| allowed == name) {
             let name = quote(name);
             let why = format!("x509: subject with cn={name} is not in the allowed list");
-            return Err(InvalidCredentials(why));
+            return Err(InvalidCredentials::new(why));
         }
         let user = user_of(credentials.headers, &self.headers)?;
         Ok(user.map(|user| Authenticated {
@@ -81,7 +81,8 @@ fn user_of(headers: &HeaderMap, names: &RequestHeaders) -> Result<Option<UserInf
 
 fn text(value: &HeaderValue) -> Result<String, InvalidCredentials> {
     let text = std::str::from_utf8(value.as_bytes());
-    text.map(str::to_owned).map_err(|_| InvalidCredentials("a front proxy's header is not UTF-8".to_owned()))
+    text.map(str::to_owned)
+        .map_err(|_| InvalidCredentials::new("a front proxy's header is not UTF-8".to_owned()))
 }
 
 /// Decodes percent escapes; a text with a malformed escape stays as it is.
@@ -123,7 +124,7 @@ mod tests {
     ) -> Result<Option<UserInfo>, String> {
         let credentials = Credentials { certificates, bearer_token: None, headers, path: "/" };
         let found = proxy.authenticate(&credentials);
-        found.map(|found| found.map(|found| (*found.user).clone())).map_err(|error| error.0)
+        found.map(|found| found.map(|found| (*found.user).clone())).map_err(|error| error.reason)
     }
 
     #[test]

@@ -108,7 +108,7 @@ impl Inner {
         let answer: BoxFuture<'static, Authentication> = Box::pin(async move {
             // The panic hook has logged the panic.
             (&mut task.0).await.unwrap_or_else(|error| {
-                Err(InvalidCredentials(format!("authentication failed unexpectedly: {error}")))
+                Err(InvalidCredentials::new(format!("authentication failed unexpectedly: {error}")))
             })
         });
         let question = answer.shared();
@@ -125,7 +125,7 @@ impl Inner {
         }
         let answer = self.authenticator.authenticate_token(token, audiences);
         let Ok(answer) = timeout(QUESTION_TIMEOUT, answer).await else {
-            return Err(InvalidCredentials("context deadline exceeded".to_owned()));
+            return Err(InvalidCredentials::new("context deadline exceeded".to_owned()));
         };
         let ttl = match &answer {
             Ok(Some(_)) => self.config.success_ttl,
@@ -223,7 +223,7 @@ mod tests {
                 self.gate.acquire().await.unwrap().forget();
                 match token {
                     "panic" => panic!("on purpose"),
-                    "wrong" => Err(InvalidCredentials("wrong".to_owned())),
+                    "wrong" => Err(InvalidCredentials::new("wrong".to_owned())),
                     "unknown" => Ok(None),
                     _ => {
                         Ok(Some(Authenticated { audiences: audiences.to_vec(), ..Authenticated::default() }))
@@ -315,7 +315,7 @@ mod tests {
         let slow = Slow::new(0);
         let cache = TokenCache::new(slow.clone(), CONFIG);
         let error = cache.authenticate_token("good", &[]).await.unwrap_err();
-        assert_eq!(error.0, "context deadline exceeded");
+        assert_eq!(error.reason, "context deadline exceeded");
         slow.gate.add_permits(2);
         assert!(cache.authenticate_token("panic", &[]).await.is_err());
         assert!(cache.authenticate_token("good", &[]).await.unwrap().is_some());

@@ -108,13 +108,13 @@ impl TokenReviewWebhook {
         let answer = self.client.post_until_answered(&question, TIMEOUT, &self.backoff, |_, _| {}).await;
         let answer = answer.map_err(|error| {
             tracing::error!(error, "failed to make webhook authenticator request");
-            InvalidCredentials(error)
+            InvalidCredentials::new(error)
         })?;
         self.judge(&answer, wanted)
     }
 
     fn judge(&self, answer: &Value, wanted: &[String]) -> Authentication {
-        self.version.review_kind().check(answer).map_err(InvalidCredentials)?;
+        self.version.review_kind().check(answer).map_err(InvalidCredentials::new)?;
         let given: Vec<String> = answer
             .items_at("status.audiences")
             .iter()
@@ -128,7 +128,7 @@ impl TokenReviewWebhook {
         if !answer.bool_at("status.authenticated") {
             return match answer.str_at("status.error") {
                 "" => Ok(None),
-                error => Err(InvalidCredentials(error.to_owned())),
+                error => Err(InvalidCredentials::new(error.to_owned())),
             };
         }
         let texts = |value: &Value| -> Vec<String> {
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_token_that_is_not_approved_has_no_user() {
-        let judge = |review: Value| webhook().judge(&review, &[]).map_err(|error| error.0);
+        let judge = |review: Value| webhook().judge(&review, &[]).map_err(|error| error.reason);
         assert_eq!(judge(json!({"status": {}})), Ok(None));
         assert_eq!(judge(json!({})), Ok(None));
         assert_eq!(judge(json!({"status": {"error": "expired"}})), Err("expired".to_owned()));

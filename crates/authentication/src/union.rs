@@ -50,7 +50,7 @@ impl Union {
                     return Ok(Some(found));
                 }
             }
-            wrong.get_or_insert_with(|| InvalidCredentials("invalid bearer token".to_owned()));
+            wrong.get_or_insert_with(|| InvalidCredentials::new("invalid bearer token".to_owned()));
         }
         match wrong {
             Some(wrong) => Err(wrong),
@@ -66,8 +66,7 @@ fn settle(found: Authentication, wrong: &mut Option<InvalidCredentials>) -> Opti
         Err(error) => {
             *wrong = Some(match wrong.take() {
                 None => error,
-                Some(before) if before == error => before,
-                Some(before) => InvalidCredentials(format!("{before}, {error}")),
+                Some(before) => before.and(error),
             });
             None
         }
@@ -133,7 +132,7 @@ mod tests {
             let name = format!("{token} by {}", self.0);
             let user = Arc::new(UserInfo { name, ..UserInfo::default() });
             let found = match token {
-                "broken" => Err(InvalidCredentials(format!("broken at {}", self.0))),
+                "broken" => Err(InvalidCredentials::new(format!("broken at {}", self.0))),
                 token if token.starts_with(self.0) => {
                     Ok(Some(Authenticated { user, ..Authenticated::default() }))
                 }
@@ -166,7 +165,7 @@ mod tests {
             }
             let credentials = Credentials { certificates, bearer_token, headers: &headers, path: "/" };
             let found = union.authenticate(&credentials).await;
-            let found = found.map(|found| found.unwrap().user.name.clone()).map_err(|error| error.0);
+            let found = found.map(|found| found.unwrap().user.name.clone()).map_err(|error| error.reason);
             match (&found, expected) {
                 (Ok(found), Ok(expected)) => assert_eq!(found, expected),
                 (Err(found), Err(expected)) => assert!(found.contains(expected), "{found}"),

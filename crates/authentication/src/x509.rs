@@ -100,7 +100,7 @@ fn text<'a>(attribute: &'a AttributeTypeAndValue<'_>) -> Result<Cow<'a, str>, In
         Tag::BmpString => ucs2(bytes).map(Cow::Owned),
         _ => attribute.as_str().ok().map(Cow::Borrowed),
     };
-    text.ok_or_else(|| InvalidCredentials("the client's certificate cannot be read".to_owned()))
+    text.ok_or_else(|| InvalidCredentials::new("the client's certificate cannot be read".to_owned()))
 }
 
 /// The text of two bytes for each character, which may end with a null character.
@@ -112,7 +112,7 @@ fn ucs2(bytes: &[u8]) -> Option<String> {
 }
 
 fn uid(subject: &X509Name<'_>) -> Result<String, InvalidCredentials> {
-    let wrong = |why: &str| InvalidCredentials(why.to_owned());
+    let wrong = |why: &str| InvalidCredentials::new(why.to_owned());
     let mut uids = subject.iter_by_oid(&UID);
     let Some(uid) = uids.next() else { return Ok(String::new()) };
     let uid = text(uid)?;
@@ -138,7 +138,7 @@ mod tests {
         let once = certificates.authenticate(shown);
         // The cached result is the same.
         assert_eq!(certificates.authenticate(shown), once);
-        once.map(|found| found.map(|found| (*found.user).clone())).map_err(|error| error.0)
+        once.map(|found| found.map(|found| (*found.user).clone())).map_err(|error| error.reason)
     }
 
     #[test]
@@ -249,7 +249,7 @@ mod tests {
         let client = certificate(include_str!("../../tls/fixtures/version-one.crt"));
         let believed = |authority: &str, shown: &[CertificateDer<'static>]| {
             let bundle = CaBundle::new("test", authority).unwrap();
-            ClientCertificates::new(Arc::new(bundle)).authenticate(shown).map_err(|error| error.0)
+            ClientCertificates::new(Arc::new(bundle)).authenticate(shown).map_err(|error| error.reason)
         };
         let authority = include_str!("../../tls/fixtures/authority.crt");
         let user = believed(authority, std::slice::from_ref(&client)).unwrap().unwrap().user;

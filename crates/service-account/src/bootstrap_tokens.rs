@@ -44,7 +44,7 @@ impl BootstrapTokens {
         }
         let name = format!("bootstrap-token-{id}");
         let found = self.objects.find(ObjectKind::Secret, NAMESPACE, &name, false).await;
-        let found = found.map_err(|status| InvalidCredentials(status.message))?;
+        let found = found.map_err(|status| InvalidCredentials::new(status.message))?;
         let Some(found) = found else { return Ok(None) };
         match user_of(&found.json, id, secret, Timestamp::now()) {
             Ok(user) => Ok(Some(Authenticated { user: Arc::new(user), audiences, remarks: None })),

@@ -91,6 +91,8 @@ impl LegacyClaims {
     ) -> Result<(), InvalidCredentials> {
         if !secret.metadata.label(INVALID_SINCE).is_empty() {
             config.metrics.legacy_invalid.inc();
+            let of_secret = format!("{}/{}", self.secret, self.namespace);
+            remarks.annotations.push(("authentication.k8s.io/legacy-token-invalidated", of_secret));
             return Err(InvalidCredentials::new(format!(
                 "the token in secret {}/{} for service account {}/{} has been marked invalid. Use tokens from the \
                  TokenRequest API or manually created secret-based tokens, or remove the '{INVALID_SINCE}' label from the \

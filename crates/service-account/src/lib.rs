@@ -21,6 +21,7 @@ mod legacy;
 mod metrics;
 mod objects;
 mod openid;
+mod read_claims;
 mod service_account_tokens;
 pub mod user;
 mod verified;

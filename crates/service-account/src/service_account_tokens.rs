@@ -3,9 +3,10 @@
 
 use crate::{
     Config, ObjectKind, Reference,
-    claims::{Claims, Kubernetes, LegacyClaims, issuer_of},
+    claims::{Claims, Kubernetes, LegacyClaims},
     legacy::LEGACY_ISSUER,
     objects::{AnyObject, unreadable},
+    read_claims::issuer_of,
     user,
     verified::{Kind, Verified, VerifiedTokens, digest_of},
 };
@@ -41,6 +42,14 @@ impl ServiceAccountTokens {
     }
 
     async fn judge(&self, text: &str, audiences: &[String]) -> Authentication {
+        let mut remarks = Remarks::default();
+        match self.find(text, audiences, &mut remarks).await {
+            Ok(found) => Ok(found.map(|found| Authenticated { remarks: remarks.shared(), ..found })),
+            Err(error) => Err(error.with_remarks(remarks)),
+        }
+    }
+
+    async fn find(&self, text: &str, audiences: &[String], remarks: &mut Remarks) -> Authentication {
         let digest = digest_of(text);
         let generation = self.config.keys.generation();
         let verified = match self.verified.get(&digest, generation) {
@@ -54,24 +63,21 @@ impl ServiceAccountTokens {
                 None => return Ok(None),
             },
         };
-        let mut remarks = Remarks::default();
-        let audiences = self.check_audiences(&verified.claims, audiences, &mut remarks)?;
+        let audiences = self.check_audiences(&verified.claims, audiences, remarks)?;
         let now = Timestamp::now();
         match &verified.kind {
             Kind::Legacy(legacy) => {
-                legacy.validate(&self.config, &verified.claims.sub, text, now, &mut remarks).await?;
+                legacy.validate(&self.config, &verified.claims.sub, text, now, remarks).await?;
             }
             Kind::Bound { account, other } => {
-                let kubernetes = verified.claims.kubernetes.as_ref();
-                let kubernetes =
-                    kubernetes.ok_or_else(|| InvalidCredentials::new("the token names no account"))?;
+                let nothing = Kubernetes::default();
+                let kubernetes = verified.claims.kubernetes.as_ref().unwrap_or(&nothing);
                 check_times(&verified.claims, now)?;
                 self.check_bound(kubernetes, [account, other], now).await?;
-                self.count_extended(kubernetes, &verified.claims.sub, now, &mut remarks);
+                self.count_extended(kubernetes, &verified.claims.sub, now, remarks);
             }
         }
-        let remarks = (remarks != Remarks::default()).then(|| Arc::new(remarks));
-        Ok(Some(Authenticated { user: verified.user.clone(), audiences, remarks }))
+        Ok(Some(Authenticated { user: verified.user.clone(), audiences, remarks: None }))
     }
 
     /// Verifies issuer and signature; `None` for a token of another issuer.
@@ -90,12 +96,11 @@ impl ServiceAccountTokens {
             // The error text that clients know from the reference's library.
             return Err(InvalidCredentials::new("go-jose/go-jose: error in cryptographic primitive"));
         }
-        let unreadable = |_| InvalidCredentials::new("the claims of the token cannot be read");
-        let claims: Claims = serde_json::from_slice(&token.payload).map_err(unreadable)?;
+        let claims = Claims::read(&token.payload).map_err(InvalidCredentials::new)?;
         let is_legacy = issuer == LEGACY_ISSUER && !(is_configured && claims.kubernetes.is_some());
         let (kind, user) = match is_legacy {
             true => {
-                let legacy: LegacyClaims = serde_json::from_slice(&token.payload).map_err(unreadable)?;
+                let legacy = LegacyClaims::read(&token.payload).map_err(InvalidCredentials::new)?;
                 let user = user::user(&legacy.namespace, &legacy.name, &legacy.uid, BTreeMap::new());
                 (Kind::Legacy(legacy), user)
             }
@@ -150,6 +155,10 @@ impl ServiceAccountTokens {
             Ok(Condition::Fine) => {}
             Ok(Condition::Gone) if account.name.is_empty() => {
                 return Err(InvalidCredentials::new("resource name may not be empty"));
+            }
+            // The path of the request for it would be that of no resource.
+            Ok(Condition::Gone) if namespace.is_empty() => {
+                return Err(InvalidCredentials::new("the server could not find the requested resource"));
             }
             Ok(Condition::Gone) => {
                 let status = Status::not_found(&ObjectKind::ServiceAccount.resource(), &account.name);

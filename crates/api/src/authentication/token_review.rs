@@ -54,7 +54,7 @@ impl TokenReviewer {
             _ => Ok(None),
         };
         let found = found.unwrap_or_else(|error| {
-            why.push(error.0);
+            why.push(error.reason);
             None
         });
         match found.map(|found| self.agreed(found, &audiences)) {
@@ -132,7 +132,7 @@ mod tests {
             Box::pin(std::future::ready(match token {
                 "static" => found(&[]),
                 "other" => found(&["other"]),
-                "wrong" => Err(InvalidCredentials("it is wrong".to_owned())),
+                "wrong" => Err(InvalidCredentials::new("it is wrong".to_owned())),
                 _ => Ok(None),
             }))
         }

@@ -332,7 +332,8 @@ impl Items {
                 }
             }
             Items::PartialCbor => {
-                out.put_slice(&cbor::without_type_meta(&encoder.partial_cbor(object)?).unwrap_or_default());
+                let item = encoder.partial_cbor(object)?;
+                out.put_slice(item.strip_prefix(cbor::PREFIX).unwrap_or(&item));
             }
         }
         Ok(())

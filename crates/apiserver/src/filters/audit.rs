@@ -65,11 +65,7 @@ impl Audit {
         mut request: Request,
         next: &Rest,
     ) -> Response {
-        if let Some(remarks) = request.extensions().get::<Arc<Remarks>>() {
-            for (key, value) in &remarks.annotations {
-                context.annotate(*key, value.clone());
-            }
-        }
+        note_remarks(&context, request.extensions().get::<Arc<Remarks>>().map(|remarks| &**remarks));
         if !context.begin().await {
             self.auditor.note_rejected();
             return internal_error(request.uri(), "failed to store audit event");
@@ -154,17 +150,26 @@ fn begin(
     })
 }
 
+/// Adds an authenticator's remarks about the credentials to the event.
+fn note_remarks(context: &AuditContext, remarks: Option<&Remarks>) {
+    for (key, value) in remarks.iter().flat_map(|remarks| &remarks.annotations) {
+        context.annotate(*key, value.clone());
+    }
+}
+
 /// Writes the event of a request that is refused before this filter, such as one that failed authentication. The outcome
 /// is that of the event if the client accepts no `Status`.
 pub(super) async fn refused(
     auditor: Option<&Arc<Auditor>>,
     request: &Request,
     outcome: ResponseStatus,
+    remarks: Option<&Remarks>,
     refuse: impl FnOnce() -> Response,
 ) -> Response {
     let Some(auditor) = auditor else { return refuse() };
     let info = info_of(request);
     let Some(context) = begin(auditor, request, &info, None) else { return refuse() };
+    note_remarks(&context, remarks);
     let (response, is_api) = (refuse(), is_api(request, &info));
     let audited = async move {
         context.set_outcome(outcome);

@@ -18,7 +18,7 @@ use http::{HeaderMap, HeaderValue, Version, header};
 use pintle_audit::{Auditor, ResponseStatus};
 use pintle_auth::{
     RequestHeaders,
-    authn::{Authenticated, Authenticator, Credentials},
+    authn::{Authenticated, Authenticator, Credentials, InvalidCredentials},
 };
 use pintle_go_forms::base64;
 use pintle_machinery::{
@@ -48,7 +48,11 @@ impl Authentication {
     }
 
     /// The user whom the request shows with this bearer token or by other means; the error says why there is none.
-    async fn user_of(&self, request: &Request, bearer_token: Option<&str>) -> Result<Authenticated, String> {
+    async fn user_of(
+        &self,
+        request: &Request,
+        bearer_token: Option<&str>,
+    ) -> Result<Authenticated, InvalidCredentials> {
         let certificates = request.extensions().get::<PeerCertificates>().cloned();
         let credentials = Credentials {
             certificates: certificates.as_ref().map(|certificates| &*certificates.0).unwrap_or_default(),
@@ -59,17 +63,17 @@ impl Authentication {
         // The head of a request whose client is gone is charged to no budget.
         match while_client_waits(request, self.authenticator.authenticate(&credentials)).await {
             Some(Ok(Some(authenticated))) => Ok(authenticated),
-            Some(Ok(None)) => Err("nobody is known by what the request shows".to_owned()),
-            Some(Err(error)) => Err(error.to_string()),
-            None => Err("the client is gone".to_owned()),
+            Some(Ok(None)) => Err(InvalidCredentials::new("nobody is known by what the request shows")),
+            Some(Err(error)) => Err(error),
+            None => Err(InvalidCredentials::new("the client is gone")),
         }
     }
 
     /// The 401 response, after its audit event is written.
-    async fn refuse(&self, request: &Request, why: &(dyn std::fmt::Display + Sync)) -> Response {
-        let refuse = || unauthorized(request, why);
+    async fn refuse(&self, request: &Request, why: &InvalidCredentials) -> Response {
+        let refuse = || unauthorized(request, &why.reason);
         let outcome = ResponseStatus { message: attempted(request).into(), ..ResponseStatus::default() };
-        audit::refused(self.auditor.as_ref(), request, outcome, refuse).await
+        audit::refused(self.auditor.as_ref(), request, outcome, why.remarks.as_deref(), refuse).await
     }
 }
 
@@ -98,7 +102,7 @@ impl Filter for Authentication {
         if let (Err(why), true, Ok(Authenticated { user, .. })) = (&protocol, is_protocol_used, &found)
             && is_anonymous(user)
         {
-            found = Err((*why).to_owned());
+            found = Err(InvalidCredentials::new(*why));
         }
         let Authenticated { user, remarks, .. } = match found {
             Ok(found) => found,

@@ -64,7 +64,7 @@ impl Filter for RequestTimeout {
                     let status = Status::bad_request(why);
                     let refuse =
                         || negotiated_failure(&status, request.headers(), query_of(&request).first("pretty"));
-                    return audit::refused(self.auditor.as_ref(), &request, outcome, refuse).await;
+                    return audit::refused(self.auditor.as_ref(), &request, outcome, None, refuse).await;
                 }
             }
         }

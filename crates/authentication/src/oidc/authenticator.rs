@@ -155,7 +155,7 @@ impl JwtTokenAuthenticator {
         let began = Instant::now();
         let found = self.judge(text).await;
         self.metrics.authenticated(&self.issuer_hash, found.is_ok(), began.elapsed());
-        let user = found.map_err(InvalidCredentials)?;
+        let user = found.map_err(InvalidCredentials::new)?;
         Ok(Some(Authenticated { user: Arc::new(user), ..Authenticated::default() }))
     }
 

@@ -172,7 +172,7 @@ async fn user(issuers: &Issuers, token: &str) -> UserInfo {
 }
 
 async fn refusal(issuers: &Issuers, token: &str) -> String {
-    let error = judge(issuers, token).await.expect_err("a refusal").0;
+    let error = judge(issuers, token).await.expect_err("a refusal").reason;
     assert!(!error.contains(token));
     error
 }

@@ -83,6 +83,13 @@ async fn until(server: &Server, path: &str, is_wanted: impl Fn(u16, &Value) -> b
 async fn a_custom_resource_from_definition_to_deletion() {
     let server = Server::start().await;
     define(&server, &boxes()).await;
+    // Unlike a version of the server's own resources, that of custom resources is no route.
+    let refused = server.send("GET /apis/example.com/v1\nAccept: text/html").await;
+    assert_eq!(
+        refused.str_at("/message"),
+        "only the following media types are accepted: application/json, application/yaml, \
+         application/vnd.kubernetes.protobuf"
+    );
     let mut transcript = Transcript::new(&server);
     transcript
         .run_all(&[

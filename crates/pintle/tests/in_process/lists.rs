@@ -1,6 +1,7 @@
 //! Tests lists: pages, continue tokens, versions, and deletes of collections.
 
 use crate::harness::{Server, Transcript, assert_transcript};
+use pintle_machinery::{Value, codec::cbor};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
@@ -92,5 +93,21 @@ async fn a_collection_is_deleted_as_it_is_selected() {
         ])
         .await;
     assert_transcript!(transcript);
+    server.stop().await;
+}
+
+/// Items of metadata alone have their kind, as they do in JSON.
+#[tokio::test(flavor = "multi_thread")]
+async fn metadata_alone_in_cbor() {
+    let server = Server::start_with(|options| options.features.gates.add("CBORServingAndStorage=true")).await;
+    fill(&server, &["a"]).await;
+    let partial = "as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
+    let list = server.send(&format!("GET {MAPS}\nAccept: application/cbor;{partial}")).await;
+    assert_eq!((list.status, list.header("content-type")), (200, "application/cbor"));
+    let list = cbor::decode_any(&list.body).unwrap();
+    let items = list.pointer("/items").and_then(Value::as_array).unwrap();
+    let texts =
+        ["/kind", "/apiVersion", "/metadata/name"].map(|at| items[0].pointer(at).and_then(Value::as_str));
+    assert_eq!(texts, ["PartialObjectMetadata", "meta.k8s.io/v1", "a"].map(Some));
     server.stop().await;
 }

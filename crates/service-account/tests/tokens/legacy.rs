@@ -63,7 +63,10 @@ async fn a_token_is_good_as_long_as_its_secret_has_it() {
         "the token in secret default/s for service account default/bot has been marked invalid."
     ));
     assert!(!marked.contains(&token));
-    assert_eq!(judge.objects.labels().len(), 2);
+    // The event of the refused request tells it as well.
+    let told = ("authentication.k8s.io/legacy-token-invalidated", "s/default".to_owned());
+    assert!(judge.remarks(&token).await.annotations.contains(&told));
+    assert_eq!(judge.objects.labels().len(), 3);
     let mut deleted = secret(&token, json!({}));
     deleted["metadata"]["deletionTimestamp"] = json!("2999-01-01T00:00:00Z");
     put(deleted);
@@ -76,7 +79,7 @@ async fn a_token_is_good_as_long_as_its_secret_has_it() {
         "legacy_auto_token_uses_total",
         "invalid_legacy_auto_token_uses_total",
     ];
-    assert_eq!(counted.map(|name| judge.counted(name)), [1, 2, 1]);
+    assert_eq!(counted.map(|name| judge.counted(name)), [1, 2, 2]);
 }
 
 #[tokio::test]

@@ -131,13 +131,14 @@ impl Judge {
         let found = self.tokens.authenticate_token(token, &[]).await;
         found
             .map(|found| found.map(|found| found.user.name.clone()).unwrap_or_default())
-            .map_err(|error| error.0)
+            .map_err(|error| error.reason)
     }
 
-    /// The remarks about a valid token.
+    /// The remarks about a token, valid or not.
     pub(crate) async fn remarks(&self, token: &str) -> Remarks {
-        let found = self.tokens.authenticate_token(token, &[]).await.unwrap().unwrap();
-        found.remarks.map(|remarks| (*remarks).clone()).unwrap_or_default()
+        let found = self.tokens.authenticate_token(token, &[]).await;
+        let remarks = found.map_or_else(|error| error.remarks, |found| found.unwrap().remarks);
+        remarks.map(|remarks| (*remarks).clone()).unwrap_or_default()
     }
 
     pub(crate) fn sign(&self, claims: &Value) -> String {
