@@ -2,7 +2,11 @@
 //! refuses an object that has one twice.
 
 use crate::claims::{Claims, Kubernetes, LegacyClaims, Reference};
-use pintle_machinery::{Value, codec::json::decode_any, text::go_json_type};
+use pintle_machinery::{
+    Value,
+    codec::json::{decode_any, raw_members},
+    text::go_json_type,
+};
 use serde_json::value::RawValue;
 use std::collections::HashSet;
 
@@ -89,7 +93,7 @@ impl Reference {
 pub(crate) fn issuer_of(payload: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(payload);
     let mut issuer = String::new();
-    for (name, raw) in pintle_jwt::members(&text).ok()? {
+    for (name, raw) in raw_members(text.as_bytes()).ok()? {
         // The long s is a small one for that decoder.
         if name.replace('\u{17f}', "s").eq_ignore_ascii_case("iss") {
             string(raw, &mut issuer).ok()?;
@@ -135,7 +139,7 @@ fn object(
     if !raw.get().starts_with('{') {
         return Err(wrong_type(raw, ty));
     }
-    let members = pintle_jwt::members(raw.get()).map_err(|error| Wrong::Final(error.to_string()))?;
+    let members = raw_members(raw.get().as_bytes()).map_err(|error| Wrong::Final(error.to_string()))?;
     let (mut names, mut noted) = (HashSet::with_capacity(members.len()), None);
     for (name, raw) in &members {
         if !names.insert(name.as_str()) {
