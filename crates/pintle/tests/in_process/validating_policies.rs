@@ -227,7 +227,10 @@ async fn what_cannot_be_read_allows_nothing() {
     let lost = Key::new("/registry/validatingadmissionpolicies/lost");
     let revision = storage.get(&lost).await.unwrap().kv.unwrap().mod_revision;
     storage.update(&lost, "bad".into(), revision, None).await.unwrap();
-    while server.send(&format!("GET {POLICIES}/lost")).await.status != 500 {}
+    let start = Instant::now();
+    while server.send(&format!("GET {POLICIES}/lost")).await.status != 500 {
+        assert!(start.elapsed() < PATIENCE, "the policy cannot be read");
+    }
     assert_eq!(try_create(&server, json!({"a": "x"})).await.0, 201);
     assert_eq!(try_create(&server, json!({"a": "y"})).await.0, 422);
 
