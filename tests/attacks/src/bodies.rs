@@ -127,9 +127,14 @@ impl Spot {
 
 /// A value for a spot, of approximately this number of bytes of JSON.
 pub fn value_of_size(spot: &Spot, fill: Fill, bytes: usize) -> Value {
+    value_from(spot, fill, bytes, 0)
+}
+
+/// A value for a spot, with entries that are numbered from `first`.
+pub fn value_from(spot: &Spot, fill: Fill, bytes: usize, first: usize) -> Value {
     let schema = spot.schema;
     let mut left = bytes as isize;
-    let numbers = 0..;
+    let numbers = first..;
     if schema.ty() == Type::List {
         let mut items = Vec::new();
         for number in numbers {
@@ -203,7 +208,13 @@ fn blank(schema: SchemaRef<'static>) -> Value {
 /// Depth below an entry to which fields are filled.
 const DEPTH: usize = 3;
 
-fn entry(schema: SchemaRef<'static>, number: usize, fill: Fill, keys: &[String], depth: usize) -> Value {
+pub(crate) fn entry(
+    schema: SchemaRef<'static>,
+    number: usize,
+    fill: Fill,
+    keys: &[String],
+    depth: usize,
+) -> Value {
     let number = if matches!(fill, Fill::Distinct | Fill::Full) { number } else { 0 };
     let is_empty = fill == Fill::Empty;
     match schema.ty() {

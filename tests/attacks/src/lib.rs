@@ -10,11 +10,13 @@ mod bodies;
 mod cost;
 mod kinds;
 mod probe;
+mod repair;
 
-pub use bodies::{Fill, Spot, body_with, spots, value_of_size};
+pub use bodies::{Fill, Spot, body_with, spots, value_from, value_of_size};
 pub use cost::{Bounds, Cost, is_release};
 pub use kinds::{Served, base_object, served};
 pub use probe::Probe;
+pub use repair::Repair;
 
 use pintle_harness::{Client, Config, Error, OTHER_TOKEN, Server};
 use std::{env, ffi::OsString, time::Instant};

@@ -7,6 +7,8 @@ mod large_lists;
 mod lists;
 mod memory;
 mod relists;
+mod requests;
+mod stored;
 mod streams;
 mod sweep;
 
