@@ -98,7 +98,8 @@ impl Requests {
     /// Writes an object with full lists or maps by every verb and patch type; `pointer` leads to one of them.
     pub(crate) fn write(
         &mut self,
-        Subject { kind, name, .. }: &Subject,
+        kind: &Served,
+        name: &str,
         what: &str,
         mut body: Value,
         pointer: &str,

@@ -7,12 +7,14 @@
 //! A second test fills some lists and maps of an object together, chosen at random: their entries have the same names,
 //! so that code which looks one up in the other finds it late, or not at all.
 
-use crate::{Result, requests::Requests};
+use crate::{
+    Result,
+    requests::{Requests, Subject},
+};
 use pintle_attacks::{Fill, Spot, body_with, value_of_size};
 use std::{
     collections::HashSet,
     env,
-    fmt::Write,
     hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
     time::Duration,
 };
@@ -59,6 +61,31 @@ impl Sweep {
     pub(crate) fn skips(&self, spot: &Spot, seen: &mut HashSet<String>) -> bool {
         !spot.owner().contains(&self.only) || !self.every_kind && !seen.insert(spot.owner().to_owned())
     }
+
+    /// Lists and maps of a subject to fill together, chosen at random. A list below another one comes after it: it is
+    /// filled in the first entry.
+    pub(crate) fn choices<'a>(&self, subject: &'a Subject) -> Vec<Vec<(&'a Spot, Fill)>> {
+        const MOST: usize = 6;
+        let hasher = BuildHasherDefault::<DefaultHasher>::default();
+        // The metadata of all kinds has the same lists, which are filled one by one.
+        let own = |spot: &&Spot| !spot.pointer().starts_with("/metadata/");
+        let spots: Vec<&Spot> = subject.spots.iter().filter(own).collect();
+        let choose = |round: usize| {
+            let choice = |draw: usize, from: usize| {
+                let hash = hasher.hash_one((self.seed, round, draw, subject.kind.path("")));
+                usize::try_from(hash % from as u64).unwrap_or_default()
+            };
+            let mut chosen: Vec<(&Spot, Fill)> = (0..2 + choice(0, MOST - 1))
+                .map(|draw| {
+                    let fill = [Fill::Distinct, Fill::Full][choice(MOST + draw + 1, 2)];
+                    (spots[choice(draw + 1, spots.len())], fill)
+                })
+                .collect();
+            chosen.sort_by_key(|(spot, _)| spot.pointer().len());
+            chosen
+        };
+        (0..self.rounds * spots.len().div_ceil(10)).map(choose).collect()
+    }
 }
 
 #[test]
@@ -74,7 +101,7 @@ fn no_list_or_map_makes_a_request_expensive() -> Result {
             for &fill in &sweep.fills {
                 let body = body_with(&subject.base, spot, value_of_size(spot, fill, sweep.bytes));
                 let what = format!("{} {fill:?}", spot.owner());
-                client.write(&subject, &what, body, &spot.pointer(), sweep.every_way)?;
+                client.write(&subject.kind, &subject.name, &what, body, &spot.pointer(), sweep.every_way)?;
             }
         }
     }
@@ -83,32 +110,29 @@ fn no_list_or_map_makes_a_request_expensive() -> Result {
 
 #[test]
 fn no_lists_and_maps_together_make_a_request_expensive() -> Result {
-    const MOST: usize = 6;
     let sweep = Sweep::from_environment();
     let mut client = Requests::start(sweep.bound)?;
-    let hasher = BuildHasherDefault::<DefaultHasher>::default();
-    for mut subject in client.subjects()? {
-        // The metadata of all kinds has the same lists, which are filled one by one above.
-        subject.spots.retain(|spot| !spot.pointer().starts_with("/metadata/"));
-        let many = subject.spots.len().div_ceil(10);
-        for round in 0..sweep.rounds * many {
-            let choice = |draw: usize, from: usize| {
-                let hash = hasher.hash_one((sweep.seed, round, draw, subject.kind.path("")));
-                usize::try_from(hash % from as u64).unwrap_or_default()
-            };
-            let mut chosen: Vec<_> = (0..2 + choice(0, MOST - 1))
-                .map(|draw| &subject.spots[choice(draw + 1, subject.spots.len())])
-                .collect();
-            // A list below another one is filled in its first entry.
-            chosen.sort_by_key(|spot| spot.pointer().len());
-            let (mut body, mut what) = (subject.base.clone(), format!("round {round}:"));
-            for (index, spot) in chosen.iter().enumerate() {
-                let fill = [Fill::Distinct, Fill::Full][choice(MOST + 1 + index, 2)];
-                body = body_with(&body, spot, value_of_size(spot, fill, sweep.bytes / chosen.len()));
-                write!(what, " {} {fill:?}", spot.owner())?;
+    for subject in client.subjects()? {
+        for chosen in sweep.choices(&subject) {
+            let mut body = subject.base.clone();
+            for (spot, fill) in &chosen {
+                body = body_with(&body, spot, value_of_size(spot, *fill, sweep.bytes / chosen.len()));
             }
-            client.write(&subject, &what, body, &chosen[0].pointer(), sweep.every_way)?;
+            client.write(
+                &subject.kind,
+                &subject.name,
+                &names(&chosen),
+                body,
+                &chosen[0].0.pointer(),
+                sweep.every_way,
+            )?;
         }
     }
     client.report()
+}
+
+/// The names of lists and maps, and their entries.
+pub(crate) fn names(chosen: &[(&Spot, Fill)]) -> String {
+    let names: Vec<_> = chosen.iter().map(|(spot, fill)| format!("{} {fill:?}", spot.owner())).collect();
+    names.join(", ")
 }

@@ -8,7 +8,7 @@ use pintle_machinery::{
     validation::{is_qualified_name, semantically_equal},
 };
 use pintle_registry::{RequestContext, Strategy};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 const MAX_NODE_ID_LENGTH: usize = 256;
 
@@ -21,9 +21,12 @@ impl Strategy for CsiNodeStrategy {
 
     fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
         let mut errors = validate(object);
+        let mut by_name: HashMap<&str, Vec<&Value>> = HashMap::new();
+        for driver in object.items_at("spec.drivers") {
+            by_name.entry(driver.str_at("name")).or_default().push(driver);
+        }
         for old_driver in old.items_at("spec.drivers") {
-            let same = |driver: &&Value| driver.str_at("name") == old_driver.str_at("name");
-            for driver in object.items_at("spec.drivers").iter().filter(same) {
+            for driver in by_name.get(old_driver.str_at("name")).into_iter().flatten() {
                 errors.extend(validate_entry_is_kept(driver, old_driver));
             }
         }
