@@ -177,3 +177,19 @@ pub struct Event {
     /// The annotations that components of the server added.
     pub annotations: BTreeMap<Cow<'static, str>, Cow<'static, str>>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pintle_machinery::{json, status::AnsweredStatus};
+
+    #[test]
+    fn the_outcome_of_an_answered_status_is_that_of_its_server() {
+        let answered =
+            AnsweredStatus { reason: "Odd".to_owned(), status: "Failure".to_owned(), metadata: json!({}) };
+        let outcome = ResponseStatus::from(&Status::answered(400, answered, "no"));
+        assert_eq!((&*outcome.status, &*outcome.reason, outcome.code), ("Failure", "Odd", 400));
+        let own = ResponseStatus::from(&Status::bad_request("no"));
+        assert_eq!((&*own.status, &*own.reason), ("Failure", "BadRequest"));
+    }
+}

@@ -228,7 +228,12 @@ pub(super) async fn objects_of(
     let encode = async |object: Option<&Value>| match object.filter(|object| !object.is_null()) {
         None => Ok(None),
         Some(object) => {
-            let object = request.versions.to_version(object, kind).await.map_err(Status::internal_error)?;
+            let mut object =
+                request.versions.to_version(object, kind).await.map_err(Status::internal_error)?;
+            // A patch may have given a custom resource another kind, which a conversion does not keep.
+            if object.str_at("kind") != kind.kind {
+                object.to_mut().set("kind", kind.kind.as_str());
+            }
             request.versions.encode(&object, kind).map(Some)
         }
     };

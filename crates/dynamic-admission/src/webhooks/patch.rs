@@ -187,6 +187,13 @@ impl<'a> Named<'a> {
                     false => seen.set(name, found.as_str()),
                 }
             }
+            // The metadata of a custom resource may have members that its type has not.
+            if self.schema.is_none() {
+                match self.object.at("metadata") {
+                    Some(metadata) => seen.set("metadata", metadata.clone()),
+                    None => _ = seen.remove_at("metadata"),
+                }
+            }
             Ok::<_, Status>((object, seen))
         };
         match read.await {
@@ -245,8 +252,11 @@ fn loses_precision(request: &AdmissionRequest<'_>, matched: &Endpoint) -> bool {
     if Schema::builtin().by_kind(&kind.group, &kind.version, &kind.kind).is_none() {
         return false;
     }
+    const PATH: &str = "metadata.managedFields";
     let now = format_time(request.context.now);
-    request.object.items_at("metadata.managedFields").iter().any(|entry| entry.str_at("time") == now)
+    let old = request.old_object.map_or(&[][..], |old| old.items_at(PATH));
+    let is_new = |entry: &Value| entry.str_at("time") == now && !old.contains(entry);
+    request.object.items_at(PATH).iter().any(is_new)
 }
 
 #[cfg(test)]

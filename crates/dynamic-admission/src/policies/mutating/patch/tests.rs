@@ -26,7 +26,7 @@ fn mutate_kind(kind: &str, mutation: &Mutation, object: &Value) -> Result<Value,
     let patch = evaluate(mutation, &input, &values)?;
     let schema = Schema::builtin().by_kind("", "v1", kind).expect("a built-in kind");
     let kind = GroupVersionKind::new("", "v1", kind);
-    patch.apply(object, PatchedKind { kind: &kind, schema, is_published: true })
+    patch.apply(object, PatchedKind { kind: &kind, schema, is_published: true }).map(|(object, _)| object)
 }
 
 fn configuration(expression: &str) -> Mutation {
@@ -259,7 +259,7 @@ fn a_custom_resource_keeps_the_version_and_names_a_kind() {
     let check = |operation: Value, expected: Result<&str, &str>| {
         let patched = PatchedKind { kind: &kind, schema: schema.root(), is_published: true };
         let found = match Patch::Operations(json!([operation])).apply(&object, patched) {
-            Ok(object) => Ok(object.str_at("kind").to_owned()),
+            Ok((object, found)) => Ok(format!("{} in {}", object.str_at("kind"), found.version)),
             Err(MutationError::Refused(status)) => Err(status.message),
             Err(error) => panic!("{error:?}"),
         };
@@ -267,9 +267,20 @@ fn a_custom_resource_keeps_the_version_and_names_a_kind() {
         assert_eq!(found, expected, "{operation}");
     };
     let replace = |path: &str, value: &str| json!({"op": "replace", "path": path, "value": value});
-    check(replace("/kind", "Other"), Ok("Other"));
+    check(replace("/kind", "Other"), Ok("Other in v1"));
+    check(replace("/apiVersion", "g.io/v2"), Ok("Thing in v2"));
     let missing = r#"Object 'Kind' is missing in '{"apiVersion":"g.io/v1"}'"#;
     check(json!({"op": "remove", "path": "/kind"}), Err(missing));
     let unsuitable = r#"failed to convert object: apps/v1, Kind=Thing is unstructured and is not suitable for converting to "g.io/v1""#;
     check(replace("/apiVersion", "apps/v1"), Err(unsuitable));
+    // Another mutation does not give the object its kind back.
+    let renamed = json!({"apiVersion": "g.io/v1", "kind": "Other"});
+    let patched = PatchedKind { kind: &kind, schema: schema.root(), is_published: true };
+    let label = json!([{"op": "add", "path": "/a", "value": 1}]);
+    let (object, _) = Patch::Operations(label).apply(&renamed, patched).unwrap();
+    assert_eq!(object["kind"], "Other");
+    let untyped = "error applying patch: failed to convert patch object to typed object: no corresponding type for \
+                   g.io/v1, Kind=Other";
+    let applied = Patch::Configuration(json!({"a": 1})).apply(&renamed, patched);
+    assert_eq!(applied, Err(MutationError::Failed(untyped.to_owned())));
 }
