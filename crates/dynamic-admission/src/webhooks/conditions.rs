@@ -70,8 +70,14 @@ impl<'a> WebhookConditions<'a> {
         if webhook.conditions.is_empty() {
             return Ok(true);
         }
-        convert(&mut self.object, Some(&request.object), request, &matched.kind).await?;
-        convert(&mut self.old_object, request.old_object, request, &matched.kind).await?;
+        let failed = |status: Status| match self.owner {
+            // The reference wraps this failure twice.
+            ConditionOwner::MutatingWebhook => Status::internal_error(status),
+            _ => status,
+        };
+        let kind = &matched.kind;
+        convert(&mut self.old_object, request.old_object, request, kind).await.map_err(failed)?;
+        convert(&mut self.object, Some(&request.object), request, kind).await.map_err(failed)?;
         if webhook.reads_fields {
             for (_, object) in [&mut self.object, &mut self.old_object].into_iter().flatten() {
                 object.get_mut("metadata").map(open_managed_fields);

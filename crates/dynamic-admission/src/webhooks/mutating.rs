@@ -158,7 +158,8 @@ struct Seen {
 
 impl Seen {
     async fn new(request: &AdmissionRequest<'_>, kind: &GroupVersionKind) -> Result<Seen, Status> {
-        let objects = objects_of(request, kind).await?;
+        // The reference wraps the failure of a conversion twice here.
+        let objects = objects_of(request, kind).await.map_err(Status::internal_error)?;
         Ok(Seen { kind: kind.clone(), objects, refusal: None })
     }
 

@@ -313,7 +313,7 @@ fn edit(
     // Custom resources keep fields that their schemas do not declare until they are stored.
     match schema.is_structural() {
         true => claimed(&edited, kind).map(|kind| (edited, kind)),
-        false => decode_as_named(&edited, patched),
+        false => decode_as_named(&edited, patched).map(|object| (object, kind.clone())),
     }
 }
 
@@ -338,10 +338,7 @@ fn claimed(edited: &Value, kind: &GroupVersionKind) -> Result<GroupVersionKind, 
 }
 
 /// Decodes an edited object of a built-in kind as the kind that it names.
-fn decode_as_named(
-    edited: &Value,
-    patched: PatchedKind<'_>,
-) -> Result<(Value, GroupVersionKind), MutationError> {
+fn decode_as_named(edited: &Value, patched: PatchedKind<'_>) -> Result<Value, MutationError> {
     let PatchedKind { kind, schema, .. } = patched;
     let found = patched_kind(&json::encode_any(edited), kind).map_err(refused)?;
     if found == *kind {
@@ -350,20 +347,41 @@ fn decode_as_named(
             decoded = Value::Object(Map::new());
         }
         set_type(&mut decoded, kind);
-        return Ok((decoded, found));
+        return Ok(decoded);
     }
     let other = built_in_type(&found, kind).map_err(refused)?;
-    let decoded = decode_strictly(edited, other)?;
+    decode_strictly(edited, other)?;
     if found.group != kind.group {
         let to = kind.group_version();
         return Err(MutationError::Failed(unsuitable(other, &to.to_string(), scheme_of(&kind.group))));
     }
     if found.kind == kind.kind {
-        return Ok((decoded, found));
+        let to = format!("{}.{}", kind.version, kind.kind);
+        return Err(MutationError::Failed(unknown_conversion(other, &to)));
     }
     let to = format!("{}.{}", internal_package(&kind.group), kind.kind);
     let why = unknown_conversion(other, &to);
     Err(MutationError::internal(format!("failed to convert object: {why}")))
+}
+
+/// Checks that an object which a policy matches in this version can be that of the request. Objects of built-in kinds are
+/// not converted after a mutation: as in kube-apiserver, policies change them in the version of the request alone.
+///
+/// # Errors
+/// A failure of the policy, for another version.
+pub(super) fn check_version(
+    matched: PatchedKind<'_>,
+    requested: &GroupVersionKind,
+) -> Result<(), MutationError> {
+    let PatchedKind { kind, schema, .. } = matched;
+    let wanted = requested.group_version();
+    if schema.is_structural() || kind.group_version() == wanted {
+        return Ok(());
+    }
+    Err(MutationError::Failed(match kind.group == requested.group {
+        true => unknown_conversion(schema, &format!("{}.{}", requested.version, requested.kind)),
+        false => unsuitable(schema, &wanted.to_string(), scheme_of(&requested.group)),
+    }))
 }
 
 fn refused(status: Status) -> MutationError {

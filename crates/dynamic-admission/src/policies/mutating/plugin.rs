@@ -5,7 +5,7 @@ use super::{
     failures::Failures,
     invocation::{Invocation, find},
     metrics::MutationMetrics,
-    patch::{MutationError, PatchedKind},
+    patch::{MutationError, PatchedKind, check_version},
     reinvocation::Calls,
 };
 use crate::{
@@ -263,7 +263,9 @@ async fn patched(
     let is_published = kind.group == resource.group
         && kind.version == resource.version
         && request.operation != Operation::Connect;
-    let (patched, found) = patch.apply(object, PatchedKind { kind, schema, is_published })?;
+    let matched = PatchedKind { kind, schema, is_published };
+    let (patched, found) = patch.apply(object, matched)?;
+    check_version(matched, request.kind)?;
     if request.versions.schema(&found).is_none() {
         let version = found.group_version();
         return Err(refused(Status::internal_error(format!(

@@ -284,3 +284,24 @@ fn a_custom_resource_keeps_the_version_and_names_a_kind() {
     let applied = Patch::Configuration(json!({"a": 1})).apply(&renamed, patched);
     assert_eq!(applied, Err(MutationError::Failed(untyped.to_owned())));
 }
+
+#[test]
+fn built_in_objects_are_changed_in_the_version_of_the_request() {
+    let check = |matched: [&str; 3], requested: [&str; 3], expected: Result<(), &str>| {
+        let kind = |[group, version, kind]: [&str; 3]| GroupVersionKind::new(group, version, kind);
+        let [group, version, name] = matched;
+        let schema = Schema::builtin().by_kind(group, version, name).unwrap();
+        let (matched, requested) = (kind(matched), kind(requested));
+        let matched = PatchedKind { kind: &matched, schema, is_published: true };
+        let expected = expected.map_err(|why| MutationError::Failed(why.to_owned()));
+        assert_eq!(check_version(matched, &requested), expected);
+    };
+    let scaler = |version: &'static str| ["autoscaling", version, "HorizontalPodAutoscaler"];
+    check(scaler("v1"), scaler("v1"), Ok(()));
+    let unknown =
+        "converting (v2.HorizontalPodAutoscaler) to (v1.HorizontalPodAutoscaler): unknown conversion";
+    check(scaler("v2"), scaler("v1"), Err(unknown));
+    let scheme = "pkg/api/legacyscheme/scheme.go:30";
+    let unsuitable = format!(r#"v1.Event is not suitable for converting to "v1" in scheme "{scheme}""#);
+    check(["events.k8s.io", "v1", "Event"], ["", "v1", "Event"], Err(&unsuitable));
+}
