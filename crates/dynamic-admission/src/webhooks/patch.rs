@@ -21,6 +21,7 @@ use pintle_machinery::{
     validation::semantically_equal,
 };
 use pintle_schema::{Schema, SchemaRef, default_by_schema};
+use std::collections::HashSet;
 
 /// The result of a patch.
 #[derive(Debug)]
@@ -252,11 +253,18 @@ fn loses_precision(request: &AdmissionRequest<'_>, matched: &Endpoint) -> bool {
     if Schema::builtin().by_kind(&kind.group, &kind.version, &kind.kind).is_none() {
         return false;
     }
-    const PATH: &str = "metadata.managedFields";
     let now = format_time(request.context.now);
-    let old = request.old_object.map_or(&[][..], |old| old.items_at(PATH));
-    let is_new = |entry: &Value| entry.str_at("time") == now && !old.contains(entry);
-    request.object.items_at(PATH).iter().any(is_new)
+    has_new_entry(&request.object, request.old_object, &now)
+}
+
+/// Whether an object has managed fields of this time that the old one has not. Both may have very many.
+fn has_new_entry(object: &Value, old: Option<&Value>, now: &str) -> bool {
+    let entries = |object| {
+        let entries = Value::items_at(object, "metadata.managedFields").iter();
+        entries.filter(|entry| entry.str_at("time") == now).map(json::encode_any)
+    };
+    let old: HashSet<Vec<u8>> = old.into_iter().flat_map(entries).collect();
+    entries(object).any(|entry| !old.contains(&entry))
 }
 
 #[cfg(test)]

@@ -172,3 +172,19 @@ fn a_patch_may_have_any_number_of_operations() {
     let patch = json!(vec![operation; 10_001]).to_string();
     assert!(patched("Thing", &json!({"kind": "Thing", "a": 1}), &patch, JSON_PATCH).unwrap().is_some());
 }
+
+#[test]
+fn very_many_managed_fields_are_compared_in_time() {
+    const NOW: &str = "2020-01-01T00:00:00Z";
+    let object = |count: usize, time: &str| {
+        let entry = |at: usize| json!({"manager": format!("m{at}"), "time": time});
+        json!({"metadata": {"managedFields": (0..count).map(entry).collect::<Vec<_>>()}})
+    };
+    let many = object(30_000, NOW);
+    let started = std::time::Instant::now();
+    assert!(!has_new_entry(&many, Some(&many), NOW));
+    assert!(started.elapsed() < std::time::Duration::from_secs(5));
+    assert!(has_new_entry(&object(2, NOW), Some(&object(1, NOW)), NOW));
+    assert!(has_new_entry(&object(1, NOW), None, NOW));
+    assert!(!has_new_entry(&object(1, "2019-01-01T00:00:00Z"), None, NOW));
+}

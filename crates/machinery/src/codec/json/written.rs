@@ -6,14 +6,18 @@ use pintle_schema::{FieldRef, SchemaRef, Type};
 use pintle_tree::Value;
 use std::borrow::Cow;
 
+/// The maximum number of values that are added to a tree. Objects of a body may be as many, without any member, and each
+/// may have more values added than it weighs.
+const MAX_ADDED: usize = 30_000;
+
 /// Returns a canonical tree with the fields that Go's encoder always writes, such as an empty `status`. Expressions read
-/// objects in this form. A tree that has them all is borrowed.
+/// objects in this form. A tree that has them all is borrowed. At most 30,000 values are added.
 pub fn with_written_fields<'v>(tree: &'v Value, schema: SchemaRef<'_>) -> Cow<'v, Value> {
     if !lacks_some(tree, schema) {
         return Cow::Borrowed(tree);
     }
     let mut tree = tree.clone();
-    add(&mut tree, schema);
+    add(&mut tree, schema, &mut { MAX_ADDED });
     Cow::Owned(tree)
 }
 
@@ -42,32 +46,45 @@ fn lacks_some(value: &Value, schema: SchemaRef<'_>) -> bool {
     }
 }
 
-fn add(value: &mut Value, schema: SchemaRef<'_>) {
+fn add(value: &mut Value, schema: SchemaRef<'_>, left: &mut usize) {
     let schema = alternative(value, schema);
     match (schema.ty(), value) {
         (Type::Struct, Value::Object(object)) if schema.is_declared() => {
             for (name, value) in object.iter_mut() {
                 if let Some(field) = schema.field(name) {
-                    add(value, field.ty());
+                    add(value, field.ty(), left);
                 }
             }
             for field in schema.always_written().filter_map(|index| schema.field_at(index)) {
-                if !object.contains_key(field.name()) {
-                    object.insert(field.name(), zero(field));
+                if object.contains_key(field.name()) {
+                    continue;
                 }
+                let zero = zero(field);
+                let Some(less) = left.checked_sub(values(&zero)) else { return };
+                *left = less;
+                object.insert(field.name(), zero);
             }
         }
         (Type::List, Value::Array(items)) => {
             for item in items {
-                add(item, schema.item());
+                add(item, schema.item(), left);
             }
         }
         (Type::Map, Value::Object(object)) => {
             for (_, value) in object.iter_mut() {
-                add(value, schema.value());
+                add(value, schema.value(), left);
             }
         }
         _ => {}
+    }
+}
+
+/// The number of values in a tree.
+fn values(value: &Value) -> usize {
+    match value {
+        Value::Object(object) => 1 + object.values().map(values).sum::<usize>(),
+        Value::Array(items) => 1 + items.iter().map(values).sum::<usize>(),
+        _ => 1,
     }
 }
 
@@ -109,5 +126,16 @@ mod tests {
             "CustomResourceDefinition",
             json!({"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": {"items": {"type": "string"}}}}]}}),
         );
+    }
+
+    #[test]
+    fn the_fields_of_many_empty_structs_are_bounded() {
+        let schema = Schema::builtin().by_kind("", "v1", "Pod").unwrap();
+        let tree = json!({"status": {"containerStatuses": vec![json!({}); 100_000]}});
+        let written = with_written_fields(&tree, schema);
+        let statuses = written["status"]["containerStatuses"].as_array().unwrap();
+        assert_eq!(statuses[0], to_value(&tree, schema)["status"]["containerStatuses"][0]);
+        let added: usize = statuses.iter().map(values).sum();
+        assert!(added <= statuses.len() + MAX_ADDED, "{added}");
     }
 }
