@@ -142,6 +142,23 @@ pub(crate) fn keep_declared_metadata(object: &mut Value, schema: &TypeSchema) ->
     Ok(())
 }
 
+/// Removes the members of an object's metadata that have wrong types, and of labels and annotations those that are no
+/// texts. A webhook or policy may leave them; objects are stored, and answered, without them.
+pub(crate) fn drop_malformed_metadata(object: &mut Value, schema: &TypeSchema) {
+    let is_typed = |name: &str, value: &Value| {
+        let bare = Map::from_iter([(name.to_owned(), value.clone())]);
+        let bare = Value::Object(Map::from_iter([("metadata".to_owned(), Value::Object(bare))]));
+        json::from_value(&bare, schema.get()).is_ok()
+    };
+    let Some(metadata) = object.at_mut("metadata").and_then(Value::as_object_mut) else { return };
+    for name in ["labels", "annotations"] {
+        if let Some(texts) = metadata.get_mut(name).and_then(Value::as_object_mut) {
+            texts.retain(|_, value| value.is_string());
+        }
+    }
+    metadata.retain(|name, value| is_typed(name, value));
+}
+
 /// As [`convert`], for one object.
 ///
 /// # Errors
