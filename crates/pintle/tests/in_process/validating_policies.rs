@@ -255,7 +255,7 @@ async fn expressions_see_the_fields_that_types_always_have() {
             "!has(object.firstTimestamp) || object.eventTime != null || object.reportingComponent != ''",
         ),
         // A name that is generated is no namespace yet.
-        ("namespaces", "request.namespace != '' || request.name == ''"),
+        ("namespaces", "has(request.namespace) || !has(request.name)"),
     ];
     for (resource, expression) in rules {
         let spec = json!({"matchConstraints": of(resource), "validations": [{"expression": expression}]});
