@@ -198,9 +198,20 @@ impl WebhookClient {
     /// # Errors
     /// When there is no response, or it is larger than four megabytes plus four times the request.
     pub async fn post(&self, question: Bytes, timeout: Duration) -> Result<Response, CallError> {
-        // The webhook is told whole seconds.
-        let seconds = timeout.as_secs() + u64::from(timeout.subsec_nanos() > 0);
-        let nanos = i64::try_from(Duration::from_secs(seconds).as_nanos()).unwrap_or(i64::MAX);
+        self.post_telling(question, timeout, timeout).await
+    }
+
+    /// As [`WebhookClient::post`]; the server is told that it has the time `told`.
+    ///
+    /// # Errors
+    /// As [`WebhookClient::post`].
+    pub async fn post_telling(
+        &self,
+        question: Bytes,
+        told: Duration,
+        timeout: Duration,
+    ) -> Result<Response, CallError> {
+        let nanos = i64::try_from(told.as_nanos()).unwrap_or(i64::MAX);
         let url = format!("{}?timeout={}", self.url, format_duration(nanos));
         let failed = |cause| CallError::new(&url, cause);
         // The futures around this one would each be moved with it.

@@ -81,8 +81,9 @@ pub(super) async fn call(
         webhook = webhook.name.as_str(),
         UID = uid.as_str(),
     );
+    let timeout = timeout(webhook, request.deadline);
     let response = client
-        .post(question, timeout(webhook, request.deadline))
+        .post_telling(question, whole_seconds(timeout), timeout)
         .instrument(span)
         .await
         .map_err(|error| CallFailure::calling(format!("failed to call webhook: {error}"), 503))?;
@@ -109,6 +110,11 @@ pub(super) async fn call(
 fn timeout(webhook: &Webhook, deadline: Option<Instant>) -> Duration {
     let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
     left.map_or(webhook.timeout, |left| left.min(webhook.timeout))
+}
+
+/// The time that a webhook is told, which is rounded up.
+fn whole_seconds(timeout: Duration) -> Duration {
+    Duration::from_secs(timeout.as_secs() + u64::from(timeout.subsec_nanos() > 0))
 }
 
 /// Fails a request whose time is over: a webhook that failed then had no fault, whatever its failure policy is.

@@ -78,6 +78,8 @@ fn calls_take_no_longer_than_their_request() {
     assert_eq!(timeout(&webhook, Some(now + seconds(100))), seconds(10));
     assert!(timeout(&webhook, Some(now + seconds(5))) <= seconds(5));
     assert_eq!(timeout(&webhook, Some(now)), Duration::ZERO);
+    assert_eq!(whole_seconds(Duration::from_millis(4_001)), seconds(5));
+    assert_eq!(whole_seconds(seconds(4)), seconds(4));
     let check = |deadline: Option<Instant>, expected: Result<(), &str>| {
         let mut request = Request::new(Operation::Create, "", "v1", "things", "ns");
         request.deadline = deadline;
