@@ -9,7 +9,11 @@ use pintle_machinery::{
 };
 use pintle_offload::leave_worker;
 use pintle_registry::RequestContext;
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{
+    borrow::Cow,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 /// The admission attributes of one request.
 pub struct AdmissionRequest<'a> {
@@ -38,6 +42,8 @@ pub struct AdmissionRequest<'a> {
     pub reinvocation: Reinvocation,
     /// The managed fields before mutating admission.
     pub managed_fields: ManagedFieldsBefore,
+    /// The time by which admission must end, if there is one.
+    pub deadline: Option<Instant>,
     /// The request scope.
     pub context: &'a RequestContext<'a>,
     /// Cached reads.

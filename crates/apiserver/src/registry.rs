@@ -41,4 +41,4 @@ pub use store::{Store, StoreConfig, Written};
 pub use stores::Stores;
 pub use update::{Transform, Updated, Upsert};
 pub use versioned_resource::VersionedResource;
-pub(crate) use versions::{convert, is_of_version, keep_declared_metadata};
+pub(crate) use versions::{convert_stored, drop_malformed_metadata, is_of_version, keep_declared_metadata};

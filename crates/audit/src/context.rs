@@ -4,12 +4,12 @@ use crate::{
     Event, Level, ObjectReference, RequestAuditConfig, ResponseStatus, Stage,
     backends::{Backends, Unconfirmed},
     encode::Encoded,
-    json::{checked, compact, without_managed_fields},
+    json::{checked, without_managed_fields},
 };
 use bytes::Bytes;
 use jiff::Timestamp;
 use parking_lot::Mutex;
-use pintle_machinery::{Status, UserInfo, Value, ValueExt};
+use pintle_machinery::{Status, UserInfo, Value, ValueExt, codec::json::compact};
 use std::{borrow::Cow, collections::BTreeMap, mem, net::IpAddr, sync::Arc};
 use tokio::task::JoinHandle;
 
@@ -110,7 +110,7 @@ impl AuditContext {
     /// Records the request object: its metadata, and, at the level `Request`, the JSON that `encode` returns.
     pub fn set_request_object(&self, object: &Value, encode: impl FnOnce() -> Option<Vec<u8>>) {
         let json = if self.config.level >= Level::Request { encode() } else { None };
-        let json = json.map(|json| self.fit(compact(&json)));
+        let json = json.map(|json| self.fit(compact(&json).into()));
         let mut event = self.event.lock();
         if let Some(reference) = &mut event.object_ref {
             let from = [
@@ -128,10 +128,12 @@ impl AuditContext {
         event.request_object = json;
     }
 
-    /// Records the JSON of a patch, at the level `Request`. Invalid JSON is omitted.
-    pub fn set_request_patch(&self, json: &[u8]) {
+    /// Records a patch, at the level `Request`: as it is, if it is JSON, or else as the JSON that `convert` returns.
+    /// Invalid JSON is omitted.
+    pub fn set_request_patch(&self, patch: &[u8], convert: impl FnOnce() -> Option<Vec<u8>>) {
         if self.config.level >= Level::Request {
-            self.event.lock().request_object = checked(json);
+            let json = checked(patch).or_else(|| checked(&convert()?));
+            self.event.lock().request_object = json;
         }
     }
 

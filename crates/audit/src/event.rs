@@ -109,11 +109,11 @@ pub struct ObjectReference {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ResponseStatus {
     /// `Success`, `Failure`, or "" when the response was not a `Status`.
-    pub status: &'static str,
+    pub status: Cow<'static, str>,
     /// The message for people.
     pub message: Cow<'static, str>,
     /// The machine-readable reason.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     /// The details of the `Status`.
     pub details: Option<StatusDetails>,
     /// The HTTP status code; 0 when there was none.
@@ -122,10 +122,17 @@ pub struct ResponseStatus {
 
 impl From<&Status> for ResponseStatus {
     fn from(status: &Status) -> ResponseStatus {
+        let (outcome, reason) = match &status.answered {
+            Some(answered) => (answered.status.clone().into(), answered.reason.clone().into()),
+            None => {
+                let outcome = if status.code < 300 { "Success" } else { "Failure" };
+                (outcome.into(), status.reason.as_str().into())
+            }
+        };
         ResponseStatus {
-            status: if status.code < 300 { "Success" } else { "Failure" },
+            status: outcome,
             message: status.message.clone().into(),
-            reason: status.reason.as_str(),
+            reason,
             details: status.details.clone(),
             code: status.code,
         }
@@ -169,4 +176,20 @@ pub struct Event {
     pub stage_time: Timestamp,
     /// The annotations that components of the server added.
     pub annotations: BTreeMap<Cow<'static, str>, Cow<'static, str>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pintle_machinery::{json, status::AnsweredStatus};
+
+    #[test]
+    fn the_outcome_of_an_answered_status_is_that_of_its_server() {
+        let answered =
+            AnsweredStatus { reason: "Odd".to_owned(), status: "Failure".to_owned(), metadata: json!({}) };
+        let outcome = ResponseStatus::from(&Status::answered(400, answered, "no"));
+        assert_eq!((&*outcome.status, &*outcome.reason, outcome.code), ("Failure", "Odd", 400));
+        let own = ResponseStatus::from(&Status::bad_request("no"));
+        assert_eq!((&*own.status, &*own.reason), ("Failure", "BadRequest"));
+    }
 }

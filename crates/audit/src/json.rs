@@ -1,54 +1,14 @@
 //! Prepares JSON for an event: compact, escaped as by Go, and optionally without managed fields.
 
 use bytes::Bytes;
-use pintle_machinery::codec::json::{raw_members, write_string};
+use pintle_machinery::codec::json::{compact, raw_members, write_string};
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 /// Compacts JSON to one line with Go's escapes; `None` for invalid JSON.
 pub(crate) fn checked(json: &[u8]) -> Option<Bytes> {
     serde_json::from_slice::<IgnoredAny>(json).ok()?;
-    Some(compact(json))
-}
-
-/// Compacts valid JSON to one line with Go's escapes.
-pub(crate) fn compact(json: &[u8]) -> Bytes {
-    let mut out = Vec::with_capacity(json.len());
-    let mut in_string = false;
-    let mut rest = json;
-    while let Some((&byte, after)) = rest.split_first() {
-        rest = after;
-        match byte {
-            b' ' | b'\t' | b'\n' | b'\r' if !in_string => {}
-            b'"' => {
-                in_string = !in_string;
-                out.push(byte);
-            }
-            b'\\' => {
-                out.push(byte);
-                if let Some((&escaped, after)) = rest.split_first() {
-                    out.push(escaped);
-                    rest = after;
-                }
-            }
-            b'<' => out.extend_from_slice(b"\\u003c"),
-            b'>' => out.extend_from_slice(b"\\u003e"),
-            b'&' => out.extend_from_slice(b"\\u0026"),
-            0xe2 => match rest {
-                [0x80, 0xa8, after @ ..] => {
-                    out.extend_from_slice(b"\\u2028");
-                    rest = after;
-                }
-                [0x80, 0xa9, after @ ..] => {
-                    out.extend_from_slice(b"\\u2029");
-                    rest = after;
-                }
-                _ => out.push(byte),
-            },
-            _ => out.push(byte),
-        }
-    }
-    out.into()
+    Some(compact(json).into())
 }
 
 /// Removes `metadata.managedFields` from the compact JSON of an object, a list or a table. Other JSON is returned

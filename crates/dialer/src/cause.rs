@@ -33,6 +33,8 @@ pub enum Cause {
     Timeout,
     /// The body of the response ended early.
     BrokenBody,
+    /// The body of the response cannot be unpacked.
+    MalformedBody(&'static str),
     /// The response exceeds this size limit, in bytes.
     TooLarge(usize),
     /// Any other cause.
@@ -95,6 +97,9 @@ impl fmt::Display for Cause {
             Cause::BrokenBody => f.write_str(
                 "unexpected error when reading response body. Please retry. Original error: unexpected EOF",
             ),
+            Cause::MalformedBody(why) => {
+                write!(f, "unexpected error when reading response body. Please retry. Original error: {why}")
+            }
             Cause::TooLarge(limit) => write!(f, "the answer has more than {limit} bytes"),
         }
     }

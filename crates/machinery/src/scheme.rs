@@ -72,6 +72,13 @@ pub fn unknown_conversion(found: SchemaRef<'_>, wanted: &str) -> String {
     format!("converting ({package}.{}) to ({wanted}): unknown conversion", found.name())
 }
 
+/// The message for an object of one type where a version of another group is wanted.
+pub fn unsuitable(found: SchemaRef<'_>, version: &str, scheme: &str) -> String {
+    let package = found.package().rsplit('/').next().unwrap_or_default();
+    let (version, scheme) = (quote(version), quote(scheme));
+    format!("{package}.{} is not suitable for converting to {version} in scheme {scheme}", found.name())
+}
+
 /// The name of the package with the internal types of a group. The events of both groups are one type.
 pub fn internal_package(group: &str) -> &str {
     match group {

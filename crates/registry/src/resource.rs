@@ -221,12 +221,14 @@ impl Resource {
         self.scope == Scope::Namespaced
     }
 
-    /// Checks that an object of a namespaced resource is in the request's namespace, and sets an absent one.
+    /// Checks that an object of a namespaced resource is in the request's namespace, and sets an absent one. An object
+    /// of another resource has no namespace afterwards.
     ///
     /// # Errors
     /// A `BadRequest` when the object names another namespace.
     pub fn check_namespace(&self, object: &mut Value, namespace: &str) -> Result<(), Status> {
         if !self.is_namespaced() {
+            object.remove_at("metadata.namespace");
             return Ok(());
         }
         match object.str_at("metadata.namespace") {

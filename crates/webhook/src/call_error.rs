@@ -29,7 +29,7 @@ impl CallError {
 impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A response had begun: the text is that of Kubernetes' client, which names no URL.
-        if let Cause::BrokenBody = self.cause {
+        if let Cause::BrokenBody | Cause::MalformedBody(_) = self.cause {
             return write!(f, "{}", self.cause);
         }
         write!(f, "Post \"{}\": {}", self.url, self.cause)

@@ -3,8 +3,8 @@
 #[cfg(test)]
 mod tests;
 
-use crate::call_error::CallError;
 use crate::{ClientUser, Credentials, Kubeconfig, Response, authorization_header::AuthorizationHeader};
+use crate::{call_error::CallError, packed_body::unpacked};
 use bytes::Bytes;
 use http::{Method, Request, Uri, header, uri::PathAndQuery};
 use http_body_util::{BodyExt, Full};
@@ -198,7 +198,20 @@ impl WebhookClient {
     /// # Errors
     /// When there is no response, or it is larger than four megabytes plus four times the request.
     pub async fn post(&self, question: Bytes, timeout: Duration) -> Result<Response, CallError> {
-        let nanos = i64::try_from(timeout.as_nanos()).unwrap_or(i64::MAX);
+        self.post_telling(question, timeout, timeout).await
+    }
+
+    /// As [`WebhookClient::post`]; the server is told that it has the time `told`.
+    ///
+    /// # Errors
+    /// As [`WebhookClient::post`].
+    pub async fn post_telling(
+        &self,
+        question: Bytes,
+        told: Duration,
+        timeout: Duration,
+    ) -> Result<Response, CallError> {
+        let nanos = i64::try_from(told.as_nanos()).unwrap_or(i64::MAX);
         let url = format!("{}?timeout={}", self.url, format_duration(nanos));
         let failed = |cause| CallError::new(&url, cause);
         // The futures around this one would each be moved with it.
@@ -247,6 +260,7 @@ impl WebhookClient {
         let headers = request.headers_mut();
         headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
         headers.insert(header::ACCEPT, header::HeaderValue::from_static("application/json, */*"));
+        headers.insert(header::ACCEPT_ENCODING, header::HeaderValue::from_static("gzip"));
         headers.insert(header::USER_AGENT, header::HeaderValue::from_static(self.user_agent));
         if let Some(value) = self.authorization.value().await {
             headers.insert(header::AUTHORIZATION, value);
@@ -256,6 +270,7 @@ impl WebhookClient {
             Cause::Other(_) | Cause::Closed => Cause::BrokenBody,
             cause => cause,
         })?;
+        let body = unpacked(&head.headers, body, limit).await?;
         let content_type = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let content_type = content_type.unwrap_or_default().to_owned();
         let retry_after = head.headers.get(header::RETRY_AFTER);

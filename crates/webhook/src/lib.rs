@@ -14,6 +14,7 @@ mod client;
 mod document_client;
 mod field_type;
 mod kubeconfig;
+mod packed_body;
 mod response;
 mod retry;
 mod review_kind;

@@ -9,7 +9,11 @@ use pintle_auth::authz::{AlwaysAllow, Authorizer};
 use pintle_machinery::{GroupVersion, GroupVersionKind, GroupVersionResource, Status, UserInfo, Value};
 use pintle_registry::{BoxFuture, EmptyFields, RequestContext};
 use pintle_schema::SchemaRef;
-use std::{borrow::Cow, future::ready, time::Duration};
+use std::{
+    borrow::Cow,
+    future::ready,
+    time::{Duration, Instant},
+};
 
 /// An endpoint of a group, version and resource. Its kind is the name of the resource.
 pub fn endpoint(group: &str, version: &str, resource: &str) -> Endpoint {
@@ -34,6 +38,7 @@ pub struct Request {
     pub old_object: Option<Value>,
     pub user: UserInfo,
     pub dry_run: bool,
+    pub deadline: Option<Instant>,
     pub objects: Objects,
     pub empty_fields: EmptyFields,
 }
@@ -52,6 +57,7 @@ impl Request {
             old_object: None,
             user: UserInfo::default(),
             dry_run: false,
+            deadline: None,
             objects: Objects::default(),
             empty_fields: EmptyFields::default(),
         }
@@ -104,6 +110,7 @@ impl Request {
             versions: &OneVersion,
             reinvocation: Reinvocation::default(),
             managed_fields: ManagedFieldsBefore::default(),
+            deadline: self.deadline,
             context: &context,
             lister: &self.objects,
             warnings: Vec::new(),

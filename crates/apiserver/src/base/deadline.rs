@@ -17,6 +17,13 @@ impl RequestDeadline {
     pub(crate) fn at(self) -> Instant {
         self.received + self.limit
     }
+
+    /// The time by which a write must be admitted. Kube-apiserver gives handlers no more time than this, whatever the
+    /// timeout of the request is.
+    pub(crate) fn of_write(self) -> std::time::Instant {
+        const LIMIT: Duration = Duration::from_secs(34);
+        (self.received + self.limit.min(LIMIT)).into_std()
+    }
 }
 
 /// The deadline for sending a response body; a response extension. Without it only the connection's limits hold.

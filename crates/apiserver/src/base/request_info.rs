@@ -126,7 +126,8 @@ impl RequestInfo {
             && parts.iter().all(|part| part.is_empty())
     }
 
-    /// The namespace of an object with this name. A namespace is in itself, also when its path does not name it.
+    /// The namespace of an object with this name. A namespace is in itself, also when its path does not name it, but not
+    /// one whose name is generated: that has no name then.
     pub(crate) fn namespace_of<'a>(&'a self, name: &'a str) -> &'a str {
         let is_namespace = self.resource == NAMESPACES && self.api_group.is_empty();
         if self.namespace.is_empty() && is_namespace { name } else { &self.namespace }

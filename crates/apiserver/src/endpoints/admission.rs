@@ -4,7 +4,7 @@ use super::{
     request_scope::RequestScope,
     write::{DedupTime, dedup_owner_references},
 };
-use crate::registry::Validation;
+use crate::{base::deadline::RequestDeadline, registry::Validation};
 use pintle_admission::{AdmissionRequest, ManagedFieldsBefore, Operation, Reinvocation, RequestOptions};
 use pintle_audit::Level;
 use pintle_machinery::{GroupVersionKind, Status, Value, meta::ObjectMeta};
@@ -84,7 +84,7 @@ impl<'a> Admission<'a> {
             resource: &self.scope.resource.resource.resource,
             subresource: &self.scope.info.subresource,
             kind: self.kind,
-            namespace: self.scope.info.namespace_of(name),
+            namespace: self.scope.info.namespace_of(self.name),
             name,
             object,
             old_object,
@@ -92,6 +92,7 @@ impl<'a> Admission<'a> {
             versions,
             reinvocation: Reinvocation::default(),
             managed_fields: ManagedFieldsBefore::default(),
+            deadline: self.scope.deadline.map(RequestDeadline::of_write),
             context: self.context,
             lister: &*self.scope.server.stores,
             warnings: Vec::new(),

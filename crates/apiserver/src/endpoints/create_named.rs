@@ -59,7 +59,7 @@ pub(super) async fn serve(
     let schema = Schema::builtin()
         .by_kind(&kind.group, &kind.version, &kind.kind)
         .ok_or_else(Status::no_such_resource)?;
-    let mut object = decode_with_versions(
+    let (mut object, own_version) = decode_with_versions(
         scope,
         &body,
         BodyKind::built_in(kind, schema),
@@ -68,7 +68,11 @@ pub(super) async fn serve(
     )?;
     default_by_schema(&mut object, schema);
     creater.set_defaults(&mut object);
-    scope.note_body(&object, schema);
+    if scope.audit.is_some() {
+        let mut noted = object.clone();
+        noted.set("apiVersion", own_version.to_string());
+        scope.note_body(&noted, schema);
+    }
     set_namespace(scope, &mut object)?;
     if scope.info.subresource.is_empty() || !creater.keeps_system_metadata() {
         for field in SYSTEM_METADATA {

@@ -23,7 +23,7 @@ pub(super) fn decode(
     wanted: BodyKind<'_>,
     validation: FieldValidation,
 ) -> Result<Value, Status> {
-    read(scope, body, wanted, validation, Versions::Own)
+    read(scope, body, wanted, validation, Versions::Own).map(|(object, _)| object)
 }
 
 /// As [`decode`], for kinds of `meta/v1` such as `DeleteOptions`, which exist in every group and version.
@@ -36,10 +36,10 @@ pub(super) fn decode_meta_kind(
     wanted: BodyKind<'_>,
     validation: FieldValidation,
 ) -> Result<Value, Status> {
-    read(scope, body, wanted, validation, Versions::Any)
+    read(scope, body, wanted, validation, Versions::Any).map(|(object, _)| object)
 }
 
-/// As [`decode`], for kinds with the same fields in other versions of the group.
+/// As [`decode`], for kinds with the same fields in other versions of the group. Returns the version of the body, too.
 ///
 /// # Errors
 /// As [`decode`].
@@ -49,7 +49,7 @@ pub(super) fn decode_with_versions(
     wanted: BodyKind<'_>,
     other_versions: &[String],
     validation: FieldValidation,
-) -> Result<Value, Status> {
+) -> Result<(Value, GroupVersion), Status> {
     read(scope, body, wanted, validation, Versions::Also(other_versions))
 }
 
@@ -80,7 +80,7 @@ fn read(
     wanted: BodyKind<'_>,
     validation: FieldValidation,
     versions: Versions<'_>,
-) -> Result<Value, Status> {
+) -> Result<(Value, GroupVersion), Status> {
     let media_type = content_type(scope.headers, scope.server.media_types)?;
     let BodyKind { kind, schema, model, .. } = wanted;
     let is_of_any_version = matches!(versions, Versions::Any);
@@ -90,6 +90,7 @@ fn read(
         false => unrecognized(kind, &why.to_string(), body),
     };
     let mut claim: Option<Claim> = None;
+    let mut own_version = kind.group_version();
     let mut check_type_meta = |(api_version, found): (String, String), wanted: &GroupVersionKind| {
         let shown = || match media_type {
             MediaType::Cbor => cbor::diagnose(body),
@@ -105,6 +106,9 @@ fn read(
         // Options without a kind are of the wanted kind in the version that they name.
         let is_of_kind = found == wanted.kind || is_of_any_version && found.is_empty();
         let is_taken = is_of_kind && versions.take(&api_version, wanted);
+        if let Some(version) = GroupVersion::parse(&api_version).filter(|_| is_taken) {
+            own_version = version;
+        }
         // Options without a version are of the group of metadata.
         let default = match is_of_any_version {
             true => GroupVersion::new("meta.k8s.io", "v1"),
@@ -214,7 +218,7 @@ fn read(
     }
     value.set("kind", claim.map_or_else(|| kind.kind.clone(), |claim| claim.kind));
     value.set("apiVersion", kind.group_version().to_string());
-    Ok(value)
+    Ok((value, own_version))
 }
 
 /// The type metadata of a CBOR body that keeps its kind: the reference reads it from the decoded map, where anything but

@@ -195,7 +195,7 @@ impl Encoder<'_> {
         let trees = objects.iter().map(|object| json::decode_any(&object.json()));
         let trees: Vec<Value> = trees.collect::<Result<_, _>>().map_err(Status::internal_error)?;
         let schema = &self.resource.schema;
-        let converted = registry::convert(converter, trees, &self.resource.resource, schema).await?;
+        let converted = registry::convert_stored(converter, trees, &self.resource.resource, schema).await?;
         for (object, tree) in objects.into_iter().zip(converted) {
             object.representation(id, || {
                 let mut bytes = json::encode(&tree, schema.get());

@@ -1,7 +1,7 @@
 //! The objects of a request in the versions of its resource, for admission.
 
 use super::request_scope::RequestScope;
-use crate::registry::{VersionedResource, keep_declared_metadata};
+use crate::registry::{VersionedResource, drop_malformed_metadata, keep_declared_metadata};
 use pintle_admission::{Endpoint, RequestVersions};
 use pintle_machinery::{GroupVersionKind, Status, Value, codec::json};
 use pintle_registry::{Backing, BoxFuture, NamedCreater, SubresourceKind};
@@ -70,7 +70,13 @@ impl<'a> ObjectVersions<'a> {
 
     async fn decode(&self, bytes: &[u8], kind: &GroupVersionKind) -> Result<Value, Status> {
         let schema = self.schema(kind).ok_or_else(Status::no_such_resource)?;
-        let mut object = json::decode_body(bytes, schema).map_err(Status::internal_error)?.value;
+        let decoded = json::decode_body(bytes, schema);
+        // Custom resources are decoded once more, without their types.
+        let is_malformed = decoded.is_err() && self.has_own_kind && schema.is_structural();
+        let mut object = match decoded {
+            Err(_) if is_malformed => Value::Null,
+            decoded => decoded.map_err(Status::internal_error)?.value,
+        };
         if !self.has_own_kind || self.creater().is_some() {
             default_by_schema(&mut object, schema);
             if let Some(creater) = self.creater() {
@@ -82,6 +88,10 @@ impl<'a> ObjectVersions<'a> {
         match version.resource.model.keeps_unknown_fields() {
             true => {
                 object = json::decode_any_body(bytes).map_err(Status::internal_error)?;
+                let stored_as_requested = self.scope.resource.slot == 0;
+                if is_malformed && stored_as_requested {
+                    drop_malformed_metadata(&mut object, &version.schema);
+                }
                 keep_declared_metadata(&mut object, &version.schema)?;
             }
             false => drop(version.resource.strategy.coerce(&mut object, false)?),

@@ -227,12 +227,13 @@ impl RequestScope<'_> {
     pub(super) fn note_patch(&self, body: &[u8]) {
         let Some(audit) = &self.audit else { return };
         match apply_type(self.headers, self.server.media_types) {
-            Some(MediaType::Cbor) => audit.set_request_patch(
-                &cbor::decode_any_body(body).map(|patch| json::encode_any(&patch)).unwrap_or_default(),
-            ),
-            Some(_) => audit
-                .set_request_patch(&yaml::to_json(body).map(|converted| converted.json).unwrap_or_default()),
-            None => audit.set_request_patch(body),
+            Some(MediaType::Cbor) => audit.set_request_patch(body, || {
+                cbor::decode_any_body(body).ok().map(|patch| json::encode_any(&patch))
+            }),
+            Some(_) => {
+                audit.set_request_patch(body, || yaml::to_json(body).ok().map(|converted| converted.json))
+            }
+            None => audit.set_request_patch(body, || None),
         }
     }
 

@@ -29,11 +29,7 @@ pub(super) fn encoder<'a>(scope: &RequestScope<'a>) -> Result<Encoder<'a>, Statu
 /// # Errors
 /// 400 for an object of another namespace.
 pub(super) fn set_namespace(scope: &RequestScope<'_>, object: &mut Value) -> Result<(), Status> {
-    let resource = &scope.resource.resource;
-    if !resource.is_namespaced() {
-        object.remove_at("metadata.namespace");
-    }
-    resource.check_namespace(object, &scope.info.namespace)
+    scope.resource.resource.check_namespace(object, &scope.info.namespace)
 }
 
 /// Checks that the object of the body has the name of the path.

@@ -287,7 +287,7 @@ impl Drop for Open {
                     0,
                 )),
                 None => context.set_outcome(ResponseStatus {
-                    status: "Success",
+                    status: "Success".into(),
                     message: "Connection closed early".into(),
                     code: 200,
                     ..ResponseStatus::default()

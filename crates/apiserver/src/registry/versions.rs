@@ -74,7 +74,8 @@ impl Versions {
             return Ok(json::decode(json, schema.get()).map_err(Status::internal_error)?.value);
         }
         let object = json::decode_any(json).map_err(Status::internal_error)?;
-        convert_one(&*self.converter, object, to, schema).await
+        let converted = convert_stored(&*self.converter, vec![object], to, schema).await?.pop();
+        converted.ok_or_else(|| Status::internal_error("a conversion without an answer"))
     }
 
     /// Converts an object to the version of another declaration.
@@ -141,6 +142,23 @@ pub(crate) fn keep_declared_metadata(object: &mut Value, schema: &TypeSchema) ->
     Ok(())
 }
 
+/// Removes the members of an object's metadata that have wrong types, and of labels and annotations those that are no
+/// texts. A webhook or policy may leave them; objects are stored, and answered, without them.
+pub(crate) fn drop_malformed_metadata(object: &mut Value, schema: &TypeSchema) {
+    let is_typed = |name: &str, value: &Value| {
+        let bare = Map::from_iter([(name.to_owned(), value.clone())]);
+        let bare = Value::Object(Map::from_iter([("metadata".to_owned(), Value::Object(bare))]));
+        json::from_value(&bare, schema.get()).is_ok()
+    };
+    let Some(metadata) = object.at_mut("metadata").and_then(Value::as_object_mut) else { return };
+    for name in ["labels", "annotations"] {
+        if let Some(texts) = metadata.get_mut(name).and_then(Value::as_object_mut) {
+            texts.retain(|_, value| value.is_string());
+        }
+    }
+    metadata.retain(|name, value| is_typed(name, value));
+}
+
 /// As [`convert`], for one object.
 ///
 /// # Errors
@@ -155,11 +173,32 @@ pub(super) async fn convert_one(
     converted.ok_or_else(|| Status::internal_error("a conversion without an answer"))
 }
 
+/// As [`convert`], for objects of the store. The converter gets them as they are stored: without a resourceVersion.
+///
+/// # Errors
+/// Those of the converter.
+pub(crate) async fn convert_stored(
+    converter: &dyn Converter,
+    mut objects: Vec<Value>,
+    to: &Resource,
+    schema: &TypeSchema,
+) -> Result<Vec<Value>, Status> {
+    const PATH: &str = "metadata.resourceVersion";
+    let revisions: Vec<_> = objects.iter_mut().map(|object| object.remove_at(PATH)).collect();
+    let mut converted = convert(converter, objects, to, schema).await?;
+    for (object, revision) in converted.iter_mut().zip(revisions) {
+        if let Some(revision) = revision {
+            object.set(PATH, revision);
+        }
+    }
+    Ok(converted)
+}
+
 /// Converts objects from other versions, and normalizes them by the schema of the target version.
 ///
 /// # Errors
 /// Those of the converter.
-pub(crate) async fn convert(
+async fn convert(
     converter: &dyn Converter,
     objects: Vec<Value>,
     to: &Resource,

@@ -179,9 +179,9 @@ impl<'a> Status<'a> {
     fn of(status: &'a ResponseStatus) -> Status<'a> {
         Status {
             metadata: Empty {},
-            status: status.status,
+            status: &status.status,
             message: &status.message,
-            reason: status.reason,
+            reason: &status.reason,
             details: status.details.as_ref().map(Details::of),
             code: status.code.into(),
         }

@@ -63,9 +63,9 @@ fn events_are_written_as_the_reference_writes_them() {
     }));
     event.impersonation_constraint = "impersonate:user-info".to_owned();
     event.response_status = Some(ResponseStatus {
-        status: "Failure",
+        status: "Failure".into(),
         message: "configmaps \"aud-1\" already exists".into(),
-        reason: "AlreadyExists",
+        reason: "AlreadyExists".into(),
         details: Some(StatusDetails {
             name: "aud-1".to_owned(),
             kind: "configmaps".to_owned(),

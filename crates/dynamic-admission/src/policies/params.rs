@@ -3,10 +3,12 @@
 use pintle_admission::{AdmissionRequest, Undecoded};
 use pintle_machinery::{
     GroupVersion, GroupVersionKind, Status, StatusReason, Value, ValueExt,
+    codec::json::with_written_fields,
     selectors::{LabelSelector, SelectorError},
 };
 use pintle_registry::ServedKind;
-use std::sync::Arc;
+use pintle_schema::Schema;
+use std::{borrow::Cow, sync::Arc};
 
 /// The kind of a policy's parameters.
 #[derive(Debug)]
@@ -111,11 +113,23 @@ impl ParamKind {
         let text = |status: Status| status.message;
         let param = param.decode().await.map_err(text)?;
         if param.str_at("apiVersion") == &*self.api_version {
-            return Ok(param);
+            return Ok(match self.written(&param) {
+                Cow::Borrowed(_) => param,
+                Cow::Owned(written) => Arc::new(written),
+            });
         }
         let mut converted = request.context.registry.convert(&param, &self.kind).await.map_err(text)?;
         converted.set("apiVersion", &*self.api_version);
         converted.set("kind", self.kind.kind.as_str());
-        Ok(Arc::new(converted))
+        Ok(Arc::new(self.written(&converted).into_owned()))
+    }
+
+    /// A parameter with the fields that its type always has.
+    fn written<'v>(&self, param: &'v Value) -> Cow<'v, Value> {
+        let GroupVersionKind { group, version, kind } = &self.kind;
+        match Schema::builtin().by_kind(group, version, kind) {
+            Some(schema) => with_written_fields(param, schema),
+            None => Cow::Borrowed(param),
+        }
     }
 }

@@ -4,8 +4,10 @@ use pintle_admission::{AdmissionRequest, Endpoint};
 use pintle_admission_cel::{Input, RequestAttributes, request_resource};
 use pintle_cel::{Authority, ResourceCheck};
 use pintle_machinery::{
-    GroupResource, GroupVersionKind, Status, Value, ValueExt, codec::json::open_managed_fields,
+    GroupResource, GroupVersionKind, Status, Value, ValueExt,
+    codec::json::{open_managed_fields, with_written_fields},
 };
+use pintle_schema::{Schema, SchemaRef};
 use std::{
     borrow::Cow,
     sync::{Arc, OnceLock},
@@ -16,7 +18,9 @@ pub(super) struct View<'a> {
     kind: GroupVersionKind,
     resource: &'a Endpoint,
     object: Option<Cow<'a, Value>>,
-    old_object: Option<Cow<'a, Value>>,
+    /// The objects as expressions see them.
+    shown: Option<Cow<'a, Value>>,
+    shown_old: Option<Cow<'a, Value>>,
     /// The same objects with the sets of `managedFields` read.
     opened: OnceLock<(Option<Value>, Option<Value>)>,
     request: Value,
@@ -51,12 +55,16 @@ impl<'a> View<'a> {
         // Match conditions see the resource of the request, and the kind that the rules match.
         let condition_request = (matched.resource != requested.resource)
             .then(|| RequestAttributes { resource: &requested.resource, ..attributes }.to_value());
+        let object = convert(Some(&*request.object), request, &matched.kind).await?;
+        let old_object = convert(request.old_object, request, &matched.kind).await?;
+        let schema = request.versions.schema(&matched.kind);
         Ok(View {
             condition_request,
             kind: matched.kind.clone(),
             resource: matched,
-            object: convert(Some(&*request.object), request, &matched.kind).await?,
-            old_object: convert(request.old_object, request, &matched.kind).await?,
+            shown: object.clone().map(|object| written(object, schema)),
+            shown_old: old_object.map(|object| written(object, schema)),
+            object,
             opened: OnceLock::new(),
             request: attributes.to_value(),
             check: request_resource(&attributes),
@@ -75,14 +83,14 @@ impl<'a> View<'a> {
 
     fn objects(&self, reads_fields: bool) -> (Option<&Value>, Option<&Value>) {
         if !reads_fields {
-            return (self.object.as_deref(), self.old_object.as_deref());
+            return (self.shown.as_deref(), self.shown_old.as_deref());
         }
         let open = |object: Option<&Value>| {
             let mut object = object?.clone();
             object.get_mut("metadata").map(open_managed_fields);
             Some(object)
         };
-        let opened = || (open(self.object.as_deref()), open(self.old_object.as_deref()));
+        let opened = || (open(self.shown.as_deref()), open(self.shown_old.as_deref()));
         let (object, old_object) = self.opened.get_or_init(opened);
         (object.as_ref(), old_object.as_ref())
     }
@@ -105,6 +113,18 @@ impl<'a> View<'a> {
             namespace,
             authorizer: authority.map(|authority| (authority, self.check.clone())),
         }
+    }
+}
+
+/// An object with the fields that its type always has.
+fn written<'a>(object: Cow<'a, Value>, schema: Option<SchemaRef<'_>>) -> Cow<'a, Value> {
+    match (object, schema) {
+        (object, None) => object,
+        (Cow::Borrowed(object), Some(schema)) => with_written_fields(object, schema),
+        (Cow::Owned(object), Some(schema)) => match with_written_fields(&object, schema) {
+            Cow::Owned(written) => Cow::Owned(written),
+            Cow::Borrowed(_) => Cow::Owned(object),
+        },
     }
 }
 
@@ -134,7 +154,10 @@ pub(super) async fn namespace_object(request: &AdmissionRequest<'_>) -> Result<O
         return Ok(None);
     }
     let namespace = request.get(&GroupResource::new("", "namespaces"), "", request.namespace).await?;
-    let mut namespace = Value::clone(&namespace);
+    let mut namespace = match Schema::builtin().by_kind("", "v1", "Namespace") {
+        Some(schema) => with_written_fields(&namespace, schema).into_owned(),
+        None => Value::clone(&namespace),
+    };
     for field in ["managedFields", "ownerReferences", "selfLink"] {
         namespace.remove_at(&format!("metadata.{field}"));
     }

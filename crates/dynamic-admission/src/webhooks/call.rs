@@ -9,6 +9,7 @@ use crate::matching::Targets;
 use pintle_admission::{AdmissionRequest, Endpoint};
 use pintle_go_forms::quote;
 use pintle_machinery::Status;
+use std::time::{Duration, Instant};
 use tracing::Instrument;
 use uuid::Uuid;
 
@@ -80,8 +81,9 @@ pub(super) async fn call(
         webhook = webhook.name.as_str(),
         UID = uid.as_str(),
     );
+    let timeout = timeout(webhook, request.deadline);
     let response = client
-        .post(question, webhook.timeout)
+        .post_telling(question, whole_seconds(timeout), timeout)
         .instrument(span)
         .await
         .map_err(|error| CallFailure::calling(format!("failed to call webhook: {error}"), 503))?;
@@ -101,6 +103,29 @@ pub(super) async fn call(
     match answer.denial(&webhook.name) {
         Some(denial) => Err(CallFailure::Rejected(denial)),
         None => Ok(answer),
+    }
+}
+
+/// The time for a call: that of the webhook, but no more than the request has left.
+fn timeout(webhook: &Webhook, deadline: Option<Instant>) -> Duration {
+    let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+    left.map_or(webhook.timeout, |left| left.min(webhook.timeout))
+}
+
+/// The time that a webhook is told, which is rounded up.
+fn whole_seconds(timeout: Duration) -> Duration {
+    Duration::from_secs(timeout.as_secs() + u64::from(timeout.subsec_nanos() > 0))
+}
+
+/// Fails a request whose time is over: a webhook that failed then had no fault, whatever its failure policy is.
+///
+/// # Errors
+/// 504 at the deadline of the request and after it.
+pub(super) fn check_deadline(request: &AdmissionRequest<'_>) -> Result<(), Status> {
+    const WHY: &str = "request did not complete within requested timeout - context deadline exceeded";
+    match request.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+        true => Err(Status::timeout(WHY, 0)),
+        false => Ok(()),
     }
 }
 

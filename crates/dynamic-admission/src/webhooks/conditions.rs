@@ -10,7 +10,10 @@ use pintle_admission::{AdmissionRequest, Endpoint};
 use pintle_admission_cel::{Input, MatchOutcome, RequestAttributes, VariableSet, request_resource};
 use pintle_auth::authz::Authorizer;
 use pintle_authorization::ExpressionAuthorizer;
-use pintle_machinery::{GroupVersionKind, Status, Value, codec::json::open_managed_fields};
+use pintle_machinery::{
+    GroupVersionKind, Status, Value,
+    codec::json::{open_managed_fields, with_written_fields},
+};
 use pintle_offload::Pace;
 use std::sync::{Arc, LazyLock};
 
@@ -48,9 +51,9 @@ impl<'a> WebhookConditions<'a> {
         }
     }
 
-    /// A webhook has changed the object.
-    pub(super) fn forget_object(&mut self) {
-        self.object = None;
+    /// A webhook that asks for this kind has changed the object, which has the fields that its type always has.
+    pub(super) fn replace_object(&mut self, kind: &GroupVersionKind, object: Value) {
+        self.object = Some((kind.clone(), object));
     }
 
     /// Whether all match conditions of a webhook hold.
@@ -67,8 +70,14 @@ impl<'a> WebhookConditions<'a> {
         if webhook.conditions.is_empty() {
             return Ok(true);
         }
-        convert(&mut self.object, Some(&request.object), request, &matched.kind).await?;
-        convert(&mut self.old_object, request.old_object, request, &matched.kind).await?;
+        let failed = |status: Status| match self.owner {
+            // The reference wraps this failure twice.
+            ConditionOwner::MutatingWebhook => Status::internal_error(status),
+            _ => status,
+        };
+        let kind = &matched.kind;
+        convert(&mut self.old_object, request.old_object, request, kind).await.map_err(failed)?;
+        convert(&mut self.object, Some(&request.object), request, kind).await.map_err(failed)?;
         if webhook.reads_fields {
             for (_, object) in [&mut self.object, &mut self.old_object].into_iter().flatten() {
                 object.get_mut("metadata").map(open_managed_fields);
@@ -135,7 +144,11 @@ async fn convert(
     let Some(object) = object.filter(|object| !object.is_null()) else { return Ok(()) };
     if slot.as_ref().is_none_or(|(own, _)| own != kind) {
         let object = request.versions.to_version(object, kind).await.map_err(Status::internal_error)?;
-        *slot = Some((kind.clone(), object.into_owned()));
+        let object = match request.versions.schema(kind) {
+            Some(schema) => with_written_fields(&object, schema).into_owned(),
+            None => object.into_owned(),
+        };
+        *slot = Some((kind.clone(), object));
     }
     Ok(())
 }

@@ -1,12 +1,12 @@
 //! The plugin `MutatingAdmissionWebhook`.
 
 use super::{
-    call::{CallFailure, Notes},
+    call::{CallFailure, Notes, check_deadline},
     clients::WebhookClients,
     conditions::WebhookConditions,
     configurations::Configurations,
     metrics::{Step, WebhookMetrics},
-    patch,
+    patch::{self, Patched},
     reinvocation::Reinvoked,
     review::Objects,
     webhook::Webhook,
@@ -17,7 +17,7 @@ use crate::{
 };
 use pintle_admission::{AdmissionPlugin, AdmissionRequest, Endpoint};
 use pintle_auth::authz::Authorizer;
-use pintle_machinery::{GroupVersionKind, Status, Value, codec::json::encode_any, json};
+use pintle_machinery::{GroupVersionKind, Status, Value, ValueExt, json};
 use pintle_registry::BoxFuture;
 use std::{borrow::Cow, sync::Arc, time::Instant};
 
@@ -54,10 +54,14 @@ impl MutatingAdmissionWebhook {
             ConditionOwner::MutatingWebhook,
             &self.metrics.conditions,
         );
-        let mut encoded: Option<(GroupVersionKind, Objects)> = None;
+        let mut seen: Option<Seen> = None;
         let mut is_first = !request.reinvocation.is_second_round();
         for (place, webhook) in webhooks.iter().enumerate() {
             let Some(matched) = webhook.matcher.matches(request, &targets).await? else { continue };
+            let has_conditions = !webhook.conditions.is_empty();
+            if let Some(seen) = seen.as_mut().filter(|seen| has_conditions && seen.kind != matched.kind) {
+                seen.convert(request, &matched.kind).await?;
+            }
             if !conditions.hold(webhook, request, &targets, matched).await? {
                 continue;
             }
@@ -67,40 +71,47 @@ impl MutatingAdmissionWebhook {
             }
             let annotations = Annotations { webhook, round: u8::from(is_second_round), place };
             let call = Call { webhook, targets: &targets, matched, annotations: &annotations, is_first };
-            let objects = match encoded.take() {
-                Some((kind, objects)) if kind == matched.kind => objects,
-                _ => objects_of(request, &matched.kind).await?,
-            };
-            let changed = self.call_one(request, call, &objects).await;
-            is_first &= !matches!(changed, Ok(Some(_)));
-            if matches!(changed, Ok(Some(true))) {
+            match seen.as_mut() {
+                Some(seen) if seen.kind == matched.kind => {}
+                Some(seen) => seen.convert(request, &matched.kind).await?,
+                None => seen = Some(Seen::new(request, &matched.kind).await?),
+            }
+            let Some(seen) = seen.as_mut() else { continue };
+            let patched = self.call_one(request, call, &seen.objects).await;
+            is_first &= !matches!(patched, Ok(Some(_)));
+            if matches!(&patched, Ok(Some(patched)) if patched.is_changed) {
                 reinvoked.changed();
                 request.reinvocation.request();
-                conditions.forget_object();
             }
             if webhook.is_reinvoked {
                 reinvoked.called(&webhook.id);
             }
-            match changed {
-                Ok(Some(_)) => {}
-                Ok(None) => encoded = Some((matched.kind.clone(), objects)),
-                Err(CallFailure::Calling { .. }) if webhook.ignores_failures => {
-                    annotations.failed_open(request);
-                    encoded = Some((matched.kind.clone(), objects));
+            match patched {
+                Ok(Some(patched)) => seen.replace(request, patched, &mut conditions),
+                Ok(None) => {}
+                Err(failure) => {
+                    let fails_open =
+                        webhook.ignores_failures && matches!(failure, CallFailure::Calling { .. });
+                    if fails_open {
+                        annotations.failed_open(request);
+                    }
+                    check_deadline(request)?;
+                    if !fails_open {
+                        return Err(failure.into_status(webhook));
+                    }
                 }
-                Err(failure) => return Err(failure.into_status(webhook)),
             }
         }
-        Ok(())
+        seen.and_then(|seen| seen.refusal).map_or(Ok(()), Err)
     }
 
-    /// Calls a webhook and applies its patch. Returns whether the patch changed the object; `None` if there was none.
+    /// Calls a webhook and applies its patch; `None` if there was none.
     async fn call_one(
         &self,
         request: &mut AdmissionRequest<'_>,
         call: Call<'_>,
         objects: &Objects,
-    ) -> Result<Option<bool>, CallFailure> {
+    ) -> Result<Option<Patched>, CallFailure> {
         let Call { webhook, targets, matched, annotations, is_first } = call;
         let started = Instant::now();
         let mut notes = Notes::default();
@@ -130,8 +141,62 @@ impl MutatingAdmissionWebhook {
         annotations.mutated(request, is_changed);
         let Some(patched) = result? else { return Ok(None) };
         annotations.patched(request, &patched.patch);
-        request.replace_object(patched.object);
-        Ok(Some(patched.is_changed))
+        Ok(Some(patched))
+    }
+}
+
+/// The objects of a request as the webhooks see them that ask for one version. A patch is accepted, by its conversion to
+/// the form of the request's object, when all webhooks were called, or when one of them asks for another version: until
+/// then other patches may mend it.
+struct Seen {
+    /// The kind that the webhooks ask for. A patch may have given the object another one.
+    kind: GroupVersionKind,
+    objects: Objects,
+    /// The reason why the object cannot be accepted.
+    refusal: Option<Status>,
+}
+
+impl Seen {
+    async fn new(request: &AdmissionRequest<'_>, kind: &GroupVersionKind) -> Result<Seen, Status> {
+        // The reference wraps the failure of a conversion twice here.
+        let objects = objects_of(request, kind).await.map_err(Status::internal_error)?;
+        Ok(Seen { kind: kind.clone(), objects, refusal: None })
+    }
+
+    /// Converts the objects for a webhook that asks for another version.
+    ///
+    /// # Errors
+    /// 500 when a patch has left an object that is none of the resource, and when the conversion fails.
+    async fn convert(
+        &mut self,
+        request: &AdmissionRequest<'_>,
+        kind: &GroupVersionKind,
+    ) -> Result<(), Status> {
+        if let Some(status) = self.refusal.take() {
+            return Err(Status::internal_error(Status::internal_error(status)));
+        }
+        *self = Seen::new(request, kind).await?;
+        Ok(())
+    }
+
+    /// Replaces the object by a patched one.
+    fn replace(
+        &mut self,
+        request: &mut AdmissionRequest<'_>,
+        patched: Patched,
+        conditions: &mut WebhookConditions<'_>,
+    ) {
+        let Patched { object, seen, json, .. } = patched;
+        self.objects.object = Some(json);
+        self.refusal = object.as_ref().err().cloned();
+        let object = object.unwrap_or_else(|_| {
+            // Selectors read the labels that the patch has left.
+            let mut object = request.object.clone().into_owned();
+            object.set("metadata", seen.at("metadata").cloned().unwrap_or_default());
+            object
+        });
+        request.replace_object(object);
+        conditions.replace_object(&self.kind, seen);
     }
 }
 
@@ -164,7 +229,12 @@ pub(super) async fn objects_of(
     let encode = async |object: Option<&Value>| match object.filter(|object| !object.is_null()) {
         None => Ok(None),
         Some(object) => {
-            let object = request.versions.to_version(object, kind).await.map_err(Status::internal_error)?;
+            let mut object =
+                request.versions.to_version(object, kind).await.map_err(Status::internal_error)?;
+            // A patch may have given a custom resource another kind, which a conversion does not keep.
+            if object.str_at("kind") != kind.kind {
+                object.to_mut().set("kind", kind.kind.as_str());
+            }
             request.versions.encode(&object, kind).map(Some)
         }
     };
@@ -227,10 +297,9 @@ impl Annotations<'_> {
         request.audit_annotations.push((self.key("mutation.webhook.admission.k8s.io"), value));
     }
 
-    fn patched(&self, request: &mut AdmissionRequest<'_>, patch: &Value) {
+    fn patched(&self, request: &mut AdmissionRequest<'_>, patch: &[u8]) {
         let Webhook { configuration, name, .. } = self.webhook;
-        let patch = encode_any(patch);
-        let patch = String::from_utf8_lossy(&patch);
+        let patch = String::from_utf8_lossy(patch);
         let value = format!(
             r#"{{"configuration":{},"webhook":{},"patch":{patch},"patchType":"JSONPatch"}}"#,
             json!(configuration),
@@ -253,13 +322,13 @@ mod tests {
     use pintle_admission_cel::Compiler;
 
     #[test]
-    fn patches_are_annotated_with_gos_escapes() {
+    fn patches_are_annotated_with_their_webhook() {
         let webhook =
             Webhook::new("c", 0, &json!({"name": "w"}), &Compiler::new(), &WebhookClients::unused());
         let annotations = Annotations { webhook: &webhook, round: 0, place: 2 };
         let request = Request::new(Operation::Create, "", "v1", "things", "ns");
         let (key, value) = request.with(async |request| {
-            annotations.patched(request, &json!([{"op": "add", "path": "/a", "value": "<1>"}]));
+            annotations.patched(request, br#"[{"op":"add","path":"/a","value":"\u003c1\u003e"}]"#);
             request.detailed_audit_annotations.remove(0)
         });
         assert_eq!(key, "patch.webhook.admission.k8s.io/round_0_index_2");

@@ -1,7 +1,7 @@
 //! The plugin `ValidatingAdmissionWebhook`.
 
 use super::{
-    call::{CallFailure, Notes, call},
+    call::{CallFailure, Notes, call, check_deadline},
     clients::WebhookClients,
     conditions::WebhookConditions,
     configurations::Configurations,
@@ -66,6 +66,9 @@ impl ValidatingAdmissionWebhook {
                 encoded.push((&matched.kind, objects_of(request, &matched.kind).await?));
             }
         }
+        if !due.is_empty() {
+            check_deadline(request)?;
+        }
         let started = Instant::now();
         let shared: &AdmissionRequest<'_> = request;
         let calls: FuturesUnordered<_> = due
@@ -89,9 +92,10 @@ impl ValidatingAdmissionWebhook {
                     request.audit_annotations.push((key.into(), webhook.name.clone()));
                 }
                 Some(failure) if refusal.is_none() => refusal = Some(failure.into_status(webhook)),
-                _ => {}
+                Some(_) | None => {}
             }
         }
+        check_deadline(request)?;
         refusal.map_or(Ok(()), Err)
     }
 

@@ -5,6 +5,7 @@
 //! because a syntax error takes precedence. Encoding writes the same bytes as Go's encoder, HTML escapes included.
 
 mod any;
+mod compact;
 mod convert;
 mod decode;
 mod encode;
@@ -13,8 +14,10 @@ mod go_formatter;
 mod parser;
 mod raw_members;
 mod write;
+mod written;
 
 pub use any::{decode_any, decode_any_answer, decode_any_body};
+pub use compact::compact;
 pub use convert::{from_value, indented, pretty, to_value};
 pub use decode::{TypeMeta, decode, decode_answer, decode_body, type_meta};
 pub use encode::{encode, encode_to};
@@ -22,6 +25,7 @@ pub use fields::{close_managed_fields, managed_fields_exceed_depth, open_managed
 pub use go_formatter::serialize_to;
 pub use raw_members::raw_members;
 pub use write::{encode_any, encode_exact, write_string};
+pub use written::with_written_fields;
 
 pub(crate) use any::{decode_plain, decode_raw, decode_within};
 pub(crate) use decode::{is_zero, zero};

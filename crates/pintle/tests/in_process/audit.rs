@@ -70,6 +70,19 @@ async fn each_level_tells_what_it_should() {
     assert_eq!(event["sourceIPs"], json!(["127.0.0.1"]));
     assert_eq!(event["annotations"]["authorization.k8s.io/decision"], "allow");
 
+    // The patch of an apply is as it was sent.
+    let apply = "Content-Type: application/apply-patch+yaml";
+    let path = format!("{MAPS}/b?fieldManager=m");
+    let patch = r#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"b"},"data":{"z":"1","a":"2"}}"#;
+    let yaml = "{kind: ConfigMap, apiVersion: v1, data: {z: '1'}}";
+    let sorted = r#"{"apiVersion":"v1","data":{"z":"1"},"kind":"ConfigMap"}"#;
+    for (id, body, noted) in [("json", patch, patch), ("yaml", yaml, sorted)] {
+        server.send(&format!("PATCH {path}\nAudit-ID: {id}\n{apply}\n\n{body}")).await;
+        events_of(&dir, id, 2).await;
+        let text = fs::read_to_string(dir.join("audit.log")).unwrap();
+        assert!(text.contains(&format!("\"requestObject\":{noted}")), "{noted} is not in {text}");
+    }
+
     // The same object in an encoding other than JSON.
     let protobuf = "Accept: application/vnd.kubernetes.protobuf";
     for (path, id) in [(format!("{MAPS}/a"), "get"), (MAPS.to_owned(), "list")] {

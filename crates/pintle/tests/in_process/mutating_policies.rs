@@ -132,3 +132,49 @@ async fn a_refused_request_leaves_nothing_behind() {
     server.assert_lives().await;
     server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn malformed_metadata_of_custom_resources_is_not_stored() {
+    const PATH: &str = "/apis/example.com/v1/namespaces/default/lamps";
+    let server = Server::start().await;
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "lamps.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "lamps", "kind": "Lamp"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}},
+            }],
+        },
+    });
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    assert_eq!(create(&server, definitions, &definition).await.status, 201);
+    let rule = json!({
+        "operations": ["CREATE"], "apiGroups": ["example.com"], "apiVersions": ["v1"], "resources": ["lamps"],
+    });
+    let constraints = json!({"matchConstraints": {"resourceRules": [rule]}});
+    let annotations = "{'one': dyn('1'), 'two': dyn(2)}";
+    let patch = format!(
+        "[JSONPatch{{op: 'add', path: '/metadata/labels', value: 5}}, JSONPatch{{op: 'add', path: \
+         '/metadata/annotations', value: {annotations}}}]"
+    );
+    enforce(&server, "lamps", &[&patch], constraints).await;
+    let lamp = json!({"apiVersion": "example.com/v1", "kind": "Lamp", "metadata": {"name": "a"}});
+    let start = std::time::Instant::now();
+    let answer = loop {
+        // The definition is served a moment later.
+        let answer = create(&server, PATH, &lamp).await;
+        if answer.status != 404 && answer.status != 503 || start.elapsed() > crate::harness::PATIENCE {
+            break answer;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+    };
+    assert_eq!(answer.status, 201, "{}", answer.text());
+    let metadata = answer.json()["metadata"].clone();
+    assert!(metadata.get("labels").is_none(), "{metadata}");
+    assert_eq!(metadata["annotations"], json!({"one": "1"}));
+    server.stop().await;
+}

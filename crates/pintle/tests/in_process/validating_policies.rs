@@ -239,3 +239,41 @@ async fn what_cannot_be_read_allows_nothing() {
     until(&server, json!({"a": "x"}), 500).await;
     server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn expressions_see_the_fields_that_types_always_have() {
+    let server = Server::start().await;
+    let of = |resource: &str| {
+        json!({"resourceRules": [{
+            "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": [resource],
+        }]})
+    };
+    let rules = [
+        ("podtemplates", "!has(object.template.spec.containers[0].resources)"),
+        (
+            "events",
+            "!has(object.firstTimestamp) || object.eventTime != null || object.reportingComponent != ''",
+        ),
+        // A name that is generated is no namespace yet.
+        ("namespaces", "has(request.namespace) || !has(request.name)"),
+    ];
+    for (resource, expression) in rules {
+        let spec = json!({"matchConstraints": of(resource), "validations": [{"expression": expression}]});
+        create(&server, POLICIES, &policy(resource, spec)).await;
+        let spec = json!({"policyName": resource, "validationActions": ["Deny"]});
+        create(&server, BINDINGS, &binding(resource, spec)).await;
+    }
+    let spec = json!({"containers": [{"name": "c", "image": "i"}]});
+    let pod = json!({"metadata": {"name": "p"}, "template": {"spec": spec}});
+    let event = json!({"metadata": {"name": "e"}, "involvedObject": {"namespace": "default"}});
+    let namespace = json!({"metadata": {"generateName": "n-"}});
+    for (path, object) in [
+        ("/api/v1/namespaces/default/podtemplates", pod),
+        ("/api/v1/namespaces/default/events", event),
+        ("/api/v1/namespaces", namespace),
+    ] {
+        let answer = server.send(&format!("POST {path}?dryRun=All\n\n{object}")).await;
+        assert!(answer.text().contains("failed expression"), "{path}: {}", answer.text());
+    }
+    server.stop().await;
+}

@@ -83,9 +83,12 @@ async fn requests_have_the_headers_of_kubernetes_client() {
     let mut lines = head.lines();
     assert_eq!(lines.next(), Some("POST /review?timeout=20s HTTP/1.1"));
     let lines: Vec<&str> = lines.collect();
-    for header in
-        ["content-type: application/json", "accept: application/json, */*", "user-agent: Go-http-client/1.1"]
-    {
+    for header in [
+        "content-type: application/json",
+        "accept: application/json, */*",
+        "accept-encoding: gzip",
+        "user-agent: Go-http-client/1.1",
+    ] {
         assert!(lines.contains(&header), "{header} is not in {lines:?}");
     }
     // Credentials are not sent in plain text.

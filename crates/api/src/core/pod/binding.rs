@@ -98,7 +98,7 @@ fn assign(mut pod: Value, binding: &Value, now: Timestamp) -> Result<Value, Stat
         None
     };
     if let Some(why) = why {
-        return Err(Status::conflict(&GroupResource::new("", "pods/binding"), &name, &why));
+        return Err(Status::conflict(&GroupResource::new("", "pods/binding"), binding.name(), &why));
     }
     pod.set("spec.nodeName", binding.str_at("target.name"));
     // The nomination is obsolete.

@@ -9,7 +9,7 @@ use crate::{
     },
 };
 use pintle_admission::{AdmissionRequest, Endpoint, Undecoded};
-use pintle_machinery::{StatusReason, Value, ValueExt};
+use pintle_machinery::{Status, StatusReason, Value, ValueExt};
 use std::sync::Arc;
 
 /// A policy that applies to a request by a binding and with parameters.
@@ -56,6 +56,7 @@ pub(super) async fn find<'a>(
         Ok(served) => served,
         Err(error) => return misconfigured(None, &error),
     };
+    let mut is_convertible = false;
     for binding in &hook.bindings {
         if let Some(matcher) = &binding.matcher {
             match matcher.matches(request, targets).await {
@@ -67,6 +68,13 @@ pub(super) async fn find<'a>(
                 }
             }
         }
+        if !is_convertible {
+            if let Err(status) = convert(request, matched).await {
+                misconfigured(None, &status.message);
+                continue;
+            }
+            is_convertible = true;
+        }
         match find_params(served.as_ref(), binding.param_ref.as_ref(), request).await {
             Ok(params) => invocations.extend(params.into_iter().map(|param| Invocation {
                 policy: policy.clone(),
@@ -77,4 +85,18 @@ pub(super) async fn find<'a>(
             Err(error) => misconfigured(Some(&binding.name), &error),
         }
     }
+}
+
+/// Checks that the objects of a request can be converted to the kind that a policy matches.
+///
+/// # Errors
+/// The error of the conversion.
+async fn convert(request: &AdmissionRequest<'_>, matched: &Endpoint) -> Result<(), Status> {
+    let version = matched.kind.group_version().to_string();
+    let is_other = |object: &&Value| !object.is_null() && object.str_at("apiVersion") != version;
+    let objects = request.old_object.into_iter().chain([&*request.object]);
+    for object in objects.filter(is_other) {
+        request.versions.to_version(object, &matched.kind).await?;
+    }
+    Ok(())
 }

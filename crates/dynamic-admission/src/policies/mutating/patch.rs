@@ -10,7 +10,7 @@ use pintle_machinery::{
     managed_fields::{ConfigurationError, merge_configuration},
     options::FieldValidation,
     patch::{PatchError, json_patch},
-    scheme::unknown_conversion,
+    scheme::{internal_package, scheme_of, unknown_conversion, unsuitable},
 };
 use pintle_schema::SchemaRef;
 use std::fmt::Write as _;
@@ -235,19 +235,25 @@ pub(super) struct PatchedKind<'a> {
     /// The schema of the kind.
     pub(super) schema: SchemaRef<'a>,
     /// Whether the group and version publish the kind, so that its fields have types. They do not publish the kinds of
-    /// subresources that belong to another group, such as scales.
+    /// subresources that belong to another group, such as scales, and those of the options of connections.
     pub(super) is_published: bool,
 }
 
 impl Patch {
-    /// The object with the patch, before defaulting. Without a change it may be the object itself: a test of a JSON
-    /// patch that fails drops the whole patch.
+    /// The object with the patch, before defaulting, and its kind: a JSON patch may name another version. Without a
+    /// change it may be the object itself: a test of a JSON patch that fails drops the whole patch.
     ///
     /// # Errors
     /// When the patch does not fit the object, or the object its kind afterwards.
-    pub(super) fn apply(self, object: &Value, patched: PatchedKind<'_>) -> Result<Value, MutationError> {
+    pub(super) fn apply(
+        self,
+        object: &Value,
+        patched: PatchedKind<'_>,
+    ) -> Result<(Value, GroupVersionKind), MutationError> {
         match self {
-            Patch::Configuration(config) => configure(object, config, patched),
+            Patch::Configuration(config) => {
+                configure(object, config, patched).map(|object| (object, patched.kind.clone()))
+            }
             Patch::Operations(operations) => edit(object, &operations, patched),
         }
     }
@@ -266,6 +272,14 @@ fn configure(object: &Value, mut config: Value, patched: PatchedKind<'_>) -> Res
             kind.kind
         )));
     }
+    // A JSON patch may have given a custom resource another kind.
+    let own_kind = object.str_at("kind");
+    if schema.is_structural() && !own_kind.is_empty() && own_kind != kind.kind {
+        let version = kind.group_version();
+        return Err(failed(&format!(
+            "failed to convert patch object to typed object: no corresponding type for {version}, Kind={own_kind}"
+        )));
+    }
     set_type(&mut config, kind);
     let mut merged = merge_configuration(object, config, schema).map_err(|error| match error {
         ConfigurationError::Refused(why) => failed(&why),
@@ -281,24 +295,31 @@ fn configure(object: &Value, mut config: Value, patched: PatchedKind<'_>) -> Res
     Ok(merged)
 }
 
-fn edit(object: &Value, operations: &Value, patched: PatchedKind<'_>) -> Result<Value, MutationError> {
+fn edit(
+    object: &Value,
+    operations: &Value,
+    patched: PatchedKind<'_>,
+) -> Result<(Value, GroupVersionKind), MutationError> {
     let PatchedKind { kind, schema, .. } = patched;
     let mut document = json::to_value(object, schema);
-    set_type(&mut document, kind);
+    if !schema.is_structural() {
+        set_type(&mut document, kind);
+    }
     let edited = match json_patch::apply_any_number(document, operations, FieldValidation::Ignore) {
         Ok(edited) => edited,
-        Err(PatchError::TestFailed(_)) => return Ok(object.clone()),
+        Err(PatchError::TestFailed(_)) => return Ok((object.clone(), kind.clone())),
         Err(error) => return Err(MutationError::Failed(format!("JSON Patch: {error}"))),
     };
     // Custom resources keep fields that their schemas do not declare until they are stored.
     match schema.is_structural() {
-        true => check_claim(&edited, kind).map(|()| edited),
-        false => decode_as_named(&edited, patched),
+        true => claimed(&edited, kind).map(|kind| (edited, kind)),
+        false => decode_as_named(&edited, patched).map(|object| (object, kind.clone())),
     }
 }
 
-/// Checks the type metadata of an edited custom resource. Another name of the kind is for validation to reject.
-fn check_claim(edited: &Value, kind: &GroupVersionKind) -> Result<(), MutationError> {
+/// The kind of an edited custom resource, in the version that it names. Another name of the kind is for validation to
+/// reject.
+fn claimed(edited: &Value, kind: &GroupVersionKind) -> Result<GroupVersionKind, MutationError> {
     let text = json::encode_any(edited);
     let named = patched_kind::type_meta(&text).map_err(refused)?;
     if named.kind.is_empty() {
@@ -306,8 +327,8 @@ fn check_claim(edited: &Value, kind: &GroupVersionKind) -> Result<(), MutationEr
         return Err(MutationError::internal(format!("Object 'Kind' is missing in '{text}'")));
     }
     let wanted = kind.group_version();
-    if named.group_version() == wanted {
-        return Ok(());
+    if named.group == kind.group {
+        return Ok(named.group_version().with_kind(&*kind.kind));
     }
     let (group, version, name) = (&named.group, &named.version, &named.kind);
     Err(MutationError::internal(format!(
@@ -330,8 +351,37 @@ fn decode_as_named(edited: &Value, patched: PatchedKind<'_>) -> Result<Value, Mu
     }
     let other = built_in_type(&found, kind).map_err(refused)?;
     decode_strictly(edited, other)?;
-    let to = format!("{}.{}", kind.version, kind.kind);
-    Err(MutationError::Failed(unknown_conversion(other, &to)))
+    if found.group != kind.group {
+        let to = kind.group_version();
+        return Err(MutationError::Failed(unsuitable(other, &to.to_string(), scheme_of(&kind.group))));
+    }
+    if found.kind == kind.kind {
+        let to = format!("{}.{}", kind.version, kind.kind);
+        return Err(MutationError::Failed(unknown_conversion(other, &to)));
+    }
+    let to = format!("{}.{}", internal_package(&kind.group), kind.kind);
+    let why = unknown_conversion(other, &to);
+    Err(MutationError::internal(format!("failed to convert object: {why}")))
+}
+
+/// Checks that an object which a policy matches in this version can be that of the request. Objects of built-in kinds are
+/// not converted after a mutation: as in kube-apiserver, policies change them in the version of the request alone.
+///
+/// # Errors
+/// A failure of the policy, for another version.
+pub(super) fn check_version(
+    matched: PatchedKind<'_>,
+    requested: &GroupVersionKind,
+) -> Result<(), MutationError> {
+    let PatchedKind { kind, schema, .. } = matched;
+    let wanted = requested.group_version();
+    if schema.is_structural() || kind.group_version() == wanted {
+        return Ok(());
+    }
+    Err(MutationError::Failed(match kind.group == requested.group {
+        true => unknown_conversion(schema, &format!("{}.{}", requested.version, requested.kind)),
+        false => unsuitable(schema, &wanted.to_string(), scheme_of(&requested.group)),
+    }))
 }
 
 fn refused(status: Status) -> MutationError {

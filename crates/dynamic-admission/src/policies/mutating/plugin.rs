@@ -5,7 +5,7 @@ use super::{
     failures::Failures,
     invocation::{Invocation, find},
     metrics::MutationMetrics,
-    patch::{MutationError, PatchedKind},
+    patch::{MutationError, PatchedKind, check_version},
     reinvocation::Calls,
 };
 use crate::{
@@ -260,8 +260,18 @@ async fn patched(
     };
     let Some(patch) = patch else { return Ok(None) };
     let (kind, resource) = (&matched.kind, &matched.resource);
-    let is_published = kind.group == resource.group && kind.version == resource.version;
-    let patched = patch.apply(object, PatchedKind { kind, schema, is_published })?;
-    let json = request.versions.encode(&patched, kind).map_err(refused)?;
-    request.versions.read_version(&json, kind).await.map(Some).map_err(refused)
+    let is_published = kind.group == resource.group
+        && kind.version == resource.version
+        && request.operation != Operation::Connect;
+    let matched = PatchedKind { kind, schema, is_published };
+    let (patched, found) = patch.apply(object, matched)?;
+    check_version(matched, request.kind)?;
+    if request.versions.schema(&found).is_none() {
+        let version = found.group_version();
+        return Err(refused(Status::internal_error(format!(
+            "failed to convert object: request to convert CR from an invalid group/version: {version}"
+        ))));
+    }
+    let json = request.versions.encode(&patched, &found).map_err(refused)?;
+    request.versions.read_version(&json, &found).await.map(Some).map_err(refused)
 }

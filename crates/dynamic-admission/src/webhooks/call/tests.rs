@@ -68,3 +68,28 @@ fn only_annotations_with_a_valid_key_are_kept() {
     });
     assert_eq!(kept, ["w.example.com/key"]);
 }
+
+#[test]
+fn calls_take_no_longer_than_their_request() {
+    let fields = json!({"name": "w", "timeoutSeconds": 10});
+    let webhook = Webhook::new("c", 0, &fields, &Compiler::new(), &WebhookClients::unused());
+    let (now, seconds) = (Instant::now(), Duration::from_secs);
+    assert_eq!(timeout(&webhook, None), seconds(10));
+    assert_eq!(timeout(&webhook, Some(now + seconds(100))), seconds(10));
+    assert!(timeout(&webhook, Some(now + seconds(5))) <= seconds(5));
+    assert_eq!(timeout(&webhook, Some(now)), Duration::ZERO);
+    assert_eq!(whole_seconds(Duration::from_millis(4_001)), seconds(5));
+    assert_eq!(whole_seconds(seconds(4)), seconds(4));
+    let check = |deadline: Option<Instant>, expected: Result<(), &str>| {
+        let mut request = Request::new(Operation::Create, "", "v1", "things", "ns");
+        request.deadline = deadline;
+        let found = request.with(async |request| check_deadline(request)).map_err(|status| status.message);
+        assert_eq!(found, expected.map_err(str::to_owned));
+    };
+    check(None, Ok(()));
+    check(Some(now + seconds(100)), Ok(()));
+    check(
+        Some(now),
+        Err("Timeout: request did not complete within requested timeout - context deadline exceeded"),
+    );
+}

@@ -31,13 +31,16 @@ fn patched(
 #[test]
 fn a_patch_changes_the_object() {
     let check = |patch: Value, expected: Value, is_changed: bool| {
-        let object = json!({"kind": "Thing", "a": 1});
+        let object = json!({"apiVersion": "v1", "kind": "Thing", "a": 1});
         let found = patched("Thing", &object, &patch.to_string(), JSON_PATCH).unwrap().unwrap();
-        assert_eq!((&found.object, found.is_changed), (&expected, is_changed), "{patch}");
-        assert_eq!(found.patch, patch);
+        assert_eq!((found.object, found.is_changed), (Ok(expected), is_changed), "{patch}");
+        assert_eq!(found.patch, patch.to_string().into_bytes());
     };
-    check(json!([{"op": "add", "path": "/b", "value": 2}]), json!({"kind": "Thing", "a": 1, "b": 2}), true);
-    check(json!([{"op": "replace", "path": "/a", "value": 1}]), json!({"kind": "Thing", "a": 1}), false);
+    let thing = json!({"apiVersion": "v1", "kind": "Thing", "a": 1});
+    let mut larger = thing.clone();
+    larger.set("b", 2);
+    check(json!([{"op": "add", "path": "/b", "value": 2}]), larger, true);
+    check(json!([{"op": "replace", "path": "/a", "value": 1}]), thing, false);
     for nothing in ["", "null", "[]"] {
         assert!(patched("Thing", &json!({}), nothing, JSON_PATCH).unwrap().is_none(), "{nothing}");
     }
@@ -57,6 +60,12 @@ fn patches_that_cannot_be_applied_fail() {
         let found = failure(patched(kind, &object, patch, JSON_PATCH));
         assert!(found.0.contains(expected) && found.1 == is_ignorable, "{patch}: {found:?}");
     };
+    // A later patch may give the object its kind back.
+    let check_later = |kind: &str, object: Value, patch: &str, expected: &str, seen: Value| {
+        let found = patched(kind, &object, patch, JSON_PATCH).unwrap().unwrap();
+        assert_eq!(found.object.map_err(|status| status.message), Err(expected.to_owned()), "{patch}");
+        assert_eq!((found.seen, found.is_changed), (seen, true), "{patch}");
+    };
     let undecodable = "received undecodable patch in webhook response: ";
     check("Thing", json!({}), "nonsense", undecodable, true);
     check("Thing", json!({}), "{}", undecodable, true);
@@ -68,13 +77,9 @@ fn patches_that_cannot_be_applied_fail() {
     // The kind of a built-in object stays.
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap"});
     let kind = |kind: &str| format!(r#"[{{"op": "replace", "path": "/kind", "value": "{kind}"}}]"#);
-    check(
-        "ConfigMap",
-        map.clone(),
-        &kind("Secret"),
-        "converting (v1.Secret) to (core.ConfigMap): unknown conversion",
-        false,
-    );
+    let unknown = "converting (v1.Secret) to (core.ConfigMap): unknown conversion";
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {}});
+    check_later("ConfigMap", map.clone(), &kind("Secret"), unknown, secret);
     check(
         "ConfigMap",
         map.clone(),
@@ -95,7 +100,14 @@ fn patches_that_cannot_be_applied_fail() {
         false,
     );
     let number = r#"[{"op": "replace", "path": "/kind", "value": 5}]"#;
-    check("Thing", thing, number, "couldn't get version/kind; json parse error", false);
+    check("Thing", thing.clone(), number, "couldn't get version/kind; json parse error", false);
+    let version =
+        |version: &str| format!(r#"[{{"op": "replace", "path": "/apiVersion", "value": "{version}"}}]"#);
+    let other = r#"a.io/v1, Kind=Thing is unstructured and is not suitable for converting to "v1""#;
+    let seen = json!({"apiVersion": "a.io/v1", "kind": "Thing"});
+    check_later("Thing", thing.clone(), &version("a.io/v1"), other, seen);
+    let none = "request to convert CR from an invalid group/version: v9";
+    check_later("Thing", thing, &version("v9"), none, json!({"apiVersion": "v9", "kind": "Thing"}));
 
     let found = failure(patched("Thing", &json!({}), remove, "MergePatch"));
     assert_eq!(found, ("unsupported patch type \"MergePatch\"".to_owned(), true));
@@ -110,8 +122,48 @@ fn a_built_in_object_keeps_the_kind_that_a_patch_removes() {
         json!({"op": "replace", "path": "/apiVersion", "value": "/"}),
     ] {
         let found = patched("ConfigMap", &object, &json!([operation]).to_string(), JSON_PATCH);
-        assert_eq!(found.unwrap().unwrap().object, object, "{operation}");
+        let found = found.unwrap().unwrap();
+        assert_eq!(found.object, Ok(object.clone()), "{operation}");
+        assert!(found.is_changed, "{operation}");
+        // The next webhook sees what the patch has left.
+        assert_eq!(
+            found.seen.get(operation.str_at("path").trim_start_matches('/')).is_none(),
+            operation["op"] == "remove"
+        );
     }
+}
+
+#[test]
+fn members_of_custom_resources_may_be_empty() {
+    let check = |patch: Value, is_changed: bool| {
+        let object = json!({"apiVersion": "v1", "kind": "Thing", "a": {}});
+        let found = patched("Thing", &object, &json!([patch]).to_string(), JSON_PATCH).unwrap().unwrap();
+        assert_eq!(found.is_changed, is_changed, "{patch}");
+    };
+    check(json!({"op": "remove", "path": "/a"}), true);
+    check(json!({"op": "add", "path": "/b", "value": null}), true);
+    check(json!({"op": "replace", "path": "/a", "value": {}}), false);
+}
+
+#[test]
+fn a_default_that_a_patch_removes_is_a_change() {
+    let object = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque"});
+    let patch = json!([{"op": "remove", "path": "/type"}]).to_string();
+    assert!(patched("Secret", &object, &patch, JSON_PATCH).unwrap().unwrap().is_changed);
+}
+
+#[test]
+fn annotated_patches_have_values_as_they_were_written() {
+    let check = |patch: &str, expected: &str| {
+        let found = annotated(patch.as_bytes(), &json!([]));
+        assert_eq!(String::from_utf8(found).unwrap(), expected);
+    };
+    check(
+        r#"[ {"value": {"z": 1.50, "a": "<" }, "op":"add", "path": "/x"}, null ]"#,
+        r#"[{"op":"add","path":"/x","value":{"z":1.50,"a":"\u003c"}},null]"#,
+    );
+    check(r#"[{"op":"add","op":"test","path":"/a"}]"#, r#"[{"op":"test","path":"/a"}]"#);
+    check("nonsense", "[]");
 }
 
 #[test]
@@ -119,4 +171,20 @@ fn a_patch_may_have_any_number_of_operations() {
     let operation = json!({"op": "test", "path": "/a", "value": 1});
     let patch = json!(vec![operation; 10_001]).to_string();
     assert!(patched("Thing", &json!({"kind": "Thing", "a": 1}), &patch, JSON_PATCH).unwrap().is_some());
+}
+
+#[test]
+fn very_many_managed_fields_are_compared_in_time() {
+    const NOW: &str = "2020-01-01T00:00:00Z";
+    let object = |count: usize, time: &str| {
+        let entry = |at: usize| json!({"manager": format!("m{at}"), "time": time});
+        json!({"metadata": {"managedFields": (0..count).map(entry).collect::<Vec<_>>()}})
+    };
+    let many = object(30_000, NOW);
+    let started = std::time::Instant::now();
+    assert!(!has_new_entry(&many, Some(&many), NOW));
+    assert!(started.elapsed() < std::time::Duration::from_secs(5));
+    assert!(has_new_entry(&object(2, NOW), Some(&object(1, NOW)), NOW));
+    assert!(has_new_entry(&object(1, NOW), None, NOW));
+    assert!(!has_new_entry(&object(1, "2019-01-01T00:00:00Z"), None, NOW));
 }

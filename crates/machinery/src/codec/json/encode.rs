@@ -38,6 +38,13 @@ pub fn encode_to(out: &mut Vec<u8>, value: &Value, schema: SchemaRef<'_>) {
     Writer { out, slots: Vec::with_capacity(64), sorted: !schema.is_declared() }.write(value, schema);
 }
 
+/// The JSON of the zero value of a type.
+pub(super) fn zero_json(schema: SchemaRef<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    Writer { out: &mut out, slots: Vec::new(), sorted: false }.write_zero(schema);
+    out
+}
+
 /// A field to write: its position, and its value in the tree or `None` for the zero value.
 type Slot<'v> = (usize, Option<&'v Value>);
 

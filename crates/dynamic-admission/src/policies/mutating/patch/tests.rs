@@ -26,7 +26,7 @@ fn mutate_kind(kind: &str, mutation: &Mutation, object: &Value) -> Result<Value,
     let patch = evaluate(mutation, &input, &values)?;
     let schema = Schema::builtin().by_kind("", "v1", kind).expect("a built-in kind");
     let kind = GroupVersionKind::new("", "v1", kind);
-    patch.apply(object, PatchedKind { kind: &kind, schema, is_published: true })
+    patch.apply(object, PatchedKind { kind: &kind, schema, is_published: true }).map(|(object, _)| object)
 }
 
 fn configuration(expression: &str) -> Mutation {
@@ -259,7 +259,7 @@ fn a_custom_resource_keeps_the_version_and_names_a_kind() {
     let check = |operation: Value, expected: Result<&str, &str>| {
         let patched = PatchedKind { kind: &kind, schema: schema.root(), is_published: true };
         let found = match Patch::Operations(json!([operation])).apply(&object, patched) {
-            Ok(object) => Ok(object.str_at("kind").to_owned()),
+            Ok((object, found)) => Ok(format!("{} in {}", object.str_at("kind"), found.version)),
             Err(MutationError::Refused(status)) => Err(status.message),
             Err(error) => panic!("{error:?}"),
         };
@@ -267,9 +267,41 @@ fn a_custom_resource_keeps_the_version_and_names_a_kind() {
         assert_eq!(found, expected, "{operation}");
     };
     let replace = |path: &str, value: &str| json!({"op": "replace", "path": path, "value": value});
-    check(replace("/kind", "Other"), Ok("Other"));
+    check(replace("/kind", "Other"), Ok("Other in v1"));
+    check(replace("/apiVersion", "g.io/v2"), Ok("Thing in v2"));
     let missing = r#"Object 'Kind' is missing in '{"apiVersion":"g.io/v1"}'"#;
     check(json!({"op": "remove", "path": "/kind"}), Err(missing));
     let unsuitable = r#"failed to convert object: apps/v1, Kind=Thing is unstructured and is not suitable for converting to "g.io/v1""#;
     check(replace("/apiVersion", "apps/v1"), Err(unsuitable));
+    // Another mutation does not give the object its kind back.
+    let renamed = json!({"apiVersion": "g.io/v1", "kind": "Other"});
+    let patched = PatchedKind { kind: &kind, schema: schema.root(), is_published: true };
+    let label = json!([{"op": "add", "path": "/a", "value": 1}]);
+    let (object, _) = Patch::Operations(label).apply(&renamed, patched).unwrap();
+    assert_eq!(object["kind"], "Other");
+    let untyped = "error applying patch: failed to convert patch object to typed object: no corresponding type for \
+                   g.io/v1, Kind=Other";
+    let applied = Patch::Configuration(json!({"a": 1})).apply(&renamed, patched);
+    assert_eq!(applied, Err(MutationError::Failed(untyped.to_owned())));
+}
+
+#[test]
+fn built_in_objects_are_changed_in_the_version_of_the_request() {
+    let check = |matched: [&str; 3], requested: [&str; 3], expected: Result<(), &str>| {
+        let kind = |[group, version, kind]: [&str; 3]| GroupVersionKind::new(group, version, kind);
+        let [group, version, name] = matched;
+        let schema = Schema::builtin().by_kind(group, version, name).unwrap();
+        let (matched, requested) = (kind(matched), kind(requested));
+        let matched = PatchedKind { kind: &matched, schema, is_published: true };
+        let expected = expected.map_err(|why| MutationError::Failed(why.to_owned()));
+        assert_eq!(check_version(matched, &requested), expected);
+    };
+    let scaler = |version: &'static str| ["autoscaling", version, "HorizontalPodAutoscaler"];
+    check(scaler("v1"), scaler("v1"), Ok(()));
+    let unknown =
+        "converting (v2.HorizontalPodAutoscaler) to (v1.HorizontalPodAutoscaler): unknown conversion";
+    check(scaler("v2"), scaler("v1"), Err(unknown));
+    let scheme = "pkg/api/legacyscheme/scheme.go:30";
+    let unsuitable = format!(r#"v1.Event is not suitable for converting to "v1" in scheme "{scheme}""#);
+    check(["events.k8s.io", "v1", "Event"], ["", "v1", "Event"], Err(&unsuitable));
 }
