@@ -204,6 +204,12 @@ pub trait Strategy: Send + Sync {
         false
     }
 
+    /// Whether the beginning of such a deletion ignores the propagation policy: only a later delete sets the finalizers of
+    /// the garbage collector.
+    fn begins_deletion_without_propagation(&self) -> bool {
+        false
+    }
+
     /// Whether the answer to a delete is the deleted object instead of a `Status`.
     fn returns_deleted_object(&self) -> bool {
         false

@@ -15,6 +15,10 @@ impl Strategy for DefinitionStrategy {
         true
     }
 
+    fn begins_deletion_without_propagation(&self) -> bool {
+        true
+    }
+
     fn reset_fields(&self) -> &'static [&'static str] {
         &["status"]
     }

@@ -161,14 +161,16 @@ impl Store {
         if let Grace::Begun { seconds, ends } = grace {
             begin_graceful_deletion(&mut object, seconds, ends);
         }
-        self.set_garbage_collection_finalizers(&mut object, &options);
+        // A deletion that begins with the status ends with another request or an update, even if nothing is left to do.
+        let only_begins = strategy.begins_deletion_with_status() && !object.is_terminating();
+        if !only_begins || !strategy.begins_deletion_without_propagation() {
+            self.set_garbage_collection_finalizers(&mut object, &options);
+        }
         // An object with finalizers, or with a grace period, is updated first and asked about once more when it is
         // removed.
         let is_updated_first = matches!(grace, Grace::Begun { .. })
             || finalizers.is_some()
             || object.at("metadata.finalizers").is_some();
-        // A deletion that begins with the status ends with another request or an update, even if nothing is left to do.
-        let only_begins = strategy.begins_deletion_with_status() && !object.is_terminating();
         let keeps = only_begins || !object.finalizers().is_empty() || !strategy.may_be_removed(&object);
         if grace == Grace::No && keeps {
             mark_as_deleting(&mut object, context.now);

@@ -373,6 +373,12 @@ async fn update_checks_preconditions_and_the_resource_version() {
         }
     }
     assert_eq!(fixture.set("none", "b").await.unwrap_err().code, 404);
+    let transform = &mut Set { key: "a".to_owned(), version: None };
+    let refused =
+        fixture.update("none", &uid("other"), Upsert::Always, false, transform).await.err().unwrap();
+    let why = "StorageError: invalid object, Code: 4, Key: /registry/configmaps/n/none, ResourceVersion: 0, \
+               AdditionalErrorMsg: Precondition failed: UID in precondition: other, UID in object meta: ";
+    assert!(refused.message.ends_with(why), "{}", refused.message);
     let transform = &mut Set { key: "b".to_owned(), version: None };
     let made = fixture.update("made", &Preconditions::default(), Upsert::Always, false, transform).await;
     assert!(made.unwrap().created);
@@ -433,16 +439,25 @@ async fn delete_checks_preconditions_and_waits_for_finalizers() {
             Box::pin(std::future::ready(Ok(new)))
         }
     }
-    fixture.update("two", &Preconditions::default(), Upsert::Never, false, &mut Finalize).await.unwrap();
+    let last =
+        fixture.update("two", &Preconditions::default(), Upsert::Never, false, &mut Finalize).await.unwrap();
     assert_eq!(fixture.keys("two").await, None);
+    // The object of the response was never stored.
+    assert_eq!(last.written.object.resource_version(), deleted.object.resource_version());
 }
 
 /// A kind whose deletion begins with its status.
-struct Announced;
+struct Announced {
+    without_propagation: bool,
+}
 
 impl Strategy for Announced {
     fn begins_deletion_with_status(&self) -> bool {
         true
+    }
+
+    fn begins_deletion_without_propagation(&self) -> bool {
+        self.without_propagation
     }
 }
 
@@ -451,13 +466,26 @@ async fn a_deletion_that_begins_with_the_status_ends_with_another_request() {
     let type_name = "k8s.io/api/core/v1.ConfigMap";
     let scope = Scope::Namespaced;
     let mut resource = Resource::new("", "v1", "configmaps", "configmap", "ConfigMap", scope, type_name);
-    resource.strategy = Arc::new(Announced);
     resource.in_force_when_answered = true;
-    let fixture = Fixture::of(resource, StorageMediaType::Json);
-    fixture.create(config_map("one"), false).await.unwrap();
-    let begun = fixture.delete("one", DeleteOptions::default()).await.unwrap();
-    assert!(!begun.gone && begun.object.is_terminating());
-    assert!(fixture.delete("one", DeleteOptions::default()).await.unwrap().gone);
+    for without_propagation in [false, true] {
+        let mut resource = resource.clone();
+        resource.strategy = Arc::new(Announced { without_propagation });
+        let fixture = Fixture::of(resource, StorageMediaType::Json);
+        fixture.create(config_map("one"), false).await.unwrap();
+        let begun = fixture.delete("one", DeleteOptions::default()).await.unwrap();
+        assert!(!begun.gone && begun.object.is_terminating());
+        assert!(fixture.delete("one", DeleteOptions::default()).await.unwrap().gone);
+
+        fixture.create(config_map("two"), false).await.unwrap();
+        let orphan = || DeleteOptions {
+            propagation_policy: Some(PropagationPolicy::Orphan),
+            ..DeleteOptions::default()
+        };
+        let begun = fixture.delete("two", orphan()).await.unwrap();
+        assert_eq!(begun.object.finalizers().is_empty(), without_propagation);
+        let later = fixture.delete("two", orphan()).await.unwrap();
+        assert_eq!(later.object.finalizers(), ["orphan"]);
+    }
 }
 
 /// A kind that the garbage collector ignores.
