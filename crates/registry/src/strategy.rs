@@ -204,10 +204,9 @@ pub trait Strategy: Send + Sync {
         false
     }
 
-    /// Whether the beginning of such a deletion ignores the propagation policy: only a later delete sets the finalizers of
-    /// the garbage collector.
-    fn begins_deletion_without_propagation(&self) -> bool {
-        false
+    /// The finalizers of the garbage collector that the beginning of such a deletion sets.
+    fn first_propagation(&self) -> FirstPropagation {
+        FirstPropagation::ForegroundUnlessOrphaned
     }
 
     /// Whether the answer to a delete is the deleted object instead of a `Status`.
@@ -241,6 +240,15 @@ pub enum GarbageCollectionPolicy {
     OrphanDependents,
     /// The collector ignores the kind, and would never remove its finalizers: propagation policies have no effect.
     Unsupported,
+}
+
+/// The part that the propagation policy has in the beginning of a deletion that begins with the status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FirstPropagation {
+    /// That of other deletes, but dependents that are not to be orphaned (`orphanDependents: false`) are waited for.
+    ForegroundUnlessOrphaned,
+    /// None: only a later delete sets the finalizers.
+    Ignored,
 }
 
 /// The strategy of a kind without rules of its own.

@@ -4,7 +4,7 @@ use super::spec::same;
 use super::{formats, validation};
 use crate::controllers::{condition, finalizer::FINALIZER};
 use pintle_machinery::{ErrorList, Value, ValueExt, json, meta::ObjectMeta};
-use pintle_registry::{RequestContext, Strategy, keep};
+use pintle_registry::{FirstPropagation, RequestContext, Strategy, keep};
 
 /// The rules of definitions.
 #[derive(Debug, Clone, Copy)]
@@ -15,8 +15,8 @@ impl Strategy for DefinitionStrategy {
         true
     }
 
-    fn begins_deletion_without_propagation(&self) -> bool {
-        true
+    fn first_propagation(&self) -> FirstPropagation {
+        FirstPropagation::Ignored
     }
 
     fn reset_fields(&self) -> &'static [&'static str] {

@@ -13,7 +13,9 @@ use pintle_machinery::{
     meta::{self, ObjectMeta},
     options::IGNORE_STORE_READ_ERROR,
 };
-use pintle_registry::{DeleteOptions, GarbageCollectionPolicy, PropagationPolicy, RequestContext};
+use pintle_registry::{
+    DeleteOptions, FirstPropagation, GarbageCollectionPolicy, PropagationPolicy, RequestContext,
+};
 use pintle_storage::{Revision, WriteError};
 
 /// The outcome of a delete.
@@ -163,8 +165,9 @@ impl Store {
         }
         // A deletion that begins with the status ends with another request or an update, even if nothing is left to do.
         let only_begins = strategy.begins_deletion_with_status() && !object.is_terminating();
-        if !only_begins || !strategy.begins_deletion_without_propagation() {
-            self.set_garbage_collection_finalizers(&mut object, &options);
+        let first = only_begins.then(|| strategy.first_propagation());
+        if first != Some(FirstPropagation::Ignored) {
+            self.set_garbage_collection_finalizers(&mut object, &options, first);
         }
         // An object with finalizers, or with a grace period, is updated first and asked about once more when it is
         // removed.
@@ -272,7 +275,12 @@ impl Store {
     }
 
     /// Sets the finalizers by which the garbage collector carries out the propagation policy.
-    fn set_garbage_collection_finalizers(&self, object: &mut Value, options: &DeleteOptions) {
+    fn set_garbage_collection_finalizers(
+        &self,
+        object: &mut Value,
+        options: &DeleteOptions,
+        first: Option<FirstPropagation>,
+    ) {
         if !self.garbage_collection {
             return;
         }
@@ -280,7 +288,7 @@ impl Store {
         let policy = self.resource.strategy.garbage_collection_policy();
         let (orphan, foreground) = match (options.orphan_dependents, options.propagation_policy) {
             _ if policy == GarbageCollectionPolicy::Unsupported => (false, false),
-            (Some(orphan), _) => (orphan, false),
+            (Some(orphan), _) => (orphan, !orphan && first.is_some()),
             (None, Some(PropagationPolicy::Orphan)) => (true, false),
             (None, Some(PropagationPolicy::Foreground)) => (false, true),
             (None, Some(PropagationPolicy::Background)) => (false, false),

@@ -171,6 +171,10 @@ impl Store {
         transform.validate(&new, Some(old)).await?;
         self.resource.strategy.prune(&mut new);
         let ends = should_delete_during_update(strategy, &new, old);
+        if !ends && !context.dry_run {
+            // Only the storage drops it: responses about objects that are not stored have it.
+            new.remove_at("metadata.selfLink");
+        }
         let stored = self.encode(&mut new).await?;
         let updated = |written| Updated { written, created: false };
         if ends && !context.dry_run {
@@ -307,7 +311,6 @@ impl Store {
         if new.at("metadata.deletionGracePeriodSeconds").is_none() {
             keep(new, old, "metadata.deletionGracePeriodSeconds");
         }
-        new.remove_at("metadata.selfLink");
         let namespaced = self.resource.is_namespaced();
         let validate_metadata = |new: &Value| {
             let mut errors =
