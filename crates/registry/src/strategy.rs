@@ -174,7 +174,8 @@ pub trait Strategy: Send + Sync {
         None
     }
 
-    /// Changes an object that becomes terminating and is stored once more, such as a namespace's phase.
+    /// Changes an object whose deletion begins with its status
+    /// ([`begins_deletion_with_status`](Strategy::begins_deletion_with_status)), such as a namespace's phase.
     fn prepare_for_deletion(&self, _object: &mut Value) {}
 
     /// How long the object is kept after this write; `None` keeps it without limit.

@@ -61,13 +61,6 @@ impl Strategy for DefinitionStrategy {
     }
 
     fn prepare_for_deletion(&self, object: &mut Value) {
-        if condition::find(object, "Terminating").is_some() {
-            // The deletion was requested before.
-            return;
-        }
-        // Unlike for other kinds, deletion does not increment the generation and has no grace period.
-        object.remove_at("metadata.deletionGracePeriodSeconds");
-        object.set_generation(object.generation().saturating_sub(1));
         let mut finalizers = object.items_at("metadata.finalizers").to_vec();
         if !finalizers.iter().any(|own| own == FINALIZER) {
             finalizers.push(FINALIZER.into());

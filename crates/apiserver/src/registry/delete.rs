@@ -175,7 +175,11 @@ impl Store {
             || finalizers.is_some()
             || object.at("metadata.finalizers").is_some();
         let keeps = only_begins || !object.finalizers().is_empty() || !strategy.may_be_removed(&object);
-        if grace == Grace::No && keeps {
+        if only_begins {
+            // Neither the generation nor a grace period tells of it.
+            object.set("metadata.deletionTimestamp", meta::format_time(context.now));
+            strategy.prepare_for_deletion(&mut object);
+        } else if grace == Grace::No && keeps {
             mark_as_deleting(&mut object, context.now);
         }
         let waits = keeps || matches!(grace, Grace::Begun { seconds, .. } if seconds > 0);
@@ -183,7 +187,6 @@ impl Store {
         let (mut revision, mut existing) = (current.revision, current.stored.clone());
         let mut shown = None;
         if waits || matches!(grace, Grace::Begun { .. }) {
-            strategy.prepare_for_deletion(&mut object);
             let stored = self.encode(&mut object).await?;
             if stored.bytes != current.stored && !context.dry_run {
                 revision = self

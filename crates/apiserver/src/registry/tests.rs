@@ -496,9 +496,13 @@ async fn a_deletion_that_begins_with_the_status_ends_with_another_request() {
         let mut resource = resource.clone();
         resource.strategy = Arc::new(Announced(first));
         let fixture = Fixture::of(resource, StorageMediaType::Json);
-        fixture.create(config_map("one"), false).await.unwrap();
+        let mut counted = config_map("one");
+        counted.set("metadata.generation", 3);
+        fixture.create(counted, false).await.unwrap();
         let begun = fixture.delete("one", DeleteOptions::default()).await.unwrap();
         assert!(!begun.gone && begun.object.is_terminating());
+        assert_eq!(begun.object.generation(), 3);
+        assert_eq!(begun.object.at("metadata.deletionGracePeriodSeconds"), None);
         assert!(fixture.delete("one", DeleteOptions::default()).await.unwrap().gone);
 
         let orphan =
