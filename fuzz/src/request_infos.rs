@@ -54,8 +54,8 @@ pub(crate) fn request_info(data: &[u8]) {
 fn options(query: &Query) {
     if let Ok(options) = ListOptions::parse(query.pairs()) {
         let _ = options.watch_revision();
-        let start = options.start("/registry/pods/");
-        assert_eq!(options.start("/registry/pods/"), start);
+        let start = options.start("/registry/pods/", false);
+        assert_eq!(options.start("/registry/pods/", false), start);
     }
     let _ = WriteOptions::parse(query.pairs(), "PatchOptions");
     let _ = WriteOptions::parse_apply(query.pairs());

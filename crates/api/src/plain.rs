@@ -17,6 +17,9 @@ pub(crate) enum Generation {
     Uncounted,
     /// The generation starts at one and increments on every change outside metadata and status.
     Counted,
+    /// As `Counted`. An empty list or map that the body gives in this field is a change, too: Go compares the new object
+    /// with the stored one, which has none.
+    CountedWithEmpty(&'static str),
 }
 
 /// A strategy composed of common rules.
@@ -132,7 +135,7 @@ impl Strategy for PlainStrategy {
             object.remove_at("status");
         }
         match self.generation {
-            Generation::Counted => object.set_generation(1),
+            Generation::Counted | Generation::CountedWithEmpty(_) => object.set_generation(1),
             Generation::Uncounted => {}
         }
     }
@@ -148,11 +151,18 @@ impl Strategy for PlainStrategy {
         }
     }
 
-    fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
+    fn prepare_for_update(&self, context: &RequestContext<'_>, object: &mut Value, old: &Value) {
         if self.has_status {
             keep(object, old, "status");
         }
-        if self.generation == Generation::Counted && !semantically_equal(&wanted(object), &wanted(old)) {
+        let has_changed = match self.generation {
+            Generation::Uncounted => false,
+            Generation::Counted => !semantically_equal(&wanted(object), &wanted(old)),
+            Generation::CountedWithEmpty(field) => {
+                context.empty_fields.any_within(field) || !semantically_equal(&wanted(object), &wanted(old))
+            }
+        };
+        if has_changed {
             count_generation_if(object, old, true);
         }
     }
@@ -274,6 +284,7 @@ pub(crate) fn keep_but_status(object: &mut Value, old: &Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pintle_machinery::codec::EmptyField;
     use pintle_machinery::json;
     use pintle_registry::testing::{MemoryRegistry, with_context};
 
@@ -288,6 +299,23 @@ mod tests {
         let mut object = json!({"metadata": {"name": "a"}, "spec": {"a": 1}, "status": {"b": 2}});
         context(|context| COUNTED.prepare_for_create(context, &mut object));
         assert_eq!(object, json!({"metadata": {"name": "a", "generation": 1}, "spec": {"a": 1}}));
+    }
+
+    #[test]
+    fn empty_lists_of_a_body_count_for_some_kinds() {
+        let check = |strategy: PlainStrategy, path: &str, generation: i64| {
+            let old = json!({"metadata": {"generation": 4}, "spec": {"a": 1}});
+            let mut object = old.clone();
+            context(|context| {
+                context.empty_fields.set(vec![EmptyField { path: path.to_owned(), value: json!([]) }]);
+                strategy.prepare_for_update(context, &mut object, &old);
+            });
+            assert_eq!(object.generation(), generation, "{path}");
+        };
+        let strategy = PlainStrategy::NEW.generation(Generation::CountedWithEmpty("spec"));
+        check(strategy, "spec.b[0].c", 5);
+        check(strategy, "specs.b", 4);
+        check(COUNTED, "spec.b", 4);
     }
 
     #[test]

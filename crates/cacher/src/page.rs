@@ -53,7 +53,7 @@ pub enum PageRead {
 pub struct StoragePage {
     /// The objects of the page that match, and the unreadable objects that were found.
     pub snapshot: Snapshot,
-    /// The last key of the page, if more objects that match follow.
+    /// The last key of the page, if it is full and more objects follow, whether they match or not.
     pub last: Option<Key>,
     /// The number of objects after the page, if it was requested and more follow.
     pub remaining: Option<usize>,
@@ -163,13 +163,11 @@ impl Shared {
             metrics::add(&self.metrics.storage_list_fetched, batch.items.len());
             start_after = batch.items.last().map(|kv| kv.key.clone());
             for kv in batch.items {
+                if objects.len() == limit {
+                    break 'batches true;
+                }
                 match self.decode(&kv) {
-                    Ok(object) if matches.is_none_or(|matches| matches(&object)) => {
-                        if objects.len() == limit {
-                            break 'batches true;
-                        }
-                        objects.push(object);
-                    }
+                    Ok(object) if matches.is_none_or(|matches| matches(&object)) => objects.push(object),
                     Ok(_) => {}
                     Err(object) => drop(unreadable.insert(kv.key, Arc::new(object))),
                 }
@@ -177,7 +175,7 @@ impl Shared {
             if !batch.more || start_after.is_none() {
                 break false;
             }
-            if matches.is_none() && objects.len() == limit {
+            if objects.len() == limit {
                 break true;
             }
             tokio::task::yield_now().await;

@@ -21,6 +21,14 @@ impl EmptyFields {
         self.0.lock().iter().any(|field| field.path == path)
     }
 
+    /// Whether the body has an empty list or map in the value at the path.
+    pub fn any_within(&self, path: &str) -> bool {
+        let is_within = |field: &EmptyField| {
+            field.path.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        };
+        self.0.lock().iter().any(is_within)
+    }
+
     /// The empty list or map at the path; null when the body has none.
     pub fn value(&self, path: &str) -> Value {
         self.0

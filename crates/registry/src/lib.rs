@@ -40,7 +40,7 @@ pub use resource::{
 pub use resource_info::ResourceInfo;
 pub use selectable::SelectableField;
 pub use storage_version_manager::{PendingUpdate, StorageVersionManager};
-pub use strategy::{DefaultStrategy, FinishFn, GarbageCollectionPolicy, Strategy};
+pub use strategy::{DefaultStrategy, FinishFn, FirstPropagation, GarbageCollectionPolicy, Strategy};
 pub use subresource::{ConnectOptions, NamedCreater, ScalePaths, ScaleValues, Subresource, SubresourceKind};
 pub use table::{Cell, Column, DefaultTable, TableConvertor};
 pub use verb::Verb;

@@ -174,7 +174,8 @@ pub trait Strategy: Send + Sync {
         None
     }
 
-    /// Changes an object that becomes terminating and is stored once more, such as a namespace's phase.
+    /// Changes an object whose deletion begins with its status
+    /// ([`begins_deletion_with_status`](Strategy::begins_deletion_with_status)), such as a namespace's phase.
     fn prepare_for_deletion(&self, _object: &mut Value) {}
 
     /// How long the object is kept after this write; `None` keeps it without limit.
@@ -202,6 +203,11 @@ pub trait Strategy: Send + Sync {
     /// delete is then refused as that change is. The delete only begins the deletion, even if nothing keeps the object.
     fn begins_deletion_with_status(&self) -> bool {
         false
+    }
+
+    /// The finalizers of the garbage collector that the beginning of such a deletion sets.
+    fn first_propagation(&self) -> FirstPropagation {
+        FirstPropagation::ForegroundUnlessOrphaned
     }
 
     /// Whether the answer to a delete is the deleted object instead of a `Status`.
@@ -235,6 +241,15 @@ pub enum GarbageCollectionPolicy {
     OrphanDependents,
     /// The collector ignores the kind, and would never remove its finalizers: propagation policies have no effect.
     Unsupported,
+}
+
+/// The part that the propagation policy has in the beginning of a deletion that begins with the status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FirstPropagation {
+    /// That of other deletes, but dependents that are not to be orphaned (`orphanDependents: false`) are waited for.
+    ForegroundUnlessOrphaned,
+    /// None: only a later delete sets the finalizers.
+    Ignored,
 }
 
 /// The strategy of a kind without rules of its own.

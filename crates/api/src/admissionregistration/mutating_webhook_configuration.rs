@@ -22,7 +22,7 @@ pub fn resource() -> Resource {
 
 const RULES: PlainStrategy = PlainStrategy::NEW
     .defaults(set_mutating_webhook_defaults)
-    .generation(Generation::Counted)
+    .generation(Generation::CountedWithEmpty("webhooks"))
     .needs_resource_version()
     .checked(validate_configuration, validate_configuration_update)
     .warned(warnings_for_name);

@@ -4,7 +4,7 @@ use super::spec::same;
 use super::{formats, validation};
 use crate::controllers::{condition, finalizer::FINALIZER};
 use pintle_machinery::{ErrorList, Value, ValueExt, json, meta::ObjectMeta};
-use pintle_registry::{RequestContext, Strategy, keep};
+use pintle_registry::{FirstPropagation, RequestContext, Strategy, keep};
 
 /// The rules of definitions.
 #[derive(Debug, Clone, Copy)]
@@ -13,6 +13,10 @@ pub(crate) struct DefinitionStrategy;
 impl Strategy for DefinitionStrategy {
     fn begins_deletion_with_status(&self) -> bool {
         true
+    }
+
+    fn first_propagation(&self) -> FirstPropagation {
+        FirstPropagation::Ignored
     }
 
     fn reset_fields(&self) -> &'static [&'static str] {
@@ -57,13 +61,6 @@ impl Strategy for DefinitionStrategy {
     }
 
     fn prepare_for_deletion(&self, object: &mut Value) {
-        if condition::find(object, "Terminating").is_some() {
-            // The deletion was requested before.
-            return;
-        }
-        // Unlike for other kinds, deletion does not increment the generation and has no grace period.
-        object.remove_at("metadata.deletionGracePeriodSeconds");
-        object.set_generation(object.generation().saturating_sub(1));
         let mut finalizers = object.items_at("metadata.finalizers").to_vec();
         if !finalizers.iter().any(|own| own == FINALIZER) {
             finalizers.push(FINALIZER.into());

@@ -42,7 +42,11 @@ pub(super) async fn delete_collection(
         may_compress: false,
     };
     // The options of the list are checked before the body is read.
-    let list_options = ListOptions::parse(scope.query.pairs())?;
+    let mut list_options = ListOptions::parse(scope.query.pairs())?;
+    if list_options.limit == 0 {
+        // The collection is read in pages, of which all are deleted: a resourceVersion is that of exactly one state.
+        list_options.limit = usize::MAX;
+    }
     let selection = Arc::new(Selection::parse_with_shards(scope, &list_options)?);
     let options = delete::options(scope, body).await?;
     if options.ignore_store_read_error {
@@ -115,6 +119,21 @@ mod tests {
         assert_eq!((code, names(&deleted)), (200, vec!["a".to_owned(), "c".to_owned()]));
         let (_, rest) = server.send("GET", CONFIG_MAPS, json!(null)).await;
         assert_eq!(names(&rest), ["b"]);
+    }
+
+    #[tokio::test]
+    async fn a_resource_version_selects_exactly_one_state() {
+        let server = TestServer::start().await;
+        let (_, empty) = server.send("GET", CONFIG_MAPS, json!(null)).await;
+        let empty = empty["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
+        server.create_config_map("a", "x").await;
+        let uri = format!("{CONFIG_MAPS}?resourceVersion={empty}");
+        let (code, list) = server.send("DELETE", &uri, json!(null)).await;
+        assert_eq!(
+            (code, &list["items"], &list["metadata"]["resourceVersion"]),
+            (200, &json!([]), &json!(empty))
+        );
+        assert_eq!(server.send("GET", &format!("{CONFIG_MAPS}/a"), json!(null)).await.0, 200);
     }
 
     #[tokio::test]

@@ -10,7 +10,7 @@ mod table;
 
 pub(super) use include_object::IncludeObject;
 pub(super) use meta_types::{SHARD_INFO, list_metadata, partial, partial_schema};
-pub(super) use table::TABLE_FOOT;
+pub(super) use table::{INITIAL_EVENTS_END, TABLE_FOOT};
 
 use self::{meta_types::META_V1, table::TableForm};
 use crate::{

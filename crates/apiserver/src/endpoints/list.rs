@@ -116,6 +116,28 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_full_page_has_a_token_if_any_object_follows() {
+        let server = TestServer::start().await;
+        for (name, app) in [("a", "x"), ("ab", "y"), ("b", "y")] {
+            server.create_config_map(name, app).await;
+        }
+        let rows = [
+            ("limit=1&labelSelector=app%3Dx", true),
+            ("limit=2&labelSelector=app%3Dx", false),
+            ("limit=2&labelSelector=app%3Dy", false),
+            ("limit=1&fieldSelector=metadata.name!%3Db", true),
+            // A list of one key has no pages.
+            ("limit=1&fieldSelector=metadata.name%3Da", false),
+        ];
+        for (query, expected) in rows {
+            let (_, list) = server.send("GET", &format!("{CONFIG_MAPS}?{query}"), json!(null)).await;
+            let token = list["metadata"]["continue"].as_str();
+            assert_eq!(token.is_some(), expected, "{query}");
+            assert_eq!(list["metadata"]["remainingItemCount"], json!(null), "{query}");
+        }
+    }
+
+    #[tokio::test]
     async fn a_list_is_selected_and_paged() {
         let server = TestServer::start().await;
         for (name, app) in [("a", "x"), ("b", "y"), ("c", "x")] {

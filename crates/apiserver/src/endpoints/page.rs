@@ -40,15 +40,15 @@ impl Page {
         selection: Arc<Selection>,
     ) -> Result<Page, Status> {
         let namespace = selection.namespace_within(&scope.info.namespace, store.resource());
-        let prefix = match &selection.name {
-            // A selector for one name reads one key; the prefix is the key itself, filtered by the selection.
-            Some(name) if !store.resource().is_namespaced() || !namespace.is_empty() => {
-                store.key(namespace, name).as_str().to_owned()
-            }
-            _ => store.key_prefix(namespace),
+        // A selector for one name reads one key; the prefix is the key itself, filtered by the selection.
+        let is_keyed = !store.resource().is_namespaced() || !namespace.is_empty();
+        let one_name = selection.name.as_deref().filter(|_| is_keyed);
+        let prefix = match one_name {
+            Some(name) => store.key(namespace, name).as_str().to_owned(),
+            None => store.key_prefix(namespace),
         };
         let base = store.key_prefix(&scope.info.namespace);
-        let start = options.start(&base)?;
+        let start = options.start(&base, one_name.is_some())?;
         let mut after = None;
         let cacher = store.cacher();
         let state = match &start {
@@ -67,7 +67,9 @@ impl Page {
                 }
             }
         };
-        let is_limited = options.limit > 0 && !(options.is_at_any_version() && cacher.is_read_cached());
+        let is_limited = (1..usize::MAX).contains(&options.limit)
+            && one_name.is_none()
+            && !(options.is_at_any_version() && cacher.is_read_cached());
         let limit = if is_limited { options.limit } else { usize::MAX };
         let matches = |object: &CachedObject| selection.matches(object);
         let request = PageRequest {
@@ -99,30 +101,44 @@ impl Page {
         requirement.iter().for_each(|requirement| cacher.note_list(&snapshot, requirement));
         let mut page = Page { metadata, snapshot, prefix, after, selection, requirement, last: None };
         let rest = match rest {
-            None if is_limited => page.rest(limit),
+            None if is_limited => {
+                // Kube-apiserver reads the present state by the index of a field, and other states as they are.
+                let is_of_index = !matches!(start, ListStart::Exact(_) | ListStart::Continue(_));
+                page.rest(limit, is_of_index)
+            }
             None => (None, None),
             Some(rest) => rest,
         };
         if let (Some(last), remaining) = rest {
             cacher.keep_for_token(&page.snapshot, &page.prefix, &last, remaining);
-            // As in kube-apiserver, the key behind a namespace begins with a slash.
-            let base = match scope.info.namespace.is_empty() {
-                true => &base,
-                false => base.strip_suffix('/').unwrap_or(&base),
+            // As in kube-apiserver, the key in a token of its watch cache begins with a slash.
+            let base = match cacher.is_read_cached() {
+                true => base.strip_suffix('/').unwrap_or(&base),
+                false => &base,
             };
             page.end_at(last, remaining, base);
         }
         Ok(page)
     }
 
-    /// The last key of a page of `limit` objects if more follow, and the number of objects after it.
-    fn rest(&self, limit: usize) -> (Option<Key>, Option<usize>) {
-        let mut objects = self.objects(None);
-        let Some(last) = objects.by_ref().take(limit).last() else { return (None, None) };
-        if objects.next().is_none() {
+    /// The last key of a full page of `limit` objects if more objects follow, selected or not, and their number.
+    fn rest(&self, limit: usize, is_of_index: bool) -> (Option<Key>, Option<usize>) {
+        let mut count = 0;
+        let last = self.objects(None).take(limit).inspect(|_| count += 1).last();
+        let Some(last) = last.map(|last| last.key().clone()) else { return (None, None) };
+        if count < limit {
             return (None, None);
         }
-        let last = last.key().clone();
+        let follows = match &self.requirement {
+            Some(requirement @ Requirement::Field(..)) if is_of_index => self
+                .snapshot
+                .candidates(&self.prefix, Some(&last), Some(requirement))
+                .any(|object| requirement.matches(object)),
+            _ => self.snapshot.count(&self.prefix, Some(&last)) > 0,
+        };
+        if !follows {
+            return (None, None);
+        }
         // With a selector, the number of matches in the rest is not known. Kube-apiserver counts the objects of all
         // shards.
         let is_known = self.selection.has_no_terms();

@@ -1,7 +1,7 @@
 //! Serves watches: streams shared frames until the client or the timeout ends the watch.
 
 use super::{
-    encoder::{Encoder, IncludeObject, partial, partial_schema},
+    encoder::{Encoder, INITIAL_EVENTS_END, IncludeObject, partial, partial_schema},
     request_scope::RequestScope,
     selection::Selection,
 };
@@ -547,7 +547,7 @@ fn bookmark(
         "metadata": {"resourceVersion": revision.to_string()},
     });
     if initial_events_end {
-        object.set("metadata.annotations", json!({"k8s.io/initial-events-end": "true"}));
+        object.set("metadata.annotations", json!({INITIAL_EVENTS_END: "true"}));
     }
     for path in resource.plain_integers {
         object.set(path, 0);

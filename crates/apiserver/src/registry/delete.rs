@@ -13,7 +13,9 @@ use pintle_machinery::{
     meta::{self, ObjectMeta},
     options::IGNORE_STORE_READ_ERROR,
 };
-use pintle_registry::{DeleteOptions, GarbageCollectionPolicy, PropagationPolicy, RequestContext};
+use pintle_registry::{
+    DeleteOptions, FirstPropagation, GarbageCollectionPolicy, PropagationPolicy, RequestContext,
+};
 use pintle_storage::{Revision, WriteError};
 
 /// The outcome of a delete.
@@ -161,16 +163,23 @@ impl Store {
         if let Grace::Begun { seconds, ends } = grace {
             begin_graceful_deletion(&mut object, seconds, ends);
         }
-        self.set_garbage_collection_finalizers(&mut object, &options);
+        // A deletion that begins with the status ends with another request or an update, even if nothing is left to do.
+        let only_begins = strategy.begins_deletion_with_status() && !object.is_terminating();
+        let first = only_begins.then(|| strategy.first_propagation());
+        if first != Some(FirstPropagation::Ignored) {
+            self.set_garbage_collection_finalizers(&mut object, &options, first);
+        }
         // An object with finalizers, or with a grace period, is updated first and asked about once more when it is
         // removed.
         let is_updated_first = matches!(grace, Grace::Begun { .. })
             || finalizers.is_some()
             || object.at("metadata.finalizers").is_some();
-        // A deletion that begins with the status ends with another request or an update, even if nothing is left to do.
-        let only_begins = strategy.begins_deletion_with_status() && !object.is_terminating();
         let keeps = only_begins || !object.finalizers().is_empty() || !strategy.may_be_removed(&object);
-        if grace == Grace::No && keeps {
+        if only_begins {
+            // Neither the generation nor a grace period tells of it.
+            object.set("metadata.deletionTimestamp", meta::format_time(context.now));
+            strategy.prepare_for_deletion(&mut object);
+        } else if grace == Grace::No && keeps {
             mark_as_deleting(&mut object, context.now);
         }
         let waits = keeps || matches!(grace, Grace::Begun { seconds, .. } if seconds > 0);
@@ -178,7 +187,6 @@ impl Store {
         let (mut revision, mut existing) = (current.revision, current.stored.clone());
         let mut shown = None;
         if waits || matches!(grace, Grace::Begun { .. }) {
-            strategy.prepare_for_deletion(&mut object);
             let stored = self.encode(&mut object).await?;
             if stored.bytes != current.stored && !context.dry_run {
                 revision = self
@@ -270,7 +278,12 @@ impl Store {
     }
 
     /// Sets the finalizers by which the garbage collector carries out the propagation policy.
-    fn set_garbage_collection_finalizers(&self, object: &mut Value, options: &DeleteOptions) {
+    fn set_garbage_collection_finalizers(
+        &self,
+        object: &mut Value,
+        options: &DeleteOptions,
+        first: Option<FirstPropagation>,
+    ) {
         if !self.garbage_collection {
             return;
         }
@@ -278,7 +291,7 @@ impl Store {
         let policy = self.resource.strategy.garbage_collection_policy();
         let (orphan, foreground) = match (options.orphan_dependents, options.propagation_policy) {
             _ if policy == GarbageCollectionPolicy::Unsupported => (false, false),
-            (Some(orphan), _) => (orphan, false),
+            (Some(orphan), _) => (orphan, !orphan && first.is_some()),
             (None, Some(PropagationPolicy::Orphan)) => (true, false),
             (None, Some(PropagationPolicy::Foreground)) => (false, true),
             (None, Some(PropagationPolicy::Background)) => (false, false),

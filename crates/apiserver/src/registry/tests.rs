@@ -12,8 +12,8 @@ use pintle_machinery::{
     meta::ObjectMeta, selectors::LabelSelector,
 };
 use pintle_registry::{
-    BoxFuture, DefaultStrategy, DeleteOptions, EmptyFields, GarbageCollectionPolicy, Preconditions,
-    PropagationPolicy, Registry, RequestContext, Resource, Scope, Strategy, WriteOptions,
+    BoxFuture, DefaultStrategy, DeleteOptions, EmptyFields, FirstPropagation, GarbageCollectionPolicy,
+    Preconditions, PropagationPolicy, Registry, RequestContext, Resource, Scope, Strategy, WriteOptions,
 };
 use pintle_storage::{MemoryStorage, Revision, StorageEvent, WatchRequest};
 use pintle_supervisor::Supervisor;
@@ -342,6 +342,29 @@ async fn dry_runs_that_create_keep_the_resource_version_of_the_request() {
 }
 
 #[tokio::test]
+async fn a_self_link_is_dropped_when_an_update_is_stored() {
+    struct Link;
+    impl Transform for Link {
+        fn apply<'a>(&'a mut self, old: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>> {
+            let mut new = old.cloned().unwrap_or_default();
+            new.set("metadata.selfLink", "/x");
+            Box::pin(std::future::ready(Ok(new)))
+        }
+    }
+    let fixture = Fixture::start(StorageMediaType::Json);
+    let created = fixture.create(config_map("one"), false).await.unwrap();
+    for (dry_run, link) in [(true, "/x"), (false, "")] {
+        let updated = fixture
+            .update("one", &Preconditions::default(), Upsert::Never, dry_run, &mut Link)
+            .await
+            .unwrap();
+        let object: Value = serde_json::from_slice(&updated.written.json).unwrap();
+        assert_eq!(object.str_at("metadata.selfLink"), link);
+        assert_eq!(object.resource_version(), created.resource_version());
+    }
+}
+
+#[tokio::test]
 async fn update_checks_preconditions_and_the_resource_version() {
     let fixture = Fixture::start(StorageMediaType::Json);
     let created = fixture.create(config_map("one"), false).await.unwrap();
@@ -373,6 +396,12 @@ async fn update_checks_preconditions_and_the_resource_version() {
         }
     }
     assert_eq!(fixture.set("none", "b").await.unwrap_err().code, 404);
+    let transform = &mut Set { key: "a".to_owned(), version: None };
+    let refused =
+        fixture.update("none", &uid("other"), Upsert::Always, false, transform).await.err().unwrap();
+    let why = "StorageError: invalid object, Code: 4, Key: /registry/configmaps/n/none, ResourceVersion: 0, \
+               AdditionalErrorMsg: Precondition failed: UID in precondition: other, UID in object meta: ";
+    assert!(refused.message.ends_with(why), "{}", refused.message);
     let transform = &mut Set { key: "b".to_owned(), version: None };
     let made = fixture.update("made", &Preconditions::default(), Upsert::Always, false, transform).await;
     assert!(made.unwrap().created);
@@ -433,16 +462,23 @@ async fn delete_checks_preconditions_and_waits_for_finalizers() {
             Box::pin(std::future::ready(Ok(new)))
         }
     }
-    fixture.update("two", &Preconditions::default(), Upsert::Never, false, &mut Finalize).await.unwrap();
+    let last =
+        fixture.update("two", &Preconditions::default(), Upsert::Never, false, &mut Finalize).await.unwrap();
     assert_eq!(fixture.keys("two").await, None);
+    // The object of the response was never stored.
+    assert_eq!(last.written.object.resource_version(), deleted.object.resource_version());
 }
 
 /// A kind whose deletion begins with its status.
-struct Announced;
+struct Announced(FirstPropagation);
 
 impl Strategy for Announced {
     fn begins_deletion_with_status(&self) -> bool {
         true
+    }
+
+    fn first_propagation(&self) -> FirstPropagation {
+        self.0
     }
 }
 
@@ -451,13 +487,37 @@ async fn a_deletion_that_begins_with_the_status_ends_with_another_request() {
     let type_name = "k8s.io/api/core/v1.ConfigMap";
     let scope = Scope::Namespaced;
     let mut resource = Resource::new("", "v1", "configmaps", "configmap", "ConfigMap", scope, type_name);
-    resource.strategy = Arc::new(Announced);
     resource.in_force_when_answered = true;
-    let fixture = Fixture::of(resource, StorageMediaType::Json);
-    fixture.create(config_map("one"), false).await.unwrap();
-    let begun = fixture.delete("one", DeleteOptions::default()).await.unwrap();
-    assert!(!begun.gone && begun.object.is_terminating());
-    assert!(fixture.delete("one", DeleteOptions::default()).await.unwrap().gone);
+    let rows = [
+        (FirstPropagation::ForegroundUnlessOrphaned, vec!["orphan"], vec!["foregroundDeletion"]),
+        (FirstPropagation::Ignored, vec![], vec![]),
+    ];
+    for (first, orphaned, not_orphaned) in rows {
+        let mut resource = resource.clone();
+        resource.strategy = Arc::new(Announced(first));
+        let fixture = Fixture::of(resource, StorageMediaType::Json);
+        let mut counted = config_map("one");
+        counted.set("metadata.generation", 3);
+        fixture.create(counted, false).await.unwrap();
+        let begun = fixture.delete("one", DeleteOptions::default()).await.unwrap();
+        assert!(!begun.gone && begun.object.is_terminating());
+        assert_eq!(begun.object.generation(), 3);
+        assert_eq!(begun.object.at("metadata.deletionGracePeriodSeconds"), None);
+        assert!(fixture.delete("one", DeleteOptions::default()).await.unwrap().gone);
+
+        let orphan =
+            DeleteOptions { propagation_policy: Some(PropagationPolicy::Orphan), ..DeleteOptions::default() };
+        fixture.create(config_map("two"), false).await.unwrap();
+        let begun = fixture.delete("two", orphan.clone()).await.unwrap();
+        assert_eq!(begun.object.finalizers(), orphaned);
+        let later = fixture.delete("two", orphan).await.unwrap();
+        assert_eq!(later.object.finalizers(), ["orphan"]);
+
+        let options = DeleteOptions { orphan_dependents: Some(false), ..DeleteOptions::default() };
+        fixture.create(config_map("three"), false).await.unwrap();
+        let begun = fixture.delete("three", options).await.unwrap();
+        assert_eq!(begun.object.finalizers(), not_orphaned);
+    }
 }
 
 /// A kind that the garbage collector ignores.

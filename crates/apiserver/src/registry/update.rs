@@ -122,7 +122,7 @@ impl Store {
     ) -> Result<Updated, Failure> {
         let old = &current.object;
         if let Some(unmet) = preconditions.unmet_by(old) {
-            return Err(self.invalid_object(context, old, &unmet.of_change()).into());
+            return Err(self.invalid_object(context, &unmet.of_change()).into());
         }
         let mut new = transform.apply(Some(old)).await?;
         self.drop_unkept(&mut new);
@@ -171,6 +171,10 @@ impl Store {
         transform.validate(&new, Some(old)).await?;
         self.resource.strategy.prune(&mut new);
         let ends = should_delete_during_update(strategy, &new, old);
+        if !ends && !context.dry_run {
+            // Only the storage drops it: responses about objects that are not stored have it.
+            new.remove_at("metadata.selfLink");
+        }
         let stored = self.encode(&mut new).await?;
         let updated = |written| Updated { written, created: false };
         if ends && !context.dry_run {
@@ -183,9 +187,12 @@ impl Store {
                 )
                 .await
             {
-                Ok(revision) => {
+                Ok(deleted) => {
+                    self.wait_until_in_force(deleted).await;
                     self.resource.strategy.after_delete(context, &new).await;
-                    Ok(updated(self.written(new, &stored, Some(revision)).await?))
+                    // The client has asked for an update: the response is its object, which was never stored and has the
+                    // revision that it was based on.
+                    Ok(updated(self.shown(new, &stored, Some(current.revision)).await?))
                 }
                 Err(error) => Err(self.write_failure(error, context)),
             };
@@ -239,12 +246,7 @@ impl Store {
         }
         let wanted = Preconditions { uid: preconditions.uid.clone(), resource_version: None };
         if let Some(unmet) = wanted.unmet_by(&Value::Null) {
-            return Err(Status::conflict(
-                &self.requested_resource(context),
-                context.name,
-                &unmet.of_change(),
-            )
-            .into());
+            return Err(self.invalid_object(context, &unmet.of_change()).into());
         }
         let mut new = transform.apply(None).await?;
         self.drop_unkept(&mut new);
@@ -309,7 +311,6 @@ impl Store {
         if new.at("metadata.deletionGracePeriodSeconds").is_none() {
             keep(new, old, "metadata.deletionGracePeriodSeconds");
         }
-        new.remove_at("metadata.selfLink");
         let namespaced = self.resource.is_namespaced();
         let validate_metadata = |new: &Value| {
             let mut errors =
@@ -339,15 +340,15 @@ impl Store {
 
     /// The 409 of kube-apiserver's storage layer, which has code 4 there. A dry run does not reach the layer that knows the
     /// prefix of all keys.
-    fn invalid_object(&self, context: &RequestContext<'_>, object: &Value, why: &str) -> Status {
-        let key = self.key(object.namespace(), object.name());
+    fn invalid_object(&self, context: &RequestContext<'_>, why: &str) -> Status {
+        let key = self.key(context.namespace, context.name);
         let path = format!("/{}/", self.resource.storage.path);
         let from = if context.dry_run { key.as_str().find(&path).unwrap_or_default() } else { 0 };
         let why = format!(
             "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: {why}",
             key.as_str().get(from..).unwrap_or_default()
         );
-        Status::conflict(&self.requested_resource(context), object.name(), &why)
+        Status::conflict(&self.requested_resource(context), context.name, &why)
     }
 
     /// The cached object as a guess of the stored one; without a cached object, the stored one.

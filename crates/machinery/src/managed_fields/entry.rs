@@ -2,7 +2,10 @@
 
 use super::{FieldSet, atom::object};
 use crate::{Map, Value};
-use std::{cmp::Ordering, collections::HashMap};
+use std::{
+    cmp::Ordering,
+    collections::{HashMap, HashSet},
+};
 
 /// The operation by which a manager owns its fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -160,6 +163,20 @@ pub(super) fn take(object: &mut Value) -> Option<Vec<Value>> {
 pub(super) fn entries(object: &Value) -> &[Value] {
     let entries = object.get("metadata").and_then(|metadata| metadata.get("managedFields"));
     entries.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+/// Whether each encoded entry is of another manager. The scale of an object can leave two of one.
+pub(super) fn are_distinct(entries: &[Value]) -> bool {
+    if entries.len() < 2 {
+        return true;
+    }
+    let mut owners = HashSet::with_capacity(entries.len());
+    entries.iter().all(|entry| {
+        let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
+        let operation = text("operation");
+        let version = if operation == Operation::Apply.as_str() { "" } else { text("apiVersion") };
+        owners.insert((text("manager"), operation, text("subresource"), version))
+    })
 }
 
 /// Sorts entries and puts them into an object; without entries, `managedFields` stays absent.

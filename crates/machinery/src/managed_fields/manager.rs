@@ -171,12 +171,13 @@ impl FieldManager<'_> {
         })
     }
 
-    /// Whether all encoded entries have existing versions and fit the current types.
+    /// Whether all encoded entries have existing versions and fit the current types, and no two are of one manager.
     fn is_current(&self, entries: &[Value]) -> bool {
-        entries.iter().all(|entry| {
-            let version = entry.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
-            self.schema_of(version).is_some_and(|schema| !entry_needs(entry, Shape::of(schema)))
-        })
+        entry::are_distinct(entries)
+            && entries.iter().all(|entry| {
+                let version = entry.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+                self.schema_of(version).is_some_and(|schema| !entry_needs(entry, Shape::of(schema)))
+            })
     }
 
     /// Removes entries of versions that no longer exist, and adapts the others to types that have changed.

@@ -72,6 +72,26 @@ fn a_created_pod_belongs_to_its_creator() {
 }
 
 #[test]
+fn of_two_entries_of_one_manager_the_last_one_stays() {
+    let entry = |time: &str, fields: &str| {
+        let mut entry = json!({"manager": "me", "operation": "Update", "apiVersion": "v1", "time": time,
+            "fieldsType": "FieldsV1", "fieldsV1": fields});
+        if time.is_empty() {
+            entry.as_object_mut().unwrap().remove("time");
+        }
+        entry
+    };
+    let live = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "x"}, "metadata": {"name": "a",
+    "managedFields": [
+        entry("", r#"{"f:data":{".":{}}}"#),
+        entry("1970-01-01T00:00:00Z", r#"{"f:data":{"f:a":{}}}"#),
+    ]}});
+    let mut new = live.clone();
+    manager("other", config_maps()).update(Some(&live), &mut new);
+    assert_eq!(owners(&new), [("me/Update".to_owned(), json!({"f:data": {"f:a": {}}}))]);
+}
+
+#[test]
 fn changed_fields_move_to_their_writer() {
     let config_map = |data: Value| {
         canonical(

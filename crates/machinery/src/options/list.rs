@@ -120,11 +120,12 @@ impl ListOptions {
         Ok((options, errors))
     }
 
-    /// The state that the list is taken from. `key_prefix` is the key prefix of the listed resource.
+    /// The state that the list is taken from. `key_prefix` is the key prefix of the listed resource. A list of one key
+    /// (`is_of_one_key`) has no pages.
     ///
     /// # Errors
     /// 400 for a malformed resourceVersion or continue token.
-    pub fn start(&self, key_prefix: &str) -> Result<ListStart, Status> {
+    pub fn start(&self, key_prefix: &str, is_of_one_key: bool) -> Result<ListStart, Status> {
         if let Some(token) = &self.continue_token {
             let token = ContinueToken::decode(token, key_prefix)?;
             if !matches!(self.resource_version.as_str(), "" | "0") {
@@ -141,7 +142,7 @@ impl ListOptions {
         // Pages were exact before `resourceVersionMatch` existed.
         let is_exact = match self.resource_version_match {
             Some(version_match) => version_match == ResourceVersionMatch::Exact,
-            None => self.limit > 0 && !self.is_at_any_version(),
+            None => self.limit > 0 && !is_of_one_key && !self.is_at_any_version(),
         };
         Ok(match (version, is_exact) {
             // Such as `00`, which is not the name of any state.

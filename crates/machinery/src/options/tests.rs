@@ -133,12 +133,19 @@ fn lists_start_where_they_say() {
         ),
     ];
     for (query, expected) in rows {
-        let start = ListOptions::parse(pairs(query)).unwrap().start(prefix);
+        let start = ListOptions::parse(pairs(query)).unwrap().start(prefix, false);
         match expected {
             Ok(expected) => assert_eq!(start, Ok(expected), "{query}"),
             Err(expected) => assert_eq!(message(start), expected, "{query}"),
         }
     }
+}
+
+#[test]
+fn a_list_of_one_key_has_no_pages() {
+    let options = ListOptions::parse(pairs("limit=1&resourceVersion=5")).unwrap();
+    assert_eq!(options.start("/registry/pods/", false), Ok(ListStart::Exact(5)));
+    assert_eq!(options.start("/registry/pods/", true), Ok(ListStart::NotOlderThan(5)));
 }
 
 #[test]

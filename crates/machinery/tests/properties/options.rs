@@ -38,7 +38,7 @@ proptest! {
     fn options_are_right_or_a_status(pairs in prop::collection::vec((names(), values()), 0..6)) {
         let pairs = || pairs.iter().map(|(name, value)| (*name, value.as_str()));
         if let Ok(options) = ListOptions::parse(pairs()) {
-            let _ = (options.start("/registry/pods/"), options.watch_revision());
+            let _ = (options.start("/registry/pods/", true), options.watch_revision());
         }
         for status in [
             ListOptions::parse(pairs()).err(),

@@ -61,6 +61,7 @@ async fn the_state_comes_first_and_a_bookmark_ends_it() {
         (format!("{MAPS}{initial}"), "application/json", 3),
         (format!("{MAPS}{initial}"), "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io", 3),
         (format!("{MAPS}{initial}"), "application/json;as=Table;v=v1;g=meta.k8s.io", 3),
+        (format!("{MAPS}{initial}&includeObject=None"), "application/json;as=Table;v=v1;g=meta.k8s.io", 3),
         (format!("{deployments}{initial}"), "application/json", 1),
     ];
     let mut transcript = Transcript::new(&server);

@@ -32,6 +32,29 @@ pub(super) fn cells(object: &Value, now: Timestamp) -> Vec<Cell> {
         age(object, now),
         containers,
         images,
-        label_selector(object.at("spec.selector")).into(),
+        selector(object).into(),
     ]
+}
+
+/// Empty without a selector, unlike those of other kinds: only bookmarks have none.
+fn selector(object: &Value) -> String {
+    match object.at("spec.selector") {
+        None | Some(Value::Null) => String::new(),
+        selector => label_selector(selector),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pintle_machinery::json;
+
+    #[test]
+    fn a_bookmark_has_no_selector() {
+        let check = |object: Value, expected: &str| {
+            assert_eq!(cells(&object, Timestamp::UNIX_EPOCH).last(), Some(&expected.into()), "{object}");
+        };
+        check(json!({"metadata": {"resourceVersion": "5"}}), "");
+        check(json!({"spec": {"selector": {"matchLabels": {"a": "b"}}}}), "a=b");
+    }
 }

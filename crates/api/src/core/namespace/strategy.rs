@@ -66,8 +66,6 @@ impl Strategy for NamespaceStrategy {
 
     fn prepare_for_deletion(&self, object: &mut Value) {
         object.set("status.phase", "Terminating");
-        // The duration of the deletion depends on the content.
-        object.remove_at("metadata.deletionGracePeriodSeconds");
     }
 
     fn may_be_removed(&self, object: &Value) -> bool {

@@ -48,8 +48,10 @@ impl Strategy for NetworkPolicyStrategy {
         warnings(object)
     }
 
-    fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
-        rules::count_generation(object, old);
+    fn prepare_for_update(&self, context: &RequestContext<'_>, object: &mut Value, old: &Value) {
+        // An empty list of the body differs from none until it is stored.
+        let has_changed = context.empty_fields.any_within("spec") || rules::differs(object, old, "spec");
+        rules::count_generation_if(object, old, has_changed);
     }
 
     fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {

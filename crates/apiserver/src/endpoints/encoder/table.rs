@@ -7,7 +7,7 @@ use super::{
 use crate::registry::VersionedResource;
 use bytes::{BufMut, Bytes, BytesMut};
 use jiff::Timestamp;
-use pintle_machinery::{Value, codec::json};
+use pintle_machinery::{Value, ValueExt, codec::json};
 use pintle_registry::Column;
 use std::borrow::Cow;
 
@@ -54,10 +54,10 @@ impl TableForm<'_> {
             out.put_slice(format!("[{}]", conditions.join(",")).as_bytes());
         }
         let object: Cow<'_, [u8]> = match self.include_object {
+            // Clients recognize the end of the initial events by the metadata.
+            IncludeObject::None if ends_initial_events(tree) => self.metadata_of(tree).into(),
             IncludeObject::None => b"null".as_slice().into(),
-            IncludeObject::Metadata => {
-                json::encode(&partial(&self.resource.resource, tree, self.version), META_V1.partial).into()
-            }
+            IncludeObject::Metadata => self.metadata_of(tree).into(),
             IncludeObject::Object => {
                 json::encode(&self.resource.from_storage(tree.clone()), self.resource.schema.get()).into()
             }
@@ -65,6 +65,10 @@ impl TableForm<'_> {
         out.put_slice(b",\"object\":");
         out.put_slice(&object);
         out.put_u8(b'}');
+    }
+
+    fn metadata_of(&self, tree: &Value) -> Vec<u8> {
+        json::encode(&partial(&self.resource.resource, tree, self.version), META_V1.partial)
     }
 
     /// A whole table of one row.
@@ -75,6 +79,15 @@ impl TableForm<'_> {
         bytes.put_slice(TABLE_FOOT);
         bytes.freeze()
     }
+}
+
+/// The annotation of the bookmark that ends the initial events of a watch.
+pub(in super::super) const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+
+fn ends_initial_events(tree: &Value) -> bool {
+    let annotation =
+        tree.at("metadata.annotations").and_then(|annotations| annotations.get(INITIAL_EVENTS_END));
+    annotation.and_then(Value::as_str) == Some("true")
 }
 
 /// The bytes after the rows.

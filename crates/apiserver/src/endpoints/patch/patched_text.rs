@@ -7,15 +7,25 @@ use pintle_machinery::{Map, Value, codec::json};
 use pintle_schema::{SchemaRef, Type};
 use std::collections::BTreeMap;
 
-/// The objects of a tree that a patch touched; an entry without members is a value that the patch inserted.
+/// The objects of a tree that a patch touched.
 #[derive(Debug, Default)]
-pub(super) struct Touched(BTreeMap<String, Touched>);
+pub(super) struct Touched {
+    /// The touched members; without them, the value is one that the patch inserted.
+    members: BTreeMap<String, Touched>,
+    /// Whether the patch has an object here, which may be empty and leaves the other members as they are.
+    merges: bool,
+}
 
 impl Touched {
     /// The objects that a merge patch contains.
     pub(super) fn by_merge_patch(patch: &Value) -> Touched {
         let members = patch.as_object().into_iter().flatten();
-        Touched(members.map(|(name, value)| (name.to_string(), Touched::by_merge_patch(value))).collect())
+        Touched {
+            members: members
+                .map(|(name, value)| (name.to_string(), Touched::by_merge_patch(value)))
+                .collect(),
+            merges: patch.is_object(),
+        }
     }
 
     /// The parents of the paths that a JSON patch names.
@@ -26,7 +36,7 @@ impl Touched {
                 let path = operation.get(place).and_then(Value::as_str).unwrap_or_default();
                 let mut at = &mut touched;
                 for step in path.split('/').skip(1) {
-                    at = at.0.entry(step.replace("~1", "/").replace("~0", "~")).or_default();
+                    at = at.members.entry(step.replace("~1", "/").replace("~0", "~")).or_default();
                 }
             }
         }
@@ -42,8 +52,10 @@ impl Touched {
 
     fn write(&self, out: &mut Vec<u8>, value: &Value, schema: Option<SchemaRef<'_>>) {
         match value {
-            Value::Object(members) if !self.0.is_empty() => self.write_members(out, members, schema),
-            Value::Array(items) if !self.0.is_empty() => {
+            Value::Object(members) if self.merges || !self.members.is_empty() => {
+                self.write_members(out, members, schema)
+            }
+            Value::Array(items) if !self.members.is_empty() => {
                 let item = schema.filter(|schema| schema.ty() == Type::List).map(SchemaRef::item);
                 out.push(b'[');
                 for (index, value) in items.iter().enumerate() {
@@ -51,8 +63,8 @@ impl Touched {
                         out.push(b',');
                     }
                     let is_last = index + 1 == items.len();
-                    let own = self.0.get(&index.to_string());
-                    write_part(out, own.or_else(|| self.0.get("-").filter(|_| is_last)), value, item);
+                    let own = self.members.get(&index.to_string());
+                    write_part(out, own.or_else(|| self.members.get("-").filter(|_| is_last)), value, item);
                 }
                 out.push(b']');
             }
@@ -73,7 +85,7 @@ impl Touched {
                 Type::Map => Some(schema.value()),
                 _ => None,
             });
-            write_part(out, self.0.get(name.as_str()), value, below);
+            write_part(out, self.members.get(name.as_str()), value, below);
         }
         out.push(b'}');
     }
@@ -130,6 +142,11 @@ mod tests {
         let merge = Touched::by_merge_patch(&json!({"spec": {"nodeName": 5}}));
         assert_eq!(
             merge.text(&object, schema),
+            r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","uid":"u"},"spec":{"containers":[{"name":"c","image":"i","resources":{}},{"name":"d","image":"j","resources":{}}],"nodeName":5},"status":{}}"#
+        );
+        let empty = Touched::by_merge_patch(&json!({"spec": {}}));
+        assert_eq!(
+            empty.text(&object, schema),
             r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","uid":"u"},"spec":{"containers":[{"name":"c","image":"i","resources":{}},{"name":"d","image":"j","resources":{}}],"nodeName":5},"status":{}}"#
         );
         let operations = json!([{"op": "add", "path": "/spec/containers/1/image", "value": "j"}]);
