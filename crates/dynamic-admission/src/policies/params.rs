@@ -113,7 +113,7 @@ impl ParamKind {
         let text = |status: Status| status.message;
         let param = param.decode().await.map_err(text)?;
         if param.str_at("apiVersion") == &*self.api_version {
-            return Ok(match self.written(&param) {
+            return Ok(match self.written(&param).map_err(text)? {
                 Cow::Borrowed(_) => param,
                 Cow::Owned(written) => Arc::new(written),
             });
@@ -121,15 +121,15 @@ impl ParamKind {
         let mut converted = request.context.registry.convert(&param, &self.kind).await.map_err(text)?;
         converted.set("apiVersion", &*self.api_version);
         converted.set("kind", self.kind.kind.as_str());
-        Ok(Arc::new(self.written(&converted).into_owned()))
+        Ok(Arc::new(self.written(&converted).map_err(text)?.into_owned()))
     }
 
     /// A parameter with the fields that its type always has.
-    fn written<'v>(&self, param: &'v Value) -> Cow<'v, Value> {
+    fn written<'v>(&self, param: &'v Value) -> Result<Cow<'v, Value>, Status> {
         let GroupVersionKind { group, version, kind } = &self.kind;
         match Schema::builtin().by_kind(group, version, kind) {
             Some(schema) => with_written_fields(param, schema),
-            None => Cow::Borrowed(param),
+            None => Ok(Cow::Borrowed(param)),
         }
     }
 }

@@ -32,7 +32,7 @@ impl<'a> View<'a> {
     /// Converts the objects to the kind of the matched endpoint.
     ///
     /// # Errors
-    /// The error of a conversion that fails.
+    /// The error of a conversion that fails, and those of [`with_written_fields`].
     pub(super) async fn new(
         request: &'a AdmissionRequest<'_>,
         requested: &Endpoint,
@@ -62,8 +62,8 @@ impl<'a> View<'a> {
             condition_request,
             kind: matched.kind.clone(),
             resource: matched,
-            shown: object.clone().map(|object| written(object, schema)),
-            shown_old: old_object.map(|object| written(object, schema)),
+            shown: object.clone().map(|object| written(object, schema)).transpose()?,
+            shown_old: old_object.map(|object| written(object, schema)).transpose()?,
             object,
             opened: OnceLock::new(),
             request: attributes.to_value(),
@@ -117,13 +117,13 @@ impl<'a> View<'a> {
 }
 
 /// An object with the fields that its type always has.
-fn written<'a>(object: Cow<'a, Value>, schema: Option<SchemaRef<'_>>) -> Cow<'a, Value> {
-    match (object, schema) {
-        (object, None) => object,
-        (Cow::Borrowed(object), Some(schema)) => with_written_fields(object, schema),
-        (Cow::Owned(object), Some(schema)) => match with_written_fields(&object, schema) {
-            Cow::Owned(written) => Cow::Owned(written),
-            Cow::Borrowed(_) => Cow::Owned(object),
+fn written<'a>(object: Cow<'a, Value>, schema: Option<SchemaRef<'_>>) -> Result<Cow<'a, Value>, Status> {
+    let Some(schema) = schema else { return Ok(object) };
+    match object {
+        Cow::Borrowed(object) => with_written_fields(object, schema),
+        Cow::Owned(object) => match with_written_fields(&object, schema)? {
+            Cow::Owned(written) => Ok(Cow::Owned(written)),
+            Cow::Borrowed(_) => Ok(Cow::Owned(object)),
         },
     }
 }
@@ -155,7 +155,7 @@ pub(super) async fn namespace_object(request: &AdmissionRequest<'_>) -> Result<O
     }
     let namespace = request.get(&GroupResource::new("", "namespaces"), "", request.namespace).await?;
     let mut namespace = match Schema::builtin().by_kind("", "v1", "Namespace") {
-        Some(schema) => with_written_fields(&namespace, schema).into_owned(),
+        Some(schema) => with_written_fields(&namespace, schema)?.into_owned(),
         None => Value::clone(&namespace),
     };
     for field in ["managedFields", "ownerReferences", "selfLink"] {

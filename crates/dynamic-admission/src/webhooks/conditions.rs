@@ -145,7 +145,7 @@ async fn convert(
     if slot.as_ref().is_none_or(|(own, _)| own != kind) {
         let object = request.versions.to_version(object, kind).await.map_err(Status::internal_error)?;
         let object = match request.versions.schema(kind) {
-            Some(schema) => with_written_fields(&object, schema).into_owned(),
+            Some(schema) => with_written_fields(&object, schema)?.into_owned(),
             None => object.into_owned(),
         };
         *slot = Some((kind.clone(), object));

@@ -162,7 +162,10 @@ impl<'a> Named<'a> {
             let Some(schema) = schema else {
                 return Accepted { object, json: json::encode_any(&seen), seen };
             };
-            let seen = json::with_written_fields(&seen, schema).into_owned();
+            let (object, seen) = match json::with_written_fields(&seen, schema) {
+                Ok(written) => (object, written.into_owned()),
+                Err(too_large) => (Err(too_large), seen),
+            };
             Accepted { object, json: json::encode(&seen, schema), seen }
         };
         let version = match self.version(request, expected) {

@@ -2,23 +2,34 @@
 
 use super::any::decode_raw;
 use super::encode::zero_json;
+use crate::Status;
 use pintle_schema::{FieldRef, SchemaRef, Type};
 use pintle_tree::Value;
 use std::borrow::Cow;
 
-/// The maximum number of values that are added to a tree. Objects of a body may be as many, without any member, and each
+/// The maximum number of values that are added to a tree. A body may have very many objects without any member, and each
 /// may have more values added than it weighs.
 const MAX_ADDED: usize = 30_000;
 
+/// More values would be added than the limit.
+struct TooMany;
+
 /// Returns a canonical tree with the fields that Go's encoder always writes, such as an empty `status`. Expressions read
-/// objects in this form. A tree that has them all is borrowed. At most 30,000 values are added.
-pub fn with_written_fields<'v>(tree: &'v Value, schema: SchemaRef<'_>) -> Cow<'v, Value> {
+/// objects in this form. A tree that has them all is borrowed.
+///
+/// # Errors
+/// `RequestEntityTooLarge` if more than 30,000 values are missing: no expression may take a tree for one without them.
+pub fn with_written_fields<'v>(tree: &'v Value, schema: SchemaRef<'_>) -> Result<Cow<'v, Value>, Status> {
     if !lacks_some(tree, schema) {
-        return Cow::Borrowed(tree);
+        return Ok(Cow::Borrowed(tree));
     }
     let mut tree = tree.clone();
-    add(&mut tree, schema, &mut { MAX_ADDED });
-    Cow::Owned(tree)
+    match add(&mut tree, schema, &mut { MAX_ADDED }) {
+        Ok(()) => Ok(Cow::Owned(tree)),
+        Err(TooMany) => Err(Status::request_entity_too_large(&format!(
+            "the object lacks more than {MAX_ADDED} values that its type always has"
+        ))),
+    }
 }
 
 /// The schema of the alternative of a union that a value has; any other schema itself.
@@ -46,13 +57,13 @@ fn lacks_some(value: &Value, schema: SchemaRef<'_>) -> bool {
     }
 }
 
-fn add(value: &mut Value, schema: SchemaRef<'_>, left: &mut usize) {
+fn add(value: &mut Value, schema: SchemaRef<'_>, left: &mut usize) -> Result<(), TooMany> {
     let schema = alternative(value, schema);
     match (schema.ty(), value) {
         (Type::Struct, Value::Object(object)) if schema.is_declared() => {
             for (name, value) in object.iter_mut() {
                 if let Some(field) = schema.field(name) {
-                    add(value, field.ty(), left);
+                    add(value, field.ty(), left)?;
                 }
             }
             for field in schema.always_written().filter_map(|index| schema.field_at(index)) {
@@ -60,23 +71,23 @@ fn add(value: &mut Value, schema: SchemaRef<'_>, left: &mut usize) {
                     continue;
                 }
                 let zero = zero(field);
-                let Some(less) = left.checked_sub(values(&zero)) else { return };
-                *left = less;
+                *left = left.checked_sub(values(&zero)).ok_or(TooMany)?;
                 object.insert(field.name(), zero);
             }
         }
         (Type::List, Value::Array(items)) => {
             for item in items {
-                add(item, schema.item(), left);
+                add(item, schema.item(), left)?;
             }
         }
         (Type::Map, Value::Object(object)) => {
             for (_, value) in object.iter_mut() {
-                add(value, schema.value(), left);
+                add(value, schema.value(), left)?;
             }
         }
         _ => {}
     }
+    Ok(())
 }
 
 /// The number of values in a tree.
@@ -106,9 +117,9 @@ mod tests {
     fn the_fields_are_those_of_the_encoder() {
         let check = |group: &str, version: &str, kind: &str, tree: Value| {
             let schema = Schema::builtin().by_kind(group, version, kind).unwrap();
-            let written = with_written_fields(&tree, schema);
+            let written = with_written_fields(&tree, schema).unwrap();
             assert_eq!(*written, to_value(&tree, schema), "{tree}");
-            assert!(matches!(with_written_fields(&written, schema), Cow::Borrowed(_)), "{written}");
+            assert!(matches!(with_written_fields(&written, schema), Ok(Cow::Borrowed(_))), "{written}");
         };
         check("", "v1", "Pod", json!({}));
         let volumes = json!([{"name": "v", "emptyDir": {}}]);
@@ -131,11 +142,10 @@ mod tests {
     #[test]
     fn the_fields_of_many_empty_structs_are_bounded() {
         let schema = Schema::builtin().by_kind("", "v1", "Pod").unwrap();
-        let tree = json!({"status": {"containerStatuses": vec![json!({}); 100_000]}});
-        let written = with_written_fields(&tree, schema);
-        let statuses = written["status"]["containerStatuses"].as_array().unwrap();
-        assert_eq!(statuses[0], to_value(&tree, schema)["status"]["containerStatuses"][0]);
-        let added: usize = statuses.iter().map(values).sum();
-        assert!(added <= statuses.len() + MAX_ADDED, "{added}");
+        let of = |count: usize| json!({"spec": {}, "status": {"containerStatuses": vec![json!({}); count]}});
+        let (few, many) = (of(1_000), of(100_000));
+        let written = with_written_fields(&few, schema).unwrap();
+        assert_eq!(*written, to_value(&few, schema));
+        assert_eq!(with_written_fields(&many, schema).unwrap_err().code, 413);
     }
 }
