@@ -64,6 +64,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("spec.additionalPrinterColumns", "spec.versions[0].additionalPrinterColumns"),
     ("spec.selectableFields", "spec.versions[0].selectableFields"),
 ];
+/// Keys of the forms that maps demand.
 const KEYS: &[&str] = &["example.com/a#", "hugepages-#Mi", "a#.txt", "requests.example.com/a#"];
 
 impl Repair {

@@ -1,6 +1,6 @@
 //! Writes every list and map of every served kind, full of small entries, by every verb and patch type.
 //!
-//! The whole sweep takes an hour with a release build: `cargo xtask sweep` runs it. The test by default takes
+//! The whole sweep takes more than an hour with a release build: `cargo xtask sweep` runs it. The test by default takes
 //! every list and map once, in the first kind that has its type, with smaller bodies of different entries, created and
 //! applied: quadratic work is visible at a thirtieth of the size, too.
 //!
