@@ -344,11 +344,20 @@ impl Options {
         pintle_controlplane::identity(&self.hostname())
     }
 
-    /// The prefix of all storage keys. It ends in a slash, so that another cluster's longer prefix does not match.
+    /// The prefix of all storage keys: an absolute path, whether `--etcd-prefix` begins with a slash or not. It ends in a
+    /// slash, so that another cluster's longer prefix does not match.
     pub fn key_prefix(&self) -> String {
-        match self.etcd_prefix.trim_matches('/') {
-            "" => "/".to_owned(),
-            prefix => format!("/{prefix}/"),
+        let mut names = Vec::new();
+        for name in self.etcd_prefix.split('/') {
+            match name {
+                "" | "." => {}
+                ".." => drop(names.pop()),
+                name => names.push(name),
+            }
+        }
+        match names.is_empty() {
+            true => "/".to_owned(),
+            false => format!("/{}/", names.join("/")),
         }
     }
 

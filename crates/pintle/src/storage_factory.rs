@@ -32,7 +32,7 @@ pub(crate) fn warn_of_unused_overrides(options: &Options, stores: &[Arc<Stores>]
 /// [`EtcdServersOverrides::server_lists`].
 pub(crate) fn storage_factory(options: &Options, engines: &Engines, gates: &FeatureGates) -> StorageFactory {
     let Engines { default, overridden } = engines;
-    let mut factory = StorageFactory::new(default.clone(), options.etcd_prefix.clone())
+    let mut factory = StorageFactory::new(default.clone(), options.key_prefix().trim_end_matches('/'))
         .media_type(options.storage_media_type)
         .garbage_collection(options.management.enable_garbage_collector)
         .maps_as_cbor(gates.enabled(Gate::CBORServingAndStorage))

@@ -163,9 +163,12 @@ mod tests {
 
     #[test]
     fn prefixes_are_those_of_keys() {
-        for (option, prefix) in
-            [("/registry", "/registry/"), ("registry/", "/registry/"), ("/a/b", "/a/b/"), ("", "/")]
-        {
+        for (option, prefix) in [
+            ("/registry", "/registry/"),
+            ("registry/", "/registry/"),
+            ("a//b/./c/../d", "/a/b/d/"),
+            ("", "/"),
+        ] {
             assert_eq!(key_prefix(option), prefix);
         }
         assert_eq!(default_prefix(), "/registry/");

@@ -6,7 +6,7 @@
 
 use super::{
     dialer::EtcdConnection,
-    options::{EtcdOptions, Target},
+    options::{Address, EtcdOptions, Target},
     proto::{self, StatusResponse, path},
 };
 use crate::{BoxFuture, StorageError};
@@ -21,7 +21,7 @@ use std::{
     task::{Context, Poll},
     time::Duration,
 };
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 use tonic::{Status, Streaming, body::Body, client::Grpc, client::GrpcService};
 use tonic_prost::ProstCodec;
 
@@ -59,15 +59,18 @@ pub(super) struct Failure {
 impl Connection {
     /// Connects, and requests the member's status.
     pub(super) async fn open(target: &Target, options: &EtcdOptions) -> Result<Connection, String> {
-        let stream: Box<dyn EtcdConnection> = match &options.dialer {
-            None => {
-                let stream = TcpStream::connect((target.host.as_str(), target.port)).await;
+        let stream: Box<dyn EtcdConnection> = match (&target.address, &options.dialer) {
+            (Address::Unix(path), _) => {
+                Box::new(UnixStream::connect(path).await.map_err(|error| error.to_string())?)
+            }
+            (Address::Tcp(host, port), None) => {
+                let stream = TcpStream::connect((host.as_str(), *port)).await;
                 let stream = stream.map_err(|error| error.to_string())?;
                 // Messages are requests that wait for an answer: delaying them gains nothing.
                 stream.set_nodelay(true).map_err(|error| error.to_string())?;
                 Box::new(stream)
             }
-            Some(dialer) => dialer.dial(&target.to_string()).await?,
+            (Address::Tcp(..), Some(dialer)) => dialer.dial(&target.to_string()).await?,
         };
         let sender = handshake(secure(stream, target, options).await?).await?;
         let origin = target.origin().parse::<Uri>().map_err(|error| error.to_string())?;

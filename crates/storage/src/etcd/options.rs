@@ -145,23 +145,38 @@ pub enum EtcdOpenError {
     Unavailable(String),
 }
 
+/// The host of requests over a Unix socket, and the name in the certificate behind it.
+const LOCAL_HOST: &str = "localhost";
+
+/// Where a member listens.
+#[derive(Debug, Clone)]
+pub(super) enum Address {
+    /// A host name or IP address, and a port.
+    Tcp(String, u16),
+    /// The path of a Unix socket.
+    Unix(PathBuf),
+}
+
 /// A parsed endpoint.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
-    pub(super) host: String,
-    pub(super) port: u16,
+    pub(super) address: Address,
     /// The server name that the certificate must have; `None` without TLS.
     pub(super) tls: Option<ServerName<'static>>,
 }
 
 impl Target {
+    /// Parses an endpoint in a form of etcd's clients: `http://HOST:PORT`, `https://HOST:PORT`, `HOST:PORT`, `unix://PATH` or,
+    /// with TLS, `unixs://PATH`.
     fn parse(endpoint: &str, tls_by_default: bool) -> Result<Target, EtcdOpenError> {
         let invalid =
             |why: &str| EtcdOpenError::Options(format!("the etcd server {endpoint:?} is invalid: {why}"));
         let (tls, rest) = match endpoint.split_once("://") {
             Some(("http", rest)) => (false, rest),
             Some(("https", rest)) => (true, rest),
-            Some(_) => return Err(invalid("its scheme is neither http nor https")),
+            Some(("unix", path)) => return Target::unix(path, false).map_err(invalid),
+            Some(("unixs", path)) => return Target::unix(path, true).map_err(invalid),
+            Some(_) => return Err(invalid("its scheme is none of http, https, unix and unixs")),
             None => (tls_by_default, endpoint),
         };
         let authority = rest.trim_end_matches('/');
@@ -179,20 +194,36 @@ impl Target {
             true => Some(ServerName::try_from(host.clone()).map_err(|error| invalid(&error.to_string()))?),
             false => None,
         };
-        Ok(Target { host, port, tls })
+        Ok(Target { address: Address::Tcp(host, port), tls })
     }
 
+    /// The socket's certificate names the local host, for a path is no name.
+    fn unix(path: &str, tls: bool) -> Result<Target, &'static str> {
+        if path.is_empty() {
+            return Err("it has no path");
+        }
+        let name = ServerName::try_from(LOCAL_HOST).map_err(|_| "the local host has no name")?;
+        Ok(Target { address: Address::Unix(path.into()), tls: tls.then_some(name) })
+    }
+
+    /// The origin of requests.
     pub(super) fn origin(&self) -> String {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
-        format!("{scheme}://{self}")
+        match &self.address {
+            Address::Tcp(host, port) if host.contains(':') => format!("{scheme}://[{host}]:{port}"),
+            Address::Tcp(host, port) => format!("{scheme}://{host}:{port}"),
+            Address::Unix(_) => format!("{scheme}://{LOCAL_HOST}"),
+        }
     }
 }
 
+/// The address without a scheme, or with `unix://`.
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.host.contains(':') {
-            true => write!(f, "[{}]:{}", self.host, self.port),
-            false => write!(f, "{}:{}", self.host, self.port),
+        match &self.address {
+            Address::Tcp(host, port) if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Address::Tcp(host, port) => write!(f, "{host}:{port}"),
+            Address::Unix(path) => write!(f, "unix://{}", path.display()),
         }
     }
 }
@@ -210,7 +241,10 @@ mod tests {
             ("https://[::1]:2379", false, Some("https://[::1]:2379")),
             ("localhost:2379", false, Some("http://localhost:2379")),
             ("localhost:2379", true, Some("https://localhost:2379")),
-            ("unix:///run/etcd", false, None),
+            ("unix:///run/etcd", true, Some("http://localhost")),
+            ("unixs://etcd.sock", false, Some("https://localhost")),
+            ("unix://", false, None),
+            ("ftp://a:1", false, None),
             ("http://127.0.0.1", false, None),
             ("http://[::1]", false, None),
             ("http://:2379", false, None),
