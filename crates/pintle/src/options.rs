@@ -56,7 +56,7 @@ use pintle_apiserver::{
     base::body_budget::DEFAULT_BODY_MEMORY, registry::StorageMediaType, resource_config::RuntimeConfig,
     serving::DEFAULT_RESPONSE_MEMORY,
 };
-use pintle_go_forms::Cidr;
+use pintle_go_forms::{Cidr, clean_path};
 use pintle_logs::Levels;
 use pintle_storage::EtcdOptions;
 use std::{
@@ -347,18 +347,8 @@ impl Options {
     /// The prefix of all storage keys: an absolute path, whether `--etcd-prefix` begins with a slash or not. It ends in a
     /// slash, so that another cluster's longer prefix does not match.
     pub fn key_prefix(&self) -> String {
-        let mut names = Vec::new();
-        for name in self.etcd_prefix.split('/') {
-            match name {
-                "" | "." => {}
-                ".." => drop(names.pop()),
-                name => names.push(name),
-            }
-        }
-        match names.is_empty() {
-            true => "/".to_owned(),
-            false => format!("/{}/", names.join("/")),
-        }
+        let path = clean_path(&format!("/{}", self.etcd_prefix));
+        format!("{}/", path.trim_end_matches('/'))
     }
 
     /// The etcd options; `None` when the storage engine is not etcd.

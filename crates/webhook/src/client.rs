@@ -12,7 +12,7 @@ use pintle_dialer::{
     Cause, ConfigError, Connections, Connector, Destination, Dialer, Network, Outbound, Peers,
     RestClientSeries, TlsSettings,
 };
-use pintle_go_forms::format_duration;
+use pintle_go_forms::{Url, clean_path, escape_path, format_duration};
 use pintle_offload::weigh;
 use rustls::pki_types::ServerName;
 use std::{
@@ -102,7 +102,7 @@ impl WebhookClient {
                 };
                 let authority = uri.authority().map(ToString::to_string).unwrap_or_default();
                 let host = host.trim_matches(['[', ']']).to_owned();
-                let url = format!("https://{authority}{}", uri.path());
+                let url = format!("https://{authority}{}", path_of(url)?);
                 let is_local = is_local(&host);
                 (url, Destination::Url, host, is_local, Some(Network::ControlPlane))
             }
@@ -111,7 +111,7 @@ impl WebhookClient {
                 // A service may have many servers, and load balancing is per connection: with HTTP/1.1 each
                 // connection carries one request at a time.
                 let host = format!("{name}.{namespace}.svc");
-                let url = format!("https://{host}:{port}/{}", path.trim_start_matches('/'));
+                let url = format!("https://{host}:{port}{}", request_path(path));
                 // This server itself is behind this service.
                 let is_own = (namespace.as_str(), name.as_str(), *port) == ("default", "kubernetes", 443);
                 let network = (!is_own).then_some(Network::Cluster);
@@ -169,7 +169,7 @@ impl WebhookClient {
         let server_name =
             ServerName::try_from(server_name).map_err(|error| ConfigError::Url(error.to_string()))?;
         let scheme = uri.scheme_str().unwrap_or_default();
-        let url = format!("{scheme}://{authority}{}", uri.path());
+        let url = format!("{scheme}://{authority}{}", path_of(&text)?);
         // Kubernetes leaves the name of this client to Go.
         let user_agent = if tls.is_some() { "Go-http-client/2.0" } else { "Go-http-client/1.1" };
         // Credentials are not sent in plain text.
@@ -277,6 +277,18 @@ impl WebhookClient {
         let retry_after = retry_after.map(|value| value.to_str().unwrap_or_default().to_owned());
         Ok(Response { status: head.status.as_u16(), content_type, retry_after, body, question: asked })
     }
+}
+
+/// The path of requests to a URL.
+fn path_of(url: &str) -> Result<String, ConfigError> {
+    let url = Url::parse(url).map_err(ConfigError::Url)?;
+    Ok(request_path(&String::from_utf8_lossy(url.path())))
+}
+
+/// The path of requests, as Kubernetes' clients join it: the shortest that is the same, without a slash at its end. Servers
+/// redirect paths with two slashes.
+fn request_path(path: &str) -> String {
+    escape_path(clean_path(&format!("/{path}")).as_bytes())
 }
 
 /// The series of the requests to the host of a URL.

@@ -98,6 +98,24 @@ async fn requests_have_the_headers_of_kubernetes_client() {
 }
 
 #[tokio::test]
+async fn the_paths_of_requests_are_clean() {
+    let (url, requests) = server(vec![response("200 OK", "{}")]).await;
+    let url = url.replace("/review", "//a/../b%20c/");
+    client_of(&url, Credentials::None).post(QUESTION, TIMEOUT).await.unwrap();
+    let requests = requests.await.unwrap();
+    assert!(requests[0].starts_with("POST /b%20c?timeout=20s HTTP/1.1\r\n"), "{requests:?}");
+    let rows = [
+        ("https://h", "/"),
+        ("https://h:1//x", "/x"),
+        ("https://h/x/", "/x"),
+        ("https://h/a%2Fb?q=1", "/a/b"),
+    ];
+    for (url, path) in rows {
+        assert_eq!(path_of(url).unwrap(), path, "{url}");
+    }
+}
+
+#[tokio::test]
 async fn an_overloaded_server_is_asked_again_when_it_says() {
     let later = |status: &str, seconds: &str| {
         response(status, "{}").replacen("\r\n", &format!("\r\nretry-after: {seconds}\r\n"), 1)
