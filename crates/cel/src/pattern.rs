@@ -4,7 +4,12 @@
 //! ASCII in Go, classes have no set operations, `{` without a repetition is a literal, and some errors exist in only
 //! one of the two. A pattern is therefore parsed by Go's rules and translated.
 
-use regex::{Regex, RegexBuilder};
+mod alphabet;
+mod matches;
+
+use alphabet::Alphabet;
+use matches::{LetterMatches, Matches};
+use regex::{Regex, RegexBuilder, bytes};
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{Class, Hir, HirKind};
 
@@ -17,6 +22,17 @@ const SIZE_LIMIT: usize = 8 << 20;
 
 /// The maximum nesting depth of the translated pattern.
 const NEST_LIMIT: u32 = 1000;
+/// The maximum nesting depth of a pattern over letters, whose groups are written out.
+const LETTERS_NEST_LIMIT: u32 = 4 * NEST_LIMIT;
+/// The maximum number of ranges of the Unicode classes of a pattern. A parsed pattern has a copy of a class for each
+/// place where it is written.
+const MAX_RANGES: usize = 500_000;
+/// The weight from which on a pattern with classes beyond ASCII is matched over letters.
+const HEAVY: u64 = 1_000;
+/// The number of written ranges of classes that weigh as much as one position, when a pattern is matched over letters.
+const RANGES_AT_ONCE: u64 = 4;
+/// The number of positions whose matching costs as much as finding the letter of a character.
+const ENCODING: u64 = 32;
 /// The maximum memory that matching caches for a pattern, in bytes.
 const CACHE_LIMIT: usize = 256 << 10;
 /// The number of characters, times the pattern's weight, whose matching costs as much as one visited item.
@@ -28,30 +44,58 @@ pub(crate) const MAX_WEIGHT: u64 = 250_000;
 /// A compiled pattern.
 #[derive(Clone, Debug)]
 pub struct Pattern {
-    regex: Regex,
-    weight: u64,
+    matcher: Matcher,
+    weight: Weight,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Weight {
+    /// The number of positions that a character is compared with, at most.
+    matching: u64,
+    /// The weight of compiling.
+    compiling: u64,
+}
+
+impl Weight {
+    fn same(weight: u64) -> Weight {
+        Weight { matching: weight, compiling: weight }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Matcher {
+    /// Matches the bytes of texts.
+    Plain(Regex),
+    /// Matches the letters of texts.
+    Letters(Alphabet, bytes::Regex),
 }
 
 impl Pattern {
     /// Whether the text contains a match.
     pub fn is_match(&self, text: &str) -> bool {
-        self.regex.is_match(text)
+        match &self.matcher {
+            Matcher::Plain(regex) => regex.is_match(text),
+            Matcher::Letters(alphabet, regex) => regex.is_match(&alphabet.encode(text)),
+        }
     }
 
-    /// The underlying expression, for other operations.
-    pub(crate) fn regex(&self) -> &Regex {
-        &self.regex
+    /// The matches in a text.
+    pub(crate) fn matches<'p, 't>(&'p self, text: &'t str) -> Matches<'p, 't> {
+        match &self.matcher {
+            Matcher::Plain(regex) => Matches::Plain(regex.find_iter(text)),
+            Matcher::Letters(alphabet, regex) => Matches::Letters(LetterMatches::new(alphabet, regex, text)),
+        }
     }
 
     /// The memory of the pattern and the time of its compilation, in the approximate number of positions after
     /// expansion of repetitions.
     pub fn weight(&self) -> u64 {
-        self.weight
+        self.weight.compiling
     }
 
     /// The maximum work of matching a text of `length` bytes, in visited items.
     pub fn effort(&self, length: usize) -> u64 {
-        self.weight.saturating_mul(length as u64) / MATCHED_AT_ONCE
+        self.weight.matching.saturating_mul(length as u64) / MATCHED_AT_ONCE
     }
 }
 
@@ -60,26 +104,84 @@ impl Pattern {
 /// # Errors
 /// Go's message, when the pattern is malformed or too large.
 pub fn compile(pattern: &str) -> Result<Pattern, String> {
-    let translated = Translator::new(pattern).translate().map_err(failed)?;
-    let weight = weight_of(&translated);
+    let Parsed { form, weight } = Parsed::new(pattern).map_err(failed)?;
     let too_large = |_| failed(Problem("expression too large", pattern));
-    let mut builder = RegexBuilder::new(&translated);
-    let builder = builder.size_limit(SIZE_LIMIT).dfa_size_limit(CACHE_LIMIT).nest_limit(NEST_LIMIT);
-    Ok(Pattern { regex: builder.build().map_err(too_large)?, weight })
+    let matcher = match form {
+        Form::Plain(translated) => {
+            let mut builder = RegexBuilder::new(&translated);
+            let builder = builder.size_limit(SIZE_LIMIT).dfa_size_limit(CACHE_LIMIT).nest_limit(NEST_LIMIT);
+            Matcher::Plain(builder.build().map_err(too_large)?)
+        }
+        Form::Letters(alphabet, letters) => {
+            let mut builder = bytes::RegexBuilder::new(&letters.to_string());
+            let builder = builder.unicode(false).size_limit(SIZE_LIMIT).dfa_size_limit(CACHE_LIMIT);
+            let regex = builder.nest_limit(LETTERS_NEST_LIMIT).build().map_err(too_large)?;
+            Matcher::Letters(alphabet, regex)
+        }
+    };
+    Ok(Pattern { matcher, weight })
 }
 
 /// The weight that a pattern would have ([`Pattern::weight`]); 1 for a malformed pattern.
 pub fn weight(pattern: &str) -> u64 {
-    Translator::new(pattern).translate().map_or(1, |translated| weight_of(&translated))
+    Parsed::new(pattern).map_or(1, |parsed| parsed.weight.compiling)
 }
 
 fn failed(Problem(message, at): Problem<'_>) -> String {
     format!("error parsing regexp: {message}: `{at}`")
 }
 
-fn weight_of(translated: &str) -> u64 {
-    let parsed = ParserBuilder::new().nest_limit(NEST_LIMIT).build().parse(translated);
-    parsed.map_or(1, |parsed| 1 + places(&parsed))
+/// A pattern that is parsed, but not compiled.
+struct Parsed {
+    form: Form,
+    weight: Weight,
+}
+
+enum Form {
+    /// The translated pattern.
+    Plain(String),
+    /// The pattern over the letters of its alphabet.
+    Letters(Alphabet, Hir),
+}
+
+impl Parsed {
+    fn new(pattern: &str) -> Result<Parsed, Problem<'_>> {
+        let (translated, ranges) = Translator::new(pattern).translate()?;
+        let Ok(parsed) = ParserBuilder::new().nest_limit(NEST_LIMIT).build().parse(&translated) else {
+            return Ok(Parsed { form: Form::Plain(translated), weight: Weight::same(1) });
+        };
+        let weight = 1 + places(&parsed);
+        if weight >= HEAVY
+            && has_wide_class(&parsed)
+            && let Some((alphabet, letters)) = Alphabet::of(&parsed)
+        {
+            let positions = 1 + places(&letters);
+            let compiling = positions + alphabet.len() as u64 + ranges as u64 / RANGES_AT_ONCE;
+            if compiling < weight {
+                let weight = Weight { matching: positions + ENCODING, compiling };
+                return Ok(Parsed { form: Form::Letters(alphabet, letters), weight });
+            }
+        }
+        Ok(Parsed { form: Form::Plain(translated), weight: Weight::same(weight) })
+    }
+}
+
+/// Whether a pattern has a class with characters beyond ASCII.
+fn has_wide_class(pattern: &Hir) -> bool {
+    match pattern.kind() {
+        HirKind::Empty | HirKind::Look(_) | HirKind::Literal(_) => false,
+        HirKind::Class(class) => !is_narrow(class),
+        HirKind::Repetition(repetition) => has_wide_class(&repetition.sub),
+        HirKind::Capture(capture) => has_wide_class(&capture.sub),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => parts.iter().any(has_wide_class),
+    }
+}
+
+fn is_narrow(class: &Class) -> bool {
+    match class {
+        Class::Bytes(_) => true,
+        Class::Unicode(class) => class.is_ascii(),
+    }
 }
 
 /// The number of positions in a pattern.
@@ -88,8 +190,8 @@ fn places(pattern: &Hir) -> u64 {
         HirKind::Empty | HirKind::Look(_) => 1,
         HirKind::Literal(literal) => literal.0.len() as u64,
         HirKind::Class(Class::Bytes(_)) => 1,
+        HirKind::Class(class) if is_narrow(class) => 1,
         // Characters beyond ASCII are matched byte by byte.
-        HirKind::Class(Class::Unicode(class)) if class.is_ascii() => 1,
         HirKind::Class(Class::Unicode(class)) => 8 + 2 * class.ranges().len() as u64,
         HirKind::Repetition(repetition) => {
             let times = repetition.max.unwrap_or(repetition.min + 1).max(1);
@@ -119,6 +221,10 @@ struct Translator<'a> {
     times: u32,
     /// The largest repetition in each open group, and in the pattern itself.
     most: Vec<u32>,
+    /// The names of the Unicode classes, with the number of their ranges.
+    classes: Vec<(&'a str, usize)>,
+    /// The number of ranges of all Unicode classes.
+    ranges: usize,
 }
 
 impl<'a> Translator<'a> {
@@ -133,10 +239,13 @@ impl<'a> Translator<'a> {
             repeated: None,
             times: 1,
             most: vec![1],
+            classes: Vec::new(),
+            ranges: 0,
         }
     }
 
-    fn translate(mut self) -> Result<String, Problem<'a>> {
+    /// The translated pattern, and the number of ranges of its Unicode classes.
+    fn translate(mut self) -> Result<(String, usize), Problem<'a>> {
         while let Some(c) = self.rest.chars().next() {
             let before = self.rest;
             match c {
@@ -193,7 +302,7 @@ impl<'a> Translator<'a> {
         if self.depth > 0 {
             return Err(Problem("missing closing )", self.pattern));
         }
-        Ok(self.out)
+        Ok((self.out, self.ranges))
     }
 
     /// Consumes this number of bytes.
@@ -372,10 +481,12 @@ impl<'a> Translator<'a> {
                     None => (name, c == 'P'),
                 };
                 let class = format!("\\{}{{{name}}}", if negated { 'P' } else { 'p' });
-                let plain =
-                    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_');
-                if !plain || Regex::new(&class).is_err() {
+                let Some(ranges) = self.unicode_class(name) else {
                     return Err(Problem("invalid character class range", written));
+                };
+                self.ranges += ranges;
+                if self.ranges > MAX_RANGES {
+                    return Err(Problem("expression too large", self.pattern));
                 }
                 return Ok(Some(class));
             }
@@ -383,6 +494,22 @@ impl<'a> Translator<'a> {
         };
         self.take(2);
         Ok(Some(class.to_owned()))
+    }
+
+    /// The number of ranges of a Unicode class; `None` if there is none of this name.
+    fn unicode_class(&mut self, name: &'a str) -> Option<usize> {
+        if let Some((_, ranges)) = self.classes.iter().find(|(known, _)| *known == name) {
+            return Some(*ranges);
+        }
+        let is_plain =
+            !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_');
+        let class = is_plain.then(|| regex_syntax::parse(&format!("\\p{{{name}}}")).ok()).flatten()?;
+        let ranges = match class.kind() {
+            HirKind::Class(Class::Unicode(class)) => class.ranges().len(),
+            _ => 1,
+        };
+        self.classes.push((name, ranges));
+        Some(ranges)
     }
 
     /// An escape for one character.
@@ -663,8 +790,88 @@ mod tests {
         for (pattern, expected) in rows {
             assert_eq!(weight(pattern), expected, "{pattern}");
         }
-        assert!(weight(r"\pL{100}") > 50_000 && weight(".{1000}") > 10_000);
-        assert_eq!(compile(r"\pL{2}").unwrap().weight(), weight(r"\pL{2}"));
+        assert!(weight(r"[\pL\pS]{100}") < 2_500 && weight(".{1000}") < 2_100);
+        for pattern in [r"\pL{2}", r"\pL{100}"] {
+            assert_eq!(compile(pattern).unwrap().weight(), weight(pattern), "{pattern}");
+        }
+    }
+
+    /// Matches a text over letters and over bytes.
+    fn check_letters(pattern: &str, text: &str) {
+        let (translated, _) = Translator::new(pattern).translate().unwrap_or_else(|_| panic!("{pattern}"));
+        let parsed = regex_syntax::parse(&translated).unwrap();
+        let (alphabet, letters) =
+            Alphabet::of(&parsed).unwrap_or_else(|| panic!("{pattern} has no alphabet"));
+        let mut builder = bytes::RegexBuilder::new(&letters.to_string());
+        let matcher = Matcher::Letters(alphabet, builder.unicode(false).build().unwrap());
+        let letters = Pattern { matcher, weight: Weight::same(1) };
+        let plain = Regex::new(&translated).unwrap();
+        let found: Vec<_> = letters.matches(text).collect();
+        let expected: Vec<_> = plain.find_iter(text).map(|found| found.range()).collect();
+        assert_eq!(found, expected, "{pattern} in {text:?}");
+        assert_eq!(letters.is_match(text), plain.is_match(text), "{pattern} in {text:?}");
+    }
+
+    #[test]
+    fn letters_match_as_bytes_do() {
+        let patterns = [
+            "l+",
+            "^l+",
+            r"^\pL+$",
+            r"\pL|\d",
+            r"\bé",
+            r"\b",
+            r"\B",
+            r"\b\w+\b",
+            "",
+            "a*",
+            "(?m)^",
+            "(?m)$",
+            "(?m)^b$",
+            "(?i)straße|s",
+            r"[^\pL\n]+",
+            "(?s).",
+            ".",
+            r"(?U)\pL+",
+            r"^(é|\PL){2,3}",
+            r"\p{Greek}+?",
+            "😀",
+            r"\x{0}",
+            r"[\x{D7FF}-\x{E000}]",
+            r"\x{10FFFF}|\s$",
+        ];
+        let texts = [
+            "",
+            "hello",
+            "é ab_1 αβγ",
+            "a\nb\n\nSTRASSE ſ\n",
+            "😀😀x\u{0}\u{10FFFF}",
+            "\u{D7FF}\u{E000}\n",
+            "-é-1-",
+        ];
+        for (pattern, text) in patterns.iter().flat_map(|pattern| texts.map(|text| (pattern, text))) {
+            check_letters(pattern, text);
+        }
+    }
+
+    #[test]
+    fn domain_names_of_any_script_are_a_small_pattern() {
+        let label = r"[a-zA-Z0-9\p{S}\p{L}]((-?[a-zA-Z0-9\p{S}\p{L}]{0,62})?)";
+        let pattern = compile(&format!(r"^({label}(\.)){{1,}}([a-zA-Z\p{{L}}]){{2,63}}$")).unwrap();
+        assert!(pattern.weight() < 4_000 && pattern.effort(256) < 500, "{}", pattern.weight());
+        assert!(pattern.is_match("bücher.例え.テスト"));
+        assert!(!pattern.is_match("bücher.例え.テスト1") && !pattern.is_match(".de"));
+    }
+
+    #[test]
+    fn patterns_with_many_classes_are_bounded() {
+        assert!(compile(&r"\pL".repeat(100)).is_ok());
+        let many: String = (0..200).map(|at| char::from_u32(0x4e00 + at).unwrap()).collect();
+        assert!(compile(&format!("(?i)[{many}]{{100}}{many}")).is_ok());
+        for pattern in [r"\pL".repeat(50_000), format!("[{}]", r"\pL".repeat(50_000))] {
+            let error = compile(&pattern).unwrap_err();
+            assert!(error.starts_with("error parsing regexp: expression too large"), "{:.80}", error);
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::EvaluationError;
 use crate::pattern::{self, Pattern};
 use crate::value::{Text, Value};
 use crate::work;
+use std::ops::Range;
 
 pub(super) fn lookup(name: &str) -> Option<Function> {
     Some(match name {
@@ -59,17 +60,10 @@ pub(crate) fn matches<'a>(pattern: &Pattern, text: &Value<'a>) -> Result<Value<'
 
 /// The first match in a text, or an empty text.
 pub(crate) fn find<'a>(pattern: &Pattern, text: &Value<'a>) -> Result<Value<'a>, EvaluationError> {
-    if let Value::String(text) = text {
-        work::count(pattern.effort(text.len()))?;
-    }
-    let pattern = pattern.regex();
-    Ok(match text {
-        Value::String(Text::Borrowed(text)) => {
-            Value::from(pattern.find(text).map_or("", |found| found.as_str()))
-        }
-        Value::String(text) => Value::from(pattern.find(text).map_or("", |found| found.as_str()).to_owned()),
-        _ => return Err(EvaluationError::NO_SUCH_OVERLOAD),
-    })
+    let Value::String(text) = text else { return Err(EvaluationError::NO_SUCH_OVERLOAD) };
+    work::count(pattern.effort(text.len()))?;
+    let found = pattern.matches(text.as_str()).next().unwrap_or_default();
+    Ok(part(text, found))
 }
 
 /// All matches in a text, up to a limit if that is not negative.
@@ -82,17 +76,21 @@ pub(crate) fn find_all<'a>(
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let mut found: Vec<Value<'a>> = Vec::new();
     let whole = text.as_str();
-    let mut places = pattern.regex().find_iter(whole);
+    let mut places = pattern.matches(whole);
     let mut rest = whole.len();
     while found.len() < limit {
         // Each search may read the whole rest, even for a short match.
         work::count(pattern.effort(rest).saturating_add(1))?;
         let Some(place) = places.next() else { break };
-        rest = whole.len() - place.end();
-        found.push(match text {
-            Text::Borrowed(text) => Value::from(text.get(place.range()).unwrap_or_default()),
-            text => Value::from(text.get(place.range()).unwrap_or_default().to_owned()),
-        });
+        rest = whole.len() - place.end;
+        found.push(part(text, place));
     }
     Ok(Value::from(found))
+}
+
+fn part<'a>(text: &Text<'a>, place: Range<usize>) -> Value<'a> {
+    match text {
+        Text::Borrowed(text) => Value::from(text.get(place).unwrap_or_default()),
+        text => Value::from(text.as_str().get(place).unwrap_or_default().to_owned()),
+    }
 }
