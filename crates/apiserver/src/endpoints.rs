@@ -9,6 +9,7 @@ mod apply;
 mod body_kind;
 mod computed;
 mod connect;
+mod converted_selectable;
 mod create;
 mod create_named;
 mod decode;

@@ -15,6 +15,11 @@ pub trait Converter: Send + Sync {
     /// # Errors
     /// The `Status` for the client, when at least one object cannot be converted.
     fn convert(&self, objects: Vec<Value>, to: &GroupVersion) -> BoxFuture<'_, Result<Vec<Value>, Status>>;
+
+    /// Whether only `apiVersion` changes: selectors then match an object in all versions alike.
+    fn keeps_content(&self) -> bool {
+        false
+    }
 }
 
 /// The conversion strategy `None`: only `apiVersion` changes.
@@ -32,5 +37,9 @@ impl Converter for SameContent {
             object.insert("apiVersion", version.as_str().into());
         }
         Box::pin(std::future::ready(Ok(objects)))
+    }
+
+    fn keeps_content(&self) -> bool {
+        true
     }
 }

@@ -32,8 +32,13 @@ use pintle_machinery::{
 use pintle_registry::Converter;
 use std::sync::Arc;
 
-/// The cache slots of a version: those of whole objects, of their metadata, of compressed list items, and of table rows.
-const SLOTS: u32 = 16;
+/// The cache slots of a version: those of whole objects, of their metadata, of compressed list items, of table rows, and
+/// of what selectors read.
+const SLOTS: u32 = 20;
+const METADATA: u32 = 4;
+const COMPRESSED: u32 = 8;
+const ROWS: u32 = 12;
+const SELECTABLE: u32 = 16;
 /// The cache slot of the UID, which is the same in all versions.
 pub(super) const UID: RepresentationId = RepresentationId(SLOTS - 1);
 /// The size limit of a converted object, in bytes: `CONVERTED_SIZE + CONVERTED_FACTOR * its JSON's size`.
@@ -153,8 +158,7 @@ impl Encoder<'_> {
         json::decode_any(&converted).map_err(Status::internal_error)
     }
 
-    /// Converts objects that have no JSON of this version yet, in batches. Call it before any other encoding of them;
-    /// it does nothing for a resource without a converter.
+    /// As [`convert`], to the version of the request.
     ///
     /// # Errors
     /// When an object cannot be converted.
@@ -162,52 +166,7 @@ impl Encoder<'_> {
         &self,
         objects: impl IntoIterator<Item = &'a Arc<CachedObject>>,
     ) -> Result<(), Status> {
-        let Some(converter) = &self.resource.resource.converter else { return Ok(()) };
-        let id = self.representation(MediaType::Json);
-        let mut batch: Vec<&Arc<CachedObject>> = Vec::new();
-        let mut size = 0;
-        for object in objects {
-            let is_there = registry::is_of_version(&object.json(), &self.resource.resource)
-                || object.existing_representation(id).is_some();
-            if is_there {
-                continue;
-            }
-            size += object.size();
-            batch.push(object);
-            // A tree takes many times the memory of its JSON.
-            if size >= CONVERTED_AT_ONCE {
-                self.convert_batch(&**converter, std::mem::take(&mut batch)).await?;
-                size = 0;
-            }
-        }
-        match batch.is_empty() {
-            true => Ok(()),
-            false => self.convert_batch(&**converter, batch).await,
-        }
-    }
-
-    async fn convert_batch(
-        &self,
-        converter: &dyn Converter,
-        objects: Vec<&Arc<CachedObject>>,
-    ) -> Result<(), Status> {
-        let id = self.representation(MediaType::Json);
-        let trees = objects.iter().map(|object| json::decode_any(&object.json()));
-        let trees: Vec<Value> = trees.collect::<Result<_, _>>().map_err(Status::internal_error)?;
-        let schema = &self.resource.schema;
-        let converted = registry::convert_stored(converter, trees, &self.resource.resource, schema).await?;
-        for (object, tree) in objects.into_iter().zip(converted) {
-            object.representation(id, || {
-                let mut bytes = json::encode(&tree, schema.get());
-                bytes.push(b'\n');
-                // The JSON is cached beside the object, so its size is bounded.
-                match bytes.len() > CONVERTED_SIZE + CONVERTED_FACTOR * object.size() {
-                    true => Err(Status::unknown("the converted object is too large")),
-                    false => Ok(Bytes::from(bytes)),
-                }
-            })?;
-        }
-        Ok(())
+        convert(self.resource, objects).await
     }
 
     /// The form of tables of `version` of `meta.k8s.io`.
@@ -292,7 +251,7 @@ impl Encoder<'_> {
     /// share.
     pub(super) fn partial_representation(&self) -> Option<RepresentationId> {
         let (_, version) = self.accepted.transform.as_ref()?;
-        let number = SLOTS / 4 + media_type_number(self.accepted.media_type);
+        let number = METADATA + media_type_number(self.accepted.media_type);
         let is_shared = version == "v1" && !self.accepted.pretty;
         is_shared.then_some(RepresentationId(self.resource.slot * SLOTS + number))
     }
@@ -307,7 +266,7 @@ impl Encoder<'_> {
             IncludeObject::None => 2,
         };
         let is_shared = version == "v1" && self.accepted.media_type == MediaType::Json;
-        is_shared.then_some(RepresentationId(self.resource.slot * SLOTS + 3 * SLOTS / 4 + part))
+        is_shared.then_some(RepresentationId(self.resource.slot * SLOTS + ROWS + part))
     }
 
     /// The compressed form of a list item, whose content is `content`.
@@ -319,7 +278,7 @@ impl Encoder<'_> {
         object: &CachedObject,
         content: impl FnOnce() -> Result<[Bytes; 2], Status>,
     ) -> Result<Part, Status> {
-        let number = SLOTS / 2 + media_type_number(self.accepted.media_type);
+        let number = COMPRESSED + media_type_number(self.accepted.media_type);
         let id = RepresentationId(self.resource.slot * SLOTS + number);
         let bytes = object.representation(id, || {
             let [head, rest] = content()?;
@@ -360,6 +319,65 @@ impl Encoder<'_> {
             }
         }
     }
+}
+
+/// Converts objects that have no JSON of the resource's version yet, in batches. Call it before any other encoding of
+/// them; it does nothing for a resource without a converter.
+///
+/// # Errors
+/// When an object cannot be converted.
+pub(super) async fn convert<'a>(
+    resource: &VersionedResource,
+    objects: impl IntoIterator<Item = &'a Arc<CachedObject>>,
+) -> Result<(), Status> {
+    let Some(converter) = &resource.resource.converter else { return Ok(()) };
+    let mut batch: Vec<&Arc<CachedObject>> = Vec::new();
+    let mut size = 0;
+    for object in objects {
+        if made_json(resource, object).is_some() {
+            continue;
+        }
+        size += object.size();
+        batch.push(object);
+        // A tree takes many times the memory of its JSON.
+        if size >= CONVERTED_AT_ONCE {
+            convert_batch(resource, &**converter, std::mem::take(&mut batch)).await?;
+            size = 0;
+        }
+    }
+    match batch.is_empty() {
+        true => Ok(()),
+        false => convert_batch(resource, &**converter, batch).await,
+    }
+}
+
+async fn convert_batch(
+    resource: &VersionedResource,
+    converter: &dyn Converter,
+    objects: Vec<&Arc<CachedObject>>,
+) -> Result<(), Status> {
+    let id = representation_of(resource, MediaType::Json);
+    let trees = objects.iter().map(|object| json::decode_any(&object.json()));
+    let trees: Vec<Value> = trees.collect::<Result<_, _>>().map_err(Status::internal_error)?;
+    let schema = &resource.schema;
+    let converted = registry::convert_stored(converter, trees, &resource.resource, schema).await?;
+    for (object, tree) in objects.into_iter().zip(converted) {
+        object.representation(id, || {
+            let mut bytes = json::encode(&tree, schema.get());
+            bytes.push(b'\n');
+            // The JSON is cached beside the object, so its size is bounded.
+            match bytes.len() > CONVERTED_SIZE + CONVERTED_FACTOR * object.size() {
+                true => Err(Status::unknown("the converted object is too large")),
+                false => Ok(Bytes::from(bytes)),
+            }
+        })?;
+    }
+    Ok(())
+}
+
+/// The cache slot of what selectors read of objects in a version.
+pub(super) fn selectable_representation(resource: &VersionedResource) -> RepresentationId {
+    RepresentationId(resource.slot * SLOTS + SELECTABLE)
 }
 
 fn representation_of(resource: &VersionedResource, media_type: MediaType) -> RepresentationId {

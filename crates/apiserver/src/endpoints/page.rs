@@ -32,7 +32,7 @@ impl Page {
     /// Selects the snapshot and the page of it that a list returns.
     ///
     /// # Errors
-    /// 400 for an invalid continue token or revision, 410 for one that is compacted.
+    /// 400 for an invalid continue token or revision, 410 for one that is compacted; the errors of conversions.
     pub(super) async fn select(
         store: &Store,
         scope: &RequestScope<'_>,
@@ -72,11 +72,13 @@ impl Page {
             && !(options.is_at_any_version() && cacher.is_read_cached());
         let limit = if is_limited { options.limit } else { usize::MAX };
         let matches = |object: &CachedObject| selection.matches(object);
+        // Objects that have to be converted first are all read.
+        let waits = selection.waits();
         let request = PageRequest {
             prefix: &prefix,
             start_after: after.as_ref(),
-            limit,
-            matches: (!selection.is_everything()).then_some(&matches),
+            limit: if waits { usize::MAX } else { limit },
+            matches: (!selection.is_everything() && !waits).then_some(&matches),
             counts_rest: selection.has_no_terms(),
         };
         let read = cacher.page(state, request).await;
@@ -91,6 +93,7 @@ impl Page {
         })?;
         let (snapshot, rest) = match read {
             PageRead::State(snapshot) => (snapshot, None),
+            PageRead::Page(StoragePage { snapshot, .. }) if waits => (snapshot, None),
             PageRead::Page(StoragePage { snapshot, last, remaining }) => (snapshot, Some((last, remaining))),
         };
         let mut metadata = json!({"resourceVersion": snapshot.revision().to_string()});
@@ -100,6 +103,7 @@ impl Page {
         let requirement = selection.requirement();
         requirement.iter().for_each(|requirement| cacher.note_list(&snapshot, requirement));
         let mut page = Page { metadata, snapshot, prefix, after, selection, requirement, last: None };
+        page.selection.prepare(page.read(None)).await?;
         let rest = match rest {
             None if is_limited => {
                 // Kube-apiserver reads the present state by the index of a field, and other states as they are.

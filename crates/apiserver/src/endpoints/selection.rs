@@ -1,6 +1,10 @@
 //! Selects objects of a list or watch by label and field selectors, over the labels and fields that the cache indexes.
 
-use super::{request_scope::RequestScope, shard_selector::ShardSelector};
+use super::{
+    converted_selectable::{ConvertedSelectable, Parts},
+    request_scope::RequestScope,
+    shard_selector::ShardSelector,
+};
 use pintle_cacher::{CachedObject, Label, Requirement, Trigger};
 use pintle_go_forms::quote;
 use pintle_machinery::{
@@ -9,7 +13,7 @@ use pintle_machinery::{
     selectors::{FieldOperator, FieldSelector, LabelSelector},
 };
 use pintle_registry::Resource;
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
 /// The most labels of a selector that indexes are looked up for.
 const MOST_LABELS: usize = 4;
@@ -21,6 +25,8 @@ pub(super) struct Selection {
     fields: Vec<FieldTest>,
     /// The objects of these shards alone match.
     shards: Option<ShardSelector>,
+    /// What is selected by, if that differs between the versions of an object.
+    converted: Option<ConvertedSelectable>,
     /// The only name that can match, if the field selector requires one.
     pub(super) name: Option<String>,
     /// The only namespace that can match, if the field selector requires one.
@@ -43,6 +49,12 @@ enum Field {
     Name,
     Namespace,
     Declared { index: usize, name: String, trigger: bool },
+}
+
+impl Field {
+    fn is_declared(&self) -> bool {
+        matches!(self, Field::Declared { .. })
+    }
 }
 
 impl FieldTest {
@@ -118,7 +130,9 @@ impl Selection {
         if !requested.is_empty() && name.as_deref() != Some(requested) {
             return Err(Status::bad_request("fieldSelector metadata.name doesn't match requested name"));
         }
-        Ok(Selection { labels, fields, shards: None, name, namespace })
+        let is_by_content = !labels.is_empty() || fields.iter().any(|test| test.field.is_declared());
+        let converted = is_by_content.then(|| ConvertedSelectable::of(scope.resource)).flatten();
+        Ok(Selection { labels, fields, shards: None, converted, name, namespace })
     }
 
     /// Parses the selectors of a request for stored objects: with the selector of shards, if the server has shards.
@@ -153,20 +167,70 @@ impl Selection {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    /// Whether an object matches.
+    /// Whether an object matches. If the selection [waits](Selection::waits) for conversions, the object was prepared.
     pub(super) fn matches(&self, object: &CachedObject) -> bool {
         self.shards.as_ref().is_none_or(|shards| shards.matches(object)) && self.matches_terms(object)
     }
 
     /// Whether an object matches the label selector and the field selector.
     pub(super) fn matches_terms(&self, object: &CachedObject) -> bool {
+        let converted =
+            self.converted.as_ref().and_then(|converted| Some((converted, converted.read(object)?)));
+        let Some((converted, bytes)) = converted else {
+            return self.matches_fields(object, |index| object.field(index))
+                && self.labels.matches_all(object.labels().iter(), |key| object.labels().get(key));
+        };
+        let Parts { fields, labels } = converted.parts(&bytes);
+        let label = |key: &str| Some(labels.iter().find(|(own, _)| *own == key)?.1);
+        self.matches_fields(object, |index| fields.get(index).copied())
+            && self.labels.matches_all(labels.iter().copied(), label)
+    }
+
+    fn matches_fields<'a>(
+        &self,
+        object: &'a CachedObject,
+        declared: impl Fn(usize) -> Option<&'a str>,
+    ) -> bool {
         self.fields.iter().all(|test| {
             test.matches(match &test.field {
                 Field::Name => object.name(),
                 Field::Namespace => object.namespace(),
-                Field::Declared { index, .. } => object.field(*index).unwrap_or_default(),
+                Field::Declared { index, .. } => declared(*index).unwrap_or_default(),
             })
-        }) && self.labels.matches_all(object.labels().iter(), |key| object.labels().get(key))
+        })
+    }
+
+    /// Whether objects have to be [prepared](Selection::prepare) before they are matched: their labels or fields depend
+    /// on the version.
+    pub(super) fn waits(&self) -> bool {
+        self.converted.is_some()
+    }
+
+    /// Converts objects as far as the selection needs it.
+    ///
+    /// # Errors
+    /// When an object cannot be converted.
+    pub(super) async fn prepare<'a>(
+        &self,
+        objects: impl Iterator<Item = &'a Arc<CachedObject>>,
+    ) -> Result<(), Status> {
+        let Some(converted) = &self.converted else { return Ok(()) };
+        let objects = objects.cloned().collect();
+        converted.prepare(objects).await
+    }
+
+    /// Whether an object that was not prepared may match: as [`Selection::matches_terms`], without the terms that wait
+    /// for its conversion.
+    pub(super) fn may_match_terms(&self, object: &CachedObject) -> bool {
+        if !self.waits() {
+            return self.matches_terms(object);
+        }
+        let own = |test: &&FieldTest| !test.field.is_declared();
+        self.fields.iter().filter(own).all(|test| match &test.field {
+            Field::Name => test.matches(object.name()),
+            Field::Namespace => test.matches(object.namespace()),
+            Field::Declared { .. } => true,
+        })
     }
 
     /// Whether a match takes more than a few comparisons: that of a shard reads the UID from the object's JSON, and
@@ -199,7 +263,7 @@ impl Selection {
                 .take(MOST_LABELS)
                 .map(|(name, value)| Label { name: name.into(), value: value.into() })
                 .collect();
-            (!labels.is_empty()).then_some(Requirement::Labels(labels))
+            (!labels.is_empty() && !self.waits()).then_some(Requirement::Labels(labels))
         };
         declared.or_else(named).or_else(labeled)
     }

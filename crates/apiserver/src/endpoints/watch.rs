@@ -116,6 +116,7 @@ pub(super) async fn watch(scope: &RequestScope<'_>) -> Result<Response, Status> 
         include_object,
         is_cached_json: false,
         has_list_form,
+        selection: selection.waits().then(|| selection.clone()),
         batch: Vec::new(),
         items: VecDeque::new(),
         columns_sent: false,
@@ -172,8 +173,24 @@ fn predicate(selection: &Arc<Selection>, store: &Store) -> Predicate {
             metrics.shard_filtered_events.fetch_add(1, Ordering::Relaxed);
             return false;
         }
-        selection.matches_terms(object)
+        selection.may_match_terms(object)
     })
+}
+
+/// An item for a watch whose selection waits for conversions: with the type of the change as the watch sees it, `None`
+/// if it does not see the change. The objects of the item are prepared.
+fn selected(selection: &Selection, item: WatchItem) -> Option<WatchItem> {
+    let WatchItem::Event { event_type, event } = item else { return Some(item) };
+    let matches = |object: Option<&Arc<CachedObject>>| object.is_some_and(|it| selection.matches_terms(it));
+    let was = event_type != EventType::Added && matches(event.previous());
+    let is = event_type != EventType::Deleted && matches(event.current());
+    let event_type = match (was, is) {
+        (false, false) => return None,
+        (false, true) => EventType::Added,
+        (true, true) => EventType::Modified,
+        (true, false) => EventType::Deleted,
+    };
+    Some(WatchItem::Event { event_type, event })
 }
 
 /// Counts a watch of shards while it is open.
@@ -249,6 +266,8 @@ struct WatchStream {
     is_cached_json: bool,
     /// Whether the client wants objects in a form that only lists have: the first event ends the watch.
     has_list_form: bool,
+    /// The selection, if it waits for conversions.
+    selection: Option<Arc<Selection>>,
     /// The next items from the watcher.
     batch: Vec<WatchItem>,
     /// Items that are not sent yet.
@@ -296,6 +315,9 @@ impl WatchStream {
                     self.watcher = None;
                 }
                 self.note_progress();
+                if let Err(status) = self.select().await {
+                    return Some((self.fail(&status), self));
+                }
                 if self.has_list_form && !self.batch.is_empty() {
                     return None;
                 }
@@ -346,6 +368,21 @@ impl WatchStream {
         {
             ticket.initialized();
         }
+    }
+
+    /// Drops the items of the batch that the selection does not match, if it had to wait for their conversion.
+    async fn select(&mut self) -> Result<(), Status> {
+        let Some(selection) = &self.selection else { return Ok(()) };
+        let events = self.batch.iter().filter_map(|item| match item {
+            WatchItem::Event { event, .. } => Some(event),
+            WatchItem::Bookmark { .. } => None,
+        });
+        let objects: Vec<_> =
+            events.flat_map(|event| [event.previous(), event.current()]).flatten().collect();
+        selection.prepare(objects.into_iter()).await?;
+        let items = std::mem::take(&mut self.batch);
+        self.batch = items.into_iter().filter_map(|item| selected(selection, item)).collect();
+        Ok(())
     }
 
     /// Converts the objects of the items to the watch's version, in batches.

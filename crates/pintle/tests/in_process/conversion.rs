@@ -11,6 +11,7 @@ use hyper::{Request, Response, body::Incoming};
 use pintle_machinery::{Value, json};
 use pintle_storage::Key;
 use std::{
+    collections::VecDeque,
     convert::Infallible,
     sync::{Arc, Mutex},
     time::{Duration, Instant},
@@ -379,4 +380,114 @@ async fn a_webhook_that_hangs_holds_no_worker_for_the_owners_of_fields() {
     // The writes that were started end before the server does.
     drop(webhook);
     server.stop().await;
+}
+
+/// The definition of lamps with selectable fields: `spec.watts` in `v1`, `spec.power` in `v2`.
+fn selectable(webhook: &Webhook) -> Value {
+    let mut definition = webhook.definition();
+    for (index, field) in [".spec.watts", ".spec.power"].into_iter().enumerate() {
+        definition["spec"]["versions"][index]["selectableFields"] = json!([{"jsonPath": field}]);
+    }
+    definition
+}
+
+/// The names of the items in a list.
+async fn names(server: &Server, request: &str) -> Vec<String> {
+    let answer = server.send(request).await;
+    assert_eq!(answer.status, 200, "{request}: {}", answer.text());
+    let list = answer.json();
+    let items = list["items"].as_array().unwrap().iter();
+    items.map(|item| item["metadata"]["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn selectors_match_objects_in_the_version_of_the_request() {
+    let (server, webhook) = (Server::start().await, Webhook::start().await);
+    define(&server, &selectable(&webhook)).await;
+    for (name, watts) in [("a", 5), ("b", 60), ("c", 5), ("d", 7), ("e", 5)] {
+        let body = lamp("v1", name, json!({"watts": watts}));
+        assert_eq!(server.send(&format!("POST {V1}\n\n{body}")).await.status, 201);
+    }
+    assert_eq!(names(&server, &format!("GET {V1}?fieldSelector=spec.watts%3D5")).await, ["a", "c", "e"]);
+    for (selector, expected) in [
+        ("fieldSelector=spec.power%3D5%20W", vec!["a", "c", "e"]),
+        ("fieldSelector=spec.power!%3D5%20W", vec!["b", "d"]),
+        ("fieldSelector=spec.power%3D5%20W,metadata.name%3Dc", vec!["c"]),
+        ("fieldSelector=spec.power%3D5", vec![]),
+    ] {
+        for more in ["", "&resourceVersion=0"] {
+            assert_eq!(names(&server, &format!("GET {V2}?{selector}{more}")).await, expected, "{selector}");
+        }
+    }
+    let page = server.send(&format!("GET {V2}?fieldSelector=spec.power%3D5%20W&limit=2")).await.json();
+    assert_eq!(page["items"].as_array().unwrap().len(), 2);
+    let token = page["metadata"]["continue"].as_str().unwrap();
+    let next = format!("GET {V2}?fieldSelector=spec.power%3D5%20W&limit=2&continue={token}");
+    assert_eq!(names(&server, &next).await, ["e"]);
+    let removed = names(&server, &format!("DELETE {V2}?fieldSelector=spec.power%3D5%20W")).await;
+    assert_eq!(removed, ["a", "c", "e"]);
+    assert_eq!(names(&server, &format!("GET {V1}")).await, ["b", "d"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn labels_are_those_that_the_webhook_has_left() {
+    let (server, webhook) = (Server::start().await, Webhook::start().await);
+    define(&server, &webhook.definition()).await;
+    let mut body: Value = serde_json::from_str(&lamp("v1", "a", json!({"watts": 5}))).unwrap();
+    body["metadata"]["labels"] = json!({"form": "old", "same": "x"});
+    assert_eq!(server.send(&format!("POST {V1}\n\n{body}")).await.status, 201);
+    webhook.lies(|mut right| {
+        for object in right["response"]["convertedObjects"].as_array_mut().unwrap() {
+            object["metadata"]["labels"]["form"] = json!("new");
+        }
+        Some(right)
+    });
+    for (collection, selector, expected) in [
+        (V1, "form%3Dold", vec!["a"]),
+        (V1, "form%3Dnew", vec![]),
+        (V2, "form%3Dold", vec![]),
+        (V2, "form%3Dnew,same%3Dx", vec!["a"]),
+        (V2, "form%20in%20(new,newer)", vec!["a"]),
+    ] {
+        let request = format!("GET {collection}?labelSelector={selector}");
+        assert_eq!(names(&server, &request).await, expected, "{request}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn watches_see_the_changes_of_what_they_select_in_their_version() {
+    let (server, webhook) = (Server::start().await, Webhook::start().await);
+    define(&server, &selectable(&webhook)).await;
+    let write = async |request: String| {
+        let answer = server.send(&request).await;
+        assert!(answer.status < 300, "{request}: {}", answer.text());
+    };
+    let patch = |name: &str, spec: &str| format!("PATCH {V1}/{name}\n{MERGE}\n\n{{\"spec\":{spec}}}");
+    write(format!("POST {V1}\n\n{}", lamp("v1", "a", json!({"watts": 5})))).await;
+    write(format!("POST {V1}\n\n{}", lamp("v1", "b", json!({"watts": 60})))).await;
+    let mut watch = server.watch(&format!("{V2}?watch=true&fieldSelector=spec.power%3D5%20W"), &[]).await;
+    let mut events = VecDeque::new();
+    write(patch("b", r#"{"watts":5}"#)).await;
+    write(patch("b", r#"{"watts":5,"x":1}"#)).await;
+    write(format!("PATCH {V1}/b\n{MERGE}\n\n{{\"metadata\":{{\"labels\":{{\"x\":\"y\"}}}}}}")).await;
+    write(patch("a", r#"{"watts":7}"#)).await;
+    write(patch("a", r#"{"watts":8}"#)).await;
+    write(format!("DELETE {V1}/a")).await;
+    write(format!("DELETE {V1}/b")).await;
+    for (event_type, name, power) in [
+        ("ADDED", "a", "5 W"),
+        ("ADDED", "b", "5 W"),
+        ("MODIFIED", "b", "5 W"),
+        ("DELETED", "a", "5 W"),
+        ("DELETED", "b", "5 W"),
+    ] {
+        while events.is_empty() {
+            let frame = watch.next().await.unwrap();
+            events.extend(frame.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()));
+        }
+        let event = events.pop_front().unwrap();
+        let found = (&event["type"], &event["object"]["metadata"]["name"], &event["object"]["spec"]["power"]);
+        assert_eq!(found, (&json!(event_type), &json!(name), &json!(power)));
+        assert_eq!(event["object"]["apiVersion"], "example.com/v2");
+    }
 }
