@@ -56,8 +56,9 @@ impl Patch {
         let twice = decoded.problems.iter().map(ToString::to_string);
         let problems = match format {
             Format::Json => {
-                let unknown = unknown_members(&patch).into_iter();
-                twice.chain(unknown).map(|problem| format!("json patch {problem}")).collect()
+                let mut problems: Vec<String> = twice.chain(unknown_members(&patch)).collect();
+                problems.sort_by_key(|problem| operation_of(problem));
+                problems.into_iter().map(|problem| format!("json patch {problem}")).collect()
             }
             Format::Merge | Format::Strategic => twice.collect(),
         };
@@ -240,6 +241,12 @@ pub(in super::super) static ANYTHING: LazyLock<Schema> = LazyLock::new(|| {
     builder.finish(root)
 });
 
+/// The index of the operation that a problem of a JSON patch, `unknown field "[2].x"`, is in.
+fn operation_of(problem: &str) -> usize {
+    let index = problem.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    index.and_then(|(index, _)| index.parse().ok()).unwrap_or_default()
+}
+
 /// Errors for unknown members in the operations of a JSON patch.
 fn unknown_members(patch: &Value) -> Vec<String> {
     let operations = patch.as_array().into_iter().flatten().enumerate();
@@ -249,4 +256,25 @@ fn unknown_members(patch: &Value) -> Vec<String> {
     });
     let unknown = members.filter(|(_, name)| !matches!(name.as_str(), "op" | "path" | "from" | "value"));
     unknown.map(|(index, name)| format!("unknown field \"[{index}].{name}\"")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn problems_of_a_json_patch_are_in_the_order_of_its_operations() {
+        let body = Bytes::from_static(
+            br#"[{"op":"add","path":"/a","value":1,"foo":2},{"op":"add","path":"/b","path":"/c","value":1},{"bar":1}]"#,
+        );
+        let patch = Patch::parse(Format::Json, &body).unwrap();
+        assert_eq!(
+            patch.problems(),
+            [
+                "json patch unknown field \"[0].foo\"",
+                "json patch duplicate field \"[1].path\"",
+                "json patch unknown field \"[2].bar\""
+            ]
+        );
+    }
 }
