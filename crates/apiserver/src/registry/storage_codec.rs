@@ -11,7 +11,10 @@
 //! stored object has its type metadata. The decoded value is the registry's: JSON in the storage version, with the
 //! defaults that an older server did not know. It is *stale* when writing it again would store other bytes.
 
-use super::{ObjectCodec, TypeSchema, versions::Versions};
+use super::{
+    ObjectCodec, TypeSchema,
+    versions::{Versions, decode_as_written},
+};
 use bytes::Bytes;
 use pintle_go_forms::quote;
 use pintle_machinery::{
@@ -265,8 +268,7 @@ impl StorageCodec {
         let mut object = match &self.versions {
             Some(versions) => versions.read_stored(stored, &type_meta.api_version)?,
             None if is_own => {
-                let mut object =
-                    json::decode(stored, self.schema.get()).map_err(|error| error.to_string())?.value;
+                let mut object = decode_as_written(stored, &self.schema)?;
                 let strategy = &self.resource.strategy;
                 strategy.coerce(&mut object, false).map_err(|status| status.message)?;
                 strategy.set_defaults(&mut object);

@@ -51,7 +51,7 @@ impl Versions {
         let version = self
             .find(api_version)
             .ok_or_else(|| format!("request to convert CR from an invalid group/version: {api_version}"))?;
-        let mut object = json::decode(stored, version.schema.get()).map_err(|error| error.to_string())?.value;
+        let mut object = decode_as_written(stored, &version.schema)?;
         let strategy = &version.resource.strategy;
         strategy.coerce(&mut object, false).map_err(|status| status.message)?;
         strategy.set_defaults(&mut object);
@@ -93,6 +93,21 @@ impl Versions {
         }
         convert_one(&*self.converter, object, to, schema).await
     }
+}
+
+/// Decodes an object that is stored as written. The members of its metadata that have wrong types are dropped: another
+/// program may have written them, and the object could not be deleted otherwise.
+///
+/// # Errors
+/// When the bytes are not an object of the schema.
+pub(super) fn decode_as_written(stored: &[u8], schema: &TypeSchema) -> Result<Value, String> {
+    let error = match json::decode(stored, schema.get()) {
+        Ok(decoded) => return Ok(decoded.value),
+        Err(error) => error.to_string(),
+    };
+    let mut object = json::decode_any(stored).map_err(|_| error.clone())?;
+    drop_mistyped_metadata(&mut object, schema);
+    json::from_value(&object, schema.get()).map(|decoded| decoded.value).map_err(|_| error)
 }
 
 /// Whether an object's JSON has the apiVersion of a declaration.
@@ -145,17 +160,22 @@ pub(crate) fn keep_declared_metadata(object: &mut Value, schema: &TypeSchema) ->
 /// Removes the members of an object's metadata that have wrong types, and of labels and annotations those that are no
 /// texts. A webhook or policy may leave them; objects are stored, and answered, without them.
 pub(crate) fn drop_malformed_metadata(object: &mut Value, schema: &TypeSchema) {
+    for name in ["metadata.labels", "metadata.annotations"] {
+        if let Some(texts) = object.at_mut(name).and_then(Value::as_object_mut) {
+            texts.retain(|_, value| value.is_string());
+        }
+    }
+    drop_mistyped_metadata(object, schema);
+}
+
+/// Removes the members of an object's metadata that have wrong types.
+fn drop_mistyped_metadata(object: &mut Value, schema: &TypeSchema) {
     let is_typed = |name: &str, value: &Value| {
         let bare = Map::from_iter([(name.to_owned(), value.clone())]);
         let bare = Value::Object(Map::from_iter([("metadata".to_owned(), Value::Object(bare))]));
         json::from_value(&bare, schema.get()).is_ok()
     };
     let Some(metadata) = object.at_mut("metadata").and_then(Value::as_object_mut) else { return };
-    for name in ["labels", "annotations"] {
-        if let Some(texts) = metadata.get_mut(name).and_then(Value::as_object_mut) {
-            texts.retain(|_, value| value.is_string());
-        }
-    }
     metadata.retain(|name, value| is_typed(name, value));
 }
 
@@ -216,4 +236,21 @@ async fn convert(
         shaped.push(object);
     }
     Ok(shaped)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stored_metadata_loses_what_has_the_wrong_type() {
+        let schema = TypeSchema::builtin("k8s.io/api/core/v1.ConfigMap").unwrap();
+        let stored = br#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","generation":null,
+            "labels":{"bad":"x y"},"annotations":{"a":1,"b":"c"},"unknown":1}}"#;
+        let object = decode_as_written(stored, &schema).unwrap();
+        assert_eq!(object["metadata"], pintle_machinery::json!({"name": "a", "labels": {"bad": "x y"}}));
+        let error = decode_as_written(br#"{"metadata":{"name":"a"},"data":{"a":1}}"#, &schema).unwrap_err();
+        assert!(error.contains("ConfigMap.data"), "{error}");
+        assert!(decode_as_written(b"{", &schema).is_err());
+    }
 }
