@@ -262,3 +262,15 @@ fn the_result_of_a_call_may_have_any_size() {
         assert_eq!(compiled.message_expression_max_cost, max_cost, "{message}");
     }
 }
+
+#[test]
+fn rules_of_items_below_what_is_no_list_fail_for_lists() {
+    let items = json!({"type": "object", "properties": {"a": {"type": "integer"}},
+        "x-kubernetes-validations": [{"rule": "self.a < 10"}]});
+    let schema =
+        json!({"type": "object", "properties": {"list": {"type": "object", "maxItems": 9, "items": items}}});
+    let why = "failed to convert to declType for CEL validation rules";
+    let expected = format!("v.list[0]: Invalid value: \"object\": rule compiler initialization error: {why}");
+    check(schema.clone(), json!({"list": [{"a": 1}]}), None, &[&expected]);
+    check(schema, json!({"list": {}}), None, &[]);
+}

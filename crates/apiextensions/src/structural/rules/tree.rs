@@ -91,7 +91,12 @@ impl Builder<'_> {
     ) -> Option<Box<RuleNode>> {
         let (rules, node) = (rules.items?, node.items?);
         let decl_type = decl_type.and_then(|decl_type| decl_type.element());
-        self.node(rules, node, decl_type, view.element()?).map(Box::new)
+        // The items of what is no list have no type: their rules fail for values that are lists nevertheless.
+        let view = match decl_type {
+            Some(_) => view.element()?,
+            None => view.element().unwrap_or(view),
+        };
+        self.node(rules, node, decl_type, view).map(Box::new)
     }
 
     fn additional(
