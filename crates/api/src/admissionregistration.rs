@@ -56,6 +56,10 @@ pub fn resources_off_by_default() -> Vec<Resource> {
         resources.push(resource.clone().in_version(V1BETA1, beta));
         resources.push(resource.in_version(V1ALPHA1, alpha).deprecated(35, 38, None));
     }
+    for resource in [validating_admission_policy::resource(), validating_admission_policy_binding::resource()]
+    {
+        resources.push(resource.in_version(V1BETA1, beta).deprecated(31, 34, None));
+    }
     resources
 }
 

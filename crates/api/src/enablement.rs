@@ -1,4 +1,4 @@
-//! Lists the versions of the built-in groups with their default enablement, and the versions that introduced resources.
+//! Lists the versions of the built-in groups with their default enablement, and the versions that introduced or removed resources.
 
 use pintle_feature_gates::MinorVersion;
 use pintle_machinery::GroupVersionResource;
@@ -98,12 +98,33 @@ pub const INTRODUCED: [(&str, &str, &str, MinorVersion); 13] = [
     ("storagemigration.k8s.io", "v1beta1", "storageversionmigrations", MinorVersion::new(1, 35)),
 ];
 
+/// The resources that are older than the tracked version, and that an emulated version may have: group, version, resource,
+/// and the version that removed them.
+pub const REMOVED: [(&str, &str, &str, MinorVersion); 2] = [
+    ("admissionregistration.k8s.io", "v1beta1", "validatingadmissionpolicies", MinorVersion::new(1, 34)),
+    (
+        "admissionregistration.k8s.io",
+        "v1beta1",
+        "validatingadmissionpolicybindings",
+        MinorVersion::new(1, 34),
+    ),
+];
+
 /// The version that introduced a resource, if it is newer than the oldest version that can be emulated.
 pub fn introduced(resource: &GroupVersionResource) -> Option<MinorVersion> {
+    find(&INTRODUCED, resource)
+}
+
+/// The version that removed a resource, if it is newer than the oldest version that can be emulated.
+pub fn removed(resource: &GroupVersionResource) -> Option<MinorVersion> {
+    find(&REMOVED, resource)
+}
+
+fn find(table: &[(&str, &str, &str, MinorVersion)], resource: &GroupVersionResource) -> Option<MinorVersion> {
     let is_it = |(group, version, plural, _): &&(&str, &str, &str, MinorVersion)| {
         *group == resource.group && *version == resource.version && *plural == resource.resource
     };
-    INTRODUCED.iter().find(is_it).map(|(.., since)| *since)
+    table.iter().find(is_it).map(|(.., at)| *at)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Applies `--runtime-config` to the resource declarations.
 
 use crate::Options;
-use pintle_api::enablement::{Enablement, VERSIONS, introduced};
+use pintle_api::enablement::{Enablement, VERSIONS, introduced, removed};
 use pintle_apiserver::resource_config::{ResourceConfig, RuntimeConfig};
 use pintle_controlplane::StorageVersions;
 use pintle_feature_gates::{FeatureGates, Gate};
@@ -109,6 +109,10 @@ fn unavailable(
         let name = (resource.group.as_str(), resource.resource.as_str());
         let is_alpha = resource.version.contains("alpha");
         let names_it = runtime_config.names_resource(resource);
+        if removed(resource).is_some_and(|at| at <= emulation) {
+            unavailable.insert(resource.clone());
+            continue;
+        }
         let is_kept = match introduced(resource).filter(|since| *since > emulation) {
             None => true,
             Some(_) if features.emulation_forward_compatible && kept.contains(&name) => true,
@@ -191,7 +195,8 @@ mod tests {
         let (all, _) = check("api/all=true").unwrap();
         let off_by_default = pintle_api::resources_off_by_default();
         let gated = off_by_default.iter().filter(|resource| resource.gate.is_some()).count();
-        assert_eq!(all.len(), served.len() + off_by_default.len() - gated);
+        let removed = off_by_default.iter().filter(|resource| removed(&resource.resource).is_some()).count();
+        assert_eq!(all.len(), served.len() + off_by_default.len() - gated - removed);
     }
 
     #[test]
@@ -241,6 +246,11 @@ mod tests {
         assert!(served.contains("resource.k8s.io/v1beta1/resourceclaims"));
         assert!(!served.contains("resource.k8s.io/v1/resourceclaims"));
         assert!(internal.iter().any(|name| name.ends_with("/resourceclaims")), "{internal:?}");
+        let policies = "admissionregistration.k8s.io/v1beta1/validatingadmissionpolicies";
+        for (version, is_there) in [("1.33", true), ("1.34", false), ("1.36", false)] {
+            let (served, _) = check_with("api/all=true", emulate(version, false, false)).unwrap();
+            assert_eq!(served.contains(policies), is_there, "{version}");
+        }
         let (served, _) = check_with(beta, emulate("1.33", true, false)).unwrap();
         assert!(served.contains("resource.k8s.io/v1/resourceclaims"));
         let (served, _) = check_with("resource.k8s.io/v1=true", emulate("1.33", false, true)).unwrap();
