@@ -75,6 +75,12 @@ impl OpenApi {
         }
     }
 
+    /// Sets the version of the API in the documents, such as `1.35`: the one that the server emulates.
+    #[must_use]
+    pub fn with_info_version(self, info_version: impl Into<String>) -> OpenApi {
+        OpenApi { info_version: info_version.into(), ..self }
+    }
+
     /// Adds the custom resources of these definitions.
     #[must_use]
     pub fn with_custom_definitions(self, definitions: Arc<dyn CustomDefinitions>) -> OpenApi {

@@ -100,3 +100,15 @@ fn both_forms_of_a_document_are_the_same() {
     assert_eq!(unpacked, document.content());
     assert_eq!(document.hash().len(), 128);
 }
+
+#[test]
+fn documents_have_the_version_that_the_server_emulates() {
+    let check = |open_api: OpenApi, expected: &str| {
+        for document in [open_api.v2().content(), open_api.v3_document("api/v1").unwrap().content()] {
+            let document = json(&document);
+            assert_eq!(document["info"]["version"], expected);
+        }
+    };
+    check(open_api(), "1.36");
+    check(open_api().with_info_version("1.34"), "1.34");
+}

@@ -28,7 +28,7 @@ use pintle_apiserver::{
 use pintle_controller::WorkQueueMetrics;
 use pintle_feature_gates::Gate;
 use pintle_logs::{Levels, Verbosity};
-use pintle_machinery::{GroupResource, Value};
+use pintle_machinery::{GroupResource, ValueExt};
 use pintle_openapi::OpenApi;
 use pintle_peer_proxy::{Forwarder, Sources};
 use pintle_registry::{Resource, StorageVersionManager};
@@ -300,12 +300,14 @@ fn front(
     let (options, address) = (config.options(), config.external_address());
     let all_stores = stores.all();
     let resources: Vec<_> = all_stores.iter().flat_map(|stores| stores.resources().iter().cloned()).collect();
-    let server_version =
-        config.version().get("gitVersion").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let version = config.version();
+    let server_version = version.str_at("gitVersion");
+    let emulated = format!("{}.{}", version.str_at("emulationMajor"), version.str_at("emulationMinor"));
     let declared = resources.iter().map(|resource| resource.resource.clone()).collect();
     let aggregation = &config.loaded.aggregation;
-    let mut open_api =
-        OpenApi::new(declared, server_version).with_custom_definitions(api_extensions.definitions());
+    let mut open_api = OpenApi::new(declared, server_version)
+        .with_info_version(emulated)
+        .with_custom_definitions(api_extensions.definitions());
     let mut discovery = Discovery::new(
         &resources,
         Some(stores.extensions.clone()),
