@@ -2,6 +2,7 @@
 //! (<https://kubernetes.io/docs/reference/instrumentation/metrics/>).
 
 mod authorization;
+mod baseline;
 mod bodies;
 mod configuration;
 mod exposition;
@@ -148,9 +149,10 @@ impl Metrics {
         &self.streams
     }
 
-    /// Sets the metrics of finished requests to zero.
+    /// Sets the counters and histograms with labels to zero, those of other crates too.
     pub fn reset(&self) {
         self.requests.reset();
+        self.exposition.reset();
     }
 
     /// The gauge of requests in flight, mutating or read-only.

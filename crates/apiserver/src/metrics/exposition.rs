@@ -1,7 +1,7 @@
 //! Exports metrics: adds what the stability levels say, and omits those that are hidden or disabled.
 
 use super::{
-    configuration::MetricsConfiguration, format::Format, label_allow_list::constrain,
+    baseline::Baseline, configuration::MetricsConfiguration, format::Format, label_allow_list::constrain,
     metric_registry::MetricRegistry, stability::lifecycle,
 };
 use prometheus::{IntCounter, proto::MetricFamily};
@@ -11,6 +11,7 @@ pub(crate) struct Exposition {
     registry: MetricRegistry,
     configuration: MetricsConfiguration,
     unexpected: IntCounter,
+    baseline: Baseline,
 }
 
 /// A metric that is another one under its former name.
@@ -52,7 +53,12 @@ impl Exposition {
         registry.register(Box::new(disabled))?;
         registry.register(Box::new(hidden))?;
         registry.register(Box::new(unexpected.clone()))?;
-        Ok(Exposition { registry, configuration: configuration.clone(), unexpected })
+        Ok(Exposition {
+            registry,
+            configuration: configuration.clone(),
+            unexpected,
+            baseline: Baseline::default(),
+        })
     }
 
     /// A registry without metrics.
@@ -62,12 +68,22 @@ impl Exposition {
     pub(crate) fn bare() -> Result<Exposition, prometheus::Error> {
         let unexpected = IntCounter::new("unused", "unused")?;
         let configuration = MetricsConfiguration::default();
-        Ok(Exposition { registry: MetricRegistry::bare()?, configuration, unexpected })
+        Ok(Exposition {
+            registry: MetricRegistry::bare()?,
+            configuration,
+            unexpected,
+            baseline: Baseline::default(),
+        })
     }
 
     /// The registry.
     pub(crate) fn registry(&self) -> &MetricRegistry {
         &self.registry
+    }
+
+    /// Counters and histograms with labels count from here on.
+    pub(super) fn reset(&self) {
+        self.baseline.set(&self.registry.gather());
     }
 
     /// All metrics in a format.
@@ -77,6 +93,7 @@ impl Exposition {
 
     fn gather(&self) -> Vec<MetricFamily> {
         let mut families = self.registry.gather();
+        self.baseline.subtract(&mut families);
         if !self.configuration.allowed_labels.is_empty() {
             let unexpected = constrain(&mut families, &self.configuration);
             self.unexpected.inc_by(unexpected.saturating_sub(self.unexpected.get()));
