@@ -12,6 +12,7 @@ use prometheus::{
 use sha2::{Digest, Sha256};
 use std::{
     fmt::Write,
+    sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
@@ -27,7 +28,7 @@ pub struct EncryptionMetrics {
     data_key_generation_duration: Histogram,
     data_key_generation_failures: IntCounter,
     kms_operations: HistogramVec,
-    key_ids: KeyIdSeries,
+    key_ids: Arc<KeyIdSeries>,
     key_id_status: StatusSeries,
     invalid_key_ids: IntCounterVec,
     data_key_cache_fill: Gauge,
@@ -91,7 +92,7 @@ impl EncryptionMetrics {
                 )?,
                 &["provider_name", "method_name", "grpc_status_code"],
             )?,
-            key_ids: KeyIdSeries {
+            key_ids: Arc::new(KeyIdSeries {
                 total: IntCounterVec::new(
                     opts(
                         "apiserver_envelope_encryption_key_id_hash_total",
@@ -107,7 +108,7 @@ impl EncryptionMetrics {
                     &key_id_labels,
                 )?,
                 used: Mutex::default(),
-            },
+            }),
             key_id_status: StatusSeries {
                 last: GaugeVec::new(
                     opts(
@@ -200,16 +201,7 @@ impl EncryptionMetrics {
     /// The counters of one key id, for its encryptions or decryptions.
     pub(crate) fn key_id(&self, direction: Direction, provider: &str, key_id: &str) -> KeyIdUse {
         let labels = [direction.label(), provider, &hash_if_not_empty(key_id), &self.server_hash];
-        let mut used = self.key_ids.used.lock();
-        if let Some(evicted) = touch(&mut used, labels.map(str::to_owned)) {
-            // Removal only fails for series that do not exist.
-            let _ = self.key_ids.total.remove_label_values(&evicted.each_ref().map(String::as_str));
-            let _ = self.key_ids.last.remove_label_values(&evicted.each_ref().map(String::as_str));
-        }
-        KeyIdUse {
-            total: self.key_ids.total.with_label_values(&labels),
-            last: self.key_ids.last.with_label_values(&labels),
-        }
+        KeyIdUse { series: self.key_ids.clone(), labels: labels.map(str::to_owned), counted: OnceLock::new() }
     }
 
     pub(crate) fn key_id_from_status(&self, provider: &str, key_id: &str) {
@@ -291,17 +283,19 @@ impl Scope<'_> {
     }
 }
 
-/// The counters of one key id.
+/// The counters of one key id. They are exported from the first use on.
 pub(crate) struct KeyIdUse {
-    total: IntCounter,
-    last: Gauge,
+    series: Arc<KeyIdSeries>,
+    labels: [String; 4],
+    counted: OnceLock<(IntCounter, Gauge)>,
 }
 
 impl KeyIdUse {
     /// Counts an encryption or decryption with the key.
     pub(crate) fn record(&self) {
-        self.total.inc();
-        self.last.set(now());
+        let (total, last) = self.counted.get_or_init(|| self.series.start(&self.labels));
+        total.inc();
+        last.set(now());
     }
 }
 
@@ -309,6 +303,20 @@ struct KeyIdSeries {
     total: IntCounterVec,
     last: GaugeVec,
     used: Mutex<IndexMap<[String; 4], ()>>,
+}
+
+impl KeyIdSeries {
+    /// The counters with these labels, in the place of those that were not used for the longest time.
+    fn start(&self, labels: &[String; 4]) -> (IntCounter, Gauge) {
+        let mut used = self.used.lock();
+        if let Some(evicted) = touch(&mut used, labels.clone()) {
+            // Removal only fails for series that do not exist.
+            let _ = self.total.remove_label_values(&evicted.each_ref().map(String::as_str));
+            let _ = self.last.remove_label_values(&evicted.each_ref().map(String::as_str));
+        }
+        let labels = labels.each_ref().map(String::as_str);
+        (self.total.with_label_values(&labels), self.last.with_label_values(&labels))
+    }
 }
 
 struct StatusSeries {

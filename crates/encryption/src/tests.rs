@@ -68,6 +68,12 @@ impl Fixture {
     pub(crate) fn metric(&self, name: &str, labels: &[&str]) -> f64 {
         metric(&self.metrics, name, labels)
     }
+
+    /// The number of series of a metric.
+    pub(crate) fn series(&self, name: &str) -> usize {
+        let families = self.metrics.collectors().into_iter().flat_map(|collector| collector.collect());
+        families.filter(|family| family.name() == name).map(|family| family.get_metric().len()).sum()
+    }
 }
 
 pub(crate) fn metric(metrics: &EncryptionMetrics, name: &str, labels: &[&str]) -> f64 {

@@ -83,6 +83,10 @@ async fn values_come_back_and_the_service_is_asked_once() {
     let hash = hash_if_not_empty("key-1");
     assert_eq!(fixture.metric(used, &["to_storage", "plugin", &hash]), 3.0);
     assert_eq!(restarted.metric(used, &["from_storage", "plugin", &hash]), 3.0);
+    // A key that encrypted nothing yet has no time of its last use, which would be 1970.
+    let last = "apiserver_envelope_encryption_key_id_hash_last_timestamp_seconds";
+    assert_eq!(restarted.series(last), 1);
+    assert_ne!(restarted.metric(last, &["from_storage", "plugin", &hash]), 0.0);
 }
 
 #[tokio::test]
