@@ -32,6 +32,9 @@ pub enum StorageError {
     /// Stored bytes fail their checks.
     #[error("corrupt storage: {0}")]
     Corrupt(String),
+    /// The value, or the request with it, is larger than the store takes; nothing was written. The text is that of the store.
+    #[error("{0}")]
+    TooLarge(String),
     /// Any other failure of the medium or the connection.
     #[error("storage failed: {0}")]
     Engine(String),

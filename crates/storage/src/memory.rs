@@ -24,6 +24,8 @@ use tokio::{sync::Notify, time::Instant};
 /// An engine that keeps everything in memory.
 pub struct MemoryStorage {
     shared: Arc<Shared>,
+    /// The size of the largest value, in bytes.
+    limit: usize,
 }
 
 struct Shared {
@@ -53,6 +55,20 @@ struct Row {
 }
 
 impl MemoryStorage {
+    /// Refuses larger values, as other engines do.
+    #[must_use]
+    pub fn with_limit(mut self, bytes: usize) -> MemoryStorage {
+        self.limit = bytes;
+        self
+    }
+
+    fn check_size(&self, value: &Payload) -> Result<(), StorageError> {
+        match value.stored_form().len() > self.limit {
+            true => Err(StorageError::TooLarge("the value is too large".to_owned())),
+            false => Ok(()),
+        }
+    }
+
     /// An empty store.
     #[expect(clippy::new_without_default, reason = "a new store each time, which `Default` would not tell")]
     pub fn new() -> MemoryStorage {
@@ -64,6 +80,7 @@ impl MemoryStorage {
                 hub: WatchHub::new(revision),
                 expiry: Arc::new(Notify::new()),
             }),
+            limit: usize::MAX,
         }
     }
 }
@@ -215,6 +232,7 @@ impl Storage for MemoryStorage {
         Box::pin(async move {
             let mut state = self.shared.state.lock();
             state.open()?;
+            self.check_size(&value)?;
             if state.index.current(&key).is_some() {
                 return Err(WriteError::KeyExists);
             }
@@ -243,6 +261,7 @@ impl Storage for MemoryStorage {
         Box::pin(async move {
             let mut state = self.shared.state.lock();
             state.open()?;
+            self.check_size(&value)?;
             let kv = KeyValue { value, ..state.expect(&key, expected)? };
             let revision = state.put(EventKind::Update, kv, &self.shared.hub);
             self.shared.expire_at(&mut state, &key, revision, ttl);

@@ -125,6 +125,10 @@ impl Transform for PatchTransform<'_> {
         })
     }
 
+    fn may_drop_managed_fields(&self) -> bool {
+        true
+    }
+
     fn validate<'a>(
         &'a mut self,
         new: &'a Value,

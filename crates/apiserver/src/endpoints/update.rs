@@ -116,6 +116,10 @@ impl Transform for Put<'_> {
         })
     }
 
+    fn may_drop_managed_fields(&self) -> bool {
+        true
+    }
+
     fn validate<'a>(
         &'a mut self,
         new: &'a Value,

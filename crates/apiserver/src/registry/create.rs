@@ -10,7 +10,7 @@ use pintle_machinery::{
     validation::{validate_object_meta_accessor, validate_path_segment_name},
 };
 use pintle_registry::{BoxFuture, DeleteOptions, FinishFn, RequestContext};
-use pintle_storage::{Key, Revision, WriteError};
+use pintle_storage::{Key, Revision, StorageError, WriteError};
 
 /// Validating admission: runs after the object has passed the strategy's validation.
 pub trait Validation: Send + Sync {
@@ -87,7 +87,7 @@ impl Store {
         let name = object.name().to_owned();
         let key = self.key(object.namespace(), &name);
         let requested = requested_revision(&object);
-        let stored = self.encode(&mut object).await?;
+        let mut stored = self.encode(&mut object).await?;
         if context.dry_run {
             return match self.storage.get(&key).await.map_err(errors::storage)?.kv {
                 Some(_) => Err(self.already_exists(context, &key, &name).await),
@@ -99,7 +99,12 @@ impl Store {
             return Err(Status::unknown("resourceVersion should not be set on objects to be created"));
         }
         let ttl = self.resource.strategy.ttl(&object);
-        match self.storage.create(&key, self.payload(&stored, &object), ttl).await {
+        let mut created = self.storage.create(&key, self.payload(&stored, &object), ttl).await;
+        if is_too_large(&created) && drop_managed_fields(&mut object) {
+            stored = self.encode(&mut object).await?;
+            created = self.storage.create(&key, self.payload(&stored, &object), ttl).await;
+        }
+        match created {
             Ok(revision) => self.written(object, &stored, Some(revision)).await,
             Err(WriteError::KeyExists) => Err(self.already_exists(context, &key, &name).await),
             Err(error) => Err(errors::write(error, &self.requested_resource(context), &name)),
@@ -150,6 +155,17 @@ impl Store {
         strategy.canonicalize(object);
         Ok(())
     }
+}
+
+/// Whether the store refused an object for its size.
+pub(super) fn is_too_large(written: &Result<Revision, WriteError>) -> bool {
+    matches!(written, Err(WriteError::Storage(StorageError::TooLarge(_))))
+}
+
+/// Drops the managed fields of an object that is too large for the store, to which they may contribute much; `false` when it
+/// has none. As in the reference, the object is then stored without.
+pub(super) fn drop_managed_fields(object: &mut Value) -> bool {
+    object.remove_at("metadata.managedFields").is_some()
 }
 
 /// The `metadata` field path in messages.

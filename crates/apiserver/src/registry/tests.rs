@@ -39,9 +39,13 @@ impl Fixture {
     }
 
     fn of(resource: Resource, media_type: StorageMediaType) -> Fixture {
+        Fixture::on(MemoryStorage::new(), resource, media_type)
+    }
+
+    fn on(storage: MemoryStorage, resource: Resource, media_type: StorageMediaType) -> Fixture {
         let group_resource = resource.group_resource();
         let version = resource.resource.group_version();
-        let engine = Engine { storage: Arc::new(MemoryStorage::new()), exclusive: true };
+        let engine = Engine { storage: Arc::new(storage), exclusive: true };
         let storage = Arc::new(StorageFactory::new(engine, "/registry").media_type(Some(media_type)));
         let stores =
             Stores::start(vec![resource], Vec::new(), &storage, &Supervisor::current()).expect("a type");
@@ -609,4 +613,73 @@ async fn objects_are_selected_by_their_labels_and_decoded_later() {
         names.push(object.decode().await.expect("an object").name().to_owned());
     }
     assert_eq!(names, ["a", "c"], "each is in the state in which it was found");
+}
+
+fn many_managers() -> Value {
+    let managers = (0..8).map(|number| {
+        json!({
+            "manager": format!("manager-{number}"), "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1",
+            "time": "2026-01-01T00:00:00Z", "fieldsV1": {"f:data": {"f:a": {}}}
+        })
+    });
+    Value::Array(managers.collect())
+}
+
+/// Adds managed fields, which are larger than the rest.
+struct Manage {
+    data: &'static str,
+    is_apply: bool,
+}
+
+impl Transform for Manage {
+    fn apply<'a>(&'a mut self, old: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>> {
+        let mut new = old.cloned().unwrap_or_else(|| config_map("made"));
+        new.set("data.a", self.data);
+        new.set("metadata.managedFields", many_managers());
+        Box::pin(std::future::ready(Ok(new)))
+    }
+
+    fn may_drop_managed_fields(&self) -> bool {
+        !self.is_apply
+    }
+}
+
+#[tokio::test]
+async fn objects_that_are_too_large_are_stored_without_managed_fields() {
+    let resource = Resource::new(
+        "",
+        "v1",
+        "configmaps",
+        "configmap",
+        "ConfigMap",
+        Scope::Namespaced,
+        "k8s.io/api/core/v1.ConfigMap",
+    );
+    let fixture = Fixture::on(MemoryStorage::new().with_limit(600), resource, StorageMediaType::Json);
+    let managed = |object: &Value| object.at("metadata.managedFields").is_some();
+
+    let mut object = config_map("one");
+    object.set("metadata.managedFields", many_managers());
+    assert!(!managed(&fixture.create(object, false).await.unwrap()));
+
+    let mut change = Manage { data: "changed", is_apply: false };
+    for (name, created) in [("one", false), ("made", true)] {
+        let updated = fixture
+            .update(name, &Preconditions::default(), Upsert::Always, false, &mut change)
+            .await
+            .unwrap();
+        assert_eq!((updated.created, managed(&updated.written.object)), (created, false), "{name}");
+        assert_eq!(updated.written.object.str_at("data.a"), "changed");
+    }
+
+    // The managed fields are what an apply is about.
+    let mut apply = Manage { data: "applied", is_apply: true };
+    let refused = fixture.update("one", &Preconditions::default(), Upsert::Never, false, &mut apply).await;
+    assert_eq!(refused.err().unwrap().message, "the value is too large");
+
+    // Without them the object is too large as well.
+    let mut large = config_map("large");
+    large.set("data.a", "a".repeat(600));
+    let refused = fixture.create(large, false).await.unwrap_err();
+    assert_eq!((refused.code, refused.message.as_str()), (500, "the value is too large"));
 }

@@ -6,7 +6,9 @@
 
 use super::{
     Store, Written,
-    create::{fill_system_metadata, finish_with, metadata, requested_revision},
+    create::{
+        drop_managed_fields, fill_system_metadata, finish_with, is_too_large, metadata, requested_revision,
+    },
 };
 use crate::{base::warning::Warnings, errors, metrics::times_compared};
 use bytes::Bytes;
@@ -28,6 +30,12 @@ use std::time::Instant;
 pub trait Transform: Send {
     /// The new object; `old` is `None` for a PUT that creates the object.
     fn apply<'a>(&'a mut self, old: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>>;
+
+    /// Whether the object is stored without managed fields when it is too large with them. Not for an apply, whose result they
+    /// are.
+    fn may_drop_managed_fields(&self) -> bool {
+        false
+    }
 
     /// Runs validating admission on the new object.
     fn validate<'a>(
@@ -175,7 +183,7 @@ impl Store {
             // Only the storage drops it: responses about objects that are not stored have it.
             new.remove_at("metadata.selfLink");
         }
-        let stored = self.encode(&mut new).await?;
+        let mut stored = self.encode(&mut new).await?;
         let updated = |written| Updated { written, created: false };
         if ends && !context.dry_run {
             return match self
@@ -221,7 +229,12 @@ impl Store {
         }
         let key = self.key(context.namespace, context.name);
         let ttl = strategy.ttl(&new);
-        match self.storage.update(&key, self.payload(&stored, &new), current.revision, ttl).await {
+        let mut result = self.storage.update(&key, self.payload(&stored, &new), current.revision, ttl).await;
+        if is_too_large(&result) && transform.may_drop_managed_fields() && drop_managed_fields(&mut new) {
+            stored = self.encode(&mut new).await?;
+            result = self.storage.update(&key, self.payload(&stored, &new), current.revision, ttl).await;
+        }
+        match result {
             Ok(revision) => Ok(updated(self.written(new, &stored, Some(revision)).await?)),
             Err(error) => Err(self.write_failure(error, context)),
         }
@@ -261,13 +274,19 @@ impl Store {
             transform.validate(&new, None).await?;
             self.resource.strategy.prune(&mut new);
             let requested = requested_revision(&new);
-            let stored = self.encode(&mut new).await?;
+            let mut stored = self.encode(&mut new).await?;
             if context.dry_run {
                 return Ok(Updated { written: self.shown(new, &stored, requested).await?, created: true });
             }
             let key = self.key(context.namespace, context.name);
             let ttl = strategy.ttl(&new);
-            match self.storage.create(&key, self.payload(&stored, &new), ttl).await {
+            let mut created = self.storage.create(&key, self.payload(&stored, &new), ttl).await;
+            if is_too_large(&created) && transform.may_drop_managed_fields() && drop_managed_fields(&mut new)
+            {
+                stored = self.encode(&mut new).await?;
+                created = self.storage.create(&key, self.payload(&stored, &new), ttl).await;
+            }
+            match created {
                 Ok(revision) => {
                     Ok(Updated { written: self.written(new, &stored, Some(revision)).await?, created: true })
                 }

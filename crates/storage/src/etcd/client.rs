@@ -30,6 +30,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The bounds of the back-off between two attempts to reach a member.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 
+/// The size of the largest write, in bytes: as in Go's client, and below the limit of a member in most cases.
+const WRITE_BYTES: usize = 2 << 20;
+
 /// Whether a call may be sent twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CallKind {
@@ -127,6 +130,9 @@ impl Client {
         Q: prost::Message + Clone + Send + Sync + 'static,
         A: prost::Message + Default + Send + Sync + 'static,
     {
+        if kind == CallKind::Write {
+            check_size(request.encoded_len())?;
+        }
         let end = Instant::now() + PATIENCE;
         let mut backoff = BACKOFF.0;
         loop {
@@ -268,6 +274,16 @@ impl CallError {
     }
 }
 
+/// Refuses writes that are too large, in the words of Go's client.
+fn check_size(bytes: usize) -> Result<(), CallError> {
+    if bytes <= WRITE_BYTES {
+        return Ok(());
+    }
+    Err(CallError::Failed(StorageError::TooLarge(format!(
+        "rpc error: code = ResourceExhausted desc = trying to send message larger than max ({bytes} vs. {WRITE_BYTES})"
+    ))))
+}
+
 enum After {
     Stop(CallError),
     TryAgain(StorageError),
@@ -285,6 +301,9 @@ fn after(kind: CallKind, failure: &Failure) -> After {
     }
     if told("requested lease not found") {
         return After::Stop(CallError::LeaseNotFound);
+    }
+    if failure.status.code() == Code::InvalidArgument && message == "etcdserver: request is too large" {
+        return After::Stop(CallError::Failed(StorageError::TooLarge(message.to_owned())));
     }
     let error = StorageError::Engine(message.to_owned());
     // The member refused before it proposed anything to the others, or its proposal was dropped.
@@ -349,5 +368,23 @@ mod tests {
                 assert_eq!(is_again, again, "{kind:?}: {}", failure.status.message());
             }
         }
+    }
+
+    #[test]
+    fn writes_that_are_too_large_are_told_apart() {
+        let too_large = |error: CallError| match error {
+            CallError::Failed(StorageError::TooLarge(message)) => message,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(check_size(WRITE_BYTES), Ok(()));
+        assert_eq!(
+            too_large(check_size(WRITE_BYTES + 1).unwrap_err()),
+            "rpc error: code = ResourceExhausted desc = trying to send message larger than max (2097153 vs. 2097152)"
+        );
+        let refused = Status::invalid_argument("etcdserver: request is too large");
+        let After::Stop(error) = after(CallKind::Write, &Failure { status: refused, sent: true }) else {
+            panic!("asked again")
+        };
+        assert_eq!(too_large(error), "etcdserver: request is too large");
     }
 }
