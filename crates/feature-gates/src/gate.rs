@@ -204,7 +204,7 @@ gates! {
     MutablePVNodeAffinity, DefaultOnly, [], [35 Alpha off];
     MutablePodResourcesForSuspendedJobs, DefaultOnly, [], [35 Alpha off, 36 Beta on];
     MutableSchedulingDirectivesForSuspendedJobs, DefaultOnly, [], [35 Alpha off, 36 Beta on];
-    MutatingAdmissionPolicy, DefaultOnly, [], [32 Alpha off, 34 Beta off, 36 GA on];
+    MutatingAdmissionPolicy, Both, [], [32 Alpha off, 34 Beta off, 36 GA on];
     NFTablesProxyMode, NoEffect, [], [29 Alpha off, 31 Beta on, 33 GA on locked];
     NativeHistograms, DefaultOnly, [], [36 Alpha off];
     NodeDeclaredFeatures, DefaultOnly, [], [35 Alpha off, 36 Beta on];

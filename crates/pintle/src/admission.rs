@@ -17,6 +17,7 @@ use pintle_dynamic_admission::{
         ConfiguredUsers, MutatingAdmissionWebhook, ValidatingAdmissionWebhook, WebhookClients, WebhookMetrics,
     },
 };
+use pintle_feature_gates::Gate;
 use prometheus::core::Collector;
 use std::sync::Arc;
 
@@ -66,6 +67,7 @@ impl Admission {
         authorization: &Authorization,
         outbound: &Outbound,
     ) -> Result<Admission, RunError> {
+        let has_mutating_policies = options.features.is_open(Gate::MutatingAdmissionPolicy);
         let options = &options.admission;
         let configuration = match &options.config_file {
             Some(path) => AdmissionConfiguration::read(path)?,
@@ -77,7 +79,7 @@ impl Admission {
         let mut factories = PluginFactories::default();
         factories.add("ImagePolicyWebhook", |settings| Ok(Arc::new(ImagePolicyWebhook::new(settings)?)));
         add_webhooks(&mut factories, outbound, authorization, &dynamic_metrics.webhooks);
-        add_policies(&mut factories, authorization, &dynamic_metrics);
+        add_policies(&mut factories, has_mutating_policies, authorization, &dynamic_metrics);
         let mapper = rest_mapper.clone();
         factories.add("OwnerReferencesPermissionEnforcement", move |_| {
             Ok(Arc::new(OwnerReferencesPermissionEnforcement::new(mapper.clone())))
@@ -126,12 +128,17 @@ fn add_webhooks(
 }
 
 /// Adds the plugins that evaluate policies.
-fn add_policies(factories: &mut PluginFactories, authorization: &Authorization, metrics: &DynamicMetrics) {
+fn add_policies(
+    factories: &mut PluginFactories,
+    has_mutating_policies: bool,
+    authorization: &Authorization,
+    metrics: &DynamicMetrics,
+) {
     let (authorizer, counted) = (authorization.authorizer(), metrics.clone());
     factories.add("MutatingAdmissionPolicy", move |settings| {
         plugin_config::check_mutating(settings.configuration)?;
         let DynamicMetrics { mutations, conditions, .. } = counted.clone();
-        Ok(Arc::new(MutatingPolicies::new(authorizer.clone(), mutations, conditions)))
+        Ok(Arc::new(MutatingPolicies::new(has_mutating_policies, authorizer.clone(), mutations, conditions)))
     });
     let (authorizer, counted) = (authorization.authorizer(), metrics.clone());
     factories.add("ValidatingAdmissionPolicy", move |settings| {

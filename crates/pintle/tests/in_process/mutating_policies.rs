@@ -178,3 +178,13 @@ async fn malformed_metadata_of_custom_resources_is_not_stored() {
     assert_eq!(metadata["annotations"], json!({"one": "1"}));
     server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn versions_that_serve_no_policies_accept_writes() {
+    let server =
+        Server::start_with(|options| options.features.versions.emulated.push("1.35".to_owned())).await;
+    assert_eq!(server.send(&format!("GET {POLICIES}")).await.status, 404);
+    let map = json!({"metadata": {"name": "map"}});
+    assert_eq!(create(&server, MAPS, &map).await.status, 201);
+    server.stop().await;
+}

@@ -30,20 +30,24 @@ use std::{sync::Arc, time::Instant};
 /// Evaluates mutating admission policies, and changes objects as they say.
 pub struct MutatingPolicies {
     hooks: Hooks<MutatingEvaluator>,
+    /// Without it no policy is in force. The resources may not even be served.
+    is_enabled: bool,
     authorizer: Arc<dyn Authorizer>,
     metrics: MutationMetrics,
     condition_metrics: ConditionMetrics,
 }
 
 impl MutatingPolicies {
-    /// The plugin; expressions check permissions with the authorizer.
+    /// The plugin; expressions check permissions with the authorizer. `is_enabled` is the feature gate
+    /// `MutatingAdmissionPolicy`, which is closed in emulated versions that do not serve policies by default.
     pub fn new(
+        is_enabled: bool,
         authorizer: Arc<dyn Authorizer>,
         metrics: MutationMetrics,
         condition_metrics: ConditionMetrics,
     ) -> MutatingPolicies {
         let hooks = Hooks::new("mutatingadmissionpolicies", "mutatingadmissionpolicybindings");
-        MutatingPolicies { hooks, authorizer, metrics, condition_metrics }
+        MutatingPolicies { hooks, is_enabled, authorizer, metrics, condition_metrics }
     }
 }
 
@@ -53,7 +57,7 @@ impl AdmissionPlugin for MutatingPolicies {
     }
 
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool {
-        request.operation != Operation::Delete && !is_excluded(request.resource)
+        self.is_enabled && request.operation != Operation::Delete && !is_excluded(request.resource)
     }
 
     fn admit<'a>(&'a self, request: &'a mut AdmissionRequest<'_>) -> BoxFuture<'a, Result<(), Status>> {
