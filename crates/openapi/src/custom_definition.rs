@@ -75,6 +75,8 @@ pub(crate) struct CustomResource<'a> {
     pub(crate) has_scale: bool,
     /// The paths of the selectable fields.
     pub(crate) selectable_fields: Vec<&'a str>,
+    /// The names of its definitions that built-in definitions have in the same document.
+    taken_names: Vec<String>,
 }
 
 impl<'a> CustomResource<'a> {
@@ -101,12 +103,24 @@ impl<'a> CustomResource<'a> {
             has_status: has("status"),
             has_scale: has("scale"),
             selectable_fields: fields.map(|path| path.strip_prefix('.').unwrap_or(path)).collect(),
+            taken_names: Vec::new(),
         }
     }
 
-    /// The definition name of a kind of this version: the group's labels in reverse order, version and kind.
+    /// Gives definitions whose names are taken other names.
+    pub(crate) fn rename_definitions(&mut self, is_taken: impl Fn(&str) -> bool) {
+        let names = [&*self.kind.kind, self.list_kind].map(|kind| self.model_name(kind));
+        self.taken_names = names.into_iter().filter(|name| is_taken(name)).collect();
+    }
+
+    /// The definition name of a kind of this version: the group's labels in reverse order, version and kind. As in the
+    /// reference, a name that is taken gets a number.
     pub(crate) fn model_name(&self, kind: &str) -> String {
         let labels: Vec<&str> = self.kind.group.rsplit('.').collect();
-        format!("{}.{}.{kind}", labels.join("."), self.kind.version)
+        let name = format!("{}.{}.{kind}", labels.join("."), self.kind.version);
+        match self.taken_names.contains(&name) {
+            true => name + "_v2",
+            false => name,
+        }
     }
 }

@@ -29,6 +29,9 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
+/// The start of the names of all built-in definitions.
+const BUILTIN: &str = "io.k8s.";
+
 /// Passes the inputs for built-in resources to a function, with group-version-kinds that are added to definitions.
 type WithSource<'a> = dyn Fn(&Kinds, &mut dyn FnMut(&v2::Source<'_>)) + 'a;
 
@@ -107,7 +110,7 @@ impl V2Documents {
             });
             made.unwrap_or_else(|| unreachable!("there is a source"))
         });
-        let custom = custom.map(|custom| self.custom_parts(form, custom)).unwrap_or_default();
+        let custom = custom.map(|custom| self.custom_parts(form, custom, with_source)).unwrap_or_default();
         let states = custom.iter().flat_map(|(name, parts)| [&**name, &*parts.state]);
         let hash = match custom.is_empty() {
             true => builtin.hash.clone(),
@@ -136,6 +139,21 @@ impl V2Documents {
         Document::of(parts, hash)
     }
 
+    /// The names of the document for built-in resources.
+    fn builtin_names(&self, with_source: &WithSource<'_>) -> &LocalNames {
+        self.names.get_or_init(|| {
+            let mut names = LocalNames::default();
+            with_source(&Kinds::new(), &mut |source| {
+                source.paths().for_each(|(path, _)| names.add_path(path));
+                let Ok(()) = source.visit_definitions(|name, definition| {
+                    names.add_definition(name, definition);
+                    Ok::<(), Infallible>(())
+                });
+            });
+            names
+        })
+    }
+
     /// The names of the documents of other servers, merged with those of this server, whose hash is `local`.
     fn merged(
         &self,
@@ -151,18 +169,7 @@ impl V2Documents {
         if let Some(merged) = merged.as_ref().filter(|merged| merged.hash == hash) {
             return merged.clone();
         }
-        let builtin = self.names.get_or_init(|| {
-            let mut names = LocalNames::default();
-            with_source(&Kinds::new(), &mut |source| {
-                source.paths().for_each(|(path, _)| names.add_path(path));
-                let Ok(()) = source.visit_definitions(|name, definition| {
-                    names.add_definition(name, definition);
-                    Ok::<(), Infallible>(())
-                });
-            });
-            names
-        });
-        let mut names = builtin.clone();
+        let mut names = self.builtin_names(with_source).clone();
         for (_, parts) in custom {
             names.add_fixed(&parts.names.paths, &parts.names.definitions);
         }
@@ -218,7 +225,14 @@ impl V2Documents {
     }
 
     /// The parts of each published definition, by its name.
-    fn custom_parts(&self, form: Form, custom: &CustomDocuments) -> Vec<(Arc<str>, CustomParts)> {
+    fn custom_parts(
+        &self,
+        form: Form,
+        custom: &CustomDocuments,
+        with_source: &WithSource<'_>,
+    ) -> Vec<(Arc<str>, CustomParts)> {
+        let is_taken =
+            |name: &str| name.starts_with(BUILTIN) && self.builtin_names(with_source).has_definition(name);
         let published = custom.definitions().published();
         let is_published = |name: &Arc<str>| published.binary_search_by(|own| own.name.cmp(name)).is_ok();
         self.custom.lock().retain(|(name, _), _| is_published(name));
@@ -234,7 +248,7 @@ impl V2Documents {
                 }
                 let definition = custom.definitions().definition(&own.name)?;
                 let descriptions = descriptions.get_or_insert_with(Descriptions::load);
-                let parts = make(custom, &definition, form, descriptions);
+                let parts = make(custom, &definition, form, descriptions, is_taken);
                 self.custom.lock().insert(key.clone(), parts.clone());
                 Some(parts)
             });
@@ -291,10 +305,12 @@ fn make(
     definition: &Value,
     form: Form,
     descriptions: &Descriptions,
+    is_taken: impl Fn(&str) -> bool,
 ) -> CustomParts {
     let mut paths = Paths::new();
     let mut definitions = BTreeMap::new();
-    for resource in CustomResource::all(definition).filter(|resource| custom.is_about(resource)) {
+    for mut resource in CustomResource::all(definition).filter(|resource| custom.is_about(resource)) {
+        resource.rename_definitions(&is_taken);
         custom_paths::add(&mut paths, &resource);
         definitions.extend(custom_schema::definitions(&resource, Dialect::V2, descriptions));
     }

@@ -356,3 +356,35 @@ fn versions_of_the_servers_own_are_not_taken_over() {
     assert_eq!(open_api.v2().content(), v2);
     assert_eq!(open_api.v3_index(), index);
 }
+
+#[test]
+fn definitions_with_the_name_of_a_built_in_one_are_renamed() {
+    // In reverse, the group is `io.k8s.api.coordination`.
+    let mut leases = definition("leases", "Lease", 1, schema_of(json!({"type": "string"})));
+    leases["spec"]["group"] = json!("coordination.api.k8s.io");
+    let open_api = open_api(&Definitions::with([leases]));
+    let text = open_api.v2().content();
+    let v2 = parse(&text);
+    for (kind, path) in [("Lease", "/{name}"), ("LeaseList", "")] {
+        let name = format!("io.k8s.api.coordination.v1.{kind}");
+        let member = format!("\"{name}\":{{");
+        let count = String::from_utf8_lossy(&text).matches(&member).count();
+        assert_eq!(count, 1, "{name}");
+        let reference = |group: &str| {
+            let path = format!("/apis/{group}/v1/namespaces/{{namespace}}/leases{path}");
+            v2["paths"][path.as_str()]["get"]["responses"]["200"]["schema"]["$ref"]
+                .as_str()
+                .map(str::to_owned)
+        };
+        assert_eq!(reference("coordination.k8s.io"), Some(format!("#/definitions/{name}")));
+        assert_eq!(reference("coordination.api.k8s.io"), Some(format!("#/definitions/{name}_v2")));
+    }
+    let renamed = &v2["definitions"]["io.k8s.api.coordination.v1.Lease_v2"];
+    assert_eq!(renamed["properties"]["spec"]["type"], "string");
+    check_references(&v2, &v2);
+    // Documents of OpenAPI 3 are about one version.
+    let v3 = parse(&open_api.v3_document("apis/coordination.api.k8s.io/v1").unwrap().content());
+    assert!(
+        v3["components"]["schemas"].as_object().unwrap().contains_key("io.k8s.api.coordination.v1.Lease")
+    );
+}

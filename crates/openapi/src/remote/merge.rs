@@ -56,6 +56,11 @@ impl LocalNames {
         self.definitions.insert(fingerprint_of_name(name), known);
     }
 
+    /// Whether a definition has the name.
+    pub(crate) fn has_definition(&self, name: &str) -> bool {
+        self.definitions.contains_key(&fingerprint_of_name(name))
+    }
+
     /// Adds paths and definitions, with their contents, that a merge leaves as they are.
     pub(crate) fn add_fixed(&mut self, paths: &[Fingerprint], definitions: &[(Fingerprint, Fingerprint)]) {
         self.paths.extend(paths);
