@@ -4,7 +4,7 @@ use super::{
     baseline::Baseline, configuration::MetricsConfiguration, format::Format, label_allow_list::constrain,
     metric_registry::MetricRegistry, stability::lifecycle,
 };
-use prometheus::{IntCounter, proto::MetricFamily};
+use prometheus::{IntCounter, core::Collector as _, proto::MetricFamily};
 
 /// The registry of all metrics, and the rules of their export.
 pub(crate) struct Exposition {
@@ -27,6 +27,9 @@ const HIDDEN: &[Former] = &[Former {
     now: "apiserver_request_sli_duration_seconds",
 }];
 
+/// The metric about recorded label values that are not allowed.
+const UNEXPECTED: &str = "cardinality_enforcement_unexpected_categorizations_total";
+
 /// Metrics whose help text says that they are an experiment.
 const EXPERIMENTAL: &[&str] = &[
     "apiserver_flowcontrol_demand_seats",
@@ -46,10 +49,7 @@ impl Exposition {
         disabled.inc_by(configuration.disabled.len() as u64);
         let hidden = IntCounter::new("hidden_metrics_total", "Metrics that are hidden.")?;
         hidden.inc_by(if configuration.show_hidden { 0 } else { HIDDEN.len() as u64 });
-        let unexpected = IntCounter::new(
-            "cardinality_enforcement_unexpected_categorizations_total",
-            "Recorded label values that are not allowed.",
-        )?;
+        let unexpected = IntCounter::new(UNEXPECTED, "Recorded label values that are not allowed.")?;
         registry.register(Box::new(disabled))?;
         registry.register(Box::new(hidden))?;
         registry.register(Box::new(unexpected.clone()))?;
@@ -97,6 +97,11 @@ impl Exposition {
         if !self.configuration.allowed_labels.is_empty() {
             let unexpected = constrain(&mut families, &self.configuration);
             self.unexpected.inc_by(unexpected.saturating_sub(self.unexpected.get()));
+            // It was gathered before the values were looked at.
+            let gathered = families.iter_mut().find(|family| family.name() == UNEXPECTED);
+            if let (Some(family), Some(counted)) = (gathered, self.unexpected.collect().pop()) {
+                *family = counted;
+            }
         }
         families.retain(|family| !self.configuration.disabled.contains(family.name()));
         if self.configuration.show_hidden {
@@ -178,5 +183,17 @@ mod tests {
         assert!(text.contains("apiserver_request_slo_duration_seconds_count{verb=\"GET\"} 1\n"));
         configuration.disabled.insert("apiserver_request_slo_duration_seconds".to_owned());
         assert!(!scrape(&configuration).contains("_slo_"));
+    }
+
+    #[test]
+    fn label_values_that_are_not_allowed_are_counted_in_the_same_scrape() {
+        let mut configuration = MetricsConfiguration::default();
+        let allowed = [("verb".to_owned(), ["LIST".to_owned()].into())];
+        configuration
+            .allowed_labels
+            .insert("apiserver_request_sli_duration_seconds".to_owned(), allowed.into());
+        let text = scrape(&configuration);
+        assert!(text.contains("_count{verb=\"unexpected\"} 1\n"), "{text}");
+        assert!(text.contains("\ncardinality_enforcement_unexpected_categorizations_total 1\n"), "{text}");
     }
 }
