@@ -160,7 +160,7 @@ fn of_labels(selectors: &Selectors) -> Option<SelectorAttributes<'_>> {
             // Left out: the review then requests more objects, never fewer.
             LabelOperator::GreaterThan | LabelOperator::LessThan => return None,
         };
-        let values = requirement.values().iter().map(String::as_str).collect();
+        let values = requirement.given_values().iter().map(String::as_str).collect();
         Some(SelectorRequirement { key: requirement.key(), operator, values })
     });
     some(requirements.collect())
@@ -255,7 +255,10 @@ mod tests {
             groups: vec!["devs".to_owned()],
             extra: [("scopes".to_owned(), vec!["view".to_owned()])].into(),
         };
-        let selectors = Selectors::parse("a=b,c!=d", "e in (f),g>1");
+        let mut selectors = Selectors::parse("a=b,c!=d", "e in (h,f),g>1");
+        // Values of an access review keep their order.
+        let values = ["n", "m", "n"].map(str::to_owned).into();
+        selectors.label_requirements.push(LabelRequirement::new("k", LabelOperator::NotIn, values).unwrap());
         let attributes = Attributes {
             version: "v1",
             resource: "pods",
@@ -278,7 +281,10 @@ mod tests {
                         {"key": "a", "operator": "In", "values": ["b"]},
                         {"key": "c", "operator": "NotIn", "values": ["d"]},
                     ]},
-                    "labelSelector": {"requirements": [{"key": "e", "operator": "In", "values": ["f"]}]},
+                    "labelSelector": {"requirements": [
+                        {"key": "e", "operator": "In", "values": ["f", "h"]},
+                        {"key": "k", "operator": "NotIn", "values": ["n", "m", "n"]},
+                    ]},
                 },
                 "user": "jane", "groups": ["devs"], "extra": {"scopes": ["view"]}, "uid": "u",
             },

@@ -60,7 +60,13 @@ impl<'a> Parser<'a> {
         } else {
             let operator = self.operator()?;
             match operator {
-                LabelOperator::In | LabelOperator::NotIn => (operator, self.values()?),
+                LabelOperator::In | LabelOperator::NotIn => {
+                    // The list is a set.
+                    let mut values = self.values()?;
+                    values.sort_unstable();
+                    values.dedup();
+                    (operator, values)
+                }
                 _ => (operator, vec![self.exact_value()?]),
             }
         };

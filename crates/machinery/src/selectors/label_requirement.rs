@@ -21,15 +21,24 @@ pub enum LabelOperator {
     LessThan,
 }
 
-/// A requirement on one label.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A requirement on one label. Two are equal if they compare with the same set of values.
+#[derive(Debug, Clone, Eq)]
 pub struct LabelRequirement {
     key: String,
     operator: LabelOperator,
     /// Sorted, without duplicates.
     values: Vec<String>,
+    /// The values in their original order, if it is another one.
+    given: Option<Vec<String>>,
     /// The operand of `>` and `<`.
     bound: i64,
+}
+
+impl PartialEq for LabelRequirement {
+    fn eq(&self, other: &LabelRequirement) -> bool {
+        let LabelRequirement { key, operator, values, given: _, bound } = self;
+        (key, operator, values, bound) == (&other.key, &other.operator, &other.values, &other.bound)
+    }
 }
 
 impl LabelRequirement {
@@ -40,12 +49,10 @@ impl LabelRequirement {
     pub fn new(
         key: &str,
         operator: LabelOperator,
-        mut values: Vec<String>,
+        values: Vec<String>,
     ) -> Result<LabelRequirement, SelectorError> {
         let mut errors = ErrorList::new();
         errors.extend(validate_key(key, &FieldPath::new("key")));
-        values.sort_unstable();
-        values.dedup();
         let path = FieldPath::new("values");
         let count_detail = match operator {
             LabelOperator::In | LabelOperator::NotIn if values.is_empty() => {
@@ -87,12 +94,16 @@ impl LabelRequirement {
         if !errors.is_empty() {
             return Err(SelectorError(aggregate(errors.iter().map(ToString::to_string))));
         }
-        Ok(LabelRequirement { key: key.to_owned(), operator, values, bound })
+        let mut sorted = values.clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        let given = (sorted != values).then_some(values);
+        Ok(LabelRequirement { key: key.to_owned(), operator, values: sorted, given, bound })
     }
 
     /// An unvalidated requirement that the label has this value.
     pub(super) fn equals(key: String, value: String) -> LabelRequirement {
-        LabelRequirement { key, operator: LabelOperator::Equals, values: vec![value], bound: 0 }
+        LabelRequirement { key, operator: LabelOperator::Equals, values: vec![value], given: None, bound: 0 }
     }
 
     /// The label's key.
@@ -115,6 +126,11 @@ impl LabelRequirement {
         &self.values
     }
 
+    /// The values in the order in which they were given, perhaps with duplicates.
+    pub fn given_values(&self) -> &[String] {
+        self.given.as_deref().unwrap_or(&self.values)
+    }
+
     /// Whether a label with this value (or an absent label) meets the requirement.
     pub fn matches(&self, value: Option<&str>) -> bool {
         let has = |value: &str| self.values.binary_search_by(|own| own.as_str().cmp(value)).is_ok();
@@ -134,7 +150,9 @@ impl LabelRequirement {
 
 impl fmt::Display for LabelRequirement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let values = self.values.join(",");
+        let mut values: Vec<&str> = self.given_values().iter().map(String::as_str).collect();
+        values.sort_unstable();
+        let values = values.join(",");
         match self.operator {
             LabelOperator::DoesNotExist => write!(f, "!{}", self.key),
             LabelOperator::Exists => f.write_str(&self.key),
