@@ -24,8 +24,8 @@ pub fn storage(error: StorageError) -> Status {
             // No time was spent waiting for the revision.
             too_large_resource_version(requested.0, current.0, 0)
         }
-        // The reference passes the store's own error on.
-        StorageError::TooLarge(message) => Status::unknown(message),
+        // The reference passes the store's own errors on.
+        StorageError::TooLarge(message) | StorageError::Etcd(message) => Status::unknown(message),
         error => Status::internal_error(error),
     }
 }

@@ -35,6 +35,9 @@ pub enum StorageError {
     /// The value, or the request with it, is larger than the store takes; nothing was written. The text is that of the store.
     #[error("{0}")]
     TooLarge(String),
+    /// An error of etcd, in its words.
+    #[error("{0}")]
+    Etcd(String),
     /// Any other failure of the medium or the connection.
     #[error("storage failed: {0}")]
     Engine(String),

@@ -305,7 +305,10 @@ fn after(kind: CallKind, failure: &Failure) -> After {
     if failure.status.code() == Code::InvalidArgument && message == "etcdserver: request is too large" {
         return After::Stop(CallError::Failed(StorageError::TooLarge(message.to_owned())));
     }
-    let error = StorageError::Engine(message.to_owned());
+    let error = match message.starts_with("etcdserver: ") {
+        true => StorageError::Etcd(message.to_owned()),
+        false => StorageError::Engine(message.to_owned()),
+    };
     // The member refused before it proposed anything to the others, or its proposal was dropped.
     let without_effect = ["etcdserver: no leader", "etcdserver: leader changed", "raft proposal dropped"];
     if !failure.sent || without_effect.into_iter().any(told) {
@@ -367,6 +370,20 @@ mod tests {
                 let is_again = matches!(after(kind, &failure), After::TryAgain(_));
                 assert_eq!(is_again, again, "{kind:?}: {}", failure.status.message());
             }
+        }
+    }
+
+    #[test]
+    fn errors_of_etcd_keep_their_words() {
+        for (message, expected) in [
+            ("etcdserver: mvcc: database space exceeded", "etcdserver: mvcc: database space exceeded"),
+            ("connection reset", "storage failed: connection reset"),
+        ] {
+            let failure = Failure { status: Status::unknown(message), sent: true };
+            let After::Stop(CallError::Failed(error)) = after(CallKind::Write, &failure) else {
+                panic!("{message}")
+            };
+            assert_eq!(error.to_string(), expected);
         }
     }
 
