@@ -250,13 +250,19 @@ async fn progress_is_asked_of_servers_that_can_be_trusted() -> Result<(), Error>
 async fn a_value_that_etcd_does_not_take_is_refused_with_its_words() -> Result<(), Error> {
     let etcd = Etcd::start(1)?;
     let storage = EtcdStorage::open(options(&etcd, "/registry/")).await?;
-    // Values of more than 2 MB are refused by the gRPC server.
-    let large = "x".repeat(1_800_000);
-    match storage.create(&Key::new("/registry/a"), large.into(), None).await {
-        Err(WriteError::Storage(StorageError::Engine(error))) => {
-            assert_eq!(error, "etcdserver: request is too large");
+    for (bytes, words) in [
+        (1_800_000, "etcdserver: request is too large"),
+        (
+            2_200_000,
+            "rpc error: code = ResourceExhausted desc = trying to send message larger than max (2200",
+        ),
+    ] {
+        match storage.create(&Key::new("/registry/a"), "x".repeat(bytes).into(), None).await {
+            Err(WriteError::Storage(StorageError::TooLarge(error))) => {
+                assert!(error.starts_with(words), "{error}");
+            }
+            other => return Err(format!("{other:?}").into()),
         }
-        other => return Err(format!("{other:?}").into()),
     }
     Ok(())
 }
