@@ -70,7 +70,7 @@ fn flags_that_do_not_fit_end_the_server_with_a_reason() -> Result {
         ),
         (&["--etcd-servers=https://127.0.0.1:1"], "needs the file with its authority"),
         (&["--etcd-servers=https://127.0.0.1:1", "--etcd-cafile=/no/such/file"], "/no/such/file"),
-        (&["--etcd-servers=ftp://127.0.0.1:1"], "its scheme is neither http nor https"),
+        (&["--etcd-servers=ftp://127.0.0.1:1"], "its scheme is none of http, https, unix and unixs"),
     ];
     let directory = std::env::temp_dir().join(format!("pintle-flags-{}", std::process::id()));
     for (flags, reason) in rows {
