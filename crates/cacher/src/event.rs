@@ -62,6 +62,8 @@ impl EventType {
 /// A change of one object. At least one of `current` and `previous` is `Some`.
 pub struct WatchEvent {
     change: Change,
+    /// The objects of the change, opened.
+    opened: OnceLock<Change>,
     decoder: Arc<dyn ObjectDecoder>,
     deleted: OnceLock<Arc<CachedObject>>,
     frames: LazyMap<(EventType, RepresentationId), Bytes>,
@@ -69,7 +71,8 @@ pub struct WatchEvent {
 
 impl WatchEvent {
     pub(crate) fn new(change: Change, decoder: Arc<dyn ObjectDecoder>) -> WatchEvent {
-        WatchEvent { change, decoder, deleted: OnceLock::new(), frames: LazyMap::default() }
+        let (opened, deleted) = (OnceLock::new(), OnceLock::new());
+        WatchEvent { change, opened, decoder, deleted, frames: LazyMap::default() }
     }
 
     pub(crate) fn change(&self) -> &Change {
@@ -81,23 +84,38 @@ impl WatchEvent {
         self.change.revision
     }
 
+    /// Keeps the encodings of the event's objects as long as the event, whether the cache packs them or not. All that
+    /// have the event share them.
+    pub fn open(&self) {
+        let opened = |object: &Option<Arc<CachedObject>>| object.as_ref().map(|it| Arc::new(it.opened()));
+        self.opened.get_or_init(|| Change {
+            revision: self.change.revision,
+            current: opened(&self.change.current),
+            previous: opened(&self.change.previous),
+        });
+    }
+
+    fn shown(&self) -> &Change {
+        self.opened.get().unwrap_or(&self.change)
+    }
+
     /// The object after the change; `None` when it was deleted.
     pub fn current(&self) -> Option<&Arc<CachedObject>> {
-        self.change.current.as_ref()
+        self.shown().current.as_ref()
     }
 
     /// The object before the change; `None` when it was created.
     pub fn previous(&self) -> Option<&Arc<CachedObject>> {
-        self.change.previous.as_ref()
+        self.shown().previous.as_ref()
     }
 
     /// The object to send: the current one, or for [`EventType::Deleted`] the previous one with the revision of the
     /// change as its resource version (computed once). `None` only for a type that this event never has.
     pub fn object(&self, event_type: EventType) -> Option<&Arc<CachedObject>> {
         match event_type {
-            EventType::Added | EventType::Modified => self.change.current.as_ref(),
+            EventType::Added | EventType::Modified => self.current(),
             EventType::Deleted => {
-                let previous = self.change.previous.as_ref()?;
+                let previous = self.previous()?;
                 Some(self.deleted.get_or_init(|| {
                     Arc::new(previous.at_revision(self.change.revision, self.decoder.as_ref()))
                 }))

@@ -232,6 +232,25 @@ impl CachedObject {
         self.contents.load().existing_representation(id)
     }
 
+    /// The same object for a reader that needs its encodings to stay: it is not packed, and shares the encodings with this
+    /// one as long as this one is not packed either.
+    pub fn opened(&self) -> CachedObject {
+        let contents = self.contents.load_full();
+        let contents = match contents.is_packed() {
+            true => Arc::new(Contents::open(contents.json())),
+            false => contents,
+        };
+        CachedObject {
+            key: self.key.clone(),
+            revision: self.revision,
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+            selectable: self.selectable.clone(),
+            size: self.size,
+            contents: ArcSwap::new(contents),
+        }
+    }
+
     /// Compresses the JSON, where that saves much, and drops the other encodings. Readers are not delayed.
     pub(crate) fn pack(&self) {
         if let Some(packed) = self.contents.load().packed() {
@@ -275,6 +294,23 @@ impl CachedObject {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_opened_object_keeps_the_encodings_when_the_object_is_packed() {
+        const ID: RepresentationId = RepresentationId(1);
+        let object = crate::testing::object_of("a", 1, &"long ".repeat(100));
+        let made = |text: &'static str| move || Ok::<_, ()>(Bytes::from_static(text.as_bytes()));
+        assert_eq!(object.representation(ID, made("first")).unwrap(), "first");
+        let opened = object.opened();
+        object.pack();
+        assert_eq!(object.existing_representation(ID), None);
+        assert_eq!(opened.existing_representation(ID).unwrap(), "first");
+        let reopened = object.opened();
+        assert_eq!(reopened.existing_representation(ID), None);
+        assert_eq!(reopened.representation(ID, made("second")).unwrap(), "second");
+        assert_eq!(reopened.existing_representation(ID).unwrap(), "second");
+        assert_eq!((reopened.json(), reopened.size()), (opened.json(), object.size()));
+    }
 
     #[test]
     fn labels_are_sorted_and_the_last_of_equal_keys_stays() {

@@ -45,6 +45,12 @@ impl Snapshot {
             && self.unreadable.ptr_eq(&other.unreadable)
     }
 
+    /// Some objects of this state alone, [opened](CachedObject::opened).
+    pub fn opened<'a>(&self, objects: impl Iterator<Item = &'a Arc<CachedObject>>) -> Snapshot {
+        let objects = objects.map(|object| Arc::new(object.opened())).collect();
+        Snapshot::of_storage(objects, UnreadableMap::new(), self.revision)
+    }
+
     pub(crate) fn objects(&self) -> &ObjectMap {
         &self.objects
     }

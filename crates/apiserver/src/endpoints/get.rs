@@ -12,6 +12,7 @@ use pintle_machinery::{
 };
 use pintle_offload::weigh;
 use pintle_storage::Revision;
+use std::sync::Arc;
 
 /// Serves a GET of an object, or of a subresource that reads as the whole object.
 ///
@@ -31,6 +32,10 @@ pub(super) async fn get(scope: &RequestScope<'_>) -> Result<Response, Status> {
     if !encoder.is_cached_json() {
         weigh(object.size()).await;
     }
+    let object = match scope.resource.resource.converter {
+        Some(_) => Arc::new(object.opened()),
+        None => object,
+    };
     encoder.convert([&object]).await?;
     let content_type = encoder.accepted.media_type.as_str();
     Ok(with_content_type(200, content_type, encoder.object(&object)?))

@@ -23,6 +23,8 @@ pub(super) struct Page {
     pub(super) after: Option<Key>,
     pub(super) selection: Arc<Selection>,
     requirement: Option<Requirement>,
+    /// The objects of the page for a resource whose objects are converted: the cache must not drop what was converted.
+    opened: Option<Snapshot>,
     /// The last key of the page, if more objects follow.
     pub(super) last: Option<Key>,
     pub(super) metadata: Value,
@@ -102,8 +104,12 @@ impl Page {
         }
         let requirement = selection.requirement();
         requirement.iter().for_each(|requirement| cacher.note_list(&snapshot, requirement));
-        let mut page = Page { metadata, snapshot, prefix, after, selection, requirement, last: None };
-        page.selection.prepare(page.read(None)).await?;
+        let (opened, last) = (None, None);
+        let mut page = Page { metadata, snapshot, prefix, after, selection, requirement, opened, last };
+        if waits {
+            page.open();
+            page.selection.prepare(page.read(None)).await?;
+        }
         let rest = match rest {
             None if is_limited => {
                 // Kube-apiserver reads the present state by the index of a field, and other states as they are.
@@ -122,7 +128,14 @@ impl Page {
             };
             page.end_at(last, remaining, base);
         }
+        if scope.resource.resource.converter.is_some() && !waits {
+            page.open();
+        }
         Ok(page)
+    }
+
+    fn open(&mut self) {
+        self.opened = Some(self.snapshot.opened(self.read(None)));
     }
 
     /// The last key of a full page of `limit` objects if more objects follow, selected or not, and their number.
@@ -196,7 +209,9 @@ impl Page {
     /// apart.
     fn read<'a>(&'a self, after: Option<&'a Key>) -> impl Iterator<Item = &'a Arc<CachedObject>> + 'a {
         let last = self.last.as_ref();
-        self.snapshot
+        self.opened
+            .as_ref()
+            .unwrap_or(&self.snapshot)
             .candidates(&self.prefix, after.or(self.after.as_ref()), self.requirement.as_ref())
             .take_while(move |object| last.is_none_or(|last| object.key() <= last))
     }

@@ -315,6 +315,9 @@ impl WatchStream {
                     self.watcher = None;
                 }
                 self.note_progress();
+                if self.resource.resource.converter.is_some() {
+                    self.events().for_each(|event| event.open());
+                }
                 if let Err(status) = self.select().await {
                     return Some((self.fail(&status), self));
                 }
@@ -370,15 +373,19 @@ impl WatchStream {
         }
     }
 
+    /// The events of the batch.
+    fn events(&self) -> impl Iterator<Item = &Arc<WatchEvent>> {
+        self.batch.iter().filter_map(|item| match item {
+            WatchItem::Event { event, .. } => Some(event),
+            WatchItem::Bookmark { .. } => None,
+        })
+    }
+
     /// Drops the items of the batch that the selection does not match, if it had to wait for their conversion.
     async fn select(&mut self) -> Result<(), Status> {
         let Some(selection) = &self.selection else { return Ok(()) };
-        let events = self.batch.iter().filter_map(|item| match item {
-            WatchItem::Event { event, .. } => Some(event),
-            WatchItem::Bookmark { .. } => None,
-        });
         let objects: Vec<_> =
-            events.flat_map(|event| [event.previous(), event.current()]).flatten().collect();
+            self.events().flat_map(|event| [event.previous(), event.current()]).flatten().collect();
         selection.prepare(objects.into_iter()).await?;
         let items = std::mem::take(&mut self.batch);
         self.batch = items.into_iter().filter_map(|item| selected(selection, item)).collect();

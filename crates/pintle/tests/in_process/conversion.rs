@@ -491,3 +491,48 @@ async fn watches_see_the_changes_of_what_they_select_in_their_version() {
         assert_eq!(event["object"]["apiVersion"], "example.com/v2");
     }
 }
+
+/// The cache compresses what was replaced beyond 4 MB, and drops what was converted.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_cache_has_compressed_is_converted_again() {
+    const WRITES: usize = 40;
+    let (server, webhook) = (Server::start().await, Webhook::start().await);
+    define(&server, &selectable(&webhook)).await;
+    let note = "long ".repeat(40_000);
+    let mut body: Value = serde_json::from_str(&lamp("v1", "a", json!({"watts": 0}))).unwrap();
+    body["metadata"]["annotations"] = json!({"note": note});
+    let created = server.send(&format!("POST {V1}\n\n{body}")).await.json();
+    let first = created["metadata"]["resourceVersion"].as_str().unwrap();
+    for watts in 1..=WRITES {
+        let patch = format!("PATCH {V1}/a\n{MERGE}\n\n{{\"spec\":{{\"watts\":{watts}}}}}");
+        assert_eq!(server.send(&patch).await.status, 200);
+    }
+    for selector in ["", "&fieldSelector=spec.power!%3D1%20W"] {
+        let mut watch = server.watch(&format!("{V2}?watch=1&resourceVersion={first}{selector}"), &[]).await;
+        // The selector's first event is the end of the first object, which it matched.
+        let mut missing: VecDeque<_> = (1..=WRITES).map(|watts| json!(format!("{watts} W"))).collect();
+        while !missing.is_empty() {
+            for line in watch.next().await.expect("the watch goes on").lines() {
+                let event: Value = serde_json::from_str(line).unwrap();
+                let power = missing.pop_front().unwrap();
+                match (event["type"].as_str().unwrap(), power == "1 W" && !selector.is_empty()) {
+                    ("MODIFIED", false) => assert_eq!(event["object"]["spec"]["power"], power),
+                    ("ADDED", false) => assert_eq!((&power, selector.is_empty()), (&json!("2 W"), false)),
+                    ("DELETED", true) => assert_eq!(event["object"]["spec"]["power"], "0 W"),
+                    (other, _) => panic!("{other} at {power}: {}", event["object"]["message"]),
+                }
+                assert_eq!(event["object"]["apiVersion"], "example.com/v2");
+            }
+        }
+        let past = format!("GET {V2}?resourceVersion={first}&resourceVersionMatch=Exact{selector}");
+        let list = server.send(&past).await;
+        assert_eq!(list.status, 200, "{}", list.text());
+        assert_eq!(list.json()["items"][0]["spec"]["power"], "0 W");
+    }
+    for name in 0..WRITES {
+        body["metadata"]["name"] = json!(format!("l{name}"));
+        assert_eq!(server.send(&format!("POST {V1}\n\n{body}")).await.status, 201);
+    }
+    assert_eq!(names(&server, &format!("DELETE {V2}")).await.len(), WRITES + 1);
+    server.stop().await;
+}
