@@ -6,12 +6,14 @@
 
 mod alphabet;
 mod matches;
+mod unicode_class;
 
 use alphabet::Alphabet;
 use matches::{LetterMatches, Matches};
 use regex::{Regex, RegexBuilder, bytes};
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{Class, Hir, HirKind};
+use unicode_class::UnicodeClass;
 
 /// The largest repetition count.
 const MAX_REPEAT: u32 = 1000;
@@ -219,10 +221,10 @@ struct Translator<'a> {
     repeated: Option<&'a str>,
     /// The largest repetition within the previous part.
     times: u32,
-    /// The largest repetition in each open group, and in the pattern itself.
+    /// The largest repetition in the parts before it, in the pattern and in each open group.
     most: Vec<u32>,
-    /// The names of the Unicode classes, with the number of their ranges.
-    classes: Vec<(&'a str, usize)>,
+    /// The Unicode classes by their written names.
+    classes: Vec<(&'a str, UnicodeClass)>,
     /// The number of ranges of all Unicode classes.
     ranges: usize,
 }
@@ -267,14 +269,14 @@ impl<'a> Translator<'a> {
                     self.depth -= 1;
                     self.take(1);
                     self.out.push(')');
-                    let times = self.most.pop().unwrap_or(1);
-                    self.note(times);
+                    self.settle();
+                    self.times = self.most.pop().unwrap_or(1);
                     (self.repeatable, self.repeated) = (true, None);
                     continue;
                 }
                 '*' | '+' | '?' => {
                     self.take(1);
-                    self.repeat(before, &c.to_string(), 1)?;
+                    self.repeat(before, &c.to_string(), Some(1))?;
                     continue;
                 }
                 '{' => match repetition(self.rest) {
@@ -283,7 +285,8 @@ impl<'a> Translator<'a> {
                         if min > MAX_REPEAT || max.is_some_and(|max| max > MAX_REPEAT || max < min) {
                             return Err(Problem("invalid repeat count", operator));
                         }
-                        self.repeat(before, operator, max.unwrap_or(min))?;
+                        let times = Some(max.unwrap_or(min.max(1))).filter(|times| *times > 0);
+                        self.repeat(before, operator, times)?;
                         continue;
                     }
                     None => self.literal(),
@@ -296,7 +299,8 @@ impl<'a> Translator<'a> {
                 }
                 _ => self.literal(),
             }
-            self.note(1);
+            self.settle();
+            self.times = 1;
             (self.repeatable, self.repeated) = (true, None);
         }
         if self.depth > 0 {
@@ -312,11 +316,10 @@ impl<'a> Translator<'a> {
         taken
     }
 
-    /// Records the repetition of a part.
-    fn note(&mut self, times: u32) {
-        self.times = times;
+    /// Records the repetitions within the previous part: no operator behind it follows.
+    fn settle(&mut self) {
         if let Some(most) = self.most.last_mut() {
-            *most = (*most).max(times);
+            *most = (*most).max(self.times);
         }
     }
 
@@ -326,8 +329,9 @@ impl<'a> Translator<'a> {
         self.out.push_str(&regex::escape(text));
     }
 
-    /// Translates a repetition whose operator is consumed; `before` is the text from the operator on.
-    fn repeat(&mut self, before: &'a str, operator: &str, times: u32) -> Result<(), Problem<'a>> {
+    /// Translates a repetition whose operator is consumed; `before` is the text from the operator on. `times` is `None`
+    /// for `{0}`.
+    fn repeat(&mut self, before: &'a str, operator: &str, times: Option<u32>) -> Result<(), Problem<'a>> {
         let lazy = self.rest.starts_with('?');
         if lazy {
             self.take(1);
@@ -344,10 +348,11 @@ impl<'a> Translator<'a> {
             return Err(Problem("missing argument to repetition operator", written));
         }
         // Nested repetitions together must not exceed the maximum.
-        if times >= 2 && times.saturating_mul(self.times) > MAX_REPEAT {
+        let together = times.map_or(1, |times| times.saturating_mul(self.times));
+        if times >= Some(2) && together > MAX_REPEAT {
             return Err(Problem("invalid repeat count", written));
         }
-        self.note(times.max(1).saturating_mul(self.times));
+        self.times = together;
         self.out.push_str(operator);
         if lazy {
             self.out.push('?');
@@ -362,7 +367,9 @@ impl<'a> Translator<'a> {
             return Err(Problem("expression nests too deeply", self.pattern));
         }
         let start = self.rest;
+        self.settle();
         self.most.push(1);
+        self.times = 1;
         let Some(after) = start.strip_prefix("(?") else {
             self.take(1);
             self.out.push('(');
@@ -480,8 +487,7 @@ impl<'a> Translator<'a> {
                     Some(name) => (name, c == 'p'),
                     None => (name, c == 'P'),
                 };
-                let class = format!("\\{}{{{name}}}", if negated { 'P' } else { 'p' });
-                let Some(ranges) = self.unicode_class(name) else {
+                let Some((class, ranges)) = self.unicode_class(name, negated) else {
                     return Err(Problem("invalid character class range", written));
                 };
                 self.ranges += ranges;
@@ -496,20 +502,18 @@ impl<'a> Translator<'a> {
         Ok(Some(class.to_owned()))
     }
 
-    /// The number of ranges of a Unicode class; `None` if there is none of this name.
-    fn unicode_class(&mut self, name: &'a str) -> Option<usize> {
-        if let Some((_, ranges)) = self.classes.iter().find(|(known, _)| *known == name) {
-            return Some(*ranges);
-        }
-        let is_plain =
-            !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_');
-        let class = is_plain.then(|| regex_syntax::parse(&format!("\\p{{{name}}}")).ok()).flatten()?;
-        let ranges = match class.kind() {
-            HirKind::Class(Class::Unicode(class)) => class.ranges().len(),
-            _ => 1,
+    /// The translation of a Unicode class, and the number of its ranges; `None` if there is none of this name.
+    fn unicode_class(&mut self, name: &'a str, negated: bool) -> Option<(String, usize)> {
+        let known = self.classes.iter().find(|(known, _)| *known == name);
+        let class = match known {
+            Some((_, class)) => class.clone(),
+            None => {
+                let class = UnicodeClass::named(name)?;
+                self.classes.push((name, class.clone()));
+                class
+            }
         };
-        self.classes.push((name, ranges));
-        Some(ranges)
+        Some((class.translated(negated), class.ranges))
     }
 
     /// An escape for one character.
@@ -690,6 +694,7 @@ fn repetition(text: &str) -> Option<(usize, u32, Option<u32>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn patterns_match_as_in_go() {
@@ -733,6 +738,12 @@ mod tests {
             (r"^[\d-z]+$", "1-z", true),
             ("^a{01}$", "a{01}", true),
             ("(?i)s", "ſ", true),
+            (r"^\p{Cs}?a\P{Cs}$", "aé", true),
+            (r"\p{surrogate}", "é\u{FFFD}", false),
+            (r"^\p{gr-EEK}\p{Lowercase Letter}$", "αb", true),
+            ("(((a{9}){0}b){500}){2}", "b", false),
+            ("^((a{501}){0}b|a){2}$", "ab", true),
+            (r"^(((?m:[\p{Cn}]K?)*){2,25}[^}\d\p{Any}]){0,11}$", "", true),
         ];
         for (pattern, text, matches) in rows {
             let regex = compile(pattern).unwrap_or_else(|error| panic!("{pattern}: {error}"));
@@ -759,6 +770,8 @@ mod tests {
             ("[z-a]", "invalid character class range: `z-a`"),
             ("[[:foo:]]", "invalid character class range: `[:foo:]`"),
             (r"\p{Foo}", r"invalid character class range: `\p{Foo}`"),
+            (r"\p{Alphabetic}", r"invalid character class range: `\p{Alphabetic}`"),
+            (r"\p{Old_Italic}", r"invalid character class range: `\p{Old_Italic}`"),
             ("(?!a)", "invalid or unsupported Perl syntax: `(?!`"),
             ("(?x)a", "invalid or unsupported Perl syntax: `(?x`"),
             ("(?P<n", "invalid named capture: `(?P<n`"),
@@ -775,6 +788,8 @@ mod tests {
             (r"[a-\d]", r"invalid escape sequence: `\d`"),
             ("(a{2}){501}", "invalid repeat count: `{501}`"),
             ("((a{10}){10}){11}", "invalid repeat count: `{11}`"),
+            ("(a{501}b{0}){2}", "invalid repeat count: `{2}`"),
+            ("(a{501}|b){2}", "invalid repeat count: `{2}`"),
             ("a{2}{3}", "invalid nested repetition operator: `{2}{3}`"),
             ("(?i)*", "missing argument to repetition operator: `*`"),
         ];
@@ -839,6 +854,9 @@ mod tests {
             r"\x{0}",
             r"[\x{D7FF}-\x{E000}]",
             r"\x{10FFFF}|\s$",
+            r"^(?:\pL{2,3})?\pL",
+            r"((?:(\w*)?)*)+?-",
+            r"[^\x{0}-\x{10FFFF}]?a",
         ];
         let texts = [
             "",
@@ -851,6 +869,52 @@ mod tests {
         ];
         for (pattern, text) in patterns.iter().flat_map(|pattern| texts.map(|text| (pattern, text))) {
             check_letters(pattern, text);
+        }
+    }
+
+    /// Patterns of classes, characters and assertions, nested and repeated.
+    fn patterns() -> impl Strategy<Value = String> {
+        let parts = [
+            "a",
+            "é",
+            "-",
+            "_",
+            ".",
+            r"\n",
+            r"\pL",
+            r"\PL",
+            r"[^\pLa]",
+            r"[\d\pS]",
+            r"\b",
+            r"\B",
+            "^",
+            "$",
+            "(?m:^)",
+            "(?m:$)",
+            "(?i:É)",
+            "(?s:.)",
+            r"[^\p{Any}]",
+        ];
+        let part = proptest::sample::select(parts.to_vec()).prop_map(str::to_owned);
+        part.prop_recursive(4, 24, 4, |inner| {
+            let group =
+                |open: &'static str, close: &'static str| move |inner| format!("{open}{inner}{close}");
+            let operators = ["*", "+", "?", "*?", "??", "{2}", "{0}", "{1,3}", "{0,2}?", "{2,}"];
+            prop_oneof![
+                inner.clone().prop_map(group("(", ")")),
+                inner.clone().prop_map(group("(?U:", ")")),
+                proptest::collection::vec(inner.clone(), 2..4).prop_map(|parts| parts.concat()),
+                proptest::collection::vec(inner.clone(), 2..3).prop_map(|parts| parts.join("|")),
+                (inner, proptest::sample::select(operators.to_vec()))
+                    .prop_map(|(inner, operator)| format!("(?:{inner}){operator}")),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn letters_match_as_bytes_do_in_any_pattern(pattern in patterns(), text in "[aAbéÉß_1 \n+-]{0,8}") {
+            check_letters(&pattern, &text);
         }
     }
 

@@ -1,7 +1,7 @@
 //! The characters that a pattern tells apart.
 
 use regex_syntax::hir::{
-    Class, ClassBytes, ClassBytesRange, ClassUnicode, ClassUnicodeRange, Hir, HirKind, Look,
+    Capture, Class, ClassBytes, ClassBytesRange, ClassUnicode, ClassUnicodeRange, Hir, HirKind, Look,
 };
 use std::collections::{BTreeMap, HashMap};
 
@@ -143,6 +143,8 @@ impl Classes {
                 let ranges = ranges.map(|(start, end)| ClassUnicodeRange::new(start, end));
                 self.words = Some(self.add(&ClassUnicode::new(ranges))?);
             }
+            // A class without members.
+            HirKind::Class(Class::Bytes(class)) if class.ranges().is_empty() => {}
             HirKind::Look(_) | HirKind::Class(Class::Bytes(_)) => return None,
             HirKind::Literal(literal) => {
                 for c in std::str::from_utf8(&literal.0).ok()?.chars() {
@@ -192,10 +194,15 @@ impl Classes {
                 Hir::concat(text.chars().map(|c| set(&one(c))).collect::<Option<Vec<_>>>()?)
             }
             HirKind::Class(Class::Unicode(class)) => set(class)?,
-            HirKind::Class(Class::Bytes(_)) => return None,
+            HirKind::Class(Class::Bytes(_)) => Hir::fail(),
             HirKind::Repetition(repetition) => {
                 let mut repetition = repetition.clone();
-                repetition.sub = Box::new(self.translate(&repetition.sub, sets)?);
+                let part = self.translate(&repetition.sub, sets)?;
+                // The pattern will be written. A `?` behind a repetition would make it lazy.
+                repetition.sub = Box::new(match part.kind() {
+                    HirKind::Repetition(_) => group(part),
+                    _ => part,
+                });
                 Hir::repetition(repetition)
             }
             // No one asks for what a group matched.
@@ -204,6 +211,10 @@ impl Classes {
             HirKind::Alternation(parts) => Hir::alternation(all(parts)?),
         })
     }
+}
+
+fn group(part: Hir) -> Hir {
+    Hir::capture(Capture { index: 0, name: None, sub: Box::new(part) })
 }
 
 fn one(c: char) -> ClassUnicode {
