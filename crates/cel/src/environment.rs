@@ -98,8 +98,7 @@ impl Environment {
             "string" => Type::String,
             "type" => Type::Type(None),
             "uint" => Type::Uint,
-            "optional_type" => Type::optional(Type::Parameter("V".into())),
-            "net.IP" | "net.CIDR" => Type::opaque(name),
+            "optional_type" | "net.IP" | "net.CIDR" => Type::opaque(name),
             _ if self.provider.has_type(name) => Type::object(name),
             _ => return None,
         })

@@ -13,6 +13,9 @@ pub enum EvaluationError {
     /// The expression has no value: a key is missing, a number too large, an argument malformed. `&&`, `||` and
     /// `exists` absorb this error when their other operands decide the result.
     Failed(Cow<'static, str>),
+    /// The reference's implementation fails, and not the expression: an operand of a call whose cost depends on it has no
+    /// value. No operator absorbs this.
+    Internal(String),
     /// The evaluation exceeded its cost budget. No operator absorbs this.
     CostLimitExceeded,
     /// The evaluation stopped because the decision of an [`Authority`](crate::Authority) is pending. No operator
@@ -58,6 +61,7 @@ impl fmt::Display for EvaluationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             EvaluationError::Failed(text) => text,
+            EvaluationError::Internal(text) => return write!(f, "internal error: {text}"),
             EvaluationError::CostLimitExceeded => "operation cancelled: actual cost limit exceeded",
             EvaluationError::Undecided => "operation interrupted: an authorization check is not decided yet",
         })

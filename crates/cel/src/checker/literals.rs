@@ -122,8 +122,11 @@ fn check_argument(function: &str, id: ExprId, literal: &Literal, found: &mut Fin
                 found.timestamps.push((id, "invalid timestamp argument".to_owned()));
             }
             // The conversion is declared, and always fails.
-            (Literal::Int(_), "duration") => {
+            (Literal::Int(_) | Literal::Null, "duration") => {
                 found.durations.push((id, "invalid duration argument".to_owned()))
+            }
+            (Literal::Null, "timestamp") => {
+                found.timestamps.push((id, "invalid timestamp argument".to_owned()))
             }
             _ => {}
         }

@@ -61,11 +61,11 @@ pub(super) fn lookup(name: &str, overload: &str) -> Option<Function> {
         "flatten" => flatten,
         "sort" => |args| match args {
             [Value::List(list)] => sort_by(list, list).map(Value::from),
-            args => Err(no_such_overload("sort", args)),
+            _ => Err("no such overload: sort".into()),
         },
         "@sortByAssociatedKeys" => |args| match args {
             [Value::List(list), Value::List(keys)] => sort_by(list, keys).map(Value::from),
-            args => Err(no_such_overload("@sortByAssociatedKeys", args)),
+            _ => Err("no such overload: @sortByAssociatedKeys".into()),
         },
         "lists.range" => |args| match args {
             [Value::Int(end)] if *end > MAX_LIST_LENGTH as i64 => Err(EvaluationError::CostLimitExceeded),
@@ -207,6 +207,13 @@ fn flatten<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
     let (list, depth) = match args {
         [Value::List(list)] => (list, 1),
         [Value::List(list), Value::Int(depth)] => (list, *depth),
+        [list] => {
+            return Err(EvaluationError::failed(format!("no such overload: {}.flatten()", list.type_name())));
+        }
+        [list, depth] => {
+            let (list, depth) = (list.type_name(), depth.type_name());
+            return Err(EvaluationError::failed(format!("no such overload: {list}.flatten({depth})")));
+        }
         args => return Err(no_such_overload("flatten", args)),
     };
     if depth < 0 {

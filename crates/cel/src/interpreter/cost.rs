@@ -3,6 +3,7 @@
 //! Of three tables the first that contains the call applies: those of the list and set extensions, that of Kubernetes'
 //! libraries, that of the language. Other calls cost 1.
 
+use crate::EvaluationError;
 use crate::value::{Opaque, Value};
 
 /// The cost of an access to a variable, a field or an index.
@@ -63,10 +64,23 @@ impl CallCost {
         matches!(self, CallCost::WriteResult | CallCost::MakeResult)
     }
 
-    /// The cost of a call. `null` stands for failed arguments.
-    pub(super) fn of(self, args: &[Value<'_>], result: Option<&Value<'_>>, limit: u64) -> u64 {
+    /// The cost of a call. `null` stands for failed arguments, if any `failed`.
+    ///
+    /// # Errors
+    /// [`EvaluationError::Internal`] where the reference casts an argument that is not what the function takes.
+    pub(super) fn of(
+        self,
+        args: &[Value<'_>],
+        failed: bool,
+        result: Option<&Value<'_>>,
+        limit: u64,
+    ) -> Result<u64, EvaluationError> {
         let size = |index: usize| args.get(index).map_or(1, Value::size);
-        match self {
+        let name = |index: usize| match args.get(index) {
+            Some(Value::Null) if failed => "*types.Err",
+            argument => argument.map_or("", Value::implementation_name),
+        };
+        Ok(match self {
             CallCost::Fixed(cost) => cost,
             CallCost::Read(times) => tenths(size(0).saturating_mul(times)),
             CallCost::ReadShorter => tenths(size(0).min(size(1))),
@@ -98,13 +112,17 @@ impl CallCost {
                 Some(Value::Int(depth)) => {
                     make_list(size(0).saturating_mul(u64::try_from(*depth).unwrap_or(0)), 10)
                 }
-                _ => make_list(size(0), 10),
+                Some(_) => {
+                    let text = format!("interface conversion: ref.Val is {}, not types.Int", name(1));
+                    return Err(EvaluationError::Internal(text));
+                }
+                None => make_list(size(0), 10),
             },
             CallCost::CompareAll { arg } => {
-                let first = match args.get(arg) {
-                    Some(Value::List(list)) => list.get(0),
-                    _ => None,
+                let Some(Value::List(list)) = args.get(arg) else {
+                    return Err(EvaluationError::Internal(no_list(name(arg))));
                 };
+                let first = list.get(0);
                 // Comparing texts reads them too.
                 let factor =
                     if matches!(first, Some(Ok(Value::String(_) | Value::Bytes(_)))) { 21 } else { 20 };
@@ -113,8 +131,24 @@ impl CallCost {
             CallCost::CompareSets(times) => {
                 size(0).saturating_mul(size(1)).saturating_mul(times).saturating_add(1)
             }
-        }
+        })
     }
+}
+
+/// Go's text about a cast to a list: it names the first method that the type does not have.
+fn no_list(name: &str) -> String {
+    let adds = matches!(
+        name,
+        "types.Int"
+            | "types.Uint"
+            | "types.Double"
+            | "types.String"
+            | "types.Bytes"
+            | "types.Duration"
+            | "types.Timestamp"
+    );
+    let method = if adds { "Contains" } else { "Add" };
+    format!("interface conversion: {name} is not traits.Lister: missing method {method}")
 }
 
 /// The cost of reading a text: a tenth of its size, rounded up.

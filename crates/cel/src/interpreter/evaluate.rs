@@ -267,6 +267,7 @@ impl<'a> Evaluator<'a> {
     fn test(&mut self, attribute: &'a Attribute) -> Outcome<'a> {
         let Some((last, steps)) = attribute.qualifiers.split_last() else { return Ok(Value::Bool(true)) };
         let mut value = self.root(&attribute.root)?;
+        let before = self.cost;
         let mut optional = false;
         match value {
             Value::Optional(None) => return Ok(Value::Bool(false)),
@@ -286,6 +287,10 @@ impl<'a> Evaluator<'a> {
         });
         if !optional || found == Ok(true) {
             self.charge(SELECT)?;
+        }
+        // A step of a path that begins with a conditional is free.
+        if matches!(attribute.root, Root::Conditional(_)) && self.cost > before {
+            self.cost -= SELECT;
         }
         found.map(Value::Bool)
     }
@@ -312,8 +317,13 @@ impl<'a> Evaluator<'a> {
 
     fn index(&mut self, index: &'a Node) -> Result<Cow<'a, Value<'a>>, EvaluationError> {
         match index {
+            // The plan has checked it.
             Node::Constant(index) => Ok(Cow::Borrowed(index)),
-            index => self.evaluate_within(index).map(Cow::Owned),
+            index => {
+                let index = self.evaluate_within(index)?;
+                check_qualifier(&index).map_err(EvaluationError::failed)?;
+                Ok(Cow::Owned(index))
+            }
         }
     }
 
@@ -341,7 +351,7 @@ impl<'a> Evaluator<'a> {
             }
         }
         if failure.is_some() || !call.cost.needs_result() {
-            self.charge(call.cost.of(args, None, self.limit))?;
+            self.charge(call.cost.of(args, failure.is_some(), None, self.limit)?)?;
         }
         if let Some(error) = failure {
             return Err(error);
@@ -357,7 +367,7 @@ impl<'a> Evaluator<'a> {
             _ => Err(EvaluationError::NO_SUCH_OVERLOAD),
         };
         if call.cost.needs_result() {
-            self.charge(call.cost.of(args, result.as_ref().ok(), self.limit))?;
+            self.charge(call.cost.of(args, false, result.as_ref().ok(), self.limit)?)?;
         }
         result
     }
@@ -494,6 +504,14 @@ impl<'a> Evaluator<'a> {
             step => self.set(fold.accumulator, Slot::from(step)),
         }
         Ok(true)
+    }
+}
+
+/// Checks that a value is of a type that steps of paths may have.
+pub(super) fn check_qualifier(index: &Value<'_>) -> Result<(), String> {
+    match index {
+        Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::String(_) => Ok(()),
+        other => Err(format!("invalid qualifier type: {}", other.implementation_name())),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Converts checked trees to plans.
 
 use super::cost::CallCost;
+use super::evaluate::check_qualifier;
 use super::plan::{Attribute, Call, Construction, Fold, Implementation, Node, Plan, Qualifier, Root};
 use crate::ast::{self, ACCUMULATOR, CheckedAst, Expr, ExprKind, Literal, Reference, operators};
 use crate::functions::{Function, lookup};
@@ -88,6 +89,11 @@ impl<'s> Planner<'s> {
         }
         let overload = self.ast.overload(expr.id).unwrap_or_default();
         let function = &*call.function;
+        if matches!(function, operators::INDEX | operators::OPTIONAL_INDEX)
+            && let Some(Node::Constant(index)) = args.get(1)
+        {
+            check_qualifier(index)?;
+        }
         let args = match <[Node; 2]>::try_from(args) {
             Ok(pair) => match binary(function, overload, pair) {
                 Ok(node) => return Ok(node),

@@ -38,6 +38,9 @@ fn costs_are_those_of_the_reference() {
         ("has(self.n)", 1),
         ("has(self.o.p)", 2),
         ("has(self.o.x)", 2),
+        ("has((true ? {'a': {'b': 1}} : {}).a)", 0),
+        ("has((true ? {'a': {'b': 1}} : {'a': {'b': 1}}).a.b)", 1),
+        ("has((true ? {'a': {'b': 1}} : {'a': {'b': 1}})[?'a'].c)", 0),
         ("self.?o.?x.?y", 2),
         ("self.?o.?p.?q", 4),
         // Connectives are free, and so are operands that are not evaluated.
