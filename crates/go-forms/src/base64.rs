@@ -29,18 +29,29 @@ pub fn decode(text: &str) -> Result<Vec<u8>, String> {
     decode_with(text, digit, true)
 }
 
+/// Decodes text in the alphabet for URLs and file names with padding, as Go's `URLEncoding`.
+///
+/// # Errors
+/// Go's message, when the text is not base64.
+pub fn decode_url(text: &str) -> Result<Vec<u8>, String> {
+    decode_with(text, url_digit, true)
+}
+
 /// Decodes text in the alphabet for URLs and file names without padding, as Go's `RawURLEncoding`.
 ///
 /// # Errors
 /// Go's message, when the text is not base64.
 pub fn decode_raw_url(text: &str) -> Result<Vec<u8>, String> {
-    let digit = |byte| match byte {
+    decode_with(text, url_digit, false)
+}
+
+fn url_digit(byte: u8) -> Option<u8> {
+    match byte {
         b'-' => Some(62),
         b'_' => Some(63),
         b'+' | b'/' => None,
         byte => digit(byte),
-    };
-    decode_with(text, digit, false)
+    }
 }
 
 fn decode_with(text: &str, digit: impl Fn(u8) -> Option<u8>, padded: bool) -> Result<Vec<u8>, String> {

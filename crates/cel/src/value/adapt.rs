@@ -90,7 +90,8 @@ fn adapt_string(text: &str, kind: SchemaKind) -> Result<Value<'_>, EvaluationErr
             Ok(time) => Ok(Value::Timestamp(time)),
             Err(error) => failed("date-time formatted string", error),
         },
-        SchemaKind::Byte => match pintle_go_forms::base64::decode(text) {
+        // Formats are validated in the standard alphabet, and decoded in that for URLs.
+        SchemaKind::Byte => match pintle_go_forms::base64::decode_url(text) {
             Ok(bytes) => Ok(Value::Bytes(bytes.into())),
             Err(error) => failed("byte formatted string", error),
         },

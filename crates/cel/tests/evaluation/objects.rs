@@ -158,6 +158,7 @@ fn data_that_does_not_fit_is_an_error_of_whoever_looks_at_it() {
         ("m", json!([]), "invalid data, expected a map for the provided schema with type=object"),
         ("atomic", json!({}), "invalid data, expected an array for the provided schema with type=array"),
         ("ios", json!(1.5), "invalid data, expected XIntOrString value to be either a string or integer"),
+        ("bytes", json!("/w=="), "Invalid byte formatted string /w==: illegal base64 data at input byte 0"),
         ("dur", json!("soon"), "Invalid duration soon: unable to parse soon as duration"),
         ("s", json!({}), "invalid data, expected string, got map[string]interface {}"),
     ];

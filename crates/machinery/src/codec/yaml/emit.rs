@@ -58,7 +58,7 @@ impl Emitter {
             Value::Bool(false) => self.scalar("false", Style::Plain, place, indent),
             Value::Number(number) => {
                 let text = match number.as_f64() {
-                    Some(float) if number.is_f64() => format_g(float),
+                    Some(float) if number.is_f64() => format_float(float),
                     _ => number.to_string(),
                 };
                 self.scalar(&text, Style::Plain, place, indent);
@@ -90,7 +90,9 @@ impl Emitter {
         for (key, value) in in_natural_order(object) {
             self.write_indent(indent);
             if key.len() <= MAX_SIMPLE_KEY && !key.contains(is_break) {
-                self.scalar(key, preferred_style(key), Place::SimpleKey, Some(indent));
+                // A plain `<<` would be read as a merge.
+                let style = if key == "<<" { Style::DoubleQuoted } else { preferred_style(key) };
+                self.scalar(key, style, Place::SimpleKey, Some(indent));
                 self.write_indicator(":", false, false, false);
             } else {
                 self.write_indicator("?", true, false, true);
@@ -306,12 +308,24 @@ impl Emitter {
 }
 
 /// The style that the encoder prefers; the content of the text may force another one.
+/// Go's form of a float. It is JSON before, where the whole numbers that fit 64 bits are read as integers.
+fn format_float(float: f64) -> String {
+    let is_integer =
+        float.fract() == 0.0 && (-9.223_372_036_854_776e18..1.844_674_407_370_955_2e19).contains(&float);
+    match is_integer {
+        // A negative zero has no sign.
+        true => (float + 0.0).to_string(),
+        false => format_g(float),
+    }
+}
+
 fn preferred_style(text: &str) -> Style {
     if text.contains('\n') {
         return Style::Literal;
     }
     // Text that would be parsed as another type is quoted.
-    if resolve(text) == Resolved::Text && !is_base60(text) { Style::Plain } else { Style::DoubleQuoted }
+    let is_text = matches!(resolve(text), Resolved::Text | Resolved::Merge);
+    if is_text && !is_base60(text) { Style::Plain } else { Style::DoubleQuoted }
 }
 
 /// Whether the text is a number in base 60, such as `1:30`, which other YAML 1.1 parsers read as a number.

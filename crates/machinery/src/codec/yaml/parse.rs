@@ -46,6 +46,7 @@ fn read(text: &[u8], weight: Weight) -> Fallible<Parsed> {
         events: Parser::new_from_str(text),
         nodes: Vec::new(),
         anchors: HashMap::new(),
+        open_end: open_end(text),
         weight,
         flows: FlowFinder::new(text),
         position: 0,
@@ -96,6 +97,8 @@ struct Document<'t> {
     events: Parser<'t, saphyr_parser::StrInput<'t>>,
     nodes: Vec<Node>,
     anchors: HashMap<usize, NodeIndex>,
+    /// The length of the text, in characters, if its last line does not end.
+    open_end: Option<usize>,
     weight: Weight,
     flows: FlowFinder<'t>,
     /// The parser's position, in characters.
@@ -154,7 +157,13 @@ impl<'t> Document<'t> {
                 self.anchors.insert(anchor, index);
                 self.weight.add(text.len())?;
                 let plain = matches!(style, ScalarStyle::Plain);
-                Content::Scalar { text: text.into_owned(), plain, tag: tag.map(|tag| short(&tag)) }
+                let mut text = text.into_owned();
+                // The scanner ends the last line of a block scalar where the text does not.
+                let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
+                if is_block && self.open_end == Some(span.end.index()) && text.ends_with('\n') {
+                    text.pop();
+                }
+                Content::Scalar { text, plain, tag: tag.map(|tag| short(&tag)) }
             }
             Event::SequenceStart(anchor, _) => {
                 self.anchors.insert(anchor, index);
@@ -190,6 +199,12 @@ impl<'t> Document<'t> {
         }
         Ok(Some(index))
     }
+}
+
+/// The length of a text whose last line has content and does not end, in characters.
+fn open_end(text: &str) -> Option<usize> {
+    let last = text.rsplit(['\n', '\r']).next().unwrap_or_default();
+    (!last.trim_ascii().is_empty()).then(|| text.chars().count())
 }
 
 /// A tag as it is usually written, such as `!!str`.
