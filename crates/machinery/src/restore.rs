@@ -23,7 +23,10 @@ pub fn problem(patched: &Value, schema: SchemaRef<'_>) -> Option<String> {
         (Type::Bytes, Value::String(_)) => {
             own_decoder_problem(patched, schema).map(|error| format!("error decoding from json: {error}"))
         }
-        (Type::Bytes, Value::Array(_)) => None,
+        (Type::Bytes, Value::Array(items)) => {
+            let is_wrong = items.iter().any(|item| !item.is_number() && !item.is_null());
+            is_wrong.then(|| "unrecognized type: uint8".to_owned())
+        }
         (Type::Bytes, _) => Some(format!("cannot restore slice from {}", found())),
         (Type::String, Value::String(_))
         | (Type::Bool, Value::Bool(_))
@@ -159,6 +162,7 @@ mod tests {
             Some("cannot convert float64 to int64"),
         );
         check(json!({"immutable": "x"}), Some("unrecognized type: bool"));
+        check(json!({"binaryData": {"a": ["x"]}}), Some("unrecognized type: uint8"));
         check(
             json!({"binaryData": {"a": "%"}}),
             Some("error decoding from json: illegal base64 data at input byte 0"),

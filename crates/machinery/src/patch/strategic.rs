@@ -24,14 +24,15 @@ mod merge;
 mod meta;
 #[cfg(test)]
 mod tests;
+mod used_patch;
 
 use super::PatchError;
 use crate::{Map, Value};
-use directive::{PATCH, RETAIN_KEYS, SET_ELEMENT_ORDER};
-use merge::{discard_nulls, merge_map};
+use merge::merge_map;
 use meta::Meta;
 use pintle_schema::SchemaRef;
 use std::cell::Cell;
+pub use used_patch::used_patch;
 
 /// The maximum number of list items that one patch visits: many times the number in the largest object and patch.
 const MAX_ITEMS: usize = 1024 * 1024;
@@ -57,30 +58,4 @@ pub fn apply(object: Value, patch: Value, schema: SchemaRef<'_>) -> Result<Value
     };
     let items_left = Cell::new(MAX_ITEMS);
     merge_map(object, patch, Meta::root(schema, &items_left)).map(Value::Object)
-}
-
-/// A patch as kube-apiserver holds it after the merge, for error messages: values that the object lacks lose their
-/// nulls, and merged objects their directives.
-pub fn used_patch(patch: &Value, object: &Value) -> Value {
-    match (patch, object) {
-        (Value::Object(patch), Value::Object(object)) if !patch.contains_key(PATCH) => {
-            let members = patch.iter().filter(|(name, _)| *name != RETAIN_KEYS && !is_ordered(patch, name));
-            let used = members.map(|(name, value)| {
-                let original = object.get(name.as_str()).unwrap_or(&Value::Null);
-                (name.clone(), used_patch(value, original))
-            });
-            Value::Object(used.collect())
-        }
-        (Value::Array(_), Value::Array(_)) | (Value::Object(_), Value::Object(_)) => patch.clone(),
-        (patch, _) => {
-            let mut used = patch.clone();
-            discard_nulls(&mut used);
-            used
-        }
-    }
-}
-
-/// Whether a member of a patch is the order of a list, or a list with an order.
-fn is_ordered(patch: &Map, name: &str) -> bool {
-    name.starts_with(SET_ELEMENT_ORDER) || patch.contains_key(format!("{SET_ELEMENT_ORDER}/{name}").as_str())
 }

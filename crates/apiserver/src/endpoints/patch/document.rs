@@ -133,7 +133,7 @@ impl Patch {
         let message = causes.first().map(|cause| cause.message.as_str()).unwrap_or_default();
         let why = message.strip_prefix("Invalid value: null: ").unwrap_or(message);
         let patch = match self.format {
-            Format::Strategic => strategic::used_patch(&self.patch, &old),
+            Format::Strategic => strategic::used_patch(&self.patch, &old, schema),
             Format::Json | Format::Merge => Value::Null,
         };
         let patched = match self.apply(old, schema, validation) {

@@ -41,6 +41,10 @@ pub(super) fn merge_map(mut original: Map, mut patch: Map, meta: Meta<'_>) -> Re
             original.remove(&name);
             continue;
         }
+        // Go's types have some structs always; the tree leaves them out while they are empty.
+        if value.is_object() && !original.contains_key(&name) && meta.has_always(&name) {
+            original.insert(name.clone(), Value::Object(Map::new()));
+        }
         match (original.get_mut(&name), value) {
             (Some(Value::Object(current)), Value::Object(patch)) => {
                 let (meta, field) = meta.field(&name)?;

@@ -63,6 +63,11 @@ impl<'a> Meta<'a> {
         Ok((Meta { schema: item, is_pointer: false, ..self }, field))
     }
 
+    /// Whether an object has this field always: a struct that is no pointer.
+    pub(super) fn has_always(self, name: &str) -> bool {
+        self.schema.field(name).is_some_and(is_always_object)
+    }
+
     /// The Go kind, which a message prints as the schema's name.
     pub(super) fn kind(self) -> &'static str {
         if self.is_pointer { "ptr" } else { kind(self.schema.ty()) }
@@ -93,6 +98,13 @@ impl<'a> Meta<'a> {
             ))
         })
     }
+}
+
+/// Whether a field is a struct that is no pointer and never left out.
+pub(super) fn is_always_object(field: FieldRef<'_>) -> bool {
+    matches!(field.ty().ty(), Type::Struct | Type::Union(_))
+        && !field.is_pointer()
+        && field.is_always_written()
 }
 
 fn kind(ty: Type) -> &'static str {

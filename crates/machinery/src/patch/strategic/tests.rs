@@ -21,6 +21,12 @@ fn patches_merge_by_the_schema() {
         // Scalars and maps.
         (json!({"a": 1}), json!({"activeDeadlineSeconds": 5}), json!({"a": 1, "activeDeadlineSeconds": 5})),
         (json!({"nodeName": "a"}), json!({"nodeName": null}), json!({})),
+        // Structs that Go's types have always.
+        (
+            json!({"containers": [{"name": "a"}]}),
+            json!({"containers": [{"name": "a", "resources": {"$patch": "replace", "limits": {"cpu": "1"}}}]}),
+            json!({"containers": [{"name": "a", "resources": {"limits": {"cpu": "1"}}}]}),
+        ),
         (json!({}), json!({"nodeName": null}), json!({})),
         (
             json!({"nodeSelector": {"a": "1", "b": "2"}}),
@@ -293,11 +299,19 @@ fn ordering_the_same_list_over_and_over_is_bounded() {
 fn the_used_patch_lacks_the_nulls_of_inserted_values() {
     let object = json!({"spec": {"containers": [{"name": "a"}], "nodeSelector": {"a": "1"}}});
     let check = |patch: Value, expected: Value| {
-        assert_eq!(used_patch(&json!({"spec": patch}), &object), json!({"spec": expected}));
+        assert_eq!(used_patch(&json!({"spec": patch}), &object, schema("Pod")), json!({"spec": expected}));
     };
     check(json!({"volumes": [{"name": null, "b": 1}, "x"]}), json!({"volumes": [{"b": 1}, "x"]}));
     check(json!({"containers": [{"name": null}]}), json!({"containers": [{"name": null}]}));
     check(json!({"nodeSelector": {"a": null}}), json!({"nodeSelector": {"a": null}}));
     check(json!({"nodeSelector": {"$retainKeys": ["a"], "a": "2"}}), json!({"nodeSelector": {"a": "2"}}));
     check(json!({"$setElementOrder/volumes": [], "volumes": []}), json!({}));
+    check(json!({"$patch": "replace", "nodeName": "a"}), json!({"nodeName": "a"}));
+    check(json!({"$patch": "delete", "nodeName": "a"}), json!({"$patch": "delete", "nodeName": "a"}));
+    let resources = |resources: Value| json!({"containers": [{"name": "a", "resources": resources}]});
+    check(resources(json!({"limits": null, "$retainKeys": []})), resources(json!({"limits": null})));
+    check(
+        json!({"affinity": {"nodeAffinity": {"$patch": "delete"}, "podAffinity": null}}),
+        json!({"affinity": {}}),
+    );
 }
