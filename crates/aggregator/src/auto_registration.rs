@@ -46,6 +46,13 @@ pub trait CustomGroupVersions: Send + Sync {
     /// Waits until the informer has synced.
     fn wait_synced(&self) -> BoxFuture<'_, ()>;
 
+    /// Checks that each stored definition is known: that a version which [`CustomGroupVersions::is_served`] lacks has no
+    /// definition.
+    ///
+    /// # Errors
+    /// When a definition cannot be read, or was not processed yet.
+    fn require_known(&self) -> BoxFuture<'_, Result<(), Status>>;
+
     /// Waits for groups and versions whose result of [`CustomGroupVersions::is_served`] may have changed, and takes
     /// them. Cancel safe: a cancelled call takes nothing.
     fn changed(&self) -> BoxFuture<'_, Vec<GroupVersion>>;
@@ -179,6 +186,10 @@ impl AutoRegistration {
             Err(status) => return Err(status),
         };
         let action = self.register(name, current.as_ref());
+        if action == Action::Delete {
+            // The definition of this version may be one that cannot be read.
+            self.custom.require_known().await?;
+        }
         self.perform(name, current.as_ref(), action).await?;
         self.state.lock().synced.insert(name.to_owned());
         match &current {
@@ -352,7 +363,10 @@ mod tests {
     use pintle_apiserver::registry::{Engine, StorageFactory};
     use pintle_storage::MemoryStorage;
     use pintle_supervisor::Supervisor;
-    use std::future::{pending, ready};
+    use std::{
+        future::{pending, ready},
+        sync::atomic::{AtomicBool, Ordering},
+    };
 
     fn current(managed: &str, priority: i64) -> Value {
         let mut object = json!({"metadata": {"name": "v1.a"}, "spec": {"group": "a", "version": "v1",
@@ -412,9 +426,9 @@ mod tests {
         assert_eq!(core, json!({"version": "v1", "groupPriorityMinimum": 18000, "versionPriority": 1}));
     }
 
-    /// Groups and versions of definitions that a test sets.
+    /// Groups and versions of definitions that a test sets, and whether one definition is unreadable.
     #[derive(Default)]
-    struct Definitions(Mutex<HashSet<GroupVersion>>);
+    struct Definitions(Mutex<HashSet<GroupVersion>>, AtomicBool);
 
     impl CustomGroupVersions for Definitions {
         fn is_served(&self, group_version: &GroupVersion) -> bool {
@@ -423,6 +437,13 @@ mod tests {
 
         fn wait_synced(&self) -> BoxFuture<'_, ()> {
             Box::pin(ready(()))
+        }
+
+        fn require_known(&self) -> BoxFuture<'_, Result<(), Status>> {
+            Box::pin(ready(match self.1.load(Ordering::Relaxed) {
+                true => Err(Status::internal_error("unreadable")),
+                false => Ok(()),
+            }))
         }
 
         fn changed(&self) -> BoxFuture<'_, Vec<GroupVersion>> {
@@ -501,6 +522,15 @@ mod tests {
         let object = fixture.get("v1.example.com").await.unwrap();
         assert_eq!(object["spec"], created["spec"], "the priority is reset");
         fixture.definitions.0.lock().clear();
+        fixture.definitions.1.store(true, Ordering::Relaxed);
+        let refused = fixture.registration.sync("v1.example.com").await.unwrap_err();
+        assert_eq!(refused.message, "unreadable");
+        assert_eq!(
+            fixture.get("v1.example.com").await,
+            Some(object),
+            "its definition may be the unreadable one"
+        );
+        fixture.definitions.1.store(false, Ordering::Relaxed);
         fixture.sync("v1.example.com").await;
         assert_eq!(fixture.get("v1.example.com").await, None);
     }

@@ -2,9 +2,10 @@
 
 use crate::definition_view::Definition;
 use parking_lot::RwLock;
-use pintle_apiserver::registry::Store;
-use pintle_cacher::CachedObject;
+use pintle_apiserver::{errors, registry::Store};
+use pintle_cacher::{CachedObject, Freshness};
 use pintle_controller::{Delta, Deltas};
+use pintle_machinery::Status;
 use std::{collections::HashMap, sync::Arc};
 use tokio::sync::watch;
 
@@ -83,13 +84,39 @@ impl Informer {
         pintle_controller::Informer::new(self.store.cacher()).run(stopping, handle).await;
     }
 
+    /// Checks that each stored definition was processed.
+    ///
+    /// # Errors
+    /// 500 when one cannot be read, or was not processed yet, and the errors of the cache.
+    pub(crate) async fn require_known(&self) -> Result<(), Status> {
+        let prefix = self.store.key_prefix("");
+        let read = self.store.cacher().list(&prefix, Freshness::Consistent).await;
+        let snapshot = read.map_err(errors::cacher)?;
+        self.store.require_readable(&snapshot, &prefix)?;
+        match snapshot.range(&prefix, None).find(|object| self.definitions.get(object.name()).is_none()) {
+            Some(unknown) => {
+                let name = unknown.name();
+                Err(Status::internal_error(format!("the definition {name} was not processed yet")))
+            }
+            None => Ok(()),
+        }
+    }
+
     fn apply(&self, delta: &Delta<'_>) {
         match delta {
             Delta::Set(object) => self.change(object),
             Delta::Removed(object) => self.send(&self.definitions.set(object.name(), None)),
             Delta::Listed(there) => {
-                for name in self.definitions.names().into_iter().filter(|name| !there.contains("", name)) {
-                    self.send(&self.definitions.set(&name, None));
+                let cached = self.store.cacher().current();
+                // An unreadable definition is not deleted: it stays as it was last seen.
+                let is_unreadable = |name: &str| {
+                    let key = self.store.key("", name);
+                    cached.as_ref().is_some_and(|cached| cached.unreadable(&key).is_some())
+                };
+                for name in self.definitions.names() {
+                    if !there.contains("", &name) && !is_unreadable(&name) {
+                        self.send(&self.definitions.set(&name, None));
+                    }
                 }
             }
         }

@@ -96,8 +96,8 @@ impl ApiExtensions {
     }
 
     /// The groups and versions that definitions serve.
-    pub fn group_versions(&self) -> Arc<GroupVersions> {
-        self.group_versions.clone()
+    pub fn group_versions(&self) -> &GroupVersions {
+        &self.group_versions
     }
 
     /// The metrics of the server.
@@ -118,6 +118,17 @@ impl ApiExtensions {
     pub async fn wait_synced(&self) {
         // An informer that has ended serves nothing more.
         drop(self.synced.clone().wait_for(|synced| *synced).await);
+    }
+
+    /// Checks that each stored definition is known, for callers that act on the absence of definitions.
+    ///
+    /// # Errors
+    /// 500 when a definition cannot be read, or was not processed yet, and the errors of the cache.
+    pub async fn require_known_definitions(&self) -> Result<(), Status> {
+        match &self.informer {
+            Some(informer) => informer.require_known().await,
+            None => Ok(()),
+        }
     }
 }
 

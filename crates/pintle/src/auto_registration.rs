@@ -1,26 +1,23 @@
 //! Registers API services for the groups and versions that this server serves itself, built-in and custom.
 
 use pintle_aggregator::{AutoRegistration, CustomGroupVersions};
-use pintle_apiextensions::{ApiExtensions, GroupVersions};
+use pintle_apiextensions::ApiExtensions;
 use pintle_apiserver::{health::Check, registry::Stores};
-use pintle_machinery::GroupVersion;
+use pintle_machinery::{GroupVersion, Status};
 use pintle_registry::BoxFuture;
 use std::{collections::BTreeSet, sync::Arc};
-use tokio::sync::watch;
 
 /// The controller of `aggregator`, which registers the groups and versions of `local`; `None` when API services are
 /// disabled.
 pub(crate) fn auto_registration(
     aggregator: &Arc<Stores>,
     local: &[&Arc<Stores>],
-    api_extensions: &ApiExtensions,
+    api_extensions: &Arc<ApiExtensions>,
 ) -> Option<Arc<AutoRegistration>> {
     let resources = local.iter().flat_map(|stores| stores.resources().iter());
     let served: BTreeSet<GroupVersion> =
         resources.map(|resource| resource.resource.resource.group_version()).collect();
-    let definitions =
-        Definitions { group_versions: api_extensions.group_versions(), synced: api_extensions.synced() };
-    AutoRegistration::new(aggregator, served, Arc::new(definitions))
+    AutoRegistration::new(aggregator, served, Arc::new(Definitions(api_extensions.clone())))
 }
 
 /// The health check that all API services are registered.
@@ -32,22 +29,22 @@ pub(crate) fn is_complete(registration: &Arc<AutoRegistration>) -> Check {
     })
 }
 
-struct Definitions {
-    group_versions: Arc<GroupVersions>,
-    synced: watch::Receiver<bool>,
-}
+struct Definitions(Arc<ApiExtensions>);
 
 impl CustomGroupVersions for Definitions {
     fn is_served(&self, group_version: &GroupVersion) -> bool {
-        self.group_versions.is_served(group_version)
+        self.0.group_versions().is_served(group_version)
     }
 
     fn wait_synced(&self) -> BoxFuture<'_, ()> {
-        // If the sender is gone, no change will follow.
-        Box::pin(async move { drop(self.synced.clone().wait_for(|synced| *synced).await) })
+        Box::pin(self.0.wait_synced())
+    }
+
+    fn require_known(&self) -> BoxFuture<'_, Result<(), Status>> {
+        Box::pin(self.0.require_known_definitions())
     }
 
     fn changed(&self) -> BoxFuture<'_, Vec<GroupVersion>> {
-        Box::pin(self.group_versions.changed())
+        Box::pin(self.0.group_versions().changed())
     }
 }

@@ -41,7 +41,7 @@ pub(crate) struct ServerChain {
     /// The handler of all requests.
     pub(crate) handler: Handler,
     /// The server of custom resources.
-    pub(crate) api_extensions: ApiExtensions,
+    pub(crate) api_extensions: Arc<ApiExtensions>,
     /// The controller that registers API services; `None` when they are disabled.
     pub(crate) auto_registration: Option<Arc<AutoRegistration>>,
     /// The controller of the availability of API services; `None` when they are disabled.
@@ -140,6 +140,7 @@ impl ServerChain {
         let api_extensions =
             ApiExtensions::new(&stores.extensions, &config.storage, &config.supervisor, outbound, &queues)
                 .map_err(|status| RunError::Assemble(status.message))?;
+        let api_extensions = Arc::new(api_extensions);
         let registered = config.metrics.register(api_extensions.metrics());
         registered.map_err(|error| RunError::Assemble(error.to_string()))?;
         let flow_control = flow_control::build(

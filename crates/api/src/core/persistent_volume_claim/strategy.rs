@@ -43,6 +43,11 @@ impl Strategy for ClaimStrategy {
         );
     }
 
+    /// Claims of servers before v1.24 can have one of the two fields for the data source.
+    fn default_on_read(&self, object: &mut Value) {
+        complete_data_sources(object);
+    }
+
     fn prepare_for_create(&self, _context: &RequestContext<'_>, object: &mut Value) {
         object.set("status", json!({"phase": "Pending"}));
         prepare_data_sources(object, None);
@@ -97,8 +102,8 @@ impl Strategy for StatusStrategy {
     }
 }
 
-/// Synchronizes the two fields for the data source: each is set from the other. The older one is ignored when its value
-/// is allowed only in the newer one.
+/// Removes data sources that are not enabled, and completes the others. The older field is ignored when its value is
+/// allowed only in the newer one.
 fn prepare_data_sources(object: &mut Value, old: Option<&Value>) {
     let had = |path: &str| old.is_some_and(|old| old.at(path).is_some());
     // Data sources in other namespaces are a disabled feature.
@@ -109,6 +114,11 @@ fn prepare_data_sources(object: &mut Value, old: Option<&Value>) {
     if !had_source && object.at("spec.dataSourceRef").is_none() && !is_claim_or_snapshot(object) {
         object.remove_at("spec.dataSource");
     }
+    complete_data_sources(object);
+}
+
+/// Synchronizes the two fields for the data source: each is set from the other.
+fn complete_data_sources(object: &mut Value) {
     let copy = |from: &Value| {
         let members = ["apiGroup", "kind", "name"].into_iter();
         let members = members.filter_map(|name| Some((name.to_owned(), from.at(name)?.clone())));
@@ -339,5 +349,17 @@ mod tests {
         check(json!({"dataSource": other}), Value::Null, Value::Null);
         check(json!({"dataSourceRef": other}), other.clone(), other.clone());
         check(json!({"dataSourceRef": elsewhere}), Value::Null, Value::Null);
+    }
+
+    /// A read does not drop what a create drops.
+    #[test]
+    fn data_sources_of_stored_claims_follow_from_each_other() {
+        let other = json!({"apiGroup": "a.example.com", "kind": "Thing", "name": "c"});
+        for (stored, missing) in [("dataSource", "dataSourceRef"), ("dataSourceRef", "dataSource")] {
+            let mut object = json!({"spec": {}});
+            object.set(&format!("spec.{stored}"), other.clone());
+            ClaimStrategy.default_on_read(&mut object);
+            assert_eq!(*rules::value_at(&object, &format!("spec.{missing}")), other);
+        }
     }
 }
