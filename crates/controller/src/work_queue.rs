@@ -5,6 +5,7 @@ use parking_lot::Mutex;
 use std::{
     collections::{HashSet, VecDeque},
     sync::{Arc, OnceLock},
+    time::Duration,
 };
 use tokio::{sync::Notify, time::Instant};
 
@@ -41,6 +42,19 @@ impl WorkQueue {
             }
             self.added(&name, state.ready.len() + 1);
             state.ready.push_back(name);
+        }
+        self.changed.notify_one();
+    }
+
+    /// Adds a name after a delay. A name that waits already is queued at the earlier of both times.
+    pub fn add_after(&self, name: String, delay: Duration) {
+        let at = Instant::now() + delay;
+        {
+            let mut state = self.state.lock();
+            match state.later.iter_mut().find(|(_, waiting)| *waiting == name) {
+                Some((due, _)) => *due = at.min(*due),
+                None => state.later.push((at, name)),
+            }
         }
         self.changed.notify_one();
     }
@@ -141,6 +155,21 @@ mod tests {
             })
         })
         .await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_delayed_name_waits_once_until_the_earliest_time() {
+        let queue = WorkQueue::default();
+        for seconds in [60, 5, 30] {
+            queue.add_after("a".to_owned(), Duration::from_secs(seconds));
+        }
+        assert_eq!(now(&queue).await, None);
+        let begin = Instant::now();
+        assert_eq!(queue.next().await, "a");
+        assert_eq!(begin.elapsed(), Duration::from_secs(5));
+        queue.succeeded("a");
+        tokio::time::advance(Duration::from_secs(60)).await;
+        assert_eq!(now(&queue).await, None);
     }
 
     #[tokio::test(start_paused = true)]

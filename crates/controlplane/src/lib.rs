@@ -37,7 +37,7 @@ pub use legacy_token_tracking::LegacyTokenTracking;
 pub use master_leases::MasterLeases;
 pub use priority_classes::PriorityClasses;
 pub use rbac_policy::bootstrap_roles;
-pub use repair::ServiceIpRepair;
+pub use repair::{RepairedCaches, ServiceIpRepair};
 pub use server_leases::ServerLeases;
 pub use service_cidr::ServiceCidr;
 pub use storage_versions::StorageVersions;

@@ -2,18 +2,23 @@
 //! missing allocations of services.
 //!
 //! An address is allocated before its service is stored and released after the service is deleted, so an apparent leak
-//! may be a write in progress. Leaks are therefore released only after a delay.
+//! may be a write in progress. Leaks are therefore released only after a delay. Cluster IPs are looked at when their
+//! service or their `IPAddress` object changes, and all allocations at intervals.
 
 mod cluster_ips;
+mod follower;
 mod metrics;
 mod node_ports;
 
 use crate::controller::{Controller, log};
 use crate::objects::unless_off;
+use follower::Follower;
+pub use follower::RepairedCaches;
 use jiff::Timestamp;
 use metrics::RepairMetrics;
 use node_ports::NodePortRepair;
 use pintle_api::core::service::ServiceNetwork;
+use pintle_controller::WorkQueueMetrics;
 use pintle_machinery::Status;
 use pintle_registry::Registry;
 use prometheus::core::Collector;
@@ -25,6 +30,8 @@ pub struct ServiceIpRepair {
     service_network: Arc<ServiceNetwork>,
     /// Locked while the ports are compared; there is one run at a time.
     node_ports: Mutex<NodePortRepair>,
+    /// `None` when one of the resources is disabled.
+    follower: Option<Follower>,
     cluster_ip_metrics: RepairMetrics,
     node_port_metrics: RepairMetrics,
 }
@@ -38,9 +45,15 @@ impl ServiceIpRepair {
         Ok(ServiceIpRepair {
             service_network,
             node_ports: Mutex::default(),
+            follower: None,
             cluster_ip_metrics: RepairMetrics::of_cluster_ips()?,
             node_port_metrics: RepairMetrics::of_node_ports()?,
         })
+    }
+
+    /// The controller that also follows the changes in these caches.
+    pub fn following(self, caches: RepairedCaches, queues: &WorkQueueMetrics) -> ServiceIpRepair {
+        ServiceIpRepair { follower: Some(Follower::new(caches, queues)), ..self }
     }
 
     /// The metrics, to be registered.
@@ -88,5 +101,12 @@ impl Controller for ServiceIpRepair {
         let mut node_ports = self.node_ports.lock().await;
         log("node port repair", self.repair_node_ports(registry, &mut node_ports).await);
         Ok(())
+    }
+
+    async fn follow(&self, registry: &dyn Registry) {
+        match &self.follower {
+            Some(follower) => follower.run(registry, &self.cluster_ip_metrics).await,
+            None => std::future::pending().await,
+        }
     }
 }

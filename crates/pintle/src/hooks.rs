@@ -8,19 +8,20 @@ use crate::{
     EndpointReconcilerType, auto_registration::is_complete, dynamic_files, peer_parts, run_error::RunError,
     server_chain::ServerChain,
 };
-use pintle_api::core::master_leases;
+use pintle_api::core::{master_leases, service::ip_addresses};
 use pintle_apiserver::{
     health::CheckScope,
     post_start_hooks::{HookContext, PostStartHooks},
+    registry::Stores,
     serving::stopped,
 };
 use pintle_controlplane::{
     ClusterAuthenticationInfo, Controller, CoordinatedLeaderElection, EndpointReconciler, FlowControlObjects,
     IdentityLease, IdentityLeaseGarbageCollector, KubernetesService, LegacyTokenTracking, MasterLeases,
-    PriorityClasses, ServiceCidr, ServiceIpRepair, StorageVersions, SystemNamespaces,
+    PriorityClasses, RepairedCaches, ServiceCidr, ServiceIpRepair, StorageVersions, SystemNamespaces,
 };
 use pintle_feature_gates::Gate;
-use pintle_machinery::Status;
+use pintle_machinery::{GroupResource, Status};
 use pintle_peer_proxy::PeerEndpoint;
 use std::{sync::Arc, time::Duration};
 use tokio::{sync::watch, time::timeout};
@@ -131,8 +132,11 @@ pub(crate) fn register(server: &Arc<ServerChain>) -> Result<PostStartHooks, RunE
     }
     hooks.add("storage-readiness", &["generic-apiserver-start-informers"], wait_for_caches);
     hooks.controller("start-legacy-token-tracking-controller", writes, LegacyTokenTracking);
-    let repair = ServiceIpRepair::new(service_network.clone()).map_err(assemble)?;
+    let mut repair = ServiceIpRepair::new(service_network.clone()).map_err(assemble)?;
     config.metrics.register(repair.collectors()).map_err(assemble)?;
+    if let Some(caches) = repaired_caches(&server.stores.kube) {
+        repair = repair.following(caches, &server.queues);
+    }
     hooks.controller("start-service-ip-repair-controllers", writes, repair);
     hooks.add("rbac/bootstrap-roles", writes, bootstrap_roles);
     hooks.controller("scheduling/bootstrap-system-priority-classes", writes, PriorityClasses);
@@ -285,6 +289,15 @@ impl Hooks {
     fn check(&mut self, name: &'static str, after: &[&'static str]) {
         self.list.add_check(name, after);
     }
+}
+
+/// The caches that the repair of cluster IPs follows; `None` when one of the resources is disabled.
+fn repaired_caches(stores: &Stores) -> Option<RepairedCaches> {
+    let cacher = |resource| stores.store(&resource).ok().map(|store| store.cacher().clone());
+    Some(RepairedCaches {
+        services: cacher(GroupResource::new("", "services"))?,
+        ip_addresses: cacher(ip_addresses())?,
+    })
 }
 
 /// Starts to feed the authorizers from the watch caches. [`wait_for_caches`] waits for them: a start that waits after it

@@ -52,6 +52,8 @@ pub(crate) struct ServerChain {
     pub(crate) peers: PeerParts,
     /// The publication of the versions in which objects are stored; `None` without it.
     pub(crate) storage_versions: Option<Arc<StorageVersionManager>>,
+    /// The metrics of the work queues of controllers.
+    pub(crate) queues: WorkQueueMetrics,
 }
 
 /// The stores of the servers.
@@ -202,6 +204,7 @@ impl ServerChain {
             authentication,
             peers,
             storage_versions,
+            queues,
         })
     }
 }
