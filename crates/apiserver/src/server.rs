@@ -17,7 +17,7 @@ use crate::{
     base::{
         body::Body,
         handler::Handler,
-        negotiation::MediaType,
+        negotiation::{MediaType, MediaTypes},
         request::{Request, info_of, query_of, user_of},
         request_info::RequestInfo,
         response::{Response, accept_only, negotiated_failure, not_found, with_content_type},
@@ -87,6 +87,8 @@ pub struct Front {
     pub flags: Option<FlagValues>,
     /// Whether there is `/statusz`.
     pub has_statusz: bool,
+    /// The encodings of `/flagz` and `/statusz`, beside plain text.
+    pub pages: MediaTypes,
     /// The files of the host's log, for `/logs`; `None` without this endpoint.
     pub host_logs: Option<HostLogs>,
     /// Whether the metrics include the number of objects.
@@ -225,7 +227,7 @@ impl Front {
         match path {
             "/" | "/index.html" => return Some(self.root()),
             "/statusz" if self.has_statusz => return Some(statusz::serve(self, request, &own.version)),
-            "/flagz" => return self.flags.as_ref().map(|flags| flagz::serve(flags, request)),
+            "/flagz" => return self.flags.as_ref().map(|flags| flagz::serve(flags, request, self.pages)),
             _ => {}
         }
         match path.strip_suffix('/').unwrap_or(path) {

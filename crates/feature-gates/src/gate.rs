@@ -260,7 +260,7 @@ gates! {
     SchedulerQueueingHints, NoEffect, [], [28 Beta off, 32 Beta on, 34 GA on locked];
     SeparateCacheWatchRPC, NoEffect, [], [28 Beta on, 33 Deprecated off, 36 Deprecated off locked];
     SeparateTaintEvictionController, NoEffect, [], [29 Beta on, 34 GA on locked];
-    ServiceAccountNodeAudienceRestriction, DefaultOnly, [], [32 Beta off, 33 Beta on];
+    ServiceAccountNodeAudienceRestriction, Both, [], [32 Beta off, 33 Beta on];
     ServiceAccountTokenJTI, DefaultOnly, [], [29 Alpha off, 30 Beta on, 32 GA on locked];
     ServiceAccountTokenNodeBinding, DefaultOnly, [ServiceAccountTokenNodeBindingValidation], [29 Alpha off, 31 Beta on, 33 GA on locked];
     ServiceAccountTokenNodeBindingValidation, DefaultOnly, [], [29 Alpha off, 30 Beta on, 32 GA on locked];
@@ -288,7 +288,7 @@ gates! {
     SupplementalGroupsPolicy, DefaultOnly, [], [31 Alpha off, 33 Beta on, 35 GA on locked];
     SystemdWatchdog, NoEffect, [], [32 Beta on, 35 GA on locked];
     TaintTolerationComparisonOperators, DefaultOnly, [], [35 Alpha off];
-    TokenRequestServiceAccountUIDValidation, DefaultOnly, [], [34 Beta on];
+    TokenRequestServiceAccountUIDValidation, Both, [], [34 Beta on];
     TopologyAwareWorkloadScheduling, Both, [GenericWorkload], [36 Alpha off];
     TopologyManagerPolicyAlphaOptions, NoEffect, [], [26 Alpha off];
     TopologyManagerPolicyBetaOptions, NoEffect, [], [26 Beta off, 28 Beta on];

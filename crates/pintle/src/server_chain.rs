@@ -337,6 +337,7 @@ fn front(
         verbosity: options.debugging.profiling.then(|| verbosity_setter(options.log_levels.clone())),
         flags: config.loaded.gates.enabled(Gate::ComponentFlagz).then(|| options.debugging.flags.clone()),
         has_statusz: config.loaded.gates.enabled(Gate::ComponentStatusz),
+        pages: MediaTypes::of_pages(config.loaded.gates.enabled(Gate::CBORServingAndStorage)),
         host_logs: options.debugging.enable_logs_handler.then(|| HostLogs::new("/var/log")),
         count_objects: !options.etcd_count_metric_poll_period.is_zero(),
         documents,

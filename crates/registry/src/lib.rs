@@ -41,7 +41,9 @@ pub use resource_info::ResourceInfo;
 pub use selectable::SelectableField;
 pub use storage_version_manager::{PendingUpdate, StorageVersionManager};
 pub use strategy::{DefaultStrategy, FinishFn, FirstPropagation, GarbageCollectionPolicy, Strategy};
-pub use subresource::{ConnectOptions, NamedCreater, ScalePaths, ScaleValues, Subresource, SubresourceKind};
+pub use subresource::{
+    ConnectOptions, NamedCreater, Remarks, ScalePaths, ScaleValues, Subresource, SubresourceKind,
+};
 pub use table::{Cell, Column, DefaultTable, TableConvertor};
 pub use verb::Verb;
 

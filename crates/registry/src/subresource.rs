@@ -88,6 +88,15 @@ pub enum ScaleValues {
     Any,
 }
 
+/// Remarks on the body of a create.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Remarks {
+    /// Warnings for the client.
+    pub warnings: Vec<String>,
+    /// Annotations of the audit event.
+    pub audit_annotations: Vec<(&'static str, String)>,
+}
+
 /// Serves a create on a subresource of an existing object, or on a resource without storage.
 pub trait NamedCreater: Send + Sync {
     /// Serves a POST of `body` (decoded, with schema defaults) to the subresource of `context.name`. Returns the body
@@ -112,6 +121,18 @@ pub trait NamedCreater: Send + Sync {
         _body: &'a mut Value,
     ) -> BoxFuture<'a, Result<(), Status>> {
         Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// Remarks on a prepared body, made whether or not the create succeeds.
+    ///
+    /// # Errors
+    /// The `Status` that the client gets.
+    fn remarks<'a>(
+        &'a self,
+        _context: &'a RequestContext<'a>,
+        _body: &'a Value,
+    ) -> BoxFuture<'a, Result<Remarks, Status>> {
+        Box::pin(std::future::ready(Ok(Remarks::default())))
     }
 
     /// Defaults fields of the body beyond the schema's own defaults.

@@ -30,12 +30,14 @@ impl MediaTypes {
     /// The encodings of most endpoints.
     pub const COMMON: MediaTypes = MediaTypes { protobuf: true, cbor: false };
 
-    /// The encodings of pages about the server, such as `/statusz`: no protobuf.
-    pub(crate) const PAGES: MediaTypes = MediaTypes { protobuf: false, cbor: false };
-
     /// The encodings of resources: also CBOR, if its feature gate is open.
     pub fn of_resources(cbor: bool) -> MediaTypes {
         MediaTypes { protobuf: true, cbor }
+    }
+
+    /// The encodings of pages about the server, such as `/statusz`: no protobuf, and CBOR as resources have it.
+    pub fn of_pages(cbor: bool) -> MediaTypes {
+        MediaTypes { protobuf: false, cbor }
     }
 
     /// Whether CBOR is among them.

@@ -97,21 +97,28 @@ pub(super) async fn serve(
     };
     let mut object = admission.admit(object, None).await?;
     creater.prepare(&context, &mut object).await?;
+    let remarks = creater.remarks(&context, &object).await?;
+    scope.warnings.extend(remarks.warnings);
+    annotate(scope, remarks.audit_annotations);
     admission.validate(&object, None).await?;
     let warnings = creater.warnings(&context, &object);
     let answer = creater.create(&context, object).await?;
     scope.warnings.extend(warnings);
-    if let Some(audit) = &scope.audit {
-        for (key, value) in creater.audit_annotations(&answer) {
-            audit.annotate(key, value);
-        }
-    }
+    annotate(scope, creater.audit_annotations(&answer));
     let bytes = encode_answer(scope, &answer, &accepted)?;
     let mut response = with_content_type(201, accepted.media_type.as_str(), Body::from(bytes));
     if answer.str_at("kind") == "Status" {
         response.extensions_mut().insert(Answered::new(Status::success(None)));
     }
     Ok(response)
+}
+
+fn annotate(scope: &RequestScope<'_>, annotations: Vec<(&'static str, String)>) {
+    if let Some(audit) = &scope.audit {
+        for (key, value) in annotations {
+            audit.annotate(key, value);
+        }
+    }
 }
 
 /// Encodes the object of an answer in the accepted form; a `Status` has only its own.

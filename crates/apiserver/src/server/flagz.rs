@@ -2,7 +2,7 @@
 //! (<https://kubernetes.io/docs/reference/instrumentation/zpages/>).
 
 use super::zpage::{Contents, ZPage};
-use crate::base::{request::Request, response::Response};
+use crate::base::{negotiation::MediaTypes, request::Request, response::Response};
 use pintle_machinery::{Value, json};
 use std::{collections::BTreeMap, fmt::Write as _, sync::Arc};
 
@@ -12,8 +12,8 @@ pub type FlagValues = Arc<BTreeMap<String, String>>;
 const PAGE: ZPage = ZPage { kind: "Flagz", name: "flagz" };
 
 /// Answers a request.
-pub(super) fn serve(flags: &FlagValues, request: &Request) -> Response {
-    PAGE.serve(request, &Flagz(flags))
+pub(super) fn serve(flags: &FlagValues, request: &Request, media_types: MediaTypes) -> Response {
+    PAGE.serve(request, media_types, &Flagz(flags))
 }
 
 struct Flagz<'a>(&'a FlagValues);

@@ -17,7 +17,7 @@ pub(super) fn serve(front: &Front, request: &Request, version: &Value) -> Respon
     let own = [("/flagz", front.flags.is_some()), ("/healthz", true), ("/livez", true), ("/metrics", true)];
     let paths = own.into_iter().chain([("/readyz", true), ("/statusz", true), ("/version", true)]);
     let paths = paths.filter(|(_, is_served)| *is_served).map(|(path, _)| path).collect();
-    PAGE.serve(request, &Statusz { started, version, paths })
+    PAGE.serve(request, front.pages, &Statusz { started, version, paths })
 }
 
 struct Statusz<'a> {

@@ -4,13 +4,16 @@
 use crate::base::{
     body::Body,
     encoding::indent,
-    negotiation::{MediaTypes, is_pretty},
+    negotiation::{MediaType, MediaTypes, is_pretty},
     request::{Request, query_of},
     response::{Measured, Response, failure_among, with_content_type},
     warning::Warnings,
 };
 use http::header;
-use pintle_machinery::{Map, Status, Value, codec::yaml};
+use pintle_machinery::{
+    Map, Status, Value,
+    codec::{cbor, yaml},
+};
 
 /// A page: its kind, and its name in metrics and messages.
 pub(super) struct ZPage {
@@ -32,6 +35,7 @@ enum Form {
     Text,
     Json(&'static str),
     Yaml(&'static str),
+    Cbor(&'static str),
 }
 
 /// The versions of the kinds.
@@ -42,11 +46,16 @@ const NOTICE: &str = "Warning: This endpoint is not meant to be machine parseabl
 
 impl ZPage {
     /// Answers a request.
-    pub(super) fn serve(&self, request: &Request, contents: &impl Contents) -> Response {
+    pub(super) fn serve(
+        &self,
+        request: &Request,
+        media_types: MediaTypes,
+        contents: &impl Contents,
+    ) -> Response {
         let accept = request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok());
-        let mut response = match self.negotiate(accept.unwrap_or_default()) {
+        let mut response = match self.negotiate(accept.unwrap_or_default(), media_types) {
             Some(form) => self.answer(request, form, contents),
-            None => not_acceptable(request),
+            None => not_acceptable(request, media_types),
         };
         response.extensions_mut().insert(Measured {
             resource: self.name,
@@ -57,13 +66,12 @@ impl ZPage {
     }
 
     fn answer(&self, request: &Request, form: Form, contents: &impl Contents) -> Response {
-        let (api, is_yaml) = match form {
+        let api = match form {
             Form::Text => {
                 let text = format!("\napiserver {}\n{NOTICE}\n{}", self.name, contents.text());
                 return with_content_type(200, "text/plain; charset=utf-8", Body::from(text));
             }
-            Form::Json(api) => (api, false),
-            Form::Yaml(api) => (api, true),
+            Form::Json(api) | Form::Yaml(api) | Form::Cbor(api) => api,
         };
         let mut members = vec![
             ("kind", self.kind.into()),
@@ -71,9 +79,8 @@ impl ZPage {
             ("metadata", pintle_machinery::json!({"name": "apiserver"})),
         ];
         members.extend(contents.members());
-        let parameters = format!("g=config.k8s.io;v={api};as={}", self.kind);
-        let mut response = match is_yaml {
-            false => {
+        let (media_type, bytes) = match form {
+            Form::Text | Form::Json(_) => {
                 // The members have the order of the type.
                 let members: Vec<String> =
                     members.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
@@ -82,15 +89,13 @@ impl ZPage {
                     true => indent(text.as_bytes()),
                     false => text.into(),
                 };
-                with_content_type(200, &format!("application/json;{parameters}"), Body::from(text))
+                (MediaType::Json, text)
             }
-            true => {
-                let members = members.into_iter().map(|(name, value)| (name.to_owned(), value));
-                let document = Value::Object(Map::from_iter(members));
-                let bytes = bytes::Bytes::from(yaml::encode_any(&document));
-                with_content_type(200, &format!("application/yaml;{parameters}"), Body::from(bytes))
-            }
+            Form::Yaml(_) => (MediaType::Yaml, yaml::encode_any(&document(members)).into()),
+            Form::Cbor(_) => (MediaType::Cbor, cbor::encode_any(&document(members)).into()),
         };
+        let media_type = format!("{};g=config.k8s.io;v={api};as={}", media_type.as_str(), self.kind);
+        let mut response = with_content_type(200, &media_type, Body::from(bytes));
         if api != VERSIONS[0] {
             let warnings = Warnings::default();
             warnings.add(format!(
@@ -103,16 +108,17 @@ impl ZPage {
     }
 
     /// The form of the first clause that has one, by descending quality.
-    fn negotiate(&self, accept: &str) -> Option<Form> {
+    fn negotiate(&self, accept: &str, media_types: MediaTypes) -> Option<Form> {
         if accept.trim().is_empty() {
             return Some(Form::Text);
         }
-        let mut clauses: Vec<(f64, Option<Form>)> = accept.split(',').map(|text| self.clause(text)).collect();
+        let mut clauses: Vec<(f64, Option<Form>)> =
+            accept.split(',').map(|text| self.clause(text, media_types)).collect();
         clauses.sort_by(|left, right| right.0.total_cmp(&left.0));
         clauses.into_iter().find_map(|(_, form)| form)
     }
 
-    fn clause(&self, text: &str) -> (f64, Option<Form>) {
+    fn clause(&self, text: &str, media_types: MediaTypes) -> (f64, Option<Form>) {
         let mut parts = text.split(';').map(str::trim);
         let media_type = parts.next().unwrap_or_default();
         let parameters: Vec<(&str, &str)> = parts.filter_map(|part| part.split_once('=')).collect();
@@ -128,19 +134,27 @@ impl ZPage {
             "text/plain" | "text/*" | "*/*" => Some(Form::Text),
             "application/json" => api.map(Form::Json),
             "application/yaml" => api.map(Form::Yaml),
+            "application/cbor" if media_types.has_cbor() => api.map(Form::Cbor),
             _ => None,
         };
         (quality, form)
     }
 }
 
+/// The document with these members.
+fn document(members: Vec<(&'static str, Value)>) -> Value {
+    let members = members.into_iter().map(|(name, value)| (name.to_owned(), value));
+    Value::Object(Map::from_iter(members))
+}
+
 /// The refusal of other media types.
-fn not_acceptable(request: &Request) -> Response {
-    let message =
-        "only the following media types are accepted: application/json, application/yaml, text/plain";
+fn not_acceptable(request: &Request, media_types: MediaTypes) -> Response {
+    let cbor = if media_types.has_cbor() { ", application/cbor" } else { "" };
+    let message = format!(
+        "only the following media types are accepted: application/json, application/yaml, text/plain{cbor}"
+    );
     let query = query_of(request);
-    let status = Status::not_acceptable(message);
-    failure_among(&status, request.headers(), query.first("pretty"), MediaTypes::PAGES)
+    failure_among(&Status::not_acceptable(message), request.headers(), query.first("pretty"), media_types)
 }
 
 #[cfg(test)]
@@ -161,7 +175,10 @@ mod tests {
             ("application/json;v=v1beta1;g=config.k8s.io;as=Statusz;q=0.5,text/plain", Some(Form::Text)),
             ("text/html", None),
         ] {
-            assert_eq!(page.negotiate(accept), expected, "{accept}");
+            assert_eq!(page.negotiate(accept, MediaTypes::of_pages(false)), expected, "{accept}");
         }
+        let cbor = "application/cbor;v=v1beta1;g=config.k8s.io;as=Statusz";
+        assert_eq!(page.negotiate(cbor, MediaTypes::of_pages(false)), None);
+        assert_eq!(page.negotiate(cbor, MediaTypes::of_pages(true)), Some(Form::Cbor("v1beta1")));
     }
 }

@@ -1,6 +1,7 @@
 //! The endpoints for debugging: flags, profiles, the socket.
 
 use crate::harness::{Identity, PATIENCE, Server};
+use pintle_machinery::{codec::cbor, json};
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -45,6 +46,33 @@ async fn flags_and_profiles_are_for_those_who_may_see_them() {
         assert_eq!(nobody.send(&format!("GET {path}")).await.status, 403, "{path}");
     }
     server.stop().await;
+}
+
+#[tokio::test]
+async fn pages_are_in_cbor_if_resources_are() {
+    let accept = [("accept", "application/cbor;v=v1beta1;g=config.k8s.io;as=Flagz")];
+    for has_cbor in [true, false] {
+        let server = Server::start_with(|options| {
+            options.features.gates.add(&format!("CBORServingAndStorage={has_cbor}"));
+            options.debugging.flags = Arc::new(BTreeMap::from([("v".to_owned(), "3".to_owned())]));
+        })
+        .await;
+        let answer = server.exchange("GET", "/flagz", &accept, "").await;
+        if has_cbor {
+            let media_type = "application/cbor;g=config.k8s.io;v=v1beta1;as=Flagz";
+            assert_eq!((answer.status, answer.header("content-type")), (200, media_type));
+            let page = json!({
+                "kind": "Flagz",
+                "apiVersion": "config.k8s.io/v1beta1",
+                "metadata": {"name": "apiserver"},
+                "flags": {"v": "3"},
+            });
+            assert_eq!(cbor::decode_any(&answer.body).unwrap(), page);
+        } else {
+            assert_eq!(answer.status, 406);
+        }
+        server.stop().await;
+    }
 }
 
 #[tokio::test]

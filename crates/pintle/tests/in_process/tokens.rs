@@ -1,12 +1,12 @@
 //! Tests service account tokens: issued, used, reviewed, and expired.
 
-use crate::harness::{Answer, Identity, Server, plain_user};
+use crate::harness::{Answer, Identity, PATIENCE, Server, plain_user};
 use base64::{
     Engine,
     engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
 };
 use pintle_machinery::{Value, json};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
 
@@ -144,6 +144,62 @@ async fn requests_for_tokens_are_shortened_and_refused_as_told() {
     let refused = nobody.exchange("POST", &path, &plain, "{}").await;
     assert_eq!(refused.status, 403, "{}", refused.text());
     server.stop().await;
+}
+
+/// The gates that limit requests for tokens can be closed: a wrong uid is then remarked on, and nodes choose audiences.
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_for_tokens_are_limited_by_gates() {
+    for is_open in [true, false] {
+        let server = Server::start_with(|options| {
+            let gates = ["ServiceAccountNodeAudienceRestriction", "TokenRequestServiceAccountUIDValidation"];
+            gates.iter().for_each(|gate| options.features.gates.add(&format!("{gate}={is_open}")));
+            options.admission.enable_plugins = Some(vec!["NodeRestriction".to_owned()]);
+        })
+        .await;
+        account(&server).await;
+        let path = format!("{ACCOUNTS}/bot/token");
+        let other = post(&server, &path, json!({"metadata": {"uid": "x"}})).await;
+        assert_eq!(other.status, if is_open { 409 } else { 201 }, "{}", other.text());
+        if !is_open {
+            let uid = server.send(&format!("GET {ACCOUNTS}/bot")).await.str_at("/metadata/uid");
+            let warning = format!(
+                "299 - \"the UID in the token request (x) does not match the UID of the service account ({uid}) but \
+                 TokenRequestServiceAccountUIDValidation is not enabled. In the future, this will return a conflict \
+                 error\""
+            );
+            assert_eq!((other.header("warning"), other.str_at("/metadata/uid")), (&*warning, "x".to_owned()));
+        }
+        let pod = json!({"metadata": {"name": "p"}, "spec": {
+            "nodeName": "n",
+            "serviceAccountName": "bot",
+            "containers": [{"name": "c", "image": "example.com/c"}],
+        }});
+        let pod = post(&server, "/api/v1/namespaces/default/pods", pod).await;
+        let bound =
+            json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": pod.str_at("/metadata/uid")});
+        let body = json!({"spec": {"audiences": ["vault"], "boundObjectRef": bound}}).to_string();
+        let node = [
+            ("Content-Type", "application/json"),
+            ("Impersonate-User", "system:node:n"),
+            ("Impersonate-Group", "system:nodes"),
+        ];
+        let granted = until_known(async || server.exchange("POST", &path, &node, body.clone()).await).await;
+        assert_eq!(granted.status, if is_open { 403 } else { 201 }, "{}", granted.text());
+        server.stop().await;
+    }
+}
+
+/// Repeats a request of a node until the authorizer knows its pod.
+async fn until_known(ask: impl AsyncFn() -> Answer) -> Answer {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let answer = ask().await;
+        if !answer.text().contains("no relationship found") {
+            return answer;
+        }
+        assert!(Instant::now() < end, "{}", answer.text());
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,6 +4,7 @@
 use super::lookup::find;
 use crate::{AdmissionRequest, Operation};
 use pintle_auth::authz::{Attributes, Decision};
+use pintle_feature_gates::{Gate, enabled};
 use pintle_go_forms::quote;
 use pintle_machinery::{GroupResource, Status, StatusReason, Value, ValueExt, meta::ObjectMeta, status};
 use std::sync::Arc;
@@ -31,12 +32,20 @@ pub(super) async fn admit(request: &AdmissionRequest<'_>, node: &str) -> Result<
     if pod.str_at("spec.nodeName") != node {
         return Err(request.forbidden("node requested token bound to a pod scheduled on a different node"));
     }
+    match enabled(Gate::ServiceAccountNodeAudienceRestriction) {
+        true => admit_audiences(request, &pod).await,
+        false => Ok(()),
+    }
+}
+
+/// Admits the audiences of a token that is bound to this pod.
+async fn admit_audiences(request: &AdmissionRequest<'_>, pod: &Value) -> Result<(), Status> {
     let audience = match request.object.items_at("spec.audiences") {
         [] => "",
         [only] => only.as_str().unwrap_or_default(),
         _ => return Err(request.forbidden("node may only request 0 or 1 audiences")),
     };
-    check_audience(request, &pod, audience).await.map_err(|why| request.forbidden(why))
+    check_audience(request, pod, audience).await.map_err(|why| request.forbidden(why))
 }
 
 /// Admits an audience that the pod uses, or that the node is authorized to request.

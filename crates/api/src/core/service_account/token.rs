@@ -3,17 +3,20 @@
 
 use crate::{field_checks::texts, rules};
 use jiff::{Timestamp, ToSpan};
+use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, GroupKind, GroupResource, GroupVersion, Status, StatusReason, Value,
     ValueExt, json,
     meta::{self, ObjectMeta},
 };
-use pintle_registry::{BoxFuture, NamedCreater, RequestContext};
+use pintle_registry::{BoxFuture, NamedCreater, Remarks, RequestContext};
 use pintle_service_account::{Binding, Reference, TokenIssuer, TokenSpec, credential_id_of};
 use std::sync::Arc;
 
 const KIND: &str = "TokenRequest";
 const GROUP: &str = "authentication.k8s.io";
+/// The gate by which the uid of a request is a precondition.
+const UID_VALIDATION: Gate = Gate::TokenRequestServiceAccountUIDValidation;
 /// The default lifetime of a token, in seconds.
 const DEFAULT_SECONDS: i64 = 60 * 60;
 /// The minimum lifetime of a token, in seconds.
@@ -39,6 +42,23 @@ impl NamedCreater for TokenCreater {
         body: Value,
     ) -> BoxFuture<'a, Result<Value, Status>> {
         Box::pin(self.issue(context, body))
+    }
+
+    fn remarks<'a>(
+        &'a self,
+        context: &'a RequestContext<'a>,
+        body: &'a Value,
+    ) -> BoxFuture<'a, Result<Remarks, Status>> {
+        Box::pin(async move {
+            // Otherwise such a body was refused.
+            match enabled(UID_VALIDATION) {
+                true => Ok(Remarks::default()),
+                false => {
+                    let mismatch = uid_mismatch(body, &account(context).await?);
+                    Ok(mismatch.map(mismatch_remarks).unwrap_or_default())
+                }
+            }
+        })
     }
 
     fn set_defaults(&self, body: &mut Value) {
@@ -71,11 +91,7 @@ impl TokenCreater {
         check_place(request, "name", name, name)?;
         check_place(request, "namespace", namespace, name)?;
         let account = account(context).await?;
-        let (wanted, uid) = (request.str_at("metadata.uid"), account.str_at("metadata.uid"));
-        if !wanted.is_empty() && wanted != uid {
-            let why = format!(
-                "the UID in the token request ({wanted}) does not match the UID of the service account ({uid})"
-            );
+        if let Some(why) = uid_mismatch(request, &account).filter(|_| enabled(UID_VALIDATION)) {
             return Err(Status::conflict(&GroupResource::new(GROUP, KIND), name, &why));
         }
         if request.items_at("spec.audiences").is_empty() {
@@ -83,7 +99,9 @@ impl TokenCreater {
         }
         request.set("metadata.name", name);
         request.set("metadata.namespace", namespace);
-        request.set("metadata.uid", account.uid());
+        if request.uid().is_empty() {
+            request.set("metadata.uid", account.uid());
+        }
         request.set("metadata.creationTimestamp", meta::format_time(context.now));
         request.remove_at("status");
         let requested = request.i64_at("spec.expirationSeconds").unwrap_or_default();
@@ -120,6 +138,27 @@ impl TokenCreater {
             context.now.saturating_add(expiration.reported.seconds()).unwrap_or(Timestamp::MAX);
         request.set("status.expirationTimestamp", meta::format_time(expires));
         Ok(request)
+    }
+}
+
+/// The reason why a request is not for this account, if it names the uid of another one.
+fn uid_mismatch(request: &Value, account: &Value) -> Option<String> {
+    let (wanted, uid) = (request.uid(), account.uid());
+    (!wanted.is_empty() && wanted != uid).then(|| {
+        format!(
+            "the UID in the token request ({wanted}) does not match the UID of the service account ({uid})"
+        )
+    })
+}
+
+/// The remarks on a request that is granted in spite of the uid.
+fn mismatch_remarks(mismatch: String) -> Remarks {
+    let warning = format!(
+        "{mismatch} but {UID_VALIDATION} is not enabled. In the future, this will return a conflict error"
+    );
+    Remarks {
+        warnings: vec![warning],
+        audit_annotations: vec![("authentication.k8s.io/token-request-uid-mismatch", mismatch)],
     }
 }
 
