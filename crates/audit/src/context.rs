@@ -5,12 +5,13 @@ use crate::{
     backends::{Backends, Unconfirmed},
     encode::Encoded,
     json::{checked, without_managed_fields},
+    latencies::{Latencies, Layer},
 };
 use bytes::Bytes;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use pintle_machinery::{Status, UserInfo, Value, ValueExt, codec::json::compact};
-use std::{borrow::Cow, collections::BTreeMap, mem, net::IpAddr, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, mem, net::IpAddr, sync::Arc, time::Duration};
 use tokio::task::JoinHandle;
 
 /// The attributes of a request before it is executed.
@@ -42,6 +43,7 @@ pub struct AuditContext {
     backends: Arc<Backends>,
     config: RequestAuditConfig,
     event: Mutex<Event>,
+    latencies: Mutex<Latencies>,
     /// The first event, where a backend writes it while the request is executed.
     unconfirmed: Mutex<Unconfirmed>,
 }
@@ -79,7 +81,13 @@ impl AuditContext {
             stage_time: received,
             annotations: BTreeMap::new(),
         };
-        AuditContext { backends, config, event: Mutex::new(event), unconfirmed: Mutex::default() }
+        AuditContext {
+            backends,
+            config,
+            event: Mutex::new(event),
+            latencies: Mutex::default(),
+            unconfirmed: Mutex::default(),
+        }
     }
 
     /// The audit level of the request. Data above the level need not be computed.
@@ -98,6 +106,11 @@ impl AuditContext {
             }
             Some(_) => {}
         }
+    }
+
+    /// Notes the time that a layer took. The last event of a slow request has the times in annotations.
+    pub fn note_latency(&self, layer: Layer, took: Duration) {
+        self.latencies.lock().add(layer, took);
     }
 
     /// Records the impersonated user, and the verb that allowed it with constrained impersonation, or "".
@@ -224,6 +237,10 @@ impl AuditContext {
             Stage::RequestReceived => event.request_received,
             Stage::ResponseStarted | Stage::ResponseComplete | Stage::Panic => Timestamp::now(),
         };
+        if stage == Stage::ResponseComplete {
+            let slow = self.latencies.lock().annotations(event.request_received, event.stage_time);
+            event.annotations.extend(slow.into_iter().map(|(key, value)| (key.into(), value.into())));
+        }
         Some(self.backends.encode(&event))
     }
 }

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{base::deadline::RequestDeadline, registry::Validation};
 use pintle_admission::{AdmissionRequest, ManagedFieldsBefore, Operation, Reinvocation, RequestOptions};
-use pintle_audit::Level;
+use pintle_audit::{Layer, Level};
 use pintle_machinery::{GroupVersionKind, Status, Value, meta::ObjectMeta};
 use pintle_registry::{BoxFuture, DeleteOptions, RequestContext};
 use std::{borrow::Cow, sync::atomic::Ordering, time::Duration};
@@ -50,7 +50,7 @@ impl<'a> Admission<'a> {
         let versions = ObjectVersions::new(self.scope, self.kind);
         let mut request = self.request(&versions, &name, Cow::Owned(object), old_object);
         let admitted = self.scope.server.admission.admit(&mut request).await;
-        self.note(&mut request);
+        self.note(&mut request, Layer::MutatingWebhook);
         admitted?;
         let mut object = request.object.into_owned();
         if self.operation != Operation::Delete {
@@ -68,7 +68,7 @@ impl<'a> Admission<'a> {
         let versions = ObjectVersions::new(self.scope, self.kind);
         let mut request = self.request(&versions, name, Cow::Borrowed(object), old_object);
         let admitted = self.scope.server.admission.validate(&mut request).await;
-        self.note(&mut request);
+        self.note(&mut request, Layer::ValidatingWebhook);
         admitted
     }
 
@@ -103,11 +103,13 @@ impl<'a> Admission<'a> {
     }
 
     /// Adds the warnings and audit annotations of the plugins to the response and the audit event.
-    fn note(&self, request: &mut AdmissionRequest<'_>) {
+    fn note(&self, request: &mut AdmissionRequest<'_>, webhooks: Layer) {
         self.scope.warnings.extend(std::mem::take(&mut request.warnings));
-        let nanoseconds = u64::try_from(std::mem::take(&mut request.webhook_time).as_nanos());
+        let webhook_time = std::mem::take(&mut request.webhook_time);
+        let nanoseconds = u64::try_from(webhook_time.as_nanos());
         self.scope.webhook_time.fetch_add(nanoseconds.unwrap_or(u64::MAX), Ordering::Relaxed);
         if let Some(audit) = &self.scope.audit {
+            audit.note_latency(webhooks, webhook_time);
             for (key, value) in std::mem::take(&mut request.audit_annotations) {
                 audit.annotate(key, value);
             }

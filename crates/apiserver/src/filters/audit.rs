@@ -26,7 +26,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::{FutureExt, StreamExt};
 use http::{StatusCode, header};
 use pintle_audit::{
-    Attributes, AuditContext, Auditor, Level, ObjectReference, RequestMetadata, ResponseStatus, Stage,
+    Attributes, AuditContext, Auditor, Layer, Level, ObjectReference, RequestMetadata, ResponseStatus, Stage,
 };
 use pintle_auth::{authn::Remarks, authz::Verdict};
 use pintle_machinery::{Status, UserInfo};
@@ -34,6 +34,7 @@ use std::{
     any::Any,
     panic::{AssertUnwindSafe, resume_unwind},
     sync::Arc,
+    time::Duration,
 };
 use tokio::time::Instant;
 
@@ -66,6 +67,9 @@ impl Audit {
         next: &Rest,
     ) -> Response {
         note_remarks(&context, request.extensions().get::<Arc<Remarks>>().map(|remarks| &**remarks));
+        if let Some(arrival) = request.extensions().get::<Arrival>() {
+            context.note_latency(Layer::Authentication, arrival.authentication);
+        }
         if !context.begin().await {
             self.auditor.note_rejected();
             return internal_error(request.uri(), "failed to store audit event");
@@ -201,6 +205,13 @@ pub(super) fn note_verdict(request: &Request, verdict: &Verdict) {
 pub(super) fn note_impersonation(request: &Request, user: &Arc<UserInfo>, constraint: &str) {
     if let Some(context) = request.extensions().get::<Arc<AuditContext>>() {
         context.set_impersonated_user(user.clone(), constraint);
+    }
+}
+
+/// Adds the time that a layer took to a request's audit event.
+pub(super) fn note_latency(request: &Request, layer: Layer, took: Duration) {
+    if let Some(context) = request.extensions().get::<Arc<AuditContext>>() {
+        context.note_latency(layer, took);
     }
 }
 

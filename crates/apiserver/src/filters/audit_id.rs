@@ -8,6 +8,7 @@ use crate::base::{
 };
 use http::{HeaderName, HeaderValue};
 use jiff::Timestamp;
+use std::time::Duration;
 
 pub(super) struct AuditId;
 
@@ -18,13 +19,19 @@ const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 pub(crate) struct Arrival {
     pub(crate) audit_id: HeaderValue,
     pub(super) received: Timestamp,
+    /// The time that authentication took, zero before it.
+    pub(super) authentication: Duration,
 }
 
 impl Filter for AuditId {
     async fn handle(&self, mut request: Request, next: &Rest) -> Response {
         let own = request.headers().get(&AUDIT_ID).filter(|id| !id.is_empty()).cloned();
         let audit_id = own.unwrap_or_else(new_id);
-        let arrival = Arrival { audit_id: audit_id.clone(), received: Timestamp::now() };
+        let arrival = Arrival {
+            audit_id: audit_id.clone(),
+            received: Timestamp::now(),
+            authentication: Duration::ZERO,
+        };
         request.extensions_mut().insert(arrival);
         let mut response = next.call(request).await;
         // The response of an extension server has an ID as well, mostly the same one.

@@ -2,6 +2,7 @@
 
 use super::{
     audit,
+    audit_id::Arrival,
     filter::{Filter, Rest},
 };
 use crate::base::{
@@ -125,7 +126,11 @@ impl Filter for Authentication {
         if let Some(remarks) = &remarks {
             request.extensions_mut().insert(remarks.clone());
         }
-        self.metrics.filters().authentication.passed(started.elapsed());
+        let took = started.elapsed();
+        if let Some(arrival) = request.extensions_mut().get_mut::<Arrival>() {
+            arrival.authentication = took;
+        }
+        self.metrics.filters().authentication.passed(took);
         let mut response = next.call(request).await;
         let remarks = remarks.iter().flat_map(|remarks| &remarks.warnings).copied();
         let warnings: Vec<&str> = has_extra_space.then_some(EXTRA_SPACE).into_iter().chain(remarks).collect();

@@ -14,6 +14,7 @@ use crate::{
     metrics::Metrics,
 };
 use http::{HeaderValue, header};
+use pintle_audit::Layer;
 use pintle_auth::authz::{Attributes, Authorizer, Selectors, Verdict, without_markup};
 use pintle_go_forms::quote;
 use pintle_machinery::{Status, UserInfo};
@@ -37,6 +38,7 @@ impl Filter for Authorization {
         let took = start.elapsed();
         self.metrics.authorized(&verdict, took);
         audit::note_verdict(&request, &verdict);
+        audit::note_latency(&request, Layer::Authorization, took);
         if verdict.is_allowed() {
             self.metrics.filters().authorization.passed(took);
             return next.call(request).await;

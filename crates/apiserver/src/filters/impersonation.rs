@@ -26,6 +26,7 @@ use crate::{
 use http::{HeaderValue, header};
 use mode_cache::ModeCache;
 use modes::{Attempt, Mode};
+use pintle_audit::Layer;
 use pintle_auth::authz::{Attributes, Authorizer};
 use pintle_machinery::{Status, UserInfo};
 use std::{sync::Arc, time::Instant};
@@ -97,7 +98,9 @@ impl Filter for Impersonation {
         let outcome = Box::pin(self.user(&request, &wanted)).await;
         let mode = outcome.as_ref().map_or("", |(_, mode)| mode.as_str());
         if self.is_constrained {
-            self.metrics.impersonation().attempted(mode, outcome.is_ok(), start.elapsed());
+            let took = start.elapsed();
+            self.metrics.impersonation().attempted(mode, outcome.is_ok(), took);
+            audit::note_latency(&request, Layer::Impersonation, took);
         }
         match outcome {
             Ok((user, mode)) => {

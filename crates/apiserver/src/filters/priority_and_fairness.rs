@@ -6,6 +6,7 @@
 //! nodes and pods are not limited: they are long-lived and cost the server little.
 
 use super::{
+    audit,
     filter::{Filter, Rest},
     max_in_flight::too_many_requests,
 };
@@ -22,6 +23,7 @@ use crate::metrics::Metrics;
 use http::{HeaderName, HeaderValue, Uri};
 use parking_lot::Mutex;
 use percent_encoding::percent_decode_str;
+use pintle_audit::Layer;
 use pintle_flowcontrol::{Admission, Flow, FlowControl, HeldSeat, RegisteredWatch, RequestAttributes};
 use pintle_machinery::UserInfo;
 use std::{borrow::Cow, sync::Arc, time::Duration};
@@ -74,6 +76,9 @@ impl Filter for PriorityAndFairness {
         };
         let waited = arrived.elapsed();
         self.metrics.filters().priority_and_fairness.passed(waited);
+        if waited > SHORT_WAIT {
+            audit::note_latency(&request, Layer::QueueWait, waited);
+        }
         let log = request.extensions().get::<LogFields>().cloned();
         let log = log.map(|log| Log { fields: fields_of(&admission), log });
         let executed = Executed { log, started: Instant::now(), is_refused: admission.seat.is_err() };

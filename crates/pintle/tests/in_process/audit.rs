@@ -6,7 +6,7 @@ use crate::harness::{Identity, PATIENCE, Server, plain_user};
 use pintle::Options;
 use pintle_jwt::SigningKey;
 use pintle_machinery::{Value, json};
-use std::{fs, path::Path, time::Duration};
+use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 use tokio::{
     io::AsyncWriteExt,
     time::{Instant, sleep, timeout},
@@ -46,6 +46,32 @@ async fn events_of(dir: &Path, id: &str, count: usize) -> Vec<Value> {
 
 fn stages(events: &[Value]) -> Vec<&str> {
     events.iter().map(|event| event["stage"].as_str().unwrap()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_of_more_than_half_a_second_have_the_times_of_their_layers() {
+    let server = Server::start_with(audited("rules:\n- level: Metadata")).await;
+    let dir = server.dir().to_owned();
+    let times = |event: &Value| {
+        let annotations = event["annotations"].as_object().unwrap().clone();
+        let times = annotations.into_iter().filter_map(|(key, time)| {
+            Some((key.strip_prefix("apiserver.latency.k8s.io/")?.to_owned(), time.as_str()?.to_owned()))
+        });
+        times.collect::<BTreeMap<String, String>>()
+    };
+    server.send(&format!("GET {MAPS}?limit=1\nAudit-ID: fast")).await;
+    assert_eq!(times(&events_of(&dir, "fast", 2).await[1]), BTreeMap::new());
+    let watch = format!("{MAPS}?watch=true&timeoutSeconds=1");
+    server
+        .send(&format!(
+            "GET {watch}\nAudit-ID: slow\nImpersonate-User: jane\nImpersonate-Group: system:masters"
+        ))
+        .await;
+    let slow = times(&events_of(&dir, "slow", 3).await[2]);
+    let layers: Vec<&str> = slow.keys().map(String::as_str).collect();
+    assert_eq!(layers, ["authentication", "authorization", "impersonation", "total"]);
+    assert!(slow["total"].starts_with("1.") && slow["total"].ends_with('s'), "{slow:?}");
+    server.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
