@@ -202,8 +202,8 @@ gates! {
     MultiCIDRServiceAllocator, DefaultOnly, [], [27 Alpha off, 31 Beta off, 33 GA on, 34 GA on locked];
     MutableCSINodeAllocatableCount, DefaultOnly, [], [33 Alpha off, 34 Beta off, 35 Beta on, 36 GA on locked];
     MutablePVNodeAffinity, DefaultOnly, [], [35 Alpha off];
-    MutablePodResourcesForSuspendedJobs, DefaultOnly, [], [35 Alpha off, 36 Beta on];
-    MutableSchedulingDirectivesForSuspendedJobs, DefaultOnly, [], [35 Alpha off, 36 Beta on];
+    MutablePodResourcesForSuspendedJobs, Both, [], [35 Alpha off, 36 Beta on];
+    MutableSchedulingDirectivesForSuspendedJobs, Both, [], [35 Alpha off, 36 Beta on];
     MutatingAdmissionPolicy, Both, [], [32 Alpha off, 34 Beta off, 36 GA on];
     NFTablesProxyMode, NoEffect, [], [29 Alpha off, 31 Beta on, 33 GA on locked];
     NativeHistograms, DefaultOnly, [], [36 Alpha off];

@@ -4,6 +4,7 @@
 use super::{spec, status::StatusUpdate, status::is_true};
 use crate::rules;
 use crate::workload::{self, Workload};
+use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     meta::ObjectMeta,
@@ -193,7 +194,7 @@ fn validate_kept(object: &Value, old: &Value) -> ErrorList {
     };
     let mut errors = validate_completions(object, old);
     errors.extend(workload::validate_selector_is_kept(object, old));
-    errors.extend(validate_template_kept(object, old));
+    errors.extend(validate_template_kept(object, old, MutableTemplate::of_gates()));
     for (name, form) in [
         ("completionMode", "?"),
         ("podFailurePolicy", "*batch.PodFailurePolicy"),
@@ -219,16 +220,33 @@ fn validate_completions(object: &Value, old: &Value) -> ErrorList {
     vec![FieldError::invalid(&path, new.clone(), "can only be modified in tandem with spec.parallelism")]
 }
 
+/// What may change in the template of a job that is suspended without running pods. Scheduling fields of a job that never
+/// started may always change.
+#[derive(Clone, Copy)]
+struct MutableTemplate {
+    scheduling: bool,
+    resources: bool,
+}
+
+impl MutableTemplate {
+    fn of_gates() -> MutableTemplate {
+        MutableTemplate {
+            scheduling: enabled(Gate::MutableSchedulingDirectivesForSuspendedJobs),
+            resources: enabled(Gate::MutablePodResourcesForSuspendedJobs),
+        }
+    }
+}
+
 /// Validates the template: while a job is suspended without running pods, its scheduling fields and resources may
 /// change.
-fn validate_template_kept(object: &Value, old: &Value) -> ErrorList {
+fn validate_template_kept(object: &Value, old: &Value, mutable: MutableTemplate) -> ErrorList {
     let suspended = old.bool_at("spec.suspend");
-    let stands_still = old.at("status.startTime").is_none() || is_true(old, "Suspended");
+    let not_started = old.at("status.startTime").is_none();
     let active = old.i64_at("status.active").unwrap_or_default();
-    let may_change = suspended && stands_still && active == 0;
+    let may_change = suspended && (not_started || is_true(old, "Suspended")) && active == 0;
     let template = rules::value_at(object, "spec.template");
     let mut stored = rules::value_at(old, "spec.template").clone();
-    if may_change {
+    if if mutable.scheduling { may_change } else { suspended && not_started } {
         for path in [
             "spec.affinity.nodeAffinity",
             "spec.nodeSelector",
@@ -239,16 +257,17 @@ fn validate_template_kept(object: &Value, old: &Value) -> ErrorList {
         ] {
             rules::keep(&mut stored, template, path);
         }
-        for path in ["spec.containers", "spec.initContainers"] {
-            keep_resources(&mut stored, template, path);
-        }
-        let (new, stored) = (rules::value_at(template, "spec"), rules::value_at(&stored, "spec"));
-        let (new, stored) = (without_empty_affinity(new), without_empty_affinity(stored));
-        let path = FieldPath::new("spec.template.spec");
-        return pintle_internal_form::validate_immutable(&new, &stored, &path, "core.PodSpec");
     }
-    let path = FieldPath::new("spec.template");
-    pintle_internal_form::validate_immutable(template, &stored, &path, "core.PodTemplateSpec")
+    let (mut template, path) = (template.clone(), FieldPath::new("spec.template"));
+    [&mut template, &mut stored].into_iter().for_each(drop_empty_affinity);
+    if !(mutable.resources && may_change) {
+        return pintle_internal_form::validate_immutable(&template, &stored, &path, "core.PodTemplateSpec");
+    }
+    for path in ["spec.containers", "spec.initContainers"] {
+        keep_resources(&mut stored, &template, path);
+    }
+    let (new, stored) = (rules::value_at(&template, "spec"), rules::value_at(&stored, "spec"));
+    pintle_internal_form::validate_immutable(new, stored, &path.child("spec"), "core.PodSpec")
 }
 
 fn keep_resources(stored: &mut Value, template: &Value, path: &str) {
@@ -263,12 +282,10 @@ fn keep_resources(stored: &mut Value, template: &Value, path: &str) {
     }
 }
 
-fn without_empty_affinity(spec: &Value) -> Value {
-    let mut spec = spec.clone();
-    if spec.map_at("affinity").is_empty() {
-        spec.remove_at("affinity");
+fn drop_empty_affinity(template: &mut Value) {
+    if template.map_at("spec.affinity").is_empty() {
+        template.remove_at("spec.affinity");
     }
-    spec
 }
 
 #[cfg(test)]
@@ -322,7 +339,8 @@ mod tests {
             let old = job(json!({"suspend": suspend}));
             let mut new = old.clone();
             change(&mut new["spec"]["template"]);
-            let errors = validate_template_kept(&new, &old);
+            let errors =
+                validate_template_kept(&new, &old, MutableTemplate { scheduling: true, resources: true });
             let errors: Vec<&str> = errors.iter().map(|error| error.field.as_str()).collect();
             assert_eq!(errors, fields);
         };
@@ -335,6 +353,30 @@ mod tests {
         check(true, ask_for_more, &[]);
         check(true, change_image, &["spec.template.spec"]);
         check(false, select_node, &["spec.template"]);
+    }
+
+    #[test]
+    fn gates_decide_what_suspended_jobs_change() {
+        let errors = |status: Value, change: (&str, Value), scheduling: bool, resources: bool| {
+            let mut old = job(json!({"suspend": true}));
+            old.set("status", status);
+            let mut new = old.clone();
+            new.set(change.0, change.1);
+            validate_template_kept(&new, &old, MutableTemplate { scheduling, resources }).len()
+        };
+        let fresh = || json!({});
+        let paused = || json!({"startTime": "2026-01-01T00:00:00Z", "conditions": [{"type": "Suspended", "status": "True"}]});
+        let node = || ("spec.template.spec.nodeSelector", json!({"x": "y"}));
+        let more = || {
+            ("spec.template.spec.containers", {
+                let mut containers = job(json!({}))["spec"]["template"]["spec"]["containers"].clone();
+                containers[0]["resources"] = json!({"requests": {"cpu": "2"}});
+                containers
+            })
+        };
+        assert_eq!([errors(fresh(), node(), false, false), errors(fresh(), more(), true, false)], [0, 1]);
+        assert_eq!([errors(paused(), node(), false, true), errors(paused(), node(), true, false)], [1, 0]);
+        assert_eq!([errors(paused(), more(), true, false), errors(paused(), more(), false, true)], [1, 0]);
     }
 
     #[test]
