@@ -287,7 +287,7 @@ gates! {
     StructuredAuthenticationConfigurationJWKSMetrics, DefaultOnly, [StructuredAuthenticationConfiguration], [35 Beta on];
     SupplementalGroupsPolicy, DefaultOnly, [], [31 Alpha off, 33 Beta on, 35 GA on locked];
     SystemdWatchdog, NoEffect, [], [32 Beta on, 35 GA on locked];
-    TaintTolerationComparisonOperators, DefaultOnly, [], [35 Alpha off];
+    TaintTolerationComparisonOperators, Both, [], [35 Alpha off];
     TokenRequestServiceAccountUIDValidation, Both, [], [34 Beta on];
     TopologyAwareWorkloadScheduling, Both, [GenericWorkload], [36 Alpha off];
     TopologyManagerPolicyAlphaOptions, NoEffect, [], [26 Alpha off];

@@ -186,3 +186,22 @@ async fn events_go_when_their_time_is_over() {
     assert_eq!(server.send("GET /apis/events.k8s.io/v1/namespaces/default/events/e").await.status, 404);
     server.stop().await;
 }
+
+/// The operators that compare numbers are for new pods where their gate is open.
+#[tokio::test(flavor = "multi_thread")]
+async fn tolerations_compare_where_they_may() {
+    for (is_open, expected) in [(false, 422), (true, 201)] {
+        let server = Server::start_with(|options| {
+            options.features.gates.add(&format!("TaintTolerationComparisonOperators={is_open}"));
+            options.admission.disable_plugins = Some(vec!["ServiceAccount".to_owned()]);
+        })
+        .await;
+        let tolerations = r#"[{"key": "a", "operator": "Gt", "value": "5", "effect": "NoSchedule"}]"#;
+        let containers = r#"[{"name": "c", "image": "example.com/c"}]"#;
+        let spec = format!("{{\"tolerations\": {tolerations}, \"containers\": {containers}}}");
+        let pod = format!("{{\"metadata\": {{\"name\": \"p\"}}, \"spec\": {spec}}}");
+        let answer = server.send(&format!("POST /api/v1/namespaces/default/pods\n\n{pod}")).await;
+        assert_eq!(answer.status, expected, "{}", answer.text());
+        server.stop().await;
+    }
+}

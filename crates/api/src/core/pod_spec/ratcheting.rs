@@ -5,13 +5,17 @@ use super::containers_of::{containers, is_restartable_init};
 use super::resources::is_divisible;
 use super::{PodValidationOptions, affinity, annotations, paths, security_context, topology_spread, volumes};
 use crate::resource_list::is_huge_page;
+use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::validation::{LabelSelectorOptions, is_valid_label_value, validate_label_selector};
 use pintle_machinery::{FieldPath, Map, Value, ValueExt};
 
 impl PodValidationOptions {
     /// The options for the pod template of a workload; `old` is the stored template on update.
     pub fn for_template(old: Option<&Value>) -> PodValidationOptions {
-        let Some(old) = old else { return PodValidationOptions::default() };
+        let allow_toleration_comparison = enabled(Gate::TaintTolerationComparisonOperators);
+        let Some(old) = old else {
+            return PodValidationOptions { allow_toleration_comparison, ..PodValidationOptions::default() };
+        };
         let spec = old.at("spec").unwrap_or(&Value::Null);
         let shares_user_namespace = spec.at("hostUsers").is_none_or(|users| users.as_bool() != Some(false));
         PodValidationOptions {
@@ -32,10 +36,7 @@ impl PodValidationOptions {
             allow_user_namespaces_with_volume_devices: !shares_user_namespace
                 && containers(spec).any(|(_, container)| !container.items_at("volumeDevices").is_empty()),
             allow_user_namespaces_with_host_network: !shares_user_namespace && spec.bool_at("hostNetwork"),
-            allow_toleration_comparison: spec
-                .items_at("tolerations")
-                .iter()
-                .any(|toleration| matches!(toleration.str_at("operator"), "Lt" | "Gt")),
+            allow_toleration_comparison: allow_toleration_comparison || compares_in_tolerations(spec),
         }
     }
 
@@ -61,6 +62,10 @@ fn has_indivisible_huge_pages(spec: &Value) -> bool {
         is_indivisible(container.map_at("resources.limits"))
             || is_indivisible(container.map_at("resources.requests"))
     })
+}
+
+fn compares_in_tolerations(spec: &Value) -> bool {
+    spec.items_at("tolerations").iter().any(|toleration| matches!(toleration.str_at("operator"), "Lt" | "Gt"))
 }
 
 fn has_invalid_spread_selector(spec: &Value) -> bool {
