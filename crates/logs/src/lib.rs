@@ -15,5 +15,5 @@ mod verbosity;
 mod writer;
 
 pub use layer::{LogFormat, LogLayer, Streams};
-pub use verbosity::{HTTP, InvalidVmodule, Levels, Verbosity, Vmodule};
+pub use verbosity::{HTTP, InvalidVmodule, Levels, SPANS, Verbosity, Vmodule};
 pub use writer::{Buffer, Flush, LogWriter};

@@ -15,6 +15,9 @@ use tracing_subscriber::layer::{Context, Filter};
 /// The target of the entry of a request, which is logged at a verbosity of its own.
 pub const HTTP: &str = "httplog";
 
+/// The target of spans and of their events, which are exported and not logged.
+pub const SPANS: &str = "spans";
+
 /// The verbosity of an informational entry; 0 is always logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Verbosity(pub u32);
@@ -243,7 +246,7 @@ impl Levels {
 
     fn wants(&self, metadata: &Metadata<'_>) -> bool {
         // Spans are not logged. Call sites that only ask whether an event would be are no events themselves.
-        if metadata.is_span() {
+        if metadata.is_span() || metadata.target() == SPANS {
             return false;
         }
         let needed = Verbosity::of(metadata);

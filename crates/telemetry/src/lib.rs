@@ -12,6 +12,8 @@
 //! - `otel.link` is a `traceparent` that the span refers to, without being below it;
 //! - `otel.start` is the time of its begin in nanoseconds since 1970, if that was earlier;
 //! - `otel.error` is the reason of a failure.
+//!
+//! The macro [`event!`] adds an event to the current span.
 
 mod context;
 mod exporter;
@@ -25,3 +27,11 @@ pub use exporter::{Exporter, Receiver};
 pub use layer::{SpanLayer, current};
 pub use propagation::{ended, inject};
 pub use sampler::Sampler;
+
+/// Adds an event with a name, and attributes after it, to the current span: `event!("read", "len" = 5)`.
+#[macro_export]
+macro_rules! event {
+    ($name:literal $(, $key:literal = $value:expr)* $(,)?) => {
+        tracing::info!(target: $crate::TARGET, { $($key = $value),* }, $name)
+    };
+}

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops at anything unexpected")]
 
-use pintle_telemetry::{Exporter, Sampler, SpanLayer, TARGET, current, inject};
+use pintle_telemetry::{Exporter, Sampler, SpanLayer, TARGET, current, event, inject};
 use pintle_trace_collector::{Span, collect, collect_on};
 use std::{collections::BTreeMap, time::Duration};
 use tokio::{net::UnixListener, time::timeout};
@@ -36,6 +36,7 @@ async fn spans_arrive_at_a_collector_with_their_parents() {
             let context = current().unwrap();
             assert_eq!(headers["traceparent"].to_str().unwrap(), context.to_string());
             assert!(headers["traceparent"].to_str().unwrap().starts_with("00-4bf92f3577b34da6a3ce929d0e0e4736-"));
+            event!("reached", "len" = 5_u64);
             tracing::info_span!(target: TARGET, "child", otel.error = "broken", otel.link = remote)
                 .in_scope(|| tracing::info_span!("of another target").in_scope(|| {}));
         }
@@ -54,6 +55,9 @@ async fn spans_arrive_at_a_collector_with_their_parents() {
     assert_eq!(root.trace, 0x4bf9_2f35_77b3_4da6_a3ce_929d_0e0e_4736_u128.to_be_bytes());
     assert_eq!(root.parent, 0x00f0_67aa_0ba9_02b7_u64.to_be_bytes());
     assert_eq!((root.kind, child.kind), (2, 1));
+    let (reached, size) = (&root.events[0], &root.events[0].attributes[0]);
+    assert_eq!((reached.name.as_str(), size.key.as_str()), ("reached", "len"));
+    assert_eq!(size.value.as_ref().unwrap().integer, 5);
     assert_eq!((&child.trace, &child.parent), (&root.trace, &root.id));
     assert_eq!(
         (root.attributes[0].key.as_str(), root.attributes[0].value.as_ref().unwrap().integer),

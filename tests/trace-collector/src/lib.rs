@@ -4,7 +4,7 @@
 
 mod messages;
 
-pub use messages::{Attribute, Export, Link, OfResource, OfScope, Resource, Span, SpanStatus, Value};
+pub use messages::{Attribute, Event, Export, Link, OfResource, OfScope, Resource, Span, SpanStatus, Value};
 
 use hyper::{body::Incoming, server::conn::http2, service::service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo};

@@ -59,11 +59,24 @@ pub struct Span {
     #[prost(message, repeated, tag = "9")]
     pub attributes: Vec<Attribute>,
     /// The field of the protocol with this tag.
+    #[prost(message, repeated, tag = "11")]
+    pub events: Vec<Event>,
+    /// The field of the protocol with this tag.
     #[prost(message, repeated, tag = "13")]
     pub links: Vec<Link>,
     /// The field of the protocol with this tag.
     #[prost(message, optional, tag = "15")]
     pub status: Option<SpanStatus>,
+}
+/// An event in a span.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Event {
+    /// The field of the protocol with this tag.
+    #[prost(string, tag = "2")]
+    pub name: String,
+    /// The field of the protocol with this tag.
+    #[prost(message, repeated, tag = "3")]
+    pub attributes: Vec<Attribute>,
 }
 /// A reference to a span.
 #[derive(Clone, PartialEq, prost::Message)]

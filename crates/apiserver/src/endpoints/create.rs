@@ -11,6 +11,7 @@ use crate::base::{body::RequestBody, negotiation::content_type, response::Respon
 use crate::metrics::BodyVerb;
 use pintle_admission::{Operation, RequestOptions};
 use pintle_machinery::{Status, ValueExt, meta::ObjectMeta, options::WriteOptions};
+use pintle_telemetry::event;
 
 /// Serves a POST to a collection.
 ///
@@ -23,6 +24,7 @@ pub(super) async fn create(scope: &RequestScope<'_>, body: RequestBody) -> Resul
     let body = scope.read_body(body, BodyVerb::Create).await?;
     let resource = &scope.resource.resource;
     let kind = resource.group_version_kind();
+    event!("About to convert to expected version");
     let object = decode(
         scope,
         &body,
@@ -31,6 +33,7 @@ pub(super) async fn create(scope: &RequestScope<'_>, body: RequestBody) -> Resul
     )?;
     scope.note_object(&object);
     let mut object = scope.resource.to_storage(object);
+    event!("Conversion done");
     set_namespace(scope, &mut object)?;
     dedup_owner_references(scope, &mut object, DedupTime::OfBody);
     let store = scope.store()?;
@@ -50,7 +53,9 @@ pub(super) async fn create(scope: &RequestScope<'_>, body: RequestBody) -> Resul
         options: RequestOptions::Write(&options),
     };
     let object = admission.admit(object, None).await?;
+    event!("About to store object in database");
     let written = store.create(&context, object, &admission, &scope.warnings).await?;
+    event!("Write to database call succeeded", "len" = body.len() as u64);
     respond(&encoder, 201, written)
 }
 

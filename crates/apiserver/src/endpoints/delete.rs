@@ -22,6 +22,7 @@ use pintle_machinery::{
 };
 use pintle_registry::DeleteOptions;
 use pintle_schema::Schema;
+use pintle_telemetry::event;
 
 /// Serves a DELETE of an object.
 ///
@@ -45,7 +46,9 @@ pub(super) async fn delete(scope: &RequestScope<'_>, body: RequestBody) -> Resul
         context: &context,
         options: RequestOptions::Delete(&options),
     };
+    event!("About to delete object from database");
     let deleted = store.delete(&context, &options, &admission).await?;
+    event!("Object deleted from database");
     let code = match !deleted.gone && options.orphan_dependents == Some(false) {
         true => 202,
         false => 200,
@@ -107,6 +110,7 @@ pub(super) async fn options(scope: &RequestScope<'_>, body: RequestBody) -> Resu
                 .ok_or_else(Status::no_such_resource)?;
             let tree =
                 decode_meta_kind(scope, &body, BodyKind::built_in(&kind, schema), FieldValidation::Ignore)?;
+            event!("Decoded delete options");
             if scope.audit.is_some() {
                 let mut noted = tree.clone();
                 // Kube-apiserver's audit events have the internal version here, whatever the client's version.

@@ -12,6 +12,7 @@ use pintle_machinery::{
 };
 use pintle_offload::weigh;
 use pintle_storage::Revision;
+use pintle_telemetry::event;
 use std::sync::Arc;
 
 /// Serves a GET of an object, or of a subresource that reads as the whole object.
@@ -25,6 +26,7 @@ pub(super) async fn get(scope: &RequestScope<'_>) -> Result<Response, Status> {
     let freshness = freshness(scope, store)?;
     let namespace = if store.resource().is_namespaced() { scope.info.namespace.as_str() } else { "" };
     let key = store.object_key(namespace, &scope.info.name)?;
+    event!("About to Get from storage");
     let object = store.find(&key, freshness).await?;
     let object = object
         .ok_or_else(|| Status::not_found(&scope.resource.resource.group_resource(), &scope.info.name))?;

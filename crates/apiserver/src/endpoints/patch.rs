@@ -27,6 +27,7 @@ use pintle_machinery::{
     patch::Scope,
 };
 use pintle_registry::BoxFuture;
+use pintle_telemetry::event;
 
 /// Serves a PATCH of an object, or of a subresource of it.
 ///
@@ -45,6 +46,7 @@ pub(super) async fn patch(
     let options = WriteOptions::parse(scope.query.pairs(), "PatchOptions")?;
     let body = scope.read_body(body, BodyVerb::Patch).await?;
     scope.note_patch(&body);
+    event!("Recorded the audit event");
     // The object is read first: without it the patch does not matter.
     let patch = Patch::parse(format, &body);
     let kind = scope.resource.resource.group_version_kind();
@@ -73,6 +75,7 @@ pub(super) async fn patch(
             &scope.warnings,
         )
         .await?;
+    event!("Object stored in database");
     respond(&encoder, 200, updated.written)
 }
 

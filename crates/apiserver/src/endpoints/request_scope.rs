@@ -29,6 +29,7 @@ use pintle_machinery::{
 };
 use pintle_registry::{EmptyFields, RequestContext, Routing, SubresourceKind};
 use pintle_schema::{SchemaRef, default_by_schema};
+use pintle_telemetry::event;
 use std::sync::{Arc, OnceLock, atomic::AtomicU64};
 
 /// The length limit of a field manager's name, in bytes.
@@ -80,6 +81,7 @@ impl RequestScope<'_> {
     /// Those of [`RequestBody::read`].
     pub(super) async fn read_body(&self, body: RequestBody, verb: BodyVerb) -> Result<Bytes, Status> {
         let body = body.read().await?;
+        event!("limitedReadBody succeeded", "len" = body.len() as u64);
         let resource = &self.resource.resource.resource;
         let metrics = self.server.metrics.bodies();
         metrics.read(&self.resource.series.bodies, &resource.group, &resource.resource, verb, body.len());

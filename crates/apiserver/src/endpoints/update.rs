@@ -20,6 +20,7 @@ use pintle_machinery::{
     options::{FieldValidation, Preconditions, WriteOptions},
 };
 use pintle_registry::BoxFuture;
+use pintle_telemetry::event;
 
 /// Serves a PUT of an object, or of a subresource of it.
 ///
@@ -34,7 +35,9 @@ pub(super) async fn update(
     let options = WriteOptions::parse(scope.query.pairs(), "UpdateOptions")?;
     let body = scope.read_body(body, BodyVerb::Update).await?;
     let kind = scope.resource.resource.group_version_kind();
+    event!("About to convert to expected version");
     let object = read(scope, &body, &kind, options.field_validation.unwrap_or_default())?;
+    event!("Conversion done");
     let store = scope.store()?;
     let context = scope.context(options.dry_run);
     // An object with another UID is another object: 409, whatever other errors there are.
@@ -54,6 +57,7 @@ pub(super) async fn update(
         field_validation: options.field_validation.unwrap_or_default(),
         field_manager: &options.field_manager,
     };
+    event!("About to store object in database");
     let updated = store
         .update(
             &context,
@@ -64,6 +68,7 @@ pub(super) async fn update(
             &scope.warnings,
         )
         .await?;
+    event!("Write to database call succeeded", "len" = body.len() as u64);
     respond(&encoder, if updated.created { 201 } else { 200 }, updated.written)
 }
 

@@ -135,6 +135,11 @@ mod tests {
     }
 
     #[test]
+    fn events_of_spans_are_not_logged() {
+        assert_eq!(pintle_logs::SPANS, pintle_telemetry::TARGET);
+    }
+
+    #[test]
     fn files_are_read() {
         let default = read("").unwrap();
         assert_eq!((default.endpoint.as_str(), default.sampler), ("localhost:4317", Sampler::per_million(0)));

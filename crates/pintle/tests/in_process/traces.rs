@@ -56,6 +56,15 @@ async fn requests_have_spans_below_those_of_privileged_clients() {
     {
         assert_eq!(text(verb, key), value);
     }
+    let events: Vec<&str> = verb.events.iter().map(|event| event.name.as_str()).collect();
+    let expected = [
+        "limitedReadBody succeeded",
+        "About to convert to expected version",
+        "Conversion done",
+        "About to store object in database",
+        "Write to database call succeeded",
+    ];
+    assert_eq!(events, expected);
     for name in ["authorization", "constrainedimpersonation", "priorityandfairness", "Create"] {
         let span = named(spans, name);
         assert_eq!((&span.trace, &span.parent), (&root.trace, &root.id), "{name}");

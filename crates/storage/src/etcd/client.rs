@@ -115,7 +115,7 @@ impl Client {
             "etcd",
             otel.name = path.trim_start_matches('/'),
             otel.kind = "client",
-            "rpc.system" = "grpc",
+            "rpc.system.name" = "grpc",
         );
         self.call_until_answered(kind, path, request).instrument(span).await
     }
@@ -140,8 +140,12 @@ impl Client {
                 Err(error) => StorageError::Engine(error),
                 Ok((member, connection)) => {
                     let patience = if kind == CallKind::Read { READ } else { WRITE };
+                    note_message("SENT", &request);
                     match timeout(patience, connection.unary(path, request.clone())).await {
-                        Ok(Ok(answer)) => return Ok(answer),
+                        Ok(Ok(answer)) => {
+                            note_message("RECEIVED", &answer);
+                            return Ok(answer);
+                        }
                         Ok(Err(failure)) => match after(kind, &failure) {
                             After::Stop(error) => {
                                 if !connection.is_usable() {
@@ -272,6 +276,16 @@ impl CallError {
             other => StorageError::Engine(format!("an unexpected answer of etcd: {other:?}")),
         }
     }
+}
+
+/// Adds a message, which a call sent or received, to the span of the call.
+fn note_message(direction: &str, message: &impl prost::Message) {
+    pintle_telemetry::event!(
+        "message",
+        "rpc.message.type" = direction,
+        "rpc.message.id" = 1_u64,
+        "rpc.message.uncompressed_size" = message.encoded_len() as u64,
+    );
 }
 
 /// Refuses writes that are too large, in the words of Go's client.
