@@ -1,6 +1,6 @@
 //! Encodes gnostic's protobuf messages for OpenAPI.
 
-use pintle_machinery::{Map, Value, ValueExt};
+use pintle_machinery::{Map, Value, ValueExt, codec::yaml};
 
 /// The encoder of one message.
 #[derive(Default)]
@@ -173,9 +173,9 @@ const LIMITS: [&str; 13] = [
 ];
 const DOUBLES: [&str; 3] = ["multipleOf", "maximum", "minimum"];
 
-/// Encodes any value as YAML text, of which JSON is a subset.
+/// Encodes any value as YAML text in the block style.
 fn any(value: &Value) -> Message {
     let mut any = Message::default();
-    any.text(2, &value.to_string());
+    any.bytes(2, &yaml::encode_any(value));
     any
 }

@@ -1,7 +1,7 @@
 //! Encodes OpenAPI 2 in protobuf: the messages of gnostic's `openapi.v2` package, filled from the JSON form.
 //!
 //! Members that the messages lack are left out. Members whose name starts with `x-` are extensions, encoded as
-//! YAML text, of which JSON is a subset.
+//! YAML text.
 
 use crate::{protobuf::Message, remote::RemoteDocument, v2};
 use pintle_machinery::{Map, Value, ValueExt};
@@ -343,7 +343,7 @@ mod tests {
         let properties = [&[0x0a, entry.len() as u8][..], &entry].concat();
         expected.extend([0xca, 0x01, properties.len() as u8]);
         expected.extend(properties);
-        let value = [&[0x12, 8][..], b"\"atomic\""].concat();
+        let value = [&[0x12, 7][..], b"atomic\n"].concat();
         let extension =
             [&[0x0a, 21][..], b"x-kubernetes-map-type", &[0x12, value.len() as u8], &value].concat();
         expected.extend([0xfa, 0x01, extension.len() as u8]);
