@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn slow_requests_have_the_times_of_their_layers() {
         let mut latencies = Latencies::default();
-        let at = |millis| Timestamp::from_millisecond(1_000_000 + millis).unwrap();
+        let at = |millis: i64| Timestamp::from_millisecond(1_000_000 + millis).unwrap();
         assert_eq!(latencies.annotations(at(0), at(9000)), [], "nothing was measured");
         for (layer, millis) in [
             (Layer::MutatingWebhook, 100),
