@@ -524,7 +524,7 @@ mod tests {
         fixture.definitions.0.lock().clear();
         fixture.definitions.1.store(true, Ordering::Relaxed);
         let refused = fixture.registration.sync("v1.example.com").await.unwrap_err();
-        assert_eq!(refused.message, "unreadable");
+        assert_eq!(refused.message, "Internal error occurred: unreadable");
         assert_eq!(
             fixture.get("v1.example.com").await,
             Some(object),

@@ -8,6 +8,7 @@ mod controller;
 
 mod cluster_authentication;
 mod coordinated_leader_election;
+mod event_recorder;
 mod flow_control;
 mod identity_lease;
 mod kubernetes_service;

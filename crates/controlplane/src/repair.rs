@@ -11,7 +11,9 @@ mod metrics;
 mod node_ports;
 
 use crate::controller::{Controller, log};
+use crate::event_recorder::EventRecorder;
 use crate::objects::unless_off;
+use cluster_ips::Repairs;
 use follower::Follower;
 pub use follower::RepairedCaches;
 use jiff::Timestamp;
@@ -34,20 +36,26 @@ pub struct ServiceIpRepair {
     follower: Option<Follower>,
     cluster_ip_metrics: RepairMetrics,
     node_port_metrics: RepairMetrics,
+    cluster_ip_events: EventRecorder,
 }
 
 impl ServiceIpRepair {
-    /// Creates the controller for the network from which services get addresses and ports.
+    /// Creates the controller for the network from which services get addresses and ports, in the server with this
+    /// hostname.
     ///
     /// # Errors
     /// When a metric is malformed, which would be a defect.
-    pub fn new(service_network: Arc<ServiceNetwork>) -> Result<ServiceIpRepair, prometheus::Error> {
+    pub fn new(
+        service_network: Arc<ServiceNetwork>,
+        hostname: &str,
+    ) -> Result<ServiceIpRepair, prometheus::Error> {
         Ok(ServiceIpRepair {
             service_network,
             node_ports: Mutex::default(),
             follower: None,
             cluster_ip_metrics: RepairMetrics::of_cluster_ips()?,
             node_port_metrics: RepairMetrics::of_node_ports()?,
+            cluster_ip_events: EventRecorder::new("ipallocator-repair-controller", hostname),
         })
     }
 
@@ -63,9 +71,12 @@ impl ServiceIpRepair {
         collectors
     }
 
+    fn repairs<'a>(&'a self, registry: &'a dyn Registry) -> Repairs<'a> {
+        Repairs { registry, metrics: &self.cluster_ip_metrics, events: &self.cluster_ip_events }
+    }
+
     async fn repair_cluster_ips(&self, registry: &dyn Registry) -> Result<(), Status> {
-        let repaired = cluster_ips::repair(registry, Timestamp::now(), &self.cluster_ip_metrics);
-        let result = unless_off(repaired).await;
+        let result = unless_off(cluster_ips::repair(self.repairs(registry), Timestamp::now())).await;
         self.cluster_ip_metrics.ended(&result);
         result
     }
@@ -105,7 +116,7 @@ impl Controller for ServiceIpRepair {
 
     async fn follow(&self, registry: &dyn Registry) {
         match &self.follower {
-            Some(follower) => follower.run(registry, &self.cluster_ip_metrics).await,
+            Some(follower) => follower.run(self.repairs(registry)).await,
             None => std::future::pending().await,
         }
     }

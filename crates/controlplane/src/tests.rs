@@ -32,7 +32,7 @@ fn start_all(registry: &MemoryRegistry, service: &KubernetesService) -> Result<(
     now(start(&IdentityLease { hostname: "host".to_owned(), exclusive: true, peer_address }, registry))?;
     now(start(&IdentityLeaseGarbageCollector, registry))?;
     now(start(&LegacyTokenTracking, registry))?;
-    now(start(&ServiceIpRepair::new(service_network).unwrap(), registry))
+    now(start(&ServiceIpRepair::new(service_network, "host").unwrap(), registry))
 }
 
 fn stored(registry: &MemoryRegistry, resource: &GroupResource, namespace: &str, name: &str) -> Value {

@@ -132,7 +132,8 @@ pub(crate) fn register(server: &Arc<ServerChain>) -> Result<PostStartHooks, RunE
     }
     hooks.add("storage-readiness", &["generic-apiserver-start-informers"], wait_for_caches);
     hooks.controller("start-legacy-token-tracking-controller", writes, LegacyTokenTracking);
-    let mut repair = ServiceIpRepair::new(service_network.clone()).map_err(assemble)?;
+    let mut repair =
+        ServiceIpRepair::new(service_network.clone(), &config.options().hostname()).map_err(assemble)?;
     config.metrics.register(repair.collectors()).map_err(assemble)?;
     if let Some(caches) = repaired_caches(&server.stores.kube) {
         repair = repair.following(caches, &server.queues);

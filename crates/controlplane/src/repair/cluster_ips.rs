@@ -1,10 +1,14 @@
 //! Compares `IPAddress` objects with services.
 
 use super::metrics::{Difference, RepairMetrics};
-use crate::objects::{core, create_if_missing};
+use crate::{
+    event_recorder::{EventRecorder, Warning},
+    objects::{core, create_if_missing},
+};
 use jiff::{SignedDuration, Timestamp};
 use pintle_api::core::service::{
-    MANAGED_BY_IP_ALLOCATOR, allocated_cluster_ips, ip_address_object, ip_addresses, publish_allocated_ips,
+    IpFamily, MANAGED_BY_IP_ALLOCATOR, allocated_cluster_ips, ip_address_object, ip_addresses,
+    publish_allocated_ips,
 };
 use pintle_go_forms::parse_ip_sloppy;
 use pintle_machinery::{
@@ -17,12 +21,17 @@ use std::{collections::BTreeMap, fmt, net::IpAddr, ops::ControlFlow, sync::Arc};
 /// The maximum time between the allocation of an address and the write of its service.
 const GRACE_PERIOD: SignedDuration = SignedDuration::from_secs(60);
 
+/// The objects that are repaired, and where the repair reports what it finds.
+#[derive(Clone, Copy)]
+pub(super) struct Repairs<'a> {
+    pub(super) registry: &'a dyn Registry,
+    pub(super) metrics: &'a RepairMetrics,
+    pub(super) events: &'a EventRecorder,
+}
+
 /// Allocates addresses that services hold without an allocation, and releases those that no service holds.
-pub(super) async fn repair(
-    registry: &dyn Registry,
-    now: Timestamp,
-    metrics: &RepairMetrics,
-) -> Result<(), Status> {
+pub(super) async fn repair(repairs: Repairs<'_>, now: Timestamp) -> Result<(), Status> {
+    let Repairs { registry, metrics, .. } = repairs;
     let mut held: BTreeMap<IpAddr, Arc<Holder>> = BTreeMap::new();
     let mut look = |service: Value| {
         let holder = Arc::new(Holder::of(&service));
@@ -54,12 +63,10 @@ pub(super) async fn repair(
     };
     registry.visit(&ip_addresses(), "", &mut look).await?;
     for object in leaked {
-        metrics.found(Difference::Leak);
-        release(registry, &object).await?;
+        repairs.release_leak(&object, now).await?;
     }
     for (address, service) in unclaimed {
-        if claim(registry, address, &service).await? {
-            metrics.found(Difference::Unallocated);
+        if repairs.claim(address, &service, now).await? {
             allocated.push(address);
         }
     }
@@ -69,37 +76,27 @@ pub(super) async fn repair(
 /// Allocates the addresses that one service holds without an allocation. The objects may be slightly stale: whatever
 /// is found to be wrong is read again before it is repaired.
 pub(super) async fn repair_service(
-    registry: &dyn Registry,
+    repairs: Repairs<'_>,
     namespace: &str,
     name: &str,
-    metrics: &RepairMetrics,
+    now: Timestamp,
 ) -> Result<(), Status> {
+    let Repairs { registry, .. } = repairs;
     let Some(service) = if_there(registry.get_cached(&core("services"), namespace, name).await)? else {
         return Ok(());
     };
     let holder = Holder::of(&service);
     for address in allocated_cluster_ips(&service).into_iter().filter_map(parse_ip_sloppy) {
         let object_name = address.to_string();
+        let is_sound = |object: &Value| is_ours(object) && holder.claims(object);
         let cached = if_there(registry.get_cached(&ip_addresses(), "", &object_name).await)?;
-        if cached.is_some_and(|object| is_ours(&object) && holder.claims(&object)) {
+        if cached.as_ref().is_some_and(is_sound) {
             continue;
         }
-        let Some(object) = if_there(registry.get(&ip_addresses(), "", &object_name).await)? else {
-            if claim(registry, address, &holder).await? {
-                metrics.found(Difference::Unallocated);
-            }
-            continue;
-        };
-        let is_of_another = match Holder::of_address(&object) {
-            Some(other) if !holder.claims(&object) => other.exists(registry).await?,
-            Some(_) | None => false,
-        };
-        if is_of_another {
-            metrics.found(Difference::Duplicate);
-            tracing::error!(%address, service = %holder, "another service holds the cluster IP; one should be recreated");
-        } else if !(is_ours(&object) && holder.claims(&object)) && holder.holds(registry, address).await? {
-            release(registry, &object).await?;
-            claim(registry, address, &holder).await?;
+        match if_there(registry.get(&ip_addresses(), "", &object_name).await)? {
+            None => drop(repairs.claim(address, &holder, now).await?),
+            Some(object) if is_sound(&object) => {}
+            Some(object) => repairs.repair_claim(&object, address, &holder, now).await?,
         }
     }
     Ok(())
@@ -108,11 +105,11 @@ pub(super) async fn repair_service(
 /// Releases an allocation that no service holds. Returns the time after which it is to be looked at again, because its
 /// service may not have been written yet.
 pub(super) async fn repair_address(
-    registry: &dyn Registry,
+    repairs: Repairs<'_>,
     name: &str,
     now: Timestamp,
-    metrics: &RepairMetrics,
 ) -> Result<Option<SignedDuration>, Status> {
+    let Repairs { registry, .. } = repairs;
     let Some(object) = if_there(registry.get_cached(&ip_addresses(), "", name).await)? else {
         return Ok(None);
     };
@@ -126,13 +123,114 @@ pub(super) async fn repair_address(
         if age <= GRACE_PERIOD {
             return Ok(Some(GRACE_PERIOD - age));
         }
-        if holder.holds(registry, address).await? {
+        if holder.current(registry).await?.is_some_and(|service| holds(&service, address)) {
             return Ok(None);
         }
     }
-    metrics.found(Difference::Leak);
-    release(registry, &object).await?;
+    repairs.release_leak(&object, now).await?;
     Ok(None)
+}
+
+impl Repairs<'_> {
+    /// Repairs the `IPAddress` object of an address that a service holds, and that does not refer to it.
+    async fn repair_claim(
+        &self,
+        object: &Value,
+        address: IpAddr,
+        holder: &Holder,
+        now: Timestamp,
+    ) -> Result<(), Status> {
+        let Some(service) = holder.current(self.registry).await?.filter(|service| holds(service, address))
+        else {
+            return Ok(());
+        };
+        let family = IpFamily::of(address).as_str();
+        match Holder::of_address(object) {
+            Some(other) if !holder.claims(object) => match other.current(self.registry).await? {
+                Some(other) if holds(&other, address) => {
+                    self.metrics.found(Difference::Duplicate);
+                    tracing::error!(%address, service = %holder, "another service holds the cluster IP");
+                    let note = format!(
+                        "Cluster IP [{family}]:{address} was assigned to multiple services; please recreate service"
+                    );
+                    let warning = of_service("ClusterIPAlreadyAllocated", note);
+                    self.events.warn(self.registry, &service, now, warning).await;
+                    return Ok(());
+                }
+                // The other service may be about to hold it.
+                Some(_) => return Ok(()),
+                None => {}
+            },
+            Some(_) | None => {}
+        }
+        if !holder.claims(object) {
+            let note = format!(
+                "the ClusterIP [{family}]: {address} for Service {holder} has a wrong reference; repairing"
+            );
+            self.events.warn(self.registry, &service, now, of_service("ClusterIPNotAllocated", note)).await;
+        }
+        release(self.registry, object).await?;
+        let Holder { namespace, name, .. } = holder;
+        let object = ip_address_object(address, namespace, name);
+        create_if_missing(self.registry, &ip_addresses(), "", object).await.map(drop)
+    }
+
+    /// Releases an allocation that no service holds.
+    async fn release_leak(&self, object: &Value, now: Timestamp) -> Result<(), Status> {
+        self.metrics.found(Difference::Leak);
+        let name = object.name();
+        let (reason, note) = match Holder::of_address(object) {
+            Some(holder) if holder.current(self.registry).await?.is_none() => {
+                let note =
+                    format!("IPAddress: {name} for Service {holder} appears to have leaked: cleaning up");
+                ("IPAddressNotAllocated", note)
+            }
+            Some(holder) => {
+                let note =
+                    format!("IPAddress: {name} for Service {holder} has a wrong reference; cleaning up");
+                ("IPAddressWrongReference", note)
+            }
+            None => {
+                let of = |field: &str| object.str_at(&format!("spec.parentRef.{field}"));
+                let [group, resource, namespace, parent] = ["group", "resource", "namespace", "name"].map(of);
+                let note = format!(
+                    "IPAddress {name} appears to have been modified, not referencing a Service \
+                     &ParentReference{{Group:{group},Resource:{resource},Namespace:{namespace},Name:{parent},}}: cleaning up"
+                );
+                ("IPAddressNotAllocated", note)
+            }
+        };
+        let warning = Warning { reason, action: "IPAddressAllocation", note };
+        self.events.warn(self.registry, object, now, warning).await;
+        release(self.registry, object).await
+    }
+
+    /// Allocates the address of a service; returns whether it was not allocated.
+    async fn claim(&self, address: IpAddr, holder: &Holder, now: Timestamp) -> Result<bool, Status> {
+        // The service may have been deleted since it was listed, and its address released.
+        let current = holder.current(self.registry).await?;
+        let Some(service) = current.filter(|service| service.uid() == holder.uid && holds(service, address))
+        else {
+            return Ok(false);
+        };
+        let object = ip_address_object(address, &holder.namespace, &holder.name);
+        let created = create_if_missing(self.registry, &ip_addresses(), "", object).await?;
+        if created {
+            self.metrics.found(Difference::Unallocated);
+            tracing::info!(%address, service = %holder, "claimed a cluster IP anew");
+            let note = format!(
+                "Cluster IP [{}]: {address} is not allocated; repairing",
+                IpFamily::of(address).as_str()
+            );
+            self.events.warn(self.registry, &service, now, of_service("ClusterIPNotAllocated", note)).await;
+        }
+        Ok(created)
+    }
+}
+
+/// A warning about the address of a service.
+fn of_service(reason: &'static str, note: String) -> Warning {
+    Warning { reason, action: "ClusterIPAllocation", note }
 }
 
 /// The object, `None` when there is none.
@@ -177,20 +275,15 @@ impl Holder {
         })
     }
 
-    async fn exists(&self, registry: &dyn Registry) -> Result<bool, Status> {
-        Ok(if_there(registry.get(&core("services"), &self.namespace, &self.name).await)?.is_some())
-    }
-
-    /// Whether the service has the address now.
-    async fn holds(&self, registry: &dyn Registry, address: IpAddr) -> Result<bool, Status> {
-        let service = registry.get(&core("services"), &self.namespace, &self.name).await;
-        Ok(if_there(service)?.is_some_and(|service| holds(&service, address)))
+    /// The service as it is now; `None` when there is none.
+    async fn current(&self, registry: &dyn Registry) -> Result<Option<Value>, Status> {
+        if_there(registry.get(&core("services"), &self.namespace, &self.name).await)
     }
 
     /// Whether an `IPAddress` object is of this service.
     fn claims(&self, object: &Value) -> bool {
-        object.str_at("spec.parentRef.namespace") == self.namespace
-            && object.str_at("spec.parentRef.name") == self.name
+        Holder::of_address(object)
+            .is_some_and(|holder| (&holder.namespace, &holder.name) == (&self.namespace, &self.name))
     }
 }
 
@@ -218,22 +311,6 @@ async fn release(registry: &dyn Registry, object: &Value) -> Result<(), Status> 
         Err(status) if matches!(status.reason, StatusReason::NotFound | StatusReason::Conflict) => Ok(()),
         result => result.map(|_| tracing::info!(address = object.name(), "released a leaked cluster IP")),
     }
-}
-
-/// Allocates the address of a service; returns whether it was not allocated.
-async fn claim(registry: &dyn Registry, address: IpAddr, service: &Holder) -> Result<bool, Status> {
-    let Holder { namespace, name, uid } = service;
-    // The service may have been deleted since it was listed, and its address released.
-    match registry.get(&core("services"), namespace, name).await {
-        Ok(current) if current.uid() == *uid && holds(&current, address) => {}
-        _ => return Ok(false),
-    }
-    let object = ip_address_object(address, namespace, name);
-    let created = create_if_missing(registry, &ip_addresses(), "", object).await?;
-    if created {
-        tracing::info!(%address, %service, "claimed a cluster IP anew");
-    }
-    Ok(created)
 }
 
 #[cfg(test)]
@@ -273,6 +350,8 @@ mod tests {
     #[test]
     fn a_changed_service_gets_the_allocations_that_it_lacks() {
         let (registry, metrics) = (MemoryRegistry::default(), RepairMetrics::of_cluster_ips().unwrap());
+        let events = EventRecorder::new("c", "h");
+        let repairs = Repairs { registry: &registry, metrics: &metrics, events: &events };
         for (name, ip) in
             [("lost", "10.0.0.3"), ("odd", "10.0.0.4"), ("second", "10.0.0.5"), ("late", "10.0.0.6")]
         {
@@ -283,7 +362,7 @@ mod tests {
         create_address(&registry, "10.0.0.5", "first", OLD, &[]);
         create_address(&registry, "10.0.0.6", "gone", OLD, &[]);
         for name in ["lost", "odd", "second", "late", "missing"] {
-            now(repair_service(&registry, "n", name, &metrics)).unwrap();
+            now(repair_service(repairs, "n", name, OLD.parse().unwrap())).unwrap();
         }
         let parent = |ip: &str| {
             let object = registry.stored(&ip_addresses(), "", ip).unwrap();
@@ -295,11 +374,32 @@ mod tests {
         assert_eq!(parents, ["services/lost", "services/odd", "services/first", "services/late"]);
         let counts = [Difference::Unallocated, Difference::Duplicate].map(|found| metrics.count(found));
         assert_eq!(counts, [1, 1]);
+        let told = now(registry.list(&core("events"), "n")).unwrap();
+        let told: Vec<_> =
+            told.iter().map(|event| [event.str_at("reason"), event.str_at("message")]).collect();
+        let expected = [
+            [
+                "ClusterIPNotAllocated",
+                "the ClusterIP [IPv4]: 10.0.0.6 for Service n/late has a wrong reference; repairing",
+            ],
+            ["ClusterIPNotAllocated", "Cluster IP [IPv4]: 10.0.0.3 is not allocated; repairing"],
+            [
+                "ClusterIPNotAllocated",
+                "the ClusterIP [IPv4]: 10.0.0.4 for Service n/odd has a wrong reference; repairing",
+            ],
+            [
+                "ClusterIPAlreadyAllocated",
+                "Cluster IP [IPv4]:10.0.0.5 was assigned to multiple services; please recreate service",
+            ],
+        ];
+        assert_eq!(told, expected);
     }
 
     #[test]
     fn an_address_without_a_service_is_released_after_the_grace_period() {
         let (registry, metrics) = (MemoryRegistry::default(), RepairMetrics::of_cluster_ips().unwrap());
+        let events = EventRecorder::new("c", "h");
+        let repairs = Repairs { registry: &registry, metrics: &metrics, events: &events };
         create_service(&registry, "held", "10.0.0.2");
         create_address(&registry, "10.0.0.2", "held", OLD, &[]);
         create_address(&registry, "10.0.0.3", "gone", OLD, &[]);
@@ -320,11 +420,20 @@ mod tests {
             ("10.0.0.8", false, None),
         ];
         for (ip, stays, again) in rows {
-            let due = now(repair_address(&registry, ip, at, &metrics)).unwrap();
+            let due = now(repair_address(repairs, ip, at)).unwrap();
             assert_eq!(due.map(|due| due.as_secs()), again, "{ip}");
             assert_eq!(registry.stored(&ip_addresses(), "", ip).is_some(), stays, "{ip}");
         }
         assert_eq!(metrics.count(Difference::Leak), 3);
+        let told = now(registry.list(&core("events"), "default")).unwrap();
+        let told: Vec<&str> = told.iter().map(|event| event.str_at("message")).collect();
+        let expected = [
+            "IPAddress: 10.0.0.3 for Service n/gone appears to have leaked: cleaning up",
+            "IPAddress: 10.0.0.5 for Service n/held has a wrong reference; cleaning up",
+            "IPAddress 10.0.0.6 appears to have been modified, not referencing a Service \
+             &ParentReference{Group:,Resource:pods,Namespace:n,Name:pod,}: cleaning up",
+        ];
+        assert_eq!(told, expected);
     }
 
     #[test]
@@ -344,8 +453,9 @@ mod tests {
         foreign.set("metadata", json!({"name": "10.0.0.7", "creationTimestamp": old}));
         now(registry.create(&ip_addresses(), "", foreign, WriteOptions::default())).unwrap();
 
-        let metrics = RepairMetrics::of_cluster_ips().unwrap();
-        now(repair(&registry, "2026-01-01T01:00:30Z".parse().unwrap(), &metrics)).unwrap();
+        let (metrics, events) = (RepairMetrics::of_cluster_ips().unwrap(), EventRecorder::new("c", "h"));
+        let repairs = Repairs { registry: &registry, metrics: &metrics, events: &events };
+        now(repair(repairs, "2026-01-01T01:00:30Z".parse().unwrap())).unwrap();
         assert_eq!((metrics.count(Difference::Leak), metrics.count(Difference::Unallocated)), (2, 1));
         let left = now(registry.list(&ip_addresses(), "")).unwrap();
         let names: Vec<&str> = left.iter().map(|object| object.name()).collect();

@@ -1,16 +1,12 @@
 //! Repairs the cluster IPs of a service, and an `IPAddress` object, as soon as one of them changes.
 
-use super::{
-    cluster_ips::{repair_address, repair_service},
-    metrics::RepairMetrics,
-};
+use super::cluster_ips::{Repairs, repair_address, repair_service};
 use crate::controller::log;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use pintle_cacher::{CachedObject, Cacher};
 use pintle_controller::{Delta, Informer, Reconciler, WorkQueue, WorkQueueMetrics};
 use pintle_machinery::Status;
-use pintle_registry::Registry;
 use std::{sync::Arc, time::Duration};
 use tokio::sync::watch;
 
@@ -42,11 +38,11 @@ impl Follower {
     }
 
     /// Repairs everything once, and then all that changes; never returns. When it is dropped, a repair may be unfinished.
-    pub(super) async fn run(&self, registry: &dyn Registry, metrics: &RepairMetrics) {
+    pub(super) async fn run(&self, repairs: Repairs<'_>) {
         // Dropped with this future.
         let (_running, stopping) = watch::channel(false);
-        let services = Services { registry, metrics };
-        let addresses = Addresses { registry, metrics, queue: &self.addresses };
+        let services = Services(repairs);
+        let addresses = Addresses { repairs, queue: &self.addresses };
         tokio::join!(
             follow(&self.caches.services, &self.services, stopping.clone()),
             follow(&self.caches.ip_addresses, &self.addresses, stopping),
@@ -69,10 +65,7 @@ async fn follow(cacher: &Arc<Cacher>, queue: &WorkQueue, stopping: watch::Receiv
     queueing.await;
 }
 
-struct Services<'a> {
-    registry: &'a dyn Registry,
-    metrics: &'a RepairMetrics,
-}
+struct Services<'a>(Repairs<'a>);
 
 impl Reconciler for Services<'_> {
     type Error = Status;
@@ -83,7 +76,7 @@ impl Reconciler for Services<'_> {
 
     fn reconcile<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), Status>> {
         let (namespace, name) = name.split_once('/').unwrap_or_default();
-        Box::pin(repair_service(self.registry, namespace, name, self.metrics))
+        Box::pin(repair_service(self.0, namespace, name, Timestamp::now()))
     }
 
     fn log_failure(&self, _name: &str, status: &Status) {
@@ -92,8 +85,7 @@ impl Reconciler for Services<'_> {
 }
 
 struct Addresses<'a> {
-    registry: &'a dyn Registry,
-    metrics: &'a RepairMetrics,
+    repairs: Repairs<'a>,
     queue: &'a WorkQueue,
 }
 
@@ -107,7 +99,7 @@ impl Reconciler for Addresses<'_> {
     fn reconcile<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), Status>> {
         Box::pin(async move {
             let address = name.trim_start_matches('/');
-            let due = repair_address(self.registry, address, Timestamp::now(), self.metrics).await?;
+            let due = repair_address(self.repairs, address, Timestamp::now()).await?;
             if let Some(due) = due {
                 // Whole seconds are compared, as creation timestamps have them.
                 let delay = Duration::try_from(due).unwrap_or_default() + Duration::from_secs(1);
