@@ -87,6 +87,15 @@ impl EventRecorder {
     }
 }
 
+/// The part of an object that its events tell of.
+pub(crate) fn referenced(object: &Value) -> Value {
+    let mut part = json!({"kind": object.str_at("kind"), "apiVersion": object.str_at("apiVersion")});
+    for field in ["metadata.namespace", "metadata.name", "metadata.uid", "metadata.resourceVersion"] {
+        part.set(field, object.str_at(field));
+    }
+    part
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -37,6 +37,7 @@ pub struct ServiceIpRepair {
     cluster_ip_metrics: RepairMetrics,
     node_port_metrics: RepairMetrics,
     cluster_ip_events: EventRecorder,
+    node_port_events: EventRecorder,
 }
 
 impl ServiceIpRepair {
@@ -56,6 +57,7 @@ impl ServiceIpRepair {
             cluster_ip_metrics: RepairMetrics::of_cluster_ips()?,
             node_port_metrics: RepairMetrics::of_node_ports()?,
             cluster_ip_events: EventRecorder::new("ipallocator-repair-controller", hostname),
+            node_port_events: EventRecorder::new("portallocator-repair-controller", hostname),
         })
     }
 
@@ -71,12 +73,16 @@ impl ServiceIpRepair {
         collectors
     }
 
-    fn repairs<'a>(&'a self, registry: &'a dyn Registry) -> Repairs<'a> {
+    fn of_cluster_ips<'a>(&'a self, registry: &'a dyn Registry) -> Repairs<'a> {
         Repairs { registry, metrics: &self.cluster_ip_metrics, events: &self.cluster_ip_events }
     }
 
+    fn of_node_ports<'a>(&'a self, registry: &'a dyn Registry) -> Repairs<'a> {
+        Repairs { registry, metrics: &self.node_port_metrics, events: &self.node_port_events }
+    }
+
     async fn repair_cluster_ips(&self, registry: &dyn Registry) -> Result<(), Status> {
-        let result = unless_off(cluster_ips::repair(self.repairs(registry), Timestamp::now())).await;
+        let result = unless_off(cluster_ips::repair(self.of_cluster_ips(registry), Timestamp::now())).await;
         self.cluster_ip_metrics.ended(&result);
         result
     }
@@ -87,7 +93,8 @@ impl ServiceIpRepair {
         node_ports: &mut NodePortRepair,
     ) -> Result<(), Status> {
         let range = self.service_network.node_ports();
-        let result = unless_off(node_ports.run_once(registry, range, &self.node_port_metrics)).await;
+        let result =
+            unless_off(node_ports.run_once(self.of_node_ports(registry), range, Timestamp::now())).await;
         self.node_port_metrics.ended(&result);
         result
     }
@@ -116,7 +123,7 @@ impl Controller for ServiceIpRepair {
 
     async fn follow(&self, registry: &dyn Registry) {
         match &self.follower {
-            Some(follower) => follower.run(self.repairs(registry)).await,
+            Some(follower) => follower.run(self.of_cluster_ips(registry)).await,
             None => std::future::pending().await,
         }
     }

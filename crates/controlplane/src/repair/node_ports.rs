@@ -1,17 +1,23 @@
 //! Compares allocated node ports with services.
 
-use super::metrics::{Difference, RepairMetrics};
-use crate::objects::{core, create_if_missing, write_options};
+use super::{cluster_ips::Repairs, metrics::Difference};
+use crate::{
+    event_recorder::{Warning, referenced},
+    objects::{core, create_if_missing, write_options},
+};
+use jiff::Timestamp;
 use pintle_api::core::service::{
     PortRange, PortSet, RANGE_ALLOCATION_NAME, allocated_node_ports, node_port_allocations,
     publish_allocated_ports, range_allocation_object,
 };
 use pintle_machinery::{Status, StatusReason, Value, ValueExt, meta::ObjectMeta};
-use pintle_registry::Registry;
 use std::{collections::BTreeMap, ops::ControlFlow};
 
 /// The number of runs after which a port that no service holds is released.
 const LOOKS_BEFORE_RELEASE: u32 = 3;
+
+/// The largest number of events that one run records.
+const MAX_WARNINGS: usize = 1000;
 
 /// Counts the runs in which a port looked leaked.
 #[derive(Debug, Default)]
@@ -24,10 +30,11 @@ impl NodePortRepair {
     /// runs.
     pub(super) async fn run_once(
         &mut self,
-        registry: &dyn Registry,
+        repairs: Repairs<'_>,
         range: PortRange,
-        metrics: &RepairMetrics,
+        now: Timestamp,
     ) -> Result<(), Status> {
+        let Repairs { registry, metrics, events } = repairs;
         let resource = node_port_allocations();
         let empty = range_allocation_object(&PortSet::new(range));
         create_if_missing(registry, &resource, "", empty).await?;
@@ -36,15 +43,31 @@ impl NodePortRepair {
 
         let taken = PortSet::decode(range, &stored);
         let mut rebuilt = PortSet::new(range);
+        let mut warnings = Vec::new();
         let mut look = |service: Value| {
             for port in allocated_node_ports(&service) {
+                let mut warn = |reason, note| {
+                    if warnings.len() < MAX_WARNINGS {
+                        warnings
+                            .push((referenced(&service), Warning { reason, action: "PortAllocation", note }));
+                    }
+                };
                 if rebuilt.contains(port) {
                     metrics.found(Difference::Duplicate);
+                    warn(
+                        "PortAlreadyAllocated",
+                        format!("Port {port} was assigned to multiple services; please recreate service"),
+                    );
                 } else if range.offset(port).is_some() && !taken.contains(port) {
                     metrics.found(Difference::Unallocated);
+                    warn("PortNotAllocated", format!("Port {port} is not allocated; repairing"));
                 }
                 if range.offset(port).is_none() {
                     metrics.found(Difference::OutOfRange);
+                    warn(
+                        "PortOutOfRange",
+                        format!("Port {port} is not within the port range {range}; please recreate service"),
+                    );
                     tracing::warn!(
                         port,
                         service = format!("{}/{}", service.namespace(), service.name()),
@@ -57,6 +80,9 @@ impl NodePortRepair {
             ControlFlow::Continue(())
         };
         registry.visit(&core("services"), "", &mut look).await?;
+        for (service, warning) in warnings {
+            events.warn(registry, &service, now, warning).await;
+        }
         let mut looks = BTreeMap::new();
         for port in taken.iter().filter(|port| !rebuilt.contains(*port)).collect::<Vec<_>>() {
             let count = self.looks.get(&port).copied().unwrap_or_default() + 1;
@@ -96,9 +122,10 @@ impl NodePortRepair {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{event_recorder::EventRecorder, repair::metrics::RepairMetrics};
     use pintle_machinery::json;
     use pintle_registry::{
-        WriteOptions,
+        Registry, WriteOptions,
         testing::{MemoryRegistry, now},
     };
 
@@ -119,14 +146,19 @@ mod tests {
             PortSet::decode(range, &stored).iter().collect::<Vec<_>>()
         };
         let mut repair = NodePortRepair::default();
-        let metrics = RepairMetrics::of_node_ports().unwrap();
+        let (metrics, events) = (RepairMetrics::of_node_ports().unwrap(), EventRecorder::new("c", "h"));
+        let repairs = Repairs { registry: &registry, metrics: &metrics, events: &events };
+        let at = Timestamp::UNIX_EPOCH;
         for expected in [vec![30007, 30100], vec![30007, 30100], vec![30007]] {
-            now(repair.run_once(&registry, range, &metrics)).unwrap();
+            now(repair.run_once(repairs, range, at)).unwrap();
             assert_eq!(taken(), expected);
         }
         assert_eq!((metrics.count(Difference::Leak), metrics.count(Difference::Unallocated)), (1, 1));
         let revision = registry.revision();
-        now(repair.run_once(&registry, range, &metrics)).unwrap();
+        now(repair.run_once(repairs, range, at)).unwrap();
         assert_eq!(registry.revision(), revision);
+        let told = now(registry.list(&core("events"), "n")).unwrap();
+        let told: Vec<&str> = told.iter().map(|event| event.str_at("message")).collect();
+        assert_eq!(told, ["Port 30007 is not allocated; repairing"]);
     }
 }
