@@ -95,6 +95,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             verbosity: None,
             flags: None,
             has_statusz: true,
+            pages: MediaTypes::of_pages(false),
             host_logs: None,
             count_objects: true,
             documents: vec![Arc::new(OpenApiEndpoints(open_api))],

@@ -246,7 +246,8 @@ fn validate_template_kept(object: &Value, old: &Value, mutable: MutableTemplate)
     let may_change = suspended && (not_started || is_true(old, "Suspended")) && active == 0;
     let template = rules::value_at(object, "spec.template");
     let mut stored = rules::value_at(old, "spec.template").clone();
-    if if mutable.scheduling { may_change } else { suspended && not_started } {
+    let may_move = if mutable.scheduling { may_change } else { suspended && not_started };
+    if may_move {
         for path in [
             "spec.affinity.nodeAffinity",
             "spec.nodeSelector",
