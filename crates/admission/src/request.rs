@@ -40,6 +40,8 @@ pub struct AdmissionRequest<'a> {
     pub versions: &'a dyn RequestVersions,
     /// The rounds of mutating admission.
     pub reinvocation: Reinvocation,
+    /// Whether a webhook or policy has replaced the object.
+    pub is_replaced: bool,
     /// The managed fields before mutating admission.
     pub managed_fields: ManagedFieldsBefore,
     /// The time by which admission must end, if there is one.
@@ -77,6 +79,7 @@ impl<'a> AdmissionRequest<'a> {
     pub fn replace_object(&mut self, object: Value) {
         self.managed_fields.changes(&self.object, &object);
         self.object = Cow::Owned(object);
+        self.is_replaced = true;
     }
 
     /// A 403 for the object of this request, in the wording of all admission plugins.

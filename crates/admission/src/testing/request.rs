@@ -109,6 +109,7 @@ impl Request {
             options: RequestOptions::None,
             versions: &OneVersion,
             reinvocation: Reinvocation::default(),
+            is_replaced: false,
             managed_fields: ManagedFieldsBefore::default(),
             deadline: self.deadline,
             context: &context,

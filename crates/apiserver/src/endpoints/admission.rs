@@ -91,6 +91,7 @@ impl<'a> Admission<'a> {
             options: self.options,
             versions,
             reinvocation: Reinvocation::default(),
+            is_replaced: false,
             managed_fields: ManagedFieldsBefore::default(),
             deadline: self.scope.deadline.map(RequestDeadline::of_write),
             context: self.context,

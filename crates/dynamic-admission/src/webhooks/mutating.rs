@@ -55,7 +55,6 @@ impl MutatingAdmissionWebhook {
             &self.metrics.conditions,
         );
         let mut seen: Option<Seen> = None;
-        let mut is_first = !request.reinvocation.is_second_round();
         for (place, webhook) in webhooks.iter().enumerate() {
             let Some(matched) = webhook.matcher.matches(request, &targets).await? else { continue };
             let has_conditions = !webhook.conditions.is_empty();
@@ -70,7 +69,7 @@ impl MutatingAdmissionWebhook {
                 continue;
             }
             let annotations = Annotations { webhook, round: u8::from(is_second_round), place };
-            let call = Call { webhook, targets: &targets, matched, annotations: &annotations, is_first };
+            let call = Call { webhook, targets: &targets, matched, annotations: &annotations };
             match seen.as_mut() {
                 Some(seen) if seen.kind == matched.kind => {}
                 Some(seen) => seen.convert(request, &matched.kind).await?,
@@ -78,7 +77,6 @@ impl MutatingAdmissionWebhook {
             }
             let Some(seen) = seen.as_mut() else { continue };
             let patched = self.call_one(request, call, &seen.objects).await;
-            is_first &= !matches!(patched, Ok(Some(_)));
             if matches!(&patched, Ok(Some(patched)) if patched.is_changed) {
                 reinvoked.changed();
                 request.reinvocation.request();
@@ -112,14 +110,12 @@ impl MutatingAdmissionWebhook {
         call: Call<'_>,
         objects: &Objects,
     ) -> Result<Option<Patched>, CallFailure> {
-        let Call { webhook, targets, matched, annotations, is_first } = call;
+        let Call { webhook, targets, matched, annotations } = call;
         let started = Instant::now();
         let mut notes = Notes::default();
         let answer = super::call::call(webhook, request, targets, matched, objects, true, &mut notes).await;
         let patched = match &answer {
-            Ok(answer) => {
-                patch::apply(webhook, answer, request, matched, objects.object.as_deref(), is_first).await
-            }
+            Ok(answer) => patch::apply(webhook, answer, request, matched, objects.object.as_deref()).await,
             Err(_) => Ok(None),
         };
         let result = match (answer, patched) {
@@ -208,8 +204,6 @@ struct Call<'a> {
     /// The endpoint that the rules of the webhook name.
     matched: &'a Endpoint,
     annotations: &'a Annotations<'a>,
-    /// Whether no patch was applied before.
-    is_first: bool,
 }
 
 /// The endpoint of a request.

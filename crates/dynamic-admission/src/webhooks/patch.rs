@@ -40,7 +40,7 @@ pub(super) struct Patched {
 }
 
 /// Applies the patch of an answer to `json`, the object in the version that the webhook has seen; `None` if there is no
-/// operation. `is_first` tells the first patch of the request.
+/// operation.
 ///
 /// # Errors
 /// A patch that is none is a failed call. One that cannot be applied, or whose result cannot be decoded, fails the
@@ -51,7 +51,6 @@ pub(super) async fn apply(
     request: &AdmissionRequest<'_>,
     matched: &Endpoint,
     json: Option<&[u8]>,
-    is_first: bool,
 ) -> Result<Option<Patched>, CallFailure> {
     if answer.patch.is_empty() {
         return Ok(None);
@@ -83,7 +82,7 @@ pub(super) async fn apply(
     let text = json::encode_any(&patched);
     let after = Named::decode(request, &text, &matched.kind).map_err(CallFailure::Internal)?;
     let before = Named::decode(request, json, &matched.kind).map_err(CallFailure::Internal)?;
-    let is_changed = !after.equals(&before) || is_first && loses_precision(request, matched);
+    let is_changed = !after.equals(&before) || loses_precision(request, matched);
     let Accepted { object, seen, json } = after.accept(request, &text, &matched.kind).await;
     Ok(Some(Patched { object, seen, json, is_changed, patch: annotated(&answer.patch, &patch) }))
 }
@@ -253,7 +252,7 @@ fn reason(status: Status) -> String {
 /// nanoseconds with patched ones, whose times have seconds; managed fields that this request sets have its time.
 fn loses_precision(request: &AdmissionRequest<'_>, matched: &Endpoint) -> bool {
     let kind = &matched.kind;
-    if Schema::builtin().by_kind(&kind.group, &kind.version, &kind.kind).is_none() {
+    if request.is_replaced || Schema::builtin().by_kind(&kind.group, &kind.version, &kind.kind).is_none() {
         return false;
     }
     let now = format_time(request.context.now);

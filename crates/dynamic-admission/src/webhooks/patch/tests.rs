@@ -11,6 +11,17 @@ fn patched(
     patch: &str,
     patch_type: &str,
 ) -> Result<Option<Patched>, CallFailure> {
+    patched_after(false, kind, object, patch, patch_type)
+}
+
+/// The same; `is_replaced` tells whether another webhook or a policy has replaced the object.
+fn patched_after(
+    is_replaced: bool,
+    kind: &str,
+    object: &Value,
+    patch: &str,
+    patch_type: &str,
+) -> Result<Option<Patched>, CallFailure> {
     let webhook = Webhook::new("c", 0, &json!({"name": "w"}), &Compiler::new(), &WebhookClients::unused());
     let answer = Answer {
         allowed: true,
@@ -25,7 +36,10 @@ fn patched(
     let matched = request.endpoint();
     let json = (!object.is_null()).then(|| object.to_string());
     let json = json.as_ref().map(String::as_bytes);
-    request.with(async |request| apply(&webhook, &answer, request, &matched, json, true).await)
+    request.with(async |request| {
+        request.is_replaced = is_replaced;
+        apply(&webhook, &answer, request, &matched, json).await
+    })
 }
 
 #[test]
@@ -44,6 +58,20 @@ fn a_patch_changes_the_object() {
     for nothing in ["", "null", "[]"] {
         assert!(patched("Thing", &json!({}), nothing, JSON_PATCH).unwrap().is_none(), "{nothing}");
     }
+}
+
+#[test]
+fn the_first_replacement_rounds_the_times_of_new_managed_fields() {
+    let check = |kind: &str, is_replaced: bool, expected: bool| {
+        let entry = json!({"manager": "m", "operation": "Update", "time": "1970-01-01T00:00:00Z"});
+        let object = json!({"apiVersion": "v1", "kind": kind, "metadata": {"managedFields": [entry]}});
+        let patch = json!([{"op": "test", "path": "/kind", "value": kind}]);
+        let found = patched_after(is_replaced, kind, &object, &patch.to_string(), JSON_PATCH);
+        assert_eq!(found.unwrap().unwrap().is_changed, expected, "{kind} {is_replaced}");
+    };
+    check("ConfigMap", false, true);
+    check("ConfigMap", true, false);
+    check("Thing", false, false);
 }
 
 #[test]
