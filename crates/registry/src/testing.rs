@@ -122,6 +122,9 @@ impl Registry for MemoryRegistry {
         let Some(old) = objects.by_key.get(&key).cloned() else {
             return ready(Err(Status::not_found(resource, name)));
         };
+        if let Some(unmet) = options.preconditions.unmet_by(&old) {
+            return ready(Err(Status::conflict(resource, name, &unmet.of_change())));
+        }
         ready(match change(old.clone()) {
             Ok(new) if new == old => Ok(old),
             Ok(new) => Ok(objects.put(key, new, options.dry_run)),

@@ -14,8 +14,7 @@ use pintle_machinery::{
 };
 use pintle_offload::{Pace, weigh};
 use pintle_registry::{
-    BoxFuture, DeleteOptions, EmptyFields, Preconditions, Registry, RequestContext, Scope, ServedKind,
-    WriteOptions,
+    BoxFuture, DeleteOptions, EmptyFields, Registry, RequestContext, Scope, ServedKind, WriteOptions,
 };
 use std::{
     borrow::Cow,
@@ -100,7 +99,7 @@ impl Stores {
             .update(
                 &inner.context(self),
                 store.strategy(options.subresource)?,
-                &Preconditions::default(),
+                &options.preconditions,
                 Upsert::Never,
                 transform,
                 &Warnings::default(),

@@ -54,11 +54,17 @@ async fn bind(context: &RequestContext<'_>, binding: Value) -> Result<Value, Sta
     }
     let now = context.now;
     let pods = GroupResource::new("", "pods");
+    // They tell which pod is meant.
+    let preconditions = Preconditions {
+        uid: Some(binding.uid().to_owned()),
+        resource_version: Some(binding.resource_version().to_owned()),
+    };
     let change = move |pod: Value| assign(pod, &binding, now);
     let options = WriteOptions {
         dry_run: context.dry_run,
         user: Some(context.user.clone()),
         subresource: "binding",
+        preconditions: preconditions.without_empty(),
         ..WriteOptions::default()
     };
     context.registry.update(&pods, context.namespace, &name, Box::new(change), options).await?;
@@ -86,7 +92,6 @@ fn validate(binding: &Value) -> ErrorList {
 /// Assigns the node to the pod. Called again with the newer pod after a conflict.
 fn assign(mut pod: Value, binding: &Value, now: Timestamp) -> Result<Value, Status> {
     let name = pod.name().to_owned();
-    check_preconditions(&pod, binding)?;
     let why = if pod.is_terminating() {
         Some(format!("pod {name} is being deleted, cannot be assigned to a host"))
     } else if !pod.str_at("spec.nodeName").is_empty() {
@@ -113,16 +118,4 @@ fn assign(mut pod: Value, binding: &Value, now: Timestamp) -> Result<Value, Stat
         conditions::Condition { condition_type: "PodScheduled", status: "True", reason: "", message: "" };
     conditions::update(&mut pod, &condition, now);
     Ok(pod)
-}
-
-/// The binding's uid and resourceVersion are preconditions on the pod.
-fn check_preconditions(pod: &Value, binding: &Value) -> Result<(), Status> {
-    let wanted = Preconditions {
-        uid: Some(binding.uid().to_owned()),
-        resource_version: Some(binding.resource_version().to_owned()),
-    };
-    match wanted.without_empty().unmet_by(pod) {
-        Some(unmet) => Err(Status::conflict(&GroupResource::new("", "pods"), pod.name(), &unmet.of_change())),
-        None => Ok(()),
-    }
 }
