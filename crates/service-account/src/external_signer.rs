@@ -5,6 +5,7 @@
 //! token with an unknown key id makes the server ask at once.
 
 mod error;
+mod header;
 mod key_cache;
 mod messages;
 mod metrics;
@@ -14,11 +15,11 @@ pub use metrics::ExternalSignerMetrics;
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use error::label;
+use header::Header;
 use key_cache::{CALL_TIMEOUT, KeyCache, MAX_KEY_ID_BYTES};
 use messages::{MetadataRequest, MetadataResponse, SignJwtRequest, SignJwtResponse};
 use pintle_jwt::PublicKey;
 use pintle_plugin_socket::{PluginClient, Status, code_name};
-use serde::Deserialize;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 use tokio::task::JoinHandle;
 
@@ -133,11 +134,7 @@ impl ExternalSigner {
     }
 
     async fn check_header(&self, header: &str) -> Result<(), ExternalSignerError> {
-        let json = URL_SAFE_NO_PAD.decode(header);
-        let json =
-            json.map_err(|error| ExternalSignerError::new(format!("while unwrapping header: {error}")))?;
-        let header: Header = serde_json::from_slice(&json)
-            .map_err(|error| ExternalSignerError::new(format!("while parsing header JSON: {error}")))?;
+        let header = Header::read(header).map_err(ExternalSignerError::new)?;
         if header.typ != "JWT" {
             return Err(ExternalSignerError::new("bad type"));
         }
@@ -159,13 +156,4 @@ impl ExternalSigner {
         }
         Ok(())
     }
-}
-
-/// The header of a token.
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Header {
-    alg: String,
-    kid: String,
-    typ: String,
 }

@@ -171,7 +171,7 @@ async fn answers_that_cannot_be_used_are_refused() {
         (r#"{"alg":"none","kid":"key","typ":"JWT"}"#, "bad signing algorithm \"none\""),
         (
             r#"{"alg":"ES256","kid":"key","typ":"JWT","jku":"x"}"#,
-            "while parsing header JSON: unknown field `jku`",
+            "while parsing header JSON: json: unknown field \"jku\"",
         ),
     ] {
         signer.state().header = Some(header.to_owned());
