@@ -4,7 +4,7 @@
 use super::{
     atom::{Atom, Scalar, Shape},
     merge::merge,
-    validate::{Faults, describe, restored, validate, with_go_numbers},
+    validate::{Faults, describe, restored, validate, validate_admitted, with_go_numbers},
 };
 use crate::{Value, codec::json, field_path::push_name};
 use pintle_schema::SchemaRef;
@@ -18,7 +18,7 @@ const MAX_NULLS: usize = 100;
 /// The reason why a configuration cannot be merged, in the words of the reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConfigurationError {
-    /// The configuration does not fit the schema, or it sets a list or map that is merged as a whole, since other
+    /// The configuration or the object does not fit the schema, or the configuration sets a list or map that is merged as a whole, since other
     /// authors' items would be lost.
     Refused(String),
     /// The merged object does not decode.
@@ -49,6 +49,12 @@ pub fn merge_configuration(
         return Err(ConfigurationError::Refused(format!(
             "invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: {atomics}"
         )));
+    }
+    // Built-in types have no other fields, and no values of other types.
+    let faults = if schema.is_structural() { validate_admitted(object, shape) } else { Faults::new() };
+    if !faults.is_empty() {
+        let why = format!("failed to convert original object to typed object: {}", describe(&faults));
+        return Err(ConfigurationError::Refused(why));
     }
     let mut merged = json::to_value(object, schema);
     merge(&mut merged, &config, schema);

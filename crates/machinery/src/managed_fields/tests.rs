@@ -372,3 +372,19 @@ fn an_object_whose_fields_are_unknown_loses_its_owners() {
                     typed: .set: element 0: associative list without keys has an element that's a map type";
     assert_eq!(refusal.message, expected);
 }
+
+#[test]
+fn a_configuration_is_merged_into_an_object_that_fits_its_type() {
+    let schema = things();
+    let merge = |object: &Value| merge_configuration(object, json!({"map": {"a": "b"}}), schema.root());
+    let refused = |why: &str| {
+        Err(ConfigurationError::Refused(format!("failed to convert original object to typed object: {why}")))
+    };
+    let owned = json!({"metadata": {"managedFields": [{"fieldsV1": "{\"f:map\":{}}"}]}});
+    assert!(merge(&owned).is_ok());
+    let unknown = json!({"map": {"c": "d"}, "bogus": 1});
+    assert_eq!(merge(&unknown), refused(".bogus: field not declared in schema"));
+    let wrong = json!({"map": {"c": 5}});
+    assert_eq!(merge(&wrong), refused(".map.c: expected string, got &value.valueUnstructured{Value:5}"));
+    assert_eq!(merge(&json!({"map": {"c": "d"}})), Ok(json!({"map": {"a": "b", "c": "d"}})));
+}
