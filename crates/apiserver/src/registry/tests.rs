@@ -153,6 +153,27 @@ async fn the_server_applies_by_its_own_manager_and_takes_fields() {
 }
 
 #[tokio::test]
+async fn an_update_of_the_server_has_preconditions() {
+    let fixture = Fixture::start(StorageMediaType::Json);
+    let created = fixture.create(config_map("a"), false).await.expect("a config map");
+    let resource = GroupResource::new("", "configmaps");
+    let update = async |uid: &str| {
+        let options = WriteOptions { preconditions: Preconditions::uid(uid), ..WriteOptions::default() };
+        let change = |mut object: Value| {
+            object.set("data.a", "2");
+            Ok(object)
+        };
+        fixture.stores.update(&resource, "n", "a", Box::new(change), options).await
+    };
+    let why = "Operation cannot be fulfilled on configmaps \"a\": StorageError: invalid object, Code: 4, Key: \
+               /registry/configmaps/n/a, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in \
+               precondition: other, UID in object meta: ";
+    let refused = update("other").await.unwrap_err();
+    assert!(refused.code == 409 && refused.message.starts_with(why), "{}", refused.message);
+    assert_eq!(update(created.uid()).await.expect("an update")["data"]["a"], json!("2"));
+}
+
+#[tokio::test]
 async fn writes_of_objects_that_decide_requests_are_in_force_when_they_are_answered() {
     let type_name = "k8s.io/api/core/v1.ConfigMap";
     let scope = Scope::Namespaced;
