@@ -1,7 +1,10 @@
 //! Selects the page of a snapshot that a list returns.
 
 use super::{encoder::SHARD_INFO, request_scope::RequestScope, selection::Selection};
-use crate::{errors, registry::Store};
+use crate::{
+    errors,
+    registry::{Store, is_of_version},
+};
 use pintle_cacher::{
     CachedObject, CacherError, Freshness, PageRead, PageRequest, PageState, Requirement, Snapshot,
     StoragePage,
@@ -23,7 +26,7 @@ pub(super) struct Page {
     pub(super) after: Option<Key>,
     pub(super) selection: Arc<Selection>,
     requirement: Option<Requirement>,
-    /// The objects of the page for a resource whose objects are converted: the cache must not drop what was converted.
+    /// The objects of the page if some of them are converted: the cache must not drop what was converted.
     opened: Option<Snapshot>,
     /// The last key of the page, if more objects follow.
     pub(super) last: Option<Key>,
@@ -128,7 +131,9 @@ impl Page {
             };
             page.end_at(last, remaining, base);
         }
-        if scope.resource.resource.converter.is_some() && !waits {
+        let resource = &scope.resource.resource;
+        let is_own = |object: &Arc<CachedObject>| is_of_version(&object.json(), resource);
+        if resource.converter.is_some() && !waits && !page.read(None).all(is_own) {
             page.open();
         }
         Ok(page)
