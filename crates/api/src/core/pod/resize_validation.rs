@@ -52,7 +52,7 @@ pub(super) fn validate_resize(new: &Value, old: &Value) -> ErrorList {
         }
     }
     for (container, old) in masked.items_at_mut("containers").iter_mut().zip(old.items_at("containers")) {
-        mask_resources(container, old);
+        mask_container(container, old);
         if !semantically_equal(container, old) {
             errors.push(FieldError::forbidden(&path, ONLY_CPU_AND_MEMORY));
         }
@@ -61,7 +61,7 @@ pub(super) fn validate_resize(new: &Value, old: &Value) -> ErrorList {
     for (index, (container, old)) in init.enumerate() {
         let was_modified = !semantically_equal(container, old);
         let path = path.child("initContainers").index(index);
-        mask_resources(container, old);
+        mask_container(container, old);
         if !semantically_equal(container, old) {
             let detail = "only cpu and memory resources for init or sidecar containers are mutable";
             errors.push(FieldError::forbidden(&path, detail));
@@ -146,6 +146,13 @@ fn validate_pod_level(masked: &mut Value, new: &Value, old: &Value, path: &Field
         errors.push(FieldError::forbidden(path, detail));
     }
     errors
+}
+
+/// Masks the changes of a container's cpu and memory. Its claims are left out, as in kube-apiserver, so that a container
+/// with claims cannot be resized.
+fn mask_container(container: &mut Value, old: &Value) {
+    mask_resources(container, old);
+    container.remove_at("resources.claims");
 }
 
 /// Restores the quantities of cpu and memory, to mask their changes.

@@ -173,6 +173,19 @@ fn a_resize_changes_amounts_of_cpu_and_memory() {
             ),
         ],
     );
+    let claims = json!({"requests": {"cpu": "1"}, "claims": [{"name": "c"}]});
+    let with_claims = stored(
+        json!({"containers": containers(claims), "resourceClaims": [{"name": "c", "resourceClaimName": "x"}]}),
+        json!({"status": {"phase": "Running"}}),
+    );
+    check(
+        &with_claims,
+        "resize",
+        &[(
+            json!({"spec": {"containers": containers(json!({"requests": {"cpu": "2"}, "claims": [{"name": "c"}]}))}}),
+            &["spec: Forbidden: only cpu and memory resources are mutable"],
+        )],
+    );
     let (new, _) =
         update(&old, "resize", &patch(json!({"requests": {"cpu": "2", "ephemeral-storage": "1Gi"}})));
     assert_eq!((new.i64_at("metadata.generation"), new.str_at("spec.restartPolicy")), (Some(2), "Always"));
