@@ -5,7 +5,7 @@
 //! restrict the value (unknown fields that are preserved, the JSON inside of definitions) the value itself decides.
 
 use crate::{Map, Value, codec::json::write_string};
-use pintle_schema::{FieldRef, ListType, MapType, SchemaRef, Type};
+use pintle_schema::{FieldRef, ListType, MapType, Omit, SchemaRef, Type};
 use pintle_tree::json;
 use std::sync::LazyLock;
 
@@ -216,7 +216,10 @@ fn keyed_element(schema: SchemaRef<'_>, item: &Value, trees: Trees) -> Result<St
     let mut found = false;
     for key in keys {
         let field = fields.field(key);
-        let given = item.get(key).filter(|value| trees == Trees::Written || !value.is_null());
+        let is_omitted = |value: &Value| {
+            value.is_null() || value == "" && field.is_some_and(|field| field.omit() != Omit::Never)
+        };
+        let given = item.get(key).filter(|value| trees == Trees::Written || !is_omitted(value));
         // The published schema declares the zero value as default of a field that is always written.
         let value = given
             .or_else(|| field.and_then(|field| field.default()))

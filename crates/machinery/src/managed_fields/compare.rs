@@ -23,6 +23,8 @@ pub struct Comparison {
     pub modified: FieldSet,
     /// Fields that only the old tree has.
     pub removed: FieldSet,
+    /// Whether a list that was compared has an item without the values that identify it.
+    pub(super) lacks_keys: bool,
 }
 
 impl Comparison {
@@ -112,10 +114,12 @@ struct Sets {
     added: Map,
     modified: Map,
     removed: Map,
+    lacks_keys: bool,
 }
 
 impl Sets {
     fn attach_to(self, parent: &mut Sets, element: &str, added: bool, modified: bool, removed: bool) {
+        parent.lacks_keys |= self.lacks_keys;
         for (set, parent, member) in [
             (self.added, &mut parent.added, added),
             (self.modified, &mut parent.modified, modified),
@@ -134,6 +138,7 @@ impl From<Sets> for Comparison {
             added: FieldSet::trusted(sets.added),
             modified: FieldSet::trusted(sets.modified),
             removed: FieldSet::trusted(sets.removed),
+            lacks_keys: sets.lacks_keys,
         }
     }
 }
@@ -258,13 +263,15 @@ impl Walk {
     fn list(self, old: &[Value], new: &[Value], kind: Items<'_>, out: &mut Sets) {
         let mut by_element: BTreeMap<String, Same<'_>> = BTreeMap::new();
         for item in old {
-            if let Ok(element) = kind.element(item, self.trees) {
-                by_element.entry(element).or_default().old.push(item);
+            match kind.element(item, self.trees) {
+                Ok(element) => by_element.entry(element).or_default().old.push(item),
+                Err(_) => out.lacks_keys |= matches!(kind, Items::Keyed(..)),
             }
         }
         for item in new {
-            if let Ok(element) = kind.element(item, self.trees) {
-                by_element.entry(element).or_default().new.push(item);
+            match kind.element(item, self.trees) {
+                Ok(element) => by_element.entry(element).or_default().new.push(item),
+                Err(_) => out.lacks_keys |= matches!(kind, Items::Keyed(..)),
             }
         }
         let shape = kind.item();

@@ -62,7 +62,7 @@ pub struct FieldManager<'a> {
 impl FieldManager<'_> {
     /// Updates `managedFields` of `new`, which is about to be written over `live` (`None` on create) by any write
     /// except an apply. An untracked object (its entries were reset) stays untracked until the next apply. An object
-    /// that the manager [cannot read](FieldManager::reads) loses its entries.
+    /// that the manager [cannot read](FieldManager::reads), or that has an item without its keys, loses its entries.
     pub fn update(&self, live: Option<&Value>, new: &mut Value) {
         let stored = live.map(entry::entries).unwrap_or_default();
         let sent = entry::take(new);
@@ -89,6 +89,9 @@ impl FieldManager<'_> {
             return;
         }
         let comparison = self.compare(live, new);
+        if comparison.lacks_keys {
+            return;
+        }
         let entries = match entries {
             Source::Stored if comparison.is_same() && self.is_current(stored) => {
                 return entry::put_values(new, stored.to_vec());

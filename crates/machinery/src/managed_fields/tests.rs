@@ -342,6 +342,20 @@ fn things() -> Schema {
 }
 
 #[test]
+fn an_object_with_an_item_without_its_key_loses_its_owners() {
+    let accounts = schema("k8s.io/api/core/v1.ServiceAccount");
+    let mut live = json!({"secrets": [{"name": "a"}]});
+    manager("m", accounts).update(None, &mut live);
+    assert_eq!(owners(&live).len(), 1);
+    for (item, count) in [(json!({"name": "b"}), 2), (json!({}), 0), (json!({"name": ""}), 0)] {
+        let mut new = live.clone();
+        new["secrets"] = json!([{"name": "a"}, item]);
+        manager("n", accounts).update(Some(&live), &mut new);
+        assert_eq!(owners(&new).len(), count, "{new}");
+    }
+}
+
+#[test]
 fn an_object_whose_fields_are_unknown_loses_its_owners() {
     let schema = things();
     let manager = || FieldManager { kind: "Thing", ..manager("me", schema.root()) };
