@@ -14,6 +14,7 @@ use pintle_go_forms::quote;
 use pintle_machinery::{
     GroupVersionKind, Status, Value, ValueExt,
     codec::json::{self, TypeMeta},
+    managed_fields::is_same_but_owners,
     meta::format_time,
     options::FieldValidation,
     patch::json_patch,
@@ -259,14 +260,16 @@ fn loses_precision(request: &AdmissionRequest<'_>, matched: &Endpoint) -> bool {
     has_new_entry(&request.object, request.old_object, &now)
 }
 
-/// Whether an object has managed fields of this time that the old one has not. Both may have very many.
+/// Whether an object has managed fields of this time that the old one has not, or has them from a write in the same second.
+/// Both may have very many.
 fn has_new_entry(object: &Value, old: Option<&Value>, now: &str) -> bool {
     let entries = |object| {
         let entries = Value::items_at(object, "metadata.managedFields").iter();
         entries.filter(|entry| entry.str_at("time") == now).map(json::encode_any)
     };
+    let is_written = old.is_none_or(|old| !is_same_but_owners(old, object));
     let old: HashSet<Vec<u8>> = old.into_iter().flat_map(entries).collect();
-    entries(object).any(|entry| !old.contains(&entry))
+    entries(object).any(|entry| is_written || !old.contains(&entry))
 }
 
 #[cfg(test)]

@@ -214,5 +214,9 @@ fn very_many_managed_fields_are_compared_in_time() {
     assert!(started.elapsed() < std::time::Duration::from_secs(5));
     assert!(has_new_entry(&object(2, NOW), Some(&object(1, NOW)), NOW));
     assert!(has_new_entry(&object(1, NOW), None, NOW));
+    // The same manager wrote twice in a second.
+    let mut changed = object(1, NOW);
+    changed["data"] = json!({"a": "b"});
+    assert!(has_new_entry(&changed, Some(&object(1, NOW)), NOW));
     assert!(!has_new_entry(&object(1, "2019-01-01T00:00:00Z"), None, NOW));
 }
