@@ -27,25 +27,26 @@ pub(super) enum CallCost {
     ReadShorter,
     /// Reading both arguments.
     ReadBoth,
-    /// Matching a pattern, the second argument, against the first.
+    /// Searching the second argument in the first.
     ReadProduct,
-    /// Matching the pattern of a named format, the first argument.
+    /// Matching a pattern, the second argument, against the first.
     Match,
-    /// Matching the pattern of a format, the first argument.
+    /// Matching the pattern of a named format, the first argument, against the second.
     Validate,
-    /// Writing the result, twice.
+    /// Writing the result as a text, twice.
     WriteResult,
-    /// Visiting everything in the first argument.
+    /// The size of the second argument.
     SecondSize,
-    /// Looking at everything in the first argument.
+    /// Visiting everything in the first argument.
     Traverse,
-    /// Creating a list with the length of the result.
+    /// Comparing an address range with an address, or with another range (`cidr`); the second argument may be a text,
+    /// which is parsed.
     Range { cidr: bool, text: bool },
-    /// Creating a list with the length of the first argument, for each level.
+    /// Creating a list with the length of the result.
     MakeResult,
-    /// Comparing all pairs of items of an argument.
+    /// Creating a list with the length of the first argument, for each level.
     Flatten,
-    /// Comparing all items of one set with all of the other, this number of times.
+    /// Comparing all pairs of items of an argument, which must be a list.
     CompareAll { arg: usize },
     /// Comparing every item of one set with every one of the other, that many times.
     CompareSets(u64),
@@ -64,7 +65,7 @@ impl CallCost {
         matches!(self, CallCost::WriteResult | CallCost::MakeResult)
     }
 
-    /// The cost of a call. `null` stands for failed arguments, if any `failed`.
+    /// The cost of a call. With `failed`, the arguments that are null are those that have no value.
     ///
     /// # Errors
     /// [`EvaluationError::Internal`] where the reference casts an argument that is not what the function takes.
