@@ -73,10 +73,10 @@ impl Objects {
         }
     }
 
-    /// Keeps only the rest of a page that has an end, and not its whole state. Returns an upper bound of its bytes.
+    /// Keeps only the rest of a page that has an end or objects of its own, and not its whole state. Returns an upper bound of its bytes.
     fn narrow(&mut self) -> usize {
         if let Objects::Page { page, .. } = self
-            && page.last.is_some()
+            && (page.last.is_some() || page.is_opened())
         {
             let items: Vec<_> = self.rest().cloned().collect();
             let bytes = items.iter().map(|object| object.size()).sum();

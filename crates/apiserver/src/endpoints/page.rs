@@ -139,6 +139,11 @@ impl Page {
         Ok(page)
     }
 
+    /// Whether the page has objects of its own, which the cache does not count.
+    pub(super) fn is_opened(&self) -> bool {
+        self.opened.is_some()
+    }
+
     fn open(&mut self) {
         self.opened = Some(self.snapshot.opened(self.read(None)));
     }
