@@ -28,6 +28,15 @@ pub enum WatchItem {
 }
 
 impl WatchItem {
+    /// The bytes of what the item's event alone keeps in memory, as far as they are known: the objects of an
+    /// [opened](WatchEvent::open) event, and its frames.
+    pub fn own_bytes(&self) -> usize {
+        match self {
+            WatchItem::Event { event, .. } => event.own_bytes(),
+            WatchItem::Bookmark { .. } => 0,
+        }
+    }
+
     /// The size in bytes of the objects that the item keeps in memory.
     pub(crate) fn bytes(&self) -> usize {
         match self {
@@ -93,6 +102,13 @@ impl WatchEvent {
             current: opened(&self.change.current),
             previous: opened(&self.change.previous),
         });
+    }
+
+    fn own_bytes(&self) -> usize {
+        let opened = self.opened.get();
+        let objects = opened.into_iter().flat_map(|change| [&change.current, &change.previous]).flatten();
+        let objects = objects.chain(self.deleted.get()).map(|object| object.memory());
+        objects.chain(self.frames.values().map(Bytes::len)).sum()
     }
 
     fn shown(&self) -> &Change {

@@ -263,8 +263,13 @@ impl CachedObject {
         self.contents.load().is_packed()
     }
 
+    /// Whether both share their encodings: one is the other, [opened](CachedObject::opened).
+    pub(crate) fn shares_contents(&self, other: &CachedObject) -> bool {
+        Arc::ptr_eq(&self.contents.load(), &other.contents.load())
+    }
+
     /// The bytes that the object keeps in memory, as far as they are known: its JSON and its other encodings.
-    pub(crate) fn memory(&self) -> usize {
+    pub fn memory(&self) -> usize {
         self.contents.load().memory()
     }
 

@@ -22,6 +22,11 @@ impl Cacher {
         self.shared.hold(snapshot, most, content)
     }
 
+    /// Holds what a reader has that is part of no state, until it is dropped or memory is short.
+    pub fn hold_apart<T: Send + 'static>(&self, bytes: usize, content: T) -> Held<T> {
+        self.shared.hold_apart(bytes, content)
+    }
+
     /// Notes that a list of a state has a requirement. A label that lists of many objects ask for again and again gets an
     /// index for later states, if each of its values selects few of the objects.
     pub fn note_list(&self, snapshot: &Snapshot, requirement: &Requirement) {

@@ -55,6 +55,8 @@ pub(crate) struct Shared {
     pub(crate) retained: Mutex<RetainedStates>,
     /// The states that readers hold.
     pub(crate) held: Arc<Mutex<HeldStates>>,
+    /// What readers hold that is part of no state.
+    held_apart: Arc<Mutex<HeldStates>>,
     /// The numbers of objects after the pages that were sent.
     pub(crate) remaining: Mutex<RemainingCounts>,
     /// The labels that lists ask for.
@@ -106,7 +108,8 @@ impl Shared {
         };
         let retained =
             RetainedStates::new(config.retained_bytes_max, config.retention, config.log_budget.clone());
-        let held = HeldStates::new(BudgetedBytes::new(config.held_budget.clone()));
+        let held = || Arc::new(Mutex::new(HeldStates::new(BudgetedBytes::new(config.held_budget.clone()))));
+        let (held, held_apart) = (held(), held());
         Shared {
             storage,
             config,
@@ -116,7 +119,8 @@ impl Shared {
             queued: ArcSwapOption::empty(),
             state: Mutex::new(state),
             retained: Mutex::new(retained),
-            held: Arc::new(Mutex::new(held)),
+            held,
+            held_apart,
             remaining: Mutex::default(),
             label_demand: LabelDemand::default(),
             due_changed: Notify::new(),
@@ -266,10 +270,20 @@ impl Shared {
         held::hold(&self.held, snapshot.revision(), own_bytes, content)
     }
 
+    /// Holds what a reader has that is part of no state, until it is dropped or memory is short.
+    pub(crate) fn hold_apart<T: Send + 'static>(&self, bytes: usize, content: T) -> Held<T> {
+        held::hold(&self.held_apart, Revision(0), bytes, content)
+    }
+
     /// The bytes of a state that are no part of the present one.
     fn own_bytes(&self, snapshot: &Snapshot) -> usize {
         if !snapshot.is_of_cache() {
-            return snapshot.range("", None).map(|object| object.memory()).sum();
+            let present = self.load().unwrap_or_default();
+            let is_shared = |object: &CachedObject| {
+                present.get(object.key()).is_some_and(|present| present.shares_contents(object))
+            };
+            let own = snapshot.range("", None).filter(|object| !is_shared(object));
+            return own.map(|object| object.memory()).sum();
         }
         let state = self.state.lock();
         if state.snapshot.is_same_state(snapshot) {

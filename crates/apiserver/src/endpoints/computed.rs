@@ -57,7 +57,7 @@ pub(super) async fn list(
         may_compress: false,
     };
     let ListBody { body, .. } =
-        form.body(Objects::Items { items, sent: 0, of: Snapshot::default() }, &json!({})).await?;
+        form.body(Objects::Items { items: items.into(), of: Snapshot::default() }, &json!({})).await?;
     Ok(with_content_type(200, content_type.as_str(), body))
 }
 

@@ -95,7 +95,7 @@ pub(super) async fn delete_collection(
     form.encoder().convert(&items).await?;
     let media_type = form.accepted.media_type;
     let ListBody { body, .. } =
-        form.body(Objects::Items { items, sent: 0, of: page.snapshot.clone() }, &page.metadata).await?;
+        form.body(Objects::Items { items: items.into(), of: page.state().clone() }, &page.metadata).await?;
     Ok(with_content_type(200, media_type.as_str(), body))
 }
 

@@ -57,7 +57,9 @@ pub(super) async fn list(scope: &RequestScope<'_>) -> Result<Response, Status> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{CONFIG_MAPS, TestServer, WIDGETS, widget};
+    use super::super::testing::{
+        BALLOONS, CONFIG_MAPS, INFLATED, INFLATED_BALLOONS, TestServer, WIDGETS, widget,
+    };
     use crate::base::{body::Body, compression::THRESHOLD};
     use flate2::read::GzDecoder;
     use http::header;
@@ -370,6 +372,54 @@ mod tests {
             char::from(b'a' + (state >> 24) as u8 % 26)
         };
         (0..length).map(|_| next()).collect()
+    }
+
+    #[tokio::test]
+    async fn slow_lists_in_another_version_do_not_keep_all_that_is_converted() {
+        const BUDGET: usize = 16 << 20;
+        const OBJECTS: usize = 100;
+        let budget = ByteBudget::new(BUDGET, 0);
+        let server = TestServer::start_with(|storage| storage.held_states(budget.clone())).await;
+        let write = async |method: &str, number: usize| {
+            let name = format!("b{number}");
+            let uri = if method == "POST" { BALLOONS.to_owned() } else { format!("{BALLOONS}/{name}") };
+            let body = json!({"kind": "Balloon", "apiVersion": "example.com/v1", "metadata": {"name": name},
+                "spec": {"by": method}});
+            let (code, object) = server.send(method, &uri, body).await;
+            assert!(code < 300, "{object}");
+            object["metadata"]["resourceVersion"].as_str().unwrap().to_owned()
+        };
+        let mut revision = String::new();
+        for number in 0..OBJECTS {
+            revision = write("POST", number).await;
+        }
+        let begin = async |query: &str| {
+            let mut body =
+                server.respond("GET", &format!("{INFLATED_BALLOONS}{query}"), "", "").await.into_body();
+            assert!(body.frame().await.is_some());
+            body
+        };
+        let rest = async |body: Body| body.collect().await.unwrap().to_bytes();
+        // The forms of the present objects are those that the cache has.
+        let present = begin("").await;
+        assert_eq!(budget.used(), 0);
+        for number in 0..OBJECTS {
+            write("PUT", number).await;
+        }
+        assert_eq!(server.send("GET", &format!("{BALLOONS}?limit=1"), json!(null)).await.0, 200);
+        assert!(budget.used() > OBJECTS * INFLATED);
+        assert!(rest(present).await.ends_with(b"}\n"));
+        let mut readers = Vec::new();
+        for _ in 0..6 {
+            readers.push(begin(&format!("?resourceVersion={revision}&resourceVersionMatch=Exact")).await);
+            assert!(budget.used() <= BUDGET);
+        }
+        let mut whole = 0;
+        for reader in readers {
+            whole += usize::from(rest(reader).await.ends_with(b"}\n"));
+        }
+        assert!((1..=BUDGET / (OBJECTS * INFLATED)).contains(&whole), "{whole}");
+        assert_eq!(budget.used(), 0);
     }
 
     #[tokio::test]

@@ -30,7 +30,7 @@ use pintle_machinery::{
 };
 use pintle_offload::{LIGHT, beside};
 use pintle_storage::Key;
-use std::{cell::Cell, sync::Arc};
+use std::{cell::Cell, collections::VecDeque, sync::Arc};
 
 /// The minimum size of a frame, in bytes; the last frame may be smaller.
 const FRAME_BYTES: usize = 128 * 1024;
@@ -46,14 +46,14 @@ pub(super) enum Objects {
     /// The objects that a page selects.
     Page { page: Page, after: Option<Key> },
     /// Collected objects of a state.
-    Items { items: Vec<Arc<CachedObject>>, sent: usize, of: Snapshot },
+    Items { items: VecDeque<Arc<CachedObject>>, of: Snapshot },
 }
 
 impl Objects {
     fn rest(&self) -> Box<dyn Iterator<Item = &Arc<CachedObject>> + Send + '_> {
         match self {
             Objects::Page { page, after } => Box::new(page.objects(after.as_ref())),
-            Objects::Items { items, sent, .. } => Box::new(items.iter().skip(*sent)),
+            Objects::Items { items, .. } => Box::new(items.iter()),
         }
     }
 
@@ -61,26 +61,27 @@ impl Objects {
     fn counted<'a>(&'a self, read: &'a Cell<usize>) -> Box<dyn Iterator<Item = &'a Arc<CachedObject>> + 'a> {
         match self {
             Objects::Page { page, after } => Box::new(page.counted(after.as_ref(), read)),
-            Objects::Items { items, sent, .. } => Box::new(items.iter().skip(*sent)),
+            Objects::Items { items, .. } => Box::new(items.iter()),
         }
     }
 
     /// The state that has the objects.
     fn snapshot(&self) -> &Snapshot {
         match self {
-            Objects::Page { page, .. } => &page.snapshot,
+            Objects::Page { page, .. } => page.state(),
             Objects::Items { of, .. } => of,
         }
     }
 
-    /// Keeps only the rest of a page that has an end or objects of its own, and not its whole state. Returns an upper bound of its bytes.
+    /// Keeps only the rest of a page that has an end or objects of its own, and not its whole state. Returns an upper bound
+    /// of its bytes.
     fn narrow(&mut self) -> usize {
         if let Objects::Page { page, .. } = self
             && (page.last.is_some() || page.is_opened())
         {
-            let items: Vec<_> = self.rest().cloned().collect();
-            let bytes = items.iter().map(|object| object.size()).sum();
-            *self = Objects::Items { items, sent: 0, of: Snapshot::default() };
+            let items: VecDeque<_> = self.rest().cloned().collect();
+            let bytes = items.iter().map(|object| object.memory()).sum();
+            *self = Objects::Items { items, of: Snapshot::default() };
             return bytes;
         }
         usize::MAX
@@ -89,7 +90,7 @@ impl Objects {
     fn go_on_after(&mut self, key: Key, count: usize) {
         match self {
             Objects::Page { after, .. } => *after = Some(key),
-            Objects::Items { sent, .. } => *sent += count,
+            Objects::Items { items, .. } => drop(items.drain(..count.min(items.len()))),
         }
     }
 }
@@ -196,7 +197,7 @@ impl ListForm {
         let mut ranked: Vec<(i64, Arc<CachedObject>)> = ranked.collect::<Result<_, Status>>()?;
         ranked.sort_by_key(|(rank, _)| *rank);
         let items = ranked.into_iter().map(|(_, object)| object).collect();
-        Ok(Objects::Items { items, sent: 0, of: objects.snapshot().clone() })
+        Ok(Objects::Items { items, of: objects.snapshot().clone() })
     }
 }
 

@@ -144,6 +144,11 @@ impl Page {
         self.opened.is_some()
     }
 
+    /// The state that has the objects of the page, possibly no others.
+    pub(super) fn state(&self) -> &Snapshot {
+        self.opened.as_ref().unwrap_or(&self.snapshot)
+    }
+
     fn open(&mut self) {
         self.opened = Some(self.snapshot.opened(self.read(None)));
     }
@@ -219,9 +224,7 @@ impl Page {
     /// apart.
     fn read<'a>(&'a self, after: Option<&'a Key>) -> impl Iterator<Item = &'a Arc<CachedObject>> + 'a {
         let last = self.last.as_ref();
-        self.opened
-            .as_ref()
-            .unwrap_or(&self.snapshot)
+        self.state()
             .candidates(&self.prefix, after.or(self.after.as_ref()), self.requirement.as_ref())
             .take_while(move |object| last.is_none_or(|last| object.key() <= last))
     }

@@ -10,7 +10,7 @@ use crate::{
         response::Response,
     },
     metrics::Metrics,
-    registry::{Engine, StorageFactory, Stores},
+    registry::{CustomResource, Engine, StorageFactory, Stores},
     transports::Transports,
 };
 use bytes::Bytes;
@@ -20,10 +20,13 @@ use http_body_util::BodyExt as _;
 use pintle_admission::AdmissionChain;
 use pintle_auth::authz::AlwaysAllow;
 use pintle_dialer::Dialer;
-use pintle_machinery::{ErrorList, GroupResource, GroupVersionKind, Status, UserInfo, Value};
+use pintle_machinery::{
+    ErrorList, GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource, Status, UserInfo, Value,
+    ValueExt,
+};
 use pintle_registry::{
-    Backing, BoxFuture, ComputedObjects, ConnectOptions, Connecter, Destination, NamedCreater, ObjectForm,
-    ObjectModel, PatchType, RequestContext, Resource, Routing, ScalePaths, ScaleValues, Scope,
+    Backing, BoxFuture, ComputedObjects, ConnectOptions, Connecter, Converter, Destination, NamedCreater,
+    ObjectForm, ObjectModel, PatchType, RequestContext, Resource, Routing, ScalePaths, ScaleValues, Scope,
     StorageEncoding, Strategy, Subresource, SubresourceKind, Verb, keep,
 };
 use pintle_schema::{SchemaBuilder, Structural, Type};
@@ -42,8 +45,17 @@ pub(super) const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 /// The collection of the widgets that the tests write.
 pub(super) const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widgets";
 
+/// The collection of the balloons that the tests write, in the version that is stored.
+pub(super) const BALLOONS: &str = "/apis/example.com/v1/namespaces/default/balloons";
+
+/// The same in another version, in which objects are larger by [`INFLATED`] bytes.
+pub(super) const INFLATED_BALLOONS: &str = "/apis/example.com/v2/namespaces/default/balloons";
+
+/// The bytes of a balloon's air.
+pub(super) const INFLATED: usize = 60_000;
+
 /// Serves config maps with an `eviction` that returns its body, deployments with a status and a scale, pods with a
-/// `log`, nodes, and widgets, which have the object model of custom resources.
+/// `log`, nodes, and widgets and balloons, which have the object model of custom resources.
 pub(super) struct TestServer {
     endpoints: ApiEndpoints,
     _shutdown: watch::Sender<bool>,
@@ -58,6 +70,11 @@ impl TestServer {
         let engine = Engine { storage: Arc::new(MemoryStorage::new()), exclusive: true };
         let storage = Arc::new(change(StorageFactory::new(engine, "/registry")));
         let stores = Stores::start(resources(), Vec::new(), &storage, &Supervisor::current()).unwrap();
+        let (served, terminating) = (|_: &Resource| true, Arc::default());
+        let versions = ["v1", "v2"].map(balloons).to_vec();
+        let custom =
+            CustomResource::start(versions, served, terminating, &storage, &Supervisor::current()).unwrap();
+        stores.serve_custom(custom);
         stores.wait_ready().await.unwrap();
         let (sender, shutdown) = watch::channel(false);
         let endpoints = ApiEndpoints {
@@ -230,6 +247,38 @@ fn resources() -> Vec<Resource> {
     statuses.verbs = vec![Verb::Get, Verb::List];
     statuses.backing = Backing::Computed(Arc::new(TwoStatuses));
     vec![statuses, config_maps, pods, deployments, core("nodes", "node", "Node", Scope::Cluster), widgets()]
+}
+
+/// A version of a resource that is stored in `v1`.
+fn balloons(version: &str) -> Resource {
+    let mut balloons = Resource {
+        resource: GroupVersionResource::new("example.com", version, "balloons"),
+        singular: "balloon".to_owned(),
+        kind: "Balloon".to_owned(),
+        list_kind: "BalloonList".to_owned(),
+        ..widgets()
+    };
+    balloons.storage.path = "example.com/balloons".to_owned();
+    balloons.storage.kind = GroupVersionKind::new("example.com", "v1", "Balloon");
+    balloons.converter = Some(Arc::new(Inflate));
+    balloons
+}
+
+/// Converts to objects that are much larger.
+struct Inflate;
+
+impl Converter for Inflate {
+    fn convert(
+        &self,
+        mut objects: Vec<Value>,
+        to: &GroupVersion,
+    ) -> BoxFuture<'_, Result<Vec<Value>, Status>> {
+        for object in &mut objects {
+            object.set("apiVersion", to.to_string());
+            object.set("air", "x".repeat(INFLATED));
+        }
+        Box::pin(ready(Ok(objects)))
+    }
 }
 
 /// A resource with a schema of its own, which allows any value, and the object model of custom resources.

@@ -23,8 +23,8 @@ use crate::{
 use bytes::{Bytes, BytesMut};
 use jiff::Timestamp;
 use pintle_cacher::{
-    CachedObject, CacherError, CacherMetrics, EventType, Freshness, Predicate, RepresentationId, WatchEvent,
-    WatchItem, WatchOptions, WatchScope, WatchStart, Watcher,
+    CachedObject, CacherError, CacherMetrics, EventType, Freshness, Held, Predicate, RepresentationId,
+    WatchEvent, WatchItem, WatchOptions, WatchScope, WatchStart, Watcher,
 };
 use pintle_machinery::{GroupVersionResource, Status, ValueExt, json, options::ListOptions};
 use pintle_offload::{LIGHT, beside};
@@ -57,6 +57,10 @@ const FRAME_BYTES: usize = 128 * 1024;
 const LENGTH_BYTES: usize = 4;
 /// The bytes of object JSON at which a frame gets no more items, however small its encoding of them.
 const READ_BYTES: usize = 8 * LIGHT;
+
+/// The bytes of forms made for one watch that it may keep between two frames without being [held](Held): twice those of
+/// a batch whose converted objects are as large as the stored ones.
+const OWN_BYTES: usize = 1 << 20;
 
 /// Serves a watch of a collection (or of one object, as a collection of one).
 ///
@@ -119,6 +123,7 @@ pub(super) async fn watch(scope: &RequestScope<'_>) -> Result<Response, Status> 
         selection: selection.waits().then(|| selection.clone()),
         batch: Vec::new(),
         items: VecDeque::new(),
+        held: None,
         columns_sent: false,
         web_socket: is_websocket_request(scope.headers).then_some(match media_type {
             MediaType::Protobuf => WebSocketForm { opcode: Opcode::Binary, skip: LENGTH_BYTES },
@@ -272,6 +277,8 @@ struct WatchStream {
     batch: Vec<WatchItem>,
     /// Items that are not sent yet.
     items: VecDeque<WatchItem>,
+    /// The same between two frames, if they take much memory.
+    held: Option<Held<VecDeque<WatchItem>>>,
     columns_sent: bool,
     /// The frames of events in a WebSocket connection, where each event has a frame of its own.
     web_socket: Option<WebSocketForm>,
@@ -299,6 +306,13 @@ impl WatchStream {
         }
         if let Some(status) = self.failed.take() {
             return Some((self.error_frame(&status), self));
+        }
+        if let Some(held) = self.held.take() {
+            let Some(items) = held.take() else {
+                tracing::warn!("a watch ends: its client is slow, and memory is short");
+                return None;
+            };
+            self.items = items;
         }
         loop {
             if self.items.is_empty() {
@@ -339,9 +353,23 @@ impl WatchStream {
             };
             match frames {
                 Ok(frames) if frames.is_empty() => {}
-                Ok(frames) => return Some((frames, self)),
+                Ok(frames) => {
+                    self.hold();
+                    return Some((frames, self));
+                }
                 Err(status) => return Some((self.fail(&status), self)),
             }
+        }
+    }
+
+    /// Holds the items that are not sent yet, if the forms that were made of them alone take much memory: converters decide
+    /// how large these are.
+    fn hold(&mut self) {
+        let bytes = self.items.iter().map(WatchItem::own_bytes).sum();
+        if bytes > OWN_BYTES
+            && let Some(store) = &self.resource.store
+        {
+            self.held = Some(store.cacher().hold_apart(bytes, std::mem::take(&mut self.items)));
         }
     }
 
@@ -614,9 +642,10 @@ fn bookmark(
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{CONFIG_MAPS, TestServer};
+    use super::super::testing::{BALLOONS, CONFIG_MAPS, INFLATED, INFLATED_BALLOONS, TestServer};
     use crate::base::body::Body;
     use futures_util::StreamExt as _;
+    use pintle_cacher::ByteBudget;
     use pintle_machinery::json;
 
     #[tokio::test]
@@ -666,6 +695,49 @@ mod tests {
         next(("ADDED", "a")).await;
         assert_eq!(server.send("DELETE", &format!("{CONFIG_MAPS}/a"), json!(null)).await.0, 200);
         next(("DELETED", "a")).await;
+    }
+
+    /// A watch converts the objects of the changes that it reads from the event log for itself: their small originals
+    /// say nothing of its memory.
+    #[tokio::test]
+    async fn slow_watches_in_another_version_do_not_keep_all_that_is_converted() {
+        const BUDGET: usize = 32 << 20;
+        const CHANGES: usize = 250;
+        const WATCHES: usize = 12;
+        let budget = ByteBudget::new(BUDGET, 0);
+        let server = TestServer::start_with(|storage| storage.held_states(budget.clone())).await;
+        let body = json!({"kind": "Balloon", "apiVersion": "example.com/v1", "metadata": {"name": "a"}});
+        let (code, first) = server.send("POST", BALLOONS, body).await;
+        assert_eq!(code, 201, "{first}");
+        let revision = first["metadata"]["resourceVersion"].as_str().unwrap();
+        for number in 0..CHANGES {
+            let patch = json!({"spec": {"number": number}});
+            let uri = format!("{BALLOONS}/a");
+            let (code, object) = server.send_as("PATCH", &uri, "application/merge-patch+json", patch).await;
+            assert_eq!(code, 200, "{object}");
+        }
+        let uri = format!("{INFLATED_BALLOONS}?watch=true&resourceVersion={revision}");
+        let mut watches = Vec::new();
+        for _ in 0..WATCHES {
+            let mut frames = server.frames(&uri).await;
+            let first = frames.next().await.unwrap();
+            assert!(first.len() > INFLATED && !first.windows(5).any(|part| part == b"ERROR"));
+            watches.push((first, frames));
+            assert!(budget.used() <= BUDGET);
+        }
+        assert!(budget.used() > BUDGET / 2);
+        let mut whole = 0;
+        for (first, mut frames) in watches {
+            let mut events = first.iter().filter(|byte| **byte == b'\n').count();
+            while events < CHANGES
+                && let Some(frame) = frames.next().await
+            {
+                events += frame.iter().filter(|byte| **byte == b'\n').count();
+            }
+            whole += usize::from(events == CHANGES);
+        }
+        assert!((1..=BUDGET / (CHANGES * INFLATED)).contains(&whole), "{whole}");
+        assert_eq!(budget.used(), 0);
     }
 
     #[tokio::test]
