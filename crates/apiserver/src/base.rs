@@ -11,6 +11,7 @@ pub(crate) mod connection_lease;
 pub mod content;
 pub(crate) mod deadline;
 pub(crate) mod encoding;
+pub(crate) mod finish;
 pub mod handler;
 pub(crate) mod lent_body;
 pub(crate) mod log_fields;

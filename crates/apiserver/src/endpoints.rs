@@ -33,6 +33,8 @@ mod testing;
 mod update;
 mod watch;
 mod write;
+mod write_limit;
 
 pub use action::method_not_allowed;
 pub use api_endpoints::ApiEndpoints;
+pub(crate) use write_limit::WriteLimit;

@@ -16,6 +16,7 @@ pub use pprof::Profiles;
 use crate::{
     base::{
         body::Body,
+        finish::{CountLate, Finish},
         handler::Handler,
         negotiation::{MediaType, MediaTypes},
         request::{Request, info_of, query_of, user_of},
@@ -23,12 +24,13 @@ use crate::{
         response::{Response, accept_only, negotiated_failure, not_found, with_content_type},
     },
     discovery::Discovery,
-    endpoints::{ApiEndpoints, method_not_allowed},
+    endpoints::{ApiEndpoints, WriteLimit, method_not_allowed},
     filters::{ChainConfig, chain},
     health::Health,
     metrics::{Metrics, StorageSizes},
     registry::Stores,
 };
+use futures_util::future::{Either, select};
 use http::{HeaderMap, Method};
 use percent_encoding::percent_decode_str;
 use pintle_machinery::{GroupVersionResource, Status, Value, json};
@@ -112,7 +114,7 @@ impl GenericApiServer {
     }
 
     /// Answers a request, or passes it to the delegate.
-    async fn direct(&self, request: Request) -> Response {
+    async fn direct(self: Arc<Self>, request: Request) -> Response {
         let info = info_of(&request);
         // No path of the server begins with two slashes, though the `RequestInfo` of such a path can name a resource.
         if begins_with_two_slashes(request.uri().path()) {
@@ -132,16 +134,14 @@ impl GenericApiServer {
             },
             _ => request,
         };
-        let mut server = self;
-        if let Some(response) = self.front.as_ref().and_then(|front| front.serve(&request, self)) {
+        if let Some(response) = self.front.as_ref().and_then(|front| front.serve(&request, &self)) {
             return response;
         }
         if info.is_resource_request {
+            let mut server = &self;
             loop {
                 if server.endpoints.serves(&info) {
-                    let user = user_of(&request);
-                    let query = query_of(&request);
-                    return server.endpoints.serve(request, &info, &user, &query).await;
+                    return server.serve(request, info).await;
                 }
                 match &server.delegate {
                     Some(delegate) => server = delegate,
@@ -155,6 +155,21 @@ impl GenericApiServer {
             return negotiated_failure(&Status::no_such_resource(), request.headers(), query.first("pretty"));
         }
         not_found()
+    }
+
+    /// Answers a request for a resource of this server.
+    async fn serve(self: &Arc<Self>, mut request: Request, info: Arc<RequestInfo>) -> Response {
+        let (user, query) = (user_of(&request), query_of(&request));
+        let Some((limit, answered)) = WriteLimit::of(&mut request, &info) else {
+            return self.endpoints.serve(request, &info, &user, &query, None).await;
+        };
+        let (server, late) = (self.clone(), CountLate(self.endpoints.metrics.clone()));
+        let write = async move { server.endpoints.serve(request, &info, &user, &query, Some(limit)).await };
+        // The response at the limit comes while the write goes on, and then leaves it to a task.
+        match select(Finish::new(Box::pin(write), late), answered).await {
+            Either::Left((response, _)) | Either::Right((Ok(response), _)) => response,
+            Either::Right((Err(_), write)) => write.await,
+        }
     }
 
     /// The handler of a request that another server serves. The resources of this server itself, API services, cannot be

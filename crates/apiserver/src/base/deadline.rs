@@ -3,6 +3,9 @@
 use std::time::Duration;
 use tokio::time::Instant;
 
+/// The time of a write.
+const WRITE_LIMIT: Duration = Duration::from_secs(34);
+
 /// The time by which a request has to be answered; an extension of every request that is not long-running.
 #[derive(Clone, Copy)]
 pub(crate) struct RequestDeadline {
@@ -18,11 +21,15 @@ impl RequestDeadline {
         self.received + self.limit
     }
 
-    /// The time by which a write must be admitted. Kube-apiserver gives handlers no more time than this, whatever the
+    /// The time by which a write must be answered. Kube-apiserver gives handlers no more time than this, whatever the
     /// timeout of the request is.
-    pub(crate) fn of_write(self) -> std::time::Instant {
-        const LIMIT: Duration = Duration::from_secs(34);
-        (self.received + self.limit.min(LIMIT)).into_std()
+    pub(crate) fn of_write(self) -> Instant {
+        self.received + self.limit.min(WRITE_LIMIT)
+    }
+
+    /// The same for a write whose request has more time.
+    pub(crate) fn of_long_write(self) -> Option<Instant> {
+        (self.limit > WRITE_LIMIT).then(|| self.of_write())
     }
 }
 

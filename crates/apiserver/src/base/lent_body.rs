@@ -9,7 +9,7 @@ use http_body::{Body as _, Frame};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use pintle_machinery::{Status, StatusReason};
-use std::{error::Error as _, io, time::Duration};
+use std::{convert::Infallible, error::Error as _, io, time::Duration};
 use tokio::{
     sync::{oneshot, watch},
     time::{Instant, sleep_until},
@@ -29,6 +29,8 @@ pub struct LentBody {
     is_stopping: bool,
     is_wanted: bool,
     rest: Option<oneshot::Sender<UnreadRest>>,
+    /// Is dropped with the body.
+    end: Option<oneshot::Sender<Infallible>>,
 }
 
 /// The rest of a body that its handler did not read.
@@ -54,6 +56,7 @@ impl LentBody {
             is_stopping: false,
             is_wanted: false,
             rest: Some(rest),
+            end: None,
         };
         (body, left)
     }
@@ -66,6 +69,13 @@ impl LentBody {
     /// Whether nothing of the body is left, or it never had anything.
     pub(crate) fn is_over(&self) -> bool {
         self.incoming.as_ref().is_none_or(Incoming::is_end_stream)
+    }
+
+    /// A channel that closes when the handler has read the body, or dropped it.
+    pub(crate) fn end(&mut self) -> oneshot::Receiver<Infallible> {
+        let (sender, end) = oneshot::channel();
+        self.end = Some(sender);
+        end
     }
 
     /// A charge of the memory budget that bodies share.

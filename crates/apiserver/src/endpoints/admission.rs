@@ -4,7 +4,7 @@ use super::{
     request_scope::RequestScope,
     write::{DedupTime, dedup_owner_references},
 };
-use crate::{base::deadline::RequestDeadline, registry::Validation};
+use crate::registry::Validation;
 use pintle_admission::{AdmissionRequest, ManagedFieldsBefore, Operation, Reinvocation, RequestOptions};
 use pintle_audit::{Layer, Level};
 use pintle_machinery::{GroupVersionKind, Status, Value, meta::ObjectMeta};
@@ -93,7 +93,7 @@ impl<'a> Admission<'a> {
             reinvocation: Reinvocation::default(),
             is_replaced: false,
             managed_fields: ManagedFieldsBefore::default(),
-            deadline: self.scope.deadline.map(RequestDeadline::of_write),
+            deadline: self.scope.deadline.map(|deadline| deadline.of_write().into_std()),
             context: self.context,
             lister: &*self.scope.server.stores,
             warnings: Vec::new(),

@@ -6,6 +6,7 @@ use super::{
     computed, connect, create, create_named, delete, delete_collection, get, list, patch,
     request_scope::{RequestScope, removed_release},
     scale, update, watch,
+    write_limit::WriteLimit,
 };
 use crate::{
     base::{
@@ -54,13 +55,14 @@ impl ApiEndpoints {
             .is_some_and(|custom| is_path_of(&custom.resource, info))
     }
 
-    /// Serves a request below `/api/VERSION` or `/apis/GROUP/VERSION`.
-    pub async fn serve(
+    /// Serves a request below `/api/VERSION` or `/apis/GROUP/VERSION`. It goes on after the limit of a write.
+    pub(crate) async fn serve(
         &self,
         request: Request,
         info: &RequestInfo,
         user: &UserInfo,
         query: &Query,
+        limit: Option<WriteLimit>,
     ) -> Response {
         let (parts, body) = request.into_parts();
         let gvr = info.group_version_resource();
@@ -90,8 +92,44 @@ impl ApiEndpoints {
         let is_nameless = action.as_ref().is_err_and(|status| status.code == 400);
         let is_routed = is_served || is_nameless || resource.resource.model.routing == Routing::Verbs;
         scope.warnings.extend(resource.resource.deprecation.clone().filter(|_| is_routed));
-        let result = match action {
-            Err(status) => Err(status),
+        let respond = |result: Result<Response, Status>| {
+            let mut is_refused_by_route = false;
+            let mut response = match result {
+                Ok(response) => response,
+                Err(status) => {
+                    let refuses_patch = scope.refuses_patch(&parts.method, &status);
+                    is_refused_by_route = refuses_patch || scope.refuses_form(&status);
+                    // A route refuses formats of patches itself, and has the common encodings only.
+                    let media_types = if refuses_patch { MediaTypes::COMMON } else { self.media_types };
+                    failure_among(&status, scope.headers, query.first("pretty"), media_types)
+                }
+            };
+            if !is_refused_by_route {
+                scope.warnings.write_to(response.headers_mut());
+            }
+            if !is_stream {
+                response.extensions_mut().insert(Compressible);
+            }
+            if is_routed
+                && !is_refused_by_route
+                && let Some(text) = &resource.resource.deprecation
+            {
+                response
+                    .extensions_mut()
+                    .insert(Deprecated { removed_release: removed_release(text).map(str::to_owned) });
+            }
+            if is_served {
+                let series = scope.route_series(&parts.method);
+                if let Some(text) = &resource.resource.deprecation {
+                    self.metrics.requests().requested_deprecated(series.labels(), removed_release(text));
+                }
+                let webhook_time = Duration::from_nanos(scope.webhook_time.load(Ordering::Relaxed));
+                response.extensions_mut().insert(Served { series, webhook_time });
+            }
+            response
+        };
+        match action {
+            Err(status) => respond(Err(status)),
             Ok(action) => {
                 let span = span(&action, &parts, &scope);
                 // Boxed, as the verbs' futures differ much in size.
@@ -115,43 +153,13 @@ impl ApiEndpoints {
                         Box::pin(connect::connect(&scope, request))
                     }
                 };
-                answer.instrument(span).await
+                let answer = answer.instrument(span);
+                respond(match limit {
+                    None => answer.await,
+                    Some(limit) => limit.result(answer, |status| respond(Err(status))).await,
+                })
             }
-        };
-        let mut is_refused_by_route = false;
-        let mut response = match result {
-            Ok(response) => response,
-            Err(status) => {
-                let refuses_patch = scope.refuses_patch(&parts.method, &status);
-                is_refused_by_route = refuses_patch || scope.refuses_form(&status);
-                // A route refuses formats of patches itself, and has the common encodings only.
-                let media_types = if refuses_patch { MediaTypes::COMMON } else { self.media_types };
-                failure_among(&status, scope.headers, query.first("pretty"), media_types)
-            }
-        };
-        if !is_refused_by_route {
-            scope.warnings.write_to(response.headers_mut());
         }
-        if !is_stream {
-            response.extensions_mut().insert(Compressible);
-        }
-        if is_routed
-            && !is_refused_by_route
-            && let Some(text) = &resource.resource.deprecation
-        {
-            response
-                .extensions_mut()
-                .insert(Deprecated { removed_release: removed_release(text).map(str::to_owned) });
-        }
-        if is_served {
-            let series = scope.route_series(&parts.method);
-            if let Some(text) = &resource.resource.deprecation {
-                self.metrics.requests().requested_deprecated(series.labels(), removed_release(text));
-            }
-            let webhook_time = Duration::from_nanos(scope.webhook_time.load(Ordering::Relaxed));
-            response.extensions_mut().insert(Served { series, webhook_time });
-        }
-        response
     }
 }
 

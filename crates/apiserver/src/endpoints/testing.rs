@@ -116,7 +116,7 @@ impl TestServer {
         let method: Method = request.method().clone();
         let info = RequestInfo::parse(&method, request.uri().path(), &query);
         let user = UserInfo { name: "jane".to_owned(), ..UserInfo::default() };
-        self.endpoints.serve(request, &info, &user, &query).await
+        self.endpoints.serve(request, &info, &user, &query, None).await
     }
 
     /// The code and the JSON of the response to a request with a body of this content type.

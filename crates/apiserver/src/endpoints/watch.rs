@@ -37,7 +37,7 @@ use std::{
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 /// The maximum timeout of a watch: timers do not reach as far as a client's `timeoutSeconds`.
 const MAX_WATCH_TIME: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -140,17 +140,22 @@ pub(super) async fn watch(scope: &RequestScope<'_>) -> Result<Response, Status> 
         metrics: metrics_of(scope),
         initial: (options.send_initial_events == Some(true)).then(|| initial_events(scope)),
     };
-    match store.cacher().watch(watch_options).await {
-        Ok(watcher) => {
+    match timeout_at(deadline, store.cacher().watch(watch_options)).await {
+        // The store does not answer.
+        Err(_) => stream.failed = Some(internal_error("context deadline exceeded".to_owned())),
+        Ok(Ok(watcher)) => {
             stream.shards = selection.shards().map(|_| ShardWatch::begin(store.cacher().metrics()));
             stream.watcher = (!time.is_zero()).then_some(watcher);
         }
-        Err(CacherError::Stopped) => return Err(Status::service_unavailable("apiserver is shutting down")),
-        Err(CacherError::Expired { .. }) if !store.cacher().is_read_cached() => {
+        Ok(Err(CacherError::Stopped)) => {
+            return Err(Status::service_unavailable("apiserver is shutting down"));
+        }
+        Ok(Err(CacherError::Expired { .. })) if !store.cacher().is_read_cached() => {
             let message = "The resourceVersion for the provided watch is too old.";
             stream.failed = Some(Status::expired(message));
         }
-        Err(error) => stream.failed = Some(errors::cacher(error)),
+        Ok(Err(CacherError::Storage(error))) => stream.failed = Some(internal_error(error.to_string())),
+        Ok(Err(error)) => stream.failed = Some(errors::cacher(error)),
     }
     stream.is_cached_json = stream.encoder().is_cached_json();
     stream.note_progress();
@@ -167,6 +172,11 @@ pub(super) async fn watch(scope: &RequestScope<'_>) -> Result<Response, Status> 
     // A client that still reads gets the end of the stream.
     response.extensions_mut().insert(SendDeadline(deadline + END_TIME));
     Ok(response)
+}
+
+/// The failure of a store, as the reference's cache tells it to a watch.
+fn internal_error(message: String) -> Status {
+    Status { message, details: None, ..Status::internal_error("") }
 }
 
 /// The test of an object by a watch.

@@ -12,30 +12,18 @@ use crate::base::{
     body::RequestBody,
     client::Client,
     deadline::{RequestDeadline, SendDeadline},
+    finish::{CountLate, Finish},
     request::{Request, info_of, query_of},
     response::{Answered, Response, Terminated, negotiated_failure, text},
 };
 use crate::metrics::{LateEnd, LateHandler, Metrics};
-use futures_util::FutureExt;
 use http::Method;
 use pintle_audit::{Auditor, ResponseStatus};
 use pintle_go_forms::parse_duration;
 use pintle_machinery::Status;
 use pintle_offload::scope;
-use std::{
-    panic::AssertUnwindSafe,
-    pin::{Pin, pin},
-    sync::Arc,
-    task::{Context, Poll},
-    time::Duration,
-};
-use tokio::{
-    runtime::Handle,
-    time::{Instant, timeout},
-};
-
-/// The time after which a write that goes on after its timeout is counted as pending.
-const PENDING_AFTER: Duration = Duration::from_secs(300);
+use std::{pin::pin, sync::Arc, time::Duration};
+use tokio::time::{Instant, timeout};
 
 pub(super) struct RequestTimeout {
     pub(super) limit: Duration,
@@ -121,167 +109,5 @@ async fn finish(next: Rest, mut request: Request, metrics: Arc<Metrics>) -> Resp
     let (_waits, client) = Client::new();
     request.extensions_mut().insert(client);
     let work = Box::pin(scope(async move { next.call(request).await }));
-    Finish { work: Some((work, CountLate(metrics))) }.await
-}
-
-/// Work that is finished in any case: when this future is dropped, a task continues the work, and `late` learns its end.
-///
-/// A task for each write would cost more than many writes do: the runtime's workers would pass it to each other.
-struct Finish<F, L>
-where
-    F: Future<Output: Send + 'static> + Send + 'static,
-    L: Late<F::Output>,
-{
-    work: Option<(Pin<Box<F>>, L)>,
-}
-
-/// Learns how work ends that nobody awaits any more.
-trait Late<T>: Send + Unpin + 'static {
-    /// The work has gone on for minutes.
-    fn pending(&self);
-
-    /// The work has ended; `None` for a panic.
-    fn ended(self, end: Option<T>);
-}
-
-/// Counts the ends of writes.
-struct CountLate(Arc<Metrics>);
-
-impl Late<Response> for CountLate {
-    fn pending(&self) {
-        self.0.requests().went_on(LateHandler::Write, LateEnd::Pending);
-    }
-
-    fn ended(self, end: Option<Response>) {
-        let end = match end {
-            Some(response) if response.status().is_success() => LateEnd::Ok,
-            Some(_) => LateEnd::Error,
-            None => LateEnd::Panic,
-        };
-        self.0.requests().went_on(LateHandler::Write, end);
-    }
-}
-
-impl<F, L> Future for Finish<F, L>
-where
-    F: Future<Output: Send + 'static> + Send + 'static,
-    L: Late<F::Output>,
-{
-    type Output = F::Output;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
-        // Work that panics is not continued, since it is not put back.
-        let Some((mut work, late)) = self.work.take() else { return Poll::Pending };
-        let polled = work.as_mut().poll(context);
-        if polled.is_pending() {
-            self.work = Some((work, late));
-        }
-        polled
-    }
-}
-
-impl<F, L> Drop for Finish<F, L>
-where
-    F: Future<Output: Send + 'static> + Send + 'static,
-    L: Late<F::Output>,
-{
-    fn drop(&mut self) {
-        if let Some((work, late)) = self.work.take()
-            && let Ok(runtime) = Handle::try_current()
-        {
-            runtime.spawn(async move {
-                let mut work = AssertUnwindSafe(work).catch_unwind();
-                let end = match timeout(PENDING_AFTER, &mut work).await {
-                    Ok(end) => end,
-                    Err(_) => {
-                        late.pending();
-                        work.await
-                    }
-                };
-                late.ended(end.ok());
-            });
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use futures_util::FutureExt;
-    use std::panic::AssertUnwindSafe;
-    use tokio::{sync::oneshot, task::yield_now};
-
-    struct Sends(Option<oneshot::Sender<Option<&'static str>>>);
-
-    impl Late<&'static str> for Sends {
-        fn pending(&self) {}
-
-        fn ended(mut self, end: Option<&'static str>) {
-            self.0.take().unwrap().send(end).unwrap();
-        }
-    }
-
-    struct Nobody;
-
-    impl<T> Late<T> for Nobody {
-        fn pending(&self) {}
-
-        fn ended(self, _end: Option<T>) {}
-    }
-
-    #[tokio::test]
-    async fn the_end_of_late_work_is_told() {
-        for panics in [false, true] {
-            let (sender, ended) = oneshot::channel();
-            let work = Box::pin(async move {
-                yield_now().await;
-                assert!(!panics, "as asked");
-                "finished"
-            });
-            let mut work = Finish { work: Some((work, Sends(Some(sender)))) };
-            assert!((&mut work).now_or_never().is_none());
-            drop(work);
-            assert_eq!(ended.await, Ok((!panics).then_some("finished")));
-        }
-    }
-
-    #[tokio::test]
-    async fn work_is_finished_when_its_response_is_no_longer_awaited() {
-        let (sender, finished) = oneshot::channel();
-        let mut work = Finish {
-            work: Some((
-                Box::pin(async move {
-                    yield_now().await;
-                    sender.send("finished").unwrap();
-                }),
-                Nobody,
-            )),
-        };
-        assert!((&mut work).now_or_never().is_none());
-        drop(work);
-        assert_eq!(finished.await, Ok("finished"));
-    }
-
-    #[tokio::test]
-    async fn awaited_work_needs_no_task() {
-        let task = tokio::task::id;
-        let work = Finish {
-            work: Some((
-                Box::pin(async move {
-                    yield_now().await;
-                    task()
-                }),
-                Nobody,
-            )),
-        };
-        let awaited = tokio::spawn(async move { (work.await, task()) }).await.unwrap();
-        assert_eq!(awaited.0, awaited.1);
-    }
-
-    #[tokio::test]
-    async fn work_that_panics_ends() {
-        let mut work = Finish { work: Some((Box::pin(async { panic!("as asked") }), Nobody)) };
-        assert!(AssertUnwindSafe(&mut work).catch_unwind().await.is_err());
-        assert!(work.work.is_none());
-    }
+    Finish::new(work, CountLate(metrics)).await
 }

@@ -23,10 +23,11 @@ use tracing::Instrument;
 const CONNECT: Duration = Duration::from_secs(2);
 /// The time-out of a read on one member, before another one is tried.
 const READ: Duration = Duration::from_secs(5);
-/// The time-out of a write. etcd itself gives up after about 7 s and returns the reason.
-const WRITE: Duration = Duration::from_secs(15);
-/// The time for which calls without effect are retried.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The time for which a read is retried: that of a request.
+const READ_PATIENCE: Duration = Duration::from_secs(60);
+/// The time for which a write is awaited, and retried while it has had no effect: that of a request that writes. etcd
+/// itself gives up after about 7 s and returns the reason.
+const WRITE_PATIENCE: Duration = Duration::from_secs(34);
 /// The bounds of the back-off between two attempts to reach a member.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 
@@ -133,15 +134,18 @@ impl Client {
         if kind == CallKind::Write {
             check_size(request.encoded_len())?;
         }
-        let end = Instant::now() + PATIENCE;
+        let (once, patience) = match kind {
+            CallKind::Read => (READ, READ_PATIENCE),
+            CallKind::Write => (WRITE_PATIENCE, WRITE_PATIENCE),
+        };
+        let end = Instant::now() + patience;
         let mut backoff = BACKOFF.0;
         loop {
             let error = match self.connection().await {
                 Err(error) => StorageError::Engine(error),
                 Ok((member, connection)) => {
-                    let patience = if kind == CallKind::Read { READ } else { WRITE };
                     note_message("SENT", &request);
-                    match timeout(patience, connection.unary(path, request.clone())).await {
+                    match timeout(once, connection.unary(path, request.clone())).await {
                         Ok(Ok(answer)) => {
                             note_message("RECEIVED", &answer);
                             return Ok(answer);
@@ -347,6 +351,11 @@ fn after(kind: CallKind, failure: &Failure) -> After {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        BoxFuture,
+        etcd::{EtcdConnection, EtcdDialer},
+    };
+    use std::sync::Arc;
     use tonic::Status;
 
     #[test]
@@ -384,6 +393,33 @@ mod tests {
                 let is_again = matches!(after(kind, &failure), After::TryAgain(_));
                 assert_eq!(is_again, again, "{kind:?}: {}", failure.status.message());
             }
+        }
+    }
+
+    /// No member can be reached.
+    struct Nowhere;
+
+    impl EtcdDialer for Nowhere {
+        fn dial<'a>(&'a self, _address: &'a str) -> BoxFuture<'a, Result<Box<dyn EtcdConnection>, String>> {
+            Box::pin(async { Err("no way".to_owned()) })
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cluster_that_is_away_is_awaited_as_long_as_requests_last() {
+        let mut options = EtcdOptions::new(["http://127.0.0.1:1", "http://127.0.0.1:2"], "/registry/");
+        options.dialer = Some(Arc::new(Nowhere));
+        let client = Client::new(options).unwrap();
+        for (kind, path, patience) in [
+            (CallKind::Read, proto::path::RANGE, READ_PATIENCE),
+            (CallKind::Write, proto::path::TXN, WRITE_PATIENCE),
+        ] {
+            let begun = Instant::now();
+            let answer: Result<proto::Nothing, _> = client.call(kind, path, client.probe()).await;
+            let Err(CallError::Failed(error)) = answer else { panic!("{answer:?}") };
+            assert_eq!(error.to_string(), "storage failed: 127.0.0.1:1: no way; 127.0.0.1:2: no way");
+            let took = begun.elapsed();
+            assert!(took <= patience && took + 2 * BACKOFF.1 >= patience, "{took:?}");
         }
     }
 

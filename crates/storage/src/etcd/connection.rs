@@ -25,10 +25,12 @@ use tokio::net::{TcpStream, UnixStream};
 use tonic::{Status, Streaming, body::Body, client::Grpc, client::GrpcService};
 use tonic_prost::ProstCodec;
 
-/// The idle time after which a keep-alive ping is sent. etcd treats more than one ping in 5 s as abuse.
-const KEEP_ALIVE: Duration = Duration::from_secs(10);
-/// The time-out of the ping's answer.
-const KEEP_ALIVE_ANSWER: Duration = Duration::from_secs(5);
+/// The idle time after which a keep-alive ping is sent, and the time-out of its answer. etcd treats more than one ping in
+/// 5 s as abuse.
+const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(5));
+/// The same for the connection to the only member: a write that waits for it has nowhere else to go, and its outcome is
+/// unknown when the connection ends.
+const KEEP_ALIVE_ALONE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(10));
 
 /// The size limit of messages, in bytes: effectively none. etcd limits writes, and a list may have any size.
 const MAX_MESSAGE_BYTES: usize = i32::MAX as usize;
@@ -72,7 +74,8 @@ impl Connection {
             }
             (Address::Tcp(..), Some(dialer)) => dialer.dial(&target.to_string()).await?,
         };
-        let sender = handshake(secure(stream, target, options).await?).await?;
+        let keep_alive = if options.endpoints.len() == 1 { KEEP_ALIVE_ALONE } else { KEEP_ALIVE };
+        let sender = handshake(secure(stream, target, options).await?, keep_alive).await?;
         let origin = target.origin().parse::<Uri>().map_err(|error| error.to_string())?;
         let mut connection = Connection {
             sender,
@@ -164,11 +167,14 @@ async fn secure(
 }
 
 /// Negotiates HTTP/2. The stream has one type whatever is below it: the code of the protocol is large, and compiled for each.
-async fn handshake(stream: Box<dyn EtcdConnection>) -> Result<SendRequest<Body>, String> {
+async fn handshake(
+    stream: Box<dyn EtcdConnection>,
+    (interval, answer): (Duration, Duration),
+) -> Result<SendRequest<Body>, String> {
     let (sender, connection) = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
-        .keep_alive_interval(KEEP_ALIVE)
-        .keep_alive_timeout(KEEP_ALIVE_ANSWER)
+        .keep_alive_interval(interval)
+        .keep_alive_timeout(answer)
         .handshake(TokioIo::new(stream))
         .await
         .map_err(|error| error.to_string())?;

@@ -4,7 +4,11 @@ use crate::Result;
 use pintle_e2e::{PATIENCE, config, variable};
 use pintle_harness::{Etcd, Server, wait_for};
 use serde_json::json;
-use std::process::Command;
+use std::{
+    process::Command,
+    thread,
+    time::{Duration, Instant},
+};
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
@@ -57,6 +61,42 @@ fn a_server_outlives_its_etcd_and_its_watches_notice_nothing() -> Result {
         metrics.contains(r#"etcd_requests_total{group="",operation="create",resource="configmaps"}"#),
         "{metrics}"
     );
+    Ok(())
+}
+
+/// Kube-apiserver ends a write after 34 seconds. The write itself may still happen.
+#[test]
+fn what_etcd_does_not_answer_ends_in_its_time() -> Result {
+    const WRITE_LIMIT: Duration = Duration::from_secs(34);
+    let etcd = Etcd::start(1)?;
+    let server = Server::start(config()?.flag(format!("--etcd-servers={}", etcd.urls())))?;
+    let client = server.client()?;
+    let config_map =
+        |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+    assert_eq!(client.post(CONFIG_MAPS, &config_map("before"))?.status, 201);
+    etcd.member(0)?.pause()?;
+    let (late, took) = thread::scope(|scope| -> Result<_> {
+        let late = scope.spawn(|| {
+            let begun = Instant::now();
+            client.post(CONFIG_MAPS, &config_map("late")).map(|answer| (answer, begun.elapsed()))
+        });
+        let mut watch = server.client()?.lines(&format!("{CONFIG_MAPS}?watch=1&timeoutSeconds=2"))?;
+        let event = watch.next_json()?.ok_or("no event")?;
+        let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+            "message": "context deadline exceeded", "reason": "InternalError", "code": 500});
+        assert_eq!(event, json!({"type": "ERROR", "object": status}));
+        assert_eq!(watch.next_json()?, None);
+        Ok(late.join().map_err(|_| "the client panicked")??)
+    })?;
+    let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "message": "Timeout: request did not complete within requested timeout - context deadline exceeded",
+        "reason": "Timeout", "details": {}, "code": 504});
+    assert_eq!((late.status, late.json()?), (504, status));
+    assert!((WRITE_LIMIT..WRITE_LIMIT + PATIENCE).contains(&took), "{took:?}");
+    etcd.member(0)?.resume()?;
+    wait_for("the write that was not awaited", PATIENCE, || {
+        client.get(&format!("{CONFIG_MAPS}/late")).ok().filter(|answer| answer.status == 200)
+    })?;
     Ok(())
 }
 
