@@ -48,7 +48,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 use tokio::{task::JoinHandle, time::timeout};
 use watch::EtcdHistory;
@@ -135,10 +135,15 @@ impl EtcdStorage {
         if self.closed.load(Ordering::Acquire) { Err(StorageError::Closed) } else { Ok(()) }
     }
 
-    fn observe(&self, operation: &'static str, key: &str, started: Instant, failed: bool) {
-        if let Some(observer) = &self.client.options().observer {
-            observer.request(operation, key, started.elapsed(), failed);
-        }
+    /// Awaits the answer to a request, which is observed.
+    async fn observed<T, E>(
+        &self,
+        operation: &'static str,
+        key: &str,
+        answer: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
+        let observer = self.client.options().observer.as_deref();
+        metrics::observed(observer, operation, key, answer).await
     }
 
     async fn range(&self, request: RangeRequest) -> Result<RangeResponse, CallError> {
@@ -347,11 +352,9 @@ impl Storage for EtcdStorage {
         let key = key.clone();
         Box::pin(async move {
             self.check_open()?;
-            let started = Instant::now();
             let _own_write = self.feed.own_writes().begin(&key, &value);
-            let answer = self.put(&key, value.stored_form(), Revision(0), ttl).await;
-            self.observe("create", key.as_str(), started, answer.is_err());
-            match answer? {
+            let put = self.put(&key, value.stored_form(), Revision(0), ttl);
+            match self.observed("create", key.as_str(), put).await? {
                 answer if answer.succeeded => Ok(self.written(&answer).await),
                 _ => Err(WriteError::KeyExists),
             }
@@ -371,11 +374,9 @@ impl Storage for EtcdStorage {
             if expected == Revision(0) {
                 return self.conflict_with_nothing(&key).await;
             }
-            let started = Instant::now();
             let _own_write = self.feed.own_writes().begin(&key, &value);
-            let answer = self.put(&key, value.stored_form(), expected, ttl).await;
-            self.observe("update", key.as_str(), started, answer.is_err());
-            self.changed(answer).await
+            let put = self.put(&key, value.stored_form(), expected, ttl);
+            self.changed(self.observed("update", key.as_str(), put).await).await
         })
     }
 
@@ -386,11 +387,10 @@ impl Storage for EtcdStorage {
             if expected == Revision(0) {
                 return self.conflict_with_nothing(&key).await;
             }
-            let started = Instant::now();
             let delete = Request::DeleteRange(proto::DeleteRangeRequest { key: kv::bytes(&key) });
-            let answer = self.transact(&key, expected, delete, true).await.map_err(CallError::into_storage);
-            self.observe("delete", key.as_str(), started, answer.is_err());
-            self.changed(answer).await
+            let answer =
+                self.observed("delete", key.as_str(), self.transact(&key, expected, delete, true)).await;
+            self.changed(answer.map_err(CallError::into_storage)).await
         })
     }
 
@@ -398,30 +398,21 @@ impl Storage for EtcdStorage {
         let key = key.clone();
         Box::pin(async move {
             self.check_open()?;
-            let started = Instant::now();
-            let answer = self.read(&key).await;
-            self.observe("get", key.as_str(), started, answer.is_err());
-            answer
+            self.observed("get", key.as_str(), self.read(&key)).await
         })
     }
 
     fn get_list(&self, request: ListRequest) -> BoxFuture<'_, Result<ListResponse, StorageError>> {
         Box::pin(async move {
             self.check_open()?;
-            let started = Instant::now();
-            let answer = self.list(&request).await;
-            self.observe("list", &request.prefix, started, answer.is_err());
-            answer
+            self.observed("list", &request.prefix, self.list(&request)).await
         })
     }
 
     fn count(&self, request: ListRequest) -> BoxFuture<'_, Result<usize, StorageError>> {
         Box::pin(async move {
             self.check_open()?;
-            let started = Instant::now();
-            let answer = self.count_range(&request).await;
-            self.observe("listWithCount", &request.prefix, started, answer.is_err());
-            answer
+            self.observed("listWithCount", &request.prefix, self.count_range(&request)).await
         })
     }
 

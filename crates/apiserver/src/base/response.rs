@@ -5,7 +5,6 @@ use crate::base::{
     encoding::encode_status,
     negotiation::{Accepted, MediaType, MediaTypes, Offers, accepted, not_acceptable_of},
 };
-use crate::metrics::RouteSeries;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use pintle_machinery::Status;
 use std::{any::Any, sync::Arc, time::Duration};
@@ -13,12 +12,9 @@ use std::{any::Any, sync::Arc, time::Duration};
 /// The response that filters and handlers return.
 pub type Response = http::Response<Body>;
 
-/// Marks a response of a route that exists. Other names in a path are the client's invention and must not be kept, such
-/// as in metrics.
+/// Marks the response of the handler of a [route](crate::base::route::Route).
 #[derive(Clone)]
 pub(crate) struct Served {
-    /// The metrics of the route.
-    pub(crate) series: Arc<RouteSeries>,
     /// The time that webhooks took.
     pub(crate) webhook_time: Duration,
 }

@@ -18,6 +18,7 @@ use crate::{
         request::Request,
         request_info::RequestInfo,
         response::{Deprecated, Response, Served, failure_among, negotiated_failure},
+        route::Route,
         warning::Warnings,
     },
     filters::Arrival,
@@ -92,6 +93,13 @@ impl ApiEndpoints {
         let is_nameless = action.as_ref().is_err_and(|status| status.code == 400);
         let is_routed = is_served || is_nameless || resource.resource.model.routing == Routing::Verbs;
         scope.warnings.extend(resource.resource.deprecation.clone().filter(|_| is_routed));
+        if is_served && let Some(route) = parts.extensions.get::<Route>() {
+            let series = scope.route_series(&parts.method);
+            if let Some(text) = &resource.resource.deprecation {
+                self.metrics.requests().requested_deprecated(series.labels(), removed_release(text));
+            }
+            route.found(series);
+        }
         let respond = |result: Result<Response, Status>| {
             let mut is_refused_by_route = false;
             let mut response = match result {
@@ -119,12 +127,8 @@ impl ApiEndpoints {
                     .insert(Deprecated { removed_release: removed_release(text).map(str::to_owned) });
             }
             if is_served {
-                let series = scope.route_series(&parts.method);
-                if let Some(text) = &resource.resource.deprecation {
-                    self.metrics.requests().requested_deprecated(series.labels(), removed_release(text));
-                }
                 let webhook_time = Duration::from_nanos(scope.webhook_time.load(Ordering::Relaxed));
-                response.extensions_mut().insert(Served { series, webhook_time });
+                response.extensions_mut().insert(Served { webhook_time });
             }
             response
         };

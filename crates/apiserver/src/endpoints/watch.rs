@@ -542,6 +542,7 @@ impl WatchStream {
             now: Timestamp::now(),
         };
         let frame = encoder.event("ERROR", encode_status(status, &encoder.accepted));
+        self.metrics.sent(frame.len());
         match self.web_socket {
             None => frame,
             Some(form) => in_frame(form, frame).freeze(),

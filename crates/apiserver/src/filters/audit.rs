@@ -292,17 +292,20 @@ impl Drop for Open {
     fn drop(&mut self) {
         let Some(context) = self.context.take() else { return };
         if !context.has_response_status() {
-            match self.deadline.filter(|deadline| Instant::now() >= *deadline) {
-                Some(_) => context.set_response_status(&Status::timeout(
-                    "request did not complete within the allotted timeout",
-                    0,
-                )),
-                None => context.set_outcome(ResponseStatus {
+            if self.is_long_running {
+                context.set_outcome(ResponseStatus {
                     status: "Success".into(),
                     message: "Connection closed early".into(),
                     code: 200,
                     ..ResponseStatus::default()
-                }),
+                });
+            } else {
+                // What the handlers of the reference find; writes go on.
+                let is_late = self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+                let why = if is_late { "context deadline exceeded" } else { "context canceled" };
+                let status = Status::unknown(why);
+                context.set_response_status(&status);
+                context.set_response_object(&encode_status(&status, &Accepted::JSON));
             }
         }
         // The audit backends stop with the runtime.

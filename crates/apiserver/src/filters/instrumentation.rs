@@ -5,6 +5,7 @@
 use super::{
     Arrival,
     filter::{Filter, Rest},
+    timeout::is_read,
 };
 use crate::{
     base::{
@@ -15,8 +16,9 @@ use crate::{
         request::{Request, info_of, query_of},
         request_info::RequestInfo,
         response::{Measured, QueueWait, Response, Served, Terminated},
+        route::Route,
     },
-    metrics::{Metrics, RequestLabels, RequestVerb, RouteSeries},
+    metrics::{LateEnd, LateHandler, Metrics, RequestLabels, RequestVerb, RouteSeries},
 };
 use bytes::Bytes;
 use futures_util::Stream;
@@ -52,18 +54,49 @@ impl Drop for InFlight {
     }
 }
 
-/// Counts a request whose handler panics.
-struct Abort<'a> {
-    metrics: &'a Metrics,
-    method: &'a Method,
-    info: &'a RequestInfo,
+/// Counts a request whose handler panics, or is dropped because its client is gone.
+struct Running<'a> {
+    instrumentation: &'a Instrumentation,
+    request: Described<'a>,
+    has_response: bool,
 }
 
-impl Drop for Abort<'_> {
+impl Drop for Running<'_> {
     fn drop(&mut self) {
+        let Running { instrumentation: Instrumentation { metrics }, request, has_response } = self;
         if std::thread::panicking() {
-            self.metrics.requests().aborted(&RequestLabels::of_refused(self.method, self.info));
+            metrics.requests().aborted(&RequestLabels::of_refused(request.method, request.info));
+        } else if !*has_response && !request.info.is_long_running() {
+            metrics.requests().went_on(LateHandler::Filter, LateEnd::Ok);
+            request.record_given_up(metrics);
         }
+    }
+}
+
+/// What is recorded of a request.
+#[derive(Clone, Copy)]
+struct Described<'a> {
+    method: &'a Method,
+    info: &'a RequestInfo,
+    query: &'a Query,
+    route: &'a Route,
+    started: Instant,
+}
+
+impl Described<'_> {
+    /// Records a request without a response of its handler: its time is over, or its client gone.
+    fn record_given_up(&self, metrics: &Metrics) {
+        const TIMEOUT: u16 = 504;
+        let requests = metrics.requests();
+        let Some(series) = self.route.series() else {
+            return requests.terminated(&RequestLabels::of_refused(self.method, self.info), TIMEOUT);
+        };
+        // The handlers of the reference find that their time is over: those of writes tell so, and to others it is a
+        // failure like any.
+        let code = if is_read(self.method) { 500 } else { TIMEOUT };
+        let took = self.started.elapsed();
+        requests.answered(series, dry_run(self.query), code, took, took);
+        requests.terminated(series.labels(), TIMEOUT);
     }
 }
 
@@ -76,13 +109,17 @@ impl Filter for Instrumentation {
         let line =
             tracing::enabled!(target: HTTP_LOG, tracing::Level::DEBUG).then(|| LogLine::of(&mut request));
         let in_flight = (!info.is_long_running()).then(|| InFlight::new(self.metrics.in_flight(&info)));
-        let abort = Abort { metrics: &self.metrics, method: &method, info: &info };
+        let route = Route::default();
+        request.extensions_mut().insert(route.clone());
+        let described = Described { method: &method, info: &info, query: &query, route: &route, started };
+        let mut running = Running { instrumentation: self, request: described, has_response: false };
         let response = next.call(request).await;
-        drop((in_flight, abort));
+        running.has_response = true;
+        drop((in_flight, running));
         if let Some(line) = line {
             line.log(&method, &info, &response, started.elapsed());
         }
-        self.record(response, &method, &info, &query, started)
+        self.record(response, described)
     }
 }
 
@@ -145,17 +182,13 @@ impl LogLine {
 
 impl Instrumentation {
     /// Records a response, now or when it has been sent.
-    fn record(
-        &self,
-        mut response: Response,
-        method: &Method,
-        info: &RequestInfo,
-        query: &Query,
-        started: Instant,
-    ) -> Response {
+    fn record(&self, mut response: Response, request: Described<'_>) -> Response {
+        let Described { method, info, query, route, started } = request;
         let requests = self.metrics.requests();
         let code = response.status().as_u16();
-        if let Some(Served { series, webhook_time }) = response.extensions_mut().remove() {
+        if let Some(Served { webhook_time }) = response.extensions_mut().remove()
+            && let Some(series) = route.series().cloned()
+        {
             let waited = response.extensions().get().map_or(Duration::ZERO, |QueueWait(waited)| *waited);
             if let Some(option) = field_validation(query) {
                 requests.validated_fields(option, started.elapsed());
@@ -189,9 +222,7 @@ impl Instrumentation {
             Some(Terminated::Dropped) => {
                 requests.dropped(&RequestLabels::of_refused(method, info), dry_run(query), code);
             }
-            Some(Terminated::TimedOut) => {
-                requests.terminated(&RequestLabels::of_refused(method, info), code);
-            }
+            Some(Terminated::TimedOut) => request.record_given_up(&self.metrics),
             Some(Terminated::Unavailable) => {
                 let labels = RequestLabels::of_refused(method, info);
                 requests.terminated(&RequestLabels { component: "aggregator", ..labels }, code);

@@ -61,7 +61,7 @@ impl Filter for RequestTimeout {
         if let RequestBody::Incoming(body) = request.body_mut() {
             body.read_by(deadline.at());
         }
-        let is_read = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+        let is_read = is_read(request.method());
         let metrics = self.metrics.clone();
         // Pinned here, it is not moved into the timer's future.
         let answer = pin!(async move {
@@ -83,6 +83,11 @@ impl Filter for RequestTimeout {
             }
         }
     }
+}
+
+/// Whether requests of a method write nothing.
+pub(super) fn is_read(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
 
 /// The response to a request over its time. The reference writes this `Status` without its type, and says that it is text.

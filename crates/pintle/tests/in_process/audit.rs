@@ -15,7 +15,7 @@ use tokio::{
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 /// Options with this policy, and a log in the data directory.
-fn audited(rules: &str) -> impl FnOnce(&mut Options) {
+pub(crate) fn audited(rules: &str) -> impl FnOnce(&mut Options) {
     let policy = format!("apiVersion: audit.k8s.io/v1\nkind: Policy\n{rules}");
     move |options| {
         plain_user(options);
@@ -32,7 +32,7 @@ fn events(options: &Path) -> Vec<Value> {
 }
 
 /// The events of a request, once there are `count` of them.
-async fn events_of(dir: &Path, id: &str, count: usize) -> Vec<Value> {
+pub(crate) async fn events_of(dir: &Path, id: &str, count: usize) -> Vec<Value> {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let found: Vec<_> = events(dir).into_iter().filter(|event| event["auditID"] == id).collect();

@@ -1,6 +1,7 @@
 //! Tests versions of custom resources that a webhook converts, and webhooks that convert wrongly.
 
 use crate::{
+    audit::{audited, events_of},
     harness::{PATIENCE, Server},
     peers::Https,
 };
@@ -330,6 +331,46 @@ async fn a_webhook_that_hangs_holds_up_nobody_else() {
     assert_eq!(spec(&server, &format!("GET {V1}/a")).await, json!({"watts": 5}));
     server.assert_lives().await;
     hanging.iter().for_each(tokio::task::JoinHandle::abort);
+    drop(webhook);
+    server.stop().await;
+}
+
+/// They failed, whether their time was over or their client is gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn reads_without_a_response_are_counted_and_audited() {
+    let (server, webhook) =
+        (Server::start_with(audited("rules: [{level: Metadata}]")).await, Webhook::start().await);
+    define(&server, &webhook.definition()).await;
+    let body = lamp("v1", "a", json!({"watts": 5}));
+    assert_eq!(server.send(&format!("POST {V1}\n\n{body}")).await.status, 201);
+    webhook.lies(|_| None);
+    let late = server.send(&format!("GET {V2}/a?timeout=50ms\nAudit-ID: late")).await;
+    assert_eq!(late.status, 504);
+    let client = server.client(crate::harness::Identity::Admin).await;
+    webhook.take_asked();
+    let gone = tokio::spawn(async move { client.send(&format!("GET {V2}/a\nAudit-ID: gone")).await });
+    let deadline = Instant::now() + PATIENCE;
+    while webhook.asked.lock().unwrap().is_empty() {
+        assert!(Instant::now() < deadline);
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    gone.abort();
+    for (id, why) in [("late", "context deadline exceeded"), ("gone", "context canceled")] {
+        let events = events_of(server.dir(), id, 2).await;
+        let status = json!({"metadata": {}, "status": "Failure", "message": why, "code": 500});
+        assert_eq!(events[1]["responseStatus"], status);
+    }
+    let metrics = server.send("GET /metrics").await;
+    let route = "component=\"apiserver\",dry_run=\"\",group=\"example.com\",resource=\"lamps\"";
+    let rest = "scope=\"resource\",subresource=\"\",verb=\"GET\",version=\"v2\"} 2\n";
+    for counted in [
+        format!("apiserver_request_total{{code=\"500\",{route},{rest}"),
+        format!("apiserver_request_terminations_total{{code=\"504\",{route},{rest}")
+            .replace("dry_run=\"\",", ""),
+        "apiserver_request_post_timeout_total{source=\"timeout-handler\",status=\"ok\"} 2\n".to_owned(),
+    ] {
+        assert!(metrics.text().contains(&counted), "{counted}");
+    }
     drop(webhook);
     server.stop().await;
 }
