@@ -23,8 +23,8 @@ use tracing::Instrument;
 const CONNECT: Duration = Duration::from_secs(2);
 /// The time-out of a read on one member, before another one is tried.
 const READ: Duration = Duration::from_secs(5);
-/// The time for which a read is retried: that of a request.
-const READ_PATIENCE: Duration = Duration::from_secs(60);
+/// The time for which a read is retried, a little longer than a request lasts: its end is then told as that of a request.
+const READ_PATIENCE: Duration = Duration::from_secs(62);
 /// The time for which a write is awaited, and retried while it has had no effect: that of a request that writes. etcd
 /// itself gives up after about 7 s and returns the reason.
 const WRITE_PATIENCE: Duration = Duration::from_secs(34);
