@@ -1,9 +1,9 @@
 //! Defines [`RequestContext`], the view that strategies, subresources and admission have of a request.
 
-use crate::{EmptyFields, Registry};
+use crate::{Client, EmptyFields, Registry};
 use jiff::Timestamp;
 use pintle_auth::authz::Authorizer;
-use pintle_machinery::{GroupVersion, UserInfo};
+use pintle_machinery::{GroupVersion, Status, UserInfo};
 
 /// One request, as strategies, subresources and admission see it.
 pub struct RequestContext<'a> {
@@ -29,4 +29,20 @@ pub struct RequestContext<'a> {
     pub registry: &'a dyn Registry,
     /// Authorizes further actions of the user, such as the use of a referenced object.
     pub authorizer: &'a dyn Authorizer,
+    /// The client that awaits the response.
+    pub client: &'a dyn Client,
+}
+
+impl RequestContext<'_> {
+    /// Fails a request whose client is gone: whatever it was to write is not written.
+    ///
+    /// # Errors
+    /// 504, as kube-apiserver notes for such requests. The client does not see it.
+    pub fn check_client(&self) -> Result<(), Status> {
+        const WHY: &str = "request did not complete within requested timeout - context canceled";
+        match self.client.is_gone() {
+            true => Err(Status::timeout(WHY, 0)),
+            false => Ok(()),
+        }
+    }
 }

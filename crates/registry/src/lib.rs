@@ -6,6 +6,7 @@
 //! name.
 
 mod access;
+mod client;
 mod computed_objects;
 mod connecter;
 mod context;
@@ -25,6 +26,7 @@ pub mod testing;
 mod verb;
 
 pub use access::{DeleteOptions, Preconditions, PropagationPolicy, Registry, ServedKind, WriteOptions};
+pub use client::{Client, PatientClient};
 pub use computed_objects::ComputedObjects;
 pub use connecter::{
     ConnectService, Connecter, Destination, Location, Scheme, Stream, Transport, is_proxyable,

@@ -1,6 +1,8 @@
 //! A registry for unit tests: a map in memory, without strategies, versions or admission.
 
-use crate::{BoxFuture, DeleteOptions, EmptyFields, Registry, RequestContext, WriteOptions};
+use crate::{
+    BoxFuture, Client, DeleteOptions, EmptyFields, PatientClient, Registry, RequestContext, WriteOptions,
+};
 use pintle_machinery::{
     GroupResource, GroupVersion, Status, UserInfo, Value, ValueExt,
     managed_fields::{FieldManager, OneVersion},
@@ -192,6 +194,20 @@ impl Registry for MemoryRegistry {
     }
 }
 
+/// A client that has left.
+#[derive(Debug, Clone, Copy)]
+pub struct GoneClient;
+
+impl Client for GoneClient {
+    fn is_gone(&self) -> bool {
+        true
+    }
+
+    fn gone(&self) -> BoxFuture<'_, ()> {
+        Box::pin(ready(()))
+    }
+}
+
 /// Runs `test` with the context of a request to a namespace, at the epoch, by a user without groups.
 pub fn with_context<T>(
     registry: &dyn Registry,
@@ -211,6 +227,7 @@ pub fn with_context<T>(
         empty_fields: &EmptyFields::default(),
         registry,
         authorizer: &pintle_auth::authz::AlwaysAllow,
+        client: &PatientClient,
     })
 }
 

@@ -7,7 +7,7 @@ use crate::{
 use jiff::Timestamp;
 use pintle_auth::authz::{AlwaysAllow, Authorizer};
 use pintle_machinery::{GroupVersion, GroupVersionKind, GroupVersionResource, Status, UserInfo, Value};
-use pintle_registry::{BoxFuture, EmptyFields, RequestContext};
+use pintle_registry::{BoxFuture, EmptyFields, PatientClient, RequestContext, testing::GoneClient};
 use pintle_schema::SchemaRef;
 use std::{
     borrow::Cow,
@@ -39,6 +39,7 @@ pub struct Request {
     pub user: UserInfo,
     pub dry_run: bool,
     pub deadline: Option<Instant>,
+    pub client_is_gone: bool,
     pub objects: Objects,
     pub empty_fields: EmptyFields,
 }
@@ -58,6 +59,7 @@ impl Request {
             user: UserInfo::default(),
             dry_run: false,
             deadline: None,
+            client_is_gone: false,
             objects: Objects::default(),
             empty_fields: EmptyFields::default(),
         }
@@ -96,6 +98,7 @@ impl Request {
             empty_fields: &self.empty_fields,
             registry: &self.objects,
             authorizer,
+            client: if self.client_is_gone { &GoneClient } else { &PatientClient },
         };
         let mut request = AdmissionRequest {
             operation: self.operation,

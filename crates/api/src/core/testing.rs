@@ -30,6 +30,7 @@ pub(super) async fn connect(
         empty_fields: &pintle_registry::EmptyFields::default(),
         registry: &registry,
         authorizer: &AlwaysAllow,
+        client: &pintle_registry::PatientClient,
     };
     match connecter.connect(&context, &options).await {
         Err(status) => format!("{} {}", status.code, status.message),

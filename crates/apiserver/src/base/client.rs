@@ -1,10 +1,11 @@
 //! Whether the client of a request still waits.
 
 use crate::base::request::Request;
+use pintle_registry::BoxFuture;
 use tokio::sync::watch;
 
-/// Reports whether the client of a request still waits: a write whose client is gone continues, but need not wait in a
-/// queue nor for another server. An extension of the request.
+/// Reports whether the client of a request still waits: a write whose client is gone continues, but stores nothing, and need
+/// not wait in a queue nor for another server. An extension of the request.
 #[derive(Clone)]
 pub(crate) struct Client(watch::Receiver<()>);
 
@@ -19,6 +20,17 @@ impl Client {
     pub(crate) async fn gone(mut self) {
         // Nothing is ever sent: the channel closes when the future of the response is dropped.
         while self.0.changed().await.is_ok() {}
+    }
+}
+
+impl pintle_registry::Client for Client {
+    fn is_gone(&self) -> bool {
+        // The channel is closed.
+        self.0.has_changed().is_err()
+    }
+
+    fn gone(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.clone().gone())
     }
 }
 

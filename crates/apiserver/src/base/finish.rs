@@ -1,7 +1,8 @@
 //! Work that goes on when nobody awaits it any more: that of a write.
 //!
 //! A write that was started is finished, also after its time and when its client is gone: it may have allocated
-//! something for an object that is not stored yet, such as an IP address, and has to keep it or release it.
+//! something for an object that is not stored yet, such as an IP address, and has to keep it or release it. It stores
+//! nothing more, unless the store already has it.
 
 use crate::{
     base::response::Response,

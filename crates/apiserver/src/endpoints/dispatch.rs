@@ -82,6 +82,7 @@ impl ApiEndpoints {
             warnings: Warnings::default(),
             empty_fields: EmptyFields::default(),
             watch_ticket: parts.extensions.get().cloned(),
+            client: parts.extensions.get().cloned(),
             deadline: parts.extensions.get().copied(),
             audit: parts.extensions.get::<Arc<AuditContext>>().cloned(),
             webhook_time: AtomicU64::default(),

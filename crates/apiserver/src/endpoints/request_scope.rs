@@ -8,6 +8,7 @@ use super::{
 use crate::{
     base::{
         body::RequestBody,
+        client::Client,
         compression::accepts_gzip,
         deadline::RequestDeadline,
         negotiation::{self, Accepted, Answers, MediaType, Offers, Route, Transform, apply_type},
@@ -27,7 +28,7 @@ use pintle_machinery::{
     GroupVersion, Status, StatusReason, UserInfo, Value,
     codec::{cbor, json, yaml},
 };
-use pintle_registry::{EmptyFields, RequestContext, Routing, SubresourceKind};
+use pintle_registry::{EmptyFields, PatientClient, RequestContext, Routing, SubresourceKind};
 use pintle_schema::{SchemaRef, default_by_schema};
 use pintle_telemetry::event;
 use std::sync::{Arc, OnceLock, atomic::AtomicU64};
@@ -50,6 +51,8 @@ pub(super) struct RequestScope<'a> {
     pub(super) empty_fields: EmptyFields,
     /// The seat and registration of a watch in flow control.
     pub(super) watch_ticket: Option<Arc<WatchTicket>>,
+    /// The client that awaits the response.
+    pub(super) client: Option<Client>,
     /// The request's deadline.
     pub(super) deadline: Option<RequestDeadline>,
     /// The request's audit context, if the policy selects it.
@@ -199,6 +202,7 @@ impl RequestScope<'_> {
             empty_fields: &self.empty_fields,
             registry: &*self.server.stores,
             authorizer: &*self.server.authorizer,
+            client: self.client.as_ref().map_or(&PatientClient, |client| client),
         }
     }
 

@@ -2,7 +2,8 @@
 //! have their own time limits.
 //!
 //! A write that was started is finished, also after its timeout and when its client is gone: it may have allocated
-//! something for an object that is not stored yet, such as an IP address, and has to keep it or release it.
+//! something for an object that is not stored yet, such as an IP address, and has to keep it or release it. It stores
+//! nothing more, unless the store already has it.
 
 use super::{
     audit,

@@ -98,6 +98,7 @@ impl Store {
         if requested.is_some_and(|revision| revision.0 != 0) {
             return Err(Status::unknown("resourceVersion should not be set on objects to be created"));
         }
+        context.check_client()?;
         let ttl = self.resource.strategy.ttl(&object);
         let mut created = self.storage.create(&key, self.payload(&stored, &object), ttl).await;
         if is_too_large(&created) && drop_managed_fields(&mut object) {

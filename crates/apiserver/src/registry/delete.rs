@@ -189,6 +189,7 @@ impl Store {
         if waits || matches!(grace, Grace::Begun { .. }) {
             let stored = self.encode(&mut object).await?;
             if stored.bytes != current.stored && !context.dry_run {
+                context.check_client()?;
                 revision = self
                     .storage
                     .update(&key, self.payload(&stored, &object), current.revision, None)
@@ -211,6 +212,10 @@ impl Store {
         if !context.dry_run {
             if is_updated_first {
                 validate.validate_delete(&object, &options).await?;
+            }
+            if revision == current.revision {
+                // A deletion that this request has begun is finished.
+                context.check_client()?;
             }
             match self.storage.delete_existing(&key, revision, existing.into()).await {
                 Ok(deleted) => {

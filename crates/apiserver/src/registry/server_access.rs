@@ -14,7 +14,8 @@ use pintle_machinery::{
 };
 use pintle_offload::{Pace, weigh};
 use pintle_registry::{
-    BoxFuture, DeleteOptions, EmptyFields, Registry, RequestContext, Scope, ServedKind, WriteOptions,
+    BoxFuture, DeleteOptions, EmptyFields, PatientClient, Registry, RequestContext, Scope, ServedKind,
+    WriteOptions,
 };
 use std::{
     borrow::Cow,
@@ -56,6 +57,7 @@ impl<'a> Inner<'a> {
             empty_fields: &self.empty_fields,
             registry,
             authorizer: &AlwaysAllow,
+            client: &PatientClient,
         }
     }
 }

@@ -13,7 +13,8 @@ use pintle_machinery::{
 };
 use pintle_registry::{
     BoxFuture, DefaultStrategy, DeleteOptions, EmptyFields, FirstPropagation, GarbageCollectionPolicy,
-    Preconditions, PropagationPolicy, Registry, RequestContext, Resource, Scope, Strategy, WriteOptions,
+    PatientClient, Preconditions, PropagationPolicy, Registry, RequestContext, Resource, Scope, Strategy,
+    WriteOptions, testing::GoneClient,
 };
 use pintle_storage::{MemoryStorage, Revision, StorageEvent, WatchRequest};
 use pintle_supervisor::Supervisor;
@@ -66,6 +67,7 @@ impl Fixture {
             empty_fields: &self.empty_fields,
             registry: &*self.stores,
             authorizer: &AlwaysAllow,
+            client: &PatientClient,
         }
     }
 
@@ -150,6 +152,45 @@ async fn the_server_applies_by_its_own_manager_and_takes_fields() {
     let manager = &applied["metadata"]["managedFields"][0];
     assert_eq!((&manager["manager"], &manager["operation"]), (&json!("consumer"), &json!("Apply")));
     assert_eq!(apply("b", "2").await.unwrap_err().code, 404);
+}
+
+#[tokio::test]
+async fn nothing_is_stored_without_the_client() {
+    let fixture = Fixture::start(StorageMediaType::Json);
+    fixture.create(config_map("a"), false).await.expect("a config map");
+    fn gone<'a>(fixture: &'a Fixture, name: &'a str) -> RequestContext<'a> {
+        RequestContext { client: &GoneClient, ..fixture.context(name, false) }
+    }
+    let warnings = Warnings::default();
+    let created = fixture.store.create(&gone(&fixture, ""), config_map("b"), &AcceptAll, &warnings).await;
+    let update = async |name: &str, upsert| {
+        let transform = &mut Set { key: "b".to_owned(), version: None };
+        let preconditions = Preconditions::default();
+        fixture
+            .store
+            .update(&gone(&fixture, name), &DefaultStrategy, &preconditions, upsert, transform, &warnings)
+            .await
+            .map(|_| ())
+    };
+    let delete = async |options: DeleteOptions| {
+        fixture.store.delete(&gone(&fixture, "a"), &options, &AcceptAll).await.map(|_| ())
+    };
+    let foreground =
+        DeleteOptions { propagation_policy: Some(PropagationPolicy::Foreground), ..DeleteOptions::default() };
+    for result in [
+        created.map(|_| ()),
+        update("made", Upsert::Always).await,
+        update("a", Upsert::Never).await,
+        delete(DeleteOptions::default()).await,
+        delete(foreground).await,
+    ] {
+        let status = result.expect_err("no write");
+        assert_eq!(status.code, 504, "{}", status.message);
+    }
+    assert_eq!(fixture.keys("a").await, Some(vec!["a".to_owned()]));
+    for name in ["b", "made"] {
+        assert_eq!(fixture.keys(name).await, None);
+    }
 }
 
 #[tokio::test]

@@ -185,6 +185,9 @@ impl Store {
         }
         let mut stored = self.encode(&mut new).await?;
         let updated = |written| Updated { written, created: false };
+        if !context.dry_run {
+            context.check_client()?;
+        }
         if ends && !context.dry_run {
             return match self
                 .storage
@@ -278,6 +281,7 @@ impl Store {
             if context.dry_run {
                 return Ok(Updated { written: self.shown(new, &stored, requested).await?, created: true });
             }
+            context.check_client()?;
             let key = self.key(context.namespace, context.name);
             let ttl = strategy.ttl(&new);
             let mut created = self.storage.create(&key, self.payload(&stored, &new), ttl).await;

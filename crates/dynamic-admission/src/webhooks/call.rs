@@ -6,10 +6,14 @@ use super::{
     webhook::Webhook,
 };
 use crate::matching::Targets;
+use futures_util::future::{Either, select};
 use pintle_admission::{AdmissionRequest, Endpoint};
 use pintle_go_forms::quote;
 use pintle_machinery::Status;
-use std::time::{Duration, Instant};
+use std::{
+    pin::pin,
+    time::{Duration, Instant},
+};
 use tracing::Instrument;
 use uuid::Uuid;
 
@@ -82,11 +86,14 @@ pub(super) async fn call(
         UID = uid.as_str(),
     );
     let timeout = timeout(webhook, request.deadline);
-    let response = client
-        .post_telling(question, whole_seconds(timeout), timeout)
-        .instrument(span)
-        .await
-        .map_err(|error| CallFailure::calling(format!("failed to call webhook: {error}"), 503))?;
+    let post = pin!(client.post_telling(question, whole_seconds(timeout), timeout).instrument(span));
+    // Nobody awaits the result of a request without its client, and it stores nothing.
+    let response = match select(post, request.context.client.gone()).await {
+        Either::Left((response, _)) => response.map_err(|error| error.to_string()),
+        Either::Right(_) => Err("context canceled".to_owned()),
+    };
+    let response =
+        response.map_err(|error| CallFailure::calling(format!("failed to call webhook: {error}"), 503))?;
     let mut answer = answer(&response, version, &uid, is_mutating).map_err(|error| match error {
         InvalidAnswer::Unreadable(why) => {
             let code = if (200..300).contains(&response.status) { 503 } else { response.status };
@@ -117,15 +124,16 @@ fn whole_seconds(timeout: Duration) -> Duration {
     Duration::from_secs(timeout.as_secs() + u64::from(timeout.subsec_nanos() > 0))
 }
 
-/// Fails a request whose time is over: a webhook that failed then had no fault, whatever its failure policy is.
+/// Fails a request whose time is over or whose client is gone: a webhook that failed then had no fault, whatever its failure
+/// policy is.
 ///
 /// # Errors
-/// 504 at the deadline of the request and after it.
-pub(super) fn check_deadline(request: &AdmissionRequest<'_>) -> Result<(), Status> {
+/// 504 at the deadline of the request and after it, or when nobody awaits the response.
+pub(super) fn check_end(request: &AdmissionRequest<'_>) -> Result<(), Status> {
     const WHY: &str = "request did not complete within requested timeout - context deadline exceeded";
     match request.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
         true => Err(Status::timeout(WHY, 0)),
-        false => Ok(()),
+        false => request.context.check_client(),
     }
 }
 

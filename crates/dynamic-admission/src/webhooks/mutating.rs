@@ -1,7 +1,7 @@
 //! The plugin `MutatingAdmissionWebhook`.
 
 use super::{
-    call::{CallFailure, Notes, check_deadline},
+    call::{CallFailure, Notes, check_end},
     clients::WebhookClients,
     conditions::WebhookConditions,
     configurations::Configurations,
@@ -93,7 +93,7 @@ impl MutatingAdmissionWebhook {
                     if fails_open {
                         annotations.failed_open(request);
                     }
-                    check_deadline(request)?;
+                    check_end(request)?;
                     if !fails_open {
                         return Err(failure.into_status(webhook));
                     }

@@ -1,7 +1,7 @@
 //! The plugin `ValidatingAdmissionWebhook`.
 
 use super::{
-    call::{CallFailure, Notes, call, check_deadline},
+    call::{CallFailure, Notes, call, check_end},
     clients::WebhookClients,
     conditions::WebhookConditions,
     configurations::Configurations,
@@ -67,7 +67,7 @@ impl ValidatingAdmissionWebhook {
             }
         }
         if !due.is_empty() {
-            check_deadline(request)?;
+            check_end(request)?;
         }
         let started = Instant::now();
         let shared: &AdmissionRequest<'_> = request;
@@ -95,7 +95,7 @@ impl ValidatingAdmissionWebhook {
                 Some(_) | None => {}
             }
         }
-        check_deadline(request)?;
+        check_end(request)?;
         refusal.map_or(Ok(()), Err)
     }
 

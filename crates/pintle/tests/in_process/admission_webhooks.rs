@@ -2,7 +2,7 @@
 //! with an error, and leaves nothing behind.
 
 use crate::{
-    harness::{Answer, Identity, PATIENCE, Server, options},
+    harness::{Answer, Identity, PATIENCE, Server, options, whole},
     peers::Https,
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -206,6 +206,35 @@ async fn webhooks_that_hang_hold_no_worker() {
     assert_eq!(create(&server, "other", "no").await.status, 201);
     server.assert_lives().await;
     hanging.iter().for_each(tokio::task::JoinHandle::abort);
+    server.stop().await;
+}
+
+/// A call ends with its request, and then nothing is stored, whatever the failure policy is.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_stored_for_a_client_that_left() {
+    let (server, webhook) = (Server::start().await, Webhook::start().await);
+    webhook.register_with(&server, &["hangs"], &json!({"failurePolicy": "Ignore", "timeoutSeconds": 30})).await;
+    webhook.lies(|_| None);
+    let client = server.client(Identity::Admin).await;
+    let object = json!({"metadata": {"name": "left", "labels": {"hook": "yes"}}}).to_string();
+    let begun = tokio::spawn(async move { client.begin("POST", MAPS, &[JSON], whole(object)).await.is_ok() });
+    while webhook.calls() == 0 {
+        tokio::task::yield_now().await;
+    }
+    let finished = async || {
+        let metrics = server.send("GET /metrics").await;
+        let series = "apiserver_request_post_timeout_total{source=\"rest-handler\",status=\"error\"} 1";
+        metrics.text().lines().any(|line| line == series)
+    };
+    begun.abort();
+    tokio::time::timeout(PATIENCE, async {
+        while !finished().await {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await
+    .unwrap();
+    assert_eq!(server.send(&format!("GET {MAPS}/left")).await.status, 404);
     server.stop().await;
 }
 

@@ -48,6 +48,7 @@ fn check(guard: Guard, rules: &Value, namespace: &str, object: &Value, old: Opti
         empty_fields: &pintle_registry::EmptyFields::default(),
         registry: &registry,
         authorizer: &rbac,
+        client: &pintle_registry::PatientClient,
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let message = match runtime.block_on(guard.check(&rbac, &context, object, old)) {

@@ -80,16 +80,18 @@ fn calls_take_no_longer_than_their_request() {
     assert_eq!(timeout(&webhook, Some(now)), Duration::ZERO);
     assert_eq!(whole_seconds(Duration::from_millis(4_001)), seconds(5));
     assert_eq!(whole_seconds(seconds(4)), seconds(4));
-    let check = |deadline: Option<Instant>, expected: Result<(), &str>| {
+    let check = |deadline: Option<Instant>, client_is_gone: bool, expected: Result<(), &str>| {
         let mut request = Request::new(Operation::Create, "", "v1", "things", "ns");
-        request.deadline = deadline;
-        let found = request.with(async |request| check_deadline(request)).map_err(|status| status.message);
+        (request.deadline, request.client_is_gone) = (deadline, client_is_gone);
+        let found = request.with(async |request| check_end(request)).map_err(|status| status.message);
         assert_eq!(found, expected.map_err(str::to_owned));
     };
-    check(None, Ok(()));
-    check(Some(now + seconds(100)), Ok(()));
+    check(None, false, Ok(()));
+    check(Some(now + seconds(100)), false, Ok(()));
+    check(None, true, Err("Timeout: request did not complete within requested timeout - context canceled"));
     check(
         Some(now),
+        false,
         Err("Timeout: request did not complete within requested timeout - context deadline exceeded"),
     );
 }
