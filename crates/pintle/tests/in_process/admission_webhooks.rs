@@ -213,7 +213,9 @@ async fn webhooks_that_hang_hold_no_worker() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_stored_for_a_client_that_left() {
     let (server, webhook) = (Server::start().await, Webhook::start().await);
-    webhook.register_with(&server, &["hangs"], &json!({"failurePolicy": "Ignore", "timeoutSeconds": 30})).await;
+    webhook
+        .register_with(&server, &["hangs"], &json!({"failurePolicy": "Ignore", "timeoutSeconds": 30}))
+        .await;
     webhook.lies(|_| None);
     let client = server.client(Identity::Admin).await;
     let object = json!({"metadata": {"name": "left", "labels": {"hook": "yes"}}}).to_string();
