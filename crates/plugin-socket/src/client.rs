@@ -1,14 +1,18 @@
 //! The client of a plugin.
 
-use http::{Uri, uri::PathAndQuery};
+use crate::rpc_error::keep_other_code;
+use http::{Response, Uri, uri::PathAndQuery};
+use http_body::Frame;
+use http_body_util::BodyExt;
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use pintle_go_forms::{quote, system_error};
 use prost::Message;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 use tokio::{net::UnixStream, time::Instant};
-use tonic::{Code, Request, Status, client::Grpc, transport::Channel};
+use tonic::{Code, Request, Status, body::Body, client::Grpc, transport::Channel};
 use tonic_prost::ProstCodec;
+use tower::ServiceExt;
 
 /// The back-off between attempts to reach the plugin: the first delay and the longest.
 const FIRST_BACKOFF: Duration = Duration::from_millis(50);
@@ -111,12 +115,27 @@ impl PluginClient {
         Q: Message + 'static,
         R: Message + Default + 'static,
     {
-        let mut client = Grpc::new(self.channel.clone());
+        let mut client = Grpc::new(self.channel.clone().map_response(with_other_codes));
         client.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;
         let codec = ProstCodec::<Q, R>::default();
         let response = client.unary(request, PathAndQuery::from_static(method), codec).await;
         Ok(response.map_err(in_words_of_go)?.into_inner())
     }
+}
+
+/// Keeps codes that the library does not know. The code is in the headers of a response without a body, and otherwise in
+/// the trailers.
+fn with_other_codes(response: Response<Body>) -> Response<Body> {
+    let (mut head, body) = response.into_parts();
+    keep_other_code(&mut head.headers);
+    let body = body.map_frame(|frame: Frame<_>| match frame.into_trailers() {
+        Ok(mut trailers) => {
+            keep_other_code(&mut trailers);
+            Frame::trailers(trailers)
+        }
+        Err(frame) => frame,
+    });
+    Response::from_parts(head, Body::new(body))
 }
 
 /// The error for an answer that cannot be decoded has the text of Go's library.
