@@ -26,8 +26,9 @@ pub use parse::QuantityError;
 pub struct Quantity {
     amount: Amount,
     format: Format,
-    /// Whether Go would hold the number as a decimal of any size, which it takes for no integer.
-    is_decimal: bool,
+    /// The exponent of the last digit of the decimal of any size as which Go would hold the number; `None` where it holds
+    /// an `i64` and an exponent. Go takes no such decimal for an integer, and its conversions depend on the exponent.
+    decimal_scale: Option<i64>,
     /// The original text, when it is in canonical form.
     text: Option<Box<str>>,
 }
@@ -35,7 +36,7 @@ pub struct Quantity {
 impl Quantity {
     /// Creates a whole number.
     pub fn new(value: i64, format: Format) -> Quantity {
-        Quantity { amount: Amount::small(value, 0), format, is_decimal: false, text: None }
+        Quantity { amount: Amount::small(value, 0), format, decimal_scale: None, text: None }
     }
 
     /// Parses a quantity.
@@ -43,8 +44,8 @@ impl Quantity {
     /// # Errors
     /// [`QuantityError`], when the text is not a quantity.
     pub fn parse(text: &str) -> Result<Quantity, QuantityError> {
-        let Parsed { amount, format, is_decimal, is_canonical } = parse::parse(text)?;
-        Ok(Quantity { amount, format, is_decimal, text: is_canonical.then(|| text.into()) })
+        let Parsed { amount, format, decimal_scale, is_canonical } = parse::parse(text)?;
+        Ok(Quantity { amount, format, decimal_scale, text: is_canonical.then(|| text.into()) })
     }
 
     /// Parses a member of an object: a string or a number.
@@ -74,26 +75,33 @@ impl Quantity {
         self.amount.sign()
     }
 
-    /// The number, rounded up to a whole one. A number outside the range of `i64` becomes 0 or the nearest `i64`;
-    /// callers for which this matters compare quantities instead.
+    /// The number, rounded up to a whole one. A number outside the range of `i64` becomes another one, as in Go; callers
+    /// for which this matters compare quantities instead.
     pub fn value(&self) -> i64 {
-        self.amount.scaled_i64(0)
+        self.scaled_i64(0)
     }
 
     /// The number in thousandths, with the same caveat as [`Quantity::value`].
     pub fn milli_value(&self) -> i64 {
-        self.amount.scaled_i64(-3)
+        self.scaled_i64(-3)
+    }
+
+    fn scaled_i64(&self, scale: i64) -> i64 {
+        match self.decimal_scale {
+            None => self.amount.scaled_i64(scale),
+            Some(own) => self.amount.decimal_scaled_i64(own, scale),
+        }
     }
 
     /// The number, if Go's `AsInt64` returns it: never for a text with a decimal point, nor for one that could be above
     /// `i64` by its number of digits.
     pub fn as_i64(&self) -> Option<i64> {
-        self.amount.as_i64().filter(|_| !self.is_decimal)
+        self.amount.as_i64().filter(|_| self.decimal_scale.is_none())
     }
 
-    /// The number as a float, approximate.
+    /// The number as a float, approximate: the last digit is that of Go's computation.
     pub fn as_approximate_f64(&self) -> f64 {
-        self.amount.as_f64()
+        self.amount.as_f64(self.decimal_scale)
     }
 
     /// Rounds away from zero to a multiple of `10^scale`; returns whether the number was unchanged.
@@ -123,7 +131,10 @@ impl Quantity {
 
     fn replace(&mut self, amount: Amount, other: &Quantity) {
         self.text = None;
-        self.is_decimal |= other.is_decimal || !amount.is_small();
+        if self.decimal_scale.is_some() || other.decimal_scale.is_some() || !amount.is_small() {
+            let scale = |quantity: &Quantity| quantity.decimal_scale.unwrap_or(quantity.amount.scale());
+            self.decimal_scale = Some(scale(self).min(scale(other)));
+        }
         self.amount = amount;
     }
 

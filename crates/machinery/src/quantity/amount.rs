@@ -181,32 +181,80 @@ impl Amount {
         }
     }
 
-    /// The number in units of `10^scale`, rounded away from zero. Outside the range of `i64` a small mantissa yields 0,
-    /// as in the reference, and a big one the nearest `i64`.
-    pub(super) fn scaled_i64(&self, scale: i32) -> i64 {
-        let scale = i64::from(scale);
+    /// The exponent of the mantissa.
+    pub(super) fn scale(&self) -> i64 {
+        self.scale
+    }
+
+    /// The number in units of `10^scale`, rounded away from zero, as Go computes it for an `i64` with an exponent. Outside
+    /// the range of `i64` it is 0, or the lowest 64 bits after certain multiplications.
+    pub(super) fn scaled_i64(&self, scale: i64) -> i64 {
         let (rounded, _) = self.rounded(scale);
         match &rounded.mantissa {
-            Mantissa::Small(0) => 0,
-            Mantissa::Small(value) => u32::try_from(rounded.scale - scale)
-                .ok()
-                .and_then(|exponent| 10_i64.checked_pow(exponent))
-                .and_then(|factor| value.checked_mul(factor))
-                .unwrap_or(0),
-            Mantissa::Big(_) if self.sign() < 0 => i64::MIN,
-            Mantissa::Big(_) => i64::MAX,
+            Mantissa::Small(0 | i64::MIN) if rounded.scale != scale => 0,
+            Mantissa::Small(value) => match u32::try_from(rounded.scale - scale) {
+                Ok(exponent @ (1 | 2 | 3 | 6 | 9)) => value.wrapping_mul(10_i64.pow(exponent)),
+                Ok(exponent) => {
+                    let factor = 10_i64.checked_pow(exponent);
+                    factor.and_then(|factor| value.checked_mul(factor)).unwrap_or(0)
+                }
+                Err(_) => 0,
+            },
+            Mantissa::Big(_) => 0,
         }
     }
 
-    pub(super) fn as_f64(&self) -> f64 {
-        let scale = self.scale.clamp(-400, 400) as i32;
-        match &self.mantissa {
-            Mantissa::Small(value) => *value as f64 * 10_f64.powi(scale),
-            // The reference rounds large numbers in nanos and scales them back; the last digit depends on it.
-            Mantissa::Big(value) => {
-                let nanos: f64 = format!("{value}e{}", scale + 9).parse().unwrap_or(f64::INFINITY);
-                nanos * 1e-9
+    /// The number in units of `10^scale`, as Go computes it for a decimal whose last digit has the exponent `own`: it
+    /// rounds up, negative numbers of few digits too far, and keeps the lowest 64 bits.
+    pub(super) fn decimal_scaled_i64(&self, own: i64, scale: i64) -> i64 {
+        const LOWEST_BITS: u64 = u64::MAX;
+        let low = |value: &BigInt| {
+            let bits = value & BigInt::from(LOWEST_BITS);
+            u64::try_from(bits).unwrap_or_default().cast_signed()
+        };
+        // The lowest bits of a multiple of 10^64 are zero.
+        let zeros = |exponent: i64| exponent.clamp(0, 64);
+        let unscaled = low(&(self.to_big() * power_of_ten(zeros(self.scale - own))));
+        let difference = scale - own;
+        match u32::try_from(difference) {
+            Ok(0) => unscaled,
+            // Go computes the factor as a float; one beyond 64 bits becomes the lowest number.
+            Err(_) => {
+                let factor = go_pow10(-difference);
+                unscaled.wrapping_mul(if factor < i64::MAX as f64 { factor as i64 } else { i64::MIN })
             }
+            Ok(digits) => {
+                let max = Amount::small(i64::MAX, own);
+                if digits < 19 && self.compare(&max) == Ordering::Less {
+                    let divisor = 10_i64.pow(digits);
+                    return unscaled / divisor + i64::from(unscaled % divisor != 0);
+                }
+                if self.scale >= scale {
+                    return low(&(self.to_big() * power_of_ten(zeros(self.scale - scale))));
+                }
+                let divisor = power_of_ten(scale - self.scale);
+                let (quotient, remainder) = (self.to_big() / &divisor, self.to_big() % &divisor);
+                low(&quotient).wrapping_add(match remainder.sign() {
+                    Sign::NoSign | Sign::Minus => 0,
+                    Sign::Plus => 1,
+                })
+            }
+        }
+    }
+
+    /// The nearest float to the mantissa, times a power of ten. `decimal` is the exponent of a decimal's last digit.
+    pub(super) fn as_f64(&self, decimal: Option<i64>) -> f64 {
+        let (base, exponent) = match (&self.mantissa, decimal) {
+            (Mantissa::Small(value), None) => (*value as f64, self.scale),
+            (_, decimal) => {
+                let exponent = decimal.unwrap_or(self.scale);
+                let text = format!("{}e{}", self.to_big(), self.scale.saturating_sub(exponent));
+                (text.parse().unwrap_or(f64::INFINITY), exponent)
+            }
+        };
+        match exponent {
+            0 => base,
+            exponent => base * go_pow10(exponent),
         }
     }
 
@@ -246,6 +294,17 @@ impl Amount {
             power += 1;
         }
         (value.to_string(), power)
+    }
+}
+
+/// Go's `math.Pow10`: the product or quotient of two powers that are exact to the last bit.
+fn go_pow10(exponent: i64) -> f64 {
+    let power = |exponent: i64| format!("1e{exponent}").parse::<f64>().unwrap_or(f64::INFINITY);
+    match exponent {
+        0..=308 => power(exponent / 32 * 32) * power(exponent % 32),
+        -323..0 => power(exponent / 32 * 32) / power(-exponent % 32),
+        309.. => f64::INFINITY,
+        _ => 0.0,
     }
 }
 

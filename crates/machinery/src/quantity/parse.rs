@@ -40,7 +40,7 @@ pub(super) struct Parsed {
     pub(super) amount: Amount,
     pub(super) format: Format,
     /// See [`super::Quantity`].
-    pub(super) is_decimal: bool,
+    pub(super) decimal_scale: Option<i64>,
     /// Whether the text is in canonical form, and so is printed unchanged.
     pub(super) is_canonical: bool,
 }
@@ -88,7 +88,7 @@ pub(super) fn parse(text: &str) -> Result<Parsed, QuantityError> {
             return Ok(Parsed {
                 amount: Amount::small(if negative { -result } else { result }, scale),
                 format,
-                is_decimal: false,
+                decimal_scale: None,
                 is_canonical: canonical || text == "0",
             });
         }
@@ -103,18 +103,21 @@ pub(super) fn parse(text: &str) -> Result<Parsed, QuantityError> {
         _ => Amount::big(unscaled, exponent - fraction_digits),
     };
     amount.round_up(NANO);
+    // Go rounds each number but zero to nanos, also one that has none.
+    let mut decimal_scale = if amount.sign() == 0 { amount.scale() } else { NANO };
     let mut format = format;
     if format == Format::BinarySi {
         let max = Amount::small(i64::MAX, 0);
         if amount.compare(&max) == Ordering::Greater {
             amount = max;
+            decimal_scale = 0;
         }
         if amount.sign() > 0 && amount.compare(&Amount::small(1, 0)) == Ordering::Less {
             format = Format::DecimalSi;
         }
     }
     let amount = if negative { amount.negated() } else { amount };
-    Ok(Parsed { amount, format, is_decimal: true, is_canonical: false })
+    Ok(Parsed { amount, format, decimal_scale: Some(decimal_scale), is_canonical: false })
 }
 
 fn split(text: &str) -> Result<Parts<'_>, QuantityError> {

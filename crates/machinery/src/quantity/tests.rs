@@ -184,7 +184,13 @@ fn values_round_up() {
         ("0.1", 1, 100),
         ("1e17", 100_000_000_000_000_000, 0),
         ("1e19", 0, 0),
-        ("9223372036854775808", i64::MAX, i64::MAX),
+        // Beyond 64 bits the numbers are those of Go.
+        ("292601729818991682", 292_601_729_818_991_682, -2_546_175_360_361_143_856),
+        ("9223372036854775808", i64::MIN, 0),
+        ("4732705.234818P", -8_107_992_125_354_765_312, 0),
+        ("-2.5Gi", -2_684_354_560, -2_684_354_560_000),
+        // A decimal below zero is rounded towards zero, and up from there.
+        ("-1.0000000001", 0, -999),
     ];
     for (text, value, milli) in rows {
         assert_eq!((parse(text).value(), parse(text).milli_value()), (value, milli), "{text}");
@@ -211,4 +217,29 @@ fn values_round_up() {
     let mut sum = parse("9223372036854775807");
     sum.sub(&parse("9223372036854775806"));
     assert_eq!((sum.to_string().as_str(), sum.as_i64()), ("1", None));
+}
+
+#[test]
+fn floats_have_the_last_digit_of_go() {
+    let rows = [
+        ("0.1", "0.1"),
+        ("+9223372036854775807e3", "9.223372036854777e21"),
+        ("-9223372036854775807G", "-9.223372036854777e27"),
+        ("1e400", "inf"),
+        ("1e-400", "1e-9"),
+    ];
+    for (text, float) in rows {
+        assert_eq!(format!("{:?}", parse(text).as_approximate_f64()), float, "{text}");
+    }
+    let sums = [
+        ("558238113021935E", "1", "5.58238113021935e32"),
+        ("-2.675Gi", "-0.1", "-2872259379.2999997"),
+        ("8.5e30", "1", "8.5e30"),
+        ("92129.5Gi", "1", "98923297374209.02"),
+    ];
+    for (one, other, float) in sums {
+        let mut sum = parse(one);
+        sum.add(&parse(other));
+        assert_eq!(format!("{:?}", sum.as_approximate_f64()), float, "{one} + {other}");
+    }
 }
