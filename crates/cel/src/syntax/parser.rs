@@ -19,6 +19,9 @@ use crate::source::Source;
 const MAX_CODE_POINTS: usize = 100_000;
 /// The maximum recursion of a grammar rule, and the maximum depth of the operator tree.
 const MAX_DEPTH: usize = 250;
+/// The maximum number of missing operands, and of tokens that are skipped behind each.
+const MAX_RECOVERIES: usize = 30;
+const MAX_SKIPPED: usize = 256;
 
 /// Parses an expression and expands the macros of the dialect.
 pub(crate) fn parse(source: &Source<'_>, dialect: Dialect) -> Result<Ast, Vec<Issue>> {
@@ -39,6 +42,8 @@ pub(crate) fn parse(source: &Source<'_>, dialect: Dialect) -> Result<Ast, Vec<Is
         nodes: Nodes { source, dialect, positions: vec![0], issues },
         depth: Depth::default(),
         recovering: false,
+        followers: Vec::new(),
+        recoveries: 0,
     };
     let parsed = parser.expression().and_then(|parsed| {
         parser.expect(TokenKind::End)?;
@@ -77,6 +82,10 @@ struct Parser<'s, 't> {
     depth: Depth,
     /// Whether no token was consumed since a missing one was reported.
     recovering: bool,
+    /// The tokens that may follow the parts around the present one, outermost first.
+    followers: Vec<TokenKind>,
+    /// The number of missing operands.
+    recoveries: usize,
 }
 
 /// The error that ends parsing; `None` if it is already reported.
@@ -208,7 +217,7 @@ impl<'s> Parser<'s, '_> {
             None => condition,
             Some(operator) => {
                 let id = self.nodes.id(operator.offset);
-                let first = self.or()?;
+                let first = self.within(&[TokenKind::Colon], Parser::or)?;
                 self.expect(TokenKind::Colon)?;
                 let second = self.expression()?;
                 let depth = 1 + condition.depth.max(first.depth).max(second.depth);
@@ -293,7 +302,9 @@ impl<'s> Parser<'s, '_> {
     }
 
     fn unary(&mut self) -> Result<Parsed> {
-        self.expect_any(TokenKind::EXPRESSION)?;
+        if let Err(missing) = self.expect_any(TokenKind::EXPRESSION) {
+            return self.missing_operand(missing);
+        }
         let first = self.peek();
         let function = match first.kind {
             TokenKind::Not => operators::LOGICAL_NOT,
@@ -314,9 +325,9 @@ impl<'s> Parser<'s, '_> {
             }
             let found = self.peek();
             let expected = TokenKind::list(TokenKind::EXPRESSION);
-            return Err(
-                self.syntax_error(found, format!("extraneous input {} expecting {expected}", found.quoted()))
-            );
+            let missing =
+                self.syntax_error(found, format!("extraneous input {} expecting {expected}", found.quoted()));
+            return self.missing_operand(missing);
         }
         if count % 2 == 0 {
             return self.member();
@@ -324,6 +335,49 @@ impl<'s> Parser<'s, '_> {
         let id = self.nodes.id(first.offset);
         let operand = self.member()?;
         self.parsed(call(id, function, vec![operand.expr]), operand.depth)
+    }
+
+    /// Reports an operand that is missing, skips the tokens up to one that may follow it, and continues there.
+    fn missing_operand(&mut self, missing: Fatal) -> Result<Parsed> {
+        self.nodes.issues.extend(missing);
+        if self.recoveries == MAX_RECOVERIES {
+            self.recovering = false;
+            let message = format!("error recovery attempt limit exceeded: {MAX_RECOVERIES}");
+            return Err(self.syntax_error(self.peek(), message));
+        }
+        self.recoveries += 1;
+        self.recovering = true;
+        let mut skipped = 0;
+        while !self.may_follow_operand(self.peek().kind) {
+            if skipped == MAX_SKIPPED {
+                let message = format!("error recovery token lookahead limit exceeded: {MAX_SKIPPED}");
+                return Err(Parser::of_the_whole(message));
+            }
+            skipped += 1;
+            self.next += 1;
+        }
+        let expr = self.nodes.node(self.peek().offset, ExprKind::Literal(Literal::Null));
+        self.parsed(expr, 0)
+    }
+
+    fn may_follow_operand(&self, kind: TokenKind) -> bool {
+        kind == TokenKind::End
+            || is_operator(kind)
+            || kind == TokenKind::Minus
+            || self.followers.contains(&kind)
+    }
+
+    /// Parses a part of the expression behind which the tokens may follow.
+    fn within<T>(
+        &mut self,
+        followers: &[TokenKind],
+        parse: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        let before = self.followers.len();
+        self.followers.extend_from_slice(followers);
+        let parsed = parse(self);
+        self.followers.truncate(before);
+        parsed
     }
 
     fn member(&mut self) -> Result<Parsed> {
@@ -396,7 +450,7 @@ impl<'s> Parser<'s, '_> {
                 operators::INDEX
             }
         };
-        let index = self.expression()?;
+        let index = self.within(&[TokenKind::CloseBracket], Parser::expression)?;
         self.expect(TokenKind::CloseBracket)?;
         let depth = 1 + operand.depth.max(index.depth);
         self.parsed(call(id, function, vec![operand.expr, index.expr]), depth)
@@ -410,8 +464,12 @@ impl<'s> Parser<'s, '_> {
             return Ok((args, depth));
         }
         self.expect_any(&with(TokenKind::EXPRESSION, &[TokenKind::CloseParenthesis]))?;
+        if self.take(TokenKind::CloseParenthesis).is_some() {
+            return Ok((args, depth));
+        }
         loop {
-            let argument = self.expression()?;
+            let argument =
+                self.within(&[TokenKind::Comma, TokenKind::CloseParenthesis], Parser::expression)?;
             depth = depth.max(argument.depth);
             args.push(argument.expr);
             if self.take(TokenKind::Comma).is_none() {
@@ -442,7 +500,7 @@ impl<'s> Parser<'s, '_> {
         match token.kind {
             TokenKind::OpenParenthesis => {
                 self.advance();
-                let parsed = self.expression()?;
+                let parsed = self.within(&[TokenKind::CloseParenthesis], Parser::expression)?;
                 self.expect(TokenKind::CloseParenthesis)?;
                 Ok(parsed)
             }
@@ -464,7 +522,7 @@ impl<'s> Parser<'s, '_> {
             if self.optional_sign("?") {
                 list.optional_indices.push(u32::try_from(list.elements.len()).unwrap_or(u32::MAX));
             }
-            let parsed = self.expression()?;
+            let parsed = self.within(&[TokenKind::Comma, TokenKind::CloseBracket], Parser::expression)?;
             depth = depth.max(parsed.depth);
             list.elements.push(parsed.expr);
             if !self.another_entry(TokenKind::CloseBracket, &element)? {
@@ -485,10 +543,10 @@ impl<'s> Parser<'s, '_> {
         self.expect_any(&with(&start, &[TokenKind::CloseBrace, TokenKind::Comma]))?;
         while start.contains(&self.peek().kind) {
             let optional = self.optional_sign("?");
-            let key = self.expression()?;
+            let key = self.within(&[TokenKind::Colon], Parser::expression)?;
             let colon = self.expect(TokenKind::Colon)?;
             let id = self.nodes.id(colon.offset);
-            let value = self.expression()?;
+            let value = self.within(&[TokenKind::Comma, TokenKind::CloseBrace], Parser::expression)?;
             depth = depth.max(key.depth).max(value.depth);
             entries.push(MapEntry { id, key: key.expr, value: value.expr, optional });
             if !self.another_entry(TokenKind::CloseBrace, &start)? {
@@ -574,7 +632,7 @@ impl<'s> Parser<'s, '_> {
             }
             let colon = self.expect(TokenKind::Colon)?;
             let id = self.nodes.id(colon.offset);
-            let value = self.expression()?;
+            let value = self.within(&[TokenKind::Comma, TokenKind::CloseBrace], Parser::expression)?;
             depth = depth.max(value.depth);
             fields.push(StructField { id, name: name.text.into(), value: value.expr, optional });
             if !self.another_entry(TokenKind::CloseBrace, &start)? {
