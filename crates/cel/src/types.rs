@@ -195,6 +195,18 @@ pub(crate) fn split_arguments(text: &str) -> Vec<&str> {
     arguments.into_iter().map(str::trim).filter(|argument| !argument.is_empty()).collect()
 }
 
+impl Type {
+    /// The declared name: `null_type`, `list(google.protobuf.Duration)`. A few messages show it.
+    pub fn declared_name(&self) -> String {
+        let parameters: Vec<String> =
+            self.parameters().iter().map(|parameter| parameter.declared_name()).collect();
+        match parameters.is_empty() {
+            true => self.name().to_owned(),
+            false => format!("{}({})", self.name(), parameters.join(", ")),
+        }
+    }
+}
+
 /// The form in messages to clients.
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -81,7 +81,8 @@ pub(super) fn validate(expression: &str, path: &FieldPath, effort: &SelectorEffo
         // The value of an attribute has a type at run time only.
         Type::Bool | Type::Any => {}
         other => {
-            let detail = format!("must evaluate to bool or the unknown type, not {other}");
+            let found = other.declared_name();
+            let detail = format!("must evaluate to bool or the unknown type, not {found}");
             return vec![FieldError::invalid(path, expression, detail)];
         }
     }
