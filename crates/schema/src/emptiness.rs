@@ -1,4 +1,4 @@
-//! Finds the types in which Go's encoder distinguishes an empty list or map from an absent one.
+//! Finds the types in which Go's encoder distinguishes an empty list, map or byte slice from an absent one.
 
 use crate::cursor::{FieldRef, SchemaRef};
 use crate::node::{Shape, Type};
@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 static HOLDERS: LazyLock<Box<[bool]>> = LazyLock::new(|| holders(Schema::builtin()));
 
 impl SchemaRef<'_> {
-    /// Whether a value of this built-in type can contain a list or map field where empty and absent differ. Always
+    /// Whether a value of this built-in type can contain a field where empty and absent differ. Always
     /// `false` for types that are not built in.
     pub fn tells_empty_from_none(self) -> bool {
         std::ptr::eq(self.schema(), Schema::builtin())
@@ -19,9 +19,12 @@ impl SchemaRef<'_> {
 }
 
 impl FieldRef<'_> {
-    /// Whether empty and absent differ for this list or map field: Go writes `[]` for empty and `null` for absent.
+    /// Whether empty and absent differ for this field of a list, a map or bytes: Go writes `[]`, `{}` or `""` for empty
+    /// and `null` for absent.
     pub fn tells_empty_from_none(self) -> bool {
-        matches!(self.ty().ty(), Type::List | Type::Map) && !self.is_pointer() && self.is_always_written()
+        matches!(self.ty().ty(), Type::List | Type::Map | Type::Bytes)
+            && !self.is_pointer()
+            && self.is_always_written()
     }
 }
 
