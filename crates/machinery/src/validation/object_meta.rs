@@ -139,12 +139,12 @@ pub fn validate_immutable_text(new: &Value, old: &Value, path: &FieldPath) -> Er
     validate_immutable_field(&text(new), &text(old), path)
 }
 
-/// Whether two values are equal, where absent, null, and empty lists and objects do not differ.
+/// Whether two values are equal, where absent, null, and empty lists do not differ. In a canonical tree an empty object is
+/// a struct behind a pointer, which differs from none: `securityContext: {}` is not the same as no `securityContext`.
 pub fn semantically_equal(one: &Value, other: &Value) -> bool {
     let is_empty = |value: &Value| match value {
         Value::Null => true,
         Value::Array(items) => items.is_empty(),
-        Value::Object(members) => members.values().all(Value::is_null),
         _ => false,
     };
     match (one, other) {
@@ -290,7 +290,7 @@ pub fn validate_managed_fields(entries: &[Value], path: &FieldPath) -> ErrorList
         let operation = entry.str_at("operation");
         if !matches!(operation, "Apply" | "Update") {
             let detail = "must be `Apply` or `Update`";
-            errors.push(FieldError::invalid(&path.child("operation"), operation, detail));
+            errors.push(FieldError::invalid(&path.child("operation"), operation, detail).of_named_type());
         }
         let fields_type = entry.str_at("fieldsType");
         if !matches!(fields_type, "" | "FieldsV1") {
@@ -413,6 +413,8 @@ mod tests {
             (json!({"a": 0}), json!({}), false),
             (json!([1]), json!([]), false),
             (json!({"a": {"b": []}}), json!({"a": {}}), true),
+            (json!({"a": {}}), json!({}), false),
+            (json!({}), json!(null), false),
         ];
         for (one, other, equal) in rows {
             assert_eq!(semantically_equal(&one, &other), equal, "{one} {other}");

@@ -258,9 +258,10 @@ fn validate_template_kept(object: &Value, old: &Value, mutable: MutableTemplate)
         ] {
             rules::keep(&mut stored, template, path);
         }
+        // Where only one of both has an affinity, it may be one of nodes alone.
+        keep_empty_affinity(&mut stored, template);
     }
-    let (mut template, path) = (template.clone(), FieldPath::new("spec.template"));
-    [&mut template, &mut stored].into_iter().for_each(drop_empty_affinity);
+    let (template, path) = (template.clone(), FieldPath::new("spec.template"));
     if !(mutable.resources && may_change) {
         return pintle_internal_form::validate_immutable(&template, &stored, &path, "core.PodTemplateSpec");
     }
@@ -283,9 +284,10 @@ fn keep_resources(stored: &mut Value, template: &Value, path: &str) {
     }
 }
 
-fn drop_empty_affinity(template: &mut Value) {
-    if template.map_at("spec.affinity").is_empty() {
-        template.remove_at("spec.affinity");
+fn keep_empty_affinity(stored: &mut Value, template: &Value) {
+    const AFFINITY: &str = "spec.affinity";
+    if stored.map_at(AFFINITY).is_empty() && template.map_at(AFFINITY).is_empty() {
+        rules::keep(stored, template, AFFINITY);
     }
 }
 
