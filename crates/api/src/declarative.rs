@@ -26,9 +26,9 @@ pub(crate) const LABEL_KEY: Format = is_qualified_name;
 /// A name that is a segment of a path.
 pub(crate) const PATH_SEGMENT: Format = |name| validate_path_segment_name(name, false);
 
-/// An immutable field that has changed. The message does not show the value.
+/// An immutable field that has changed. The message does not show the value, nor an empty list that the body has there.
 pub(crate) fn changed(path: &FieldPath) -> FieldError {
-    FieldError::invalid(path, Value::Null, FIELD_IMMUTABLE_ERROR)
+    FieldError::invalid(path, "", FIELD_IMMUTABLE_ERROR).shown_as("null")
 }
 
 /// A field that is behind a closed feature gate.

@@ -31,9 +31,8 @@ pub(super) fn set_defaults(devices: Option<&mut Value>) {
 }
 
 fn set_request_defaults(request: &mut Value) {
-    if request.str_at("allocationMode").is_empty() {
-        request.set("allocationMode", "ExactCount");
-    }
+    // The conversion from a version without the default leaves an empty mode.
+    request.set_default("allocationMode", "ExactCount");
     if request.str_at("allocationMode") == "ExactCount" && count(request) == 0 {
         request.set("count", 1);
     }

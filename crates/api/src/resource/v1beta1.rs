@@ -40,9 +40,15 @@ fn request_to_v1(request: &mut Map) {
         .filter_map(|name| Some(((*name).to_owned(), request.remove(name)?)))
         .filter(|(name, value)| name == "adminAccess" && value.is_boolean() || !is_zero(value))
         .collect();
-    if !exact.is_empty() {
-        request.insert("exactly", Value::Object(exact));
+    if exact.is_empty() {
+        return;
     }
+    let mut exact = exact;
+    // This version has no defaults for a request that names no class: those of the stable version must not be applied.
+    if !exact.contains_key("deviceClassName") && !exact.contains_key("allocationMode") {
+        exact.insert("allocationMode", Value::from(""));
+    }
+    request.insert("exactly", Value::Object(exact));
 }
 
 fn request_from_v1(request: &mut Map) {
@@ -114,10 +120,21 @@ mod tests {
             json!({"name": "r", "firstAvailable": [{"name": "a", "deviceClassName": "c"}]}),
         );
         check(
-            json!({"name": "r", "adminAccess": false}),
-            json!({"name": "r", "exactly": {"adminAccess": false}}),
+            json!({"name": "r", "deviceClassName": "c", "adminAccess": false}),
+            json!({"name": "r", "exactly": {"deviceClassName": "c", "adminAccess": false}}),
         );
         check(json!({"name": "r"}), json!({"name": "r"}));
+    }
+
+    #[test]
+    fn requests_without_a_class_get_no_defaults() {
+        let mut request = json!({"adminAccess": false, "allocationMode": "ExactCount"});
+        request_to_v1(request.as_object_mut().unwrap());
+        assert_eq!(request, json!({"exactly": {"adminAccess": false, "allocationMode": "ExactCount"}}));
+        let mut devices = json!({"requests": [{"capacity": {}}]});
+        request_to_v1(devices["requests"][0].as_object_mut().unwrap());
+        super::super::claim_spec::set_defaults(Some(&mut devices));
+        assert_eq!(devices, json!({"requests": [{"exactly": {"capacity": {}, "allocationMode": ""}}]}));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::validation;
 use crate::rules;
+use jiff::Timestamp;
 use pintle_machinery::{ErrorList, Value, ValueExt, meta};
 use pintle_registry::{RequestContext, Strategy};
 
@@ -15,9 +16,13 @@ impl Strategy for DeviceTaintRuleStrategy {
         &["status"]
     }
 
-    fn prepare_for_create(&self, context: &RequestContext<'_>, object: &mut Value) {
+    /// The time is a default like others: it belongs to the manager who sends a rule without one.
+    fn set_defaults(&self, object: &mut Value) {
+        object.set_default(TIME, meta::format_time(Timestamp::now()));
+    }
+
+    fn prepare_for_create(&self, _context: &RequestContext<'_>, object: &mut Value) {
         object.remove_at("status");
-        object.set_default(TIME, meta::format_time(context.now));
         object.set("metadata.generation", 1);
     }
 
@@ -29,7 +34,7 @@ impl Strategy for DeviceTaintRuleStrategy {
     fn prepare_for_update(&self, context: &RequestContext<'_>, object: &mut Value, old: &Value) {
         rules::keep(object, old, "status");
         let is_other_effect = object.str_at(EFFECT) != old.str_at(EFFECT);
-        if object.at(TIME).is_none() || (is_other_effect && object.at(TIME) == old.at(TIME)) {
+        if is_other_effect && object.at(TIME) == old.at(TIME) {
             object.set(TIME, meta::format_time(context.now));
         }
         // A selector without members selects other devices than none.
@@ -89,7 +94,17 @@ mod tests {
         };
         check(rule("NoExecute", json!(earlier)), earlier);
         check(rule("NoSchedule", json!(earlier)), now);
-        check(rule("NoExecute", Value::Null), now);
         check(rule("NoSchedule", json!("1968-01-01T00:00:00Z")), "1968-01-01T00:00:00Z");
+    }
+
+    #[test]
+    fn the_time_is_a_default() {
+        let mut new = json!({"spec": {"taint": {"key": "k"}}});
+        DeviceTaintRuleStrategy.set_defaults(&mut new);
+        assert!(!new.str_at(TIME).is_empty(), "{new}");
+        let mut stored = json!({"spec": {"taint": {"timeAdded": "1970-01-01T00:00:00Z"}}});
+        let before = stored.clone();
+        DeviceTaintRuleStrategy.set_defaults(&mut stored);
+        assert_eq!(stored, before);
     }
 }

@@ -7,7 +7,10 @@ use crate::{
 };
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
-    validation::{is_dns1123_subdomain, is_dns1123_subdomain_caseless, validate_conditions},
+    validation::{
+        DNS1123_SUBDOMAIN_MAX_LENGTH, is_dns1123_subdomain, is_dns1123_subdomain_caseless,
+        validate_conditions,
+    },
 };
 
 const LIMIT_MAX: i64 = 1000;
@@ -16,7 +19,8 @@ const CONDITIONS_MAX: usize = 10;
 const POOL_NAME_MAX: usize = 253;
 const MESSAGE_MAX: usize = 256;
 const CONDITION_TYPE: &str = "k8s.io/apimachinery/pkg/apis/meta/v1.Condition";
-const CASELESS_NAME: Format = is_dns1123_subdomain_caseless;
+const CASELESS_NAME: Format =
+    |name| rules::in_bytes(is_dns1123_subdomain_caseless(name), DNS1123_SUBDOMAIN_MAX_LENGTH);
 
 /// Validates a new request.
 pub(super) fn validate(request: &Value) -> ErrorList {

@@ -15,10 +15,6 @@ const STATUS_OF_CLAIMS: &str = "status.resourceClaimStatuses";
 pub(super) struct PodGroupStrategy;
 
 impl Strategy for PodGroupStrategy {
-    fn reset_fields(&self) -> &'static [&'static str] {
-        &["status"]
-    }
-
     fn prepare_for_create(&self, _context: &RequestContext<'_>, object: &mut Value) {
         object.remove_at("status");
         drop_disabled_fields(object, None);

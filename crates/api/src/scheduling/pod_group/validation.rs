@@ -71,7 +71,7 @@ fn validate_spec(spec: &Value) -> ErrorList {
     let policy = rules::value_at(spec, "schedulingPolicy");
     errors.extend(validate_policy(policy, None, &path.child("schedulingPolicy")));
     for field in FIELDS.into_iter().skip(2) {
-        if field == "disruptionMode" && !has(spec, field) && !is_closed(field) {
+        if field == "disruptionMode" && spec.at(field).is_none() && !is_closed(field) {
             errors.push(FieldError::required(&path.child(field), ""));
         } else {
             errors.extend(validate_field(spec, None, field, &path));
@@ -99,9 +99,9 @@ fn validate_change(spec: &Value, old: &Value) -> ErrorList {
             // The value was removed.
             (true, false) => {}
             (true, true) => errors.push(closed(&path)),
-            (false, is_set) => {
+            (false, _) => {
                 let claims = spec.items_at(field).len();
-                if field == "disruptionMode" && !is_set {
+                if field == "disruptionMode" && spec.at(field).is_none() {
                     errors.push(FieldError::required(&path, ""));
                 }
                 errors.push(changed(&path));

@@ -2,7 +2,7 @@
 
 use crate::rules;
 use pintle_machinery::{
-    ErrorList, FieldError, FieldPath, Value, ValueExt,
+    ErrorList, FieldError, FieldPath, Map, Value, ValueExt,
     validation::{
         FIELD_IMMUTABLE_ERROR, is_dns1035_label, is_dns1123_subdomain, validate_conditions,
         validate_immutable_field,
@@ -41,7 +41,7 @@ pub(super) fn validate_update(migration: &Value, old: &Value) -> ErrorList {
     let shown = format!(
         "{{\"Resource\":{}}}",
         pintle_internal_form::json_form(
-            rules::value_at(new, "resource"),
+            new.at("resource").unwrap_or(&Value::Object(Map::new())),
             "k8s.io/apimachinery/pkg/apis/meta/v1.GroupResource"
         )
     );
