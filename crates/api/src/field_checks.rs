@@ -9,6 +9,11 @@ pub(crate) fn invalid_each(path: &FieldPath, value: &str, messages: Vec<String>)
     messages.into_iter().map(|message| FieldError::invalid(path, value, message)).collect()
 }
 
+/// As [`invalid_each`], for a text of a named type or behind a pointer.
+pub(crate) fn invalid_each_of_named_type(path: &FieldPath, value: &str, messages: Vec<String>) -> ErrorList {
+    invalid_each(path, value, messages).into_iter().map(FieldError::of_named_type).collect()
+}
+
 /// Requires the text.
 pub(crate) fn required(object: &Value, field: &str, path: &FieldPath) -> ErrorList {
     if object.str_at(field).is_empty() {
@@ -18,12 +23,17 @@ pub(crate) fn required(object: &Value, field: &str, path: &FieldPath) -> ErrorLi
     ErrorList::new()
 }
 
-/// Requires one of the supported texts; the message lists them in the given order.
+/// Requires one of the supported texts of a named type; the message lists them in the given order.
 pub(crate) fn supported(value: &str, supported: &[&str], path: &FieldPath) -> ErrorList {
     if supported.contains(&value) {
         return ErrorList::new();
     }
     vec![FieldError::not_supported(path, value, supported)]
+}
+
+/// As [`supported`], for a plain text.
+pub(crate) fn supported_plain(value: &str, values: &[&str], path: &FieldPath) -> ErrorList {
+    supported(value, values, path).into_iter().map(FieldError::of_plain_text).collect()
 }
 
 /// Requires the text, and one of the supported ones.
@@ -38,6 +48,7 @@ pub(crate) fn required_supported(value: &str, values: &[&str], path: &FieldPath)
 pub(crate) fn texts(list: &[Value]) -> impl Iterator<Item = &str> {
     list.iter().map(|item| item.as_str().unwrap_or_default())
 }
+
 /// Parses a 64-bit integer in decimal.
 ///
 /// # Errors

@@ -112,6 +112,8 @@ pub struct FieldError {
     pub bad_value: Option<Value>,
     /// The printed form of the value, if it is not sorted JSON: a struct's members in their declared order.
     pub shown_as: Option<String>,
+    /// See [`FieldError::of_named_type`].
+    pub is_named_type: bool,
     /// An explanation of the allowed values.
     pub detail: String,
 }
@@ -123,7 +125,8 @@ impl FieldError {
         bad_value: Option<Value>,
         detail: String,
     ) -> FieldError {
-        FieldError { error_type, field: field.clone(), bad_value, shown_as: None, detail }
+        let is_named_type = error_type == ErrorType::NotSupported;
+        FieldError { error_type, field: field.clone(), bad_value, shown_as: None, is_named_type, detail }
     }
 
     /// A referenced value does not exist.
@@ -146,7 +149,8 @@ impl FieldError {
         Self::build(ErrorType::Invalid, field, Some(value.into()), detail.into())
     }
 
-    /// A value is none of the supported ones; the message lists these in the given order.
+    /// A value is none of the supported ones; the message lists these in the given order. A text is one of a named type:
+    /// nearly all that have choices are.
     pub fn not_supported(field: &FieldPath, value: impl Into<Value>, supported: &[&str]) -> FieldError {
         let detail = match supported {
             [] => String::new(),
@@ -196,6 +200,21 @@ impl FieldError {
         self
     }
 
+    /// Shows a text as JSON (`"\u003ca\u003e"`), as Go does if its type is a named one, such as `core.Protocol` or
+    /// `types.UID`, or a pointer.
+    #[must_use]
+    pub fn of_named_type(mut self) -> FieldError {
+        self.is_named_type = true;
+        self
+    }
+
+    /// Shows a text in Go's quotes (`"<a>"`), as Go does if its type is `string`.
+    #[must_use]
+    pub fn of_plain_text(mut self) -> FieldError {
+        self.is_named_type = false;
+        self
+    }
+
     /// The message without the field's path.
     pub fn body(&self) -> String {
         let mut text = self.error_type.text().to_owned();
@@ -203,7 +222,7 @@ impl FieldError {
             text.push_str(": ");
             match (&self.shown_as, value) {
                 (Some(shown), _) => text.push_str(&escape_html(shown)),
-                (None, Value::String(string)) => text.push_str(&quote(string)),
+                (None, Value::String(string)) if !self.is_named_type => text.push_str(&quote(string)),
                 (None, Value::Number(_)) => text.push_str(&go_format(value)),
                 (None, other) => text.push_str(&String::from_utf8_lossy(&encode_any(other))),
             }
@@ -317,6 +336,20 @@ mod tests {
             (
                 FieldError::not_supported(&path, "A", &["B", "C"]),
                 r#"spec.ports[0][a/b]: Unsupported value: "A": supported values: "B", "C""#,
+            ),
+            // Plain texts have Go's quotes, those of named types are JSON.
+            (FieldError::invalid(&path, "<\u{1}", ""), r#"spec.ports[0][a/b]: Invalid value: "<\x01""#),
+            (
+                FieldError::invalid(&path, "<\u{1}", "").of_named_type(),
+                r#"spec.ports[0][a/b]: Invalid value: "\u003c\u0001""#,
+            ),
+            (
+                FieldError::not_supported(&path, "<", &["B"]),
+                r#"spec.ports[0][a/b]: Unsupported value: "\u003c": supported values: "B""#,
+            ),
+            (
+                FieldError::not_supported(&path, "<", &["B"]).of_plain_text(),
+                r#"spec.ports[0][a/b]: Unsupported value: "<": supported values: "B""#,
             ),
         ];
         for (error, text) in rows {

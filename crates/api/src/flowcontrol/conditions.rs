@@ -39,7 +39,7 @@ pub(super) fn validate(object: &Value) -> ErrorList {
         let path = path.index(index).child("type");
         let condition_type = condition.str_at("type");
         if !seen.insert(condition_type) {
-            errors.push(FieldError::duplicate(&path, condition_type));
+            errors.push(FieldError::duplicate(&path, condition_type).of_named_type());
         }
         if condition_type.is_empty() {
             errors.push(FieldError::required(&path, ""));

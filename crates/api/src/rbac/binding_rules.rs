@@ -27,9 +27,9 @@ pub(super) fn validate(binding: &Value, namespaced: bool, role_kinds: &[&str]) -
     let mut errors = metadata::validate(binding, namespaced);
     let path = FieldPath::new("roleRef");
     let group = binding.str_at("roleRef.apiGroup");
-    errors.extend(field_checks::supported(group, &[GROUP_NAME], &path.child("apiGroup")));
+    errors.extend(field_checks::supported_plain(group, &[GROUP_NAME], &path.child("apiGroup")));
     let kind = binding.str_at("roleRef.kind");
-    errors.extend(field_checks::supported(kind, role_kinds, &path.child("kind")));
+    errors.extend(field_checks::supported_plain(kind, role_kinds, &path.child("kind")));
     let name = binding.str_at("roleRef.name");
     errors.extend(match name.is_empty() {
         true => vec![FieldError::required(&path.child("name"), "")],
@@ -71,19 +71,18 @@ fn validate_subject(subject: &Value, namespaced: bool, path: &FieldPath) -> Erro
                 let messages = name_is_dns_subdomain(name, false);
                 errors.extend(field_checks::invalid_each(&path.child("name"), name, messages));
             }
-            errors.extend(field_checks::supported(group, &[""], &path.child("apiGroup")));
+            errors.extend(field_checks::supported_plain(group, &[""], &path.child("apiGroup")));
             if !namespaced {
                 errors.extend(field_checks::required(subject, "namespace", path));
             }
         }
         "User" | "Group" => {
-            errors.extend(field_checks::supported(group, &[GROUP_NAME], &path.child("apiGroup")));
+            errors.extend(field_checks::supported_plain(group, &[GROUP_NAME], &path.child("apiGroup")));
         }
-        kind => errors.push(FieldError::not_supported(
-            &path.child("kind"),
-            kind,
-            &["ServiceAccount", "User", "Group"],
-        )),
+        kind => errors.push(
+            FieldError::not_supported(&path.child("kind"), kind, &["ServiceAccount", "User", "Group"])
+                .of_plain_text(),
+        ),
     }
     errors
 }

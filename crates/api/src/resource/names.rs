@@ -64,7 +64,7 @@ pub(super) fn validate_fully_qualified_name(name: &str, path: &FieldPath) -> Err
     let mut errors = validate_qualified_name(name, path);
     if !name.contains('/') {
         let detail = "a fully qualified name must be a domain and a name separated by a slash";
-        errors.push(FieldError::invalid(path, name, detail));
+        errors.push(FieldError::invalid(path, name, detail).of_named_type());
     }
     errors
 }

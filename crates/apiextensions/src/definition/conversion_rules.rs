@@ -28,7 +28,9 @@ pub(super) fn validate_conversion(
     match strategy {
         "" => errors.push(FieldError::required(&path.child("strategy").field(), "")),
         known if STRATEGIES.contains(&known) => {}
-        other => errors.push(FieldError::not_supported(&path.child("strategy").field(), other, &STRATEGIES)),
+        other => errors.push(
+            FieldError::not_supported(&path.child("strategy").field(), other, &STRATEGIES).of_plain_text(),
+        ),
     }
     let client_path = path.child("webhookClientConfig");
     let versions_path = path.child("conversionReviewVersions");

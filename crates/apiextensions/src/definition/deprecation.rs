@@ -10,7 +10,8 @@ const MAX_LENGTH: usize = 256;
 pub(super) fn validate_deprecation(version: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     let Some(warning) = version.field("deprecationWarning").and_then(Value::as_str) else { return };
     let mut wrong = |detail: String| {
-        let error = FieldError::invalid(&path.child("deprecationWarning").field(), warning, detail);
+        let error =
+            FieldError::invalid(&path.child("deprecationWarning").field(), warning, detail).of_named_type();
         errors.push(go_json::as_json(error));
     };
     if !version.bool_at("deprecated") {

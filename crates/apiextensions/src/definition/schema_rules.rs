@@ -212,7 +212,8 @@ fn validate_itself(
     errors: &mut ErrorList,
 ) {
     if options.require_valid_types && has_invalid_type(schema) {
-        errors.push(FieldError::not_supported(&path.child("type").field(), schema.ty, &TYPES));
+        errors
+            .push(FieldError::not_supported(&path.child("type").field(), schema.ty, &TYPES).of_plain_text());
     }
     let mut forbid = |name: &str, detail: &str| {
         errors.push(FieldError::forbidden(&path.child(name).field(), detail));
@@ -266,7 +267,7 @@ fn validate_map_type(schema: &JsonSchemaProps<'_>, path: &Path<'_>, errors: &mut
     }
     if !MAP_TYPES.contains(&map_type) {
         let path = path.child("x-kubernetes-map-type").field();
-        errors.push(FieldError::not_supported(&path, map_type, &MAP_TYPES));
+        errors.push(FieldError::not_supported(&path, map_type, &MAP_TYPES).of_plain_text());
     }
 }
 
@@ -293,7 +294,7 @@ fn validate_list_type(
     }
     const LIST_TYPES: [&str; 3] = ["atomic", "set", "map"];
     if let Some(list_type) = schema.list_type.filter(|list_type| !LIST_TYPES.contains(list_type)) {
-        errors.push(FieldError::not_supported(&type_path.field(), list_type, &LIST_TYPES));
+        errors.push(FieldError::not_supported(&type_path.field(), list_type, &LIST_TYPES).of_plain_text());
     }
     if !schema.list_map_keys.is_empty() {
         let detail = "must be map if x-kubernetes-list-map-keys is non-empty";
@@ -326,11 +327,8 @@ pub(super) fn non_atomic_set_items(schema: &JsonSchemaProps<'_>, path: &Path<'_>
     let path = path.child("items");
     let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
     // The message shows the items' list type, even when the map type is the error.
-    Some(FieldError::invalid(
-        &path.child(name).field(),
-        items.list_type.map_or(Value::Null, Value::from),
-        detail,
-    ))
+    let shown = items.list_type.map_or(Value::Null, Value::from);
+    Some(FieldError::invalid(&path.child(name).field(), shown, detail).of_named_type())
 }
 
 fn validate_map_items(schema: &JsonSchemaProps<'_>, path: &Path<'_>, errors: &mut ErrorList) {

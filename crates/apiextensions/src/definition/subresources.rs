@@ -23,7 +23,11 @@ pub(super) fn validate_subresources(subresources: &Value, path: &Path<'_>, error
     if !selector.is_empty() {
         let detail = "should be a json path under either .spec or .status".to_owned();
         let path = path.child("labelSelectorPath");
-        errors.extend(validate_below(selector, &[".spec.", ".status."], detail, &path));
+        let error = validate_below(selector, &[".spec.", ".status."], detail, &path);
+        errors.extend(error.map(|error| match selector.starts_with('.') {
+            true => error.of_named_type(),
+            false => error,
+        }));
     }
 }
 

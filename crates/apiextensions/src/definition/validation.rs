@@ -249,7 +249,8 @@ fn validate_group_and_scope(spec: &Spec<'_>, path: &Path<'_>, errors: &mut Error
     match spec.tree.str_at("scope") {
         "" => errors.push(FieldError::required(&path.child("scope").field(), "")),
         scope if SCOPES.contains(&scope) => {}
-        other => errors.push(FieldError::not_supported(&path.child("scope").field(), other, &SCOPES)),
+        other => errors
+            .push(FieldError::not_supported(&path.child("scope").field(), other, &SCOPES).of_plain_text()),
     }
 }
 

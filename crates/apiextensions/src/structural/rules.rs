@@ -395,7 +395,10 @@ impl<'s> Run<'s> {
             _ => (ErrorType::Invalid, Some(value), detail),
         };
         let bad_value = bad_value.filter(|_| shown).cloned();
-        self.add(FieldError { error_type, field, bad_value, shown_as: None, detail }, ratcheted);
+        self.add(
+            FieldError { error_type, field, bad_value, shown_as: None, is_named_type: false, detail },
+            ratcheted,
+        );
         Ok(())
     }
 

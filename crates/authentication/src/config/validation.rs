@@ -100,11 +100,14 @@ fn issuer(issuer: &Issuer, disallowed: &[String], path: &FieldPath, errors: &mut
         errors.push(FieldError::invalid(&path, "<omitted>", error.to_string()));
     }
     if !matches!(issuer.egress_selector_type.as_str(), "" | "controlplane" | "cluster") {
-        errors.push(FieldError::invalid(
-            &path.child("egressSelectorType"),
-            issuer.egress_selector_type.as_str(),
-            "egress selector must be either controlplane or cluster",
-        ));
+        errors.push(
+            FieldError::invalid(
+                &path.child("egressSelectorType"),
+                issuer.egress_selector_type.as_str(),
+                "egress selector must be either controlplane or cluster",
+            )
+            .of_named_type(),
+        );
     }
 }
 
@@ -164,7 +167,7 @@ fn audiences(issuer: &Issuer, path: &FieldPath, errors: &mut ErrorList) {
         (1, _) => "audienceMatchPolicy must be empty or MatchAny for single audience",
         _ => "audienceMatchPolicy must be MatchAny for multiple audiences",
     };
-    errors.push(FieldError::invalid(&path.child("audienceMatchPolicy"), policy, detail));
+    errors.push(FieldError::invalid(&path.child("audienceMatchPolicy"), policy, detail).of_named_type());
 }
 
 fn claim_validation_rules(

@@ -61,7 +61,7 @@ impl Validator {
         }
         let Some(authorizer_type) = AuthorizerType::of(type_name) else {
             let known = AuthorizerType::ALL.map(AuthorizerType::as_str);
-            self.errors.push(FieldError::not_supported(&type_path, type_name, &known));
+            self.errors.push(FieldError::not_supported(&type_path, type_name, &known).of_plain_text());
             return None;
         };
         if !types.insert(authorizer_type) && authorizer_type != AuthorizerType::Webhook {
@@ -183,7 +183,8 @@ impl Validator {
             }
             value if choices.contains(&value) => Some(value),
             value => {
-                self.errors.push(FieldError::not_supported(&path.child(field), value, choices));
+                self.errors
+                    .push(FieldError::not_supported(&path.child(field), value, choices).of_plain_text());
                 None
             }
         }

@@ -131,7 +131,7 @@ fn validate(tree: &Value) -> Result<Vec<EgressSelection>, ErrorList> {
         }
         seen.push(name.clone());
         match (Network::ALL.into_iter().find(|network| network.name() == name), connection) {
-            (None, _) => errors.push(FieldError::not_supported(&path, name, &sorted)),
+            (None, _) => errors.push(FieldError::not_supported(&path, name, &sorted).of_plain_text()),
             (Some(network), Some(connection)) => valid.push(EgressSelection { network, connection }),
             // The connection has an error.
             (Some(_), None) => {}

@@ -32,5 +32,5 @@ pub fn validate_field_validation(value: &str, path: &FieldPath) -> ErrorList {
     if supported.contains(&value) {
         return ErrorList::new();
     }
-    vec![FieldError::not_supported(path, value, &supported)]
+    vec![FieldError::not_supported(path, value, &supported).of_plain_text()]
 }

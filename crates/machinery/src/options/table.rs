@@ -26,7 +26,7 @@ impl IncludeObject {
             "None" => Ok(IncludeObject::None),
             other => {
                 let detail = "must be 'Metadata', 'Object', 'None', or empty";
-                Err(FieldError::invalid(&FieldPath::new("includeObject"), other, detail))
+                Err(FieldError::invalid(&FieldPath::new("includeObject"), other, detail).of_named_type())
             }
         }
     }

@@ -185,7 +185,10 @@ fn validate_operator(requirement: &Value, allow_unknown: bool, path: &FieldPath)
         "In" | "NotIn" | "Exists" | "DoesNotExist" => ErrorList::new(),
         _ if allow_unknown => ErrorList::new(),
         operator => {
-            vec![FieldError::invalid(&path.child("operator"), operator, "not a valid selector operator")]
+            vec![
+                FieldError::invalid(&path.child("operator"), operator, "not a valid selector operator")
+                    .of_named_type(),
+            ]
         }
     }
 }

@@ -64,11 +64,11 @@ fn validate(toleration: &Value, path: &FieldPath, errors: &mut ErrorList) {
     if text("key").is_empty() && text("operator") != "Exists" {
         let why =
             "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
-        errors.push(FieldError::invalid(&path.child("operator"), text("operator"), why));
+        errors.push(FieldError::invalid(&path.child("operator"), text("operator"), why).of_named_type());
     }
     if toleration.i64_at("tolerationSeconds").is_some() && text("effect") != "NoExecute" {
         let why = "effect must be 'NoExecute' when `tolerationSeconds` is set";
-        errors.push(FieldError::invalid(&path.child("effect"), text("effect"), why));
+        errors.push(FieldError::invalid(&path.child("effect"), text("effect"), why).of_named_type());
     }
     match text("operator") {
         "" | "Equal" => {

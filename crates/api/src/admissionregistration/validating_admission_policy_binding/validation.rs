@@ -38,7 +38,7 @@ fn validate_actions(actions: &[Value], path: &FieldPath) -> ErrorList {
             errors.push(FieldError::not_supported(&path, action, &ACTIONS));
         }
         if !seen.insert(action) {
-            errors.push(FieldError::duplicate(&path, action));
+            errors.push(FieldError::duplicate(&path, action).of_named_type());
         }
     }
     if seen.contains("Deny") && seen.contains("Warn") {

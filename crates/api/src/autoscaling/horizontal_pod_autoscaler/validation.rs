@@ -239,11 +239,13 @@ fn validate_container_resource(source: &Value, path: &FieldPath) -> ErrorList {
 }
 
 fn validate_resource_name(name: &str, path: &FieldPath) -> ErrorList {
-    let mut errors = field_checks::invalid_each(path, name, is_qualified_name(name));
+    let mut errors = field_checks::invalid_each_of_named_type(path, name, is_qualified_name(name));
     let is_standard =
         matches!(name, "cpu" | "memory" | "ephemeral-storage") || resource_list::is_huge_page(name);
     if !name.contains('/') && !is_standard {
-        errors.push(FieldError::invalid(path, name, "must be a standard resource for containers"));
+        errors.push(
+            FieldError::invalid(path, name, "must be a standard resource for containers").of_named_type(),
+        );
     }
     errors
 }
@@ -256,7 +258,7 @@ fn validate_target(target: &Value, path: &FieldPath) -> ErrorList {
     }
     if !["Utilization", "Value", "AverageValue"].contains(&target_type) {
         let detail = "must be either Utilization, Value, or AverageValue";
-        errors.push(FieldError::invalid(&path.child("type"), target_type, detail));
+        errors.push(FieldError::invalid(&path.child("type"), target_type, detail).of_named_type());
     }
     for name in ["value", "averageValue"] {
         let quantity = target.field(name).map(resource_list::quantity);

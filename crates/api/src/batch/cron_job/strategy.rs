@@ -111,7 +111,7 @@ fn validate_time_zone(object: &Value) -> ErrorList {
     let Some(zone) = object.at(path.as_str()).and_then(Value::as_str) else {
         return ErrorList::new();
     };
-    let invalid = |detail: &str| FieldError::invalid(&path, zone, detail);
+    let invalid = |detail: &str| FieldError::invalid(&path, zone, detail).of_named_type();
     let unknown = format!("unknown time zone {zone}");
     if zone.is_empty() {
         return vec![invalid("timeZone must be nil or non-empty string")];

@@ -86,7 +86,7 @@ impl StatusUpdate<'_> {
                 if uid.is_empty() {
                     errors.push(FieldError::invalid(&path.index(index), uid, "must not be empty"));
                 } else if !seen.insert(uid) {
-                    errors.push(FieldError::duplicate(&path.index(index), uid));
+                    errors.push(FieldError::duplicate(&path.index(index), uid).of_named_type());
                 }
             }
         }

@@ -161,8 +161,11 @@ fn validate_usages(request: &Value, old: Option<&Value>, path: &FieldPath) -> Er
     }
     if old.is_none_or(|old| repeated(old.items_at("spec.usages")).is_empty()) {
         let repeated = repeated(usages).into_iter();
-        errors
-            .extend(repeated.map(|(index, usage)| FieldError::duplicate(&path.index(index), usage.clone())));
+        errors.extend(
+            repeated.map(|(index, usage)| {
+                FieldError::duplicate(&path.index(index), usage.clone()).of_named_type()
+            }),
+        );
     }
     errors
 }
@@ -207,7 +210,7 @@ fn validate_conditions(request: &Value, old: Option<&Value>) -> ErrorList {
             errors.push(FieldError::invalid(&list_path, condition_type, detail));
         }
         if !seen.insert(condition_type) && !had_repeated {
-            errors.push(FieldError::duplicate(&path.child("type"), condition_type));
+            errors.push(FieldError::duplicate(&path.child("type"), condition_type).of_named_type());
         }
     }
     errors

@@ -73,7 +73,9 @@ fn validate_terminal_conditions(request: &Value) -> ErrorList {
         let path = path.child(&format!("[{index}]"));
         let (condition_type, status) = (condition.str_at("type"), condition.str_at("status"));
         if !TERMINAL.contains(&condition_type) {
-            errors.push(FieldError::not_supported(&path.child("type"), condition_type, &TERMINAL));
+            errors.push(
+                FieldError::not_supported(&path.child("type"), condition_type, &TERMINAL).of_plain_text(),
+            );
             continue;
         }
         known += 1;

@@ -6,7 +6,7 @@ use crate::{
         signature,
         signer_name::{is_kubernetes_signer, validate_signer_name},
     },
-    field_checks::invalid_each,
+    field_checks::{invalid_each, invalid_each_of_named_type},
     rules,
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -63,7 +63,11 @@ fn validate_spec(request: &Value) -> ErrorList {
         [("podName", "podUID"), ("serviceAccountName", "serviceAccountUID"), ("nodeName", "nodeUID")]
     {
         let (text, at) = (request.str_at(&format!("spec.{name}")), path.child(name));
-        errors.extend(invalid_each(&at, text, is_dns1123_subdomain(text)));
+        let messages = is_dns1123_subdomain(text);
+        errors.extend(match name {
+            "nodeName" => invalid_each_of_named_type(&at, text, messages),
+            _ => invalid_each(&at, text, messages),
+        });
         let (text, at) = (request.str_at(&format!("spec.{uid}")), path.child(uid));
         match text.len() {
             0 => errors.push(FieldError::invalid(&at, "", "must not be empty")),

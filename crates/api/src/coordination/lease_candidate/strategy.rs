@@ -82,7 +82,7 @@ fn validate_spec(object: &Value) -> ErrorList {
 /// Requires one of Kubernetes' own strategies or a name with a domain prefix.
 pub(in crate::coordination) fn validate_strategy(strategy: &str, path: &FieldPath) -> ErrorList {
     match strategy.contains('/') {
-        true => field_checks::invalid_each(path, strategy, is_qualified_name(strategy)),
+        true => field_checks::invalid_each_of_named_type(path, strategy, is_qualified_name(strategy)),
         false if strategy == OLDEST_EMULATION_VERSION => ErrorList::new(),
         false => vec![FieldError::not_supported(path, strategy, &[OLDEST_EMULATION_VERSION])],
     }

@@ -74,7 +74,7 @@ fn validate(object: &Value) -> ErrorList {
         let limit_type = limit.str_at("type");
         errors.extend(validate_type(limit_type, &path.child("type")));
         if !types.insert(limit_type) {
-            errors.push(FieldError::duplicate(&path.child("type"), limit_type));
+            errors.push(FieldError::duplicate(&path.child("type"), limit_type).of_named_type());
         }
         errors.extend(validate_limit(limit, &path));
     }
@@ -82,10 +82,10 @@ fn validate(object: &Value) -> ErrorList {
 }
 
 fn validate_type(limit_type: &str, path: &FieldPath) -> ErrorList {
-    let errors = field_checks::invalid_each(path, limit_type, is_qualified_name(limit_type));
+    let errors = field_checks::invalid_each_of_named_type(path, limit_type, is_qualified_name(limit_type));
     if errors.is_empty() && !limit_type.contains('/') && !STANDARD_TYPES.contains(&limit_type) {
         let detail = "must be a standard limit type or fully qualified";
-        return vec![FieldError::invalid(path, limit_type, detail)];
+        return vec![FieldError::invalid(path, limit_type, detail).of_named_type()];
     }
     errors
 }

@@ -110,7 +110,7 @@ impl Strategy for StatusStrategy {
         };
         let found = object.str_at("status.phase");
         if found != phase {
-            errors.push(FieldError::invalid(&FieldPath::new("status.Phase"), found, detail));
+            errors.push(FieldError::invalid(&FieldPath::new("status.Phase"), found, detail).of_named_type());
         }
         errors
     }

@@ -285,7 +285,7 @@ fn validate_status(object: &Value) -> ErrorList {
 fn validate_resource_key(name: &str, path: &FieldPath) -> ErrorList {
     let errors = field_checks::invalid_each(path, name, is_qualified_name(name));
     if errors.is_empty() && is_native(name) {
-        return field_checks::supported(name, &["storage"], path);
+        return field_checks::supported_plain(name, &["storage"], path);
     }
     errors
 }

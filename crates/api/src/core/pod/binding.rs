@@ -81,7 +81,9 @@ fn validate(binding: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     let kind = binding.str_at("target.kind");
     if !matches!(kind, "" | "Node") {
-        errors.push(FieldError::not_supported(&target.child("kind"), kind, &["Node", "<empty>"]));
+        errors.push(
+            FieldError::not_supported(&target.child("kind"), kind, &["Node", "<empty>"]).of_plain_text(),
+        );
     }
     if binding.str_at("target.name").is_empty() {
         errors.push(FieldError::required(&target.child("name"), ""));

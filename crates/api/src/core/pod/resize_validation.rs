@@ -26,7 +26,7 @@ pub(super) fn validate_resize(new: &Value, old: &Value) -> ErrorList {
     let path = FieldPath::new("spec");
     if qos::qos_class(old) != qos::compute(new) {
         let detail = "Pod QOS Class may not change as a result of resizing";
-        errors.push(FieldError::invalid(&path, new.str_at("status.qosClass"), detail));
+        errors.push(FieldError::invalid(&path, new.str_at("status.qosClass"), detail).of_named_type());
     }
     if !node_can_resize(old) {
         let detail = "Pod running on node without support for resize";

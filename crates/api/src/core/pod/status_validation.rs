@@ -175,7 +175,7 @@ fn validate_claim_statuses(pod: &Value, path: &FieldPath) -> ErrorList {
         let name = status.str_at("name");
         if !claims.contains_key(name) {
             let detail = "must match the name of an entry in `spec.resourceClaims`";
-            errors.push(FieldError::invalid(&path.child("name"), name, detail));
+            errors.push(FieldError::invalid(&path.child("name"), name, detail).of_named_type());
         }
         if !seen.insert(name) {
             errors.push(FieldError::duplicate(&path.child("name"), name));
@@ -325,7 +325,7 @@ fn validate_resource_health(statuses: &[Value], containers: &[Value], path: &Fie
             if let Some(container) = container
                 && let Some(detail) = unknown_resource(container, &claims, name)
             {
-                errors.push(FieldError::invalid(&path.child("name"), name, detail));
+                errors.push(FieldError::invalid(&path.child("name"), name, detail).of_named_type());
             }
             let mut seen = HashSet::new();
             for (index, resource) in allocated.items_at("resources").iter().enumerate() {
@@ -344,7 +344,7 @@ fn validate_resource_health(statuses: &[Value], containers: &[Value], path: &Fie
                 }
                 let id = resource.str_at("resourceID");
                 if !seen.insert(id) {
-                    errors.push(FieldError::duplicate(&path.child("resourceID"), id));
+                    errors.push(FieldError::duplicate(&path.child("resourceID"), id).of_named_type());
                 }
             }
         }

@@ -106,7 +106,7 @@ fn validate_node_requirement(requirement: &Value, lenient: bool, path: &FieldPat
         ("In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt", _) => {}
         _ => {
             let detail = "not a valid selector operator";
-            errors.push(FieldError::invalid(&path.child("operator"), operator, detail));
+            errors.push(FieldError::invalid(&path.child("operator"), operator, detail).of_named_type());
         }
     }
     errors.extend(validate_label_name(requirement.str_at("key"), &path.child("key")));
@@ -134,7 +134,7 @@ fn validate_node_field(requirement: &Value, path: &FieldPath) -> ErrorList {
         "In" | "NotIn" => {}
         _ => {
             let detail = "not a valid selector operator";
-            errors.push(FieldError::invalid(&path.child("operator"), operator, detail));
+            errors.push(FieldError::invalid(&path.child("operator"), operator, detail).of_named_type());
         }
     }
     match requirement.str_at("key") {

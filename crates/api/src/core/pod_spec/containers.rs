@@ -351,13 +351,13 @@ fn validate_resize_policy(container: &Value, spec: &Value, path: &FieldPath) -> 
         }
         let (resource, restart) = (policy.str_at("resourceName"), policy.str_at("restartPolicy"));
         if !seen.insert(resource) {
-            errors.push(FieldError::duplicate(&path.index(index), resource));
+            errors.push(FieldError::duplicate(&path.index(index), resource).of_named_type());
         }
         errors.extend(required_supported(resource, &["cpu", "memory"], path));
         errors.extend(required_supported(restart, &["NotRequired", "RestartContainer"], path));
         if spec.str_at("restartPolicy") == "Never" && restart != "NotRequired" {
             let detail = "must be 'NotRequired' when pod `restartPolicy` is 'Never'";
-            errors.push(FieldError::invalid(path, restart, detail));
+            errors.push(FieldError::invalid(path, restart, detail).of_named_type());
         }
     }
     errors

@@ -1,7 +1,7 @@
 //! Validates references to the pod's own fields and resources: the downward API
 //! (<https://kubernetes.io/docs/concepts/workloads/pods/downward-api/>).
 
-use crate::field_checks::{invalid_each, supported};
+use crate::field_checks::{invalid_each, supported_plain};
 use crate::resource_list::quantity;
 use pintle_machinery::validation::is_qualified_name;
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
@@ -55,7 +55,7 @@ pub(super) fn validate(reference: &Value, place: Place, path: &FieldPath) -> Err
                     Place::Environment => &ENVIRONMENT_FIELDS,
                     Place::Volume => &VOLUME_FIELDS,
                 };
-                supported(field, fields, &path.child("fieldPath"))
+                supported_plain(field, fields, &path.child("fieldPath"))
             }
         },
     }
@@ -109,7 +109,7 @@ pub(super) fn validate_resource(reference: &Value, place: Place, path: &FieldPat
     } else if resource.is_empty() {
         errors.push(FieldError::required(&path.child("resource"), ""));
     } else if !is_huge_pages {
-        errors.extend(supported(resource, &RESOURCES, &path.child("resource")));
+        errors.extend(supported_plain(resource, &RESOURCES, &path.child("resource")));
     }
     errors.extend(validate_divisor(reference, resource, is_huge_pages, &path.child("divisor")));
     errors

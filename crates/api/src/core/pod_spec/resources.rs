@@ -2,7 +2,7 @@
 //! (<https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/>).
 
 use super::PodValidationOptions;
-use crate::field_checks::invalid_each;
+use crate::field_checks::{invalid_each, invalid_each_of_named_type};
 use crate::resource_list::{
     aggregate, huge_page_size, is_huge_page, is_native, is_overcommit_allowed, is_pod_level, quantity,
 };
@@ -177,13 +177,16 @@ const INTEGER_RESOURCES: [&str; 9] = [
 
 /// Validates the name of a resource of any kind.
 pub(crate) fn validate_resource_name(name: &str, path: &FieldPath) -> ErrorList {
-    let errors = invalid_each(path, name, is_qualified_name(name));
+    let errors = invalid_each_of_named_type(path, name, is_qualified_name(name));
     let is_standard = STANDARD_RESOURCES.contains(&name)
         || is_huge_page(name)
         || name.starts_with("requests.hugepages-")
         || name.contains('/');
     if errors.is_empty() && !is_standard {
-        return vec![FieldError::invalid(path, name, "must be a standard resource type or fully qualified")];
+        return vec![
+            FieldError::invalid(path, name, "must be a standard resource type or fully qualified")
+                .of_named_type(),
+        ];
     }
     errors
 }
@@ -194,10 +197,14 @@ pub(crate) fn validate_container_resource_name(name: &str, path: &FieldPath) -> 
     let is_standard = matches!(name, "cpu" | "memory" | "ephemeral-storage") || is_huge_page(name);
     if name.matches('/').count() == 0 {
         if !is_standard {
-            errors.push(FieldError::invalid(path, name, "must be a standard resource for containers"));
+            errors.push(
+                FieldError::invalid(path, name, "must be a standard resource for containers").of_named_type(),
+            );
         }
     } else if !is_native(name) && !is_extended(name) {
-        errors.push(FieldError::invalid(path, name, "doesn't follow extended resource name standard"));
+        errors.push(
+            FieldError::invalid(path, name, "doesn't follow extended resource name standard").of_named_type(),
+        );
     }
     errors
 }

@@ -152,7 +152,7 @@ pub(super) fn validate_app_armor_profile(profile: &Value, path: &FieldPath) -> E
         }
         ("RuntimeDefault" | "Unconfined", Some(file)) => {
             let detail = "can only be set when AppArmor type is Localhost";
-            errors.push(FieldError::invalid(&file_path, file, detail));
+            errors.push(FieldError::invalid(&file_path, file, detail).of_named_type());
         }
         ("RuntimeDefault" | "Unconfined", None) => {}
         ("", _) => {

@@ -43,11 +43,11 @@ fn validate_one(toleration: &Value, options: &PodValidationOptions, path: &Field
     } else if operator != "Exists" {
         let detail =
             "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
-        errors.push(FieldError::invalid(&operator_path, operator, detail));
+        errors.push(FieldError::invalid(&operator_path, operator, detail).of_named_type());
     }
     if toleration.at("tolerationSeconds").is_some() && effect != "NoExecute" {
         let detail = "effect must be 'NoExecute' when `tolerationSeconds` is set";
-        errors.push(FieldError::invalid(&effect_path, effect, detail));
+        errors.push(FieldError::invalid(&effect_path, effect, detail).of_named_type());
     }
     match operator {
         "" | "Equal" => {

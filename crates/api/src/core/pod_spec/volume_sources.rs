@@ -307,7 +307,7 @@ fn validate_azure_disk(source: &Value, path: &FieldPath) -> ErrorList {
         let (prefix, example) =
             if kind == "Managed" { ("/subscriptions/", MANAGED) } else { ("https://", BLOB) };
         if !uri.starts_with(prefix) {
-            errors.push(FieldError::not_supported(&path.child("diskURI"), uri, &[example]));
+            errors.push(FieldError::not_supported(&path.child("diskURI"), uri, &[example]).of_plain_text());
         }
     }
     errors

@@ -2,7 +2,7 @@
 //! (<https://kubernetes.io/docs/concepts/windows/intro/>).
 
 use super::containers_of::containers_with_path;
-use crate::field_checks::{invalid_each, supported};
+use crate::field_checks::{invalid_each_of_named_type, supported};
 use pintle_machinery::validation::is_dns1123_subdomain;
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 
@@ -16,21 +16,28 @@ pub(super) fn validate_options(context: &Value, path: &FieldPath) -> ErrorList {
     let Some(options) = context.at("windowsOptions") else { return errors };
     let text = |field: &str| options.at(field).and_then(Value::as_str);
     if let Some(name) = text("gmsaCredentialSpecName") {
-        errors.extend(invalid_each(&path.child("gmsaCredentialSpecName"), name, is_dns1123_subdomain(name)));
+        errors.extend(invalid_each_of_named_type(
+            &path.child("gmsaCredentialSpecName"),
+            name,
+            is_dns1123_subdomain(name),
+        ));
     }
     if let Some(spec) = text("gmsaCredentialSpec") {
         let path = path.child("gmsaCredentialSpec");
         if spec.is_empty() {
-            errors.push(FieldError::invalid(&path, spec, "gmsaCredentialSpec cannot be an empty string"));
+            errors.push(
+                FieldError::invalid(&path, spec, "gmsaCredentialSpec cannot be an empty string")
+                    .of_named_type(),
+            );
         } else if spec.len() > MAX_CREDENTIAL_SPEC_KIB * 1024 {
             let detail = format!("gmsaCredentialSpec size must be under {MAX_CREDENTIAL_SPEC_KIB} KiB");
-            errors.push(FieldError::invalid(&path, spec, detail));
+            errors.push(FieldError::invalid(&path, spec, detail).of_named_type());
         }
     }
     if let Some(name) = text("runAsUserName") {
         let path = path.child("runAsUserName");
         let details = user_name_errors(name).into_iter();
-        errors.extend(details.map(|detail| FieldError::invalid(&path, name, detail)));
+        errors.extend(details.map(|detail| FieldError::invalid(&path, name, detail).of_named_type()));
     }
     errors
 }

@@ -123,7 +123,7 @@ fn validate_amounts(object: &Value, list: &str) -> ErrorList {
         errors.extend(validate_resource_name(name, &path));
         if !name.contains('/') && !is_standard(name) {
             let detail = "must be a standard resource for quota";
-            errors.push(FieldError::invalid(&path, name.as_str(), detail));
+            errors.push(FieldError::invalid(&path, name.as_str(), detail).of_named_type());
         }
         errors.extend(validate_quantity(name, value, &path));
     }
@@ -202,7 +202,9 @@ fn validate_scope_selector(object: &Value) -> ErrorList {
     for requirement in requirements {
         let (scope, operator) = (requirement.str_at("scopeName"), requirement.str_at("operator"));
         if !is_scope(scope) {
-            errors.push(|| FieldError::invalid(&path.child("scopeName"), scope, "unsupported scope"));
+            errors.push(|| {
+                FieldError::invalid(&path.child("scopeName"), scope, "unsupported scope").of_named_type()
+            });
         }
         errors.repeat(misfits.count(scope), || {
             let selector = rules::value_at(object, "spec.scopeSelector").clone();
@@ -213,7 +215,7 @@ fn validate_scope_selector(object: &Value) -> ErrorList {
             let detail = "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, \
                           ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, \
                           ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity";
-            errors.push(|| FieldError::invalid(&path.child("operator"), operator, detail));
+            errors.push(|| FieldError::invalid(&path.child("operator"), operator, detail).of_named_type());
         }
         if let Some(error) = validate_operator(requirement, &path) {
             errors.push(|| error);
@@ -245,7 +247,7 @@ fn validate_operator(requirement: &Value, path: &FieldPath) -> Option<FieldError
         "In" | "NotIn" | "Exists" | "DoesNotExist" => None,
         operator => {
             let detail = "not a valid selector operator";
-            Some(FieldError::invalid(&path.child("operator"), operator, detail))
+            Some(FieldError::invalid(&path.child("operator"), operator, detail).of_named_type())
         }
     }
 }

@@ -121,11 +121,11 @@ fn follow_downgrade(service: &mut Value, old: &Value) -> ErrorList {
     let path = FieldPath::new("spec").child("ipFamilyPolicy");
     if is_reduced(service.cluster_ips().len(), old.cluster_ips().len()) {
         let detail = "must be 'SingleStack' to release the secondary cluster IP";
-        errors.push(FieldError::invalid(&path, policy.clone(), detail));
+        errors.push(FieldError::invalid(&path, policy.clone(), detail).of_named_type());
     }
     if is_reduced(service.ip_families().len(), old.ip_families().len()) {
         let detail = "must be 'SingleStack' to release the secondary IP family";
-        errors.push(FieldError::invalid(&path, policy, detail));
+        errors.push(FieldError::invalid(&path, policy, detail).of_named_type());
     }
     errors
 }
@@ -180,7 +180,7 @@ fn validate_configured(network: &ServiceNetwork, service: &Value) -> ErrorList {
     for (index, family) in service.ip_families().into_iter().enumerate() {
         if !IpFamily::parse(family).is_some_and(|family| network.has_family(family)) {
             let path = spec.child("ipFamilies").index(index);
-            errors.push(FieldError::invalid(&path, family, "not configured on this cluster"));
+            errors.push(FieldError::invalid(&path, family, "not configured on this cluster").of_named_type());
         }
     }
     errors

@@ -127,7 +127,7 @@ fn validate_ports(ports: &[Value]) -> ErrorList {
             errors.extend(field_checks::invalid_each(&name_path, name, is_dns1123_label(name)));
         }
         if !names.insert(name) {
-            errors.push(FieldError::duplicate(&name_path, name));
+            errors.push(FieldError::duplicate(&name_path, name).of_named_type());
         }
         let protocol_path = path.child("protocol");
         match port.at("protocol").and_then(Value::as_str) {

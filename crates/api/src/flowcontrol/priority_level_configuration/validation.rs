@@ -31,7 +31,7 @@ fn validate_spec(level: &Value) -> ErrorList {
     let level_type = level.str_at("spec.type");
     if (level.name() == EXEMPT) != (level_type == "Exempt") {
         let detail = "must be 'Exempt' if and only if `name` is 'exempt'";
-        errors.push(FieldError::invalid(&path.child("type"), level_type, detail));
+        errors.push(FieldError::invalid(&path.child("type"), level_type, detail).of_named_type());
     }
     let (exempt, limited) = (level.at("spec.exempt"), level.at("spec.limited"));
     let (exempt_path, limited_path) = (path.child("exempt"), path.child("limited"));

@@ -74,7 +74,9 @@ fn validate_parameters(parameters: &Value, path: &FieldPath) -> ErrorList {
         }
         (Some("Cluster"), None) => {}
         (Some(other), _) => {
-            errors.push(FieldError::not_supported(&scope_path, other, &["Cluster", "Namespace"]));
+            errors.push(
+                FieldError::not_supported(&scope_path, other, &["Cluster", "Namespace"]).of_plain_text(),
+            );
         }
     }
     errors

@@ -213,7 +213,7 @@ fn validate_node_resources(device: &Value, path: &FieldPath) -> ErrorList {
         let path = path.key(name);
         if !is_native(name) {
             let detail = "must be a node allocatable resource name";
-            errors.push(FieldError::invalid(&path, name.as_str(), detail));
+            errors.push(FieldError::invalid(&path, name.as_str(), detail).of_named_type());
         }
         let (multiplier, key) = (mapping.at("allocationMultiplier"), mapping.at("capacityKey"));
         if multiplier.is_none() && key.is_none() {
@@ -230,7 +230,7 @@ fn validate_node_resources(device: &Value, path: &FieldPath) -> ErrorList {
                 errors.push(FieldError::invalid(&path, "", "capacityKey must not be an empty string"))
             }
             Some(key) if !device.map_at("capacity").contains_key(key) => {
-                errors.push(FieldError::not_found(&path, key));
+                errors.push(FieldError::not_found(&path, key).of_named_type());
             }
             Some(_) | None => {}
         }

@@ -159,7 +159,14 @@ impl Problem {
                     path => prefix.child(path),
                 };
                 let detail = detail.unwrap_or(self.message);
-                FieldError { error_type, field, bad_value: value, shown_as: None, detail }
+                FieldError {
+                    error_type,
+                    field,
+                    bad_value: value,
+                    shown_as: None,
+                    is_named_type: false,
+                    detail,
+                }
             }
         }
     }

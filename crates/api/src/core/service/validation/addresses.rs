@@ -71,7 +71,7 @@ fn validate_families(service: &Value, spec: &FieldPath) -> ErrorList {
             errors.push(FieldError::not_supported(&path, family, &["IPv4", "IPv6"]));
         }
         if !seen.insert(family) {
-            errors.push(FieldError::duplicate(&path, family));
+            errors.push(FieldError::duplicate(&path, family).of_named_type());
         }
     }
     match service.ip_family_policy() {

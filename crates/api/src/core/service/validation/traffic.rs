@@ -81,7 +81,7 @@ pub(super) fn validate_policies(service: &Value) -> ErrorList {
         (false, "") | (true, "Cluster" | "Local") => {}
         (false, policy) => {
             let detail = "may only be set for externally-accessible services";
-            errors.push(FieldError::invalid(&path, policy, detail));
+            errors.push(FieldError::invalid(&path, policy, detail).of_named_type());
         }
         (true, "") => errors.push(FieldError::required(&path, "")),
         (true, policy) => errors.push(FieldError::not_supported(&path, policy, &["Cluster", "Local"])),
@@ -110,7 +110,7 @@ pub(super) fn validate_policies(service: &Value) -> ErrorList {
     match service.at("spec.trafficDistribution").and_then(Value::as_str) {
         Some(distribution) if !supported.contains(&distribution) => {
             let path = spec.child("trafficDistribution");
-            errors.push(FieldError::not_supported(&path, distribution, &supported));
+            errors.push(FieldError::not_supported(&path, distribution, &supported).of_plain_text());
         }
         _ => {}
     }

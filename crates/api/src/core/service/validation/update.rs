@@ -20,7 +20,7 @@ pub(super) fn validate_transition(service: &Value, old: &Value) -> ErrorList {
         (rules::value_at(service, "spec.loadBalancerClass"), rules::value_at(old, "spec.loadBalancerClass"));
     if is_load_balancer && class != old_class {
         let path = FieldPath::new("spec").child("loadBalancerClass");
-        errors.push(FieldError::invalid(&path, class.clone(), "may not change once set"));
+        errors.push(FieldError::invalid(&path, class.clone(), "may not change once set").of_named_type());
     }
     errors.extend(validate_class(service));
     if old.needs_health_check_node_port()
