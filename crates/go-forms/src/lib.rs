@@ -22,7 +22,9 @@ pub use duration::{format_duration, parse_duration};
 pub use file::{FileError, read_file, system_error};
 pub use ip::{Address, Cidr, parse_address, parse_ip_sloppy};
 pub use media_type::{media_type, media_type_error};
-pub use number::{parse_float, parse_float32, parse_integer};
+pub use number::{
+    parse_float, parse_float32, parse_integer, shortest_decimal, shortest_scientific, shortest_scientific32,
+};
 pub use pem::{PemBlock, PemBlocks};
 pub use quote::{is_print, quote, quote_ascii, quote_byte, quote_bytes, unicode_name};
 pub use url::{Url, clean_path, encode_query, escape_path, normalize_path, normalize_query};

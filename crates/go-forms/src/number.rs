@@ -104,6 +104,53 @@ fn without_underscores(text: &str) -> Option<String> {
     (before != '_').then(|| text.replace('_', ""))
 }
 
+/// Formats a double by the fewest digits that read as it, with an exponent: `1.5e-7`. Of two such texts that are equally
+/// near it has the one with an even last digit, as `strconv.FormatFloat`; Rust's has the larger one.
+pub fn shortest_scientific(value: f64) -> String {
+    let text = format!("{value:e}");
+    match fraction_digits(&text) {
+        ..UNIQUE_DIGITS => text,
+        digits => nearest_even(&text, &format!("{value:.digits$e}"), |text| text.parse() == Ok(value)),
+    }
+}
+
+/// As [`shortest_scientific`], in single precision.
+pub fn shortest_scientific32(value: f32) -> String {
+    let text = format!("{value:e}");
+    let digits = fraction_digits(&text);
+    nearest_even(&text, &format!("{value:.digits$e}"), |text| text.parse() == Ok(value))
+}
+
+/// As [`shortest_scientific`], without an exponent.
+pub fn shortest_decimal(value: f64) -> String {
+    let text = format!("{value:e}");
+    let plain = format!("{value}");
+    let digits = fraction_digits(&text);
+    if digits < UNIQUE_DIGITS {
+        return plain;
+    }
+    let exponent = text.split_once('e').and_then(|(_, exponent)| exponent.parse::<i64>().ok()).unwrap_or(0);
+    // No number whose last digit is in front of the decimal point is between two texts: it is even too often.
+    match usize::try_from(i64::try_from(digits).unwrap_or(0) - exponent) {
+        Ok(digits) => nearest_even(&plain, &format!("{value:.digits$}"), |text| text.parse() == Ok(value)),
+        Err(_) => plain,
+    }
+}
+
+/// No two decimals with this number of digits, or fewer, read as the same double.
+const UNIQUE_DIGITS: usize = 15;
+
+/// The number of digits behind the point of a mantissa.
+fn fraction_digits(scientific: &str) -> usize {
+    let mantissa = scientific.split('e').next().unwrap_or_default();
+    mantissa.split_once('.').map_or(0, |(_, digits)| digits.len())
+}
+
+/// The text that is rounded to even, if it reads as the number.
+fn nearest_even(shortest: &str, even: &str, reads: impl Fn(&str) -> bool) -> String {
+    if shortest != even && reads(even) { even.to_owned() } else { shortest.to_owned() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -149,5 +196,22 @@ mod tests {
         assert!(parse_float("NaN").unwrap().is_nan());
         assert!(parse_float32("1e40").unwrap_err().ends_with("value out of range"));
         assert_eq!(parse_float32("0.5"), Ok(0.5));
+    }
+
+    #[test]
+    fn of_two_nearest_texts_the_even_one_is_shown() {
+        for (value, decimal, scientific) in [
+            (1_060_660_229_639_519.25, "1060660229639519.2", "1.0606602296395192e15"),
+            (-1_060_660_229_639_519.75, "-1060660229639519.8", "-1.0606602296395198e15"),
+            (0.1, "0.1", "1e-1"),
+            (5e-324, "0.000", "5e-324"),
+            (1e21, "1000000000000000000000", "1e21"),
+            (9_007_199_254_740_993.0, "9007199254740992", "9.007199254740992e15"),
+        ] {
+            assert_eq!(shortest_scientific(value), scientific);
+            assert!(shortest_decimal(value).starts_with(decimal), "{}", shortest_decimal(value));
+        }
+        assert_eq!(shortest_scientific32(0.1), "1e-1");
+        assert_eq!(shortest_scientific32(16_777_216.0), "1.6777216e7");
     }
 }

@@ -4,6 +4,7 @@
 //! (<https://github.com/google/cel-spec/blob/master/doc/langdef.md#ordering>).
 
 use crate::EvaluationError;
+use pintle_go_forms::{shortest_decimal, shortest_scientific};
 use std::cmp::Ordering;
 
 /// The first double beyond the largest `i64`.
@@ -74,7 +75,7 @@ pub(crate) fn shortest(double: f64) -> String {
     if let Some(text) = not_finite(double) {
         return text.to_owned();
     }
-    let scientific = format!("{double:e}");
+    let scientific = shortest_scientific(double);
     let Some((mantissa, exponent)) = scientific.split_once('e') else { return scientific };
     let exponent: i32 = exponent.parse().unwrap_or(0);
     if (-4..6).contains(&exponent) {
@@ -88,7 +89,7 @@ pub(crate) fn shortest(double: f64) -> String {
 pub(crate) fn decimal(double: f64) -> String {
     match not_finite(double) {
         Some(text) => text.to_owned(),
-        None => format!("{double}"),
+        None => shortest_decimal(double),
     }
 }
 

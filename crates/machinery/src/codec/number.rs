@@ -1,5 +1,6 @@
 //! Formats numbers as Go's JSON encoder does.
 
+use pintle_go_forms::{shortest_decimal, shortest_scientific, shortest_scientific32};
 use pintle_tree::Number;
 
 /// Appends a number.
@@ -39,7 +40,7 @@ pub(crate) fn write_i64(out: &mut Vec<u8>, value: i64) {
 pub(crate) fn write_f64(out: &mut Vec<u8>, value: f64) {
     let size = value.abs();
     if size != 0.0 && !(1e-6..1e21).contains(&size) {
-        let text = format!("{value:e}");
+        let text = shortest_scientific(value);
         // Go writes the sign of positive exponents.
         match text.split_once('e') {
             Some((digits, exponent)) if !exponent.starts_with('-') => {
@@ -50,18 +51,18 @@ pub(crate) fn write_f64(out: &mut Vec<u8>, value: f64) {
     } else if value == 0.0 && value.is_sign_negative() {
         out.extend_from_slice(b"-0");
     } else {
-        out.extend_from_slice(format!("{value}").as_bytes());
+        out.extend_from_slice(shortest_decimal(value).as_bytes());
     }
 }
 
 /// Formats a double as Go's `%g` does, with the shortest digits.
 pub(crate) fn format_g(value: f64) -> String {
-    general(&format!("{value:e}"))
+    general(&shortest_scientific(value))
 }
 
 /// As [`format_g`], in single precision.
 pub(crate) fn format_g32(value: f64) -> String {
-    general(&format!("{:e}", value as f32))
+    general(&shortest_scientific32(value as f32))
 }
 
 /// Converts Rust's exponent form, which has the shortest digits.

@@ -12,7 +12,7 @@ use crate::{
     restore,
     text::go_type,
 };
-use pintle_go_forms::quote;
+use pintle_go_forms::{quote, shortest_decimal, shortest_scientific};
 use pintle_schema::SchemaRef;
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -234,10 +234,10 @@ fn go_number(number: &pintle_tree::Number) -> String {
 
 /// Formats a double as Go's `%v`: the shortest digits, with an exponent below -4 or above 5.
 fn go_float(number: f64) -> String {
-    let scientific = format!("{number:e}");
+    let scientific = shortest_scientific(number);
     let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };
     match exponent.parse::<i32>() {
-        Ok(-4..=5) | Err(_) => number.to_string(),
+        Ok(-4..=5) | Err(_) => shortest_decimal(number),
         Ok(exponent) => {
             let sign = if exponent < 0 { '-' } else { '+' };
             format!("{digits}e{sign}{:02}", exponent.abs())
