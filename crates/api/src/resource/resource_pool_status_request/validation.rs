@@ -139,7 +139,7 @@ fn validate_pool_name(name: &str, path: &FieldPath) -> ErrorList {
             errors.push(FieldError::invalid(path, name, format!("segment {index}: must not be empty")));
             continue;
         }
-        let wrong = is_dns1123_subdomain(segment).into_iter();
+        let wrong = rules::in_bytes(is_dns1123_subdomain(segment), DNS1123_SUBDOMAIN_MAX_LENGTH).into_iter();
         let wrong = wrong.map(|message| format!("segment {index}: {message}")).collect();
         errors.extend(invalid_each(path, segment, wrong));
     }
