@@ -65,6 +65,7 @@ mod tests {
         assert_eq!(holds("k8s.io/api/rbac/v1.PolicyRule"), Some(true));
         assert_eq!(holds("k8s.io/api/rbac/v1.ClusterRole"), Some(true));
         assert_eq!(holds("k8s.io/api/apps/v1.Deployment"), Some(true));
+        assert_eq!(holds("k8s.io/api/certificates/v1.CertificateSigningRequestSpec"), Some(true));
         assert_eq!(holds("k8s.io/api/core/v1.EnvVar"), Some(false));
         assert_eq!(holds("k8s.io/api/core/v1.ConfigMap"), Some(false));
         assert_eq!(holds("k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta"), Some(false));

@@ -170,6 +170,16 @@ mod tests {
             &[r#"e: Invalid value: "device.driver": must evaluate to bool or the unknown type, not string"#],
         );
         check(
+            "[duration('1s')]",
+            &[
+                r#"e: Invalid value: "[duration('1s')]": must evaluate to bool or the unknown type, not list(google.protobuf.Duration)"#,
+            ],
+        );
+        check(
+            "null",
+            &[r#"e: Invalid value: "null": must evaluate to bool or the unknown type, not null_type"#],
+        );
+        check(
             "object",
             &[
                 "e: Invalid value: \"object\": compilation failed: ERROR: <input>:1:1: undeclared reference to 'object' \

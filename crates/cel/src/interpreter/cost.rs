@@ -110,9 +110,12 @@ impl CallCost {
             }
             CallCost::MakeResult => make_list(result.map_or(1, Value::size), 10),
             CallCost::Flatten => match args.get(1) {
-                Some(Value::Int(depth)) => {
-                    make_list(size(0).saturating_mul(u64::try_from(*depth).unwrap_or(0)), 10)
+                // The reference computes with floats, of which negative ones wrap around.
+                Some(Value::Int(depth)) if *depth < 0 => {
+                    let units = size(0) as f64 * *depth as f64;
+                    (units as i64).cast_unsigned().wrapping_add(make_list(0, 10))
                 }
+                Some(Value::Int(depth)) => make_list(size(0).saturating_mul(depth.unsigned_abs()), 10),
                 Some(_) => {
                     let text = format!("interface conversion: ref.Val is {}, not types.Int", name(1));
                     return Err(EvaluationError::Internal(text));

@@ -356,6 +356,7 @@ mod tests {
         check(true, ask_for_more, &[]);
         check(true, change_image, &["spec.template.spec"]);
         check(false, select_node, &["spec.template"]);
+        check(false, |template| template.set("spec.affinity", json!({})), &["spec.template"]);
     }
 
     #[test]

@@ -161,6 +161,11 @@ mod tests {
             assert_eq!(messages(&validate(&json!({"metadata": {"name": "a"}, "spec": spec}))), expected);
         };
         check(json!({"driver": "D.example.com", "limit": 1}), &[]);
+        let long = "x".repeat(254);
+        check(
+            json!({"driver": long, "limit": 1}),
+            &[&format!("spec.driver: Invalid value: \"{long}\": must be no more than 253 bytes")],
+        );
         check(
             json!({"poolName": "a//b", "limit": 0}),
             &[

@@ -150,6 +150,12 @@ mod tests {
         check("priority", json!(5), &[]);
         check("priority", json!(6), &["spec.priority: Forbidden"]);
         check("priority", Value::Null, &[]);
+        // Both members of the union are pointers.
+        check(
+            "schedulingPolicy",
+            json!({"gang": {"minCount": 2}, "basic": {}}),
+            &["spec.schedulingPolicy: Invalid value: null: field is immutable"],
+        );
         check(
             "schedulingPolicy",
             json!({"gang": {"minCount": 3}}),

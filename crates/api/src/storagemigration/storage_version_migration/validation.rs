@@ -122,6 +122,15 @@ mod tests {
         check(json!({"resource": "secrets"}), &[]);
         check(json!({"group": "Bad_"}), &[RESOURCE, GROUP]);
         check(json!({"group": "Bad_", "resource": "X y"}), &[RESOURCE, GROUP]);
+        let mut empty = migration(json!({}), json!({}));
+        empty.remove_at("spec.resource");
+        assert!(
+            messages(&validate_update(&empty, &migration(json!({"resource": "secrets"}), json!({}))))
+                .contains(
+                    &r#"spec: Invalid value: {"Resource":{"group":"","resource":""}}: field is immutable"#
+                        .to_owned()
+                )
+        );
         let new = migration(json!({"group": "apps", "resource": "deployments"}), json!({}));
         let old = migration(json!({"resource": "secrets"}), json!({}));
         assert_eq!(

@@ -129,6 +129,7 @@ fn decode_within(bytes: &[u8], schema: SchemaRef<'_>, weight: Weight) -> Result<
         problems: Findings::default(),
         empty_fields: Findings::default(),
         muted: false,
+        replaces_duplicates: !schema.is_declared(),
         failure: None,
     };
     match decoder.document(schema) {
@@ -188,6 +189,9 @@ struct Decoder<'d, 's> {
     empty_fields: Findings<EmptyField>,
     /// Set inside a type with a decoder of its own, which is not strict.
     muted: bool,
+    /// Set for custom resources: the reference decodes them into a map, where only the last value of a duplicate field
+    /// is left, and reads their metadata from it.
+    replaces_duplicates: bool,
     /// The first value of a wrong type. Decoding continues, because a later syntax error takes precedence.
     failure: Option<Box<DecodeError>>,
 }
@@ -370,6 +374,7 @@ impl<'d, 's> Decoder<'d, 's> {
         };
         let merging = !object.is_empty();
         let mut seen = Seen::default();
+        let mut failing = None;
         let mut unknown = HashSet::new();
         let mut more = self.parser.open_object()?;
         while more {
@@ -380,13 +385,24 @@ impl<'d, 's> Decoder<'d, 's> {
                     if again {
                         self.duplicate(&key);
                     }
-                    let old = if again || merging { object.remove(field.name()) } else { None };
+                    let mut old = if again || merging { object.remove(field.name()) } else { None };
+                    if self.replaces_duplicates {
+                        old = None;
+                        if again && failing == Some(index) {
+                            self.failure = None;
+                        }
+                    }
+                    let had_failed = self.failure.is_some();
                     self.path.push(Step::Field(schema, field));
                     let value = match embeds && field.name() == "metadata" {
                         true => Some(self.any()?),
+                        false if self.replaces_duplicates => self.replaceable(field.ty())?,
                         false => self.value(field.ty(), old)?,
                     };
                     self.path.pop();
+                    if self.failure.is_some() && !had_failed {
+                        failing = Some(index);
+                    }
                     if let Some(value) = value {
                         let is_zero = is_zero(&value, field.ty());
                         if declared && is_zero && matches!(value, Value::Array(_) | Value::Object(_)) {
@@ -412,6 +428,21 @@ impl<'d, 's> Decoder<'d, 's> {
             more = self.parser.next_member()?;
         }
         Ok(Value::Object(object))
+    }
+
+    /// Reads the value of a field of which a later one may take the place: decoding goes on behind a wrong value.
+    fn replaceable(&mut self, schema: SchemaRef<'s>) -> Fallible<Option<Value>> {
+        let (start, depth) = (self.parser.position(), self.path.len());
+        match self.value(schema, None) {
+            Err(error) if matches!(*error, DecodeError::Type { .. } | DecodeError::Value(_)) => {
+                self.path.truncate(depth);
+                self.parser.rewind(start);
+                self.parser.skip()?;
+                self.failure.get_or_insert(error);
+                Ok(None)
+            }
+            value => value,
+        }
     }
 
     /// Reads a member that the schema does not have. That of a custom resource is decoded, as Go holds it in a map at
@@ -629,13 +660,14 @@ impl<'d, 's> Decoder<'d, 's> {
         self.own_decoder_at = own_decoder_at.or(Some(self.path.len()));
         let muted = std::mem::replace(&mut self.muted, true);
         let failure = self.failure.take();
-        let value = self.value(schema, None)?;
-        if let Some(failure) = std::mem::replace(&mut self.failure, failure) {
-            return Err(failure);
-        }
+        let value = self.value(schema, None);
         self.own_decoder_at = own_decoder_at;
         self.muted = muted;
-        Ok(value)
+        let own_failure = std::mem::replace(&mut self.failure, failure);
+        match (value, own_failure) {
+            (Ok(_), Some(failure)) => Err(failure),
+            (value, _) => value,
+        }
     }
 
     fn any(&mut self) -> Fallible<Value> {

@@ -23,6 +23,16 @@ impl<'d> Parser<'d> {
         Self { data, text: std::str::from_utf8(data).ok(), pos: 0, weight }
     }
 
+    /// The position in the text, for [`Parser::rewind`].
+    pub(super) fn position(&self) -> usize {
+        self.pos
+    }
+
+    /// Goes back to an earlier position.
+    pub(super) fn rewind(&mut self, position: usize) {
+        self.pos = position;
+    }
+
     /// Counts a text of the tree.
     pub(crate) fn add_text(&mut self, len: usize) -> Fallible<()> {
         self.weight.add(len + TEXT)

@@ -492,6 +492,32 @@ fn custom_resources_are_pruned_but_not_checked() {
         rewrite(schema.root(), body),
         r#"{"kind":null,"metadata":{"name":"n","ownerReferences":[{"apiVersion":"","kind":"","name":"","uid":"u"}]},"spec":{"size":{}}}"#
     );
+    // Only the last value of a duplicate counts, in the metadata too, also when an earlier one has a wrong type.
+    for (body, expected) in [
+        (
+            r#"{"metadata":{"name":"a","labels":{"a":"b"}},"metadata":{"name":"b"}}"#,
+            r#"{"metadata":{"name":"b"}}"#,
+        ),
+        (r#"{"metadata":{"labels":{"a":"b"},"labels":{"c":"d"}}}"#, r#"{"metadata":{"labels":{"c":"d"}}}"#),
+        (r#"{"metadata":{"name":1,"name":"n"}}"#, r#"{"metadata":{"name":"n"}}"#),
+        (r#"{"metadata":{"name":"n","name":null}}"#, r#"{"metadata":{}}"#),
+        (
+            r#"{"metadata":{"managedFields":[{"time":1}],"managedFields":[],"name":"n"}}"#,
+            r#"{"metadata":{"name":"n"}}"#,
+        ),
+        (
+            r#"{"metadata":{"creationTimestamp":{"a":1},"creationTimestamp":null,"name":"n"}}"#,
+            r#"{"metadata":{"name":"n"}}"#,
+        ),
+        (r#"{"metadata":[],"metadata":{"name":"n"}}"#, r#"{"metadata":{"name":"n"}}"#),
+    ] {
+        assert_eq!(rewrite(schema.root(), body), expected, "{body}");
+    }
+    for body in
+        [r#"{"metadata":{"name":"n","name":1}}"#, r#"{"metadata":{"name":1,"labels":{},"labels":{}}}"#]
+    {
+        assert!(decode(body.as_bytes(), schema.root()).is_err(), "{body}");
+    }
 }
 
 #[test]
