@@ -86,7 +86,7 @@ fn what_etcd_does_not_answer_ends_in_its_time() -> Result {
             "message": "context deadline exceeded", "reason": "InternalError", "code": 500});
         assert_eq!(event, json!({"type": "ERROR", "object": status}));
         assert_eq!(watch.next_json()?, None);
-        Ok(late.join().map_err(|_| "the client panicked")??)
+        late.join().map_err(|_| "the client panicked")?
     })?;
     let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
         "message": "Timeout: request did not complete within requested timeout - context deadline exceeded",
