@@ -28,7 +28,7 @@ use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Map, Value, ValueExt,
     codec::json::{encode, indented},
     text::escape_html,
-    validation::{FIELD_IMMUTABLE_ERROR, validate_immutable_field},
+    validation::validate_immutable_field,
 };
 use pintle_schema::Schema;
 use std::{collections::HashMap, sync::LazyLock};
@@ -118,13 +118,13 @@ pub fn show(error: FieldError, form: &'static str) -> FieldError {
     }
 }
 
-/// Requires that a field is unchanged; see [`show`]. A pointer to an empty struct is not equal to none.
+/// Requires that a field is unchanged; see [`show`]. An empty struct is equal to none, but not behind a pointer.
 pub fn validate_immutable(new: &Value, old: &Value, path: &FieldPath, form: &'static str) -> ErrorList {
-    if form.starts_with('*') && new.is_null() != old.is_null() {
-        let error = FieldError::invalid(path, new.clone(), FIELD_IMMUTABLE_ERROR);
-        return vec![show(error, form)];
-    }
-    validate_immutable_field(new, old, path).into_iter().map(|error| show(error, form)).collect()
+    let empty = Value::Object(Map::new());
+    let is_struct = matches!(Form::parse(form), Form::Struct(_));
+    let whole = |value| if is_struct && Value::is_null(value) { &empty } else { value };
+    let errors = validate_immutable_field(whole(new), whole(old), path);
+    errors.into_iter().map(|error| show(error, form)).collect()
 }
 
 /// The JSON of a value as `form`, cut at [`MAX_SHOWN`].

@@ -102,6 +102,7 @@ pub(super) async fn serve(
     annotate(scope, remarks.audit_annotations);
     admission.validate(&object, None).await?;
     let warnings = creater.warnings(&context, &object);
+    context.check_client()?;
     let answer = creater.create(&context, object).await?;
     scope.warnings.extend(warnings);
     annotate(scope, creater.audit_annotations(&answer));
@@ -176,6 +177,8 @@ fn answer_schema(answer: &Value) -> Result<SchemaRef<'static>, Status> {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{CONFIG_MAPS, TestServer};
+    use crate::base::{body::RequestBody, client::Client};
+    use http::{Request, header};
     use pintle_machinery::json;
 
     #[tokio::test]
@@ -194,5 +197,22 @@ mod tests {
         let mut elsewhere = body;
         elsewhere["metadata"]["namespace"] = json!("other");
         assert_eq!(server.send("POST", &uri, elsewhere).await.0, 400);
+    }
+
+    #[tokio::test]
+    async fn an_action_is_not_taken_for_a_client_that_left() {
+        let server = TestServer::start().await;
+        let body = json!({"kind": "Eviction", "apiVersion": "policy/v1", "metadata": {"name": "a"}});
+        let (waits, client) = Client::new();
+        let send = async || {
+            let request = Request::post(format!("{CONFIG_MAPS}/a/eviction"))
+                .header(header::CONTENT_TYPE, "application/json")
+                .extension(client.clone());
+            let body = RequestBody::Bytes(body.to_string().into());
+            server.serve(request.body(body).unwrap()).await.status().as_u16()
+        };
+        assert_eq!(send().await, 201);
+        drop(waits);
+        assert_eq!(send().await, 504);
     }
 }

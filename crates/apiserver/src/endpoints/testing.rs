@@ -111,7 +111,11 @@ impl TestServer {
         for (name, value) in headers {
             request = request.header(name, *value);
         }
-        let request = request.body(body).unwrap();
+        self.serve(request.body(body).unwrap()).await
+    }
+
+    /// The response to a request.
+    pub(super) async fn serve(&self, request: Request<RequestBody>) -> Response {
         let query = Query::parse(request.uri().query().unwrap_or_default());
         let method: Method = request.method().clone();
         let info = RequestInfo::parse(&method, request.uri().path(), &query);
