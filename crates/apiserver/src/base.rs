@@ -21,7 +21,7 @@ pub mod query;
 pub mod request;
 pub mod request_info;
 pub mod response;
-pub(crate) mod route;
+pub(crate) mod route_slot;
 pub(crate) mod stop;
 pub mod warning;
 pub(crate) mod websocket;

@@ -25,6 +25,7 @@ mod object_versions;
 mod page;
 mod patch;
 mod request_scope;
+mod responder;
 mod scale;
 mod selection;
 mod shard_selector;

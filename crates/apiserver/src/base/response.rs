@@ -12,7 +12,7 @@ use std::{any::Any, sync::Arc, time::Duration};
 /// The response that filters and handlers return.
 pub type Response = http::Response<Body>;
 
-/// Marks the response of the handler of a [route](crate::base::route::Route).
+/// Marks the response of the handler of a [route](crate::base::route_slot::RouteSlot).
 #[derive(Clone)]
 pub(crate) struct Served {
     /// The time that webhooks took.

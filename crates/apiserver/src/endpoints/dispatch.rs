@@ -5,20 +5,19 @@ use super::{
     api_endpoints::ApiEndpoints,
     computed, connect, create, create_named, delete, delete_collection, get, list, patch,
     request_scope::{RequestScope, removed_release},
+    responder::Responder,
     scale, update, watch,
     write_limit::WriteLimit,
 };
 use crate::{
     base::{
         body::RequestBody,
-        compression::Compressible,
-        negotiation::MediaTypes,
         peer::source_ips,
         query::Query,
         request::Request,
         request_info::RequestInfo,
-        response::{Deprecated, Response, Served, failure_among, negotiated_failure},
-        route::Route,
+        response::{Response, negotiated_failure},
+        route_slot::RouteSlot,
         warning::Warnings,
     },
     filters::Arrival,
@@ -30,13 +29,7 @@ use pintle_audit::AuditContext;
 use pintle_machinery::{GroupVersion, Status, UserInfo};
 use pintle_registry::{Backing, BoxFuture, EmptyFields, Resource, Routing, Verb};
 use pintle_telemetry::TARGET;
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::sync::{Arc, atomic::AtomicU64};
 
 use tracing::{Instrument, Span, field};
 
@@ -94,47 +87,16 @@ impl ApiEndpoints {
         let is_nameless = action.as_ref().is_err_and(|status| status.code == 400);
         let is_routed = is_served || is_nameless || resource.resource.model.routing == Routing::Verbs;
         scope.warnings.extend(resource.resource.deprecation.clone().filter(|_| is_routed));
-        if is_served && let Some(route) = parts.extensions.get::<Route>() {
+        if is_served && let Some(route) = parts.extensions.get::<RouteSlot>() {
             let series = scope.route_series(&parts.method);
             if let Some(text) = &resource.resource.deprecation {
                 self.metrics.requests().requested_deprecated(series.labels(), removed_release(text));
             }
             route.found(series);
         }
-        let respond = |result: Result<Response, Status>| {
-            let mut is_refused_by_route = false;
-            let mut response = match result {
-                Ok(response) => response,
-                Err(status) => {
-                    let refuses_patch = scope.refuses_patch(&parts.method, &status);
-                    is_refused_by_route = refuses_patch || scope.refuses_form(&status);
-                    // A route refuses formats of patches itself, and has the common encodings only.
-                    let media_types = if refuses_patch { MediaTypes::COMMON } else { self.media_types };
-                    failure_among(&status, scope.headers, query.first("pretty"), media_types)
-                }
-            };
-            if !is_refused_by_route {
-                scope.warnings.write_to(response.headers_mut());
-            }
-            if !is_stream {
-                response.extensions_mut().insert(Compressible);
-            }
-            if is_routed
-                && !is_refused_by_route
-                && let Some(text) = &resource.resource.deprecation
-            {
-                response
-                    .extensions_mut()
-                    .insert(Deprecated { removed_release: removed_release(text).map(str::to_owned) });
-            }
-            if is_served {
-                let webhook_time = Duration::from_nanos(scope.webhook_time.load(Ordering::Relaxed));
-                response.extensions_mut().insert(Served { webhook_time });
-            }
-            response
-        };
+        let responder = Responder { scope: &scope, method: &parts.method, is_served, is_routed, is_stream };
         match action {
-            Err(status) => respond(Err(status)),
+            Err(status) => responder.respond(Err(status)),
             Ok(action) => {
                 let span = span(&action, &parts, &scope);
                 // Boxed, as the verbs' futures differ much in size.
@@ -159,9 +121,9 @@ impl ApiEndpoints {
                     }
                 };
                 let answer = answer.instrument(span);
-                respond(match limit {
+                responder.respond(match limit {
                     None => answer.await,
-                    Some(limit) => limit.result(answer, |status| respond(Err(status))).await,
+                    Some(limit) => limit.result(answer, |status| responder.respond(Err(status))).await,
                 })
             }
         }

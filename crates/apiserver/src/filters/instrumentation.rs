@@ -16,7 +16,7 @@ use crate::{
         request::{Request, info_of, query_of},
         request_info::RequestInfo,
         response::{Measured, QueueWait, Response, Served, Terminated},
-        route::Route,
+        route_slot::RouteSlot,
     },
     metrics::{LateEnd, LateHandler, Metrics, RequestLabels, RequestVerb, RouteSeries},
 };
@@ -79,7 +79,7 @@ struct Described<'a> {
     method: &'a Method,
     info: &'a RequestInfo,
     query: &'a Query,
-    route: &'a Route,
+    route: &'a RouteSlot,
     started: Instant,
 }
 
@@ -109,7 +109,7 @@ impl Filter for Instrumentation {
         let line =
             tracing::enabled!(target: HTTP_LOG, tracing::Level::DEBUG).then(|| LogLine::of(&mut request));
         let in_flight = (!info.is_long_running()).then(|| InFlight::new(self.metrics.in_flight(&info)));
-        let route = Route::default();
+        let route = RouteSlot::default();
         request.extensions_mut().insert(route.clone());
         let described = Described { method: &method, info: &info, query: &query, route: &route, started };
         let mut running = Running { instrumentation: self, request: described, has_response: false };
