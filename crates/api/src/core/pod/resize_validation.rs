@@ -137,9 +137,7 @@ fn validate_pod_level(masked: &mut Value, new: &Value, old: &Value, path: &Field
         errors.extend(validate_nothing_removed(new, old, "pod-level resource", &path));
     }
     mask_resources(masked, old);
-    if old.at("resources").is_none() && masked.map_at("resources").values().all(Value::is_null) {
-        masked.remove_at("resources");
-    }
+    drop_masked(masked, old);
     let of = |spec: &Value| spec.at("resources").cloned().unwrap_or_default();
     if !semantically_equal(&of(masked), &of(old)) {
         let detail = "only cpu and memory resources are mutable at pod-level";
@@ -153,6 +151,14 @@ fn validate_pod_level(masked: &mut Value, new: &Value, old: &Value, path: &Field
 fn mask_container(container: &mut Value, old: &Value) {
     mask_resources(container, old);
     container.remove_at("resources.claims");
+    drop_masked(container, old);
+}
+
+/// Drops resources of which the masks have left nothing.
+fn drop_masked(object: &mut Value, old: &Value) {
+    if old.at("resources").is_none() && object.map_at("resources").values().all(Value::is_null) {
+        object.remove_at("resources");
+    }
 }
 
 /// Restores the quantities of cpu and memory, to mask their changes.

@@ -173,6 +173,20 @@ fn a_resize_changes_amounts_of_cpu_and_memory() {
             ),
         ],
     );
+    let mut without =
+        stored(json!({"containers": containers(json!({}))}), json!({"status": {"phase": "Running"}}));
+    // As it is decoded: the struct is empty.
+    for container in without.items_at_mut("spec.containers") {
+        container.remove_at("resources");
+    }
+    check(
+        &without,
+        "resize",
+        &[(
+            patch(json!({"requests": {"cpu": "2"}})),
+            &["spec: Invalid value: \"BestEffort\": Pod QOS Class may not change as a result of resizing"],
+        )],
+    );
     let claims = json!({"requests": {"cpu": "1"}, "claims": [{"name": "c"}]});
     let with_claims = stored(
         json!({"containers": containers(claims), "resourceClaims": [{"name": "c", "resourceClaimName": "x"}]}),
