@@ -3,7 +3,7 @@
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The time of a write.
+/// The time of a write, counted from when its request was received.
 const WRITE_LIMIT: Duration = Duration::from_secs(34);
 
 /// The time by which a request has to be answered; an extension of every request that is not long-running.

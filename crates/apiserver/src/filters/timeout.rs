@@ -1,9 +1,7 @@
 //! Ends requests at their timeout, which includes sending the response. Watches and streams are exempt: their handlers
 //! have their own time limits.
 //!
-//! A write that was started is finished, also after its timeout and when its client is gone: it may have allocated
-//! something for an object that is not stored yet, such as an IP address, and has to keep it or release it. It stores
-//! nothing more, unless the store already has it.
+//! A write that was started is [finished](Finish), also after its timeout and when its client is gone.
 
 use super::{
     audit,
