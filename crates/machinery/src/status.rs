@@ -360,6 +360,21 @@ impl Status {
             .retry_after(retry_after_seconds)
     }
 
+    /// 504: the time limit of the request has passed without a response to send.
+    pub fn allotted_timeout() -> Status {
+        Self::timeout("request did not complete within the allotted timeout", 0)
+    }
+
+    /// 504: the deadline of the request has passed while it was handled.
+    pub fn deadline_exceeded() -> Status {
+        Self::timeout("request did not complete within requested timeout - context deadline exceeded", 0)
+    }
+
+    /// 504: the client is gone. It does not see the status; logs, metrics and audit events do.
+    pub fn canceled() -> Status {
+        Self::timeout("request did not complete within requested timeout - context canceled", 0)
+    }
+
     /// Adds a cause.
     #[must_use]
     pub fn with_cause(mut self, reason: &str, message: impl Into<String>, field: &str) -> Status {

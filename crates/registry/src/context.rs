@@ -39,9 +39,8 @@ impl RequestContext<'_> {
     /// # Errors
     /// 504, as kube-apiserver notes for such requests. The client does not see it.
     pub fn check_client(&self) -> Result<(), Status> {
-        const WHY: &str = "request did not complete within requested timeout - context canceled";
         match self.client.is_gone() {
-            true => Err(Status::timeout(WHY, 0)),
+            true => Err(Status::canceled()),
             false => Ok(()),
         }
     }

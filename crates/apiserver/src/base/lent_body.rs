@@ -137,9 +137,7 @@ impl From<Unfinished> for Status {
     fn from(why: Unfinished) -> Status {
         match why {
             Unfinished::Broken(error) => unreadable(&error),
-            Unfinished::TimedOut => {
-                Status::timeout("request did not complete within the allotted timeout", 0)
-            }
+            Unfinished::TimedOut => Status::allotted_timeout(),
             Unfinished::Stopping => Status::service_unavailable("apiserver is shutting down."),
         }
     }

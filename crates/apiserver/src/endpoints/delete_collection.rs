@@ -65,7 +65,7 @@ pub(super) async fn delete_collection(
     for together in objects.chunks(scope.server.delete_collection_workers.max(1)) {
         // The request has timed out: the rest of the collection is left to the client's next request.
         if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-            return Err(Status::timeout("request did not complete within the allotted timeout", 0));
+            return Err(Status::allotted_timeout());
         }
         let deletes = together.iter().map(|object| async {
             let context = RequestContext {

@@ -55,10 +55,8 @@ impl WriteLimit {
         match select(write, over).await {
             Either::Left((result, _)) => result,
             Either::Right(((), write)) => {
-                const WHY: &str =
-                    "request did not complete within requested timeout - context deadline exceeded";
                 // The receiver is gone if the client is.
-                drop(answer.send(respond(Status::timeout(WHY, 0))));
+                drop(answer.send(respond(Status::deadline_exceeded())));
                 write.await
             }
         }

@@ -91,7 +91,7 @@ pub(super) fn is_read(method: &Method) -> bool {
 
 /// The response to a request over its time. The reference writes this `Status` without its type, and says that it is text.
 fn timed_out() -> Response {
-    let status = Status::timeout("request did not complete within the allotted timeout", 0);
+    let status = Status::allotted_timeout();
     let body = format!(
         "{{\"metadata\":{{}},\"status\":\"Failure\",\"message\":\"{}\",\"reason\":\"Timeout\",\"details\":{{}},\"code\":504}}\n",
         // It has no character that JSON escapes.

@@ -130,9 +130,8 @@ fn whole_seconds(timeout: Duration) -> Duration {
 /// # Errors
 /// 504 at the deadline of the request and after it, or when nobody awaits the response.
 pub(super) fn check_end(request: &AdmissionRequest<'_>) -> Result<(), Status> {
-    const WHY: &str = "request did not complete within requested timeout - context deadline exceeded";
     match request.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-        true => Err(Status::timeout(WHY, 0)),
+        true => Err(Status::deadline_exceeded()),
         false => request.context.check_client(),
     }
 }
