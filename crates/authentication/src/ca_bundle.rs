@@ -2,12 +2,12 @@
 
 use arc_swap::ArcSwap;
 use pintle_go_forms::quote;
-use rustls_pki_types::{CertificateDer, TrustAnchor, pem::PemObject};
+use pintle_tls::TrustAnchors;
+use rustls_pki_types::{CertificateDer, pem::PemObject};
 use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
 };
-use x509_parser::prelude::{FromDer, X509Certificate};
 
 /// The reason why a text is not a bundle of certificates.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -26,9 +26,7 @@ pub enum CaBundleError {
 pub struct Authorities {
     pem: String,
     certificates: Vec<CertificateDer<'static>>,
-    anchors: Vec<TrustAnchor<'static>>,
-    /// The validity period of each certificate, in seconds since 1970.
-    validity: Vec<(i64, i64)>,
+    anchors: TrustAnchors,
     generation: u64,
 }
 
@@ -41,17 +39,12 @@ impl Authorities {
         if certificates.is_empty() {
             return Err(CaBundleError::Empty);
         }
-        let mut anchors = Vec::with_capacity(certificates.len());
-        let mut validity = Vec::with_capacity(certificates.len());
+        let mut anchors = TrustAnchors::default();
         for certificate in &certificates {
-            let anchor = webpki::anchor_from_trusted_cert(certificate);
-            anchors.push(anchor.map_err(|error| CaBundleError::Malformed(error.to_string()))?.to_owned());
-            let (_, parsed) = X509Certificate::from_der(certificate)
-                .map_err(|error| CaBundleError::Malformed(error.to_string()))?;
-            let times = parsed.validity();
-            validity.push((times.not_before.timestamp(), times.not_after.timestamp()));
+            let added = anchors.add(certificate.clone());
+            added.map_err(|error| CaBundleError::Malformed(error.to_string()))?;
         }
-        Ok(Authorities { pem: pem.to_owned(), certificates, anchors, validity, generation })
+        Ok(Authorities { pem: pem.to_owned(), certificates, anchors, generation })
     }
 
     /// The certificates as PEM, as they were given.
@@ -64,18 +57,8 @@ impl Authorities {
         &self.certificates
     }
 
-    pub(crate) fn anchors(&self) -> &[TrustAnchor<'static>] {
+    pub(crate) fn anchors(&self) -> &TrustAnchors {
         &self.anchors
-    }
-
-    /// The validity period of an anchor, which the verifier ignores: an anchor has a name and a key only.
-    pub(crate) fn validity(&self, anchor: &TrustAnchor<'_>) -> Option<(i64, i64)> {
-        let is_it = |own: &TrustAnchor<'_>| {
-            own.subject == anchor.subject && own.subject_public_key_info == anchor.subject_public_key_info
-        };
-        let valid = self.anchors.iter().zip(&self.validity).filter(|(own, _)| is_it(own));
-        // An older certificate of the same authority may be in the bundle as well.
-        valid.map(|(_, validity)| *validity).max_by_key(|(_, not_after)| *not_after)
     }
 
     /// A number that differs between successive contents of the bundle.

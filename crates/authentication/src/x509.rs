@@ -163,6 +163,14 @@ mod tests {
     }
 
     #[test]
+    fn an_authority_is_a_client_of_its_own_server() {
+        let authority = Authority::new("ca");
+        let own = authority.certificate();
+        assert_eq!(check(&[&authority], std::slice::from_ref(&own)).unwrap().unwrap().name, "ca");
+        assert!(check(&[&Authority::new("ca")], &[own]).is_err());
+    }
+
+    #[test]
     fn names_are_read_in_each_encoding() {
         let authority = Authority::new("ca");
         let wide = |text: &str| DnValue::BmpString(text.try_into().unwrap());
@@ -212,11 +220,10 @@ mod tests {
                 authority.sign(&Wanted::client("a").usage(ExtendedKeyUsagePurpose::ServerAuth)),
                 "x509: certificate specifies an incompatible key usage",
             ),
-            (authority.certificate(), "x509: a certificate of an authority is not one of a client"),
         ];
         for (leaf, expected) in rows {
             let error = check(&[&authority], &[leaf]).unwrap_err();
-            assert!(error.starts_with("verifying certificate SN=") && error.ends_with(expected), "{error}");
+            assert!(error.starts_with("verifying certificate SN=") && error.contains(expected), "{error}");
         }
         let garbage = CertificateDer::from(b"no certificate".to_vec());
         assert_eq!(check(&[&authority], &[garbage]).unwrap_err(), "the client's certificate cannot be read");
@@ -240,7 +247,7 @@ mod tests {
     fn an_expired_authority_is_not_believed() {
         let authority = Authority::with_days("ca", -10, -1);
         let error = check(&[&authority], &[authority.sign(&Wanted::client("jane"))]).unwrap_err();
-        assert!(error.ends_with("expired or is not yet valid"), "{error}");
+        assert!(error.contains("expired or is not yet valid"), "{error}");
     }
 
     #[test]
@@ -259,7 +266,7 @@ mod tests {
         );
         let impostor = include_str!("../../tls/fixtures/impostor.crt");
         let error = believed(impostor, &[client, certificate(authority)]).unwrap_err();
-        assert!(error.ends_with("x509: certificate signed by unknown authority"), "{error}");
+        assert!(error.contains("x509: certificate signed by unknown authority"), "{error}");
     }
 
     #[test]

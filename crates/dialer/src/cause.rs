@@ -1,11 +1,10 @@
 //! The reasons why a request to another server had no response.
 
-use crate::insecure_signature::InsecureSignature;
+use rustls::AlertDescription;
 use std::{
     error::Error,
     fmt,
     io::{self, ErrorKind},
-    net::IpAddr,
 };
 
 /// The reason why a request had no response. The texts are those of Go's HTTP client.
@@ -117,61 +116,65 @@ pub(crate) fn plain(error: &io::Error) -> String {
 pub(crate) fn tls_text(error: &io::Error) -> String {
     use rustls::CertificateError;
     let inner = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
-    let failed = |why: &str| format!("tls: failed to verify certificate: x509: {why}");
+    let failed = |why: &str| format!("tls: failed to verify certificate: {why}");
     match inner {
         None if error.kind() == ErrorKind::UnexpectedEof => "EOF".to_owned(),
         None => plain(error),
         Some(rustls::Error::InvalidCertificate(error)) => match error {
-            // A CA of the same name with another key.
-            CertificateError::UnknownIssuer | CertificateError::BadSignature => {
-                failed("certificate signed by unknown authority")
-            }
-            CertificateError::Expired | CertificateError::NotValidYet => {
-                failed("certificate has expired or is not yet valid")
-            }
-            CertificateError::NotValidForNameContext { expected, presented } => {
-                failed(&name_text(&expected.to_str(), presented))
-            }
-            CertificateError::UnsupportedSignatureAlgorithmContext { signature_algorithm_id, .. } => {
-                // Go also names the candidate for the authority, which this error does not know.
-                let why = match InsecureSignature::of(signature_algorithm_id) {
-                    Some(signature) => format!("insecure algorithm {}", signature.name()),
-                    None => "algorithm unimplemented".to_owned(),
-                };
-                failed(&format!(
-                    "certificate signed by unknown authority (possibly because of \"x509: cannot verify signature: {why}\")"
-                ))
-            }
-            CertificateError::Other(other) => failed(&other.0.to_string()),
-            other => failed(&other.to_string()),
+            // Its own verifier says why, with Go's texts.
+            CertificateError::Other(why) => failed(&why.0.to_string()),
+            other => failed(&format!("x509: {other}")),
         },
         Some(rustls::Error::InvalidMessage(_)) => {
             "tls: first record does not look like a TLS handshake".to_owned()
         }
+        Some(rustls::Error::AlertReceived(alert)) => format!("remote error: tls: {}", alert_text(*alert)),
         Some(other) => format!("tls: {other}"),
     }
 }
 
-/// The text for a certificate of other names. `presented` has names as `DnsName("example.com")` and addresses as
-/// `IpAddress(10.0.0.1)`.
-fn name_text(expected: &str, presented: &[String]) -> String {
-    let is_address = expected.parse::<IpAddr>().is_ok();
-    let (begin, end) = if is_address { ("IpAddress(", ")") } else { ("DnsName(\"", "\")") };
-    let names: Vec<&str> =
-        presented.iter().filter_map(|name| name.strip_prefix(begin)?.strip_suffix(end)).collect();
-    match names.is_empty() {
-        true if is_address => {
-            format!("cannot validate certificate for {expected} because it doesn't contain any IP SANs")
-        }
-        true => format!("certificate is not valid for any names, but wanted to match {expected}"),
-        false => format!("certificate is valid for {}, not {expected}", names.join(", ")),
+/// Go's text for an alert (<https://www.rfc-editor.org/rfc/rfc8446#section-6>).
+fn alert_text(alert: AlertDescription) -> String {
+    match alert {
+        AlertDescription::UnexpectedMessage => "unexpected message",
+        AlertDescription::BadRecordMac => "bad record MAC",
+        AlertDescription::DecryptionFailed => "decryption failed",
+        AlertDescription::RecordOverflow => "record overflow",
+        AlertDescription::DecompressionFailure => "decompression failure",
+        AlertDescription::HandshakeFailure => "handshake failure",
+        AlertDescription::BadCertificate => "bad certificate",
+        AlertDescription::UnsupportedCertificate => "unsupported certificate",
+        AlertDescription::CertificateRevoked => "revoked certificate",
+        AlertDescription::CertificateExpired => "expired certificate",
+        AlertDescription::CertificateUnknown => "unknown certificate",
+        AlertDescription::IllegalParameter => "illegal parameter",
+        AlertDescription::UnknownCA => "unknown certificate authority",
+        AlertDescription::AccessDenied => "access denied",
+        AlertDescription::DecodeError => "error decoding message",
+        AlertDescription::DecryptError => "error decrypting message",
+        AlertDescription::ExportRestriction => "export restriction",
+        AlertDescription::ProtocolVersion => "protocol version not supported",
+        AlertDescription::InsufficientSecurity => "insufficient security level",
+        AlertDescription::InternalError => "internal error",
+        AlertDescription::InappropriateFallback => "inappropriate fallback",
+        AlertDescription::UserCanceled => "user canceled",
+        AlertDescription::NoRenegotiation => "no renegotiation",
+        AlertDescription::MissingExtension => "missing extension",
+        AlertDescription::UnsupportedExtension => "unsupported extension",
+        AlertDescription::UnrecognisedName => "unrecognized name",
+        AlertDescription::UnknownPSKIdentity => "unknown PSK identity",
+        AlertDescription::CertificateRequired => "certificate required",
+        AlertDescription::NoApplicationProtocol => "no application protocol",
+        other => return format!("alert({})", u8::from(other)),
     }
+    .to_owned()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustls::{CertificateError, OtherError, pki_types::ServerName};
+    use pintle_tls::VerifyError;
+    use rustls::{CertificateError, OtherError};
     use std::sync::Arc;
 
     #[test]
@@ -186,69 +189,14 @@ mod tests {
         check(Cause::Closed, false, "EOF");
         check(Cause::Tls(io::ErrorKind::UnexpectedEof.into()), false, "EOF");
         check(Cause::Tls(io::ErrorKind::ConnectionReset.into()), true, "connection reset");
+        let why = VerifyError::HostName("certificate is valid for a, not b".to_owned());
         check(
-            Cause::Tls(certificate(CertificateError::UnknownIssuer)),
+            Cause::Tls(certificate(CertificateError::Other(OtherError(Arc::new(why))))),
             false,
-            "tls: failed to verify certificate: x509: certificate signed by unknown authority",
+            "tls: failed to verify certificate: x509: certificate is valid for a, not b",
         );
-        let other_names = |presented: &[&str]| {
-            let presented = presented.iter().map(ToString::to_string).collect();
-            let expected = ServerName::try_from("s.n.svc").unwrap();
-            Cause::Tls(certificate(CertificateError::NotValidForNameContext { expected, presented }))
-        };
-        check(
-            other_names(&["DnsName(\"a.example.com\")", "DnsName(\"b\")"]),
-            false,
-            "tls: failed to verify certificate: x509: certificate is valid for a.example.com, b, not s.n.svc",
-        );
-        check(
-            other_names(&[]),
-            false,
-            "tls: failed to verify certificate: x509: certificate is not valid for any names, but wanted to match s.n.svc",
-        );
-        let other_addresses = |presented: &[&str]| {
-            let presented = presented.iter().map(ToString::to_string).collect();
-            let expected = ServerName::try_from("10.0.0.1").unwrap();
-            Cause::Tls(certificate(CertificateError::NotValidForNameContext { expected, presented }))
-        };
-        let failed = "tls: failed to verify certificate: x509:";
-        check(
-            other_addresses(&["IpAddress(10.0.0.2)", "DnsName(\"b\")", "IpAddress(10.0.0.3)"]),
-            false,
-            &format!("{failed} certificate is valid for 10.0.0.2, 10.0.0.3, not 10.0.0.1"),
-        );
-        check(
-            other_addresses(&["DnsName(\"b\")"]),
-            false,
-            &format!(
-                "{failed} cannot validate certificate for 10.0.0.1 because it doesn't contain any IP SANs"
-            ),
-        );
-        let other = OtherError(Arc::new(io::Error::other("certificate relies on something")));
-        check(
-            Cause::Tls(certificate(CertificateError::Other(other))),
-            false,
-            "tls: failed to verify certificate: x509: certificate relies on something",
-        );
-        let signed_with = |oid: &[u8]| {
-            Cause::Tls(certificate(CertificateError::UnsupportedSignatureAlgorithmContext {
-                signature_algorithm_id: [&[6, oid.len() as u8], oid, &[5, 0]].concat(),
-                supported_algorithms: Vec::new(),
-            }))
-        };
-        let refused =
-            "certificate signed by unknown authority (possibly because of \"x509: cannot verify signature:";
-        check(
-            signed_with(&[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x01]),
-            false,
-            &format!("{failed} {refused} insecure algorithm ECDSA-SHA1\")"),
-        );
-        check(signed_with(&[0x2a]), false, &format!("{failed} {refused} algorithm unimplemented\")"));
-        check(
-            Cause::Tls(certificate(CertificateError::Expired)),
-            false,
-            "tls: failed to verify certificate: x509: certificate has expired or is not yet valid",
-        );
+        let alert = rustls::Error::AlertReceived(AlertDescription::HandshakeFailure);
+        check(Cause::Tls(io::Error::other(alert)), false, "remote error: tls: handshake failure");
         check(
             Cause::Tls(io::Error::other(rustls::Error::InvalidMessage(
                 rustls::InvalidMessage::InvalidContentType,

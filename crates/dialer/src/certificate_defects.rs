@@ -1,7 +1,7 @@
 //! Counts servers whose certificates are refused for something that was accepted in the past, under Kubernetes' names
 //! (<https://kubernetes.io/docs/reference/instrumentation/metrics/>). The counters belong to the process.
 
-use crate::{cause::tls_text, insecure_signature::InsecureSignature};
+use pintle_tls::VerifyError;
 use prometheus::{IntCounter, core::Collector};
 use rustls::CertificateError;
 use std::{io, sync::LazyLock};
@@ -60,30 +60,21 @@ impl Peers {
     /// Counts an error of a handshake, if it is about such a certificate.
     pub(crate) fn refused(self, error: &io::Error) {
         let Some(counters) = self.counters() else { return };
-        if is_signed_with_sha1(error) {
-            counters.insecure_sha1.inc();
-        } else if tls_text(error).contains(LEGACY_NAME) {
-            counters.missing_san.inc();
+        match refusal(error) {
+            Some(VerifyError::LegacyCommonName) => counters.missing_san.inc(),
+            Some(why) if why.is_of_sha1() => counters.insecure_sha1.inc(),
+            _ => {}
         }
     }
 }
 
-/// Part of the error of a certificate that has a name only where clients do not look any more.
-const LEGACY_NAME: &str = "certificate relies on legacy Common Name field";
-
-fn is_signed_with_sha1(error: &io::Error) -> bool {
-    let inner = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
-    let Some(rustls::Error::InvalidCertificate(CertificateError::UnsupportedSignatureAlgorithmContext {
-        signature_algorithm_id,
-        ..
-    })) = inner
-    else {
-        return false;
-    };
-    matches!(
-        InsecureSignature::of(signature_algorithm_id),
-        Some(InsecureSignature::Sha1Rsa | InsecureSignature::EcdsaSha1)
-    )
+/// The reason why a server's certificate was refused.
+pub(crate) fn refusal(error: &io::Error) -> Option<&VerifyError> {
+    let inner = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>())?;
+    match inner {
+        rustls::Error::InvalidCertificate(CertificateError::Other(why)) => why.0.downcast_ref(),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -106,20 +97,19 @@ mod tests {
     #[test]
     fn defects_are_counted_by_kind() {
         let error = |error: CertificateError| io::Error::other(rustls::Error::InvalidCertificate(error));
-        let legacy = io::Error::other("certificate relies on legacy Common Name field, use SANs instead");
-        let legacy = CertificateError::Other(OtherError(Arc::new(legacy)));
-        let signed_with = |oid: &[u8]| CertificateError::UnsupportedSignatureAlgorithmContext {
-            signature_algorithm_id: [&[6, oid.len() as u8], oid, &[5, 0]].concat(),
-            supported_algorithms: Vec::new(),
+        let refused = |why: VerifyError| error(CertificateError::Other(OtherError(Arc::new(why))));
+        let signed_with = |name| {
+            let why = Box::new(VerifyError::InsecureAlgorithm(name));
+            refused(VerifyError::UnknownAuthority(Some((why, "ca".to_owned()))))
         };
         let peers = Peers::ApiServices;
         for failed in [
-            error(legacy),
-            error(signed_with(&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x05])),
-            error(signed_with(&[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x01])),
-            // With MD5.
-            error(signed_with(&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x04])),
-            error(CertificateError::UnknownIssuer),
+            refused(VerifyError::LegacyCommonName),
+            signed_with("SHA1-RSA"),
+            signed_with("ECDSA-SHA1"),
+            signed_with("MD5-RSA"),
+            refused(VerifyError::UnknownAuthority(None)),
+            error(CertificateError::BadEncoding),
             io::ErrorKind::ConnectionReset.into(),
         ] {
             peers.refused(&failed);

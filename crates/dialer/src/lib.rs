@@ -19,7 +19,6 @@ mod egress;
 mod http1;
 mod http2;
 mod incoming_body;
-mod insecure_signature;
 mod kept;
 mod link;
 mod network;

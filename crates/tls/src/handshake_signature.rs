@@ -1,15 +1,16 @@
-//! Handshake signatures: prove that a peer has the private key of its certificate.
+//! Handshake signatures: prove that a peer has the private key of its certificate. The certificate itself is verified
+//! elsewhere, so that its key is all that counts here.
 
 use rustls::{
-    DigitallySignedStruct, Error, PeerIncompatible,
+    CertificateError, DigitallySignedStruct, Error, PeerIncompatible,
     client::danger::HandshakeSignatureValid,
     crypto::{self, WebPkiSupportedAlgorithms},
     pki_types::{CertificateDer, SubjectPublicKeyInfoDer},
 };
-use webpki::{EndEntityCert, RawPublicKeyEntity};
+use webpki::RawPublicKeyEntity;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-/// Verifies a signature of TLS 1.2, for any X.509 version of the certificate.
+/// Verifies a signature of TLS 1.2.
 ///
 /// # Errors
 /// When the signature is not valid for the certificate's key.
@@ -19,10 +20,8 @@ pub fn verify_tls12_signature(
     signature: &DigitallySignedStruct,
     algorithms: &WebPkiSupportedAlgorithms,
 ) -> Result<HandshakeSignatureValid, Error> {
-    let Some(key) = key_of_old_version(certificate) else {
-        return crypto::verify_tls12_signature(message, certificate, signature, algorithms);
-    };
-    let key = RawPublicKeyEntity::try_from(&key).map_err(|_| Error::General(UNREADABLE.to_owned()))?;
+    let key = key_of(certificate)?;
+    let key = RawPublicKeyEntity::try_from(&key).map_err(|_| CertificateError::BadEncoding)?;
     let fitting = algorithms.mapping.iter().find(|(scheme, _)| *scheme == signature.scheme);
     let (_, fitting) = fitting.ok_or(PeerIncompatible::NoSignatureSchemesInCommon)?;
     // A scheme of TLS 1.2 does not determine the curve: there is one algorithm for each possible curve.
@@ -31,11 +30,11 @@ pub fn verify_tls12_signature(
         .any(|algorithm| key.verify_signature(*algorithm, message, signature.signature()).is_ok());
     match verified {
         true => Ok(HandshakeSignatureValid::assertion()),
-        false => Err(rustls::CertificateError::BadSignature.into()),
+        false => Err(CertificateError::BadSignature.into()),
     }
 }
 
-/// Verifies a signature of TLS 1.3, for any X.509 version of the certificate.
+/// Verifies a signature of TLS 1.3.
 ///
 /// # Errors
 /// When the signature is not valid for the certificate's key.
@@ -45,21 +44,12 @@ pub fn verify_tls13_signature(
     signature: &DigitallySignedStruct,
     algorithms: &WebPkiSupportedAlgorithms,
 ) -> Result<HandshakeSignatureValid, Error> {
-    match key_of_old_version(certificate) {
-        None => crypto::verify_tls13_signature(message, certificate, signature, algorithms),
-        Some(key) => crypto::verify_tls13_signature_with_raw_key(message, &key, signature, algorithms),
-    }
+    let key = key_of(certificate)?;
+    crypto::verify_tls13_signature_with_raw_key(message, &key, signature, algorithms)
 }
 
-const UNREADABLE: &str = "the key of the peer's certificate cannot be read";
-
-/// The public key of a certificate that `rustls-webpki` rejects for its X.509 version.
-fn key_of_old_version<'a>(certificate: &'a CertificateDer<'_>) -> Option<SubjectPublicKeyInfoDer<'a>> {
-    match EndEntityCert::try_from(certificate) {
-        Err(webpki::Error::UnsupportedCertVersion) => {
-            let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
-            Some(certificate.tbs_certificate.subject_pki.raw.into())
-        }
-        _ => None,
-    }
+fn key_of<'a>(certificate: &'a CertificateDer<'_>) -> Result<SubjectPublicKeyInfoDer<'a>, Error> {
+    let (_, certificate) =
+        X509Certificate::from_der(certificate).map_err(|_| CertificateError::BadEncoding)?;
+    Ok(certificate.tbs_certificate.subject_pki.raw.into())
 }

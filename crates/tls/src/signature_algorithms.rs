@@ -1,6 +1,6 @@
 //! The signature algorithms by which certificates and handshakes are verified.
 
-use crate::p521;
+use crate::nist_curves::{P256_SHA512, P384_SHA512, P521_SHA256, P521_SHA384, P521_SHA512};
 use rustls::{
     SignatureScheme,
     crypto::{WebPkiSupportedAlgorithms, ring},
@@ -10,11 +10,13 @@ use std::sync::LazyLock;
 
 type Algorithms = Vec<&'static dyn SignatureVerificationAlgorithm>;
 
-/// The algorithms for the signatures of certificates: those of the cryptographic library, and P-521.
-pub fn signature_algorithms() -> &'static [&'static dyn SignatureVerificationAlgorithm] {
+/// The algorithms for the signatures of certificates: those of the cryptographic library, and
+/// more of ECDSA.
+pub(crate) fn signature_algorithms() -> &'static [&'static dyn SignatureVerificationAlgorithm] {
     static ALL: LazyLock<Algorithms> = LazyLock::new(|| {
         let known = ring::default_provider().signature_verification_algorithms.all;
-        known.iter().copied().chain([p521::SHA256, p521::SHA384, p521::SHA512]).collect()
+        let more = [P256_SHA512, P384_SHA512, P521_SHA256, P521_SHA384, P521_SHA512];
+        known.iter().copied().chain(more).collect()
     });
     &ALL
 }
@@ -28,12 +30,12 @@ pub(crate) fn supported() -> WebPkiSupportedAlgorithms {
         // A scheme of TLS 1.2 does not determine the curve. TLS 1.3 takes the first algorithm of a scheme.
         for (scheme, algorithms) in &mut by_scheme {
             match scheme {
-                SignatureScheme::ECDSA_NISTP256_SHA256 => algorithms.push(p521::SHA256),
-                SignatureScheme::ECDSA_NISTP384_SHA384 => algorithms.push(p521::SHA384),
+                SignatureScheme::ECDSA_NISTP256_SHA256 => algorithms.push(P521_SHA256),
+                SignatureScheme::ECDSA_NISTP384_SHA384 => algorithms.push(P521_SHA384),
                 _ => {}
             }
         }
-        by_scheme.push((SignatureScheme::ECDSA_NISTP521_SHA512, vec![p521::SHA512]));
+        by_scheme.push((SignatureScheme::ECDSA_NISTP521_SHA512, vec![P521_SHA512, P384_SHA512, P256_SHA512]));
         by_scheme
     });
     static MAPPING: LazyLock<Vec<(SignatureScheme, &'static [&'static dyn SignatureVerificationAlgorithm])>> =

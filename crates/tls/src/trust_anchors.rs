@@ -1,39 +1,42 @@
 //! The trust anchors of a verifier.
 
-use rustls::{Error, RootCertStore, pki_types::CertificateDer};
-use std::{collections::HashSet, sync::Arc};
+use crate::{VerifyError, certificate::Certificate};
+use rustls::pki_types::CertificateDer;
+use std::{collections::HashMap, sync::Arc};
 
-/// CA certificates; a server may also present any of them as its own certificate.
-#[derive(Debug, Clone)]
+/// Certificates of authorities. A peer may also present any of them as its own certificate.
+#[derive(Debug, Clone, Default)]
 pub struct TrustAnchors {
-    pub(crate) roots: Arc<RootCertStore>,
-    certificates: Arc<HashSet<CertificateDer<'static>>>,
-}
-
-impl Default for TrustAnchors {
-    fn default() -> TrustAnchors {
-        TrustAnchors { roots: Arc::new(RootCertStore::empty()), certificates: Arc::default() }
-    }
+    /// The certificates by their subjects.
+    by_subject: Arc<HashMap<Box<[u8]>, Vec<CertificateDer<'static>>>>,
 }
 
 impl TrustAnchors {
     /// Adds a certificate.
     ///
     /// # Errors
-    /// When the certificate is malformed.
-    pub fn add(&mut self, certificate: CertificateDer<'static>) -> Result<(), Error> {
-        Arc::make_mut(&mut self.roots).add(certificate.clone())?;
-        Arc::make_mut(&mut self.certificates).insert(certificate);
+    /// [`VerifyError::Malformed`].
+    pub fn add(&mut self, certificate: CertificateDer<'static>) -> Result<(), VerifyError> {
+        let subject = Certificate::read(&certificate)?.x509.subject().as_raw().into();
+        let same_subject = Arc::make_mut(&mut self.by_subject).entry(subject).or_default();
+        if !same_subject.contains(&certificate) {
+            same_subject.push(certificate);
+        }
         Ok(())
     }
 
     /// Whether there is no trust anchor: every certificate is refused.
     pub fn is_empty(&self) -> bool {
-        self.certificates.is_empty()
+        self.by_subject.is_empty()
     }
 
-    pub(crate) fn contains(&self, certificate: &CertificateDer<'_>) -> bool {
-        // Compared byte for byte: another certificate with the same key is not trusted.
-        self.certificates.contains(certificate)
+    /// The anchors of a subject, in the order in which they were added.
+    pub(crate) fn named(&self, subject: &[u8]) -> impl Iterator<Item = &CertificateDer<'static>> {
+        self.by_subject.get(subject).into_iter().flatten()
+    }
+
+    /// Whether a certificate is itself an anchor, byte for byte: another one with the same key is not.
+    pub(crate) fn contains(&self, certificate: &Certificate<'_>) -> bool {
+        self.named(certificate.x509.subject().as_raw()).any(|anchor| anchor.as_ref() == certificate.der)
     }
 }
