@@ -1,6 +1,6 @@
 //! Chains of certificates are verified without a panic, and only if they are issued by the anchor.
 
-use pintle_tls::{TrustAnchors, Usage};
+use pintle_x509::{TrustAnchors, Usage};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject};
 use std::time::Duration;
 
@@ -23,8 +23,8 @@ pub(crate) fn verify(data: &[u8]) {
     }
     let _ = others.verify(&chain, name.as_ref(), Usage::Server, now);
     let own = [
-        include_bytes!("../../crates/tls/fixtures/authority.crt").as_slice(),
-        include_bytes!("../../crates/tls/fixtures/version-one.crt"),
+        include_bytes!("../../crates/x509/fixtures/authority.crt").as_slice(),
+        include_bytes!("../../crates/x509/fixtures/version-one.crt"),
     ]
     .map(|pem| CertificateDer::from_pem_slice(pem).ok());
     let [Some(anchor), Some(issued)] = own else { return };

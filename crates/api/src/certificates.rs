@@ -2,12 +2,11 @@
 
 pub mod certificate_signing_request;
 pub mod cluster_trust_bundle;
-mod curve;
 mod group;
 pub mod pod_certificate_request;
 mod public_key;
+mod request_signature;
 mod rsa_pss;
-mod signature;
 mod signer_name;
 
 use pintle_registry::Resource;

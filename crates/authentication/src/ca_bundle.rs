@@ -2,7 +2,7 @@
 
 use arc_swap::ArcSwap;
 use pintle_go_forms::quote;
-use pintle_tls::TrustAnchors;
+use pintle_x509::TrustAnchors;
 use rustls_pki_types::{CertificateDer, pem::PemObject};
 use std::sync::{
     Arc,

@@ -9,7 +9,7 @@ use crate::{
     expiring_cache::{ExpiringCache, KeyMaker},
 };
 use pintle_auth::authn::InvalidCredentials;
-use pintle_tls::{Usage, VerifyError};
+use pintle_x509::{Usage, VerifyError};
 use rustls_pki_types::{CertificateDer, UnixTime};
 use std::{
     sync::Arc,

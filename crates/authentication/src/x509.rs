@@ -253,26 +253,26 @@ mod tests {
     #[test]
     fn version_one_is_believed_of_an_authority_itself() {
         let certificate = |pem: &str| CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
-        let client = certificate(include_str!("../../tls/fixtures/version-one.crt"));
+        let client = certificate(include_str!("../../x509/fixtures/version-one.crt"));
         let believed = |authority: &str, shown: &[CertificateDer<'static>]| {
             let bundle = CaBundle::new("test", authority).unwrap();
             ClientCertificates::new(Arc::new(bundle)).authenticate(shown).map_err(|error| error.reason)
         };
-        let authority = include_str!("../../tls/fixtures/authority.crt");
+        let authority = include_str!("../../x509/fixtures/authority.crt");
         let user = believed(authority, std::slice::from_ref(&client)).unwrap().unwrap().user;
         assert_eq!(
             (user.name.as_str(), user.groups.as_slice()),
             ("jane", &["readers".to_owned(), "system:authenticated".to_owned()][..])
         );
-        let impostor = include_str!("../../tls/fixtures/impostor.crt");
+        let impostor = include_str!("../../x509/fixtures/impostor.crt");
         let error = believed(impostor, &[client, certificate(authority)]).unwrap_err();
         assert!(error.contains("x509: certificate signed by unknown authority"), "{error}");
     }
 
     #[test]
     fn keys_on_p521_are_believed() {
-        let client = CertificateDer::from_pem_slice(include_bytes!("../../tls/fixtures/p521.crt")).unwrap();
-        let bundle = CaBundle::new("test", include_str!("../../tls/fixtures/p521-authority.crt")).unwrap();
+        let client = CertificateDer::from_pem_slice(include_bytes!("../../x509/fixtures/p521.crt")).unwrap();
+        let bundle = CaBundle::new("test", include_str!("../../x509/fixtures/p521-authority.crt")).unwrap();
         let user = ClientCertificates::new(Arc::new(bundle)).authenticate(&[client]).unwrap().unwrap().user;
         assert_eq!(user.name, "p521");
     }

@@ -173,7 +173,7 @@ fn alert_text(alert: AlertDescription) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pintle_tls::VerifyError;
+    use pintle_x509::VerifyError;
     use rustls::{CertificateError, OtherError};
     use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Counts servers whose certificates are refused for something that was accepted in the past, under Kubernetes' names
 //! (<https://kubernetes.io/docs/reference/instrumentation/metrics/>). The counters belong to the process.
 
-use pintle_tls::VerifyError;
+use pintle_x509::VerifyError;
 use prometheus::{IntCounter, core::Collector};
 use rustls::CertificateError;
 use std::{io, sync::LazyLock};
@@ -80,6 +80,7 @@ pub(crate) fn refusal(error: &io::Error) -> Option<&VerifyError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pintle_x509::SignatureError;
     use rustls::OtherError;
     use std::sync::Arc;
 
@@ -99,7 +100,7 @@ mod tests {
         let error = |error: CertificateError| io::Error::other(rustls::Error::InvalidCertificate(error));
         let refused = |why: VerifyError| error(CertificateError::Other(OtherError(Arc::new(why))));
         let signed_with = |name| {
-            let why = Box::new(VerifyError::InsecureAlgorithm(name));
+            let why = Box::new(VerifyError::Signature(SignatureError::Insecure(name)));
             refused(VerifyError::UnknownAuthority(Some((why, "ca".to_owned()))))
         };
         let peers = Peers::ApiServices;

@@ -1,7 +1,7 @@
 //! The trust anchors for webhooks.
 
 use crate::ConfigError;
-use pintle_tls::TrustAnchors;
+use pintle_x509::TrustAnchors;
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use std::{env, sync::LazyLock};
 

@@ -1,6 +1,7 @@
 //! Verification of server certificates, where Pintle is the client.
 
-use crate::{TrustAnchors, Usage, handshake_signature};
+use crate::handshake_signature;
+use pintle_x509::{TrustAnchors, Usage};
 use rustls::{
     CertificateError, DigitallySignedStruct, Error, OtherError, SignatureScheme,
     client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
@@ -9,7 +10,7 @@ use rustls::{
 };
 use std::sync::Arc;
 
-/// Verifies servers as Go's clients do, by [`TrustAnchors::verify`]. Errors are [`crate::VerifyError`], as
+/// Verifies servers as Go's clients do, by [`TrustAnchors::verify`]. Errors are [`pintle_x509::VerifyError`], as
 /// [`CertificateError::Other`].
 #[derive(Debug)]
 pub struct ServerVerifier {

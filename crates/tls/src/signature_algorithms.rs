@@ -1,4 +1,4 @@
-//! The signature algorithms by which certificates and handshakes are verified.
+//! The signature algorithms by which handshakes are verified.
 
 use crate::nist_curves::{P256_SHA512, P384_SHA512, P521_SHA256, P521_SHA384, P521_SHA512};
 use rustls::{
@@ -10,18 +10,7 @@ use std::sync::LazyLock;
 
 type Algorithms = Vec<&'static dyn SignatureVerificationAlgorithm>;
 
-/// The algorithms for the signatures of certificates: those of the cryptographic library, and
-/// more of ECDSA.
-pub(crate) fn signature_algorithms() -> &'static [&'static dyn SignatureVerificationAlgorithm] {
-    static ALL: LazyLock<Algorithms> = LazyLock::new(|| {
-        let known = ring::default_provider().signature_verification_algorithms.all;
-        let more = [P256_SHA512, P384_SHA512, P521_SHA256, P521_SHA384, P521_SHA512];
-        known.iter().copied().chain(more).collect()
-    });
-    &ALL
-}
-
-/// The algorithms for certificates, and for each signature scheme of handshakes.
+/// The algorithms for each signature scheme of handshakes: those of the cryptographic library, and more of ECDSA.
 pub(crate) fn supported() -> WebPkiSupportedAlgorithms {
     static BY_SCHEME: LazyLock<Vec<(SignatureScheme, Algorithms)>> = LazyLock::new(|| {
         let known = ring::default_provider().signature_verification_algorithms.mapping;
@@ -30,19 +19,22 @@ pub(crate) fn supported() -> WebPkiSupportedAlgorithms {
         // A scheme of TLS 1.2 does not determine the curve. TLS 1.3 takes the first algorithm of a scheme.
         for (scheme, algorithms) in &mut by_scheme {
             match scheme {
-                SignatureScheme::ECDSA_NISTP256_SHA256 => algorithms.push(P521_SHA256),
-                SignatureScheme::ECDSA_NISTP384_SHA384 => algorithms.push(P521_SHA384),
+                SignatureScheme::ECDSA_NISTP256_SHA256 => algorithms.push(&P521_SHA256),
+                SignatureScheme::ECDSA_NISTP384_SHA384 => algorithms.push(&P521_SHA384),
                 _ => {}
             }
         }
-        by_scheme.push((SignatureScheme::ECDSA_NISTP521_SHA512, vec![P521_SHA512, P384_SHA512, P256_SHA512]));
+        by_scheme
+            .push((SignatureScheme::ECDSA_NISTP521_SHA512, vec![&P521_SHA512, &P384_SHA512, &P256_SHA512]));
         by_scheme
     });
     static MAPPING: LazyLock<Vec<(SignatureScheme, &'static [&'static dyn SignatureVerificationAlgorithm])>> =
         LazyLock::new(|| {
             BY_SCHEME.iter().map(|(scheme, algorithms)| (*scheme, algorithms.as_slice())).collect()
         });
-    WebPkiSupportedAlgorithms { all: signature_algorithms(), mapping: &MAPPING }
+    // Certificates are verified elsewhere.
+    let all = ring::default_provider().signature_verification_algorithms.all;
+    WebPkiSupportedAlgorithms { all, mapping: &MAPPING }
 }
 
 #[cfg(test)]
@@ -53,12 +45,13 @@ mod tests {
 
     #[test]
     fn a_key_on_p521_signs_handshakes_with_each_hash() {
-        let certificate = CertificateDer::from_pem_slice(include_bytes!("../fixtures/p521.crt")).unwrap();
+        let certificate =
+            CertificateDer::from_pem_slice(include_bytes!("../../x509/fixtures/p521.crt")).unwrap();
         let certificate = EndEntityCert::try_from(&certificate).unwrap();
         let signatures: [(SignatureScheme, &[u8]); 3] = [
-            (SignatureScheme::ECDSA_NISTP256_SHA256, include_bytes!("../fixtures/p521.sha256")),
-            (SignatureScheme::ECDSA_NISTP384_SHA384, include_bytes!("../fixtures/p521.sha384")),
-            (SignatureScheme::ECDSA_NISTP521_SHA512, include_bytes!("../fixtures/p521.sha512")),
+            (SignatureScheme::ECDSA_NISTP256_SHA256, include_bytes!("../../x509/fixtures/p521.sha256")),
+            (SignatureScheme::ECDSA_NISTP384_SHA384, include_bytes!("../../x509/fixtures/p521.sha384")),
+            (SignatureScheme::ECDSA_NISTP521_SHA512, include_bytes!("../../x509/fixtures/p521.sha512")),
         ];
         for (scheme, signature) in signatures {
             let (_, algorithms) = supported().mapping.iter().find(|(known, _)| *known == scheme).unwrap();

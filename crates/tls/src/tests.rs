@@ -1,6 +1,7 @@
 //! Handshakes between a rustls client and a rustls server, in memory.
 
-use crate::{ServerVerifier, TrustAnchors, VerifyError};
+use crate::ServerVerifier;
+use pintle_x509::{SignatureError, TrustAnchors, VerifyError};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 use rustls::{
     CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, DistinguishedName, Error,
@@ -14,9 +15,9 @@ use rustls::{
 };
 use std::sync::Arc;
 
-const AUTHORITY: &str = include_str!("../fixtures/authority.crt");
-const VERSION_ONE: &str = include_str!("../fixtures/version-one.crt");
-const VERSION_ONE_KEY: &str = include_str!("../fixtures/version-one.key");
+const AUTHORITY: &str = include_str!("../../x509/fixtures/authority.crt");
+const VERSION_ONE: &str = include_str!("../../x509/fixtures/version-one.crt");
+const VERSION_ONE_KEY: &str = include_str!("../../x509/fixtures/version-one.key");
 
 fn certificate(pem: &str) -> CertificateDer<'static> {
     CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()
@@ -193,7 +194,7 @@ fn a_server_that_is_refused_is_told_why() {
     is(&error(std::slice::from_ref(&own.certificate), "other.example.com"), VerifyError::HostName(names));
     is(&error(&[], "hook.example.com"), VerifyError::UnknownAuthority(None));
     // The same name with another key is another certificate.
-    let why = Box::new(VerifyError::WrongSignature("x509: ECDSA verification failure"));
+    let why = Box::new(VerifyError::Signature(SignatureError::Wrong("x509: ECDSA verification failure")));
     let name = "rcgen self signed cert".to_owned();
     is(&error(&[other.certificate], "hook.example.com"), VerifyError::UnknownAuthority(Some((why, name))));
 }

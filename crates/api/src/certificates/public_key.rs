@@ -1,13 +1,13 @@
 //! Public keys, as Go's `crypto/x509` reads them from certificates, requests and PKIX structures.
 
-use super::{
-    curve::Curve,
-    rsa_pss,
-    signature::{self, EC_KEY, RSA_KEY},
+use super::rsa_pss;
+use pintle_x509::{Curve, EC_KEY, ED25519_KEY, RSA_KEY, curve_of};
+use ring::{
+    digest,
+    signature::{ED25519, UnparsedPublicKey},
 };
 use x509_parser::{prelude::FromDer, public_key::PublicKey as Parsed, x509::SubjectPublicKeyInfo};
 
-const ED25519_KEY: &str = "1.3.101.112";
 /// Keys that Go reads, but that sign nothing or are outdated: X25519, DSA.
 const OTHER_KEYS: [&str; 2] = ["1.3.101.110", "1.2.840.10040.4.1"];
 
@@ -37,7 +37,7 @@ impl PublicKey {
         match info.algorithm.algorithm.to_id_string().as_str() {
             ED25519_KEY => (bytes.len() == 32).then_some(PublicKey::Ed25519(bytes)),
             EC_KEY => {
-                let curve = signature::curve_of(info)?;
+                let curve = curve_of(info)?;
                 curve.has_point(&bytes).then_some(PublicKey::Ecdsa(curve, bytes))
             }
             RSA_KEY => match info.parsed().ok()? {
@@ -68,8 +68,12 @@ impl PublicKey {
     /// Verifies a signature of a message: by ECDSA and RSA-PSS over its SHA-256, by Ed25519 over itself.
     pub(super) fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
         match self {
-            PublicKey::Ed25519(key) => signature::verifies_ed25519(key, message, signature),
-            PublicKey::Ecdsa(curve, key) => signature::verifies_ecdsa(*curve, key, message, signature),
+            PublicKey::Ed25519(key) => {
+                UnparsedPublicKey::new(&ED25519, key).verify(message, signature).is_ok()
+            }
+            PublicKey::Ecdsa(curve, key) => {
+                curve.verifies(key, digest::digest(&digest::SHA256, message).as_ref(), signature)
+            }
             PublicKey::Rsa(_, key) => rsa_pss::verifies(key, message, signature),
             PublicKey::Other => false,
         }

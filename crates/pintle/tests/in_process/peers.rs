@@ -99,7 +99,7 @@ impl Authority {
 
     /// As [`Authority::server`], with an RSA key.
     pub(crate) fn rsa_server(&self, name: &str) -> Pair {
-        let key = KeyPair::from_pem(include_str!("../../../tls/fixtures/rsa.key")).unwrap();
+        let key = KeyPair::from_pem(include_str!("../../../x509/fixtures/rsa.key")).unwrap();
         self.sign_key(CertificateParams::new(vec![name.to_owned()]).unwrap(), key)
     }
 

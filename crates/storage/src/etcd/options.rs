@@ -1,7 +1,8 @@
 //! The options of the connection to an etcd cluster.
 
 use super::{dialer::EtcdDialer, metrics::EtcdObserver};
-use pintle_tls::{ServerVerifier, TrustAnchors};
+use pintle_tls::ServerVerifier;
+use pintle_x509::TrustAnchors;
 use rustls::{
     ClientConfig,
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject},

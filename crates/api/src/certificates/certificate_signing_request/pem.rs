@@ -1,7 +1,7 @@
 //! Validates the PEM blocks of requests and of issued certificates. A request must be signed by its own key; the issuer
 //! of a certificate is not checked here.
 
-use crate::certificates::signature;
+use crate::certificates::request_signature::check_signature;
 use pintle_go_forms::{PemBlocks, quote};
 use std::time::Duration;
 use x509_parser::{
@@ -19,7 +19,7 @@ pub(in crate::certificates) fn check_request(data: &[u8]) -> Result<(), String> 
         return Err(format!("PEM block type must be {REQUEST}"));
     };
     match X509CertificationRequest::from_der(&block.contents) {
-        Ok(([], request)) => signature::check(&request),
+        Ok(([], request)) => check_signature(&request).map_err(|error| error.to_string()),
         Ok(_) => Err("asn1: syntax error: trailing data".to_owned()),
         Err(_) => Err("x509: malformed certificate request".to_owned()),
     }

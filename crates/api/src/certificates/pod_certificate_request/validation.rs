@@ -3,7 +3,7 @@
 use crate::{
     certificates::{
         public_key::PublicKey,
-        signature,
+        request_signature::check_signature,
         signer_name::{is_kubernetes_signer, validate_signer_name},
     },
     field_checks::{invalid_each, invalid_each_of_named_type},
@@ -14,6 +14,7 @@ use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Map, Value, ValueExt,
     validation::{is_dns1123_subdomain, is_qualified_name, validate_annotations},
 };
+use pintle_x509::{EC_KEY, ED25519_KEY, RSA_KEY};
 use x509_parser::{certification_request::X509CertificationRequest, prelude::FromDer};
 
 const MAX_UID: usize = 128;
@@ -141,12 +142,12 @@ fn validate_stub(der: &[u8]) -> Result<(), FieldError> {
             }
         }
     }
-    signature::check(&request).map_err(|_| rules::invalid_whole(&path, "invalid signature"))
+    check_signature(&request).map_err(|_| rules::invalid_whole(&path, "invalid signature"))
 }
 
 /// Whether a malformed key of this type makes the whole request malformed.
 fn is_known_type(algorithm: &str) -> bool {
-    [signature::RSA_KEY, signature::EC_KEY, "1.3.101.112"].contains(&algorithm)
+    [RSA_KEY, EC_KEY, ED25519_KEY].contains(&algorithm)
 }
 
 /// Requires a strong key, and its signature of the pod's UID.

@@ -6,10 +6,10 @@
 //! Policies are not evaluated: a chain that demands an explicit policy is refused.
 
 use crate::{
-    TrustAnchors, VerifyError, certificate::Certificate, host_name::check_host_name,
-    issuer_signature::check_issued_by, name_constraints::check_name_constraints,
+    Signed, TrustAnchors, VerifyError, certificate::Certificate, host_name::check_host_name,
+    name_constraints::check_name_constraints,
 };
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
 /// What a certificate is presented for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -191,6 +191,23 @@ fn check(certificate: &Certificate<'_>, path: &[&Certificate<'_>], now: i64) -> 
         }
         _ => Ok(()),
     }
+}
+
+/// Checks that `authority` may issue certificates, and signed this one.
+fn check_issued_by(certificate: &Certificate<'_>, authority: &Certificate<'_>) -> Result<(), VerifyError> {
+    let is_authority = match authority.basic {
+        Some((is_authority, _)) => is_authority,
+        None => !authority.is_version_three(),
+    };
+    if !is_authority || authority.may_sign == Some(false) {
+        return Err(VerifyError::CannotSign);
+    }
+    let signed = Signed {
+        message: certificate.x509.tbs_certificate.as_ref(),
+        algorithm: &certificate.x509.signature_algorithm,
+        signature: &certificate.x509.signature_value.data,
+    };
+    Ok(signed.check(&authority.x509.tbs_certificate.subject_pki, false)?)
 }
 
 /// Orders the candidates for an authority by how well their key fits what the certificate says of it.

@@ -6,7 +6,7 @@ use rcgen::{
     ExtendedKeyUsagePurpose as Eku, GeneralSubtree, IsCa, Issuer, KeyPair, KeyUsagePurpose, NameConstraints,
     PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ED25519, SanType, SignatureAlgorithm,
 };
-use rustls::pki_types::pem::PemObject;
+use rustls_pki_types::pem::PemObject;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use x509_parser::prelude::{FromDer, X509Certificate};
 

@@ -1,5 +1,6 @@
 //! Why a certificate is refused.
 
+use crate::SignatureError;
 use jiff::Timestamp;
 use pintle_go_forms::quote;
 use std::fmt;
@@ -31,14 +32,8 @@ pub enum VerifyError {
     CannotSign,
     /// The same for an intermediate of an old version, which cannot say that it may.
     NotAuthorizedToSign,
-    /// The algorithm of a signature is not supported.
-    UnsupportedAlgorithm,
-    /// The algorithm of a signature, of this name, is insecure.
-    InsecureAlgorithm(&'static str),
-    /// A signature is by another kind of key than the authority's: the expected and the actual one.
-    OtherKey(&'static str, &'static str),
-    /// A signature is wrong; the text tells the algorithm.
-    WrongSignature(&'static str),
+    /// A signature does not count.
+    Signature(SignatureError),
     /// There are more authorities in the chain than one of them allows.
     TooManyIntermediates,
     /// The certificate, or one of an authority, is not for this usage.
@@ -54,7 +49,7 @@ impl VerifyError {
     pub fn is_of_sha1(&self) -> bool {
         match self {
             VerifyError::UnknownAuthority(Some((why, _))) => why.is_of_sha1(),
-            VerifyError::InsecureAlgorithm(name) => name.contains("SHA1"),
+            VerifyError::Signature(SignatureError::Insecure(name)) => name.contains("SHA1"),
             _ => false,
         }
     }
@@ -63,12 +58,7 @@ impl VerifyError {
 impl fmt::Display for VerifyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            VerifyError::OtherKey(expected, actual) => {
-                return write!(
-                    f,
-                    "x509: signature algorithm specifies an {expected} public key, but have public key of type {actual}"
-                );
-            }
+            VerifyError::Signature(why) => return why.fmt(f),
             VerifyError::Expired { now, bound } => {
                 let side = if now < bound { "before" } else { "after" };
                 let time = |seconds: i64| Timestamp::from_second(seconds).unwrap_or_default();
@@ -89,16 +79,12 @@ impl fmt::Display for VerifyError {
                     quote(name)
                 );
             }
-            VerifyError::InsecureAlgorithm(name) => {
-                return write!(f, "x509: cannot verify signature: insecure algorithm {name}");
-            }
             VerifyError::NameConstraint(why) => {
                 return write!(
                     f,
                     "x509: a root or intermediate certificate is not authorized to sign for this name: {why}"
                 );
             }
-            VerifyError::WrongSignature(text) => text,
             VerifyError::LegacyCommonName => {
                 "x509: certificate relies on legacy Common Name field, use SANs instead"
             }
@@ -112,7 +98,6 @@ impl fmt::Display for VerifyError {
             VerifyError::NotAuthorizedToSign => {
                 "x509: certificate is not authorized to sign other certificates"
             }
-            VerifyError::UnsupportedAlgorithm => "x509: cannot verify signature: algorithm unimplemented",
             VerifyError::TooManyIntermediates => "x509: too many intermediates for path length constraint",
             VerifyError::IncompatibleUsage => "x509: certificate specifies an incompatible key usage",
             VerifyError::SignatureLimit => {
@@ -123,3 +108,9 @@ impl fmt::Display for VerifyError {
 }
 
 impl std::error::Error for VerifyError {}
+
+impl From<SignatureError> for VerifyError {
+    fn from(why: SignatureError) -> VerifyError {
+        VerifyError::Signature(why)
+    }
+}

@@ -1,7 +1,7 @@
 //! Whether a server's certificate is for the name by which it was called.
 
 use crate::{VerifyError, certificate::Certificate};
-use rustls::pki_types::ServerName;
+use rustls_pki_types::ServerName;
 use std::net::IpAddr;
 
 /// The number of names from which on an error no longer lists them.

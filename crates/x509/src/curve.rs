@@ -4,16 +4,20 @@ use p256::ecdsa::signature::hazmat::PrehashVerifier;
 
 /// A curve of ECDSA keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Curve {
+pub enum Curve {
+    /// P-224.
     P224,
+    /// P-256.
     P256,
+    /// P-384.
     P384,
+    /// P-521.
     P521,
 }
 
 impl Curve {
     /// The curve with an object identifier in dotted form (RFC 5480, section 2.1.1.1).
-    pub(super) fn from_identifier(identifier: &str) -> Option<Curve> {
+    pub fn from_identifier(identifier: &str) -> Option<Curve> {
         Some(match identifier {
             "1.3.132.0.33" => Curve::P224,
             "1.2.840.10045.3.1.7" => Curve::P256,
@@ -24,7 +28,7 @@ impl Curve {
     }
 
     /// The curve's name in messages.
-    pub(super) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Curve::P224 => "P-224",
             Curve::P256 => "P-256",
@@ -35,7 +39,7 @@ impl Curve {
 
     /// Whether the bytes are the uncompressed form (SEC 1, section 2.3.3) of a point on the curve; on P-224, which no
     /// release of a library supports, whether they have its length.
-    pub(super) fn has_point(self, point: &[u8]) -> bool {
+    pub fn has_point(self, point: &[u8]) -> bool {
         point.first() == Some(&4)
             && match self {
                 Curve::P224 => point.len() == 1 + 2 * 28,
@@ -46,7 +50,7 @@ impl Curve {
     }
 
     /// Whether the key signed a message with a digest of any length; the signature is in ASN.1. Never on P-224.
-    pub(super) fn verifies(self, key: &[u8], digest: &[u8], signature: &[u8]) -> bool {
+    pub fn verifies(self, key: &[u8], digest: &[u8], signature: &[u8]) -> bool {
         match self {
             Curve::P224 => false,
             Curve::P256 => verifies(

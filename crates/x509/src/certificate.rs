@@ -1,7 +1,7 @@
 //! What a certificate says, as far as the verification of chains needs it.
 
 use crate::{VerifyError, name_constraints::NameConstraints};
-use rustls::pki_types::CertificateDer;
+use rustls_pki_types::CertificateDer;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use x509_parser::{
     extensions::{GeneralName, ParsedExtension, X509Extension},

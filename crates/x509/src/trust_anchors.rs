@@ -1,7 +1,7 @@
 //! The trust anchors of a verifier.
 
 use crate::{VerifyError, certificate::Certificate};
-use rustls::pki_types::CertificateDer;
+use rustls_pki_types::CertificateDer;
 use std::{collections::HashMap, sync::Arc};
 
 /// Certificates of authorities. A peer may also present any of them as its own certificate.
