@@ -95,7 +95,7 @@ impl ServerCertVerifier for Anybody {
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
         let algorithms = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
+        pintle_tls::verify_tls12_signature(message, certificate, signature, algorithms)
     }
 
     fn verify_tls13_signature(
@@ -105,7 +105,7 @@ impl ServerCertVerifier for Anybody {
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
         let algorithms = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
+        pintle_tls::verify_tls13_signature(message, certificate, signature, algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
