@@ -13,7 +13,7 @@ use pintle_profiling::heap::Sampled;
 use pintle_schema::Schema;
 use pintle_telemetry::{Exporter, Receiver, SpanLayer};
 use std::{process::ExitCode, time::Duration};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::{EnvFilter, Layer, layer::SubscriberExt, util::SubscriberInitExt};
 
 /// Trees consist of many small allocations, and threads free memory that others allocated: the C library's allocator
@@ -93,7 +93,10 @@ fn main() -> ExitCode {
         }
     };
     pintle_offload::when_idle(return_free_memory);
-    match runtime.block_on(run(flags, traces)) {
+    let ended = runtime.block_on(run(flags, traces));
+    // Blocking work that a start or a shutdown left behind, when a signal ended it, is not waited for.
+    runtime.shutdown_background();
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!(err = %error, "command failed");
@@ -138,8 +141,7 @@ fn check(flags: Flags, mut problems: Vec<String>) -> ExitCode {
 type Traces = (TracingConfiguration, Receiver);
 
 async fn run(flags: Flags, traces: Option<Traces>) -> Result<(), RunError> {
-    let mut terminate = signal(SignalKind::terminate()).map_err(signal_error)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(signal_error)?;
+    let mut signals = Signals::install().map_err(signal_error)?;
     let service_manager = ServiceManager::from_environment();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let exporting = match traces {
@@ -152,7 +154,15 @@ async fn run(flags: Flags, traces: Option<Traces>) -> Result<(), RunError> {
             Some(tokio::spawn(exporter.run(async { drop(stopped.await) })))
         }
     };
-    let running = pintle::start(flags.options).await?;
+    let running = tokio::select! {
+        running = pintle::start(flags.options) => running?,
+        // The store may not answer for a long time. Nothing is served yet, and acknowledged writes are durable.
+        () = signals.next() => {
+            tracing::info!("stopping before the start is complete");
+            service_manager.stopping();
+            return Ok(());
+        }
+    };
     tracing::info!(address = %running.address(), "serving");
     let kubeconfig =
         std::fs::canonicalize(running.kubeconfig()).unwrap_or_else(|_| running.kubeconfig().clone());
@@ -162,20 +172,44 @@ async fn run(flags: Flags, traces: Option<Traces>) -> Result<(), RunError> {
         tokio::time::sleep(UNMAP_AFTER).await;
         pintle::unmap_program_pages();
     });
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
+    signals.next().await;
     unmapping.abort();
     tracing::info!("stopping");
     service_manager.stopping();
-    let ended = running.shut_down().await;
+    let ended = tokio::select! {
+        ended = running.shut_down() => ended,
+        () = signals.next() => return Err(RunError::Interrupted),
+    };
     drop(stop);
     if let Some(exporting) = exporting {
         // It takes a bounded time, and a failure is logged there.
         drop(exporting.await);
     }
     Ok(ended?)
+}
+
+/// The signals that stop the server.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    /// Installs the handlers. From then on the signals end the process no more.
+    fn install() -> std::io::Result<Signals> {
+        Ok(Signals {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    /// Waits for the next signal.
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
 }
 
 fn signal_error(source: std::io::Error) -> RunError {

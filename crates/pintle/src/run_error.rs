@@ -55,6 +55,9 @@ pub enum RunError {
     /// The value of an option is invalid.
     #[error("{0}")]
     Options(String),
+    /// A second signal ended the shutdown.
+    #[error("a second signal ends the shutdown: requests are cut off")]
+    Interrupted,
     /// The keys of service-account tokens cannot be used.
     #[error(transparent)]
     TokenKeys(#[from] pintle_service_account::TokenKeysError),
