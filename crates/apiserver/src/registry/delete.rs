@@ -9,7 +9,7 @@ use crate::errors;
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
 use pintle_machinery::{
-    FieldError, FieldPath, GroupKind, GroupResource, Status, StatusDetails, Value, ValueExt,
+    FieldError, FieldPath, GroupKind, GroupResource, Status, StatusDetails, StatusReason, Value, ValueExt,
     meta::{self, ObjectMeta},
     options::IGNORE_STORE_READ_ERROR,
 };
@@ -194,7 +194,13 @@ impl Store {
                     .storage
                     .update(&key, self.payload(&stored, &object), current.revision, None)
                     .await
-                    .map_err(|error| self.write_failure(error, context))?;
+                    .map_err(|error| match self.write_failure(error, context) {
+                        // The change of the status wraps the store's own errors, which other writes pass on.
+                        Failure::Final(status) if only_begins && status.reason == StatusReason::Unknown => {
+                            Failure::Final(errors::internal(status.message))
+                        }
+                        failure => failure,
+                    })?;
                 current.confirmed = true;
                 existing = stored.bytes.clone();
             }

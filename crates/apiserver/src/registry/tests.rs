@@ -8,8 +8,8 @@ use pintle_admission::Lister;
 use pintle_auth::authz::AlwaysAllow;
 use pintle_cacher::{Freshness, Selectable};
 use pintle_machinery::{
-    ErrorList, FieldError, FieldPath, GroupResource, GroupVersion, Status, UserInfo, Value, ValueExt, json,
-    meta::ObjectMeta, selectors::LabelSelector,
+    ErrorList, FieldError, FieldPath, GroupResource, GroupVersion, Status, StatusReason, UserInfo, Value,
+    ValueExt, json, meta::ObjectMeta, selectors::LabelSelector,
 };
 use pintle_registry::{
     BoxFuture, DefaultStrategy, DeleteOptions, EmptyFields, FirstPropagation, GarbageCollectionPolicy,
@@ -583,6 +583,36 @@ async fn a_deletion_that_begins_with_the_status_ends_with_another_request() {
         fixture.create(config_map("three"), false).await.unwrap();
         let begun = fixture.delete("three", options).await.unwrap();
         assert_eq!(begun.object.finalizers(), not_orphaned);
+    }
+}
+
+#[tokio::test]
+async fn an_error_of_the_store_is_internal_when_a_deletion_begins_with_the_status() {
+    let rows: [(Arc<dyn Strategy>, _); 2] = [
+        (Arc::new(DefaultStrategy), StatusReason::Unknown),
+        (Arc::new(Announced(FirstPropagation::Ignored)), StatusReason::InternalError),
+    ];
+    for (strategy, reason) in rows {
+        let type_name = "k8s.io/api/core/v1.ConfigMap";
+        let scope = Scope::Namespaced;
+        let mut resource = Resource::new("", "v1", "configmaps", "configmap", "ConfigMap", scope, type_name);
+        resource.strategy = strategy;
+        let mut object = config_map("one");
+        object.set("metadata.finalizers", json!(["example.com/kept"]));
+        // The object fits, and its time of deletion does not.
+        let mut limit = 0;
+        let fixture = loop {
+            limit += 10;
+            let fixture =
+                Fixture::on(MemoryStorage::new().with_limit(limit), resource.clone(), StorageMediaType::Json);
+            if fixture.create(object.clone(), false).await.is_ok() {
+                break fixture;
+            }
+        };
+        let Err(refused) = fixture.delete("one", DeleteOptions::default()).await else {
+            panic!("it is stored")
+        };
+        assert_eq!((refused.code, &refused.reason), (500, &reason), "{}", refused.message);
     }
 }
 
