@@ -81,7 +81,10 @@ async fn answer(service: Arc<ApiService>, rejects_redirects: bool, request: Requ
     let proxying =
         Proxying { client, target, origin: Origin::Backend, rejects_redirects, limit, carry: None };
     let answer = proxying.answer(request, |headers| remote_user::set(headers, &user)).await;
-    answer.unwrap_or_else(|failure: Failure| proxying::unavailable(&failure.to_string()))
+    // As in the reference, metrics do not count it as an early end: the request has reached the proxy.
+    answer.unwrap_or_else(|failure: Failure| {
+        proxying::failure(StatusCode::SERVICE_UNAVAILABLE, &failure.to_string())
+    })
 }
 
 /// Whether a request is for the list of a version's resources.

@@ -131,7 +131,7 @@ pub fn failure(code: StatusCode, text: &str) -> Response {
     proxied(pintle_proxy::failure(code, text), None)
 }
 
-/// The response when the server behind an API service gives none, with the status 503. Metrics count it.
+/// The response when the server behind an API service is not asked, with the status 503. Metrics count an early end.
 pub fn unavailable(text: &str) -> Response {
     let mut response = failure(StatusCode::SERVICE_UNAVAILABLE, text);
     response.extensions_mut().insert(Terminated::Unavailable);

@@ -34,7 +34,7 @@ pub(crate) enum Terminated {
     Dropped,
     /// The request was over its time.
     TimedOut,
-    /// The server behind an API service gave no response.
+    /// The server behind an API service was not asked.
     Unavailable,
 }
 

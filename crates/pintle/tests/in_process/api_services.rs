@@ -1,9 +1,15 @@
-//! Tests the automatic registration of API services.
+//! Tests the automatic registration of API services, and the metrics of those of other servers.
 
-use crate::harness::{PATIENCE, Server, options};
+use crate::{
+    harness::{PATIENCE, Server, options},
+    peers::Https,
+};
 use pintle::StorageBackend;
 use pintle_machinery::{Value, json};
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 const API_SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -110,4 +116,52 @@ async fn built_in_versions_are_registered_once_for_each_start() {
     until(&server, "v1.batch", |found| found["spec"]["versionPriority"] == 15).await;
     until(&server, "v9.apps", Value::is_null).await;
     until(&server, "v1.example.com", Value::is_object).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_that_reach_no_extension_server_count_as_ended_early_and_broken_ones_do_not() {
+    let server = Server::start().await;
+    let extension = Https::named(
+        &["localhost"],
+        Arc::new(|_, path, _| {
+            assert!(!path.contains("/things"), "the connection breaks off");
+            let list =
+                json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": path, "resources": []});
+            (200, list.to_string())
+        }),
+    )
+    .await;
+    let port: u16 = extension.url.rsplit(':').next().unwrap().parse().unwrap();
+    let service = json!({"metadata": {"name": "extension"},
+        "spec": {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]}});
+    sent(&server, &format!("POST /api/v1/namespaces/default/services\n\n{service}")).await;
+    for (version, name) in [("v1", "extension"), ("v2", "missing")] {
+        let api_service = json!({"metadata": {"name": format!("{version}.a.example.com")}, "spec": {
+            "group": "a.example.com", "version": version, "groupPriorityMinimum": 1, "versionPriority": 1,
+            "insecureSkipTLSVerify": true, "service": {"namespace": "default", "name": name, "port": port}}});
+        sent(&server, &format!("POST {API_SERVICES}\n\n{api_service}")).await;
+    }
+    until(&server, "v1.a.example.com", |found| found["status"]["conditions"][0]["status"] == "True").await;
+    let early = async || {
+        let metrics = server.send("GET /metrics").await;
+        let early = |line: &&str| {
+            line.starts_with("apiserver_request_terminations_total")
+                && line.contains("component=\"aggregator\"")
+                && line.contains("verb=\"LIST\"")
+        };
+        let counts = metrics.text().lines().filter(early).map(|line| line.rsplit(' ').next().unwrap());
+        counts.map(ToOwned::to_owned).collect::<Vec<_>>()
+    };
+    // The handler learns of the status a little later.
+    let deadline = Instant::now() + PATIENCE;
+    while server.send("GET /apis/a.example.com/v1").await.status != 200 {
+        assert!(Instant::now() < deadline);
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    let broken = server.send("GET /apis/a.example.com/v1/things").await;
+    assert_eq!((broken.status, broken.text()), (503, "error trying to reach service: EOF\n"));
+    assert_eq!(early().await, Vec::<String>::new());
+    let refused = server.send("GET /apis/a.example.com/v2/things").await;
+    assert_eq!((refused.status, refused.text()), (503, "service unavailable\n"));
+    assert_eq!(early().await, ["1"]);
 }
