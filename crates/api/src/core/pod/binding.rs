@@ -3,8 +3,8 @@
 use super::conditions;
 use jiff::Timestamp;
 use pintle_machinery::{
-    ErrorList, FieldError, FieldPath, GroupResource, Map, Status, Value, ValueExt, json, meta::ObjectMeta,
-    status,
+    ErrorList, FieldError, FieldPath, GroupResource, Map, Status, StatusReason, Value, ValueExt, json,
+    meta::ObjectMeta, status,
 };
 use pintle_registry::{BoxFuture, NamedCreater, Preconditions, RequestContext, WriteOptions};
 
@@ -67,8 +67,21 @@ async fn bind(context: &RequestContext<'_>, binding: Value) -> Result<Value, Sta
         preconditions: preconditions.without_empty(),
         ..WriteOptions::default()
     };
-    context.registry.update(&pods, context.namespace, &name, Box::new(change), options).await?;
-    Ok(success())
+    let assigned = context.registry.update(&pods, context.namespace, &name, Box::new(change), options).await;
+    match assigned {
+        Ok(_) => Ok(success()),
+        Err(error) => Err(refusal(error, &name)),
+    }
+}
+
+/// The answer to a binding that failed: a conflict, if the error has no status of its own. That of the store has none.
+fn refusal(error: Status, name: &str) -> Status {
+    match error.reason {
+        StatusReason::Unknown => {
+            Status::conflict(&GroupResource::new("", "pods/binding"), name, &error.message)
+        }
+        _ => error,
+    }
 }
 
 /// The response of subresources without an object to return.
@@ -105,7 +118,7 @@ fn assign(mut pod: Value, binding: &Value, now: Timestamp) -> Result<Value, Stat
         None
     };
     if let Some(why) = why {
-        return Err(Status::conflict(&GroupResource::new("", "pods/binding"), binding.name(), &why));
+        return Err(Status::unknown(why));
     }
     pod.set("spec.nodeName", binding.str_at("target.name"));
     // The nomination is obsolete.
@@ -120,4 +133,32 @@ fn assign(mut pod: Value, binding: &Value, now: Timestamp) -> Result<Value, Stat
         conditions::Condition { condition_type: "PodScheduled", status: "True", reason: "", message: "" };
     conditions::update(&mut pod, &condition, now);
     Ok(pod)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_binding_that_fails_without_a_status_is_a_conflict() {
+        let pods = GroupResource::new("", "pods");
+        let bound = json!({"metadata": {"name": "a"}, "spec": {"nodeName": "n"}});
+        let rows = [
+            (
+                assign(bound, &json!({}), Timestamp::UNIX_EPOCH).unwrap_err(),
+                409,
+                "Operation cannot be fulfilled on pods/binding \"a\": pod a is already assigned to node \"n\"",
+            ),
+            (
+                Status::unknown("etcdserver: mvcc: database space exceeded"),
+                409,
+                "Operation cannot be fulfilled on pods/binding \"a\": etcdserver: mvcc: database space exceeded",
+            ),
+            (Status::not_found(&pods, "a"), 404, "pods \"a\" not found"),
+        ];
+        for (error, code, message) in rows {
+            let refusal = refusal(error, "a");
+            assert_eq!((refusal.code, refusal.message.as_str()), (code, message));
+        }
+    }
 }
