@@ -36,7 +36,7 @@ pub use field_manager::ManagedWrite;
 pub use resource_stats::StoredResourceStats;
 pub use revision::{remove_revision, splice_revision};
 pub use storage_codec::{StorageCodec, StorageMediaType};
-pub use storage_factory::{Engine, ResourceTransformers, StorageFactory};
+pub use storage_factory::{Engine, ResourceTransformers, StorageFactory, StorageObserver};
 pub use store::{Store, StoreConfig, Written};
 pub use stores::Stores;
 pub use update::{Transform, Updated, Upsert};

@@ -62,7 +62,9 @@ impl Config {
         let options = &self.options;
         let stopping = lifecycle.stopped();
         let supervisor = Supervisor::current();
-        let storage = storage_factory(options, engines, &self.gates).encryption(self.encryption.resources());
+        let storage = storage_factory(options, engines, &self.gates)
+            .encryption(self.encryption.resources())
+            .observer(engine_metrics.clone());
         let health = Arc::new(Health::new(supervisor.clone()));
         health.set_livez_grace_period(options.management.livez_grace_period);
         // The server calls its own handler in the process, without a certificate that could expire.

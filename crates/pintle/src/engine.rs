@@ -1,19 +1,15 @@
 //! Opens storage engines, and records the metrics of etcd requests.
 
 use crate::{Options, StorageBackend, egress::Egress, run_error::RunError};
-use pintle_apiserver::registry::{Engine, Stores};
+use parking_lot::RwLock;
+use pintle_apiserver::registry::{Engine, StorageObserver};
 use pintle_machinery::GroupResource;
 use pintle_storage::{
     EmbeddedOptions, EmbeddedStorage, EtcdObserver, EtcdOptions, EtcdStorage, MemoryStorage, Storage,
     snapshot::unfinished_restore,
 };
 use prometheus::{Histogram, HistogramOpts, HistogramVec, IntCounterVec, Opts, core::Collector};
-use std::{
-    collections::BTreeMap,
-    ops::Bound,
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{collections::BTreeMap, ops::Bound, sync::Arc, time::Duration};
 
 /// Opens the engine that the options select.
 pub(crate) async fn open(
@@ -59,14 +55,14 @@ async fn refuse_unfinished_restore(storage: &EtcdStorage, prefix: String) -> Res
     }
 }
 
-/// Metrics of etcd requests, by resource as soon as the resources are known.
+/// Metrics of etcd requests, by resource.
 pub(crate) struct EngineMetrics {
     requests: IntCounterVec,
     errors: IntCounterVec,
     duration: HistogramVec,
     lease_objects: Histogram,
     /// The resources by their key prefixes.
-    resources: OnceLock<BTreeMap<String, GroupResource>>,
+    resources: RwLock<BTreeMap<String, GroupResource>>,
 }
 
 impl EngineMetrics {
@@ -89,16 +85,8 @@ impl EngineMetrics {
             lease_objects: Histogram::with_opts(
                 lease_objects.buckets(vec![10.0, 50.0, 100.0, 500.0, 1000.0, 2500.0, 5000.0]),
             )?,
-            resources: OnceLock::new(),
+            resources: RwLock::default(),
         })
-    }
-
-    /// Sets the resources. Call it once.
-    pub(crate) fn set_resources(&self, all_stores: &[Arc<Stores>]) {
-        let stores = all_stores.iter().flat_map(|stores| stores.all());
-        let resources = stores.map(|store| (store.key_prefix(""), store.group_resource().clone()));
-        // This is the only call.
-        let _ = self.resources.set(resources.collect());
     }
 
     /// The metrics.
@@ -111,27 +99,59 @@ impl EngineMetrics {
         ]
     }
 
-    /// The resource of a key: the one with the longest matching prefix.
-    fn resource(&self, key: &str) -> [&str; 2] {
-        let Some(resources) = self.resources.get() else { return [""; 2] };
+    /// Calls `record` with the group and the resource of a key, that of the longest matching prefix.
+    fn with_resource(&self, key: &str, record: impl FnOnce(&str, &str)) {
+        let resources = self.resources.read();
         let up_to_key = resources.range::<str, _>((Bound::Unbounded, Bound::Included(key)));
-        let fits = up_to_key.rev().find(|(prefix, _)| key.starts_with(prefix.as_str()));
-        fits.map_or([""; 2], |(_, resource)| [&resource.group, &resource.resource])
+        match up_to_key.rev().find(|(prefix, _)| key.starts_with(prefix.as_str())) {
+            Some((_, resource)) => record(&resource.group, &resource.resource),
+            None => record("", ""),
+        }
+    }
+}
+
+impl StorageObserver for EngineMetrics {
+    fn stored(&self, prefix: &str, resource: &GroupResource) {
+        self.resources.write().insert(prefix.to_owned(), resource.clone());
     }
 }
 
 impl EtcdObserver for EngineMetrics {
     fn request(&self, operation: &'static str, key: &str, took: Duration, failed: bool) {
-        let [group, resource] = self.resource(key);
-        let labels = [operation, group, resource];
-        self.requests.with_label_values(&labels).inc();
-        if failed {
-            self.errors.with_label_values(&labels).inc();
-        }
-        self.duration.with_label_values(&labels).observe(took.as_secs_f64());
+        self.with_resource(key, |group, resource| {
+            let labels = [operation, group, resource];
+            self.requests.with_label_values(&labels).inc();
+            if failed {
+                self.errors.with_label_values(&labels).inc();
+            }
+            self.duration.with_label_values(&labels).observe(took.as_secs_f64());
+        });
     }
 
     fn lease(&self, objects: u64) {
         self.lease_objects.observe(objects as f64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_count_for_the_resource_that_is_stored_there_even_if_it_is_made_later() {
+        let metrics = EngineMetrics::new().unwrap();
+        let took = Duration::from_millis(1);
+        metrics.stored("/registry/services/specs/", &GroupResource::new("", "services"));
+        metrics.request("get", "/registry/example.com/widgets/n/a", took, false);
+        metrics.stored("/registry/example.com/widgets/", &GroupResource::new("example.com", "widgets"));
+        metrics.request("get", "/registry/example.com/widgets/n/a", took, true);
+        metrics.request("get", "/registry/services/specs/n/a", took, false);
+        for (group, resource, requests, errors) in
+            [("", "", 1, 0), ("example.com", "widgets", 1, 1), ("", "services", 1, 0)]
+        {
+            let labels = ["get", group, resource];
+            assert_eq!(metrics.requests.with_label_values(&labels).get(), requests, "{resource}");
+            assert_eq!(metrics.errors.with_label_values(&labels).get(), errors, "{resource}");
+        }
     }
 }

@@ -188,7 +188,7 @@ async fn start_on(
 ) -> Result<Running, RunError> {
     let (config, listener) = Config::new(options, gates, egress).await?;
     let config = config.complete(engines, engine_metrics, lifecycle)?;
-    let chain = Arc::new(ServerChain::new(config, engine_metrics)?);
+    let chain = Arc::new(ServerChain::new(config)?);
     let hooks = hooks::register(&chain)?;
     let encryption = &chain.config.loaded.encryption;
     let started = encryption.once_usable(|| async { hooks.start().await.map_err(RunError::Bootstrap) }).await;

@@ -6,7 +6,6 @@ use crate::{
     completed_config::CompletedConfig,
     component_statuses::ComponentStatuses,
     enablement::{self, Enabled},
-    engine::EngineMetrics,
     flow_control::{self, FlowControlParts},
     openid_endpoints::OpenIdEndpoints,
     peer_parts::PeerParts,
@@ -128,10 +127,7 @@ fn start_stores(
 
 impl ServerChain {
     /// Creates the servers.
-    pub(crate) fn new(
-        config: CompletedConfig,
-        engine_metrics: &EngineMetrics,
-    ) -> Result<ServerChain, RunError> {
+    pub(crate) fn new(config: CompletedConfig) -> Result<ServerChain, RunError> {
         let stores = ChainStores::start(&config)?;
         let all_stores = stores.all();
         config.loaded.admission.rest_mapper.set_stores(all_stores.clone());
@@ -153,7 +149,6 @@ impl ServerChain {
             &config.supervisor,
             &config.stopping,
         )?;
-        engine_metrics.set_resources(&all_stores);
         warn_of_unused_overrides(config.options(), &all_stores);
         let authentication = authentication(&config, &stores)?;
         let auto_registration =

@@ -17,6 +17,13 @@ pub trait ResourceTransformers: Send + Sync {
     fn transformer_for(&self, resource: &GroupResource) -> Option<Arc<dyn ValueTransformer>>;
 }
 
+/// Learns where resources are stored, such as for metrics of requests that go by keys.
+pub trait StorageObserver: Send + Sync {
+    /// The keys of the resource begin with the prefix. Called for each resource before its storage is used, and again when a
+    /// custom resource is served anew.
+    fn stored(&self, prefix: &str, resource: &GroupResource);
+}
+
 /// An engine, and whether this server is the only one that writes to it.
 #[derive(Clone)]
 pub struct Engine {
@@ -42,6 +49,7 @@ pub struct StorageFactory {
     open_budget: ByteBudget,
     queue_budget: ByteBudget,
     held_budget: ByteBudget,
+    observer: Option<Arc<dyn StorageObserver>>,
 }
 
 impl StorageFactory {
@@ -62,6 +70,7 @@ impl StorageFactory {
             open_budget: ByteBudget::of_open_objects(),
             queue_budget: ByteBudget::of_queues(),
             held_budget: ByteBudget::of_held_states(),
+            observer: None,
         }
     }
 
@@ -131,6 +140,12 @@ impl StorageFactory {
         self
     }
 
+    /// Tells the observer where each resource is stored.
+    pub fn observer(mut self, observer: Arc<dyn StorageObserver>) -> StorageFactory {
+        self.observer = Some(observer);
+        self
+    }
+
     /// The prefix of all keys.
     pub fn prefix(&self) -> &str {
         &self.prefix
@@ -173,9 +188,13 @@ impl StorageFactory {
     pub fn plain_storage(&self, resource: Resource) -> Result<Arc<dyn Storage>, String> {
         let schema = TypeSchema::builtin(&resource.type_name)
             .ok_or_else(|| format!("no schema for {}", resource.type_name))?;
-        let prefix = format!("{}/{}/", self.prefix, resource.storage.path);
-        let codec = Arc::new(ObjectCodec::new(&resource, schema.clone(), prefix.into()));
+        let codec = Arc::new(ObjectCodec::new(&resource, schema.clone(), self.prefix_of(&resource).into()));
         Ok(self.storage(&Arc::new(resource), &schema, &codec, None).0)
+    }
+
+    /// The prefix of a resource's keys.
+    pub(super) fn prefix_of(&self, resource: &Resource) -> String {
+        format!("{}/{}/", self.prefix, resource.storage.path)
     }
 
     /// The source of a resource's reads.
@@ -191,6 +210,9 @@ impl StorageFactory {
         codec: &Arc<ObjectCodec>,
         versions: Option<Arc<Versions>>,
     ) -> (Arc<dyn Storage>, Arc<StorageCodec>) {
+        if let Some(observer) = &self.observer {
+            observer.stored(&self.prefix_of(resource), &resource.group_resource());
+        }
         let stored = stored_as(resource);
         let Engine { storage, exclusive } =
             configured(&self.engines, &stored).unwrap_or(&self.engine).clone();
