@@ -70,6 +70,7 @@ impl Config {
         // The server calls its own handler in the process, without a certificate that could expire.
         health.add("loopback-serving-certificate", CheckScope::NotReady, Arc::new(|| Ok(())));
         engines.watch_health(&health, options, &supervisor, &stopping);
+        self.encryption.add_health_check(&health);
         let metrics = self.metrics(engine_metrics)?;
         let resource_config =
             enablement::resource_config(&options.runtime_config).map_err(RunError::Options)?;

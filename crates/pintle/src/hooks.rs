@@ -68,6 +68,9 @@ pub(crate) fn register(server: &Arc<ServerChain>) -> Result<PostStartHooks, RunE
             false => Err("caches are not filled yet".to_owned()),
         }),
     );
+    if config.options().encryption_provider_config_automatic_reload {
+        hooks.add("start-encryption-provider-config-automatic-reload", &[], reload_encryption);
+    }
     hooks.check("start-apiserver-admission-initializer", &[]);
     hooks.add("generic-apiserver-start-informers", &[], start_informers);
     if server.flow_control.is_some() {
@@ -156,9 +159,6 @@ pub(crate) fn register(server: &Arc<ServerChain>) -> Result<PostStartHooks, RunE
         ServiceCidr { service_network: service_network.clone() },
     );
     hooks.add("aggregator-reload-proxy-client-cert", CACHES, reload_files);
-    if config.options().encryption_provider_config_automatic_reload {
-        hooks.add("start-encryption-provider-config-automatic-reload", &[], reload_encryption);
-    }
     if let Some(registration) = &server.auto_registration {
         hooks.add("start-kube-aggregator-informers", CACHES, follow_api_services);
         hooks.check("apiservice-status-local-available-controller", CACHES);
@@ -196,7 +196,6 @@ pub(crate) fn register(server: &Arc<ServerChain>) -> Result<PostStartHooks, RunE
             true => Err("process is shutting down".to_owned()),
         }),
     );
-    config.loaded.encryption.add_health_check(health);
     Ok(hooks.list)
 }
 
