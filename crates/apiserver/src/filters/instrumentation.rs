@@ -22,7 +22,7 @@ use crate::{
 };
 use bytes::Bytes;
 use futures_util::Stream;
-use http::{HeaderValue, Method, header};
+use http::{HeaderValue, Method, StatusCode, header};
 use http_body::Body as _;
 use pintle_go_forms::format_duration;
 use pintle_machinery::options::FieldValidation;
@@ -195,7 +195,7 @@ impl Instrumentation {
             }
             let record = Record {
                 metrics: self.metrics.clone(),
-                running: series.long_running().cloned().map(InFlight::new),
+                _running: series.long_running().cloned().map(InFlight::new),
                 series,
                 dry_run: dry_run(query),
                 code,
@@ -265,7 +265,7 @@ struct Record {
     /// The size of the response, in bytes.
     sent: u64,
     /// Counts a long-running request as open.
-    running: Option<InFlight>,
+    _running: Option<InFlight>,
 }
 
 impl Drop for Record {
@@ -278,11 +278,12 @@ impl Drop for Record {
 }
 
 impl Record {
-    /// Records a whole response now, and any other when its body has been sent.
+    /// Records a whole response now, and any other when its body has been sent: an upgraded connection has none until it
+    /// ends.
     fn on(mut self, response: Response) -> Response {
         let (parts, body) = response.into_parts();
         let body = match body {
-            Body::Full(bytes) if self.running.is_none() => {
+            Body::Full(bytes) if parts.status != StatusCode::SWITCHING_PROTOCOLS => {
                 self.sent = bytes.as_ref().map_or(0, Bytes::len) as u64;
                 drop(self);
                 Body::Full(bytes)

@@ -162,3 +162,19 @@ async fn selectors_of_shards_mean_nothing_without_their_gate() {
     assert_eq!((list["items"].as_array().unwrap().len(), &list["metadata"]["shardInfo"]), (1, &Value::Null));
     server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_refusal_of_a_long_running_request_is_sent_as_a_whole() {
+    let server = Server::start().await;
+    for (path, code) in [
+        (format!("{MAPS}?watch=1&resourceVersion=x"), 500),
+        (format!("{MAPS}?watch=1&fieldSelector=x%3Dy"), 400),
+        ("/api/v1/namespaces/default/pods/none/log".to_owned(), 404),
+        ("/api/v1/namespaces/default/pods/none/exec?command=a".to_owned(), 404),
+    ] {
+        let refused = server.send(&format!("GET {path}")).await;
+        let length = refused.headers.get("content-length").map(|length| length.to_str().unwrap().to_owned());
+        assert_eq!((refused.status, length), (code, Some(refused.body.len().to_string())), "{path}");
+    }
+    server.stop().await;
+}
