@@ -6,6 +6,7 @@
 
 pub mod json_patch;
 pub mod merge_patch;
+pub mod patched_text;
 mod scope;
 pub mod strategic;
 

@@ -51,7 +51,15 @@ pub fn go_string_format(value: &Value) -> String {
     match value {
         Value::String(text) => text.to_string(),
         Value::Null => "%!s(<nil>)".to_owned(),
-        Value::Array(_) | Value::Object(_) => go_format(value),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(go_string_format).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Object(members) => {
+            let members: Vec<String> =
+                members.iter().map(|(name, value)| format!("{name}:{}", go_string_format(value))).collect();
+            format!("map[{}]", members.join(" "))
+        }
         scalar => format!("%!s({}={})", go_type(scalar), go_format(scalar)),
     }
 }

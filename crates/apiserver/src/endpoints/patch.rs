@@ -2,7 +2,6 @@
 //! (<https://kubernetes.io/docs/reference/using-api/api-concepts/#patch-and-apply>).
 
 mod document;
-mod patched_text;
 mod read;
 
 pub(super) use document::{ANYTHING, Patch, PatchBody};
@@ -93,8 +92,11 @@ impl PatchTransform<'_> {
         let resource = self.admission.scope.resource;
         let schema = resource.schema.get();
         let mut rest = resource.from_storage(old.clone());
-        let patch_scope = patch.scope();
+        let wanted = BodyKind::of(resource, self.admission.kind);
+        let repeats = patch.repeats_members();
+        let patch_scope = if repeats { Scope::Whole } else { patch.scope() };
         let part = patch_scope.take(&mut rest, schema);
+        let written = repeats.then(|| patch.written(&part, wanted)).flatten();
         let mut patched = patch.apply(part, schema, self.validation)?;
         // A tree holds no empty lists; a list with one empty entry requests the same reset.
         if resource.resource.model.empty_managed_fields_reset()
@@ -102,9 +104,9 @@ impl PatchTransform<'_> {
         {
             patched.set("metadata.managedFields", pintle_machinery::json!([{}]));
         }
-        let wanted = BodyKind::of(resource, self.admission.kind);
         let is_whole = patch_scope == Scope::Whole;
-        let read = read_patched(self.admission.scope, patch, patched, is_whole, wanted, self.validation);
+        let read =
+            read_patched(self.admission.scope, patch, patched, written, is_whole, wanted, self.validation);
         let patched = read.map_err(|status| match status.code {
             422 => patch.undecodable(resource.from_storage(old.clone()), wanted, self.validation, &status),
             _ => status,
@@ -145,6 +147,7 @@ impl Transform for PatchTransform<'_> {
 mod tests {
     use super::super::testing::{CONFIG_MAPS, TestServer, WIDGETS, config_map, widget};
     use http::header;
+    use http_body_util::BodyExt;
     use pintle_machinery::{Value, json};
 
     #[tokio::test]
@@ -178,6 +181,32 @@ mod tests {
                 assert_eq!(response.status().as_u16(), code, "{format} {name}");
             }
         }
+    }
+
+    #[tokio::test]
+    async fn a_patched_object_is_read_from_its_text() {
+        let server = TestServer::start().await;
+        server.create_config_map("a", "x").await;
+        let patch = async |body: &str| {
+            let uri = format!("{CONFIG_MAPS}/a?fieldValidation=Warn");
+            server.respond("PATCH", &uri, "application/json-patch+json", body).await
+        };
+        let twice = r#"[{"op": "add", "path": "/data", "value": {"b": "1", "b": "2"}}]"#;
+        let response = patch(twice).await;
+        let warnings: Vec<_> = response.headers().get_all(header::WARNING).iter().collect();
+        let expected = [
+            r#"299 - "json patch duplicate field \"[0].value.b\"""#,
+            r#"299 - "duplicate field \"data.b\"""#,
+        ];
+        assert_eq!(warnings, expected);
+        // The message has the order, the digits and the escapes that the client wrote.
+        let body = patch(r#"[{"op": "add", "path": "/data", "value": {"z": 10.0, "a": "\u00e9"}}]"#).await;
+        let body = body.into_body().collect().await.unwrap().to_bytes();
+        let status: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        let message = status["message"].as_str().unwrap();
+        assert!(message.contains(r#"\"data\":{\"z\":10.0,\"a\":\"\\u00e9\"}"#), "{message}");
+        let why = "json: cannot unmarshal number into Go struct field ConfigMap.data of type string";
+        assert!(message.ends_with(why), "{message}");
     }
 
     #[tokio::test]

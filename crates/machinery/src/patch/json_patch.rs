@@ -392,7 +392,7 @@ fn parent<'d>(document: &'d mut Value, path: &str) -> Result<(&'d mut Value, Str
     }
 }
 
-fn existing_index(key: &str, length: usize) -> Result<usize, String> {
+pub(super) fn existing_index(key: &str, length: usize) -> Result<usize, String> {
     let index: i64 =
         key.parse().map_err(|_| format!("strconv.Atoi: parsing {}: invalid syntax", quote(key)))?;
     let from_start = if index < 0 { index.checked_add_unsigned(length as u64) } else { Some(index) };

@@ -1,9 +1,6 @@
 //! A patch document and its format.
 
-use super::{
-    super::{body_kind::BodyKind, request_scope::RequestScope},
-    patched_text::Touched,
-};
+use super::super::{body_kind::BodyKind, request_scope::RequestScope};
 use crate::base::negotiation::{
     MediaType, apply_type, body_media_type, content_type_of, unsupported_media_type,
 };
@@ -12,11 +9,11 @@ use pintle_machinery::{
     FieldError, FieldPath, GroupKind, Status, StatusReason, Value,
     codec::json,
     options::FieldValidation,
-    patch::{Scope, json_patch, merge_patch, strategic},
+    patch::{Scope, json_patch, merge_patch, patched_text, strategic},
     restore,
     text::go_format,
 };
-use pintle_registry::{ObjectForm, ObjectModel, PatchType, Routing};
+use pintle_registry::{ObjectForm, PatchType, Routing};
 use pintle_schema::{Schema, SchemaBuilder, SchemaRef, Structural, Type};
 use std::sync::LazyLock;
 
@@ -25,6 +22,8 @@ use std::sync::LazyLock;
 pub(in super::super) struct Patch {
     format: Format,
     patch: Value,
+    /// The patch as the client wrote it.
+    body: Bytes,
     /// Problems of the patch itself that only strict validation rejects.
     problems: Vec<String>,
 }
@@ -62,7 +61,7 @@ impl Patch {
             }
             Format::Merge | Format::Strategic => twice.collect(),
         };
-        Ok(Patch { format, patch, problems })
+        Ok(Patch { format, patch, body: body.clone(), problems })
     }
 
     /// Problems of the patch itself that only strict validation rejects.
@@ -128,46 +127,60 @@ impl Patch {
         validation: FieldValidation,
         status: &Status,
     ) -> Status {
-        let BodyKind { schema, model, .. } = wanted;
+        let BodyKind { schema, .. } = wanted;
         let causes = status.details.as_ref().map(|details| details.causes.as_slice()).unwrap_or_default();
         let message = causes.first().map(|cause| cause.message.as_str()).unwrap_or_default();
         let why = message.strip_prefix("Invalid value: null: ").unwrap_or(message);
-        let patch = match self.format {
+        let used = match self.format {
             Format::Strategic => strategic::used_patch(&self.patch, &old, schema),
             Format::Json | Format::Merge => Value::Null,
         };
+        let written = self.written(&old, wanted);
         let patched = match self.apply(old, schema, validation) {
             Ok(patched) => patched,
             Err(status) => return status,
         };
-        let (text, why) = self.refused(&patched, patch, schema, model, why);
+        let (text, why) = match written {
+            None => (go_format(&used), restore::problem(&patched, schema).unwrap_or(why.to_owned())),
+            Some(text) => {
+                let why = reason_in(&text, &patched, schema, why);
+                (text, why)
+            }
+        };
         let error = FieldError::invalid(&FieldPath::new("patch"), text, why);
         Status::invalid(&GroupKind::default(), "", &vec![error])
     }
 
-    /// The text of a patched object that does not decode, and the reason, for the error message. `why` is the reason of
-    /// the decoder.
-    fn refused(
-        &self,
-        patched: &Value,
-        used_patch: Value,
-        schema: SchemaRef<'_>,
-        model: &ObjectModel,
-        why: &str,
-    ) -> (String, String) {
-        let why = why.to_owned();
-        match (model.form, self.format) {
-            (ObjectForm::Map, _) => (String::from_utf8(json::encode_any(patched)).unwrap_or_default(), why),
-            (ObjectForm::Struct, Format::Json) => {
-                (Touched::by_json_patch(&self.patch).text(patched, schema), why)
-            }
-            (ObjectForm::Struct, Format::Merge) => {
-                (Touched::by_merge_patch(&self.patch).text(patched, schema), why)
-            }
-            (ObjectForm::Struct, Format::Strategic) => {
-                (go_format(&used_patch), restore::problem(patched, schema).unwrap_or(why))
-            }
-        }
+    /// Whether the text of the patched object has members twice, of which the tree has only the last. A merge patch
+    /// parses what it adds.
+    pub(in super::super) fn repeats_members(&self) -> bool {
+        matches!(self.format, Format::Json)
+            && self.problems.iter().any(|problem| problem.starts_with("json patch duplicate field"))
+    }
+
+    /// The text of the patched object; a strategic merge patch applies to a tree and has none.
+    pub(in super::super) fn written(&self, old: &Value, wanted: BodyKind<'_>) -> Option<String> {
+        let document = match wanted.model.form {
+            ObjectForm::Map => json::encode_any(&json::to_value(old, wanted.schema)),
+            ObjectForm::Struct => json::encode(old, wanted.schema),
+        };
+        let (document, patch) = (String::from_utf8_lossy(&document), String::from_utf8_lossy(&self.body));
+        let text = match self.format {
+            Format::Json => patched_text::by_json_patch(&document, &patch),
+            Format::Merge => patched_text::by_merge_patch(&document, &patch),
+            Format::Strategic => None,
+        };
+        text.map(|text| String::from_utf8_lossy(&text).into_owned())
+    }
+}
+
+/// The reason why the text of a patched object does not decode. The decoder of its tree gave `why`, without the digits
+/// of numbers that no tree holds.
+fn reason_in(text: &str, patched: &Value, schema: SchemaRef<'_>, why: &str) -> String {
+    let reason = |text: &str| json::decode(text.as_bytes(), schema).err().map(|error| error.to_string());
+    match reason(&patched.to_string()) {
+        Some(of_tree) if of_tree == why => reason(text).unwrap_or(of_tree),
+        _ => why.to_owned(),
     }
 }
 

@@ -13,8 +13,8 @@ use pintle_machinery::{
 };
 use std::sync::Arc;
 
-/// Decodes a patched tree, or part of one, by its schema, like a request body. `is_whole` tells a tree with type metadata
-/// from a part without; problems of the patch itself are reported with those of the tree, as field validation demands.
+/// Decodes a patched tree, or part of one, by its schema, like a request body. `written` is its text where that has more
+/// than the tree ([`Patch::written`]). `is_whole` tells a tree with type metadata from a part without; problems of the patch itself are reported with those of the tree, as field validation demands.
 ///
 /// # Errors
 /// 422 when the tree does not decode or is of another kind, and for any problem under strict validation.
@@ -22,6 +22,7 @@ pub(in super::super) fn read_patched(
     scope: &RequestScope<'_>,
     patch: &Patch,
     patched: Value,
+    written: Option<String>,
     is_whole: bool,
     wanted: BodyKind<'_>,
     validation: FieldValidation,
@@ -36,7 +37,7 @@ pub(in super::super) fn read_patched(
     let mut problems = patch.problems().to_vec();
     let mut own = kind.clone();
     let mut other_version = None;
-    let text = patched.to_string();
+    let text = written.unwrap_or_else(|| patched.to_string());
     if is_whole && keeps_claim {
         own = claimed_kind(&patched, &text).map_err(|why| undecodable(&why))?;
     } else if is_whole && patch.is_of_text() {

@@ -109,9 +109,18 @@ impl Transform for ScaleTransform<'_> {
                 Change::Patch(patch) => {
                     let patch = patch.as_ref().map_err(Status::clone)?;
                     let wanted = BodyKind::built_in(self.admission.kind, scale_schema()?);
+                    let repeats = patch.repeats_members();
+                    let written = repeats.then(|| patch.written(&before, wanted)).flatten();
                     let patched = patch.apply(before.clone(), wanted.schema, self.validation)?;
-                    let read =
-                        read_patched(self.admission.scope, patch, patched, true, wanted, self.validation);
+                    let read = read_patched(
+                        self.admission.scope,
+                        patch,
+                        patched,
+                        written,
+                        true,
+                        wanted,
+                        self.validation,
+                    );
                     let mut patched = read.map_err(|status| match status.code {
                         422 => patch.undecodable(before.clone(), wanted, self.validation, &status),
                         _ => status,

@@ -211,6 +211,12 @@ fn mistakes_say_what_is_wrong() {
             unknown("unknown patch type: %!s(int64=7) in map: map[$patch:7]"),
         ),
         (
+            json!({"nodeSelector": {"$patch": [1, {"a": "x", "b": null}]}}),
+            unknown(
+                "unknown patch type: [%!s(int64=1) map[a:x b:%!s(<nil>)]] in map: map[$patch:[1 map[a:x b:<nil>]]]",
+            ),
+        ),
+        (
             json!({"containers": [{"image": "x"}]}),
             unknown("map: map[image:x] does not contain declared merge key: name"),
         ),
