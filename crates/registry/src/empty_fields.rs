@@ -1,24 +1,39 @@
 //! Defines [`EmptyFields`], what the body of a request says beyond the tree that it decodes to.
 
 use parking_lot::Mutex;
-use pintle_machinery::{FieldError, Value, codec::EmptyField};
+use pintle_machinery::{FieldError, Value, ValueExt, codec::EmptyField};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The lists and maps that the body of a request gives as `[]` or `{}`, by their paths in the version of the body.
+/// The lists and maps that the body of a request gives as `[]` or `{}`, by their paths in the version of the body, and
+/// whether it has labels.
 ///
 /// Encodings omit most such fields, so the canonical tree has none of them, and no stored object. Go tells them from absent ones until the object
 /// is stored: a few rules and the messages of others depend on it.
 #[derive(Debug, Default)]
-pub struct EmptyFields(Mutex<Vec<EmptyField>>);
+pub struct EmptyFields {
+    fields: Mutex<Vec<EmptyField>>,
+    lacks_labels: AtomicBool,
+}
 
 impl EmptyFields {
     /// Replaces the fields: a body is decoded, or decoded again for another attempt.
     pub fn set(&self, fields: Vec<EmptyField>) {
-        *self.0.lock() = fields;
+        *self.fields.lock() = fields;
+    }
+
+    /// Notes whether an object has labels before it gets its defaults, which may copy those of a template.
+    pub fn note_labels(&self, object: &Value) {
+        self.lacks_labels.store(object.map_at("metadata.labels").is_empty(), Ordering::Relaxed);
+    }
+
+    /// Whether the object had no labels of its own.
+    pub fn lacks_labels(&self) -> bool {
+        self.lacks_labels.load(Ordering::Relaxed)
     }
 
     /// Whether the body has an empty list or map at the path.
     pub fn contains(&self, path: &str) -> bool {
-        self.0.lock().iter().any(|field| field.path == path)
+        self.fields.lock().iter().any(|field| field.path == path)
     }
 
     /// Whether the body has an empty list or map in the value at the path.
@@ -26,12 +41,12 @@ impl EmptyFields {
         let is_within = |field: &EmptyField| {
             field.path.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
         };
-        self.0.lock().iter().any(is_within)
+        self.fields.lock().iter().any(is_within)
     }
 
     /// The empty list or map at the path; null when the body has none.
     pub fn value(&self, path: &str) -> Value {
-        self.0
+        self.fields
             .lock()
             .iter()
             .find(|field| field.path == path)
@@ -42,7 +57,7 @@ impl EmptyFields {
     /// Puts the empty lists and maps back into the object, where it has the values around them and nothing at their place. Whether there was one.
     pub fn put_into(&self, object: &mut Value) -> bool {
         let mut has_changed = false;
-        for field in self.0.lock().iter() {
+        for field in self.fields.lock().iter() {
             let (parent, name) = field.path.rsplit_once('.').unwrap_or(("", &field.path));
             let members = value_at(object, parent).and_then(Value::as_object_mut);
             if let Some(members) = members.filter(|members| !members.contains_key(name)) {
@@ -55,7 +70,7 @@ impl EmptyFields {
 
     /// Lets errors of absent values show the empty ones that the body has there.
     pub fn show_in(&self, errors: &mut [FieldError]) {
-        let fields = self.0.lock();
+        let fields = self.fields.lock();
         if fields.is_empty() {
             return;
         }

@@ -36,7 +36,7 @@ pub(crate) trait Workload: Send + Sync {
     }
 
     /// Prepares a new object, before the status and the generation are set.
-    fn prepare_for_create(&self, _object: &mut Value) {}
+    fn prepare_for_create(&self, _context: &RequestContext<'_>, _object: &mut Value) {}
 
     /// Prepares an update, before the generation is counted.
     fn prepare_for_update(&self, _object: &mut Value, _old: &Value) {}
@@ -121,8 +121,8 @@ impl<W: Workload> Strategy for WorkloadStrategy<W> {
         self.0.set_defaults(object);
     }
 
-    fn prepare_for_create(&self, _context: &RequestContext<'_>, object: &mut Value) {
-        self.0.prepare_for_create(object);
+    fn prepare_for_create(&self, context: &RequestContext<'_>, object: &mut Value) {
+        self.0.prepare_for_create(context, object);
         object.set("status", self.0.new_status());
         object.set("metadata.generation", 1);
         drop_disabled_template_fields::<W>(object, None);

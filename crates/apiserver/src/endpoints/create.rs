@@ -37,6 +37,7 @@ pub(super) async fn create(scope: &RequestScope<'_>, body: RequestBody) -> Resul
     set_namespace(scope, &mut object)?;
     dedup_owner_references(scope, &mut object, DedupTime::OfBody);
     let store = scope.store()?;
+    scope.empty_fields.note_labels(&object);
     store.set_defaults(&mut object);
     // These fields are set by the server alone and have no field manager.
     object.remove_at("metadata.deletionTimestamp");

@@ -8,6 +8,7 @@ use pintle_machinery::{
     meta::ObjectMeta,
     validation::{LabelSelectorOptions, label_selector_has_invalid_label_value, validate_label_selector},
 };
+use pintle_registry::RequestContext;
 
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
@@ -35,7 +36,7 @@ impl Workload for DaemonSet {
         set_template_generation(object, template_generation(object));
     }
 
-    fn prepare_for_create(&self, object: &mut Value) {
+    fn prepare_for_create(&self, _context: &RequestContext<'_>, object: &mut Value) {
         set_template_generation(object, template_generation(object).max(1));
     }
 

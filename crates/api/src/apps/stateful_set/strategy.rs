@@ -10,6 +10,7 @@ use pintle_machinery::{
     json,
     validation::{LabelSelectorOptions, is_dns1123_label, name_is_dns_label, validate_object_meta},
 };
+use pintle_registry::RequestContext;
 use std::collections::HashSet;
 
 /// The fields that an update may change.
@@ -59,7 +60,7 @@ impl Workload for StatefulSet {
         }
     }
 
-    fn prepare_for_create(&self, object: &mut Value) {
+    fn prepare_for_create(&self, _context: &RequestContext<'_>, object: &mut Value) {
         object.remove_at(MAX_UNAVAILABLE);
     }
 

@@ -14,7 +14,7 @@ use pintle_machinery::{
         validate_immutable_field, validate_label_selector,
     },
 };
-use pintle_registry::DeleteOptions;
+use pintle_registry::{DeleteOptions, RequestContext};
 
 const CONTROLLER_UID: &str = "batch.kubernetes.io/controller-uid";
 const JOB_NAME: &str = "batch.kubernetes.io/job-name";
@@ -52,9 +52,9 @@ impl Workload for Job {
         }
     }
 
-    fn prepare_for_create(&self, object: &mut Value) {
+    fn prepare_for_create(&self, context: &RequestContext<'_>, object: &mut Value) {
         if !object.bool_at("spec.manualSelector") {
-            generate_selector(object);
+            generate_selector(object, context.empty_fields.lacks_labels());
         }
     }
 
@@ -97,11 +97,12 @@ impl Workload for Job {
     }
 }
 
-fn generate_selector(object: &mut Value) {
+/// Generates the labels of the template and the selector. Labels that the job copied from its template, since it
+/// `lacks_labels`, follow those.
+fn generate_selector(object: &mut Value, lacks_labels: bool) {
     let (name, uid) = (object.name().to_owned(), object.uid().to_owned());
-    // Labels copied from the template follow its changes.
     let own = object.map_at("metadata.labels");
-    let follow = !own.is_empty() && own == object.map_at(TEMPLATE_LABELS);
+    let follow = lacks_labels && !own.is_empty() && own == object.map_at(TEMPLATE_LABELS);
     let labels = object.object_at_mut(TEMPLATE_LABELS);
     for (label, value) in
         [(LEGACY_JOB_NAME, &name), (JOB_NAME, &name), (LEGACY_CONTROLLER_UID, &uid), (CONTROLLER_UID, &uid)]
@@ -309,7 +310,7 @@ mod tests {
     #[test]
     fn selectors_are_made_from_the_uid() {
         let mut object = job(json!({}));
-        generate_selector(&mut object);
+        generate_selector(&mut object, true);
         assert_eq!(object["spec"]["selector"], json!({"matchLabels": {CONTROLLER_UID: "u1"}}));
         let labels = json!({
             CONTROLLER_UID: "u1", LEGACY_CONTROLLER_UID: "u1", JOB_NAME: "j", LEGACY_JOB_NAME: "j",
@@ -322,6 +323,20 @@ mod tests {
         let fields: Vec<String> =
             validate(&object, None).iter().map(|error| error.field.to_string()).collect();
         assert_eq!(fields, ["spec.template.metadata.labels[job-name]"]);
+    }
+
+    #[test]
+    fn only_labels_copied_from_the_template_follow_it() {
+        let check = |lacks_labels: bool, count: usize| {
+            let mut object = job(json!({}));
+            object.set("metadata.labels", json!({"app": "x"}));
+            object.set(TEMPLATE_LABELS, json!({"app": "x"}));
+            generate_selector(&mut object, lacks_labels);
+            assert_eq!(object.map_at("metadata.labels").len(), count);
+            assert_eq!(object.map_at(TEMPLATE_LABELS).len(), 5);
+        };
+        check(true, 5);
+        check(false, 1);
     }
 
     #[test]
