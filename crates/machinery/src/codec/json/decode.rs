@@ -392,6 +392,10 @@ impl<'d, 's> Decoder<'d, 's> {
                             self.failure = None;
                         }
                     }
+                    // Null clears a pointer, and leaves a value behind none as it is.
+                    if field.is_pointer() && old.is_some() && self.parser.peek_value()? == b'n' {
+                        old = None;
+                    }
                     let had_failed = self.failure.is_some();
                     self.path.push(Step::Field(schema, field));
                     let value = match embeds && field.name() == "metadata" {
@@ -833,6 +837,7 @@ pub(crate) fn zero(schema: SchemaRef<'_>) -> Value {
 pub(crate) fn is_zero(value: &Value, schema: SchemaRef<'_>) -> bool {
     match value {
         Value::Null => true,
+        Value::Bool(_) | Value::Number(_) if matches!(schema.ty(), Type::Json | Type::RawExtension) => false,
         Value::Bool(value) => !value,
         Value::Number(number) => match number.as_i64() {
             Some(integer) => integer == 0,

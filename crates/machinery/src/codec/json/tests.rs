@@ -164,6 +164,19 @@ fn duplicate_objects_are_merged_and_other_values_replaced() {
         decoded.unwrap().value,
         json!({"spec": {"containers": [{"name": "a", "image": "i"}], "hostname": "h"}})
     );
+    // Null clears a pointer.
+    let decoded =
+        read(pod, r#"{"spec":{"hostUsers":false,"os":{"name":"linux"},"hostUsers":null,"os":null}}"#);
+    assert_eq!(decoded.unwrap().value, json!({}));
+}
+
+#[test]
+fn scalars_of_any_json_are_not_empty() {
+    let revision = kind("apps", "v1", "ControllerRevision");
+    for data in [json!(false), json!(0), json!("")] {
+        let decoded = read(revision, &json!({"data": data}).to_string()).unwrap();
+        assert_eq!(decoded.value, json!({"data": data}));
+    }
 }
 
 #[test]
