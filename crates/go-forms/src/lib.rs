@@ -6,6 +6,7 @@
 
 pub mod base64;
 mod bool;
+mod case;
 mod csv;
 mod duration;
 mod file;
@@ -17,6 +18,7 @@ mod quote;
 mod url;
 
 pub use bool::parse_bool;
+pub use case::to_lower;
 pub use csv::{CsvError, CsvReader};
 pub use duration::{format_duration, parse_duration};
 pub use file::{FileError, read_file, system_error};

@@ -110,7 +110,7 @@ fn validate_param_kind(kind: &Value, path: &FieldPath) -> ErrorList {
         }
     }
     let kind_path = path.child("kind");
-    let messages = is_dns1035_label(&kind.to_lowercase());
+    let messages = is_dns1035_label(&pintle_go_forms::to_lower(kind));
     if kind.is_empty() {
         errors.push(FieldError::required(&kind_path, ""));
     } else if !messages.is_empty() {

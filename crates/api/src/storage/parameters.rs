@@ -11,7 +11,7 @@ pub(super) fn validate_driver(name: &str, path: &FieldPath) -> ErrorList {
     if name.is_empty() {
         return vec![FieldError::required(path, "")];
     }
-    let name = name.to_lowercase();
+    let name = pintle_go_forms::to_lower(name);
     invalid_each(path, &name, is_qualified_name(&name))
 }
 

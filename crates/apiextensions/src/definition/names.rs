@@ -12,7 +12,7 @@ pub(super) fn validate_names(names: &Value, path: &Path<'_>, errors: &mut ErrorL
         let name = names.str_at(field);
         let is_kind = matches!(field, "kind" | "listKind");
         let failures = match is_kind {
-            true => is_dns1035_label(&name.to_lowercase()),
+            true => is_dns1035_label(&pintle_go_forms::to_lower(name)),
             false => is_dns1035_label(name),
         };
         if !name.is_empty() && !failures.is_empty() {

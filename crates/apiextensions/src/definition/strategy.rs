@@ -112,7 +112,7 @@ fn set_defaults(object: &mut Value) {
     let kind = object.str_at("spec.names.kind").to_owned();
     if !kind.is_empty() {
         if object.str_at("spec.names.singular").is_empty() {
-            object.set("spec.names.singular", kind.to_lowercase());
+            object.set("spec.names.singular", pintle_go_forms::to_lower(&kind));
         }
         if object.str_at("spec.names.listKind").is_empty() {
             object.set("spec.names.listKind", format!("{kind}List"));

@@ -268,7 +268,7 @@ fn validate_resource(members: &Map, path: &FieldPath, errors: &mut ErrorList) {
             errors.push(FieldError::invalid(&kind, "", "must not be empty"));
         }
         Some(Value::String(text)) => {
-            let problems = is_dns1035_label(&text.to_lowercase());
+            let problems = is_dns1035_label(&pintle_go_forms::to_lower(text));
             if !problems.is_empty() {
                 let problems = problems.join(",");
                 let detail = format!("may have mixed case, but should otherwise match: {problems}");

@@ -96,7 +96,7 @@ pub fn validate_annotations(annotations: &Map, path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     let mut size = 0;
     for (key, value) in annotations {
-        for message in is_qualified_name(&key.to_lowercase()) {
+        for message in is_qualified_name(&pintle_go_forms::to_lower(key)) {
             errors.push(FieldError::invalid(path, key.as_str(), message));
         }
         size += key.len() + value.as_str().map_or(0, str::len);

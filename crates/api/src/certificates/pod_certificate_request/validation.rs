@@ -10,6 +10,7 @@ use crate::{
     rules,
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
+use pintle_go_forms::to_lower;
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Map, Value, ValueExt,
     validation::{is_dns1123_subdomain, is_qualified_name, validate_annotations},
@@ -102,7 +103,7 @@ fn validate_spec(request: &Value) -> ErrorList {
 /// Requires keys with a domain.
 fn validate_user_annotations(annotations: &Map, path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
-    for key in annotations.keys().map(|key| key.to_lowercase()) {
+    for key in annotations.keys().map(|key| to_lower(key)) {
         if key.is_empty() {
             errors.push(FieldError::required(path, ""));
             continue;

@@ -45,9 +45,11 @@ pub(super) fn validate(reference: &Value, place: Place, path: &FieldPath) -> Err
             vec![FieldError::invalid(&path.child("fieldPath"), field, detail)]
         }
         Ok(field) => match split_subscript(field) {
-            Some(("metadata.annotations", key)) => {
-                invalid_each(path, &key.to_lowercase(), is_qualified_name(&key.to_lowercase()))
-            }
+            Some(("metadata.annotations", key)) => invalid_each(
+                path,
+                &pintle_go_forms::to_lower(key),
+                is_qualified_name(&pintle_go_forms::to_lower(key)),
+            ),
             Some(("metadata.labels", key)) => invalid_each(path, key, is_qualified_name(key)),
             Some((field, _)) => vec![FieldError::invalid(path, field, "does not support subscript")],
             None => {

@@ -349,6 +349,6 @@ pub(crate) fn validate_csi_driver_name(name: &str, path: &FieldPath) -> ErrorLis
     if name.len() > MAX_LENGTH {
         errors.push(FieldError::too_long(path, MAX_LENGTH));
     }
-    errors.extend(invalid_each(path, name, is_dns1123_subdomain(&name.to_lowercase())));
+    errors.extend(invalid_each(path, name, is_dns1123_subdomain(&pintle_go_forms::to_lower(name))));
     errors
 }
