@@ -109,7 +109,8 @@ pub fn validate_object_meta_accessor_update(new: &Value, old: &Value, path: &Fie
     }
     for name in ["name", "namespace", "uid"] {
         let member = |object: &Value| object.str_at(&format!("metadata.{name}")).to_owned();
-        errors.extend(validate_immutable_field(&member(new).into(), &member(old).into(), &path.child(name)));
+        let changed = validate_immutable_field(&member(new).into(), &member(old).into(), &path.child(name));
+        errors.extend(if name == "uid" { changed } else { plain(changed) });
     }
     for name in ["creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         let member = |object: &Value| object.at("metadata").and_then(|meta| meta.field(name)).cloned();
@@ -125,18 +126,24 @@ pub fn validate_object_meta_accessor_update(new: &Value, old: &Value, path: &Fie
     errors
 }
 
-/// Validates an immutable field. Absent, null and empty are equal, as in Go's semantic equality.
+/// Validates an immutable field. Absent, null and empty are equal, as in Go's semantic equality. A text is shown as one of
+/// a pointer or a named type; for those of `string` there is [`validate_immutable_text`].
 pub fn validate_immutable_field(new: &Value, old: &Value, path: &FieldPath) -> ErrorList {
     if semantically_equal(new, old) {
         return ErrorList::new();
     }
-    vec![FieldError::invalid(path, new.clone(), FIELD_IMMUTABLE_ERROR)]
+    vec![FieldError::invalid(path, new.clone(), FIELD_IMMUTABLE_ERROR).of_named_type()]
 }
 
 /// Validates an immutable text of an object, which is at `path`. An absent text is empty, as in Go's structs.
 pub fn validate_immutable_text(new: &Value, old: &Value, path: &FieldPath) -> ErrorList {
     let text = |object: &Value| Value::from(object.str_at(path.as_str()));
-    validate_immutable_field(&text(new), &text(old), path)
+    plain(validate_immutable_field(&text(new), &text(old), path))
+}
+
+/// Errors that show texts of the type `string`.
+fn plain(errors: ErrorList) -> ErrorList {
+    errors.into_iter().map(FieldError::of_plain_text).collect()
 }
 
 /// Whether two values are equal, where absent, null, and empty lists do not differ. In a canonical tree an empty object is

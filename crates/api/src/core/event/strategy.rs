@@ -165,7 +165,8 @@ fn validate_kept(object: &Value, old: &Value) -> ErrorList {
             "source" => "core.EventSource",
             _ => "?",
         };
-        pintle_internal_form::validate_immutable(&new, &old, &FieldPath::new(name), form)
+        let errors = pintle_internal_form::validate_immutable(&new, &old, &FieldPath::new(name), form);
+        errors.into_iter().map(FieldError::of_plain_text)
     };
     let mut errors = ErrorList::new();
     for name in [
@@ -190,11 +191,9 @@ fn validate_kept(object: &Value, old: &Value) -> ErrorList {
         errors.extend(kept(name));
     }
     let controller = |event: &Value| value_or_zero(event, "reportingComponent");
-    errors.extend(validate_immutable_field(
-        &controller(object),
-        &controller(old),
-        &FieldPath::new("reportingController"),
-    ));
+    let path = FieldPath::new("reportingController");
+    let changed = validate_immutable_field(&controller(object), &controller(old), &path);
+    errors.extend(changed.into_iter().map(FieldError::of_plain_text));
     errors.extend(kept("reportingInstance"));
     errors
 }

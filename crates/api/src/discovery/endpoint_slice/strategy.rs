@@ -66,7 +66,8 @@ impl Strategy for EndpointSliceStrategy {
 
     fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
         let mut errors = validate(object, Some(old));
-        errors.extend(validate_immutable_text(object, old, &FieldPath::new("addressType")));
+        let changed = validate_immutable_text(object, old, &FieldPath::new("addressType"));
+        errors.extend(changed.into_iter().map(FieldError::of_named_type));
         errors
     }
 
