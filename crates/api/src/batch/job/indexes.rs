@@ -1,5 +1,7 @@
 //! Parses the indexes of an indexed job: `0-2,4`.
 
+use pintle_go_forms::quote;
+
 /// Counts the indexes in a text; all must be below `completions`, and in order.
 pub(super) fn count(text: &str, completions: i64) -> Result<i64, String> {
     let mut total = 0;
@@ -48,7 +50,7 @@ fn parse_interval(interval: &str, completions: i64) -> Result<(i64, i64), String
 
 fn parse_index(text: &str, completions: i64) -> Result<i64, String> {
     match text.parse::<i64>() {
-        Err(_) => Err(format!("cannot convert string to integer for index: \"{text}\"")),
+        Err(_) => Err(format!("cannot convert string to integer for index: {}", quote(text))),
         Ok(index) if index >= completions => Err(format!("too large index: \"{text}\"")),
         Ok(index) => Ok(index),
     }
@@ -75,6 +77,7 @@ mod tests {
         check("", Ok(0));
         check("0-2,4", Ok(4));
         check("5", Err("too large index: \"5\""));
+        check("\u{a0}", Err("cannot convert string to integer for index: \"\\u00a0\""));
         check("x", Err("cannot convert string to integer for index: \"x\""));
         check("3,1", Err("non-increasing order, previous: 3, current: 1"));
         check("2-2", Err("non-increasing order, previous: 2, current: 2"));

@@ -188,7 +188,7 @@ impl Amounts {
             }
         }
         if let Some(ratio) = max_ratio {
-            if ratio.milli_value() < 1000 {
+            if *ratio < Quantity::parse("1").unwrap_or_default() {
                 blame("maxLimitRequestRatio", ratio, format!("ratio {ratio} is less than 1"));
             }
             if let (Some(min), Some(max)) = (min, max)
@@ -264,6 +264,8 @@ mod tests {
                 "spec.limits[0].maxLimitRequestRatio[memory]: Invalid value: \"2\": ratio 2 is greater than max/min = 1.000000",
             ],
         );
+        // A ratio that has no thousandths in 64 bits is not less than one.
+        check(json!([{"type": "Pod", "maxLimitRequestRatio": {"memory": "1Ei"}}]), &[]);
     }
 
     #[test]

@@ -188,6 +188,11 @@ const RENAMED_LABELS: [(&str, &str); 5] = [
     ("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type"),
 ];
 
+/// The new name of a node label; without one, "" as in the reference, which so takes an empty key for a renamed one.
+fn renamed_label(label: &str) -> &'static str {
+    RENAMED_LABELS.iter().find(|(old, _)| *old == label).map_or("", |(_, new)| *new)
+}
+
 /// Rejects changes of the node affinity, except for renamed labels.
 fn validate_node_affinity_is_kept(object: &Value, old: &Value) -> Option<FieldError> {
     const AFFINITY: &str = "spec.nodeAffinity";
@@ -199,7 +204,7 @@ fn validate_node_affinity_is_kept(object: &Value, old: &Value) -> Option<FieldEr
             let pairs = term.items_at_mut(list).iter_mut().zip(new_term.items_at(list));
             for (requirement, new_requirement) in pairs {
                 let key = new_requirement.str_at("key");
-                if RENAMED_LABELS.contains(&(requirement.str_at("key"), key)) {
+                if renamed_label(requirement.str_at("key")) == key {
                     requirement.set("key", key);
                 }
             }
@@ -265,6 +270,9 @@ mod tests {
         check(affinity("a"), affinity("b"), &["nodeAffinity"]);
         check(affinity("beta.kubernetes.io/os"), affinity("kubernetes.io/os"), &[]);
         check(affinity("kubernetes.io/os"), affinity("beta.kubernetes.io/os"), &["nodeAffinity"]);
+        // Other rules reject the empty key.
+        let errors = validate_kept(&volume(affinity("")), &volume(affinity("kubernetes.io/os")));
+        assert_eq!(errors, []);
         let secret = json!({"name": "s", "namespace": "n"});
         let csi = json!({"driver": "d", "volumeHandle": "h"});
         let mut growing = csi.clone();

@@ -188,11 +188,19 @@ fn validate_update(object: &Value, old: &Value, empty_fields: &EmptyFields) -> E
     let is_first = old_class.is_none()
         && new_class.is_some()
         && (old_annotation.is_none() || old_annotation == new_class);
-    let (new_spec, old_spec) =
-        (comparable(object, old, moves || is_first, empty_fields), rules::value_at(old, "spec"));
-    if !semantically_equal(&new_spec, old_spec) {
+    let (mut new, mut old_spec) =
+        (comparable(object, old, moves || is_first, empty_fields), rules::value_at(old, "spec").clone());
+    const NAME: &str = "volumeName";
+    if let Some(name) = object.at("spec.volumeName").filter(|_| old_spec.str_at(NAME).is_empty()) {
+        // A name may be set once, and counts as that of both.
+        old_spec.set(NAME, name.clone());
+    }
+    let new_spec = rules::value_at(&new, "spec");
+    if !semantically_equal(new_spec, &old_spec) {
+        empty_fields.put_into(&mut new);
+        let new_spec = rules::value_at(&new, "spec");
         let difference =
-            pintle_internal_form::difference(old_spec, &new_spec, "core.PersistentVolumeClaimSpec");
+            pintle_internal_form::difference(&old_spec, new_spec, "core.PersistentVolumeClaimSpec");
         let detail = format!(
             "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound \
              claims\n{difference}"
@@ -209,12 +217,9 @@ fn validate_update(object: &Value, old: &Value, empty_fields: &EmptyFields) -> E
     errors
 }
 
-/// The new spec without the allowed changes.
+/// An object with the new spec without the allowed changes, but for the first name of a volume.
 fn comparable(object: &Value, old: &Value, class_may_change: bool, empty_fields: &EmptyFields) -> Value {
     let mut claim = json!({"spec": rules::value_at(object, "spec").clone()});
-    if old.str_at("spec.volumeName").is_empty() {
-        rules::keep(&mut claim, old, "spec.volumeName");
-    }
     if class_may_change {
         rules::keep(&mut claim, old, "spec.storageClassName");
     }
@@ -225,7 +230,7 @@ fn comparable(object: &Value, old: &Value, class_may_change: bool, empty_fields:
             rules::keep(&mut claim, old, "spec.resources.requests.storage");
         }
     }
-    claim.at("spec").cloned().unwrap_or_default()
+    claim
 }
 
 /// Allows a smaller request to recover from a failed expansion, but not below the current capacity.
@@ -331,6 +336,14 @@ mod tests {
         let new = claim(json!({"resources": {}}), "Bound");
         let errors = validate_update(&new, &claim(json!({}), "Bound"), &empty_fields);
         assert!(errors.iter().all(|error| error.field.to_string() != "spec"), "{errors:?}");
+        // The difference tells empty requests from none, and has the first name of a volume on both sides.
+        let shows = |new: Value, text: &str| {
+            let errors = validate_update(&claim(new, "Pending"), &claim(json!({}), "Pending"), &empty_fields);
+            let spec = errors.iter().find(|error| error.field.to_string() == "spec").unwrap();
+            assert!(spec.to_string().contains(text), "{spec}");
+        };
+        shows(json!({"resources": {}}), "+  \"Requests\": {}\n");
+        shows(json!({"volumeName": "v", "volumeMode": "Block"}), "\n  \"VolumeName\": \"v\",\n");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The strategy of runtime classes.
 
 use crate::core::pod_spec::{PodValidationOptions, resources::validate_overhead, tolerations};
-use crate::{field_checks, resource_list, rules};
+use crate::{field_checks, rules};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     validation::{name_is_dns_label, validate_immutable_text, validate_labels},
@@ -12,10 +12,6 @@ use std::collections::HashSet;
 pub(super) struct RuntimeClassStrategy;
 
 impl Strategy for RuntimeClassStrategy {
-    fn set_defaults(&self, object: &mut Value) {
-        resource_list::round_up_at(object, &["overhead.podFixed"]);
-    }
-
     fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
         validate(object)
     }
@@ -79,6 +75,14 @@ fn validate_distinct(tolerations: &[Value], path: &FieldPath) -> ErrorList {
 mod tests {
     use super::*;
     use pintle_machinery::json;
+
+    #[test]
+    fn an_overhead_is_not_rounded() {
+        let mut class = json!({"handler": "h", "overhead": {"podFixed": {"memory": "1n"}}});
+        let written = class.clone();
+        RuntimeClassStrategy.set_defaults(&mut class);
+        assert_eq!(class, written);
+    }
 
     #[test]
     fn handlers_are_labels_and_tolerations_distinct() {

@@ -4,6 +4,7 @@ use crate::core::pod_spec::deprecated_node_label;
 use crate::field_checks::invalid_each;
 use crate::resource_list::quantity;
 use crate::rules;
+use pintle_internal_form::show;
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     validation::{
@@ -31,12 +32,13 @@ impl Strategy for CapacityStrategy {
         errors.extend(rules::metadata_update(object, old));
         for field in ["nodeTopology", "storageClassName"] {
             if rules::differs(object, old, field) {
-                let value = match field {
+                let invalid =
+                    |value| FieldError::invalid(&FieldPath::new(field), value, "field is immutable");
+                errors.push(match field {
                     // An empty name is a name.
-                    "storageClassName" => object.str_at(field).into(),
-                    _ => rules::value_at(object, field).clone(),
-                };
-                errors.push(FieldError::invalid(&FieldPath::new(field), value, "field is immutable"));
+                    "storageClassName" => invalid(object.str_at(field).into()),
+                    _ => show(invalid(rules::value_at(object, field).clone()), "*@LabelSelector"),
+                });
             }
         }
         errors
@@ -83,4 +85,30 @@ fn validate(capacity: &Value, options: LabelSelectorOptions) -> ErrorList {
         errors.push(FieldError::invalid(&FieldPath::new("capacity"), amount.to_string(), detail));
     }
     errors
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pintle_machinery::json;
+    use pintle_registry::testing::{MemoryRegistry, with_context};
+
+    #[test]
+    fn a_changed_topology_is_shown_in_the_order_of_its_type() {
+        let capacity = |topology: Value| json!({"metadata": {"name": "c", "namespace": "n", "resourceVersion": "1"}, "storageClassName": "s", "nodeTopology": topology});
+        let old = capacity(json!({"matchLabels": {"a": "b"}}));
+        let new = capacity(
+            json!({"matchExpressions": [{"key": "k", "operator": "Exists"}], "matchLabels": {"a": "b"}}),
+        );
+        let errors = with_context(&MemoryRegistry::default(), "n", false, |context| {
+            CapacityStrategy.validate_update(context, &new, &old)
+        });
+        let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            errors,
+            [
+                r#"nodeTopology: Invalid value: {"matchLabels":{"a":"b"},"matchExpressions":[{"key":"k","operator":"Exists"}]}: field is immutable"#
+            ]
+        );
+    }
 }
