@@ -4,8 +4,10 @@
 
 use super::pods::{self, ContainerKind};
 use crate::{AdmissionPlugin, AdmissionRequest, Operation};
+use pintle_go_forms::quote;
 use pintle_machinery::{
     GroupResource, Status, Value, ValueExt, generate_name::generate_name, json, meta::ObjectMeta,
+    validation::validate_path_segment_name,
 };
 use pintle_registry::BoxFuture;
 use std::{collections::HashSet, sync::Arc, time::Duration};
@@ -107,7 +109,18 @@ impl ServiceAccount {
             }
             match request.find(&self.accounts, namespace, name).await {
                 Ok(Some(account)) => return Ok(account),
-                Ok(None) => {}
+                Ok(None) => {
+                    // The client of the reference sends no request for a name that fits into no path.
+                    let faults = validate_path_segment_name(name, false);
+                    if !faults.is_empty() {
+                        let why = format!(
+                            "error looking up service account {namespace}/{name}: invalid resource name {}: [{}]",
+                            quote(name),
+                            faults.join(" ")
+                        );
+                        return Err(request.forbidden(why));
+                    }
+                }
                 Err(status) => {
                     let why = format!("error looking up service account {namespace}/{name}: {status}");
                     return Err(request.forbidden(why));
@@ -357,6 +370,11 @@ mod tests {
         assert_eq!(
             create(json!({"serviceAccountName": "nobody"})).unwrap_err(),
             "pods \"p\" is forbidden: error looking up service account n/nobody: serviceaccount \"nobody\" not found"
+        );
+        assert_eq!(
+            create(json!({"serviceAccountName": "a/b%"})).unwrap_err(),
+            "pods \"p\" is forbidden: error looking up service account n/a/b%: invalid resource name \"a/b%\": \
+             [may not contain '/' may not contain '%']"
         );
         let mirror = json!({
             "metadata": {"name": "p", "annotations": {"kubernetes.io/config.mirror": "x"}},
