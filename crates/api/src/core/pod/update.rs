@@ -146,8 +146,13 @@ fn validate_and_mask_placement(spec: &mut Value, old: &Value, path: &FieldPath) 
         errors.push(FieldError::invalid(&path.child("nodeSelector"), selector, detail));
     }
     rules::keep(spec, old, "nodeSelector");
+    let (new_affinity, old_affinity) = (spec.at(NODE_AFFINITY), old.at(NODE_AFFINITY));
+    // An affinity that is empty from the start is a change of the pod.
+    if semantically_equal(new_affinity.unwrap_or(&Value::Null), old_affinity.unwrap_or(&Value::Null)) {
+        return errors;
+    }
     let affinity_path = path.child("affinity").child("nodeAffinity");
-    errors.extend(validate_node_affinity(spec.at(NODE_AFFINITY), old.at(NODE_AFFINITY), &affinity_path));
+    errors.extend(validate_node_affinity(new_affinity, old_affinity, &affinity_path));
     rules::keep(spec, old, NODE_AFFINITY);
     if spec.map_at("affinity").values().all(Value::is_null) && old.at("affinity").is_none() {
         spec.remove_at("affinity");
@@ -168,13 +173,16 @@ fn validate_node_affinity(new: Option<&Value>, old: Option<&Value>, path: &Field
     }
     if new.len() != old.len() {
         let detail = "no additions/deletions to non-empty NodeSelectorTerms list are allowed";
-        return vec![FieldError::invalid(&path, new, detail)];
+        let shown = if new.is_empty() { Value::Null } else { new.into() };
+        let error = FieldError::invalid(&path, shown, detail);
+        return vec![pintle_internal_form::show(error, "[]core.NodeSelectorTerm")];
     }
     let mut errors = ErrorList::new();
     for (index, (new, old)) in new.into_iter().zip(&old).enumerate() {
         if !has_only_additions(&new, old) {
             let detail = "only additions are allowed (no mutations or deletions)";
-            errors.push(FieldError::invalid(&path.index(index), new, detail));
+            let error = FieldError::invalid(&path.index(index), new, detail);
+            errors.push(pintle_internal_form::show(error, "core.NodeSelectorTerm"));
         }
     }
     errors

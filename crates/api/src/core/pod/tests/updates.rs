@@ -76,6 +76,11 @@ fn only_few_fields_of_a_pod_change() {
 
 #[test]
 fn gates_go_and_placement_narrows_while_they_hold() {
+    let required = |key: &str| {
+        json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [{"matchExpressions": [{"key": key, "operator": "Exists"}]}],
+        }}})
+    };
     let old = stored(
         json!({"schedulingGates": [{"name": "a"}, {"name": "b"}], "nodeSelector": {"x": "y"}}),
         json!({}),
@@ -99,7 +104,31 @@ fn gates_go_and_placement_narrows_while_they_hold() {
                 ],
             ),
             (json!({"spec": {"dnsPolicy": "Default"}}), &[IMMUTABLE]),
+            (json!({"spec": {"affinity": {}}}), &[IMMUTABLE]),
+            (json!({"spec": {"affinity": required("a")}}), &[]),
         ],
+    );
+    let old = stored(json!({"schedulingGates": [{"name": "a"}], "affinity": required("a")}), json!({}));
+    let none = json!({"spec": {"affinity": {"nodeAffinity": null}}});
+    let (_, errors) = update(&old, "", &none);
+    assert_eq!(
+        errors.first().map(ToString::to_string).as_deref(),
+        Some(
+            "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms: Invalid value: null: \
+             no additions/deletions to non-empty NodeSelectorTerms list are allowed"
+        )
+    );
+    check(
+        &old,
+        "",
+        &[(
+            json!({"spec": {"affinity": required("b")}}),
+            &[
+                "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0]: Invalid \
+                 value: {\"MatchExpressions\":[{\"Key\":\"b\",\"Operator\":\"Exists\",\"Values\":null}],\"MatchFields\":null}: \
+                 only additions are allowed (no mutations or deletions)",
+            ],
+        )],
     );
 }
 
