@@ -159,7 +159,8 @@ impl Strategy for PlainStrategy {
             Generation::Uncounted => false,
             Generation::Counted => !semantically_equal(&wanted(object), &wanted(old)),
             Generation::CountedWithEmpty(field) => {
-                context.empty_fields.any_within(field) || !semantically_equal(&wanted(object), &wanted(old))
+                context.empty_fields.any_left_within(field, object)
+                    || !semantically_equal(&wanted(object), &wanted(old))
             }
         };
         if has_changed {

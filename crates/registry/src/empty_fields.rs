@@ -1,7 +1,7 @@
 //! Defines [`EmptyFields`], what the body of a request says beyond the tree that it decodes to.
 
 use parking_lot::Mutex;
-use pintle_machinery::{FieldError, Value, ValueExt, codec::EmptyField};
+use pintle_machinery::{FieldError, Map, Value, ValueExt, codec::EmptyField};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The lists and maps that the body of a request gives as `[]` or `{}`, by their paths in the version of the body, and
@@ -36,12 +36,18 @@ impl EmptyFields {
         self.fields.lock().iter().any(|field| field.path == path)
     }
 
-    /// Whether the body has an empty list or map in the value at the path.
-    pub fn any_within(&self, path: &str) -> bool {
+    /// Whether the body has an empty list or map in the value at the path, of which the object has nothing either: it may
+    /// have got a default there.
+    pub fn any_left_within(&self, path: &str, object: &Value) -> bool {
         let is_within = |field: &EmptyField| {
             field.path.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
         };
-        self.fields.lock().iter().any(is_within)
+        let is_left = |field: &EmptyField| match find(object, &field.path) {
+            Some(Value::Array(items)) => items.is_empty(),
+            Some(Value::Object(members)) => members.is_empty(),
+            Some(_) | None => true,
+        };
+        self.fields.lock().iter().any(|field| is_within(field) && is_left(field))
     }
 
     /// The empty list or map at the path; null when the body has none.
@@ -54,12 +60,13 @@ impl EmptyFields {
             .unwrap_or_default()
     }
 
-    /// Puts the empty lists and maps back into the object, where it has the values around them and nothing at their place. Whether there was one.
+    /// Puts the empty lists and maps back into the object, where it has the values around them and nothing at their place.
+    /// Of those values the innermost may be missing, as a struct with nothing else is. Whether there was one.
     pub fn put_into(&self, object: &mut Value) -> bool {
         let mut has_changed = false;
         for field in self.fields.lock().iter() {
             let (parent, name) = field.path.rsplit_once('.').unwrap_or(("", &field.path));
-            let members = value_at(object, parent).and_then(Value::as_object_mut);
+            let members = struct_at(object, parent);
             if let Some(members) = members.filter(|members| !members.contains_key(name)) {
                 members.insert(name, field.value.clone());
                 has_changed = true;
@@ -85,6 +92,27 @@ impl EmptyFields {
 }
 
 /// The value at a path of fields and indexes, such as `spec.containers[0]`.
+fn find<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
+    path.split('.').filter(|step| !step.is_empty()).try_fold(object, |value, step| {
+        let mut parts = step.split('[');
+        let field = value.get(parts.next()?)?;
+        parts.try_fold(field, |list, index| list.get(index.strip_suffix(']')?.parse::<usize>().ok()?))
+    })
+}
+
+/// The members of the struct at a path, which is created in a struct that has none.
+fn struct_at<'a>(object: &'a mut Value, path: &str) -> Option<&'a mut Map> {
+    let Some((outer, name)) = path.rsplit_once('.').filter(|(_, name)| !name.ends_with(']')) else {
+        return value_at(object, path)?.as_object_mut();
+    };
+    let members = value_at(object, outer)?.as_object_mut()?;
+    if !members.contains_key(name) {
+        members.insert(name, Value::Object(Map::new()));
+    }
+    members.get_mut(name)?.as_object_mut()
+}
+
+/// As [`find`], mutable.
 fn value_at<'a>(object: &'a mut Value, path: &str) -> Option<&'a mut Value> {
     path.split('.').filter(|step| !step.is_empty()).try_fold(object, |value, step| {
         let mut parts = step.split('[');
@@ -116,6 +144,17 @@ mod tests {
     }
 
     #[test]
+    fn fields_with_defaults_are_not_empty_any_more() {
+        let fields = EmptyFields::default();
+        let path = "spec.items[0].types";
+        fields.set(vec![EmptyField { path: path.to_owned(), value: json!([]) }]);
+        let left = |item: Value| fields.any_left_within("spec", &json!({"spec": {"items": [item]}}));
+        assert!(left(json!({})) && left(json!({"types": []})) && left(json!({"types": null})));
+        assert!(!left(json!({"types": ["a"]})));
+        assert!(!fields.any_left_within("status", &json!({})));
+    }
+
+    #[test]
     fn empty_fields_are_put_where_the_object_has_nothing() {
         let fields = EmptyFields::default();
         let field = |path: &str, value| EmptyField { path: path.to_owned(), value };
@@ -128,12 +167,13 @@ mod tests {
             field("spec.containers[1].env", json!([])),
             field("spec.containers[2].env", json!([])),
             field("spec.template.spec.volumes", json!([])),
+            field("spec.containers[0].resources.claims", json!([])),
             field("spec.containers[x].env", json!([])),
         ]);
         assert!(fields.put_into(&mut object));
         assert_eq!(
             object,
-            json!({"status": {}, "spec": {"volumes": [], "containers": [{"name": "c", "env": []}, {"env": [1]}]}})
+            json!({"status": {}, "spec": {"volumes": [], "containers": [{"name": "c", "env": [], "resources": {"claims": []}}, {"env": [1]}]}})
         );
         assert!(!fields.put_into(&mut object));
     }

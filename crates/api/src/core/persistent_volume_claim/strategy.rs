@@ -188,7 +188,7 @@ fn validate_update(object: &Value, old: &Value, empty_fields: &EmptyFields) -> E
     let is_first = old_class.is_none()
         && new_class.is_some()
         && (old_annotation.is_none() || old_annotation == new_class);
-    let (mut new, mut old_spec) =
+    let (new, mut old_spec) =
         (comparable(object, old, moves || is_first, empty_fields), rules::value_at(old, "spec").clone());
     const NAME: &str = "volumeName";
     if let Some(name) = object.at("spec.volumeName").filter(|_| old_spec.str_at(NAME).is_empty()) {
@@ -197,8 +197,6 @@ fn validate_update(object: &Value, old: &Value, empty_fields: &EmptyFields) -> E
     }
     let new_spec = rules::value_at(&new, "spec");
     if !semantically_equal(new_spec, &old_spec) {
-        empty_fields.put_into(&mut new);
-        let new_spec = rules::value_at(&new, "spec");
         let difference =
             pintle_internal_form::difference(&old_spec, new_spec, "core.PersistentVolumeClaimSpec");
         let detail = format!(
@@ -336,13 +334,12 @@ mod tests {
         let new = claim(json!({"resources": {}}), "Bound");
         let errors = validate_update(&new, &claim(json!({}), "Bound"), &empty_fields);
         assert!(errors.iter().all(|error| error.field.to_string() != "spec"), "{errors:?}");
-        // The difference tells empty requests from none, and has the first name of a volume on both sides.
+        // The difference has the first name of a volume on both sides.
         let shows = |new: Value, text: &str| {
             let errors = validate_update(&claim(new, "Pending"), &claim(json!({}), "Pending"), &empty_fields);
             let spec = errors.iter().find(|error| error.field.to_string() == "spec").unwrap();
             assert!(spec.to_string().contains(text), "{spec}");
         };
-        shows(json!({"resources": {}}), "+  \"Requests\": {}\n");
         shows(json!({"volumeName": "v", "volumeMode": "Block"}), "\n  \"VolumeName\": \"v\",\n");
     }
 

@@ -50,7 +50,8 @@ impl Strategy for NetworkPolicyStrategy {
 
     fn prepare_for_update(&self, context: &RequestContext<'_>, object: &mut Value, old: &Value) {
         // An empty list of the body differs from none until it is stored.
-        let has_changed = context.empty_fields.any_within("spec") || rules::differs(object, old, "spec");
+        let has_changed =
+            context.empty_fields.any_left_within("spec", object) || rules::differs(object, old, "spec");
         rules::count_generation_if(object, old, has_changed);
     }
 
