@@ -449,8 +449,8 @@ impl<'d, 's> Decoder<'d, 's> {
         }
     }
 
-    /// Reads a member that the schema does not have. That of a custom resource is decoded, as Go holds it in a map at
-    /// first: duplicates of it and in it are reported.
+    /// Reads a member that the schema does not have. That of a custom resource is decoded, also in its metadata, as Go
+    /// holds it in a map at first: duplicates of it and in it are reported.
     fn unknown_member(
         &mut self,
         schema: SchemaRef<'s>,
@@ -458,7 +458,7 @@ impl<'d, 's> Decoder<'d, 's> {
         seen: &mut HashSet<Cow<'d, str>>,
     ) -> Fallible<()> {
         self.unknown(&key);
-        if !schema.is_structural() || self.muted {
+        if !(schema.is_structural() || self.replaces_duplicates) || self.muted {
             self.parser.skip()?;
             return Ok(());
         }

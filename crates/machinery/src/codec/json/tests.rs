@@ -501,6 +501,15 @@ fn custom_resources_are_pruned_but_not_checked() {
             r#"unknown field "spec.z""#
         ]
     );
+    let twice = r#"{"metadata":{"z":1,"z":{"a":1,"a":2}}}"#;
+    assert_eq!(
+        problems(schema.root(), twice),
+        [
+            r#"duplicate field "metadata.z""#,
+            r#"duplicate field "metadata.z.a""#,
+            r#"unknown field "metadata.z""#
+        ]
+    );
     assert_eq!(
         rewrite(schema.root(), body),
         r#"{"kind":null,"metadata":{"name":"n","ownerReferences":[{"apiVersion":"","kind":"","name":"","uid":"u"}]},"spec":{"size":{}}}"#
