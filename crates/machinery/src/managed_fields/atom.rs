@@ -118,8 +118,9 @@ impl<'a> Shape<'a> {
                 Atom::Scalar(Scalar::Any)
             }
             Type::String | Type::Bytes | Type::Duration => Atom::Scalar(Scalar::String),
-            Type::IntOrString if schema.is_structural() => Shape::Deduced.chosen(value),
-            Type::Time | Type::MicroTime | Type::Quantity | Type::IntOrString => Atom::Scalar(Scalar::Any),
+            // In the OpenAPI of the reference it has no type.
+            Type::IntOrString => Shape::Deduced.chosen(value),
+            Type::Time | Type::MicroTime | Type::Quantity => Atom::Scalar(Scalar::Any),
             Type::RawExtension => Shape::Opaque.chosen(value),
             Type::Json | Type::Any | Type::Union(_) => Shape::Deduced.chosen(value),
         }
