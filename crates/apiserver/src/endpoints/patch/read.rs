@@ -66,7 +66,11 @@ pub(in super::super) fn read_patched(
     })?;
     let mut value = decoded.value;
     scope.empty_fields.set(decoded.empty_fields);
-    problems.extend(decoded.problems.iter().map(ToString::to_string));
+    problems.extend(decoded.problems.iter().map(|problem| match problem {
+        // Those of a merged map are not escaped.
+        StrictProblem::UnknownField(path) if !patch.is_of_text() => format!("unknown field \"{path}\""),
+        problem => problem.to_string(),
+    }));
     let unknown = wanted.coerce(&mut value).map_err(|status| undecodable(&status.message))?;
     problems.extend(unknown.into_iter().map(|path| StrictProblem::UnknownField(path).to_string()));
     report(scope, kind, problems, validation)?;
