@@ -1,6 +1,7 @@
 //! The rules of stateful sets.
 
 use crate::core::pod_spec::claim_template::{ClaimSpecOptions, validate_claim_spec};
+use crate::core::pod_spec::fraction_warning;
 use crate::core::pod_template::PodValidationOptions;
 use crate::workload::{self, Workload};
 use crate::{resource_list, rules};
@@ -111,9 +112,26 @@ impl Workload for StatefulSet {
         errors
     }
 
-    fn warnings(&self, object: &Value, _old: Option<&Value>) -> Vec<String> {
-        history_warning(object).into_iter().collect()
+    fn warnings(&self, object: &Value, old: Option<&Value>) -> Vec<String> {
+        let mut warnings = claim_warnings(object, old.is_some());
+        warnings.extend(history_warning(object));
+        warnings
     }
+}
+
+/// Warnings about sizes of claim templates that are no whole numbers. As in the reference, those of updates have another
+/// path.
+fn claim_warnings(object: &Value, is_update: bool) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for (index, claim) in object.items_at("spec.volumeClaimTemplates").iter().enumerate() {
+        let path = FieldPath::new("spec").child("volumeClaimTemplates").index(index);
+        let path = if is_update { path.child("Spec") } else { path };
+        for list in ["requests", "limits"] {
+            let path = path.child("resources").child(list);
+            warnings.extend(fraction_warning(claim, &format!("spec.resources.{list}"), "storage", &path));
+        }
+    }
+    warnings
 }
 
 /// The optional checks.
@@ -299,6 +317,22 @@ mod tests {
         ];
         assert_eq!(fields(StatefulSet.validate_spec(&object, None)), expected);
         assert_eq!(fields(StatefulSet.validate_spec(&object, Some(&object))), [""; 0]);
+    }
+
+    #[test]
+    fn claims_of_part_of_a_byte_are_warned_about() {
+        let claim =
+            json!({"spec": {"resources": {"requests": {"storage": "1Gi"}, "limits": {"storage": "1500m"}}}});
+        let object = stateful_set(json!({"volumeClaimTemplates": [claim]}));
+        let check = |is_update: bool, path: &str| {
+            let detail = "fractional byte value \"1500m\" is invalid, must be an integer";
+            assert_eq!(
+                claim_warnings(&object, is_update),
+                [format!("{path}.resources.limits[storage]: {detail}")]
+            );
+        };
+        check(false, "spec.volumeClaimTemplates[0]");
+        check(true, "spec.volumeClaimTemplates[0].Spec");
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Validates an autoscaler.
 
+use crate::core::pod_spec::resources::validate_container_resource_name;
 use crate::{field_checks, resource_list, rules};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, GroupVersion, Value, ValueExt,
-    validation::{is_dns1123_label, is_qualified_name, validate_path_segment_name},
+    validation::{is_dns1123_label, validate_path_segment_name},
 };
 
 const MAX_PERIOD_SECONDS: i64 = 1800;
@@ -226,7 +227,7 @@ fn validate_identifier(source: &Value, path: &FieldPath) -> ErrorList {
 fn validate_container_resource(source: &Value, path: &FieldPath) -> ErrorList {
     let mut errors = match source.str_at("name") {
         "" => vec![FieldError::required(&path.child("name"), "must specify a resource name")],
-        name => validate_resource_name(name, &path.child("name")),
+        name => validate_container_resource_name(name, &path.child("name")),
     };
     match source.str_at("container") {
         "" => errors.push(FieldError::required(&path.child("container"), "must specify a container")),
@@ -234,18 +235,6 @@ fn validate_container_resource(source: &Value, path: &FieldPath) -> ErrorList {
             let messages = is_dns1123_label(name);
             errors.extend(field_checks::invalid_each(&path.child("container"), name, messages));
         }
-    }
-    errors
-}
-
-fn validate_resource_name(name: &str, path: &FieldPath) -> ErrorList {
-    let mut errors = field_checks::invalid_each_of_named_type(path, name, is_qualified_name(name));
-    let is_standard =
-        matches!(name, "cpu" | "memory" | "ephemeral-storage") || resource_list::is_huge_page(name);
-    if !name.contains('/') && !is_standard {
-        errors.push(
-            FieldError::invalid(path, name, "must be a standard resource for containers").of_named_type(),
-        );
     }
     errors
 }
@@ -372,6 +361,14 @@ mod tests {
         check(
             json!({"metrics": [{"type": "Resource", "resource": cpu, "pods": pods}]}),
             &["spec.metrics[0].pods: Forbidden: must populate the given metric source only"],
+        );
+        let foo = json!({"name": "foo", "container": "c", "target": {"type": "Utilization", "averageUtilization": 1}});
+        check(
+            json!({"metrics": [{"type": "ContainerResource", "containerResource": foo}]}),
+            &[
+                "spec.metrics[0].containerResource.name: Invalid value: \"foo\": must be a standard resource type or fully qualified",
+                "spec.metrics[0].containerResource.name: Invalid value: \"foo\": must be a standard resource for containers",
+            ],
         );
         check(
             json!({"metrics": [{"type": "Resource"}]}),

@@ -205,7 +205,10 @@ fn validate_node_affinity_is_kept(object: &Value, old: &Value) -> Option<FieldEr
             for (requirement, new_requirement) in pairs {
                 let key = new_requirement.str_at("key");
                 if renamed_label(requirement.str_at("key")) == key {
-                    requirement.set("key", key);
+                    match new_requirement.at("key") {
+                        Some(key) => requirement.set("key", key.clone()),
+                        None => drop(requirement.remove_at("key")),
+                    }
                 }
             }
         }
@@ -271,8 +274,10 @@ mod tests {
         check(affinity("beta.kubernetes.io/os"), affinity("kubernetes.io/os"), &[]);
         check(affinity("kubernetes.io/os"), affinity("beta.kubernetes.io/os"), &["nodeAffinity"]);
         // Other rules reject the empty key.
-        let errors = validate_kept(&volume(affinity("")), &volume(affinity("kubernetes.io/os")));
-        assert_eq!(errors, []);
+        let mut keyless = affinity("");
+        check(affinity("kubernetes.io/os"), keyless.clone(), &[]);
+        keyless["nodeAffinity"]["required"]["nodeSelectorTerms"][0]["matchExpressions"][0].remove_at("key");
+        check(affinity("kubernetes.io/os"), keyless, &[]);
         let secret = json!({"name": "s", "namespace": "n"});
         let csi = json!({"driver": "d", "volumeHandle": "h"});
         let mut growing = csi.clone();

@@ -136,15 +136,16 @@ pub(crate) fn set_source_defaults(volume: &mut Value) {
         ("rbd", "keyring", "/etc/ceph/keyring"),
         ("scaleIO", "storageMode", "ThinProvisioned"),
         ("scaleIO", "fsType", "xfs"),
-        ("azureDisk", "cachingMode", "ReadWrite"),
-        ("azureDisk", "fsType", "ext4"),
-        ("azureDisk", "kind", "Shared"),
     ] {
         if let Some(source) = volume.at_mut(source) {
             default_text(source, field, default);
         }
     }
     if let Some(disk) = volume.at_mut("azureDisk") {
+        // Behind pointers, empty texts are values.
+        for (field, default) in [("cachingMode", "ReadWrite"), ("fsType", "ext4"), ("kind", "Shared")] {
+            disk.set_default(field, default);
+        }
         disk.set_default("readOnly", false);
     }
 }
@@ -164,5 +165,23 @@ fn pull_policy(image: &str) -> &'static str {
 fn default_text(object: &mut Value, field: &str, default: &str) {
     if object.str_at(field).is_empty() {
         object.set(field, default);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pintle_machinery::json;
+
+    #[test]
+    fn empty_texts_behind_pointers_are_kept() {
+        let mut volume = json!({"azureDisk": {"diskName": "d", "kind": "", "fsType": ""}});
+        set_source_defaults(&mut volume);
+        let expected =
+            json!({"diskName": "d", "kind": "", "fsType": "", "cachingMode": "ReadWrite", "readOnly": false});
+        assert_eq!(volume["azureDisk"], expected);
+        let mut volume = json!({"rbd": {"pool": ""}});
+        set_source_defaults(&mut volume);
+        assert_eq!(volume["rbd"]["pool"], "rbd");
     }
 }
