@@ -317,6 +317,22 @@ mod tests {
     use crate::validation::name_is_dns_subdomain;
     use pintle_tree::json;
 
+    #[test]
+    fn immutable_texts_are_shown_by_their_types() {
+        let object =
+            |name: &str, uid: &str| json!({"metadata": {"name": name, "uid": uid, "resourceVersion": "1"}});
+        let (new, old) = (object("<", "<"), object("a", "u"));
+        let errors = validate_object_meta_update(&new, &old, &FieldPath::new("metadata"));
+        let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            errors,
+            [
+                r#"metadata.name: Invalid value: "<": field is immutable"#,
+                r#"metadata.uid: Invalid value: "\u003c": field is immutable"#
+            ]
+        );
+    }
+
     fn texts(errors: ErrorList) -> Vec<String> {
         errors.iter().map(ToString::to_string).collect()
     }
