@@ -64,14 +64,13 @@ pub(super) fn validate_update(definition: &Value, old: &Value) -> ErrorList {
     let spec = Spec::of(definition);
     let mut errors = validate_object_meta_accessor_update(definition, old, &FieldPath::new("metadata"));
     validate_spec(&spec, &options, &mut errors);
-    let mut immutable =
-        |path: &str| {
-            let changed = validate_immutable_text(definition, old, &FieldPath::new(path)).into_iter();
-            errors.extend(changed.map(|error| match path {
-                "spec.scope" => error.of_named_type(),
-                _ => error,
-            }));
-        };
+    let mut immutable = |path: &str| {
+        let changed = validate_immutable_text(definition, old, &FieldPath::new(path)).into_iter();
+        errors.extend(changed.map(|error| match path {
+            "spec.scope" => error.of_named_type(),
+            _ => error,
+        }));
+    };
     if options.require_immutable_names {
         // Stored objects depend on these fields.
         immutable("spec.scope");
