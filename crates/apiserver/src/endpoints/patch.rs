@@ -210,6 +210,19 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn unknown_fields_of_a_merged_map_are_not_escaped() {
+        let server = TestServer::start().await;
+        server.create_config_map("a", "x").await;
+        let uri = format!("{CONFIG_MAPS}/a?fieldValidation=Warn");
+        for (format, expected) in [("strategic-merge", r#"q\"z"#), ("merge", r#"q\\\"z"#)] {
+            let format = format!("application/{format}-patch+json");
+            let response = server.respond("PATCH", &uri, &format, r#"{"q\"z": 1}"#).await;
+            let warnings: Vec<_> = response.headers().get_all(header::WARNING).iter().collect();
+            assert_eq!(warnings, [format!(r#"299 - "unknown field \"{expected}\"""#).as_str()], "{format}");
+        }
+    }
+
+    #[tokio::test]
     async fn several_media_types_find_the_route_and_are_no_format() {
         let server = TestServer::start().await;
         assert_eq!(server.send("POST", CONFIG_MAPS, config_map("a", "x")).await.0, 201);

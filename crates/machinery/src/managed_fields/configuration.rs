@@ -164,6 +164,17 @@ mod tests {
         );
     }
 
+    #[test]
+    fn integers_or_texts_have_no_type_and_quantities_are_scalars() {
+        let faults = |spec: Value| {
+            let config = json!({"spec": spec});
+            validate(&config, Shape::of(pod())).into_iter().map(|(path, _)| path).collect::<Vec<_>>()
+        };
+        let probe = |port: Value| json!({"containers": [{"name": "c", "livenessProbe": {"httpGet": {"port": port}}}]});
+        assert!(faults(probe(json!({}))).is_empty() && faults(probe(json!([1]))).is_empty());
+        assert_eq!(faults(json!({"overhead": {"cpu": {}}})), [".spec.overhead.cpu"]);
+    }
+
     fn refusal(config: Value) -> String {
         match merge_configuration(&json!({}), config, pod()) {
             Err(ConfigurationError::Refused(why)) => why,
