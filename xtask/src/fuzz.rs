@@ -9,13 +9,14 @@ use std::thread;
 use crate::{task, tools};
 
 /// The fuzz targets, and the dictionary of each.
-const TARGETS: [(&str, &str); 33] = [
+const TARGETS: [(&str, &str); 34] = [
     ("abac_policies", "json"),
     ("apply", "patch"),
     ("audit_policy", "yaml"),
     ("authorization_config", "yaml"),
     ("cbor_decode", "protobuf"),
     ("cel_expression", "cel"),
+    ("certificates", "protobuf"),
     ("compression", "json"),
     ("continue_token", "json"),
     ("definition", "schema"),

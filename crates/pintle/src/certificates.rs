@@ -294,9 +294,13 @@ fn write_public(path: &Path, text: &str) -> Result<(), CertificateError> {
     fs::write(path, text).map_err(|source| file_error(path, source))
 }
 
-/// Writes a file that is readable by its owner only, from its creation on.
+/// Writes a file that is readable by its owner only, from its creation on. One that has this text is left as it is: a
+/// server starts on a full disk, too.
 pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), CertificateError> {
     use std::{io::Write, os::unix::fs::OpenOptionsExt};
+    if fs::read(path).is_ok_and(|written| written == text.as_bytes()) {
+        return Ok(());
+    }
     let mut file = PathBuf::from(path);
     file.set_extension("new");
     let written = fs::OpenOptions::new()
@@ -308,4 +312,24 @@ pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), CertificateEr
         .and_then(|mut open| open.write_all(text.as_bytes()))
         .and_then(|()| fs::rename(&file, path));
     written.map_err(|source| file_error(path, source))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn a_file_is_written_only_if_its_text_changes() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("secret");
+        write_private(&path, "one").unwrap();
+        let first = fs::metadata(&path).unwrap();
+        assert_eq!(first.mode() & 0o777, 0o600);
+        write_private(&path, "one").unwrap();
+        let same = fs::metadata(&path).unwrap();
+        assert_eq!((same.ino(), same.mtime_nsec()), (first.ino(), first.mtime_nsec()));
+        write_private(&path, "two").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "two");
+    }
 }

@@ -1,10 +1,9 @@
 //! What a certificate says, as far as the verification of chains needs it.
 
-use crate::{VerifyError, name_constraints::NameConstraints};
+use crate::{VerifyError, name_constraints::NameConstraints, names::Names};
 use rustls_pki_types::CertificateDer;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use x509_parser::{
-    extensions::{GeneralName, ParsedExtension, X509Extension},
+    extensions::{ParsedExtension, X509Extension},
     prelude::{FromDer, X509Certificate},
     x509::X509Version,
 };
@@ -33,17 +32,6 @@ pub(crate) struct Usages {
     pub(crate) any: bool,
     pub(crate) server: bool,
     pub(crate) client: bool,
-}
-
-/// The subject alternative names of a certificate, by type.
-#[derive(Debug, Default)]
-pub(crate) struct Names<'a> {
-    /// The extension itself.
-    pub(crate) value: &'a [u8],
-    pub(crate) dns: Vec<&'a str>,
-    pub(crate) emails: Vec<&'a str>,
-    pub(crate) uris: Vec<&'a str>,
-    pub(crate) addresses: Vec<IpAddr>,
 }
 
 impl<'a> Certificate<'a> {
@@ -158,36 +146,4 @@ impl<'a> Certificate<'a> {
             None => format!("serial:{}", self.x509.tbs_certificate.serial),
         }
     }
-}
-
-impl<'a> Names<'a> {
-    fn read(names: &[GeneralName<'a>], value: &'a [u8]) -> Result<Names<'a>, VerifyError> {
-        let mut found = Names { value, ..Names::default() };
-        for name in names {
-            match name {
-                GeneralName::DNSName(name) if name.is_ascii() => found.dns.push(name),
-                GeneralName::RFC822Name(name) if name.is_ascii() => found.emails.push(name),
-                GeneralName::URI(name) if name.is_ascii() => found.uris.push(name),
-                GeneralName::IPAddress(bytes) => {
-                    found.addresses.push(address(bytes).ok_or(VerifyError::Malformed)?);
-                }
-                GeneralName::DNSName(_)
-                | GeneralName::RFC822Name(_)
-                | GeneralName::URI(_)
-                | GeneralName::Invalid(..) => return Err(VerifyError::Malformed),
-                _ => {}
-            }
-        }
-        Ok(found)
-    }
-
-    fn has_any(&self) -> bool {
-        !(self.dns.is_empty() && self.emails.is_empty() && self.uris.is_empty() && self.addresses.is_empty())
-    }
-}
-
-/// The address of 4 or 16 bytes.
-pub(crate) fn address(bytes: &[u8]) -> Option<IpAddr> {
-    let four = <[u8; 4]>::try_from(bytes).map(|bytes| IpAddr::V4(Ipv4Addr::from(bytes)));
-    four.or_else(|_| <[u8; 16]>::try_from(bytes).map(|bytes| IpAddr::V6(Ipv6Addr::from(bytes)))).ok()
 }

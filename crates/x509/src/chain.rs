@@ -5,10 +5,7 @@
 //!
 //! Policies are not evaluated: a chain that demands an explicit policy is refused.
 
-use crate::{
-    Signed, TrustAnchors, VerifyError, certificate::Certificate, host_name::check_host_name,
-    name_constraints::check_name_constraints,
-};
+use crate::{Signed, TrustAnchors, VerifyError, certificate::Certificate, host_name::check_host_name};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
 /// What a certificate is presented for.
@@ -208,6 +205,17 @@ fn check_issued_by(certificate: &Certificate<'_>, authority: &Certificate<'_>) -
         signature: &certificate.x509.signature_value.data,
     };
     Ok(signed.check(&authority.x509.tbs_certificate.subject_pki, false)?)
+}
+
+/// Checks the names of each certificate of a chain, the peer's first, against the constraints of all above it.
+fn check_name_constraints(chain: &[&Certificate<'_>]) -> Result<(), String> {
+    for (index, certificate) in chain.iter().enumerate() {
+        let Some(names) = &certificate.names else { continue };
+        for constraints in chain.iter().skip(index + 1).filter_map(|above| above.constraints.as_ref()) {
+            constraints.check(names)?;
+        }
+    }
+    Ok(())
 }
 
 /// Orders the candidates for an authority by how well their key fits what the certificate says of it.

@@ -8,6 +8,7 @@ mod chain;
 mod curve;
 mod host_name;
 mod name_constraints;
+mod names;
 mod signature;
 mod trust_anchors;
 mod verify_error;

@@ -2,7 +2,7 @@
 
 use crate::{
     VerifyError,
-    certificate::{Certificate, Names, address},
+    names::{Names, address},
 };
 use pintle_go_forms::quote;
 use std::net::IpAddr;
@@ -57,7 +57,10 @@ impl<'a> NameConstraints<'a> {
     }
 
     /// Checks the names of a certificate below.
-    fn check(&self, names: &Names<'_>) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// Which name is not permitted, and why.
+    pub(crate) fn check(&self, names: &Names<'_>) -> Result<(), String> {
         for address in &names.addresses {
             let find = |networks: &[Network]| {
                 networks.iter().find(|network| network.has(*address)).map(Network::text)
@@ -255,15 +258,4 @@ fn host_of(uri: &str) -> Result<&str, String> {
         true => Err(format!("URI with empty host ({}) cannot be matched against constraints", quote(uri))),
         false => Ok(host),
     }
-}
-
-/// Checks the names of each certificate of a chain, the peer's first, against the constraints of all above it.
-pub(crate) fn check_name_constraints(chain: &[&Certificate<'_>]) -> Result<(), String> {
-    for (index, certificate) in chain.iter().enumerate() {
-        let Some(names) = &certificate.names else { continue };
-        for constraints in chain.iter().skip(index + 1).filter_map(|above| above.constraints.as_ref()) {
-            constraints.check(names)?;
-        }
-    }
-    Ok(())
 }

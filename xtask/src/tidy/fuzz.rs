@@ -21,6 +21,7 @@ fn every_fuzz_target_is_declared_and_smoke_run() {
         "spdy/tests/fuzz_smoke.rs",
         "storage/tests/fuzz_smoke.rs",
         "websocket/tests/fuzz_smoke.rs",
+        "x509/tests/fuzz_smoke.rs",
     ]
     .map(|file| read(&format!("crates/{file}")))
     .concat();
@@ -52,6 +53,7 @@ fn what_reads_bytes_from_elsewhere_has_a_fuzz_target() {
         "authorization_config",
         "cbor_decode",
         "cel_expression",
+        "certificates",
         "continue_token",
         "field_selector",
         "http1_requests",

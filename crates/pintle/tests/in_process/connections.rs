@@ -286,7 +286,8 @@ async fn kubelets_are_verified_by_the_configured_authority() {
     let kubelet = RawHttps::start(&ca, answered).await;
     create(&server, kubelet.port).await;
     let refused = server.send(&format!("GET {LOG}")).await;
-    let unknown = "tls: failed to verify certificate: x509: certificate signed by unknown authority";
+    let unknown = "tls: failed to verify certificate: x509: certificate signed by unknown authority (possibly because of \
+                   \"x509: ECDSA verification failure\" while trying to verify candidate authority certificate \"kubelets\")";
     let message = format!("Get \"https://127.0.0.1:{}/containerLogs/default/p/c\": {unknown}", kubelet.port);
     assert_eq!((refused.status, refused.str_at("/message")), (500, message));
     let metrics = server.send("GET /metrics").await;
