@@ -30,6 +30,8 @@ pub enum Cause {
     Reset,
     /// The time-out was exceeded.
     Timeout,
+    /// The time-out was exceeded while the body of the response was read.
+    SlowBody,
     /// The body of the response ended early.
     BrokenBody,
     /// The body of the response cannot be unpacked.
@@ -93,18 +95,19 @@ impl fmt::Display for Cause {
             Cause::Closed => f.write_str("EOF"),
             Cause::Reset => f.write_str("read: connection reset by peer"),
             Cause::Timeout => f.write_str("context deadline exceeded"),
-            Cause::BrokenBody => f.write_str(
-                "unexpected error when reading response body. Please retry. Original error: unexpected EOF",
-            ),
-            Cause::MalformedBody(why) => {
-                write!(f, "unexpected error when reading response body. Please retry. Original error: {why}")
-            }
+            Cause::SlowBody => unreadable_body(f, "context deadline exceeded"),
+            Cause::BrokenBody => unreadable_body(f, "unexpected EOF"),
+            Cause::MalformedBody(why) => unreadable_body(f, why),
             Cause::TooLarge(limit) => write!(f, "the answer has more than {limit} bytes"),
         }
     }
 }
 
 impl Error for Cause {}
+
+fn unreadable_body(f: &mut fmt::Formatter<'_>, why: &str) -> fmt::Result {
+    write!(f, "unexpected error when reading response body. Please retry. Original error: {why}")
+}
 
 /// The system's error text without the number.
 pub(crate) fn plain(error: &io::Error) -> String {

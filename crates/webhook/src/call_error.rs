@@ -17,7 +17,7 @@ impl CallError {
 
     /// Whether the call timed out.
     pub fn is_timeout(&self) -> bool {
-        matches!(self.cause, Cause::Timeout)
+        matches!(self.cause, Cause::Timeout | Cause::SlowBody)
     }
 
     /// Whether a retry may succeed soon: an established connection was lost.
@@ -29,7 +29,7 @@ impl CallError {
 impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A response had begun: the text is that of Kubernetes' client, which names no URL.
-        if let Cause::BrokenBody | Cause::MalformedBody(_) = self.cause {
+        if let Cause::SlowBody | Cause::BrokenBody | Cause::MalformedBody(_) = self.cause {
             return write!(f, "{}", self.cause);
         }
         write!(f, "Post \"{}\": {}", self.url, self.cause)

@@ -236,8 +236,7 @@ impl WebhookClient {
         let mut retries = 0..MAX_RETRIES;
         loop {
             let (started, bytes) = (Instant::now(), question.len());
-            let answer = tokio::time::timeout_at(deadline, self.ask(url, question.clone())).await;
-            let answer = answer.unwrap_or(Err(Cause::Timeout));
+            let answer = self.ask(url, question.clone(), deadline).await;
             let code = answer.as_ref().ok().map(|response| response.status);
             self.series.requested(bytes, code, started.elapsed());
             let response = answer?;
@@ -251,7 +250,12 @@ impl WebhookClient {
         }
     }
 
-    async fn ask(&self, url: &str, question: Bytes) -> Result<Response, Cause> {
+    async fn ask(
+        &self,
+        url: &str,
+        question: Bytes,
+        deadline: tokio::time::Instant,
+    ) -> Result<Response, Cause> {
         let asked = question.len();
         let limit = ANSWER_SIZE + ANSWER_FACTOR * asked;
         let mut request = Request::new(Full::new(question).map_err(|never| match never {}).boxed_unsync());
@@ -262,11 +266,16 @@ impl WebhookClient {
         headers.insert(header::ACCEPT, header::HeaderValue::from_static("application/json, */*"));
         headers.insert(header::ACCEPT_ENCODING, header::HeaderValue::from_static("gzip"));
         headers.insert(header::USER_AGENT, header::HeaderValue::from_static(self.user_agent));
-        if let Some(value) = self.authorization.value().await {
-            headers.insert(header::AUTHORIZATION, value);
-        }
-        let (head, body) = self.connections.send(request).await.map_err(|failed| failed.cause)?.into_parts();
-        let body = body.whole(limit).await.map_err(|cause| match cause {
+        let sent = async {
+            if let Some(value) = self.authorization.value().await {
+                request.headers_mut().insert(header::AUTHORIZATION, value);
+            }
+            self.connections.send(request).await.map_err(|failed| failed.cause)
+        };
+        let response = tokio::time::timeout_at(deadline, sent).await.unwrap_or(Err(Cause::Timeout))?;
+        let (head, body) = response.into_parts();
+        let body = tokio::time::timeout_at(deadline, body.whole(limit)).await;
+        let body = body.unwrap_or(Err(Cause::SlowBody)).map_err(|cause| match cause {
             Cause::Other(_) | Cause::Closed => Cause::BrokenBody,
             cause => cause,
         })?;

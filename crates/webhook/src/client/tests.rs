@@ -190,6 +190,23 @@ async fn a_call_ends_at_its_time_out() {
     let error = client.post(QUESTION, Duration::from_millis(10)).await.unwrap_err();
     assert!(error.is_timeout() && !error.is_transient());
     assert!(error.to_string().ends_with("?timeout=10ms\": context deadline exceeded"), "{error}");
+
+    // The response has begun.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let client = client_of(&listener.local_addr().unwrap().to_string(), Credentials::None);
+    let answered = async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{").await.unwrap();
+        stream
+    };
+    let short = Duration::from_millis(200);
+    let (answer, _stream) = tokio::join!(client.post(QUESTION, short), answered);
+    let error = answer.unwrap_err();
+    assert!(error.is_timeout() && !error.is_transient());
+    assert_eq!(
+        error.to_string(),
+        "unexpected error when reading response body. Please retry. Original error: context deadline exceeded"
+    );
 }
 
 #[tokio::test]
