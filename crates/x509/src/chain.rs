@@ -54,10 +54,7 @@ impl TrustAnchors {
             Search { anchors: self, intermediates, usage, now, signatures: 0, refused: Refused::default() };
         let path = vec![leaf];
         let found = match self.contains(leaf) {
-            true => {
-                let end = search.judge(&path);
-                end.ok_or(None)
-            }
+            true => search.judge(&path).ok_or(None),
             false => search.extend(&path).map_err(Some),
         };
         match found {

@@ -113,7 +113,6 @@ fn method(
     let rsa = |method| Ok((Kind::Rsa, Method::Whole(method), None));
     let ecdsa = |hash| Ok((Kind::Ecdsa, Method::Ecdsa(hash), None));
     match algorithm.algorithm.to_id_string().as_str() {
-        "1.2.840.113549.1.1.2" => Err(SignatureError::Insecure("MD2-RSA")),
         "1.2.840.113549.1.1.4" => Err(SignatureError::Insecure("MD5-RSA")),
         "1.2.840.113549.1.1.5" => {
             let method = Method::Whole(&algorithms::RSA_PKCS1_1024_8192_SHA1_FOR_LEGACY_USE_ONLY);
