@@ -122,12 +122,12 @@ async fn failure(code: u16, mut body: BackendBody, resource: &GroupResource, nam
         }
     }
     text.truncate(MAX_ERROR_BYTES);
-    let text = String::from_utf8_lossy(&text);
+    let shown = || String::from_utf8_lossy(&text);
     match code {
         // A response with such a code would not be the last one.
         ..200 => Status::unknown(format!("the server responded with the status code {code}")),
-        500 => Status::internal_error(text),
-        400 => Status::bad_request(text),
+        500 => Status::internal_error(shown()),
+        400 => Status::bad_request(shown()),
         code => Status::server_response(code, resource, name, &text),
     }
 }

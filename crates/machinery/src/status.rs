@@ -4,7 +4,9 @@
 //! <https://pkg.go.dev/k8s.io/apimachinery/pkg/api/errors>; clients match on them.
 
 use crate::error_list::{MAX_SHOWN_BYTES, MAX_SHOWN_ERRORS};
-use crate::{ErrorList, GroupKind, GroupResource, StatusCause, Value, ValueExt};
+use crate::{
+    ErrorList, GroupKind, GroupResource, StatusCause, Value, ValueExt, server_failure::server_failure,
+};
 use indexmap::IndexSet;
 use pintle_go_forms::quote;
 use pintle_tree::json;
@@ -303,47 +305,8 @@ impl Status {
 
     /// The failure of another server that was asked for an object of this resource and name: its status code, and its
     /// `message` where that is fit for clients.
-    pub fn server_response(code: u16, resource: &GroupResource, name: &str, message: &str) -> Status {
-        let (reason, text) = match code {
-            409 => (StatusReason::Conflict, "the server reported a conflict"),
-            404 => (StatusReason::NotFound, "the server could not find the requested resource"),
-            400 => (StatusReason::BadRequest, "the server rejected our request for an unknown reason"),
-            401 => (StatusReason::Unauthorized, "the server has asked for the client to provide credentials"),
-            403 => (StatusReason::Forbidden, message),
-            406 if message.is_empty() || message == "unknown" => {
-                let text = "the server was unable to respond with a content type that the client supports";
-                (StatusReason::NotAcceptable, text)
-            }
-            406 => (StatusReason::NotAcceptable, message),
-            415 => (StatusReason::UnsupportedMediaType, message),
-            405 => {
-                let text = "the server does not allow this method on the requested resource";
-                (StatusReason::MethodNotAllowed, text)
-            }
-            422 => (StatusReason::Invalid, "the server rejected our request due to an error in our request"),
-            503 => (StatusReason::ServiceUnavailable, "the server is currently unable to handle the request"),
-            504 => {
-                let text = "the server was unable to return a response in the time allotted, but may still be \
-                            processing the request";
-                (StatusReason::Timeout, text)
-            }
-            429 => {
-                let text = "the server has received too many requests and has asked us to try again later";
-                (StatusReason::TooManyRequests, text)
-            }
-            500.. => (StatusReason::InternalError, ""),
-            _ => (StatusReason::Unknown, ""),
-        };
-        let text = match reason {
-            StatusReason::InternalError => {
-                let message = quote(message);
-                format!("an error on the server ({message}) has prevented the request from succeeding")
-            }
-            StatusReason::Unknown => format!(
-                "the server responded with the status code {code} but did not return more information"
-            ),
-            _ => text.to_owned(),
-        };
+    pub fn server_response(code: u16, resource: &GroupResource, name: &str, message: &[u8]) -> Status {
+        let (reason, text) = server_failure(code, message);
         let mut status = Self::failure(code, reason, format!("{text} ( {resource} {name})"));
         status.details = Some(StatusDetails {
             name: name.to_owned(),

@@ -1,10 +1,11 @@
 //! The response of a webhook.
 
 use bytes::Bytes;
-use pintle_go_forms::{media_type_error, quote};
+use pintle_go_forms::media_type_error;
 use pintle_machinery::{
     Map, Value, ValueExt,
     codec::{DecodeError, json, yaml},
+    server_failure,
     text::go_json_type,
 };
 use std::borrow::Cow;
@@ -93,33 +94,10 @@ impl Response {
             return status.str_at("message").to_owned();
         }
         let text = match self.is_text() {
-            true => {
-                let start = self.body.get(..MAX_SHOWN).unwrap_or(&self.body);
-                String::from_utf8_lossy(start).trim().to_owned()
-            }
-            false => "unknown".to_owned(),
+            true => self.body.get(..MAX_SHOWN).unwrap_or(&self.body).trim_ascii(),
+            false => b"unknown",
         };
-        match self.status {
-            400 => "the server rejected our request for an unknown reason",
-            401 => "the server has asked for the client to provide credentials",
-            403 | 415 => return text,
-            404 => "the server could not find the requested resource",
-            405 => "the server does not allow this method on the requested resource",
-            406 if !matches!(&*text, "" | "unknown") => return text,
-            406 => "the server was unable to respond with a content type that the client supports",
-            409 => "the server reported a conflict",
-            422 => "the server rejected our request due to an error in our request",
-            429 => "the server has received too many requests and has asked us to try again later",
-            503 => "the server is currently unable to handle the request",
-            504 => "the server was unable to return a response in the time allotted, but may still be processing the request",
-            500.. => {
-                return format!("an error on the server ({}) has prevented the request from succeeding", quote(&text));
-            }
-            _ => {
-                return format!("the server responded with the status code {} but did not return more information", self.status);
-            }
-        }
-        .to_owned()
+        server_failure(self.status, text).1
     }
 
     /// Whether the body is a text for people. A response without `Content-Type` is one.
