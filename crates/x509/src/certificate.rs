@@ -2,6 +2,7 @@
 
 use crate::{VerifyError, name_constraints::NameConstraints, names::Names};
 use rustls_pki_types::CertificateDer;
+use std::collections::BTreeSet;
 use x509_parser::{
     extensions::{ParsedExtension, X509Extension},
     prelude::{FromDer, X509Certificate},
@@ -12,6 +13,12 @@ use x509_parser::{
 pub(crate) struct Certificate<'a> {
     pub(crate) der: &'a [u8],
     pub(crate) x509: X509Certificate<'a>,
+    pub(crate) extensions: Extensions<'a>,
+}
+
+/// What the extensions of a certificate say.
+#[derive(Default)]
+pub(crate) struct Extensions<'a> {
     /// The basic constraints: whether it is an authority, and the limit on the number of intermediates below it.
     pub(crate) basic: Option<(bool, Option<u32>)>,
     /// The key usage: whether the key may sign certificates.
@@ -45,31 +52,49 @@ impl<'a> Certificate<'a> {
         if !rest.is_empty() || x509.signature_algorithm != x509.tbs_certificate.signature {
             return Err(VerifyError::Malformed);
         }
-        let mut certificate = Certificate {
-            der,
-            basic: None,
-            may_sign: None,
-            usages: None,
-            names: None,
-            constraints: None,
-            subject_key: &[],
-            authority_key: &[],
-            has_unknown_demands: false,
-            x509,
-        };
-        let extensions = certificate.x509.extensions().to_vec();
-        for (index, extension) in extensions.iter().enumerate() {
-            if extensions.iter().take(index).any(|other| other.oid == extension.oid) {
+        let extensions = Extensions::read(x509.extensions())?;
+        Ok(Certificate { der, x509, extensions })
+    }
+
+    /// Whether it is of X.509 version 3, in which an authority must say that it is one.
+    pub(crate) fn is_version_three(&self) -> bool {
+        self.x509.version() == X509Version::V3
+    }
+
+    /// The bounds of the validity period, in seconds since 1970.
+    pub(crate) fn validity(&self) -> (i64, i64) {
+        let validity = self.x509.validity();
+        (validity.not_before.timestamp(), validity.not_after.timestamp())
+    }
+
+    /// The name in errors: the common name, else the organization, else the serial number.
+    pub(crate) fn title(&self) -> String {
+        let subject = self.x509.subject();
+        let common = subject.iter_common_name().last().and_then(|name| name.as_str().ok());
+        let organization = || subject.iter_organization().next().and_then(|name| name.as_str().ok());
+        match common.filter(|name| !name.is_empty()).or_else(organization) {
+            Some(name) => name.to_owned(),
+            None => format!("serial:{}", self.x509.tbs_certificate.serial),
+        }
+    }
+}
+
+impl<'a> Extensions<'a> {
+    fn read(all: &[X509Extension<'a>]) -> Result<Extensions<'a>, VerifyError> {
+        let mut extensions = Extensions::default();
+        let mut seen = BTreeSet::new();
+        for extension in all {
+            if !seen.insert(extension.oid.as_bytes()) {
                 return Err(VerifyError::Malformed);
             }
-            let is_known = certificate.read_extension(extension)?;
-            certificate.has_unknown_demands |= extension.critical && !is_known;
+            let is_known = extensions.add(extension)?;
+            extensions.has_unknown_demands |= extension.critical && !is_known;
         }
-        Ok(certificate)
+        Ok(extensions)
     }
 
     /// Notes an extension; returns whether it is honored.
-    fn read_extension(&mut self, extension: &X509Extension<'a>) -> Result<bool, VerifyError> {
+    fn add(&mut self, extension: &X509Extension<'a>) -> Result<bool, VerifyError> {
         match extension.parsed_extension() {
             ParsedExtension::ParseError { .. } => return Err(VerifyError::Malformed),
             ParsedExtension::BasicConstraints(basic) => {
@@ -123,27 +148,5 @@ impl<'a> Certificate<'a> {
             _ => return Ok(false),
         }
         Ok(true)
-    }
-
-    /// Whether it is of X.509 version 3, in which an authority must say that it is one.
-    pub(crate) fn is_version_three(&self) -> bool {
-        self.x509.version() == X509Version::V3
-    }
-
-    /// The bounds of the validity period, in seconds since 1970.
-    pub(crate) fn validity(&self) -> (i64, i64) {
-        let validity = self.x509.validity();
-        (validity.not_before.timestamp(), validity.not_after.timestamp())
-    }
-
-    /// The name in errors: the common name, else the organization, else the serial number.
-    pub(crate) fn title(&self) -> String {
-        let subject = self.x509.subject();
-        let common = subject.iter_common_name().last().and_then(|name| name.as_str().ok());
-        let organization = || subject.iter_organization().next().and_then(|name| name.as_str().ok());
-        match common.filter(|name| !name.is_empty()).or_else(organization) {
-            Some(name) => name.to_owned(),
-            None => format!("serial:{}", self.x509.tbs_certificate.serial),
-        }
     }
 }

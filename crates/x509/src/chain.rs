@@ -114,7 +114,7 @@ impl Search<'_> {
             }
             let fits = check_issued_by(child, candidate).map_err(|why| (why, false)).and_then(|()| {
                 check(candidate, path, self.now).map_err(|why| (why, true))?;
-                match is_anchor || matches!(candidate.basic, Some((true, _))) {
+                match is_anchor || matches!(candidate.extensions.basic, Some((true, _))) {
                     true => Ok(()),
                     false => Err((VerifyError::NotAuthorizedToSign, true)),
                 }
@@ -146,7 +146,7 @@ impl Search<'_> {
 
     /// Verifies a chain as a whole; returns the end of its validity.
     fn judge(&mut self, chain: &[&Certificate<'_>]) -> Option<i64> {
-        let is_for = |certificate: &&Certificate<'_>| match certificate.usages {
+        let is_for = |certificate: &&Certificate<'_>| match certificate.extensions.usages {
             None => true,
             Some(usages) => {
                 usages.any
@@ -170,7 +170,7 @@ impl Search<'_> {
 
 /// Checks what a certificate says of itself, as the issuer of the last of a path.
 fn check(certificate: &Certificate<'_>, path: &[&Certificate<'_>], now: i64) -> Result<(), VerifyError> {
-    if certificate.has_unknown_demands {
+    if certificate.extensions.has_unknown_demands {
         return Err(VerifyError::UnhandledCriticalExtension);
     }
     let (from, to) = certificate.validity();
@@ -179,7 +179,7 @@ fn check(certificate: &Certificate<'_>, path: &[&Certificate<'_>], now: i64) -> 
         return Err(VerifyError::Expired { now, bound });
     }
     let intermediates = path.len().saturating_sub(1);
-    match certificate.basic {
+    match certificate.extensions.basic {
         Some((_, Some(limit))) if intermediates > usize::try_from(limit).unwrap_or(usize::MAX) => {
             Err(VerifyError::TooManyIntermediates)
         }
@@ -189,11 +189,11 @@ fn check(certificate: &Certificate<'_>, path: &[&Certificate<'_>], now: i64) -> 
 
 /// Checks that `authority` may issue certificates, and signed this one.
 fn check_issued_by(certificate: &Certificate<'_>, authority: &Certificate<'_>) -> Result<(), VerifyError> {
-    let is_authority = match authority.basic {
+    let is_authority = match authority.extensions.basic {
         Some((is_authority, _)) => is_authority,
         None => !authority.is_version_three(),
     };
-    if !is_authority || authority.may_sign == Some(false) {
+    if !is_authority || authority.extensions.may_sign == Some(false) {
         return Err(VerifyError::CannotSign);
     }
     let signed = Signed {
@@ -207,8 +207,10 @@ fn check_issued_by(certificate: &Certificate<'_>, authority: &Certificate<'_>) -
 /// Checks the names of each certificate of a chain, the peer's first, against the constraints of all above it.
 fn check_name_constraints(chain: &[&Certificate<'_>]) -> Result<(), String> {
     for (index, certificate) in chain.iter().enumerate() {
-        let Some(names) = &certificate.names else { continue };
-        for constraints in chain.iter().skip(index + 1).filter_map(|above| above.constraints.as_ref()) {
+        let Some(names) = &certificate.extensions.names else { continue };
+        for constraints in
+            chain.iter().skip(index + 1).filter_map(|above| above.extensions.constraints.as_ref())
+        {
             constraints.check(names)?;
         }
     }
@@ -222,7 +224,7 @@ fn by_key<'c, 'd: 'c>(
 ) -> Vec<&'c Certificate<'d>> {
     let mut candidates: Vec<_> = candidates.collect();
     candidates.sort_by_key(|candidate| {
-        let (own, named) = (candidate.subject_key, child.authority_key);
+        let (own, named) = (candidate.extensions.subject_key, child.extensions.authority_key);
         match own == named {
             true => 0,
             false if own.is_empty() != named.is_empty() => 1,
@@ -234,10 +236,11 @@ fn by_key<'c, 'd: 'c>(
 
 /// Whether two certificates are of the same authority: one is not needed above the other.
 fn is_same_authority(one: &Certificate<'_>, other: &Certificate<'_>) -> bool {
-    let names = |certificate: &Certificate<'_>| certificate.names.as_ref().map(|names| names.value.to_vec());
+    let [own, theirs] =
+        [one, other].map(|certificate| certificate.extensions.names.as_ref().map(|names| names.value));
     one.x509.subject().as_raw() == other.x509.subject().as_raw()
         && one.x509.tbs_certificate.subject_pki.raw == other.x509.tbs_certificate.subject_pki.raw
-        && names(one) == names(other)
+        && own == theirs
 }
 
 #[cfg(test)]

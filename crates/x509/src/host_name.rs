@@ -15,7 +15,7 @@ pub(crate) fn check_host_name(
     certificate: &Certificate<'_>,
     name: &ServerName<'_>,
 ) -> Result<(), VerifyError> {
-    let (dns, addresses) = match &certificate.names {
+    let (dns, addresses) = match &certificate.extensions.names {
         Some(names) => (names.dns.as_slice(), names.addresses.as_slice()),
         None => (&[][..], &[][..]),
     };
@@ -29,7 +29,7 @@ pub(crate) fn check_host_name(
     };
     match fits {
         true => Ok(()),
-        false if certificate.names.is_none() && has_common_name(certificate, &wanted) => {
+        false if certificate.extensions.names.is_none() && has_common_name(certificate, &wanted) => {
             Err(VerifyError::LegacyCommonName)
         }
         false => Err(VerifyError::HostName(why(name, &wanted, dns, addresses))),
