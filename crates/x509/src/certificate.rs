@@ -4,12 +4,17 @@ use crate::{VerifyError, name_constraints::NameConstraints, names::Names};
 use rustls_pki_types::CertificateDer;
 use std::collections::BTreeSet;
 use x509_parser::{
+    asn1_rs::Oid,
     extensions::{ParsedExtension, X509Extension},
+    oid_registry::{
+        OID_X509_EXT_BASIC_CONSTRAINTS, OID_X509_EXT_EXTENDED_KEY_USAGE, OID_X509_EXT_KEY_USAGE,
+        OID_X509_EXT_NAME_CONSTRAINTS, OID_X509_EXT_POLICY_CONSTRAINTS, OID_X509_EXT_SUBJECT_ALT_NAME,
+    },
     prelude::{FromDer, X509Certificate},
     x509::X509Version,
 };
 
-/// A certificate that was read whole: all extensions that Go knows are well-formed, and none is there twice.
+/// A certificate that was read whole: the extensions that decide what it may do are well-formed, and none is there twice.
 pub(crate) struct Certificate<'a> {
     pub(crate) der: &'a [u8],
     pub(crate) x509: X509Certificate<'a>,
@@ -79,6 +84,16 @@ impl<'a> Certificate<'a> {
     }
 }
 
+/// The extensions that decide what a certificate may do. If one of them cannot be read, the certificate is malformed.
+const DECIDING: [Oid<'static>; 6] = [
+    OID_X509_EXT_BASIC_CONSTRAINTS,
+    OID_X509_EXT_EXTENDED_KEY_USAGE,
+    OID_X509_EXT_KEY_USAGE,
+    OID_X509_EXT_NAME_CONSTRAINTS,
+    OID_X509_EXT_POLICY_CONSTRAINTS,
+    OID_X509_EXT_SUBJECT_ALT_NAME,
+];
+
 impl<'a> Extensions<'a> {
     fn read(all: &[X509Extension<'a>]) -> Result<Extensions<'a>, VerifyError> {
         let mut extensions = Extensions::default();
@@ -96,7 +111,9 @@ impl<'a> Extensions<'a> {
     /// Notes an extension; returns whether it is honored.
     fn add(&mut self, extension: &X509Extension<'a>) -> Result<bool, VerifyError> {
         match extension.parsed_extension() {
-            ParsedExtension::ParseError { .. } => return Err(VerifyError::Malformed),
+            ParsedExtension::ParseError { .. } if DECIDING.contains(&extension.oid) => {
+                return Err(VerifyError::Malformed);
+            }
             ParsedExtension::BasicConstraints(basic) => {
                 self.basic = Some((basic.ca, basic.path_len_constraint));
             }

@@ -209,6 +209,17 @@ fn a_leaf_is_for_its_usage_and_name() {
     let authority = Wanted::leaf().with(|params| params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained));
     check("an authority", authority, ["", ""]);
     check("unknown demands", Wanted::leaf().says(&[1, 2, 3, 4], true, &[5, 0]), [UNHANDLED; 2]);
+    let malformed = "x509: malformed certificate";
+    check("a usage of the key", Wanted::leaf().says(&[2, 5, 29, 15], false, &[3]), [malformed; 2]);
+    check("a key's identifier", Wanted::leaf().says(&[2, 5, 29, 35], false, &[0x30, 1]), ["", ""]);
+    let comment: &[u64] = &[2, 16, 840, 1, 113_730, 1, 13];
+    check("a comment", Wanted::leaf().says(comment, false, &[0x16, 5]), ["", ""]);
+    check("a critical comment", Wanted::leaf().says(comment, true, &[0x16, 5]), [UNHANDLED; 2]);
+    check(
+        "twice",
+        Wanted::leaf().says(comment, false, &[5, 0]).says(comment, false, &[5, 0]),
+        [malformed; 2],
+    );
     let names = |names: Vec<SanType>| Wanted::leaf().with(|params| params.subject_alt_names = names);
     let dns = |name: &str| SanType::DnsName(name.try_into().unwrap());
     check("wildcard", names(vec![dns("*.ok.example")]), ["", ""]);
