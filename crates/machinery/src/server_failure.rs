@@ -1,6 +1,6 @@
 //! What clients are told of another server's failure.
 
-use crate::StatusReason;
+use crate::{GroupResource, Status, StatusDetails, StatusReason};
 use pintle_go_forms::quote_bytes;
 
 /// The reason and the text for a response with this status code that is no `Status`, as Kubernetes' clients make them.
@@ -48,6 +48,22 @@ pub fn server_failure(code: u16, message: &[u8]) -> (StatusReason, String) {
         }
     };
     (reason, text.to_owned())
+}
+
+impl Status {
+    /// The failure of another server that was asked for an object of this resource and name: its status code, and its
+    /// `message` where that is fit for clients.
+    pub fn server_response(code: u16, resource: &GroupResource, name: &str, message: &[u8]) -> Status {
+        let (reason, text) = server_failure(code, message);
+        let mut status = Self::failure(code, reason, format!("{text} ( {resource} {name})"));
+        status.details = Some(StatusDetails {
+            name: name.to_owned(),
+            group: resource.group.clone(),
+            kind: resource.resource.clone(),
+            ..StatusDetails::default()
+        });
+        status
+    }
 }
 
 #[cfg(test)]

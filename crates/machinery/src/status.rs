@@ -4,9 +4,7 @@
 //! <https://pkg.go.dev/k8s.io/apimachinery/pkg/api/errors>; clients match on them.
 
 use crate::error_list::{MAX_SHOWN_BYTES, MAX_SHOWN_ERRORS};
-use crate::{
-    ErrorList, GroupKind, GroupResource, StatusCause, Value, ValueExt, server_failure::server_failure,
-};
+use crate::{ErrorList, GroupKind, GroupResource, StatusCause, Value, ValueExt};
 use indexmap::IndexSet;
 use pintle_go_forms::quote;
 use pintle_tree::json;
@@ -301,20 +299,6 @@ impl Status {
     /// 503: the server or the resource is temporarily unavailable.
     pub fn service_unavailable(message: impl Into<String>) -> Status {
         Self::failure(503, StatusReason::ServiceUnavailable, message)
-    }
-
-    /// The failure of another server that was asked for an object of this resource and name: its status code, and its
-    /// `message` where that is fit for clients.
-    pub fn server_response(code: u16, resource: &GroupResource, name: &str, message: &[u8]) -> Status {
-        let (reason, text) = server_failure(code, message);
-        let mut status = Self::failure(code, reason, format!("{text} ( {resource} {name})"));
-        status.details = Some(StatusDetails {
-            name: name.to_owned(),
-            group: resource.group.clone(),
-            kind: resource.resource.clone(),
-            ..StatusDetails::default()
-        });
-        status
     }
 
     /// 504: the time limit of the request has passed; the client may retry.

@@ -61,6 +61,14 @@ impl<'a> NameConstraints<'a> {
     /// # Errors
     /// Which name is not permitted, and why.
     pub(crate) fn check(&self, names: &Names<'_>) -> Result<(), String> {
+        // What cannot be compared is refused first.
+        let hosts = names.uris.iter().map(|uri| Ok((uri, host_of(uri)?)));
+        let hosts = hosts.collect::<Result<Vec<_>, String>>()?;
+        let mailboxes = names.emails.iter().map(|email| {
+            let unreadable = || format!("cannot parse rfc822Name {}", quote(email));
+            Ok((email, mailbox(email).ok_or_else(unreadable)?))
+        });
+        let mailboxes = mailboxes.collect::<Result<Vec<_>, String>>()?;
         for address in &names.addresses {
             let find = |networks: &[Network]| {
                 networks.iter().find(|network| network.has(*address)).map(Network::text)
@@ -85,14 +93,11 @@ impl<'a> NameConstraints<'a> {
                 return Err(excluded_by("DNS name", name, domain));
             }
         }
-        for uri in &names.uris {
-            let host = host_of(uri)?;
+        for (uri, host) in hosts {
             let lists = (self.permitted.uris.as_slice(), self.excluded.uris.as_slice());
             decide("URI", uri, lists, |domains| in_domains(host, domains))?;
         }
-        for email in &names.emails {
-            let unreadable = || format!("cannot parse rfc822Name {}", quote(email));
-            let (local, domain) = mailbox(email).ok_or_else(unreadable)?;
+        for (email, (local, domain)) in mailboxes {
             let find = |list: &[&str]| {
                 let (whole, domains): (Vec<&str>, Vec<&str>) = list.iter().partition(|one| one.contains('@'));
                 let same = |one: &&&str| {
