@@ -9,10 +9,15 @@ use crate::codec::json::{compact, raw_members, write_string};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
-/// The text that a JSON patch leaves of a document. `None` for a patch that does not apply.
+/// The limit on the bytes of both texts, times their depth: a value is read again at each level above it.
+const MAX_WORK: usize = 64 << 20;
+
+/// The text that a JSON patch leaves of a document. `None` for a patch that does not apply, and for texts so long and
+/// deep that an error message is not worth the work.
 ///
 /// The patch has been applied to the tree of the document, so the bounds of that hold here.
 pub fn by_json_patch(document: &str, patch: &str) -> Option<Vec<u8>> {
+    check_work(document, patch)?;
     let mut document = Node::Text(document);
     let operations: Vec<&RawValue> = serde_json::from_str(patch).ok()?;
     for operation in operations {
@@ -21,8 +26,9 @@ pub fn by_json_patch(document: &str, patch: &str) -> Option<Vec<u8>> {
     Some(document.json())
 }
 
-/// The text that a merge patch leaves of a document. `None` for a patch that does not apply.
+/// The text that a merge patch leaves of a document. `None` as for [`by_json_patch`].
 pub fn by_merge_patch(document: &str, patch: &str) -> Option<Vec<u8>> {
+    check_work(document, patch)?;
     let (mut document, mut patch) = (Node::Text(document), Node::Text(patch));
     match (document.as_object(), patch.as_object()) {
         (Some(members), Some(changes)) => merge(members, changes),
@@ -32,6 +38,30 @@ pub fn by_merge_patch(document: &str, patch: &str) -> Option<Vec<u8>> {
         }
     }
     Some(document.json())
+}
+
+fn check_work(document: &str, patch: &str) -> Option<()> {
+    let work = (document.len() + patch.len()).saturating_mul(depth(document).max(depth(patch)));
+    (work <= MAX_WORK).then_some(())
+}
+
+/// The greatest number of objects and lists around a value.
+fn depth(json: &str) -> usize {
+    let (mut depth, mut greatest, mut in_string, mut is_escaped) = (0_usize, 0, false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if in_string => is_escaped = true,
+            b'"' => in_string = !in_string,
+            b'{' | b'[' if !in_string => {
+                depth += 1;
+                greatest = greatest.max(depth);
+            }
+            b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    greatest
 }
 
 /// A value of a document.
@@ -334,5 +364,18 @@ mod tests {
             let found = by_merge_patch(DOCUMENT, patch).map(String::from_utf8);
             assert_eq!(found, Some(Ok(expected.to_owned())), "{patch}");
         }
+    }
+
+    #[test]
+    fn long_and_deep_texts_are_not_written() {
+        let nested = |depth: usize, length: usize| {
+            format!("{}\"{}\"{}", r#"{"a":"#.repeat(depth), "\\\"[".repeat(length / 3), "}".repeat(depth))
+        };
+        assert_eq!(depth(&nested(7, 30)), 7);
+        assert!(by_merge_patch(DOCUMENT, &nested(20, 1_000)).is_some());
+        assert!(by_merge_patch(DOCUMENT, &nested(2, 3_000_000)).is_some());
+        assert_eq!(by_merge_patch(DOCUMENT, &nested(200, 2_900_000)), None);
+        let operations = format!(r#"[{{"op":"add","path":"/c","value":{}}}]"#, nested(200, 2_900_000));
+        assert_eq!(by_json_patch(DOCUMENT, &operations), None);
     }
 }
