@@ -8,7 +8,7 @@ mod queue;
 
 use crate::rotating_file::{RotatingFile, RotationConfig};
 use bytes::Bytes;
-use queue::{Queue, Receiver};
+use queue::{Queue, Receiver, Write};
 use std::{
     collections::VecDeque,
     fs::{DirBuilder, File, OpenOptions},
@@ -26,6 +26,8 @@ use tokio::{
 
 /// The time after which a write, and the writes that wait behind it, count as failed.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(15);
+/// The largest size of several queued writes that are done as one, in bytes.
+const MAX_JOINED: usize = 1 << 16;
 
 /// The format of events in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,6 +136,7 @@ impl Log {
         let deadline = self.deadline();
         let slot = timeout_at(deadline, self.queue.slot()).await.map_err(|_| late())?.ok_or_else(gone)?;
         let outcome = self.queue.push(slot, events, true);
+        self.rouse_soon();
         Queued { deadline, outcome }.written().await
     }
 
@@ -144,6 +147,18 @@ impl Log {
         let slot = self.queue.try_slot()?;
         let outcome = self.queue.push(slot, events, false);
         Some(Queued { deadline, outcome })
+    }
+
+    /// Wakes the thread after the tasks that are ready on this worker: they may queue events too, and it is woken once
+    /// for all.
+    fn rouse_soon(&self) {
+        if self.queue.claim_rousing() {
+            let queue = self.queue.clone();
+            tokio::spawn(async move {
+                tokio::task::yield_now().await;
+                queue.rouse();
+            });
+        }
     }
 
     fn deadline(&self) -> Instant {
@@ -162,19 +177,56 @@ fn write_all(mut out: Output, receiver: &Receiver) {
     let Receiver(queue) = receiver;
     let mut writes = VecDeque::new();
     while queue.take(&mut writes) {
-        for write in writes.drain(..) {
+        while !writes.is_empty() {
             queue.begin_write();
-            let mut result = Ok(());
-            for event in &write.events {
-                result = result.and(out.write(event));
+            let together = out.fitting(&writes);
+            let result = match together {
+                1 => out.write_each(writes.front().iter().flat_map(|write| &write.events)),
+                _ => out.write(&joined(writes.iter().take(together))),
+            };
+            for write in writes.drain(..together) {
+                let result =
+                    result.as_ref().copied().map_err(|error| io::Error::new(error.kind(), error.to_string()));
+                // The caller may have been dropped.
+                drop(write.done.send(result));
             }
-            // The caller may have been dropped.
-            drop(write.done.send(result));
         }
     }
 }
 
+/// The events of several writes.
+fn joined<'a>(writes: impl Iterator<Item = &'a Write>) -> Vec<u8> {
+    let mut events = Vec::with_capacity(MAX_JOINED);
+    for event in writes.flat_map(|write| &write.events) {
+        events.extend_from_slice(event);
+    }
+    events
+}
+
 impl Output {
+    /// The number of writes that are done as one; at least one, unless there are none. They share their outcome.
+    fn fitting(&self, writes: &VecDeque<Write>) -> usize {
+        let room = match self {
+            Output::Stdout | Output::File(_) => MAX_JOINED,
+            Output::Rotating(file) => file.room().min(MAX_JOINED),
+        };
+        let mut size = 0;
+        let fits = |write: &&Write| {
+            size += write.size();
+            size <= room
+        };
+        writes.iter().take_while(fits).count().max(writes.len().min(1))
+    }
+
+    /// Writes events one by one, also after one that fails; the first failure is the outcome.
+    fn write_each<'a>(&mut self, events: impl Iterator<Item = &'a Bytes>) -> io::Result<()> {
+        let mut outcome = Ok(());
+        for event in events {
+            outcome = outcome.and(self.write(event));
+        }
+        outcome
+    }
+
     fn write(&mut self, event: &[u8]) -> io::Result<()> {
         match self {
             Output::Stdout => io::stdout().lock().write_all(event),
@@ -194,7 +246,10 @@ fn open(path: &Path) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::{BufRead, Read};
+    use std::{
+        io::{BufRead, Read},
+        task::{Context, Waker},
+    };
 
     /// A log whose output is a pipe without a reader.
     fn stuck() -> (Log, io::PipeReader) {
@@ -314,5 +369,44 @@ mod tests {
         drop(log);
         let lines: Vec<String> = reader.lines().map(Result::unwrap).collect();
         assert_eq!(lines, ["a", "b"]);
+    }
+    #[tokio::test]
+    async fn a_write_whose_caller_leaves_at_once_is_done() {
+        let (log, mut reader) = piped();
+        let mut write = Box::pin(log.write(vec![Bytes::from_static(b"left\n")]));
+        assert!(write.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        drop(write);
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        assert_eq!(line, "left\n");
+    }
+
+    #[tokio::test]
+    async fn joined_writes_obey_the_size_of_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("audit.log");
+        let rotation = RotationConfig { max_size: 1000, max_age_days: 0, max_backups: 0, compress: false };
+        let log = Log::open(&LogConfig { path, format: LogFormat::Json, rotation: Some(rotation) }).unwrap();
+        let line = |number: usize| format!("{number:0>4} {}\n", "x".repeat(50 + number));
+        // The thread naps, and takes many at once; the last one is larger than a file.
+        let queued: Vec<Queued> =
+            (0..200).map(|number| log.write_later(vec![Bytes::from(line(number))]).unwrap()).collect();
+        let too_large = log.write_later(vec![Bytes::from(line(1000))]).unwrap();
+        for write in queued {
+            write.written().await.unwrap();
+        }
+        assert_eq!(too_large.written().await.unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        drop(log);
+        let mut files: Vec<String> = std::fs::read_dir(dir.path())
+            .unwrap()
+            .map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap())
+            .collect();
+        files.sort();
+        assert!(files.iter().all(|file| file.len() <= 1000));
+        assert_eq!(files.concat(), (0..200).map(line).collect::<String>());
+        // A file ends only where the next line does not fit.
+        for pair in files.windows(2) {
+            assert!(pair[0].len() + pair[1].lines().next().unwrap().len() + 1 > 1000);
+        }
     }
 }

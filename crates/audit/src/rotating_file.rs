@@ -53,9 +53,15 @@ impl RotatingFile {
         RotatingFile { path, config, open: None, mill: None }
     }
 
-    /// Appends a line.
-    pub(crate) fn write(&mut self, line: &[u8]) -> io::Result<()> {
-        let length = line.len() as u64;
+    /// The number of bytes that fit into the open file; 0 when none is open.
+    pub(crate) fn room(&self) -> usize {
+        let room = self.open.as_ref().map_or(0, |open| self.config.max_size.saturating_sub(open.size));
+        usize::try_from(room).unwrap_or(usize::MAX)
+    }
+
+    /// Appends whole lines, to one file.
+    pub(crate) fn write(&mut self, lines: &[u8]) -> io::Result<()> {
+        let length = lines.len() as u64;
         let max_size = self.config.max_size;
         if length > max_size {
             let why = format!("write length {length} exceeds maximum file size {max_size}");
@@ -70,7 +76,7 @@ impl RotatingFile {
             }
         };
         let mut open = if open.size + length > max_size { self.rotate(open)? } else { open };
-        let written = open.file.write_all(line);
+        let written = open.file.write_all(lines);
         open.size += length;
         self.open = Some(open);
         written

@@ -25,6 +25,8 @@ struct State {
     writes: VecDeque<Write>,
     /// Whether one of the writes is urgent.
     is_urgent: bool,
+    /// Whether somebody will wake the thread for it.
+    is_claimed: bool,
     /// Whether the thread sleeps until it is woken. Otherwise it writes, or takes a nap.
     is_asleep: bool,
     /// Whether there will be no more writes.
@@ -38,6 +40,13 @@ pub(super) struct Write {
     pub(super) events: Vec<Bytes>,
     pub(super) done: oneshot::Sender<io::Result<()>>,
     _slot: OwnedSemaphorePermit,
+}
+
+impl Write {
+    /// The size of its events, in bytes.
+    pub(super) fn size(&self) -> usize {
+        self.events.iter().map(Bytes::len).sum()
+    }
 }
 
 impl Queue {
@@ -56,8 +65,8 @@ impl Queue {
         self.slots.clone().try_acquire_owned().ok()
     }
 
-    /// Queues a write, and returns the receiver of its outcome. The thread is woken for a write that is urgent, and
-    /// does others with it, or when its nap is over.
+    /// Queues a write, and returns the receiver of its outcome. The thread does it when it is [roused](Queue::rouse) for
+    /// an urgent one, or when its nap is over.
     pub(super) fn push(
         &self,
         slot: OwnedSemaphorePermit,
@@ -70,10 +79,27 @@ impl Queue {
         state.is_urgent |= is_urgent;
         let was_asleep = mem::take(&mut state.is_asleep);
         drop(state);
-        if is_urgent || was_asleep {
+        if was_asleep {
             self.wake.notify_one();
         }
         outcome
+    }
+
+    /// Whether the caller has to [rouse](Queue::rouse) the thread for an urgent write; others need not then.
+    pub(super) fn claim_rousing(&self) -> bool {
+        let mut state = self.state.lock();
+        state.is_urgent && !mem::replace(&mut state.is_claimed, true)
+    }
+
+    /// Wakes the thread if an urgent write is queued.
+    pub(super) fn rouse(&self) {
+        let mut state = self.state.lock();
+        state.is_claimed = false;
+        let is_urgent = state.is_urgent;
+        drop(state);
+        if is_urgent {
+            self.wake.notify_one();
+        }
     }
 
     /// Takes all queued writes. Blocks until there are some; returns false when the queue is closed and empty.

@@ -18,19 +18,32 @@ struct GoFormatter;
 
 impl Formatter for GoFormatter {
     fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
-        let mut rest = fragment;
-        // The separators are U+2028 and U+2029.
-        while let Some(at) = rest.find(['<', '>', '&', '\u{2028}', '\u{2029}']) {
-            let (plain, tail) = rest.split_at(at);
-            CompactFormatter.write_string_fragment(writer, plain)?;
+        let (mut rest, mut passed) = (fragment, 0);
+        while let Some(at) = rest.bytes().skip(passed).position(may_begin_escaped) {
+            let (plain, tail) = rest.split_at(passed + at);
             let mut chars = tail.chars();
-            if let Some(escaped) = chars.next() {
-                write!(writer, "\\u{:04x}", u32::from(escaped))?;
+            let Some(char) = chars.next() else { break };
+            if is_escaped(char) {
+                CompactFormatter.write_string_fragment(writer, plain)?;
+                write!(writer, "\\u{:04x}", u32::from(char))?;
+                (rest, passed) = (chars.as_str(), 0);
+            } else {
+                passed += at + char.len_utf8();
             }
-            rest = chars.as_str();
         }
         CompactFormatter.write_string_fragment(writer, rest)
     }
+}
+
+/// Whether a byte is the first one of a character that is escaped, or of another one.
+fn may_begin_escaped(byte: u8) -> bool {
+    matches!(byte, b'<' | b'>' | b'&' | 0xe2)
+}
+
+/// Whether Go escapes a character that serde does not.
+fn is_escaped(char: char) -> bool {
+    // The separators of lines and paragraphs.
+    matches!(char, '<' | '>' | '&' | '\u{2028}' | '\u{2029}')
 }
 
 #[cfg(test)]
@@ -47,6 +60,7 @@ mod tests {
             "\u{0}\u{8}\t\n\u{b}\u{c}\r\u{1f}",
             "a\u{2028}b\u{2029}",
             "é\u{20ac}€<",
+            "\u{2027}\u{2028}\u{202a}>\u{2029}€",
         ] {
             let (mut serialized, mut written) = (Vec::new(), Vec::new());
             serialize_to(&mut serialized, &text).unwrap();
