@@ -33,6 +33,7 @@ Tasks:
                       replay ../shared/conformance and compare with conformance-floors.json; of several engines
                       the first is compared with the floors, the others with the first
   bench [--objects=N] [--seconds=N] [--watchers=N] [--storage=embedded|memory] [--run=a,b,...]
+        [--binary=PATH]
                       measure a release build with ../shared/loadgen
   bench admission [--creates=N] [--policies=N]
       measure what policies and a webhook add to the cost of creating a pod
