@@ -55,6 +55,8 @@ pub enum Library {
     Bindings,
     /// `jsonpatch.escapeKey`; only mutations have it.
     JsonPatch,
+    /// `includes`; only selectors of devices whose attributes may be lists have it.
+    DeviceAttributes,
 }
 
 impl Library {
@@ -100,6 +102,7 @@ impl Library {
             Library::Format => kubernetes::FORMAT,
             Library::Semver => kubernetes::SEMVER,
             Library::JsonPatch => kubernetes::JSON_PATCH,
+            Library::DeviceAttributes => kubernetes::DEVICE_ATTRIBUTES,
             Library::Bindings => &[],
         }
     }

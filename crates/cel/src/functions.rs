@@ -25,6 +25,7 @@ pub use named_format::NamedFormat;
 pub use semver::Semver;
 
 pub(crate) use arithmetic::add;
+pub(crate) use collections::MAX_INCLUDED;
 pub(crate) use function::{Function, bounded, no_such_overload};
 pub(crate) use regex::{find, find_all, matches};
 

@@ -119,7 +119,7 @@ gates! {
     ContextualLogging, NoEffect, [], [24 Alpha off, 30 Beta on];
     ControllerManagerReleaseLeaderElectionLockOnExit, NoEffect, [], [36 Alpha off];
     CoordinatedLeaderElection, Both, [], [31 Alpha off, 33 Beta off];
-    CrossNamespaceVolumeDataSource, DefaultOnly, [], [26 Alpha off];
+    CrossNamespaceVolumeDataSource, Both, [], [26 Alpha off];
     CustomCPUCFSQuotaPeriod, NoEffect, [], [12 Alpha off, 36 GA on];
     CustomResourceFieldSelectors, DefaultOnly, [], [30 Alpha off, 31 Beta on, 32 GA on locked];
     DRAAdminAccess, DefaultOnly, [DynamicResourceAllocation], [32 Alpha off, 34 Beta on, 36 GA on locked];
@@ -128,8 +128,8 @@ gates! {
     DRADeviceTaintRules, Both, [DRADeviceTaints], [35 Alpha off, 36 Beta off];
     DRADeviceTaints, DefaultOnly, [DynamicResourceAllocation], [33 Alpha off, 36 Beta on];
     DRAExtendedResource, DefaultOnly, [DynamicResourceAllocation], [34 Alpha off, 36 Beta on];
-    DRAListTypeAttributes, DefaultOnly, [DynamicResourceAllocation], [36 Alpha off];
-    DRANodeAllocatableResources, DefaultOnly, [DynamicResourceAllocation], [36 Alpha off];
+    DRAListTypeAttributes, Both, [DynamicResourceAllocation], [36 Alpha off];
+    DRANodeAllocatableResources, Both, [DynamicResourceAllocation], [36 Alpha off];
     DRAPartitionableDevices, DefaultOnly, [DynamicResourceAllocation], [33 Alpha off, 36 Beta on];
     DRAPrioritizedList, DefaultOnly, [DynamicResourceAllocation], [33 Alpha off, 34 Beta on, 36 GA on];
     DRAResourceClaimDeviceStatus, DefaultOnly, [], [32 Alpha off, 33 Beta on];
@@ -157,11 +157,11 @@ gates! {
     GracefulNodeShutdown, NoEffect, [], [20 Alpha off, 21 Beta on];
     GracefulNodeShutdownBasedOnPodPriority, NoEffect, [GracefulNodeShutdown], [23 Alpha off, 24 Beta on];
     HPAConfigurableTolerance, DefaultOnly, [], [33 Alpha off, 35 Beta on];
-    HPAScaleToZero, DefaultOnly, [], [16 Alpha off];
+    HPAScaleToZero, Both, [], [16 Alpha off];
     HostnameOverride, DefaultOnly, [], [34 Alpha off, 35 Beta on];
     ImageMaximumGCAge, NoEffect, [], [29 Alpha off, 30 Beta on, 35 GA on locked];
     ImageVolume, DefaultOnly, [], [31 Alpha off, 33 Beta off, 35 Beta on, 36 GA on locked];
-    ImageVolumeWithDigest, DefaultOnly, [ImageVolume], [35 Alpha off];
+    ImageVolumeWithDigest, Both, [ImageVolume], [35 Alpha off];
     InOrderInformers, NoEffect, [], [33 Beta on, 36 GA on locked];
     InOrderInformersBatchProcess, NoEffect, [], [35 Beta on];
     InPlacePodLevelResourcesVerticalScaling, DefaultOnly, [InPlacePodVerticalScaling NodeDeclaredFeatures PodLevelResources], [35 Alpha off, 36 Beta on];
@@ -197,11 +197,11 @@ gates! {
     MatchLabelKeysInPodAffinity, DefaultOnly, [], [29 Alpha off, 31 Beta on, 33 GA on locked];
     MatchLabelKeysInPodTopologySpread, DefaultOnly, [], [25 Alpha off, 27 Beta on];
     MatchLabelKeysInPodTopologySpreadSelectorMerge, DefaultOnly, [MatchLabelKeysInPodTopologySpread], [34 Beta on];
-    MaxUnavailableStatefulSet, DefaultOnly, [], [24 Alpha off, 35 Beta off];
+    MaxUnavailableStatefulSet, Both, [], [24 Alpha off, 35 Beta off];
     MemoryQoS, NoEffect, [], [22 Alpha off];
     MultiCIDRServiceAllocator, DefaultOnly, [], [27 Alpha off, 31 Beta off, 33 GA on, 34 GA on locked];
     MutableCSINodeAllocatableCount, DefaultOnly, [], [33 Alpha off, 34 Beta off, 35 Beta on, 36 GA on locked];
-    MutablePVNodeAffinity, DefaultOnly, [], [35 Alpha off];
+    MutablePVNodeAffinity, Both, [], [35 Alpha off];
     MutablePodResourcesForSuspendedJobs, Both, [], [35 Alpha off, 36 Beta on];
     MutableSchedulingDirectivesForSuspendedJobs, Both, [], [35 Alpha off, 36 Beta on];
     MutatingAdmissionPolicy, Both, [], [32 Alpha off, 34 Beta off, 36 GA on];
@@ -224,7 +224,7 @@ gates! {
     PodLevelResources, DefaultOnly, [], [32 Alpha off, 34 Beta on];
     PodLifecycleSleepAction, DefaultOnly, [], [29 Alpha off, 30 Beta on, 34 GA on locked];
     PodLifecycleSleepActionAllowZero, DefaultOnly, [PodLifecycleSleepAction], [32 Alpha off, 33 Beta on, 34 GA on locked];
-    PodLogsQuerySplitStreams, DefaultOnly, [], [32 Alpha off];
+    PodLogsQuerySplitStreams, Both, [], [32 Alpha off];
     PodObservedGenerationTracking, DefaultOnly, [], [33 Alpha off, 34 Beta on, 35 GA on locked];
     PodReadyToStartContainersCondition, NoEffect, [], [28 Alpha off, 29 Beta on];
     PodSchedulingReadiness, NoEffect, [], [26 Alpha off, 27 Beta on, 30 GA on locked];
@@ -252,7 +252,7 @@ gates! {
     RotateKubeletServerCertificate, NoEffect, [], [7 Alpha off, 12 Beta on];
     RuntimeClassInImageCriApi, NoEffect, [], [29 Alpha off];
     SELinuxChangePolicy, DefaultOnly, [], [32 Alpha off, 33 Beta on, 36 GA on locked];
-    SELinuxMount, DefaultOnly, [], [30 Alpha off, 33 Beta off];
+    SELinuxMount, Both, [], [30 Alpha off, 33 Beta off];
     SELinuxMountReadWriteOncePod, DefaultOnly, [], [25 Alpha off, 27 Beta off, 28 Beta on, 36 GA on locked];
     SchedulerAsyncAPICalls, NoEffect, [], [34 Beta off];
     SchedulerAsyncPreemption, NoEffect, [], [32 Alpha off, 33 Beta on];
@@ -297,10 +297,10 @@ gates! {
     UnauthenticatedHTTP2DOSMitigation, DefaultOnly, [], [25 Beta off, 29 Beta on];
     UnknownVersionInteroperabilityProxy, Both, [APIServerIdentity], [28 Alpha off, 36 Beta on];
     UnlockWhileProcessingFIFO, NoEffect, [], [36 Beta on];
-    UserNamespacesHostNetworkSupport, DefaultOnly, [NodeDeclaredFeatures UserNamespacesSupport], [35 Alpha off];
+    UserNamespacesHostNetworkSupport, Both, [NodeDeclaredFeatures UserNamespacesSupport], [35 Alpha off];
     UserNamespacesSupport, DefaultOnly, [], [25 Alpha off, 30 Beta off, 33 Beta on, 36 GA on locked];
     VolumeAttributesClass, DefaultOnly, [], [29 Alpha off, 31 Beta off, 34 GA on, 36 GA on locked];
-    VolumeLimitScaling, DefaultOnly, [], [35 Alpha off];
+    VolumeLimitScaling, Both, [], [35 Alpha off];
     WatchCacheInitializationPostStartHook, NoEffect, [], [31 Beta off, 36 Beta on];
     WatchList, DefaultOnly, [], [27 Alpha off, 32 Beta on, 33 Beta off, 34 Beta on];
     WatchListClient, NoEffect, [], [30 Beta off, 35 Beta on];

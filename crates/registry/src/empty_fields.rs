@@ -2,7 +2,10 @@
 
 use parking_lot::Mutex;
 use pintle_machinery::{FieldError, Map, Value, ValueExt, codec::EmptyField};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::{
+    collections::HashSet,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 /// The lists and maps that the body of a request gives as `[]` or `{}`, by their paths in the version of the body, and
 /// whether it has labels.
@@ -34,6 +37,11 @@ impl EmptyFields {
     /// Whether the body has an empty list or map at the path.
     pub fn contains(&self, path: &str) -> bool {
         self.fields.lock().iter().any(|field| field.path == path)
+    }
+
+    /// What `select` makes of the paths of the empty lists and maps of the body.
+    pub fn select(&self, select: impl Fn(&str) -> Option<String>) -> HashSet<String> {
+        self.fields.lock().iter().filter_map(|field| select(&field.path)).collect()
     }
 
     /// Whether the body has an empty list or map in the value at the path, of which the object has nothing either: it may

@@ -8,6 +8,7 @@ use pintle_cel::declarations::Library;
 use pintle_cel::estimate::{Estimate, SizeEstimator, estimate_cost};
 use pintle_cel::types::{ObjectTypes, Type};
 use pintle_cel::{Environment, Stage};
+use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{ErrorList, FieldError, FieldPath};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -80,6 +81,7 @@ pub(super) fn validate(expression: &str, path: &FieldPath, effort: &SelectorEffo
     match program.result_type() {
         // The value of an attribute has a type at run time only.
         Type::Bool | Type::Any => {}
+        Type::Dyn if has_lists() => {}
         other => {
             let found = other.declared_name();
             let detail = format!("must evaluate to bool or the unknown type, not {found}");
@@ -92,25 +94,35 @@ pub(super) fn validate(expression: &str, path: &FieldPath, effort: &SelectorEffo
     ErrorList::new()
 }
 
+/// Whether attributes may be lists.
+fn has_lists() -> bool {
+    enabled(Gate::DRAListTypeAttributes)
+}
+
 fn environment() -> &'static Environment {
-    static ENVIRONMENT: LazyLock<Environment> = LazyLock::new(|| {
-        let map = |value| Type::map(Type::String, Type::map(Type::String, value));
-        let mut types = ObjectTypes::default();
-        types.insert(
-            DEVICE_TYPE,
-            [
-                ("driver".into(), Type::String),
-                ("attributes".into(), map(Type::Any)),
-                ("capacity".into(), map(Type::object("kubernetes.Quantity"))),
-                ("allowMultipleAllocations".into(), Type::Bool),
-            ],
-        );
-        Environment::new()
-            .with_variable(DEVICE, Type::object(DEVICE_TYPE))
-            .with_types(Arc::new(types))
-            .with_library(Library::Bindings)
-    });
-    &ENVIRONMENT
+    static SCALARS: LazyLock<Environment> = LazyLock::new(|| environment_of(Type::Any));
+    static LISTS: LazyLock<Environment> =
+        LazyLock::new(|| environment_of(Type::Dyn).with_library(Library::DeviceAttributes));
+    if has_lists() { &LISTS } else { &SCALARS }
+}
+
+/// The environment where attributes have this type.
+fn environment_of(attribute: Type) -> Environment {
+    let map = |value| Type::map(Type::String, Type::map(Type::String, value));
+    let mut types = ObjectTypes::default();
+    types.insert(
+        DEVICE_TYPE,
+        [
+            ("driver".into(), Type::String),
+            ("attributes".into(), map(attribute)),
+            ("capacity".into(), map(Type::object("kubernetes.Quantity"))),
+            ("allowMultipleAllocations".into(), Type::Bool),
+        ],
+    );
+    Environment::new()
+        .with_variable(DEVICE, Type::object(DEVICE_TYPE))
+        .with_types(Arc::new(types))
+        .with_library(Library::Bindings)
 }
 
 /// The maximum sizes of a device's parts.

@@ -276,3 +276,7 @@ pub(super) const SEMVER: Table = &[
 /// The functions for paths of JSON patches (<https://kubernetes.io/docs/reference/access-authn-authz/mutating-admission-policy/>).
 pub(super) const JSON_PATCH: Table =
     &[("jsonpatch.escapeKey", &[("string_jsonpatch_escapeKey_string", "(string) -> string")])];
+
+/// The function for attributes of devices that are scalars or lists
+/// (<https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/>).
+pub(super) const DEVICE_ATTRIBUTES: Table = &[("includes", &[("dra_includes_dyn_dyn", "dyn.(dyn) -> bool")])];

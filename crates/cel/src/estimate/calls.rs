@@ -4,6 +4,7 @@ use super::coster::{Coster, EntrySize, Node, append};
 use super::range::Estimate;
 use super::unit_costs::{LIST, MESSAGE, REGEX_LENGTH, STRING_TRAVERSAL};
 use crate::ast::{Expr, ExprKind, Literal};
+use crate::functions::MAX_INCLUDED;
 use crate::types::Type;
 
 /// The cost of a simple call.
@@ -220,6 +221,8 @@ impl<'a> Coster<'a> {
                 first.and_then(|_| only(cost))
             }
             "validate" => only(traversal(self.size_of(first?)).scaled(NAMED_FORMAT_REGEX * REGEX_LENGTH)),
+            // As many comparisons as a device has values.
+            "includes" => called.target.and_then(|_| only(Estimate { min: 0, max: MAX_INCLUDED as u64 })),
             "_==_" => match called.args {
                 [left, right] if left.value_type == right.value_type => equality_cost(right),
                 _ => None,

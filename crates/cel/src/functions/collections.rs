@@ -10,10 +10,42 @@ pub(super) fn lookup(name: &str) -> Option<Function> {
             [item, container] => contains(container, item).map(Value::Bool),
             _ => Err(EvaluationError::NO_SUCH_OVERLOAD),
         },
+        "includes" => includes,
         "size" => size,
         "cel.@mapInsert" => map_insert,
         _ => return None,
     })
+}
+
+/// The largest number of values of an attribute that `includes` compares.
+pub(crate) const MAX_INCLUDED: usize = 48;
+
+/// Whether a list has an item, or a scalar is equal to it.
+fn includes<'a>(args: &mut [Value<'a>]) -> Result<Value<'a>, EvaluationError> {
+    let equal = |value: Result<Value<'a>, EvaluationError>, wanted: &Value<'a>| match value
+        .and_then(|value| value.equal(wanted))
+    {
+        Err(error) if error.ends_evaluation() => Err(error),
+        // Values that cannot be compared are not equal.
+        outcome => Ok(outcome.unwrap_or(false)),
+    };
+    match args {
+        [Value::List(list), wanted] => {
+            for item in list.iter().take(MAX_INCLUDED) {
+                if equal(item, wanted)? {
+                    return Ok(Value::Bool(true));
+                }
+            }
+            if list.len() > MAX_INCLUDED {
+                return Err(EvaluationError::failed(format!(
+                    "'includes' function cannot be applied to lists longer than {MAX_INCLUDED} values"
+                )));
+            }
+            Ok(Value::Bool(false))
+        }
+        [scalar, wanted] => equal(Ok(scalar.clone()), wanted).map(Value::Bool),
+        _ => Err(EvaluationError::NO_SUCH_OVERLOAD),
+    }
 }
 
 /// Whether a list contains an item, or a map a key.

@@ -11,6 +11,7 @@ mod crash;
 mod custom_resources;
 mod definitions;
 mod etcd_outage;
+mod gates;
 mod helm;
 mod history;
 mod javascript;

@@ -5,6 +5,7 @@ use crate::core::pod_spec::fraction_warning;
 use crate::core::pod_template::PodValidationOptions;
 use crate::workload::{self, Workload};
 use crate::{resource_list, rules};
+use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     error_list::is_enough,
@@ -27,7 +28,7 @@ const MUTABLE: [&str; 7] = [
 const IMMUTABLE: &str = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', \
                          'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and \
                          'minReadySeconds' are forbidden";
-/// A field of a disabled feature.
+/// The field behind the gate `MaxUnavailableStatefulSet`.
 const MAX_UNAVAILABLE: &str = "spec.updateStrategy.rollingUpdate.maxUnavailable";
 
 /// The rules of stateful sets.
@@ -47,6 +48,9 @@ impl Workload for StatefulSet {
             && object.at("spec.updateStrategy.rollingUpdate").is_some()
         {
             object.set_default("spec.updateStrategy.rollingUpdate.partition", 0);
+            if enabled(Gate::MaxUnavailableStatefulSet) {
+                object.set_default(MAX_UNAVAILABLE, 1);
+            }
         }
         set_text_default(object, "spec.persistentVolumeClaimRetentionPolicy.whenDeleted", "Retain");
         set_text_default(object, "spec.persistentVolumeClaimRetentionPolicy.whenScaled", "Retain");
@@ -62,13 +66,11 @@ impl Workload for StatefulSet {
     }
 
     fn prepare_for_create(&self, _context: &RequestContext<'_>, object: &mut Value) {
-        object.remove_at(MAX_UNAVAILABLE);
+        drop_disabled_fields(object, None);
     }
 
     fn prepare_for_update(&self, object: &mut Value, old: &Value) {
-        if old.at(MAX_UNAVAILABLE).is_none() {
-            object.remove_at(MAX_UNAVAILABLE);
-        }
+        drop_disabled_fields(object, Some(old));
     }
 
     fn validate_metadata(&self, object: &Value) -> ErrorList {
@@ -251,6 +253,14 @@ fn with_claimed_volumes(object: &Value) -> Value {
         template.set("spec.volumes", volumes);
     }
     json!({"spec": {"template": template}})
+}
+
+/// Drops the field of a disabled feature, unless the stored set has it.
+fn drop_disabled_fields(object: &mut Value, old: Option<&Value>) {
+    let had = old.is_some_and(|old| old.at(MAX_UNAVAILABLE).is_some());
+    if !enabled(Gate::MaxUnavailableStatefulSet) && !had {
+        object.remove_at(MAX_UNAVAILABLE);
+    }
 }
 
 fn validate_rollout(strategy: &Value) -> ErrorList {

@@ -2,6 +2,7 @@
 
 use crate::core::pod_spec::resources::validate_container_resource_name;
 use crate::{field_checks, resource_list, rules};
+use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, GroupVersion, Value, ValueExt,
     validation::{is_dns1123_label, validate_path_segment_name},
@@ -34,7 +35,8 @@ pub(super) fn validate_spec(object: &Value, old: Option<&Value>) -> ErrorList {
     let min = object.i64_at("spec.minReplicas");
     let max = object.i64_at("spec.maxReplicas").unwrap_or_default();
     // Ratcheting: an autoscaler that could scale to zero before still may.
-    let lowest = if old.and_then(|old| old.i64_at("spec.minReplicas")) == Some(0) { 0 } else { 1 };
+    let could = old.and_then(|old| old.i64_at("spec.minReplicas")) == Some(0);
+    let lowest = if could || enabled(Gate::HPAScaleToZero) { 0 } else { 1 };
     if let Some(min) = min.filter(|min| *min < lowest) {
         let detail = format!("must be greater than or equal to {lowest}");
         errors.push(FieldError::invalid(&path.child("minReplicas"), min, detail));

@@ -5,6 +5,7 @@ use super::spec::{self, Place};
 use crate::core::pod_spec::{node_term_warnings, set_source_defaults};
 use crate::core::volume::STORAGE_CLASS_ANNOTATION;
 use crate::{resource_list, rules};
+use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt, json,
     meta::format_time,
@@ -170,7 +171,9 @@ fn validate_kept(object: &Value, old: &Value) -> ErrorList {
         validate_immutable_field(new, old, &FieldPath::new(shown))
     };
     errors.extend(kept("spec.volumeMode", "volumeMode"));
-    errors.extend(validate_node_affinity_is_kept(object, old));
+    if !enabled(Gate::MutablePVNodeAffinity) {
+        errors.extend(validate_node_affinity_is_kept(object, old));
+    }
     const CLASS: &str = "spec.volumeAttributesClassName";
     if old.at(CLASS).is_some() && object.at(CLASS).is_none() {
         let detail = "update from non-nil value to nil is forbidden";

@@ -6,6 +6,7 @@ use crate::core::pod_spec::fraction_warning;
 use crate::core::volume::{STORAGE_CLASS_ANNOTATION, validate_amount};
 use crate::resource_list::{self, is_native, quantity};
 use crate::{field_checks, rules};
+use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Map, Value, ValueExt, json,
     validation::{is_qualified_name, semantically_equal, validate_immutable_field},
@@ -106,8 +107,10 @@ impl Strategy for StatusStrategy {
 /// allowed only in the newer one.
 fn prepare_data_sources(object: &mut Value, old: Option<&Value>) {
     let had = |path: &str| old.is_some_and(|old| old.at(path).is_some());
-    // Data sources in other namespaces are a disabled feature.
-    if !object.str_at("spec.dataSourceRef.namespace").is_empty() && !had("spec.dataSourceRef") {
+    if !enabled(Gate::CrossNamespaceVolumeDataSource)
+        && !object.str_at("spec.dataSourceRef.namespace").is_empty()
+        && !had("spec.dataSourceRef")
+    {
         object.remove_at("spec.dataSourceRef");
     }
     let had_source = had("spec.dataSource") || had("spec.dataSourceRef");

@@ -1,5 +1,6 @@
 //! Drops status fields of disabled features, unless the stored pod has them.
 
+use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{Value, ValueExt};
 
 const CONTAINER_STATUSES: [&str; 3] =
@@ -8,10 +9,10 @@ const CONTAINER_STATUSES: [&str; 3] =
 /// Drops the fields.
 pub(super) fn drop_disabled_fields(status: &mut Value, old: Option<&Value>) {
     let has_claims = |old: &Value| !old.items_at("nodeAllocatableResourceClaimStatuses").is_empty();
-    if !old.is_some_and(has_claims) {
+    if !enabled(Gate::DRANodeAllocatableResources) && !old.is_some_and(has_claims) {
         status.remove_at("nodeAllocatableResourceClaimStatuses");
     }
-    if !old.is_some_and(has_volume_status) {
+    if !enabled(Gate::ImageVolumeWithDigest) && !old.is_some_and(has_volume_status) {
         for list in CONTAINER_STATUSES {
             for container in status.items_at_mut(list) {
                 for mount in container.items_at_mut("volumeMounts") {

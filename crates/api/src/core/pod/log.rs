@@ -1,13 +1,20 @@
 //! `pods/log`: validates the options of a log, and reads it from the kubelet.
 
 use super::{container::choose, log_metrics::PodLogMetrics};
-use crate::core::{connecting::read, node::KubeletAddresses};
+use crate::{
+    core::{connecting::read, node::KubeletAddresses},
+    field_checks::supported_plain,
+};
+use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, GroupVersionKind, Status, Value, ValueExt};
 use pintle_registry::{
     BoxFuture, ConnectOptions, ConnectService, Connecter, Destination, RequestContext, SubresourceKind,
     Transport, Verb,
 };
 use std::sync::Arc;
+
+/// Standard output and standard error together, which is the default.
+const ALL_STREAMS: &str = "All";
 
 /// The declaration of the subresource. Discovery lists it under the kind of the pod.
 pub(super) fn subresource(kubelets: &KubeletAddresses, metrics: Option<&PodLogMetrics>) -> SubresourceKind {
@@ -70,7 +77,18 @@ fn parameters(options: &Value) -> Vec<(&'static str, String)> {
     let numbers = ["sinceSeconds", "tailLines", "limitBytes"].into_iter();
     let numbers = numbers.filter_map(|name| Some((name, options.i64_at(name)?.to_string())));
     let time = options.at("sinceTime").and_then(Value::as_str).map(|time| ("sinceTime", time.to_owned()));
-    switches.chain(numbers).chain(time).collect()
+    let stream = splits_streams().then(|| ("stream", stream(options).to_owned()));
+    switches.chain(numbers).chain(time).chain(stream).collect()
+}
+
+/// Whether a client may ask for one of the streams of a container.
+fn splits_streams() -> bool {
+    enabled(Gate::PodLogsQuerySplitStreams)
+}
+
+/// The stream that the client wants.
+fn stream(options: &Value) -> &str {
+    options.at("stream").and_then(Value::as_str).unwrap_or(ALL_STREAMS)
 }
 
 fn validate_options(options: &Value) -> ErrorList {
@@ -89,9 +107,21 @@ fn validate_options(options: &Value) -> ErrorList {
         }
         false => at_least("sinceSeconds", 1, "must be greater than 0"),
     }
-    // The feature gate `PodLogsQuerySplitStreams` is off.
-    if options.at("stream").is_some() {
-        errors.push(FieldError::forbidden(&FieldPath::new("stream"), "may not be specified"));
+    errors.extend(validate_stream(options));
+    errors
+}
+
+fn validate_stream(options: &Value) -> ErrorList {
+    let path = FieldPath::new("stream");
+    if !splits_streams() {
+        let is_set = options.at("stream").is_some();
+        return is_set.then(|| FieldError::forbidden(&path, "may not be specified")).into_iter().collect();
+    }
+    let stream = stream(options);
+    let mut errors = supported_plain(stream, &[ALL_STREAMS, "Stderr", "Stdout"], &path);
+    if stream != ALL_STREAMS && options.at("tailLines").is_some() {
+        let detail = "`tailLines` and specific `stream` are mutually exclusive for now";
+        errors.push(FieldError::forbidden(&FieldPath::new("[]"), detail));
     }
     errors
 }

@@ -2,6 +2,8 @@
 
 use crate::core::pod_spec::{PodValidationOptions, annotations};
 use crate::field_checks::{invalid_each, supported};
+use crate::resource_list::{is_native, quantity};
+use pintle_feature_gates::{Gate, enabled};
 use pintle_go_forms::parse_ip_sloppy;
 use pintle_machinery::validation::{
     FIELD_IMMUTABLE_ERROR, is_dns1123_label, is_dns1123_subdomain, is_qualified_name, is_valid_group_id,
@@ -10,6 +12,8 @@ use pintle_machinery::validation::{
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 use std::collections::{HashMap, HashSet};
 
+/// The maximum length of the reference of an image volume, in bytes.
+const MAX_IMAGE_REFERENCE: usize = 256;
 const NON_NEGATIVE: &str = "must be a non-negative integer";
 
 /// Validates an update of the status.
@@ -43,6 +47,7 @@ pub(super) fn validate_status_update(new: &Value, old: &Value) -> ErrorList {
     errors.extend(validate_transitions(new, old, "ephemeralContainerStatuses", &path, |_, _| false));
     errors.extend(validate_claim_statuses(new, &path.child("resourceClaimStatuses")));
     errors.extend(validate_extended_claim(new, spec, &path.child("extendedResourceClaimStatus")));
+    errors.extend(validate_node_resource_claims(new, &path.child("nodeAllocatableResourceClaimStatuses")));
     errors.extend(validate_ips(new, old, "podIPs", &path));
     errors.extend(validate_host_ips(new, old, &path));
     for list in ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"] {
@@ -59,6 +64,77 @@ pub(super) fn validate_status_update(new: &Value, old: &Value) -> ErrorList {
             let path =
                 path.child("ephemeralContainerStatuses").index(index).child("allocatedResourcesStatus");
             errors.push(FieldError::forbidden(&path, "must not be specified in container status"));
+        }
+    }
+    if enabled(Gate::ImageVolumeWithDigest) {
+        for list in ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"] {
+            errors
+                .extend(validate_volume_statuses(new.items_at(&format!("status.{list}")), &path.child(list)));
+        }
+    }
+    errors
+}
+
+/// Validates the images of mounted image volumes.
+fn validate_volume_statuses(statuses: &[Value], path: &FieldPath) -> ErrorList {
+    let mut errors = ErrorList::new();
+    for (index, status) in statuses.iter().enumerate() {
+        let path = path.index(index).child("volumeMounts");
+        for (index, mount) in status.items_at("volumeMounts").iter().enumerate() {
+            let Some(image) = mount.at("volumeStatus.image").filter(|image| !image.is_null()) else {
+                continue;
+            };
+            let path = path.index(index).child("volumeStatus").child("imageVolumeStatus").child("imageRef");
+            let reference = image.str_at("imageRef");
+            if reference.is_empty() {
+                errors.push(FieldError::required(&path, "imageRef must not be empty"));
+            }
+            if reference.len() > MAX_IMAGE_REFERENCE {
+                errors.push(FieldError::too_long(&path, MAX_IMAGE_REFERENCE));
+            }
+        }
+    }
+    errors
+}
+
+/// Validates the resources of nodes that claims of the pod have taken.
+fn validate_node_resource_claims(pod: &Value, path: &FieldPath) -> ErrorList {
+    let statuses = pod.items_at("status.nodeAllocatableResourceClaimStatuses");
+    let mut errors = ErrorList::new();
+    if statuses.is_empty() {
+        return errors;
+    }
+    let claims =
+        pod.items_at("spec.resourceClaims").iter().chain(pod.items_at("status.resourceClaimStatuses"));
+    let claims: HashSet<&str> =
+        claims.filter_map(|claim| claim.at("resourceClaimName").and_then(Value::as_str)).collect();
+    for (index, status) in statuses.iter().enumerate() {
+        let path = path.index(index);
+        let (name, name_path) = (status.str_at("resourceClaimName"), path.child("resourceClaimName"));
+        if name.is_empty() {
+            errors.push(FieldError::required(&name_path, "must not be empty"));
+        }
+        if !claims.contains(name) {
+            errors.push(FieldError::invalid(&name_path, name, "no mapping found in pod reference"));
+        }
+        if status.items_at("containers").is_empty() {
+            errors.push(FieldError::required(&path.child("containers"), "must not be empty"));
+        }
+        let resources = status.map_at("resources");
+        let resources_path = path.child("resources");
+        if resources.is_empty() {
+            errors.push(FieldError::required(&resources_path, "must not be empty"));
+        }
+        for (resource, amount) in resources {
+            let path = resources_path.key(resource);
+            if !is_native(resource) {
+                let detail = "must be a node allocatable resource name";
+                errors.push(FieldError::invalid(&path, resource.as_str(), detail).of_named_type());
+            }
+            let amount = quantity(amount);
+            if amount.sign() < 0 {
+                errors.push(FieldError::invalid(&path, amount.to_string(), "must be non-negative"));
+            }
         }
     }
     errors

@@ -12,10 +12,13 @@ use pintle_machinery::{FieldPath, Map, Value, ValueExt};
 impl PodValidationOptions {
     /// The options for the pod template of a workload; `old` is the stored template on update.
     pub fn for_template(old: Option<&Value>) -> PodValidationOptions {
-        let allow_toleration_comparison = enabled(Gate::TaintTolerationComparisonOperators);
-        let Some(old) = old else {
-            return PodValidationOptions { allow_toleration_comparison, ..PodValidationOptions::default() };
+        let enabled = PodValidationOptions {
+            allow_any_selinux_change_policy: enabled(Gate::SELinuxMount),
+            allow_user_namespaces_with_host_network: enabled(Gate::UserNamespacesHostNetworkSupport),
+            allow_toleration_comparison: enabled(Gate::TaintTolerationComparisonOperators),
+            ..PodValidationOptions::default()
         };
+        let Some(old) = old else { return enabled };
         let spec = old.at("spec").unwrap_or(&Value::Null);
         let shares_user_namespace = spec.at("hostUsers").is_none_or(|users| users.as_bool() != Some(false));
         PodValidationOptions {
@@ -31,12 +34,14 @@ impl PodValidationOptions {
             allow_non_local_projected_token_path: volumes::token_paths(spec)
                 .any(|path| !paths::validate_local_non_reserved(path, &FieldPath::default()).is_empty()),
             allow_host_sysctls: security_context::has_host_sysctl(spec),
-            allow_any_selinux_change_policy: spec.at("securityContext.seLinuxChangePolicy").is_some(),
+            allow_any_selinux_change_policy: enabled.allow_any_selinux_change_policy
+                || spec.at("securityContext.seLinuxChangePolicy").is_some(),
             allow_restart_container_for_init: has_restart_container_for_init(spec),
             allow_user_namespaces_with_volume_devices: !shares_user_namespace
                 && containers(spec).any(|(_, container)| !container.items_at("volumeDevices").is_empty()),
-            allow_user_namespaces_with_host_network: !shares_user_namespace && spec.bool_at("hostNetwork"),
-            allow_toleration_comparison: allow_toleration_comparison || compares_in_tolerations(spec),
+            allow_user_namespaces_with_host_network: enabled.allow_user_namespaces_with_host_network
+                || !shares_user_namespace && spec.bool_at("hostNetwork"),
+            allow_toleration_comparison: enabled.allow_toleration_comparison || compares_in_tolerations(spec),
         }
     }
 

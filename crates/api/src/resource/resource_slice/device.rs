@@ -1,7 +1,10 @@
 //! Validates the devices of a slice.
 
 use super::{
-    capacity, counters::validate_counters, list_attributes::LIST_ATTRIBUTES, node_selection::NodeSelection,
+    capacity,
+    counters::validate_counters,
+    list_attributes::{EmptyLists, LIST_ATTRIBUTES},
+    node_selection::NodeSelection,
 };
 use crate::{
     field_checks::{invalid_each, supported, texts},
@@ -30,6 +33,7 @@ pub(super) fn validate(
     device: &Value,
     old: Option<&Value>,
     selects_nodes: bool,
+    empty_lists: &EmptyLists,
     path: &FieldPath,
 ) -> ErrorList {
     let mut errors = validate_label(device.str_at("name"), &path.child("name"));
@@ -40,7 +44,7 @@ pub(super) fn validate(
         &path.child("attributes"),
         QUALIFIED_NAME_MAX_LENGTH,
         validate_qualified_name,
-        validate_attribute,
+        |attribute, path| validate_attribute(&empty_lists.put_into(attribute, path), path),
     ));
     let is_shared = device.bool_at("allowMultipleAllocations");
     errors.extend(each_entry(
@@ -248,7 +252,8 @@ mod tests {
         let check = |device: Value, selects_nodes: bool, expected: &[&str]| {
             let mut device = device;
             device.set_default("name", "a");
-            let errors = validate(&device, None, selects_nodes, &FieldPath::new("d"));
+            let empty_lists = EmptyLists::default();
+            let errors = validate(&device, None, selects_nodes, &empty_lists, &FieldPath::new("d"));
             assert_eq!(errors.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
         };
         check(json!({"attributes": {"a": {"int": 0}}, "capacity": {"m": {"value": "1"}}}), false, &[]);

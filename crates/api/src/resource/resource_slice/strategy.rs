@@ -1,21 +1,31 @@
 //! The strategy of resource slices.
 
 use super::{
-    list_attributes::{LIST_ATTRIBUTES, has_list_attributes},
+    list_attributes::{LIST_ATTRIBUTES, may_have_list_attributes},
     validation,
 };
 use crate::rules;
 use jiff::Timestamp;
+use pintle_feature_gates::{Gate, enabled};
 use pintle_go_forms::quote;
 use pintle_machinery::{ErrorList, Value, ValueExt, meta};
 use pintle_registry::{RequestContext, Strategy};
 
-/// Mappings of node resources to devices, an unsupported feature.
+/// Mappings of node resources to devices, behind the gate `DRANodeAllocatableResources`.
 const NODE_RESOURCES: &str = "nodeAllocatableResourceMappings";
 
 pub(super) struct ResourceSliceStrategy;
 
 impl Strategy for ResourceSliceStrategy {
+    fn set_defaults(&self, object: &mut Value) {
+        for device in object.items_at_mut("spec.devices") {
+            let mappings = device.at_mut(NODE_RESOURCES).and_then(Value::as_object_mut);
+            for mapping in mappings.into_iter().flat_map(|mappings| mappings.values_mut()) {
+                mapping.set_default("allocationMultiplier", "1");
+            }
+        }
+    }
+
     fn prepare_for_create(&self, context: &RequestContext<'_>, object: &mut Value) {
         set_taint_times(object, context.now);
         object.set("metadata.generation", 1);
@@ -59,12 +69,12 @@ fn set_taint_times(slice: &mut Value, now: Timestamp) {
 }
 
 fn drop_disabled_fields(slice: &mut Value, old: Option<&Value>) {
-    if !old.is_some_and(has_node_resources) {
+    if !enabled(Gate::DRANodeAllocatableResources) && !old.is_some_and(has_node_resources) {
         for device in slice.items_at_mut("spec.devices") {
             device.remove_at(NODE_RESOURCES);
         }
     }
-    if !old.is_some_and(has_list_attributes) {
+    if !may_have_list_attributes(old) {
         for device in slice.items_at_mut("spec.devices") {
             let attributes = device.at_mut("attributes").and_then(Value::as_object_mut);
             for attribute in attributes.into_iter().flat_map(|attributes| attributes.values_mut()) {

@@ -1,7 +1,10 @@
 //! Validates resource slices.
 
 use super::{
-    counters::validate_counters, device, list_attributes::has_list_attributes, node_selection::NodeSelection,
+    counters::validate_counters,
+    device,
+    list_attributes::{EmptyLists, has_list_attributes},
+    node_selection::NodeSelection,
 };
 use crate::{
     resource::{
@@ -54,13 +57,14 @@ fn validate_spec(slice: &Value, old: Option<&Value>, empty_fields: &EmptyFields)
     }
     let max = if is_advanced(slice) { ADVANCED_DEVICES_MAX } else { DEVICES_MAX };
     let devices = slice.items_at("spec.devices");
+    let empty_lists = EmptyLists::of(empty_fields, old);
     let selects_per_device = slice.bool_at("spec.perDeviceNodeSelection");
     let old_devices = old.map(|old| old.items_at("spec.devices")).unwrap_or_default().iter().rev();
     // Of several devices with the same name the first counts.
     let old_devices: HashMap<&str, &Value> = old_devices.map(|old| (old.str_at("name"), old)).collect();
     errors.extend(each_unique(devices, max, &path.child("devices"), name_of, |device, path| {
         let old = old_devices.get(device.str_at("name")).copied();
-        device::validate(device, old, selects_per_device, path)
+        device::validate(device, old, selects_per_device, &empty_lists, path)
     }));
     let sets = slice.items_at("spec.sharedCounters");
     errors.extend(each_unique(

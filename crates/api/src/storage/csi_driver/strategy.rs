@@ -2,6 +2,7 @@
 
 use crate::field_checks::{supported, texts};
 use crate::rules;
+use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt, json, validation::validate_immutable_field,
 };
@@ -12,6 +13,8 @@ use std::collections::HashSet;
 const MIN_TOKEN_SECONDS: i64 = 600;
 const MAX_TOKEN_SECONDS: i64 = 1 << 32;
 const MIN_PERIOD_SECONDS: i64 = 10;
+/// Whether pods are held back from nodes without the driver; behind the gate `VolumeLimitScaling`.
+const MISSING: &str = "spec.preventPodSchedulingIfMissing";
 
 pub(super) struct CsiDriverStrategy;
 
@@ -20,6 +23,9 @@ impl Strategy for CsiDriverStrategy {
         object.set_default("spec.attachRequired", true);
         for field in ["podInfoOnMount", "storageCapacity", "requiresRepublish", "seLinuxMount"] {
             object.set_default(&format!("spec.{field}"), false);
+        }
+        if enabled(Gate::VolumeLimitScaling) {
+            object.set_default(MISSING, false);
         }
         object.set_default("spec.fsGroupPolicy", "ReadWriteOnceWithFSType");
         if object.items_at("spec.volumeLifecycleModes").is_empty() {
@@ -73,11 +79,10 @@ impl Strategy for CsiDriverStrategy {
     }
 }
 
-/// Drops the field of a disabled feature: holding pods back while their driver is missing.
+/// Drops the field of a disabled feature, unless the stored driver has it.
 fn drop_disabled_fields(object: &mut Value, old: Option<&Value>) {
-    const FIELD: &str = "spec.preventPodSchedulingIfMissing";
-    if old.is_none_or(|old| old.at(FIELD).is_none()) {
-        object.remove_at(FIELD);
+    if !enabled(Gate::VolumeLimitScaling) && old.is_none_or(|old| old.at(MISSING).is_none()) {
+        object.remove_at(MISSING);
     }
 }
 
