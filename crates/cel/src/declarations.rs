@@ -209,7 +209,11 @@ mod tests {
                 assert!(ids.insert(overload.id), "{name}: {} is there twice", overload.id);
             }
         }
-        for table in Library::ALL.iter().chain(&[Library::JsonPatch]).map(|library| library.table()) {
+        for table in Library::ALL
+            .iter()
+            .chain(&[Library::JsonPatch, Library::DeviceAttributes])
+            .map(|library| library.table())
+        {
             for (id, signature) in table.iter().flat_map(|(_, overloads)| *overloads) {
                 assert!(Overload::parse(id, signature).is_some(), "{id}: {signature}");
             }

@@ -104,3 +104,33 @@ fn map_insert<'a>(args: &mut [Value<'a>]) -> Result<Value<'a>, EvaluationError> 
         args => Err(no_such_overload("cel.@mapInsert", args)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::declarations::Library;
+    use crate::{Activation, Environment};
+
+    #[test]
+    fn attributes_include_values() {
+        let environment = Environment::new().with_library(Library::DeviceAttributes);
+        for (expression, expected) in [
+            ("[1, 2].includes(2)", Ok(true)),
+            ("[1, 2].includes(3)", Ok(false)),
+            ("[dyn(1), dyn('a')].includes('a')", Ok(true)),
+            ("dyn(1).includes(1)", Ok(true)),
+            ("dyn('a').includes(1)", Ok(false)),
+            ("lists.range(49).includes(47)", Ok(true)),
+            ("lists.range(48).includes(100)", Ok(false)),
+            (
+                "lists.range(49).includes(48)",
+                Err("'includes' function cannot be applied to lists longer than 48 values"),
+            ),
+        ] {
+            let program = environment.compile(expression).expect(expression);
+            let mut budget = 1_000_000;
+            let value = program.evaluate(&Activation::new(), &mut budget);
+            let value = value.map(|value| value.as_bool()).map_err(|error| error.to_string());
+            assert_eq!(value, expected.map(Some).map_err(str::to_owned), "{expression}");
+        }
+    }
+}
