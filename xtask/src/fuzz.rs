@@ -22,6 +22,7 @@ const TARGETS: [(&str, &str); 34] = [
     ("definition", "schema"),
     ("field_selector", "query"),
     ("fields_v1", "fields"),
+    ("header_blocks", "http2"),
     ("http1_requests", "http1"),
     ("json_decode", "json"),
     ("json_patch", "patch"),

@@ -11,8 +11,8 @@ mod check;
 mod connections;
 mod cutoff;
 pub mod debug_socket;
+mod frames;
 mod head_budget;
-mod header_blocks;
 mod http1;
 mod plain;
 mod response_budget;
@@ -317,8 +317,8 @@ impl Server {
             .initial_connection_window_size(CONNECTION_WINDOW)
             .max_send_buf_size(MAX_SEND_BUFFER)
             .max_header_list_size(MAX_HEADER_BYTES as u32)
-            // A client may reset all of its concurrent streams at once.
-            .max_pending_accept_reset_streams(self.max_streams as usize)
+            // Before their handlers start; Go's server allows as many.
+            .max_pending_accept_reset_streams(self.max_streams.saturating_mul(RESETS_PER_STREAM) as usize)
             .max_local_error_reset_streams(MAX_LOCAL_RESETS)
             .keep_alive_interval(Duration::from_secs(30))
             .keep_alive_timeout(Duration::from_secs(20));

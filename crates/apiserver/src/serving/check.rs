@@ -2,14 +2,14 @@
 
 use super::{
     head_budget::HEADER_BYTES,
-    http1::{Requests, UNCHARGED_HEAD_BYTES, refused},
+    http1::{Requests, UNCHARGED_HEAD_BYTES, refused, refused_in_http2},
 };
 use crate::base::{
     body::Body,
     body_budget::{BodyBudget, Charge},
     response::{Response, json_failure},
 };
-use http::{Method, Version};
+use http::{HeaderValue, Method, Version, header};
 use pintle_http1::{Refusal, head::MAX_HEAD_BYTES};
 
 /// Answers the requests that are answered before all filters, as in Go's server. A large head is charged to the budget of
@@ -27,6 +27,9 @@ pub(super) fn check<B>(
     {
         return Err(Box::new(refused(refusal)));
     }
+    if let Some(refusal) = request.uri().scheme_str().and_then(pintle_http2::Refusal::of_scheme) {
+        return Err(Box::new(refused_in_http2(refusal)));
+    }
     let headers = request.headers();
     let size: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
     // Hyper does not enforce the limit on a head that it reads at once.
@@ -35,7 +38,9 @@ pub(super) fn check<B>(
     }
     // `OPTIONS *` gets an empty response.
     if *request.method() == Method::OPTIONS && request.uri().path() == "*" {
-        return Err(Box::new(Response::new(Body::empty())));
+        let mut response = Response::new(Body::empty());
+        response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
+        return Err(Box::new(response));
     }
     let memory = size + headers.len() * HEADER_BYTES;
     if memory <= UNCHARGED_HEAD_BYTES {
@@ -49,7 +54,6 @@ pub(super) fn check<B>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::HeaderValue;
 
     fn status(checked: &Result<Option<Charge>, Box<Response>>) -> Option<u16> {
         checked.as_ref().err().map(|response| response.status().as_u16())

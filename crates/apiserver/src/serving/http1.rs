@@ -8,14 +8,15 @@
 //! - A head that `net/http` refuses is withheld. Hyper gets a placeholder request, and the service answers it with the
 //!   [`Refusal`], so that pending answers are sent first. Bytes behind a refused head are discarded.
 //!
-//! Well-formed requests are inspected in hyper's own buffer and never copied. Upgraded connections pass uninspected; of
-//! HTTP/2, the size of header blocks is measured. What follows a request to upgrade waits for the response, which tells whether it is another request.
+//! Well-formed requests are inspected in hyper's own buffer and never copied. Upgraded connections pass uninspected.
+//! What follows a request to upgrade waits for the response, which tells whether it is another request. The frames of
+//! HTTP/2 are read by [`Frames`].
 
 mod refusal;
 
 use super::{
+    frames::Frames,
     head_budget::{HeadBudget, HeadCharge},
-    header_blocks::HeaderBlocks,
 };
 use crate::base::connection::ConnectionHandle;
 use bytes::{Buf, BytesMut};
@@ -40,7 +41,7 @@ use tokio::{
     time::Sleep,
 };
 
-pub(super) use refusal::refused;
+pub(super) use refusal::{refused, refused_in_http2};
 
 /// The size of a head that is not charged to the budget, in bytes. A connection ends with the response to a larger
 /// head, since its buffers have grown.
@@ -137,8 +138,8 @@ enum State {
     Undecided(u64, bool),
     /// Bytes pass uninspected.
     Through,
-    /// Bytes of HTTP/2 pass.
-    Frames(Box<HeaderBlocks>),
+    /// In the frames of HTTP/2.
+    Frames(Box<Frames>),
     /// The body is malformed. The error is reported once.
     Broken(Option<&'static str>),
     /// A head was refused; up to this many further bytes are discarded.
@@ -169,7 +170,8 @@ impl State {
 }
 
 /// The action on the first of the inspected bytes.
-enum Step {
+#[derive(Debug)]
+pub(super) enum Step {
     /// This many pass unchanged.
     Pass(usize),
     /// This many are replaced.
@@ -210,9 +212,12 @@ impl<S> RequestHeads<S> {
     fn step(&mut self, input: &[u8], searched: usize) -> Step {
         match &mut self.state {
             State::Through => Step::Pass(input.len()),
-            State::Frames(blocks) => {
-                blocks.read(input);
-                Step::Pass(input.len())
+            State::Frames(frames) => {
+                let step = frames.step(input);
+                if matches!(step, Step::Stop) {
+                    self.state = State::Broken(Some("bad preface"));
+                }
+                step
             }
             State::Start if input.starts_with(PREFACE) => {
                 self.state = State::Frames(Box::default());
@@ -317,12 +322,12 @@ impl<S> RequestHeads<S> {
         match self.step(&held, self.searched) {
             Step::Pass(passed) => {
                 self.ready = held.split_to(passed.min(held.len()));
-                self.searched = 0;
+                self.begin();
             }
             Step::Replace(replaced, by) => {
                 held.advance(replaced.min(held.len()));
                 self.ready = by;
-                self.searched = 0;
+                self.begin();
             }
             Step::More => self.searched = held.len(),
             Step::Stop => held.clear(),
@@ -330,10 +335,16 @@ impl<S> RequestHeads<S> {
         self.held = held;
     }
 
+    /// The bytes that are held begin another head, with its own time.
+    fn begin(&mut self) {
+        self.searched = 0;
+        self.deadline = None;
+    }
+
     /// Charges the head that has begun to the budget, if it is large.
     fn charge(&mut self) {
         let memory = match &self.state {
-            State::Frames(blocks) => blocks.memory(),
+            State::Frames(frames) => frames.memory(),
             _ => self.held.len(),
         };
         match memory > UNCHARGED_HEAD_BYTES {
@@ -410,21 +421,14 @@ impl<S: AsyncRead + Unpin> AsyncRead for RequestHeads<S> {
             }
             if !this.held.is_empty() && this.searched < this.held.len() {
                 this.step_held();
+                if this.searched == this.held.len() && !this.held.is_empty() {
+                    this.charge();
+                }
                 continue;
             }
             let start = buffer.filled().len();
             match &mut this.state {
                 State::Through => return Pin::new(&mut this.inner).poll_read(context, buffer),
-                State::Frames(blocks) => {
-                    match blocks.memory() {
-                        0 => this.deadline = None,
-                        _ => ready!(poll_deadline(&mut this.deadline, context))?,
-                    }
-                    ready!(Pin::new(&mut this.inner).poll_read(context, buffer))?;
-                    blocks.read(buffer.filled().get(start..).unwrap_or_default());
-                    this.charge();
-                    return Poll::Ready(Ok(()));
-                }
                 State::Broken(error) => {
                     let error = error.take().unwrap_or("unexpected EOF");
                     return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, error)));

@@ -31,6 +31,7 @@ mod enablement;
 mod encryption;
 mod history;
 mod http2_floods;
+mod http2_heads;
 mod layout;
 mod lists;
 mod monitoring;

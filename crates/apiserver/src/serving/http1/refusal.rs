@@ -36,3 +36,20 @@ pub(in crate::serving) fn refused(refusal: Refusal) -> Response {
     }
     response
 }
+
+/// The response to a request of HTTP/2 whose head is refused.
+pub(in crate::serving) fn refused_in_http2(refusal: pintle_http2::Refusal) -> Response {
+    use pintle_http2::Refusal::{Header, Te, TooLarge};
+    let (code, why) = match refusal {
+        Header(name) => (400, format!("request header \"{name}\" is not valid in HTTP/2\n")),
+        Te => (400, "request header \"TE\" may only be \"trailers\" in HTTP/2\n".to_owned()),
+        TooLarge => (431, "431 Request Header Fields Too Large".to_owned()),
+    };
+    let mut response = text(code, why);
+    let headers = response.headers_mut();
+    headers.remove(header::CACHE_CONTROL);
+    if code == 400 {
+        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    }
+    response
+}

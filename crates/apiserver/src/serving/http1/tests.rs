@@ -351,16 +351,52 @@ async fn header_blocks_without_an_end_are_charged_and_cut_off() {
         client.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.unwrap();
         client.write_all(&HEADERS).await.unwrap();
         client.write_all(&[0; 0x4000]).await.unwrap();
-        let mut passed = vec![0; 24 + HEADERS.len() + 0x4000];
+        let mut passed = vec![0; 24];
         heads.read_exact(&mut passed).await.unwrap();
+        let begun = tokio::time::Instant::now();
+        let waiting = tokio::time::timeout(Duration::from_secs(1), heads.read(&mut passed)).await;
+        assert!(waiting.is_err());
         // Sixteen kilobytes of references to headers stand for megabytes.
         assert!(budget.used() > 2 << 20);
-        let begun = tokio::time::Instant::now();
         assert_eq!(heads.read(&mut passed).await.unwrap_err().kind(), io::ErrorKind::TimedOut);
         assert_eq!(begun.elapsed(), HEADER_READ_TIMEOUT);
         drop(heads);
         assert_eq!(budget.used(), 0);
     }
+}
+
+/// Each block has its own time, although bytes of the next one are held when it ends.
+#[tokio::test(start_paused = true)]
+async fn blocks_that_overlap_what_is_read_have_their_own_time() {
+    let (mut client, server) = duplex(1 << 20);
+    let connection = ConnectionHandle::new(10);
+    let mut heads =
+        RequestHeads::new(server, true, Requests::default(), HeadBudget::new(8 << 20), connection);
+    let mut passed = vec![0; 24];
+    client.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.unwrap();
+    heads.read_exact(&mut passed).await.unwrap();
+    let block = |stream: u8| [0, 0, 3, 1, 5, 0, 0, 0, stream, 0x82, 0x87, 0x84];
+    client.write_all(&block(1)[..1]).await.unwrap();
+    for stream in [1, 3, 5, 7, 9] {
+        let waiting = tokio::time::timeout(HEADER_READ_TIMEOUT / 2, heads.read(&mut passed)).await;
+        assert!(waiting.is_err());
+        let (block, next) = (block(stream), block(stream + 2));
+        client.write_all(&[&block[1..], &next[..1]].concat()).await.unwrap();
+        heads.read_exact(&mut passed[..12]).await.unwrap();
+        assert_eq!(passed[..12], block);
+    }
+}
+
+/// The library would read it as HTTP/1, whose heads would be those of no inspection.
+#[tokio::test]
+async fn http_1_where_http_2_was_agreed_on_is_refused() {
+    let (mut client, server) = duplex(1 << 20);
+    let connection = ConnectionHandle::new(10);
+    let budget = HeadBudget::new(8 << 20);
+    let mut heads = RequestHeads::new(server, true, Requests::default(), budget, connection);
+    client.write_all(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n").await.unwrap();
+    let error = heads.read(&mut [0; 100]).await.unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::InvalidData);
 }
 
 const UPGRADE: &str =

@@ -1,0 +1,125 @@
+//! The Huffman code of header texts ([RFC 7541, appendix B](https://www.rfc-editor.org/rfc/rfc7541#appendix-B)).
+//!
+//! The code is canonical: codes are ordered by length, and by symbol among those of a length. The lengths determine it.
+
+/// The symbol that no text has.
+const EOS: u16 = 256;
+const SYMBOLS: usize = 257;
+
+/// The length of each symbol's code, in bits.
+const LENGTHS: [u8; SYMBOLS] = [
+    13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28, 28, 28,
+    28, 28, 28, 28, 28, 28, 6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6, 5, 5, 5, 6, 6, 6, 6, 6,
+    6, 6, 7, 8, 15, 6, 12, 10, 13, 6, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 8, 7,
+    8, 13, 19, 13, 14, 6, 15, 5, 6, 5, 6, 5, 6, 6, 6, 5, 7, 7, 6, 6, 6, 5, 6, 7, 6, 5, 5, 6, 7, 7, 7, 7, 7,
+    15, 11, 14, 13, 28, 20, 22, 20, 20, 22, 22, 22, 23, 22, 23, 23, 23, 23, 23, 24, 23, 24, 24, 22, 23, 24,
+    23, 23, 23, 23, 21, 22, 23, 22, 23, 23, 24, 22, 21, 20, 22, 22, 23, 23, 21, 23, 22, 22, 24, 21, 22, 23,
+    23, 21, 21, 22, 21, 23, 22, 23, 23, 20, 22, 22, 22, 23, 22, 22, 23, 26, 26, 20, 19, 22, 23, 22, 25, 26,
+    26, 26, 27, 27, 26, 24, 25, 19, 21, 26, 27, 27, 26, 27, 24, 21, 21, 26, 26, 28, 27, 27, 27, 20, 24, 20,
+    21, 22, 21, 21, 23, 22, 22, 25, 25, 24, 24, 26, 23, 26, 27, 26, 26, 27, 27, 27, 27, 27, 28, 27, 27, 27,
+    27, 27, 26, 30,
+];
+
+/// The codes of one length.
+#[derive(Clone, Copy)]
+struct Group {
+    bits: u32,
+    /// The first code, aligned to the left of 32 bits.
+    first: u64,
+    /// The end of the codes, aligned alike.
+    end: u64,
+    /// The position of the first code's symbol in the order of codes.
+    symbol: usize,
+}
+
+/// The number of different lengths.
+const GROUPS: usize = 21;
+
+#[expect(clippy::indexing_slicing, reason = "evaluated when it is compiled, where a wrong index is an error")]
+static CODE: ([Group; GROUPS], [u16; SYMBOLS]) = {
+    let mut groups = [Group { bits: 0, first: 0, end: 0, symbol: 0 }; GROUPS];
+    let mut symbols = [0; SYMBOLS];
+    let (mut group, mut position, mut code, mut bits) = (0, 0, 0_u64, 1);
+    while bits <= 30 {
+        let first = code;
+        let begin = position;
+        let mut symbol = 0;
+        while symbol < SYMBOLS {
+            if LENGTHS[symbol] as u32 == bits {
+                symbols[position] = symbol as u16;
+                position += 1;
+                code += 1 << (32 - bits);
+            }
+            symbol += 1;
+        }
+        if position > begin {
+            groups[group] = Group { bits, first, end: code, symbol: begin };
+            group += 1;
+        }
+        bits += 1;
+    }
+    (groups, symbols)
+};
+
+/// Appends the decoded text. Returns `None` for a text that is not well-formed.
+pub(crate) fn decode(input: &[u8], text: &mut Vec<u8>) -> Option<()> {
+    let (groups, symbols) = &CODE;
+    let mut input = input.iter();
+    // The next bits, aligned to the left, and their number.
+    let (mut window, mut available) = (0_u64, 0);
+    loop {
+        while available <= 56 {
+            let Some(byte) = input.next() else { break };
+            window |= u64::from(*byte) << (56 - available);
+            available += 8;
+        }
+        if available == 0 {
+            return Some(());
+        }
+        let next = window >> 32;
+        let group = groups.iter().find(|group| next < group.end)?;
+        if group.bits > available {
+            // The text ends with the first bits of EOS, which are ones, and fewer than eight.
+            let ones = (1_u64 << available) - 1;
+            return (available < 8 && window >> (64 - available) == ones).then_some(());
+        }
+        let index = usize::try_from((next - group.first) >> (32 - group.bits)).ok()?;
+        let symbol = *symbols.get(group.symbol + index)?;
+        if symbol == EOS {
+            return None;
+        }
+        text.push(u8::try_from(symbol).ok()?);
+        window <<= group.bits;
+        available -= group.bits;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_decoded() {
+        // <https://www.rfc-editor.org/rfc/rfc7541#appendix-C.4>
+        let rows: [(&[u8], Option<&[u8]>); 9] = [
+            (
+                &[0xf1, 0xe3, 0xc2, 0xe5, 0xf2, 0x3a, 0x6b, 0xa0, 0xab, 0x90, 0xf4, 0xff],
+                Some(b"www.example.com"),
+            ),
+            (&[0xa8, 0xeb, 0x10, 0x64, 0x9c, 0xbf], Some(b"no-cache")),
+            (&[0x25, 0xa8, 0x49, 0xe9, 0x5b, 0xb8, 0xe8, 0xb4, 0xbf], Some(b"custom-value")),
+            (&[], Some(b"")),
+            // Padding of eight bits, of zeros, EOS itself.
+            (&[0xa8, 0xeb, 0x10, 0x64, 0x9c, 0xbf, 0xff], None),
+            (&[0x08], None),
+            (&[0xff, 0xff, 0xff, 0xff], None),
+            (&[0xff], None),
+            (&[0b0000_0111], Some(b"0")),
+        ];
+        for (input, expected) in rows {
+            let mut text = Vec::new();
+            let decoded = decode(input, &mut text).map(|()| text.as_slice());
+            assert_eq!(decoded, expected, "{input:?}");
+        }
+    }
+}
