@@ -1,6 +1,5 @@
 //! The reasons why a request to another server had no response.
 
-use rustls::AlertDescription;
 use std::{
     error::Error,
     fmt,
@@ -116,68 +115,18 @@ pub(crate) fn plain(error: &io::Error) -> String {
     text.to_lowercase()
 }
 
-pub(crate) fn tls_text(error: &io::Error) -> String {
-    use rustls::CertificateError;
-    let inner = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
-    let failed = |why: &str| format!("tls: failed to verify certificate: {why}");
-    match inner {
-        None if error.kind() == ErrorKind::UnexpectedEof => "EOF".to_owned(),
-        None => plain(error),
-        Some(rustls::Error::InvalidCertificate(error)) => match error {
-            // Its own verifier says why, with Go's texts.
-            CertificateError::Other(why) => failed(&why.0.to_string()),
-            other => failed(&format!("x509: {other}")),
-        },
-        Some(rustls::Error::InvalidMessage(_)) => {
-            "tls: first record does not look like a TLS handshake".to_owned()
-        }
-        Some(rustls::Error::AlertReceived(alert)) => format!("remote error: tls: {}", alert_text(*alert)),
-        Some(other) => format!("tls: {other}"),
-    }
-}
-
-/// Go's text for an alert (<https://www.rfc-editor.org/rfc/rfc8446#section-6>).
-fn alert_text(alert: AlertDescription) -> String {
-    match alert {
-        AlertDescription::UnexpectedMessage => "unexpected message",
-        AlertDescription::BadRecordMac => "bad record MAC",
-        AlertDescription::DecryptionFailed => "decryption failed",
-        AlertDescription::RecordOverflow => "record overflow",
-        AlertDescription::DecompressionFailure => "decompression failure",
-        AlertDescription::HandshakeFailure => "handshake failure",
-        AlertDescription::BadCertificate => "bad certificate",
-        AlertDescription::UnsupportedCertificate => "unsupported certificate",
-        AlertDescription::CertificateRevoked => "revoked certificate",
-        AlertDescription::CertificateExpired => "expired certificate",
-        AlertDescription::CertificateUnknown => "unknown certificate",
-        AlertDescription::IllegalParameter => "illegal parameter",
-        AlertDescription::UnknownCA => "unknown certificate authority",
-        AlertDescription::AccessDenied => "access denied",
-        AlertDescription::DecodeError => "error decoding message",
-        AlertDescription::DecryptError => "error decrypting message",
-        AlertDescription::ExportRestriction => "export restriction",
-        AlertDescription::ProtocolVersion => "protocol version not supported",
-        AlertDescription::InsufficientSecurity => "insufficient security level",
-        AlertDescription::InternalError => "internal error",
-        AlertDescription::InappropriateFallback => "inappropriate fallback",
-        AlertDescription::UserCanceled => "user canceled",
-        AlertDescription::NoRenegotiation => "no renegotiation",
-        AlertDescription::MissingExtension => "missing extension",
-        AlertDescription::UnsupportedExtension => "unsupported extension",
-        AlertDescription::UnrecognisedName => "unrecognized name",
-        AlertDescription::UnknownPSKIdentity => "unknown PSK identity",
-        AlertDescription::CertificateRequired => "certificate required",
-        AlertDescription::NoApplicationProtocol => "no application protocol",
-        other => return format!("alert({})", u8::from(other)),
-    }
-    .to_owned()
+fn tls_text(error: &io::Error) -> String {
+    pintle_tls::error_text(error).unwrap_or_else(|| match error.kind() {
+        ErrorKind::UnexpectedEof => "EOF".to_owned(),
+        _ => plain(error),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use pintle_x509::VerifyError;
-    use rustls::{CertificateError, OtherError};
+    use rustls::{AlertDescription, CertificateError, OtherError};
     use std::sync::Arc;
 
     #[test]

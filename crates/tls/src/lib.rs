@@ -5,6 +5,7 @@
 //! crate depends neither on HTTP nor on files.
 
 mod cipher_suites;
+mod error_text;
 mod handshake_signature;
 mod joined_writes;
 mod nist_curves;
@@ -15,6 +16,7 @@ mod signature_algorithms;
 mod whole_reads;
 
 pub use cipher_suites::{crypto_provider, prefers_chacha20};
+pub use error_text::error_text;
 pub use handshake_signature::{verify_tls12_signature, verify_tls13_signature};
 pub use joined_writes::{JoinedConnection, JoinedWrites, Joint};
 pub use read_ahead::ReadAhead;

@@ -19,6 +19,8 @@ use tokio::time::{Instant, sleep, timeout};
 use tonic::Code;
 use tracing::Instrument;
 
+/// The error of a call whose connection ended before the answer, as a gRPC client of Go words it.
+const CONNECTION_LOST: &str = "rpc error: code = Unavailable desc = error reading from server: EOF";
 /// The time-out of connecting to a member.
 const CONNECT: Duration = Duration::from_secs(2);
 /// The time-out of a read on one member, before another one is tried.
@@ -174,11 +176,13 @@ impl Client {
                     }
                 }
             };
-            if Instant::now() + backoff >= end {
+            // The whole time is used: a request whose own time ends with it is answered as one that took too long.
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
                 return Err(CallError::Failed(error));
             }
             tracing::debug!(%error, path, "asking etcd again");
-            sleep(backoff).await;
+            sleep(backoff.min(left)).await;
             backoff = (backoff * 2).min(BACKOFF.1);
         }
     }
@@ -323,8 +327,10 @@ fn after(kind: CallKind, failure: &Failure) -> After {
     if failure.status.code() == Code::InvalidArgument && message == "etcdserver: request is too large" {
         return After::Stop(CallError::Failed(StorageError::TooLarge(message.to_owned())));
     }
+    let is_of_library = std::error::Error::source(&failure.status).is_some();
     let error = match message.starts_with("etcdserver: ") {
         true => StorageError::Etcd(message.to_owned()),
+        false if failure.sent && is_of_library => StorageError::Etcd(CONNECTION_LOST.to_owned()),
         false => StorageError::Engine(message.to_owned()),
     };
     // The member refused before it proposed anything to the others, or its proposal was dropped.
@@ -419,7 +425,8 @@ mod tests {
             let Err(CallError::Failed(error)) = answer else { panic!("{answer:?}") };
             assert_eq!(error.to_string(), "storage failed: 127.0.0.1:1: no way; 127.0.0.1:2: no way");
             let took = begun.elapsed();
-            assert!(took <= patience && took + 2 * BACKOFF.1 >= patience, "{took:?}");
+            // The requests of clients, which began before, have ended by then.
+            assert!(took >= patience && took <= patience + Duration::from_millis(1), "{took:?}");
         }
     }
 
@@ -435,6 +442,14 @@ mod tests {
             };
             assert_eq!(error.to_string(), expected);
         }
+        // A write may have had an effect; its error is the one of a gRPC client of Go.
+        let broken = Status::from_error(Box::new(std::io::Error::other("broken")));
+        let After::Stop(CallError::Failed(error)) =
+            after(CallKind::Write, &Failure { status: broken, sent: true })
+        else {
+            panic!("it is not sent again")
+        };
+        assert_eq!(error.to_string(), CONNECTION_LOST);
     }
 
     #[test]

@@ -87,7 +87,8 @@ impl Connection {
         let status: StatusResponse = connection
             .unary(path::STATUS, proto::Nothing {})
             .await
-            .map_err(|failure| failure.status.message().to_owned())?;
+            // A member that refuses this server's certificate does so behind the handshake.
+            .map_err(|failure| with_causes(failure.status.message().to_owned(), &failure.status))?;
         if status.is_learner {
             return Err("the member is a learner, which does not serve yet".to_owned());
         }
@@ -162,7 +163,9 @@ async fn secure(
     let Some(name) = &target.tls else { return Ok(stream) };
     let config = options.tls_config().map_err(|error| error.to_string())?;
     let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
-    let stream = connector.connect(name.clone(), stream).await.map_err(|error| error.to_string())?;
+    let stream = connector.connect(name.clone(), stream).await;
+    let stream =
+        stream.map_err(|error| pintle_tls::error_text(&error).unwrap_or_else(|| error.to_string()))?;
     Ok(Box::new(stream))
 }
 
@@ -177,13 +180,24 @@ async fn handshake(
         .keep_alive_timeout(answer)
         .handshake(TokioIo::new(stream))
         .await
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| with_causes(error.to_string(), &error))?;
     tokio::spawn(async move {
         if let Err(error) = connection.await {
             tracing::debug!(%error, "a connection to etcd ended");
         }
     });
     Ok(sender)
+}
+
+/// A text of the error followed by those of its causes, which the text of an HTTP error does not tell.
+fn with_causes(mut text: String, error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.map(ToString::to_string).for_each(|cause| {
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    });
+    text
 }
 
 /// Whether a progress response covers all events sent before it. Earlier versions answered a progress request before
