@@ -17,7 +17,7 @@ mod connection;
 mod metrics;
 pub(super) mod packet;
 
-use super::dial_timeout::DIAL_TIMEOUT;
+use super::{dial_timeout::DIAL_TIMEOUT, metrics::Stage, proxy::timed_out};
 use crate::{Cause, direct, link::Tunnel};
 use connection::{Connection, Sending};
 use http::{Uri, uri::PathAndQuery};
@@ -30,9 +30,12 @@ use pintle_registry::BoxFuture;
 use std::{
     path::PathBuf,
     task::{Context, Poll},
-    time::Instant,
+    time::{Duration, Instant},
 };
-use tokio::sync::mpsc;
+use tokio::{
+    sync::mpsc,
+    time::{sleep, timeout_at},
+};
 use tonic::{Streaming, body::Body, client::Grpc, client::GrpcService};
 use tonic_prost::ProstCodec;
 
@@ -45,6 +48,9 @@ const WINDOW: u32 = 64 << 10;
 /// The bytes that are kept until the server accepts them.
 const MAX_SEND_BUFFER: usize = 64 << 10;
 
+/// The first and the longest pause between attempts to connect.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
+
 /// A konnectivity server behind a Unix socket.
 pub(super) struct Konnectivity {
     socket: PathBuf,
@@ -56,8 +62,29 @@ impl Konnectivity {
         Konnectivity { socket, metrics }
     }
 
-    /// Opens an HTTP/2 connection to the server.
+    /// Opens an HTTP/2 connection to the server. While it does not accept one, because it is being restarted, the
+    /// attempts are repeated, as by a gRPC client, for [`DIAL_TIMEOUT`].
     pub(super) async fn connect(&self) -> Result<SendRequest<Body>, Cause> {
+        let deadline = tokio::time::Instant::now() + DIAL_TIMEOUT;
+        let mut pause = PAUSES.0;
+        loop {
+            let error = match timeout_at(deadline, self.connect_once()).await {
+                Ok(Ok(sender)) => return Ok(sender),
+                Ok(Err(error)) => error,
+                Err(_) => return Err(timed_out(Stage::Connect)),
+            };
+            let left = deadline.saturating_duration_since(tokio::time::Instant::now());
+            if left.is_zero() {
+                let why =
+                    "context deadline exceeded: connection error: desc = \"transport: Error while dialing: ";
+                return Err(Cause::Other(format!("{why}{error}\"")));
+            }
+            sleep(pause.min(left)).await;
+            pause = (pause * 2).min(PAUSES.1);
+        }
+    }
+
+    async fn connect_once(&self) -> Result<SendRequest<Body>, Cause> {
         let stream = direct::unix(&self.socket).await?;
         let (sender, connection) = http2::Builder::new(TokioExecutor::new())
             .initial_stream_window_size(WINDOW)
@@ -116,10 +143,17 @@ impl Konnectivity {
         };
         let answer = grpc.streaming(tonic::Request::new(requests), path, codec).await;
         let mut packets: Streaming<Packet> = answer.map_err(|status| failed(&status))?.into_inner();
-        let packet = packets.message().await.map_err(|status| failed(&status))?;
-        if let Some(packet) = &packet {
-            self.metrics.packet(Segment::ToClient, packet.packet_type);
-        }
+        let packet = loop {
+            let packet = packets.message().await.map_err(|status| failed(&status))?;
+            if let Some(packet) = &packet {
+                self.metrics.packet(Segment::ToClient, packet.packet_type);
+            }
+            // Hints and the ends of other connections are no answer, as for Kubernetes' client.
+            match packet {
+                Some(Packet { payload: None | Some(Payload::CloseResponse(_)), .. }) => {}
+                other => break other,
+            }
+        };
         match packet.and_then(|packet| packet.payload) {
             Some(Payload::DialResponse(response)) if response.random == random => {
                 match response.error.is_empty() {

@@ -37,7 +37,8 @@ impl Proxy {
                 self.stage(Stage::Proxy, proxy.tunnel(connection, address)).await?
             }
             Protocol::Konnectivity(proxy) => {
-                let connection = self.stage(Stage::Connect, proxy.connect()).await?;
+                // It has its time itself.
+                let connection = self.counted(Stage::Connect, proxy.connect().await)?;
                 self.stage(Stage::Proxy, proxy.tunnel(connection, address)).await?
             }
         };
@@ -47,15 +48,23 @@ impl Proxy {
 
     /// Carries out a part of a dial within the time that it has.
     async fn stage<T>(&self, stage: Stage, work: impl Future<Output = Result<T, Cause>>) -> Result<T, Cause> {
-        let done = timeout(DIAL_TIMEOUT, work).await.unwrap_or_else(|_| {
-            Err(Cause::Other(match stage {
-                Stage::Connect => "dial timeout, the proxy did not accept the connection".to_owned(),
-                Stage::Proxy => "dial timeout, backstop".to_owned(),
-            }))
-        });
+        let done = timeout(DIAL_TIMEOUT, work).await.unwrap_or_else(|_| Err(timed_out(stage)));
+        self.counted(stage, done)
+    }
+
+    /// Counts a part of a dial that failed.
+    fn counted<T>(&self, stage: Stage, done: Result<T, Cause>) -> Result<T, Cause> {
         if done.is_err() {
             self.metrics.failed(stage);
         }
         done
     }
+}
+
+/// The error of a part of a dial that took too long.
+pub(super) fn timed_out(stage: Stage) -> Cause {
+    Cause::Other(match stage {
+        Stage::Connect => "dial timeout, the proxy did not accept the connection".to_owned(),
+        Stage::Proxy => "dial timeout, backstop".to_owned(),
+    })
 }

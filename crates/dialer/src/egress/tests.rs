@@ -243,6 +243,40 @@ async fn connections_go_through_a_konnectivity_server() {
 }
 
 #[tokio::test]
+async fn a_konnectivity_server_that_is_restarted_is_awaited() {
+    let directory = TempDir::new().unwrap();
+    let (dialer, metrics) = over_unix(&directory, "GRPC");
+    let address = echo().await;
+    // The dial is polled first.
+    let (link, _server) = tokio::join!(dialer.dial(&address), async {
+        KonnectivityServer::start(directory.path(), Answer::Connect)
+    });
+    exchange(&mut link.unwrap(), 1000).await;
+    assert_eq!(counts(&metrics)[..3], [1, 0, 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_konnectivity_server_that_is_away_is_awaited_for_the_time_of_a_dial() {
+    let directory = TempDir::new().unwrap();
+    let (dialer, metrics) = over_unix(&directory, "GRPC");
+    let begun = tokio::time::Instant::now();
+    let refused = refusal(&dialer, "a:1").await;
+    assert!(refused.starts_with("context deadline exceeded: connection error: desc = "), "{refused}");
+    assert!(refused.ends_with("proxy.sock: connect: no such file or directory\""), "{refused}");
+    assert!(begun.elapsed() >= DIAL_TIMEOUT && begun.elapsed() < DIAL_TIMEOUT * 2);
+    assert_eq!(counts(&metrics), [1, 1, 0, 0]);
+}
+
+#[tokio::test]
+async fn packets_that_answer_no_dial_are_skipped() {
+    let directory = TempDir::new().unwrap();
+    let _server = KonnectivityServer::start(directory.path(), Answer::HintFirst);
+    let (dialer, _) = over_unix(&directory, "GRPC");
+    let mut link = dialer.dial(&echo().await).await.unwrap();
+    exchange(&mut link, 1000).await;
+}
+
+#[tokio::test]
 async fn a_konnectivity_server_refuses_or_is_not_understood() {
     let check = async |answer: Answer, expected: &str, reason: &str| {
         let directory = TempDir::new().unwrap();

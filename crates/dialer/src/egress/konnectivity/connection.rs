@@ -23,6 +23,8 @@ use tonic::Streaming;
 
 /// The most bytes of data in a packet to the server.
 const MAX_DATA_BYTES: usize = 32 << 10;
+/// The error of a packet behind the end of the stream: Go's client tells the end in both directions.
+const STREAM_ENDED: io::ErrorKind = io::ErrorKind::UnexpectedEof;
 /// How long the server may take to answer that a connection is closed.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -199,7 +201,7 @@ impl Sending {
                     let packets = packets.clone();
                     self.state = State::Waiting(Box::pin(async move {
                         // The permit's room is this side's again when the permit is dropped.
-                        drop(packets.reserve().await.map_err(|_| io::ErrorKind::BrokenPipe)?);
+                        drop(packets.reserve().await.map_err(|_| STREAM_ENDED)?);
                         Ok(packets)
                     }));
                 }
@@ -213,18 +215,18 @@ impl Sending {
                         }
                     };
                 }
-                State::Ended => return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+                State::Ended => return Poll::Ready(Err(STREAM_ENDED.into())),
             }
         }
     }
 
     /// Sends a packet, for which there is room.
     fn start_send(&mut self, packet: Packet) -> io::Result<()> {
-        let State::Idle(packets) = &self.state else { return Err(io::ErrorKind::BrokenPipe.into()) };
+        let State::Idle(packets) = &self.state else { return Err(STREAM_ENDED.into()) };
         let packet_type = packet.packet_type;
         packets.try_send(packet).map_err(|error| match error {
             TrySendError::Full(_) => io::ErrorKind::WouldBlock,
-            TrySendError::Closed(_) => io::ErrorKind::BrokenPipe,
+            TrySendError::Closed(_) => STREAM_ENDED,
         })?;
         self.metrics.packet(Segment::FromClient, packet_type);
         Ok(())

@@ -34,6 +34,8 @@ use tokio::{
 pub(super) enum Answer {
     /// Connects.
     Connect,
+    /// Connects, after a hint that an agent is about to end, and the end of another connection.
+    HintFirst,
     /// With this error.
     Refuse(&'static str),
     /// Closes the dial.
@@ -168,7 +170,13 @@ async fn answer_dial(mut body: Incoming, frames: Frames, answer: Answer, shared:
         Payload::Data(Data { connect_id, error: String::new(), data: Bytes::from_static(data) })
     };
     match answer {
-        Answer::Connect => {
+        Answer::Connect | Answer::HintFirst => {
+            if matches!(answer, Answer::HintFirst) {
+                let hint = Bytes::from_static(b"\0\0\0\0\x04\x08\x06\x42\0");
+                let _ = frames.send(Ok(Frame::data(hint))).await;
+                let end = CloseResponse { error: String::new(), connect_id: CONNECT_ID + 1 };
+                send(&frames, Payload::CloseResponse(end)).await;
+            }
             let stream = TcpStream::connect(&dial.address).await.unwrap();
             send(&frames, accept).await;
             connect(stream, body, received, frames, shared).await;
