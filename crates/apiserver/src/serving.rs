@@ -32,7 +32,7 @@ use crate::base::{
     peer::{PeerCertificates, RemoteAddress},
     response::{Response, json_failure},
 };
-use check::check;
+use check::{Unexecuted, check};
 use connections::{Connections, Place};
 use cutoff::{Cutoff, StreamExecutor, guard};
 use head_budget::{DEFAULT_HEAD_MEMORY, HeadBudget};
@@ -261,7 +261,12 @@ impl Server {
             async move {
                 let mut response = match answer {
                     Ok((answer, _charge)) => answer.await,
-                    Err(response) => *response,
+                    Err(Unexecuted::Response(response)) => *response,
+                    Err(Unexecuted::Reset(reason)) => {
+                        // The client has not given the request up.
+                        drop(active.answered());
+                        return Err(h2::Error::from(reason));
+                    }
                 };
                 if method == Method::HEAD {
                     response = without_body(response);
@@ -274,7 +279,7 @@ impl Server {
                 }
                 let cutoff = cutoff::of_this_stream().unwrap_or(connection_cutoff);
                 let body = SentBody::of(response, &response_budget, cutoff, active.answered());
-                Ok::<_, std::convert::Infallible>(body)
+                Ok::<_, h2::Error>(body)
             }
         });
         let builder = self.builder(&handle);

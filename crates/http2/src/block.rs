@@ -67,7 +67,8 @@ impl HeaderBlocks {
             return Judgement::Plain;
         }
         Judgement::Rewritten(match target {
-            None => malformed(),
+            None if kind == BlockKind::Trailers => malformed_trailers(),
+            None => headers.refused(Refusal::Malformed),
             Some(target) => match headers.refusal.into_iter().chain(target.refusal).reduce(Refusal::before) {
                 Some(refusal) => headers.refused(refusal),
                 None if headers.is_too_large => headers.refused(Refusal::TooLarge),
@@ -299,7 +300,7 @@ impl Headers {
 }
 
 /// A block for which the library resets the stream, as Go's server does.
-fn malformed() -> Vec<u8> {
+fn malformed_trailers() -> Vec<u8> {
     let mut block = Vec::new();
     literal(&mut block, b"connection", b"close");
     block

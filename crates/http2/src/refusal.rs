@@ -1,11 +1,14 @@
-//! Requests that are answered without being executed.
+//! Requests that are not executed.
 
-/// The reason why a request is refused with a response.
+/// The reason why a request is refused.
 ///
 /// A rewritten block tells it as the scheme of the request, which no client can choose: requests with a scheme other than
 /// `http` and `https` do not pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
+    /// The stream is reset with `PROTOCOL_ERROR`. The library bounds the number of streams that it resets itself, and closes
+    /// the connection beyond it.
+    Malformed,
     /// 400: a header that has no meaning in HTTP/2, with its name.
     Header(&'static str),
     /// 400: a `TE` other than `trailers`.
@@ -23,6 +26,7 @@ const HEADERS: [(&[u8], &str, &str); 5] = [
     (b"transfer-encoding", "Transfer-Encoding", "refused-transfer-encoding"),
     (b"upgrade", "Upgrade", "refused-upgrade"),
 ];
+const MALFORMED: &str = "refused-malformed";
 const TE: &str = "refused-te";
 const TOO_LARGE: &str = "refused-too-large";
 
@@ -36,6 +40,7 @@ impl Refusal {
     pub fn of_scheme(scheme: &str) -> Option<Refusal> {
         match scheme {
             "https" | "http" => None,
+            MALFORMED => Some(Refusal::Malformed),
             TE => Some(Refusal::Te),
             TOO_LARGE => Some(Refusal::TooLarge),
             _ => {
@@ -47,6 +52,7 @@ impl Refusal {
 
     pub(crate) fn scheme(self) -> &'static str {
         match self {
+            Refusal::Malformed => MALFORMED,
             Refusal::Te => TE,
             Refusal::TooLarge => TOO_LARGE,
             Refusal::Header(name) => {
@@ -59,7 +65,7 @@ impl Refusal {
     pub(crate) fn before(self, other: Refusal) -> Refusal {
         let position = |refusal: Refusal| match refusal {
             Refusal::Header(name) => HEADERS.iter().position(|(_, shown, _)| *shown == name),
-            Refusal::TooLarge => None,
+            Refusal::Malformed | Refusal::TooLarge => None,
             Refusal::Te => Some(HEADERS.len()),
         };
         // A head that is too large is refused before its headers are looked at: `None` is the least.

@@ -12,42 +12,57 @@ use crate::base::{
 use http::{HeaderValue, Method, Version, header};
 use pintle_http1::{Refusal, head::MAX_HEAD_BYTES};
 
+/// What becomes of a request that is not executed.
+pub(super) enum Unexecuted {
+    Response(Box<Response>),
+    /// The stream of HTTP/2 is reset.
+    Reset(h2::Reason),
+}
+
+impl From<Response> for Unexecuted {
+    fn from(response: Response) -> Unexecuted {
+        Unexecuted::Response(Box::new(response))
+    }
+}
+
 /// Answers the requests that are answered before all filters, as in Go's server. A large head is charged to the budget of
 /// bodies as long as the request is executed.
 ///
 /// # Errors
-/// The response to a request that is not executed.
+/// What becomes of a request that is not executed.
 pub(super) fn check<B>(
     request: &hyper::Request<B>,
     requests: &Requests,
     budget: &BodyBudget,
-) -> Result<Option<Charge>, Box<Response>> {
+) -> Result<Option<Charge>, Unexecuted> {
     if request.version() < Version::HTTP_2
         && let Some(refusal) = requests.next()
     {
-        return Err(Box::new(refused(refusal)));
+        return Err(refused(refusal).into());
     }
     if let Some(refusal) = request.uri().scheme_str().and_then(pintle_http2::Refusal::of_scheme) {
-        return Err(Box::new(refused_in_http2(refusal)));
+        return Err(
+            refused_in_http2(refusal).map_or(Unexecuted::Reset(h2::Reason::PROTOCOL_ERROR), Into::into)
+        );
     }
     let headers = request.headers();
     let size: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
     // Hyper does not enforce the limit on a head that it reads at once.
     if size > MAX_HEAD_BYTES {
-        return Err(Box::new(refused(Refusal::HeadersTooLarge)));
+        return Err(refused(Refusal::HeadersTooLarge).into());
     }
     // `OPTIONS *` gets an empty response.
     if *request.method() == Method::OPTIONS && request.uri().path() == "*" {
         let mut response = Response::new(Body::empty());
         response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
-        return Err(Box::new(response));
+        return Err(response.into());
     }
     let memory = size + headers.len() * HEADER_BYTES;
     if memory <= UNCHARGED_HEAD_BYTES {
         return Ok(None);
     }
     let mut charge = budget.charge();
-    charge.raise_to(memory).map_err(|status| Box::new(json_failure(&status)))?;
+    charge.raise_to(memory).map_err(|status| json_failure(&status))?;
     Ok(Some(charge))
 }
 
@@ -55,8 +70,11 @@ pub(super) fn check<B>(
 mod tests {
     use super::*;
 
-    fn status(checked: &Result<Option<Charge>, Box<Response>>) -> Option<u16> {
-        checked.as_ref().err().map(|response| response.status().as_u16())
+    fn status(checked: &Result<Option<Charge>, Unexecuted>) -> Option<u16> {
+        match checked {
+            Err(Unexecuted::Response(response)) => Some(response.status().as_u16()),
+            _ => None,
+        }
     }
 
     #[test]

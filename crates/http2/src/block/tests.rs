@@ -32,7 +32,8 @@ fn judge(kind: BlockKind, headers: Rows<'_>) -> String {
     }
 }
 
-const MALFORMED: &str = "connection=close";
+const MALFORMED: &str = ":method=GET :scheme=refused-malformed :path=/ :authority=refused";
+const MALFORMED_TRAILERS: &str = "connection=close";
 const METHOD: (&[u8], &[u8]) = (b":method", b"GET");
 const SCHEME: (&[u8], &[u8]) = (b":scheme", b"https");
 const HOST: (&[u8], &[u8]) = (b":authority", b"h:1");
@@ -120,7 +121,7 @@ fn other_headers_are_read_by_gos_rules() {
         (WITH_BODY, &[(b"content-length", b"5"), (b"content-length", b"6")], " content-length=5"),
         (WITH_BODY, &[(b"content-length", b"+5")], " content-length=0"),
         (BlockKind::Trailers, &[(b"a", b"b")], "plain"),
-        (BlockKind::Trailers, &[(b"A", b"b")], MALFORMED),
+        (BlockKind::Trailers, &[(b"A", b"b")], MALFORMED_TRAILERS),
     ];
     for (kind, headers, expected) in rows {
         let all = match kind {
@@ -132,7 +133,7 @@ fn other_headers_are_read_by_gos_rules() {
             judged.strip_prefix(":method=GET :scheme=https :path=/a?b :authority=h:1").unwrap_or(&judged);
         assert_eq!(judged, expected, "{}", shown(&block(&all)));
     }
-    assert_eq!(judge(BlockKind::Trailers, &[PATH, (b"a", b"b")]), MALFORMED);
+    assert_eq!(judge(BlockKind::Trailers, &[PATH, (b"a", b"b")]), MALFORMED_TRAILERS);
     assert_eq!(judge(BlockKind::Trailers, &[(b"a", b"b"), (b"connection", b"x"), te]), "a=b");
 }
 
@@ -201,7 +202,7 @@ fn refusals_are_schemes_of_the_library() {
     let headers = Headers::default();
     let names = ["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"];
     let of_headers = names.map(|name| Refusal::of_header(name.as_bytes()).unwrap());
-    for refusal in of_headers.into_iter().chain([Refusal::Te, Refusal::TooLarge]) {
+    for refusal in of_headers.into_iter().chain([Refusal::Malformed, Refusal::Te, Refusal::TooLarge]) {
         assert!(shown(&headers.refused(refusal)).contains(refusal.scheme()));
         assert!(http::uri::Scheme::try_from(refusal.scheme()).is_ok());
         assert_eq!(Refusal::of_scheme(refusal.scheme()), Some(refusal));

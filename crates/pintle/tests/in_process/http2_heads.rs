@@ -48,6 +48,20 @@ async fn malformed_requests_end_alone() {
         let head = client.soon(&[HEADERS, GOAWAY]).await.unwrap();
         assert_eq!((head.kind, head.stream, head.payload[0]), (HEADERS, stream, OK));
     }
+    // However many they are.
+    for _ in 0..30 {
+        let streams = (0..50).map(|index| stream + 2 + 2 * index);
+        let malformed = with("X-Upper", "a");
+        let heads: Vec<u8> =
+            streams.flat_map(|stream| frame(HEADERS, END_HEADERS | END_STREAM, stream, &malformed)).collect();
+        client.send(&heads).await.unwrap();
+        for _ in 0..50 {
+            assert_eq!(client.soon(&[RST_STREAM, GOAWAY]).await.unwrap().kind, RST_STREAM);
+        }
+        stream += 100;
+    }
+    client.get(stream + 2, "/version").await;
+    assert_eq!(client.soon(&[HEADERS, GOAWAY]).await.unwrap().payload[0], OK);
     drop(client);
     server.stop().await;
 }

@@ -74,6 +74,8 @@ fn plain_frames_pass_as_they_come() {
 /// The rules of trailers are others than those of requests.
 #[test]
 fn blocks_are_rewritten_from_the_first_on_that_has_to_be() {
+    let refused =
+        b"\0\x07:method\x03GET\0\x07:scheme\x11refused-malformed\0\x05:path\x01/\0\x0a:authority\x07refused";
     let close = b"\0\x0aconnection\x05close";
     let all = b"\0\x07:method\x03GET\0\x07:scheme\x05https\0\x05:path\x01/";
     let prior = [&[1, 0, 0, 0, 0, 16][..], PLAIN, &[0]].concat();
@@ -89,7 +91,7 @@ fn blocks_are_rewritten_from_the_first_on_that_has_to_be() {
         ],
         &[
             frame(HEADERS, END_HEADERS, 1, PLAIN),
-            frame(HEADERS, END_HEADERS | END_STREAM, 3, close),
+            frame(HEADERS, END_HEADERS | END_STREAM, 3, refused),
             frame(DATA, 0, 1, b"a"),
             frame(HEADERS, END_HEADERS | END_STREAM, 1, &[0, 1, b'a', 1, b'b']),
             frame(HEADERS, END_HEADERS, 5, all),

@@ -37,10 +37,11 @@ pub(in crate::serving) fn refused(refusal: Refusal) -> Response {
     response
 }
 
-/// The response to a request of HTTP/2 whose head is refused.
-pub(in crate::serving) fn refused_in_http2(refusal: pintle_http2::Refusal) -> Response {
-    use pintle_http2::Refusal::{Header, Te, TooLarge};
+/// The response to a request of HTTP/2 whose head is refused; `None` if its stream is reset.
+pub(in crate::serving) fn refused_in_http2(refusal: pintle_http2::Refusal) -> Option<Response> {
+    use pintle_http2::Refusal::{Header, Malformed, Te, TooLarge};
     let (code, why) = match refusal {
+        Malformed => return None,
         Header(name) => (400, format!("request header \"{name}\" is not valid in HTTP/2\n")),
         Te => (400, "request header \"TE\" may only be \"trailers\" in HTTP/2\n".to_owned()),
         TooLarge => (431, "431 Request Header Fields Too Large".to_owned()),
@@ -51,5 +52,5 @@ pub(in crate::serving) fn refused_in_http2(refusal: pintle_http2::Refusal) -> Re
     if code == 400 {
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     }
-    response
+    Some(response)
 }
