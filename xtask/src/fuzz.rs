@@ -9,7 +9,7 @@ use std::thread;
 use crate::{task, tools};
 
 /// The fuzz targets, and the dictionary of each.
-const TARGETS: [(&str, &str); 34] = [
+const TARGETS: [(&str, &str); 35] = [
     ("abac_policies", "json"),
     ("apply", "patch"),
     ("audit_policy", "yaml"),

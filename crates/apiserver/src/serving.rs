@@ -17,6 +17,7 @@ mod http1;
 mod plain;
 mod response_budget;
 mod sent_body;
+mod step;
 pub mod tls;
 mod unread;
 mod upgradable;

@@ -4,7 +4,7 @@
 //! All frames but those of header blocks pass as they come. A block is held until its last frame: it is decoded as a whole,
 //! and its memory is charged while it has not ended.
 
-use super::{head_budget::HEADER_BYTES, http1::Step};
+use super::{head_budget::HEADER_BYTES, step::Step};
 use bytes::{BufMut, BytesMut};
 use pintle_http2::{BlockKind, HeaderBlocks, Judgement};
 

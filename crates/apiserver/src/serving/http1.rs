@@ -17,6 +17,7 @@ mod refusal;
 use super::{
     frames::Frames,
     head_budget::{HeadBudget, HeadCharge},
+    step::Step,
 };
 use crate::base::connection::ConnectionHandle;
 use bytes::{Buf, BytesMut};
@@ -167,19 +168,6 @@ impl State {
     fn head(after_post: bool) -> State {
         State::Head { blanks: if after_post { 4 } else { 0 } }
     }
-}
-
-/// The action on the first of the inspected bytes.
-#[derive(Debug)]
-pub(super) enum Step {
-    /// This many pass unchanged.
-    Pass(usize),
-    /// This many are replaced.
-    Replace(usize, BytesMut),
-    /// More bytes are needed.
-    More,
-    /// None of them pass.
-    Stop,
 }
 
 impl<S> RequestHeads<S> {

@@ -17,7 +17,10 @@ mod connection;
 mod metrics;
 pub(super) mod packet;
 
-use super::{dial_timeout::DIAL_TIMEOUT, metrics::Stage, proxy::timed_out};
+use super::{
+    dial_timeout::{DIAL_TIMEOUT, timed_out},
+    metrics::Stage,
+};
 use crate::{Cause, direct, link::Tunnel};
 use connection::{Connection, Sending};
 use http::{Uri, uri::PathAndQuery};

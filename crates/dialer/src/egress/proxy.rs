@@ -1,7 +1,7 @@
 //! A proxy to a network.
 
 use super::{
-    dial_timeout::DIAL_TIMEOUT,
+    dial_timeout::{DIAL_TIMEOUT, timed_out},
     http_connect::HttpConnect,
     konnectivity::Konnectivity,
     metrics::{ProxyMetrics, Stage},
@@ -59,12 +59,4 @@ impl Proxy {
         }
         done
     }
-}
-
-/// The error of a part of a dial that took too long.
-pub(super) fn timed_out(stage: Stage) -> Cause {
-    Cause::Other(match stage {
-        Stage::Connect => "dial timeout, the proxy did not accept the connection".to_owned(),
-        Stage::Proxy => "dial timeout, backstop".to_owned(),
-    })
 }
