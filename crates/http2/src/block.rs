@@ -51,7 +51,9 @@ impl HeaderBlocks {
     pub fn judge(&mut self, block: &[u8], kind: BlockKind) -> Judgement {
         let HeaderBlocks { instructions, is_rewriting, headers } = self;
         headers.clear();
-        let is_decoded = instructions.decode(block, |name, value| headers.add(name, value, kind)).is_some();
+        let is_decoded = instructions
+            .decode(block, |name, value, is_checked| headers.add(name, value, is_checked, kind))
+            .is_some();
         if !is_decoded {
             return Judgement::Rewritten(UNDECODABLE.to_vec());
         }
@@ -123,28 +125,27 @@ impl Headers {
         *self = Headers { text, others, ..Headers::default() };
     }
 
-    /// Adds a header. What comes after a malformed one, or beyond the limit of their size, is not looked at.
-    fn add(&mut self, name: &[u8], value: &[u8], kind: BlockKind) {
+    /// Adds a header, and returns whether it is known to be well-formed. What comes after one that is not, or beyond the
+    /// limit of their size, is not looked at.
+    fn add(&mut self, name: &[u8], value: &[u8], is_checked: bool, kind: BlockKind) -> bool {
         if self.is_malformed || self.is_too_large {
-            return;
+            return is_checked;
         }
         let is_pseudo = name.first() == Some(&b':');
-        self.is_malformed = !is_value(value)
-            || match is_pseudo {
-                true => self.has_others,
-                false => !is_name(name),
-            };
+        let is_well_formed = is_checked || (is_value(value) && (is_pseudo || is_name(name)));
+        self.is_malformed = !is_well_formed || (is_pseudo && self.has_others);
         self.has_others |= !is_pseudo;
         self.size += name.len() + value.len() + ENTRY_BYTES;
         self.is_too_large = self.size > MAX_HEADER_BYTES;
         if self.is_malformed || self.is_too_large {
-            return;
+            return is_well_formed;
         }
         match kind {
             BlockKind::Trailers => self.add_trailer(name, value, is_pseudo),
             BlockKind::Request { .. } if is_pseudo => self.add_pseudo(name, value),
             BlockKind::Request { is_whole } => self.add_other(name, value, is_whole),
         }
+        is_well_formed
     }
 
     fn add_pseudo(&mut self, name: &[u8], value: &[u8]) {
@@ -332,6 +333,9 @@ fn length_of(block: &mut Vec<u8>, length: usize) {
 
 /// The percent-encoded path and query, if the library does not accept them as they are.
 fn encoded(target: &[u8]) -> Option<Vec<u8>> {
+    if are_all(PLAIN_TARGET, target) {
+        return None;
+    }
     let is_utf8 = target.is_ascii() || std::str::from_utf8(target).is_ok();
     let query = target.iter().position(|byte| *byte == b'?').unwrap_or(target.len());
     let (path, query) = target.split_at(query.min(target.len()));
@@ -362,7 +366,7 @@ fn encoded(target: &[u8]) -> Option<Vec<u8>> {
 /// Whether Go's server accepts this as a path: absolute, without control characters, each percent sign of the path (not of
 /// the query) followed by two hexadecimal digits.
 fn is_path(target: &[u8]) -> bool {
-    if target == b"*" {
+    if target == b"*" || (target.first() == Some(&b'/') && are_all(PLAIN_TARGET, target)) {
         return true;
     }
     if target.first() != Some(&b'/') || target.iter().any(|byte| *byte < b' ' || *byte == 0x7f) {
@@ -385,12 +389,67 @@ fn is_authority(authority: &[u8]) -> bool {
 
 /// Whether this is a name of a header in HTTP/2: a token without upper-case letters.
 fn is_name(name: &[u8]) -> bool {
-    name.len() <= MAX_NAME_BYTES && is_token(name) && !name.iter().any(u8::is_ascii_uppercase)
+    !name.is_empty() && name.len() <= MAX_NAME_BYTES && are_all(NAME, name)
 }
 
 fn is_token(text: &[u8]) -> bool {
-    !text.is_empty()
-        && text.iter().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte))
+    !text.is_empty() && are_all(TOKEN, text)
+}
+
+/// Character classes, one bit each.
+const TOKEN: u8 = 1;
+/// A token without upper-case letters.
+const NAME: u8 = 2;
+/// Of a path or a query that is accepted by Go's server and by the library, without escapes.
+const PLAIN_TARGET: u8 = 4;
+
+/// The classes of all bytes. A table, since every byte of names and paths is looked up.
+#[expect(clippy::indexing_slicing, reason = "evaluated when it is compiled, where a wrong index is an error")]
+static CLASSES: [u8; 256] = {
+    let mut classes = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let character = byte as u8;
+        let mut class = 0;
+        let is_sign = matches!(
+            character,
+            b'!' | b'#'
+                | b'$'
+                | b'%'
+                | b'&'
+                | b'\''
+                | b'*'
+                | b'+'
+                | b'-'
+                | b'.'
+                | b'^'
+                | b'_'
+                | b'`'
+                | b'|'
+                | b'~'
+        );
+        if character.is_ascii_alphanumeric() || is_sign {
+            class |= TOKEN;
+            if !character.is_ascii_uppercase() {
+                class |= NAME;
+            }
+        }
+        let is_special = matches!(character, b'"' | b'#' | b'%' | b'<' | b'>' | b'\\' | b'^' | b'`');
+        if character.is_ascii_graphic() && !is_special {
+            class |= PLAIN_TARGET;
+        }
+        classes[byte] = class;
+        byte += 1;
+    }
+    classes
+};
+
+/// Whether all bytes are of this class.
+fn are_all(class: u8, text: &[u8]) -> bool {
+    let common = text
+        .iter()
+        .fold(class, |common, byte| common & CLASSES.get(usize::from(*byte)).copied().unwrap_or_default());
+    common != 0
 }
 
 fn is_value(value: &[u8]) -> bool {

@@ -36,7 +36,7 @@ struct Group {
 const GROUPS: usize = 21;
 
 #[expect(clippy::indexing_slicing, reason = "evaluated when it is compiled, where a wrong index is an error")]
-static CODE: ([Group; GROUPS], [u16; SYMBOLS]) = {
+const CODE: ([Group; GROUPS], [u16; SYMBOLS]) = {
     let mut groups = [Group { bits: 0, first: 0, end: 0, symbol: 0 }; GROUPS];
     let mut symbols = [0; SYMBOLS];
     let (mut group, mut position, mut code, mut bits) = (0, 0, 0_u64, 1);
@@ -61,27 +61,78 @@ static CODE: ([Group; GROUPS], [u16; SYMBOLS]) = {
     (groups, symbols)
 };
 
+/// The codes of eight bits at most, which most texts have alone: for each byte the symbol of the code that it begins with, and
+/// the code's length; zero if it begins a longer one.
+#[expect(clippy::indexing_slicing, reason = "evaluated when it is compiled, where a wrong index is an error")]
+static SHORT: [(u8, u8); 256] = {
+    let mut short = [(0, 0); 256];
+    let mut group = 0;
+    while group < GROUPS {
+        let Group { bits, first, end, symbol } = CODE.0[group];
+        if bits <= 8 {
+            let mut byte = (first >> 24) as usize;
+            while byte < (end >> 24) as usize {
+                let index = (((byte as u64) << 24) - first) >> (32 - bits);
+                short[byte] = (CODE.1[symbol + index as usize] as u8, bits as u8);
+                byte += 1;
+            }
+        }
+        group += 1;
+    }
+    short
+};
+
+/// The next bits of a text, aligned to the left, and their number.
+struct Window<'a> {
+    bits: u64,
+    available: u32,
+    input: std::slice::Iter<'a, u8>,
+}
+
+impl Window<'_> {
+    /// Takes as many bytes as there is room for.
+    fn fill(&mut self) {
+        while self.available <= 56 {
+            let Some(byte) = self.input.next() else { break };
+            self.bits |= u64::from(*byte) << (56 - self.available);
+            self.available += 8;
+        }
+    }
+
+    fn skip(&mut self, bits: u32) {
+        self.bits <<= bits;
+        self.available -= bits;
+    }
+}
+
 /// Appends the decoded text. Returns `None` for a text that is not well-formed.
 pub(crate) fn decode(input: &[u8], text: &mut Vec<u8>) -> Option<()> {
-    let (groups, symbols) = &CODE;
-    let mut input = input.iter();
-    // The next bits, aligned to the left, and their number.
-    let (mut window, mut available) = (0_u64, 0);
+    static LONG: ([Group; GROUPS], [u16; SYMBOLS]) = CODE;
+    let (groups, symbols) = &LONG;
+    text.reserve(input.len() * 2);
+    let mut window = Window { bits: 0, available: 0, input: input.iter() };
     loop {
-        while available <= 56 {
-            let Some(byte) = input.next() else { break };
-            window |= u64::from(*byte) << (56 - available);
-            available += 8;
+        if window.available < 8 {
+            window.fill();
         }
-        if available == 0 {
+        let byte = usize::try_from(window.bits >> 56).ok()?;
+        if let Some((symbol, bits @ 1..)) = SHORT.get(byte).copied()
+            && u32::from(bits) <= window.available
+        {
+            text.push(symbol);
+            window.skip(u32::from(bits));
+            continue;
+        }
+        window.fill();
+        if window.available == 0 {
             return Some(());
         }
-        let next = window >> 32;
+        let next = window.bits >> 32;
         let group = groups.iter().find(|group| next < group.end)?;
-        if group.bits > available {
+        if group.bits > window.available {
             // The text ends with the first bits of EOS, which are ones, and fewer than eight.
-            let ones = (1_u64 << available) - 1;
-            return (available < 8 && window >> (64 - available) == ones).then_some(());
+            let ones = (1_u64 << window.available) - 1;
+            return (window.available < 8 && window.bits >> (64 - window.available) == ones).then_some(());
         }
         let index = usize::try_from((next - group.first) >> (32 - group.bits)).ok()?;
         let symbol = *symbols.get(group.symbol + index)?;
@@ -89,8 +140,7 @@ pub(crate) fn decode(input: &[u8], text: &mut Vec<u8>) -> Option<()> {
             return None;
         }
         text.push(u8::try_from(symbol).ok()?);
-        window <<= group.bits;
-        available -= group.bits;
+        window.skip(group.bits);
     }
 }
 
@@ -101,7 +151,7 @@ mod tests {
     #[test]
     fn texts_are_decoded() {
         // <https://www.rfc-editor.org/rfc/rfc7541#appendix-C.4>
-        let rows: [(&[u8], Option<&[u8]>); 9] = [
+        let rows: [(&[u8], Option<&[u8]>); 10] = [
             (
                 &[0xf1, 0xe3, 0xc2, 0xe5, 0xf2, 0x3a, 0x6b, 0xa0, 0xab, 0x90, 0xf4, 0xff],
                 Some(b"www.example.com"),
@@ -115,6 +165,8 @@ mod tests {
             (&[0xff, 0xff, 0xff, 0xff], None),
             (&[0xff], None),
             (&[0b0000_0111], Some(b"0")),
+            // `X`, of eight bits, and `!`, of ten.
+            (&[0xfc, 0xfe, 0x3f], Some(b"X!")),
         ];
         for (input, expected) in rows {
             let mut text = Vec::new();

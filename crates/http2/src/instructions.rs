@@ -14,13 +14,17 @@ pub(crate) struct Instructions {
 const KEPT_TEXT_BYTES: usize = 8 << 10;
 
 impl Instructions {
-    /// Decodes a whole block and passes its headers on, with name and value. `None` if the block is not well-formed: the
-    /// blocks behind it cannot be decoded.
-    pub(crate) fn decode(&mut self, mut block: &[u8], mut header: impl FnMut(&[u8], &[u8])) -> Option<()> {
+    /// Decodes a whole block and passes its headers on, with name and value, and whether an earlier call found the header
+    /// well-formed, which is what it returns. `None` if the block is not well-formed: the blocks behind it cannot be decoded.
+    pub(crate) fn decode(
+        &mut self,
+        mut block: &[u8],
+        mut header: impl FnMut(&[u8], &[u8], bool) -> bool,
+    ) -> Option<()> {
         while let Some(first) = block.first() {
             if first & 0x80 != 0 {
-                let (name, value) = self.table.get(integer(&mut block, 7)?)?;
-                header(name, value);
+                let (name, value, is_checked) = self.table.get(integer(&mut block, 7)?)?;
+                header(name, value, is_checked);
             } else if first & 0xe0 == 0x20 {
                 self.table.resize(integer(&mut block, 5)?)?;
             } else {
@@ -34,9 +38,9 @@ impl Instructions {
                 let name_length = self.text.len();
                 text(&mut block, &mut self.text)?;
                 let (name, value) = self.text.split_at_checked(name_length)?;
-                header(name, value);
+                let is_checked = header(name, value, false);
                 if is_added {
-                    self.table.add(name, value);
+                    self.table.add(name, value, is_checked);
                 }
             }
         }
@@ -118,8 +122,9 @@ mod tests {
         let mut instructions = Instructions::default();
         for (block, expected) in rows {
             let mut headers = String::new();
-            let decoded = instructions.decode(&block, |name, value| {
+            let decoded = instructions.decode(&block, |name, value, _| {
                 headers.push_str(&format!("{}={} ", name.escape_ascii(), value.escape_ascii()));
+                true
             });
             assert_eq!(decoded.map(|()| headers.as_str()), expected, "{block:?}");
         }

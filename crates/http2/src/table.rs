@@ -18,6 +18,7 @@ pub(crate) struct Table {
 struct Entry {
     text: Box<[u8]>,
     name_length: usize,
+    is_checked: bool,
 }
 
 impl Default for Table {
@@ -27,25 +28,27 @@ impl Default for Table {
 }
 
 impl Table {
-    /// The name and the value with this index.
-    pub(crate) fn get(&self, index: usize) -> Option<(&[u8], &[u8])> {
+    /// The name and the value with this index, and whether they were found to be well-formed.
+    pub(crate) fn get(&self, index: usize) -> Option<(&[u8], &[u8], bool)> {
         let index = index.checked_sub(1)?;
         match index.checked_sub(STATIC.len()) {
-            None => STATIC.get(index).copied(),
+            None => STATIC.get(index).map(|(name, value)| (*name, *value, true)),
             Some(index) => {
                 let entry = self.entries.get(index)?;
-                entry.text.split_at_checked(entry.name_length)
+                let (name, value) = entry.text.split_at_checked(entry.name_length)?;
+                Some((name, value, entry.is_checked))
             }
         }
     }
 
     /// Adds an entry, which displaces the oldest ones. One that is larger than the table empties it.
-    pub(crate) fn add(&mut self, name: &[u8], value: &[u8]) {
+    pub(crate) fn add(&mut self, name: &[u8], value: &[u8], is_checked: bool) {
         let size = name.len() + value.len() + ENTRY_BYTES;
         self.shrink_to(self.max_size.saturating_sub(size));
         if size <= self.max_size {
             self.size += size;
-            self.entries.push_front(Entry { text: [name, value].concat().into(), name_length: name.len() });
+            let text = [name, value].concat().into();
+            self.entries.push_front(Entry { text, name_length: name.len(), is_checked });
         }
     }
 
@@ -141,20 +144,20 @@ mod tests {
     fn the_oldest_entries_give_way() {
         let mut table = Table::default();
         assert_eq!(table.get(0), None);
-        assert_eq!(table.get(2), Some((&b":method"[..], &b"GET"[..])));
+        assert_eq!(table.get(2), Some((&b":method"[..], &b"GET"[..], true)));
         assert_eq!(table.get(62), None);
         let value = |index: usize| vec![b'a' + index as u8; 1000];
         for index in 0..5 {
-            table.add(b"name", &value(index));
+            table.add(b"name", &value(index), false);
         }
         let values = |table: &Table| -> Vec<u8> {
-            (62..70).map_while(|index| table.get(index)).map(|(_, value)| value[0]).collect()
+            (62..70).map_while(|index| table.get(index)).map(|(_, value, _)| value[0]).collect()
         };
         assert_eq!(values(&table), b"edc");
         table.resize(2 * 1036).unwrap();
         assert_eq!(values(&table), b"ed");
         assert_eq!(table.resize(MAX_TABLE_BYTES + 1), None);
-        table.add(b"name", &[0; MAX_TABLE_BYTES]);
+        table.add(b"name", &[0; MAX_TABLE_BYTES], false);
         assert_eq!(values(&table), b"");
     }
 }

@@ -16,8 +16,9 @@ fn block(headers: Rows<'_>) -> Vec<u8> {
 /// The headers of a block, as text.
 fn shown(block: &[u8]) -> String {
     let mut shown = Vec::new();
-    let decoded = Instructions::default().decode(block, |name, value| {
+    let decoded = Instructions::default().decode(block, |name, value, _| {
         shown.push(format!("{}={}", name.escape_ascii(), value.escape_ascii()));
+        true
     });
     match decoded {
         Some(()) => shown.join(" "),
@@ -156,6 +157,8 @@ fn blocks_behind_a_rewritten_one_refer_to_nothing() {
     assert_eq!(rewritten(blocks.judge(&[&referring[..], &added].concat(), REQUEST)), MALFORMED);
     let moved = [0x82, 0x87, 0x84, 0x80 | 63];
     assert_eq!(rewritten(blocks.judge(&moved, REQUEST)), ":method=GET :scheme=https :path=/ a=b");
+    // An entry that is not well-formed stays so.
+    assert_eq!(rewritten(blocks.judge(&referring, REQUEST)), MALFORMED);
     assert_eq!(rewritten(blocks.judge(&[0x80 | 64], REQUEST)), "undecodable");
 }
 
