@@ -66,7 +66,7 @@ async fn malformed_requests_end_alone() {
     server.stop().await;
 }
 
-/// `kubectl get --raw` sends the text of its user.
+/// Clients such as curl, and Go's, send a query as it was given.
 #[tokio::test(flavor = "multi_thread")]
 async fn paths_and_hosts_are_those_that_go_accepts() {
     let server = Server::start().await;
