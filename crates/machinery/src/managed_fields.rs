@@ -14,6 +14,7 @@ mod encode;
 mod entry;
 mod extract;
 mod field_set;
+mod keyless;
 mod manager;
 mod merge;
 mod path_element;

@@ -87,7 +87,9 @@ impl Walk<'_> {
             .iter()
             .map(|item| schema.strs(node.list_map_keys).map(|name| item.as_object()?.get(name)).collect())
             .collect();
-        let composed = keys.iter().map(|keys| keys.iter().map(|key| key.map(Key::of)).collect::<Vec<_>>());
+        // A single key is compared as a scalar, several as the JSON of an object with them.
+        let key_of = if node.list_map_keys.len == 1 { Key::of } else { Key::within };
+        let composed = keys.iter().map(|keys| keys.iter().map(|key| key.map(key_of)).collect::<Vec<_>>());
         for index in repeated(composed) {
             let values = keys.get(index).into_iter().flatten();
             let names = schema.strs(node.list_map_keys);
@@ -115,6 +117,14 @@ impl<'v> Key<'v> {
         match value {
             Value::Array(_) | Value::Object(_) => Key::Compound(json::encode_any(value)),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Key::Scalar(value),
+        }
+    }
+
+    /// The identity of a part of a compound value: integers and floats are the same if their JSON is.
+    fn within(value: &'v Value) -> Key<'v> {
+        match value {
+            Value::Number(_) => Key::Compound(json::encode_any(value)),
+            value => Key::of(value),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Negotiates content: the media type of a request body, and the form of the response
 //! (<https://kubernetes.io/docs/reference/using-api/api-concepts/#alternate-representations-of-resources>).
 
-use http::{HeaderMap, header};
+use http::{HeaderMap, HeaderValue, header};
 use pintle_go_forms::{media_type, parse_bool};
 use pintle_machinery::Status;
 use pintle_registry::PatchType;
@@ -423,8 +423,8 @@ pub(crate) fn is_pretty(headers: &HeaderMap, pretty: Option<&str>) -> bool {
 
 /// Whether the client is a browser, curl or wget: these get indented JSON by default.
 fn is_tool_for_people(headers: &HeaderMap) -> bool {
-    let agent = headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    ["curl", "Wget", "Mozilla/5.0"].iter().any(|prefix| agent.starts_with(prefix))
+    let agent = headers.get(header::USER_AGENT).map(HeaderValue::as_bytes).unwrap_or_default();
+    ["curl", "Wget", "Mozilla/5.0"].iter().any(|prefix| agent.starts_with(prefix.as_bytes()))
 }
 
 /// The media type of a request's body.
@@ -481,6 +481,18 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(header::ACCEPT, accept.parse().unwrap());
         accepted(&headers, None, Offers::Object, MediaTypes::COMMON)
+    }
+
+    #[test]
+    fn json_is_indented_for_tools_of_people() {
+        for (agent, pretty) in
+            [("curl/8", true), ("Mozilla/5.0 \u{e9}", true), ("kubectl/v1", false), ("a curl", false)]
+        {
+            let agent = HeaderValue::from_bytes(agent.as_bytes()).unwrap();
+            let headers = HeaderMap::from_iter([(header::USER_AGENT, agent.clone())]);
+            assert_eq!(is_pretty(&headers, None), pretty, "{agent:?}");
+            assert_eq!(is_pretty(&headers, Some("0")), false, "{agent:?}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use super::{
     admission::Admission,
+    body_kind::BodyKind,
     request_scope::RequestScope,
     write::{check_name, encoder, respond, set_namespace},
 };
@@ -149,8 +150,9 @@ impl ApplyTransform<'_> {
             }
             None => write.apply(None, config, force).await,
         }?;
-        self.config.check_strictly(scope, self.options)?;
         let mut new = applied.object;
+        self.convert(old, &mut new)?;
+        self.config.check_strictly(scope, self.options)?;
         if old.is_none() && !new.uid().is_empty() {
             let why = format!(
                 "uid mismatch: the provided object specified uid {}, and no existing object was found",
@@ -174,6 +176,25 @@ impl ApplyTransform<'_> {
         scope.empty_fields.note_labels(&new);
         scope.store()?.set_defaults(&mut new);
         Ok(new)
+    }
+
+    /// Converts what a built-in kind has only in annotations.
+    ///
+    /// # Errors
+    /// 500 when a changed object has a value there that does not convert.
+    fn convert(&self, old: Option<&Value>, new: &mut Value) -> Result<(), Status> {
+        let (scope, config) = (self.admission.scope, &self.config.object);
+        let is_changed =
+            || old.is_none_or(|old| !is_same_but_owners(&scope.resource.from_storage(old.clone()), new));
+        if scope.resource.schema.get().is_structural() || !is_changed() {
+            return Ok(());
+        }
+        let kind = self.admission.kind;
+        let converted = BodyKind::of(scope.resource, kind).coerce(new);
+        converted.map(drop).map_err(|status| {
+            let what = format!("{}/{}; {}", config.namespace(), config.name(), kind);
+            Status::unknown(format!("failed to convert to unversioned ({what}): {}", status.message))
+        })
     }
 }
 

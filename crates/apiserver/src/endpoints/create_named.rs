@@ -26,6 +26,7 @@ use pintle_machinery::{
 };
 use pintle_registry::{NamedCreater, SubresourceKind};
 use pintle_schema::{Schema, SchemaRef, default_by_schema};
+use std::borrow::Cow;
 
 /// Serves a POST to a subresource that supports create.
 ///
@@ -152,9 +153,12 @@ fn manage(
     schema: SchemaRef<'_>,
     object: &mut Value,
 ) {
-    let manager = if field_manager.is_empty() { scope.user_agent_manager() } else { field_manager };
+    let manager = match field_manager {
+        "" => Cow::Owned(scope.user_agent_manager()),
+        manager => Cow::Borrowed(manager),
+    };
     FieldManager {
-        manager,
+        manager: &manager,
         kind: &kind.kind,
         api_version: &kind.group_version().to_string(),
         subresource: &scope.info.subresource,

@@ -21,9 +21,10 @@ use crate::{
     registry::{Conversions, ManagedWrite, Store, VersionedResource},
 };
 use bytes::Bytes;
-use http::{HeaderMap, Method, header};
+use http::{HeaderMap, HeaderValue, Method, header};
 use jiff::Timestamp;
 use pintle_audit::{AuditContext, Level};
+use pintle_go_forms::is_print;
 use pintle_machinery::{
     GroupVersion, Status, StatusReason, UserInfo, Value,
     codec::{cbor, json, yaml},
@@ -31,7 +32,10 @@ use pintle_machinery::{
 use pintle_registry::{EmptyFields, PatientClient, RequestContext, Routing, SubresourceKind};
 use pintle_schema::{SchemaRef, default_by_schema};
 use pintle_telemetry::event;
-use std::sync::{Arc, OnceLock, atomic::AtomicU64};
+use std::{
+    borrow::Cow,
+    sync::{Arc, OnceLock, atomic::AtomicU64},
+};
 
 /// The length limit of a field manager's name, in bytes.
 const MAX_FIELD_MANAGER: usize = 128;
@@ -253,7 +257,10 @@ impl RequestScope<'_> {
 
     /// Tracks the managed fields of the request, for its field manager or else its user agent.
     pub(super) fn managed_write<'b>(&'b self, field_manager: &'b str) -> ManagedWrite<'b> {
-        let manager = if field_manager.is_empty() { self.user_agent_manager() } else { field_manager };
+        let manager = match field_manager {
+            "" => Cow::Owned(self.user_agent_manager()),
+            manager => Cow::Borrowed(manager),
+        };
         ManagedWrite {
             stores: &self.server.stores,
             resource: self.resource,
@@ -265,12 +272,23 @@ impl RequestScope<'_> {
         }
     }
 
-    /// The program name in the user agent, the default field manager, truncated to the length limit.
-    pub(super) fn user_agent_manager(&self) -> &str {
-        let agent = self.headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok());
-        let name = agent.unwrap_or_default().split('/').next().unwrap_or_default();
-        name.get(..MAX_FIELD_MANAGER).unwrap_or(name)
+    /// The default field manager.
+    pub(super) fn user_agent_manager(&self) -> String {
+        manager_of_agent(self.headers.get(header::USER_AGENT).map(HeaderValue::as_bytes).unwrap_or_default())
     }
+}
+
+/// The program name in a user agent: its printable characters as far as the length limit has room for them.
+fn manager_of_agent(agent: &[u8]) -> String {
+    let name = String::from_utf8_lossy(agent.split(|byte| *byte == b'/').next().unwrap_or_default());
+    let mut manager = String::new();
+    for c in name.chars().filter(|c| is_print(*c)) {
+        if manager.len() + c.len_utf8() > MAX_FIELD_MANAGER {
+            break;
+        }
+        manager.push(c);
+    }
+    manager
 }
 
 /// The release that removes a resource, by the text of its deprecation.
@@ -282,4 +300,26 @@ pub(super) fn removed_release(deprecation: &str) -> Option<&str> {
 /// The 501 for a declared resource that is not served.
 fn not_served() -> Status {
     Status::failure(501, StatusReason::Unknown, "the resource is not served yet")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_manager_is_the_program_of_the_user_agent() {
+        let long = "x".repeat(127);
+        for (agent, manager) in [
+            (&b"kubectl/v1.36 (linux)"[..], "kubectl"),
+            (b"", ""),
+            (b"/x", ""),
+            ("Mozilla/5.0 \u{e9}".as_bytes(), "Mozilla"),
+            ("tr\u{e9}s\tbien\u{a0}!/1".as_bytes(), "tr\u{e9}sbien!"),
+            (b"a\xffb/1", "a\u{fffd}b"),
+            (format!("{long}\u{e9}y/1").as_bytes(), &long),
+            (format!("{long}yz").as_bytes(), &format!("{long}y")),
+        ] {
+            assert_eq!(manager_of_agent(agent), manager, "{}", String::from_utf8_lossy(agent));
+        }
+    }
 }

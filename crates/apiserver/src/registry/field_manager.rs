@@ -8,7 +8,10 @@ use pintle_machinery::{
 };
 use pintle_registry::SubresourceKind;
 use pintle_schema::SchemaRef;
-use std::sync::{Arc, OnceLock};
+use std::{
+    borrow::Cow,
+    sync::{Arc, OnceLock},
+};
 
 /// One write, as the field manager sees it.
 pub struct ManagedWrite<'a> {
@@ -17,7 +20,7 @@ pub struct ManagedWrite<'a> {
     /// The resource in the version of the request.
     pub resource: &'a VersionedResource,
     /// The name of the field manager.
-    pub manager: &'a str,
+    pub manager: Cow<'a, str>,
     /// The subresource that is written, or "".
     pub subresource: &'a str,
     /// The time of the request.
@@ -73,7 +76,7 @@ impl ManagedWrite<'_> {
         let kind = self.resource.resource.group_version_kind();
         let api_version = kind.group_version().to_string();
         run(&FieldManager {
-            manager: self.manager,
+            manager: &self.manager,
             kind: &kind.kind,
             api_version: &api_version,
             subresource: self.subresource,

@@ -80,7 +80,7 @@ impl Stores {
         ManagedWrite {
             stores: self,
             resource,
-            manager: &options.field_manager,
+            manager: Cow::Borrowed(&options.field_manager),
             subresource: options.subresource,
             now: Timestamp::now(),
             versions: OnceLock::new(),

@@ -7,6 +7,7 @@ use super::{
     conflict::{Conflict, conflict_status},
     entry,
     extract::field_set,
+    keyless::may_lack_keys,
     manager::Comparisons,
     merge::{ensure_fields_are_members, merge, remove},
     validate::{Faults, canonical, describe, restored, validate, validate_object, with_go_numbers},
@@ -16,6 +17,7 @@ use crate::{
     codec::{EmptyField, json},
     meta::{ObjectMeta, format_time},
 };
+use pintle_tree::json;
 use std::collections::HashMap;
 
 /// The annotation in which client-side `kubectl apply` keeps its last configuration.
@@ -45,7 +47,7 @@ impl FieldManager<'_> {
     /// kind.
     pub fn apply(&self, live: Option<&Value>, config: &Value, force: bool) -> Result<Applied, Status> {
         self.check_type(config)?;
-        if config.at("metadata.managedFields").is_some_and(Value::is_array) {
+        if self.has_managed_fields(config) {
             return Err(Status::bad_request("metadata.managedFields must be nil"));
         }
         let mut object = live.cloned().unwrap_or_else(|| Value::Object(Map::new()));
@@ -84,13 +86,17 @@ impl FieldManager<'_> {
         let old = json::to_value(&object, self.schema);
         let mut new = old.clone();
         merge(&mut new, config, self.schema);
+        self.check_convertible(&new, config, last.as_ref(), &entries)?;
         if let Some(last) = &last {
             new = self.prune(new, last, &applied, &entries);
         }
         let comparison = self.compare_trees(&old, &new, Trees::Written);
         let (changed, removed) = comparison.into_changed_and_removed();
         // Comparisons in other versions are made only for versions that an entry has.
-        let read = || canonical(&new, self.schema).unwrap_or_else(|_| object.clone());
+        let read = || match restored(new.clone(), config, self.schema) {
+            Ok(restored) => restored.value,
+            Err(_) => object.clone(),
+        };
         if !force {
             self.check_conflicts(live, &old, &read, &entries, &changed)?;
         }
@@ -104,12 +110,8 @@ impl FieldManager<'_> {
             true => (object, Vec::new()),
             false => {
                 let restored = restored(new, config, self.schema).map_err(|why| {
-                    let what = self.describe_object(config);
-                    let group_kind = self.describe_kind();
-                    Status::unknown(format!(
-                        "failed to convert new object ({what}) to proper version: unable to convert unstructured \
-                         object to {group_kind}: {why}"
-                    ))
+                    let (what, why) = (self.describe_object(config), self.not_convertible(&why));
+                    Status::unknown(format!("failed to convert new object ({what}) to proper version: {why}"))
                 })?;
                 (restored.value, restored.empty_fields)
             }
@@ -141,6 +143,49 @@ impl FieldManager<'_> {
         Err(Status::bad_request(format!("invalid object type: {found}")))
     }
 
+    /// Whether a configuration has a list of managed fields. One that does not decode is a fault of its type instead.
+    fn has_managed_fields(&self, config: &Value) -> bool {
+        let Some(entries) = config.at("metadata.managedFields").filter(|entries| entries.is_array()) else {
+            return false;
+        };
+        let metadata = json!({"managedFields": entries.clone()});
+        self.schema.field("metadata").is_none_or(|field| canonical(&metadata, field.ty()).is_ok())
+    }
+
+    /// Checks that the merged object can be converted to the versions of the entries. An object that cannot be converted
+    /// to its own version is found later, in another step, if all entries have that version.
+    fn check_convertible(
+        &self,
+        merged: &Value,
+        config: &Value,
+        last: Option<&Entry>,
+        others: &[Entry],
+    ) -> Result<(), Status> {
+        let is_other = |entry: &&Entry| {
+            entry.api_version != self.api_version && self.schema_of(&entry.api_version).is_some()
+        };
+        let Some(first) = last.into_iter().chain(others).find(is_other) else { return Ok(()) };
+        if self.schema.is_structural() || canonical(merged, self.schema).is_ok() {
+            return Ok(());
+        }
+        let Err(why) = restored(merged.clone(), config, self.schema) else { return Ok(()) };
+        let step = match last {
+            None => "failed to convert new object".to_owned(),
+            Some(last) if last.api_version == first.api_version => {
+                "failed to prune fields: failed to convert merged object to last applied version".to_owned()
+            }
+            Some(_) => format!(
+                "failed to prune fields: failed add back owned items: failed to convert merged object at version {}",
+                first.api_version
+            ),
+        };
+        Err(Status::unknown(format!("{step}: {}", self.not_convertible(&why))))
+    }
+
+    fn not_convertible(&self, why: &str) -> String {
+        format!("unable to convert unstructured object to {}: {why}", self.describe_kind())
+    }
+
     /// Checks that all fields of an object can have owners: see [`FieldManager::update`].
     fn check_object(&self, object: &Value) -> Result<(), Status> {
         match self.object_faults(object) {
@@ -167,7 +212,7 @@ impl FieldManager<'_> {
     }
 
     fn object_faults(&self, object: &Value) -> Faults {
-        match self.schema.is_structural() {
+        match self.schema.is_structural() || may_lack_keys(self.schema) {
             true => validate_object(object, Shape::of(self.schema)),
             false => Faults::new(),
         }

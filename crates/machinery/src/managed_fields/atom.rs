@@ -4,6 +4,7 @@
 //! A type allows a value to be a scalar, a list or a map; most types allow one of them. Where the type does not
 //! restrict the value (unknown fields that are preserved, the JSON inside of definitions) the value itself decides.
 
+use super::path_element::write_value;
 use crate::{Map, Value, codec::json::write_string};
 use pintle_schema::{FieldRef, ListType, MapType, Omit, SchemaRef, Type};
 use pintle_tree::json;
@@ -244,13 +245,6 @@ fn keyed_element(schema: SchemaRef<'_>, item: &Value, trees: Trees) -> Result<St
     }
     element.push(b'}');
     Ok(text(element))
-}
-
-fn write_value(out: &mut Vec<u8>, value: &Value) {
-    match value {
-        Value::String(text) => write_string(out, text),
-        value => out.extend_from_slice(&crate::codec::json::encode_any(value)),
-    }
 }
 
 fn text(element: Vec<u8>) -> String {

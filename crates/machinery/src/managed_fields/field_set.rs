@@ -109,7 +109,7 @@ impl FieldSet {
     }
 
     /// Decodes `FieldsV1`, in the form of JSON or of a tree. Path elements of unknown kinds are left out, because a newer
-    /// server may have written them.
+    /// server may have written them. As Kubernetes does, it takes null for an empty node, and reads no value of `.`.
     ///
     /// # Errors
     /// When a path element is malformed, or a node is not an object, or the text is too large a tree for a body.
@@ -285,19 +285,22 @@ fn decode(fields: &Map, depth: usize) -> Result<(bool, Map), String> {
     if depth > crate::codec::MAX_DEPTH {
         return Err("fields are nested too deeply".to_owned());
     }
-    let mut member = fields.is_empty();
+    let mut member = false;
     let mut decoded = Map::new();
     for (key, child) in fields {
-        let Some(child) = child.as_object() else { return Err(format!("{key} must be an object")) };
         if key == SELF {
             member = true;
             continue;
         }
         let Some(element) = PathElement::parse(key)? else { continue };
-        let (child_member, node) = decode(child, depth + 1)?;
+        let (child_member, node) = match child {
+            Value::Object(child) => decode(child, depth + 1)?,
+            Value::Null => (true, Map::new()),
+            _ => return Err(format!("{key} must be an object")),
+        };
         attach(&mut decoded, element.to_string(), node, child_member);
     }
-    Ok((member, decoded))
+    Ok((member || decoded.is_empty(), decoded))
 }
 
 fn unite(own: &mut Map, other: &Map) {

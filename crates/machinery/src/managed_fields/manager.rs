@@ -5,6 +5,7 @@ use super::{
     atom::{Shape, Trees},
     compare::{Comparison, compare_trees},
     entry,
+    keyless::may_lack_keys,
     reconcile::{entry_needs, reconcile},
     validate::fits_object,
 };
@@ -114,10 +115,11 @@ impl FieldManager<'_> {
     }
 
     /// Whether the fields of an object are known. Those of a custom resource are not if it claims another kind, which a
-    /// status may, if a value does not fit its schema, which has changed since, or if a set has objects or lists.
+    /// status may, if a value does not fit its schema, which has changed since, or if a set has objects or lists. Those of
+    /// any object are not if an item lacks the values that identify it.
     fn reads(&self, object: &Value) -> bool {
         if !self.schema.is_structural() {
-            return true;
+            return !may_lack_keys(self.schema) || fits_object(object, Shape::of(self.schema));
         }
         let named = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
         named("kind") == self.kind

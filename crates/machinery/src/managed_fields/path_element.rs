@@ -6,6 +6,7 @@ use crate::{
 };
 use pintle_go_forms::quote;
 use pintle_tree::Number;
+use serde::de::DeserializeOwned;
 use std::{cmp::Ordering, fmt};
 
 /// One step from a value to a part of it.
@@ -36,12 +37,19 @@ impl PathElement {
         };
         Ok(Some(match kind {
             b'f' => PathElement::Field(rest.to_owned()),
-            b'k' => PathElement::Key(serde_json::from_str(rest).map_err(|error| error.to_string())?),
-            b'v' => PathElement::Value(serde_json::from_str(rest).map_err(|error| error.to_string())?),
+            b'k' => PathElement::Key(first::<Option<Map>>(rest)?.unwrap_or_default()),
+            b'v' => PathElement::Value(first(rest)?),
             b'i' => PathElement::Index(rest.parse().map_err(|_| format!("invalid index: {rest}"))?),
             _ => return Ok(None),
         }))
     }
+}
+
+/// The first JSON value of a text. As Kubernetes does, it leaves the rest unread.
+fn first<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter();
+    let value = values.next().ok_or_else(|| "a value is missing".to_owned())?;
+    value.map_err(|error| error.to_string())
 }
 
 impl fmt::Display for PathElement {
@@ -56,12 +64,34 @@ impl fmt::Display for PathElement {
                     }
                     write_string(&mut text, name);
                     text.push(b':');
-                    text.extend_from_slice(&encode_any(value));
+                    write_value(&mut text, value);
                 }
                 write!(f, "k:{}}}", String::from_utf8_lossy(&text))
             }
-            PathElement::Value(value) => write!(f, "v:{}", String::from_utf8_lossy(&encode_any(value))),
+            PathElement::Value(value) => {
+                let mut text = Vec::new();
+                write_value(&mut text, value);
+                write!(f, "v:{}", String::from_utf8_lossy(&text))
+            }
             PathElement::Index(index) => write!(f, "i:{index}"),
+        }
+    }
+}
+
+/// Encodes a value that identifies an item. The negative exponent of a number has two digits here.
+pub(super) fn write_value(out: &mut Vec<u8>, value: &Value) {
+    match value {
+        Value::String(text) => write_string(out, text),
+        value => {
+            let text = encode_any(value);
+            match text.as_slice() {
+                [digits @ .., b'e', b'-', digit] if value.is_number() => {
+                    out.extend_from_slice(digits);
+                    out.extend_from_slice(b"e-0");
+                    out.push(*digit);
+                }
+                text => out.extend_from_slice(text),
+            }
         }
     }
 }

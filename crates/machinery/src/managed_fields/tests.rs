@@ -269,6 +269,7 @@ fn lists_with_keys_are_merged_and_pruned_by_item() {
 fn what_is_no_configuration_is_refused() {
     for (config, code) in [
         (json!({"kind": "ConfigMap", "metadata": {"name": "a", "managedFields": []}}), 400),
+        (json!({"kind": "ConfigMap", "metadata": {"name": "a", "managedFields": [[]]}}), 500),
         (json!({"kind": "ConfigMap", "metadata": {"name": "a"}, "dta": {}}), 500),
         (json!({"kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": [1]}}), 500),
         (
@@ -280,6 +281,54 @@ fn what_is_no_configuration_is_refused() {
     }
 }
 
+/// A kind with a second version of the same fields.
+struct TwoVersions(SchemaRef<'static>);
+
+impl VersionConverter for TwoVersions {
+    fn schema<'a>(&'a self, version: &str) -> Option<SchemaRef<'a>> {
+        (version == "v2").then_some(self.0)
+    }
+
+    fn convert<'a>(&'a self, object: &Value, _: &str, _: &str) -> Option<(Value, SchemaRef<'a>)> {
+        Some((object.clone(), self.0))
+    }
+}
+
+#[test]
+fn an_object_that_cannot_be_converted_fails_in_the_step_that_converts_it() {
+    let versions = TwoVersions(pods());
+    let config = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"},
+        "spec": {"terminationGracePeriodSeconds": 1.5}});
+    let why = "unable to convert unstructured object to /v1, Kind=Pod: cannot convert float64 to int64";
+    let own = "failed to convert new object (/a; /v1, Kind=Pod) to proper version";
+    let owned =
+        "failed to prune fields: failed add back owned items: failed to convert merged object at version v2";
+    let last = "failed to prune fields: failed to convert merged object to last applied version";
+    for (entries, step) in [
+        (vec![("n", "v1")], own),
+        (vec![("n", "v9")], own),
+        (vec![("m", "v1"), ("n", "v1")], own),
+        (vec![("n", "v1"), ("n", "v2")], "failed to convert new object"),
+        (vec![("m", "v1"), ("n", "v2")], owned),
+        (vec![("m", "v2"), ("n", "v2")], last),
+    ] {
+        let written: Vec<Value> = entries
+            .iter()
+            .enumerate()
+            .map(|(at, (name, version))| {
+                json!({"manager": name, "operation": if *name == "m" { "Apply" } else { "Update" },
+                    "subresource": if at > 0 { "s" } else { "" }, "apiVersion": version, "fieldsType": "FieldsV1",
+                    "fieldsV1": {"f:spec": {"f:hostname": {}}}})
+            })
+            .collect();
+        let live = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "managedFields": written},
+            "spec": {"hostname": "h"}});
+        let manager = FieldManager { versions: &versions, ..manager("m", pods()) };
+        let error = manager.apply(Some(&live), &config, false).unwrap_err();
+        assert_eq!(error.message, format!("{step}: {why}"), "{entries:?}");
+    }
+}
+
 #[test]
 fn malformed_fields_are_refused() {
     for (fields, fine) in [
@@ -288,9 +337,26 @@ fn malformed_fields_are_refused() {
         (json!({"data": {}}), false),
         (json!({"f:a": 1}), false),
         (json!({"k:{": {}}), false),
+        (json!({"k:": {}}), false),
+        (json!({"k:1": {}}), false),
+        (json!({"v:": {}}), false),
         (json!([]), false),
     ] {
         assert_eq!(FieldSet::from_fields_v1(&fields).is_ok(), fine, "{fields}");
+    }
+}
+
+#[test]
+fn fields_are_read_as_leniently_as_the_reference_reads_them() {
+    for (fields, read) in [
+        (json!({"f:a": null, "z:new": 1}), r#"{"f:a":{}}"#),
+        (json!({"f:a": {".": 1}, "f:b": {".": null, "f:c": {}}}), r#"{"f:a":{},"f:b":{".":{},"f:c":{}}}"#),
+        (json!({"f:a": {"z:new": {}}}), r#"{"f:a":{}}"#),
+        (json!({"k:{\"n\":1}x": {}, "k:null": {}}), r#"{"k:{}":{},"k:{\"n\":1}":{}}"#),
+        (json!({"v:1e-7": {}, "v:1.5e-10": {}}), r#"{"v:1.5e-10":{},"v:1e-07":{}}"#),
+    ] {
+        let set = FieldSet::from_fields_v1(&fields).unwrap();
+        assert_eq!(set.into_fields_v1(), json!(read), "{fields}");
     }
 }
 
@@ -352,6 +418,37 @@ fn an_object_with_an_item_without_its_key_loses_its_owners() {
         new["secrets"] = json!([{"name": "a"}, item]);
         manager("n", accounts).update(Some(&live), &mut new);
         assert_eq!(owners(&new).len(), count, "{new}");
+    }
+}
+
+#[test]
+fn an_object_with_an_item_without_its_key_gets_no_owners() {
+    let accounts = schema("k8s.io/api/core/v1.ServiceAccount");
+    let entry = json!({"manager": "m", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:automountServiceAccountToken": {}}});
+    let live =
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"}, "secrets": [{}]});
+    let mut tracked = live.clone();
+    tracked["metadata"]["managedFields"] = json!([entry]);
+    let mut new = tracked.clone();
+    manager("n", accounts).update(Some(&live), &mut new);
+    assert_eq!(owners(&new), []);
+    let config = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"}});
+    for (live, what) in [
+        (
+            live,
+            "failed to create manager for existing fields: failed to convert new object (/a; /v1, Kind=ServiceAccount) to smd typed",
+        ),
+        (tracked, "failed to create typed live object (/a; /v1, Kind=ServiceAccount)"),
+    ] {
+        let error = manager("n", accounts).apply(Some(&live), &config, true).unwrap_err();
+        assert_eq!(
+            error.message,
+            format!(
+                "{what}: .secrets: element 0: associative list with keys has an element that omits all key fields \
+                [\"name\"] (and doesn't have default values for any key fields)"
+            ),
+        );
     }
 }
 

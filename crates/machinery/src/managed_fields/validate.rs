@@ -6,8 +6,8 @@ use super::{
     path_element,
 };
 use crate::{
-    Map, Value,
-    codec::{Decoded, json},
+    Map, Text, Value, ValueExt,
+    codec::{DecodeError, Decoded, json},
     field_path::push_name,
     restore,
     text::go_type,
@@ -260,8 +260,27 @@ pub(super) fn with_go_numbers(value: &mut Value) {
 }
 
 /// The canonical tree of a tree in JSON form.
-pub(super) fn canonical(written: &Value, schema: SchemaRef<'_>) -> Result<Value, crate::codec::DecodeError> {
-    json::from_value(written, schema).map(|decoded| decoded.value)
+pub(super) fn canonical(written: &Value, schema: SchemaRef<'_>) -> Result<Value, DecodeError> {
+    decode(written, schema).map(|decoded| decoded.value)
+}
+
+/// Decodes a tree in JSON form. In the metadata of a custom resource, scalars that do not fit their fields are none.
+fn decode(written: &Value, schema: SchemaRef<'_>) -> Result<Decoded, DecodeError> {
+    let error = match json::from_value(written, schema) {
+        Err(error) if schema.is_structural() => error,
+        decoded => return decoded,
+    };
+    let metadata = written.get("metadata").and_then(Value::as_object).zip(schema.field("metadata"));
+    let Some((metadata, field)) = metadata else { return Err(error) };
+    let fits = |name: &Text, value: &Value| {
+        let alone = Value::Object(Map::from_iter([(name.clone(), value.clone())]));
+        value.is_object() || value.is_array() || json::from_value(&alone, field.ty()).is_ok()
+    };
+    let metadata = metadata.iter().filter(|(name, value)| fits(name, value));
+    let metadata: Map = metadata.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let mut written = written.clone();
+    written.set("metadata", Value::Object(metadata));
+    json::from_value(&written, schema)
 }
 
 /// Decodes the merge of an object and a configuration, both in JSON form.
@@ -274,5 +293,5 @@ pub(super) fn restored(mut merged: Value, config: &Value, schema: SchemaRef<'_>)
         restore::convert_numbers(&mut merged, schema);
     }
     let problem = || restore::problem(&merged, schema).filter(|_| is_typed);
-    json::from_value(&merged, schema).map_err(|error| problem().unwrap_or_else(|| error.to_string()))
+    decode(&merged, schema).map_err(|error| problem().unwrap_or_else(|| error.to_string()))
 }

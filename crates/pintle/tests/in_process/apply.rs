@@ -373,6 +373,36 @@ async fn owners_in_other_versions_are_understood() {
     server.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn annotations_that_are_fields_elsewhere_are_converted() {
+    let server = Server::start().await;
+    let path = "/apis/apps/v1/namespaces/default/daemonsets";
+    let set = |generation: &str| {
+        json!({"apiVersion": "apps/v1", "kind": "DaemonSet",
+        "metadata": {"name": "a", "annotations": {"deprecated.daemonset.template.generation": generation}},
+        "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {
+            "metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]},
+        }}})
+    };
+    let why = "strconv.ParseInt: parsing \"x\": invalid syntax";
+    let unversioned = format!("failed to convert to unversioned (default/a; apps/v1, Kind=DaemonSet): {why}");
+    let mut sent = set("x");
+    sent["metadata"]["namespace"] = json!("default");
+    let one = format!("{path}/a");
+    let refused = apply(&server, &one, "m", &sent).await;
+    assert_eq!((refused.status, refused.str_at("/message")), (500, unversioned.clone()));
+    assert_eq!(apply(&server, &one, "m", &set("1")).await.status, 201);
+    let refused = apply(&server, &one, "m", &sent).await;
+    assert_eq!((refused.status, refused.str_at("/message")), (500, unversioned));
+    let strategic = ("Content-Type", "application/strategic-merge-patch+json");
+    let patch = json!({"metadata": sent["metadata"]}).to_string();
+    let refused = server.exchange("PATCH", &one, &[strategic], patch.clone()).await;
+    assert_eq!((refused.status, refused.str_at("/message")), (500, why.to_owned()));
+    let refused = server.exchange("PATCH", &one, &[MERGE_PATCH], patch).await;
+    assert_eq!(refused.status, 422, "{}", refused.text());
+    server.stop().await;
+}
+
 /// The other version has the target of the processor apart, and puts it behind the other metrics on the way back.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_apply_that_changes_nothing_keeps_the_stored_object_in_every_version() {

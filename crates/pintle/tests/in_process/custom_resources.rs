@@ -349,6 +349,8 @@ async fn unknown_members_and_bodies_of_other_kinds_are_answered_as_by_the_refere
                 "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
                     "type": "object", "properties": {
                         "any": {"type": "object", "additionalProperties": true},
+                        "inner": {"type": "object", "x-kubernetes-embedded-resource": true,
+                            "x-kubernetes-preserve-unknown-fields": true},
                         "null": {"type": "object", "additionalProperties": null},
                     },
                 }}}],
@@ -360,7 +362,8 @@ async fn unknown_members_and_bodies_of_other_kinds_are_answered_as_by_the_refere
     let applied = server
         .send(&format!(
             "PATCH {ANYS}/a?fieldManager=m\nContent-Type: application/apply-patch+yaml\n\n\
-             {{{type_meta},\"metadata\":{{\"name\":\"a\"}},\"any\":{{\"n\":1,\"s\":\"t\",\"l\":[1]}}}}"
+             {{{type_meta},\"metadata\":{{\"name\":\"a\",\"creationTimestamp\":0}},\"any\":{{\"n\":1,\"s\":\"t\",\"l\":[1]}},\
+             \"inner\":{{\"apiVersion\":\"v1\",\"kind\":\"K\",\"metadata\":{{\"name\":\"n\"}}}}}}"
         ))
         .await;
     assert_eq!(applied.status, 201, "{}", applied.text());
@@ -374,6 +377,16 @@ async fn unknown_members_and_bodies_of_other_kinds_are_answered_as_by_the_refere
             ),
             400,
             "strict decoding error: duplicate field \"x\", duplicate field \"x.y\", unknown field \"x\"",
+        ),
+        (
+            // The part that a patch does not touch is shown, too.
+            format!(
+                "PATCH {ANYS}/a\nContent-Type: application/merge-patch+json\n\n\
+                 {{\"inner\":{{\"metadata\":{{\"uid\":0}}}}}}"
+            ),
+            422,
+            "inner.metadata: Invalid value: {\"name\":\"n\",\"uid\":0}: json: cannot unmarshal number into Go struct \
+             field ObjectMeta.uid of type types.UID",
         ),
         (
             format!("POST {DEFINITIONS}\n\n{{\"apiVersion\":\"v1\",\"kind\":\"Pod\"}}"),

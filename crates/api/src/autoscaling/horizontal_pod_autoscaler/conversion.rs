@@ -27,7 +27,14 @@ const RULE_FIELDS: [(&str, &str); 4] = [
 ];
 const POLICY_FIELDS: [(&str, &str); 3] =
     [("Type", "type"), ("Value", "value"), ("PeriodSeconds", "periodSeconds")];
-const CONDITION_FIELDS: [&str; 5] = ["type", "status", "lastTransitionTime", "reason", "message"];
+/// The fields of conditions in the annotation, with the text of an absent one that is not omitted.
+const CONDITION_FIELDS: [(&str, Option<&str>); 5] = [
+    ("type", Some("\"\"")),
+    ("status", Some("\"\"")),
+    ("lastTransitionTime", Some("null")),
+    ("reason", None),
+    ("message", None),
+];
 
 /// The conversion of `autoscaling/v1` autoscalers.
 pub(super) const CONVERSION: Conversion = Conversion { to_storage: to_v2, from_storage: from_v2 };
@@ -147,9 +154,8 @@ fn is_cpu_utilization(metric: &Value) -> bool {
 }
 
 fn condition_text(condition: &Value) -> String {
-    ordered(CONDITION_FIELDS.into_iter().filter_map(|name| match condition.field(name) {
-        Some(value) => Some((name, value.to_string())),
-        None => (name == "lastTransitionTime").then(|| (name, "null".to_owned())),
+    ordered(CONDITION_FIELDS.into_iter().filter_map(|(name, absent)| {
+        Some((name, condition.field(name).map(Value::to_string).or(absent.map(str::to_owned))?))
     }))
 }
 
@@ -260,6 +266,24 @@ mod tests {
         let mut back = to_v2(v1);
         back["status"]["conditions"][0].as_object_mut().unwrap().retain(|_, value| !value.is_null());
         assert_eq!(back, v2);
+    }
+
+    #[test]
+    fn annotations_have_empty_texts_that_go_writes() {
+        let v1 = from_v2(json!({
+            "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "h"},
+            "spec": {"metrics": [{"object": {"describedObject": {"apiVersion": "v1"}}}]},
+            "status": {"conditions": [{"message": "m"}]},
+        }));
+        let annotation = |name: &str| v1["metadata"]["annotations"][name].as_str().unwrap_or_default();
+        assert_eq!(
+            annotation(CONDITIONS),
+            r#"[{"type":"","status":"","lastTransitionTime":null,"message":"m"}]"#
+        );
+        assert_eq!(
+            annotation(METRICS),
+            r#"[{"type":"","object":{"target":{"kind":"","name":"","apiVersion":"v1"},"metricName":"","targetValue":"0"}}]"#
+        );
     }
 
     #[test]

@@ -46,6 +46,11 @@ fn each_duplicate_is_reported_once() {
         json!({"two": [{"a": 1, "b": 1}, {"a": 1}, {"a": 1, "b": 2}, {"a": 1}]}),
         &[r#"two[3]: Duplicate value: {"a":1}"#],
     );
+    // Several keys are compared by their JSON, a single one with its type.
+    check(
+        json!({"two": [{"a": 1, "b": 1}, {"a": 1.0, "b": 1}], "one": [{"a": 1}, {"a": 1.0}]}),
+        &[r#"two[1]: Duplicate value: {"a":1,"b":1}"#],
+    );
     check(
         json!({"map": {"k": [{"a": 1}, {"a": 1}]}, "list": [{"one": [{"a": 1}, {"a": 1}]}]}),
         &[r#"list[0].one[1]: Duplicate value: {"a":1}"#, r#"map[k][1]: Duplicate value: {"a":1}"#],

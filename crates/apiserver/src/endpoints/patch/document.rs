@@ -140,6 +140,10 @@ impl Patch {
             Ok(patched) => patched,
             Err(status) => return status,
         };
+        // The part that the patch changes was decoded: the whole has more to show of it.
+        let coerced = json::from_value(&patched, schema).ok().map(|decoded| decoded.value);
+        let coerced = coerced.and_then(|mut object| wanted.coerce(&mut object).err());
+        let why = coerced.as_ref().map_or(why, |status| &status.message);
         let (text, why) = match written {
             None => (go_format(&used), restore::problem(&patched, schema).unwrap_or(why.to_owned())),
             Some(text) => {

@@ -71,7 +71,11 @@ pub(in super::super) fn read_patched(
         StrictProblem::UnknownField(path) if !patch.is_of_text() => format!("unknown field \"{path}\""),
         problem => problem.to_string(),
     }));
-    let unknown = wanted.coerce(&mut value).map_err(|status| undecodable(&status.message))?;
+    let unknown = wanted.coerce(&mut value).map_err(|status| match patch.is_of_text() {
+        true => undecodable(&status.message),
+        // A merged map is restored first, and converted then.
+        false => Status::unknown(status.message),
+    })?;
     problems.extend(unknown.into_iter().map(|path| StrictProblem::UnknownField(path).to_string()));
     report(scope, kind, problems, validation)?;
     if let Some(other) = other_version {

@@ -206,7 +206,7 @@ impl ScaleTransform<'_> {
     ) -> Result<R, Status> {
         let version = self.admission.kind.group_version().to_string();
         Ok(run(&FieldManager {
-            manager: &self.options.field_manager,
+            manager: &write.manager,
             kind: &self.admission.kind.kind,
             api_version: &version,
             subresource: "scale",

@@ -142,16 +142,18 @@ pub(super) fn to_v1_text(metrics: &[Value], shape: Shape) -> String {
 }
 
 fn flat_member(source: &Value, (name, path, absent): Field) -> Option<(&'static str, String)> {
-    let names: &[&str] = match path {
-        "describedObject" => &["kind", "name", "apiVersion"],
-        "metric.selector" => &["matchLabels", "matchExpressions"],
+    let names: &[(&str, Absent)] = match path {
+        "describedObject" => &[("kind", Empty), ("name", Empty), ("apiVersion", Omitted)],
+        "metric.selector" => &[("matchLabels", Omitted), ("matchExpressions", Omitted)],
         _ => &[],
+    };
+    let member = |value: &Value, (name, absent): (&'static str, Absent)| match value.field(name) {
+        Some(value) => Some((name, value.to_string())),
+        None => (absent == Empty).then(|| (name, "\"\"".to_owned())),
     };
     let text = match (source.at(path), absent) {
         (Some(value), _) if names.is_empty() => value.to_string(),
-        (Some(value), _) => {
-            ordered(names.iter().filter_map(|name| Some((*name, value.field(name)?.to_string()))))
-        }
+        (Some(value), _) => ordered(names.iter().filter_map(|name| member(value, *name))),
         (None, Omitted) => return None,
         (None, Zero) => "\"0\"".to_owned(),
         (None, Empty) if names.is_empty() => "\"\"".to_owned(),
