@@ -421,7 +421,9 @@ pub(super) fn cannot_be_handled(
     why: &dyn Display,
 ) -> Status {
     Status::bad_request(format!(
-        "{} in version \"{}\" cannot be handled as a {}: {why}",
-        found.kind, found.version, wanted.kind
+        "{} in version {} cannot be handled as a {}: {why}",
+        found.kind,
+        quote(&found.version),
+        wanted.kind
     ))
 }

@@ -1,6 +1,6 @@
 //! Creates objects.
 
-use super::{Store, Written};
+use super::{Store, Written, versions};
 use crate::{base::warning::Warnings, errors};
 use jiff::Timestamp;
 use pintle_machinery::{
@@ -87,11 +87,19 @@ impl Store {
         let name = object.name().to_owned();
         let key = self.key(object.namespace(), &name);
         let requested = requested_revision(&object);
+        let given = context.dry_run.then(|| object.resource_version().to_owned()).unwrap_or_default();
         let mut stored = self.encode(&mut object).await?;
         if context.dry_run {
             return match self.storage.get(&key).await.map_err(errors::storage)?.kv {
                 Some(_) => Err(self.already_exists(context, &key, &name).await),
-                None => self.shown(object, &stored, requested).await,
+                None => {
+                    let mut written = self.shown(object, &stored, requested).await?;
+                    if requested.map_or(String::new(), |revision| revision.to_string()) != given {
+                        written.object.set("metadata.resourceVersion", given);
+                        written.json = versions::encode(&written.object, &self.schema);
+                    }
+                    Ok(written)
+                }
             };
         }
         // Only a real write rejects a resourceVersion, and only one that is a number.
@@ -174,7 +182,7 @@ pub(super) fn metadata() -> FieldPath {
     FieldPath::new("metadata")
 }
 
-/// The resourceVersion in a new object, if it is one. A dry run answers with it, since only storing replaces it.
+/// The resourceVersion in a new object, if it is one. A dry run answers with the text, since only storing replaces it.
 pub(super) fn requested_revision(object: &Value) -> Option<Revision> {
     object.resource_version().parse().ok().map(Revision)
 }

@@ -398,6 +398,12 @@ async fn dry_runs_that_create_keep_the_resource_version_of_the_request() {
     let context = fixture.context("", true);
     let created = fixture.store.create(&context, object, &AcceptAll, &Warnings::default()).await;
     assert_eq!(versions(&created.unwrap()), both("5"));
+    for version in ["05", "x", "-"] {
+        let mut object = config_map("other");
+        object.set("metadata.resourceVersion", version);
+        let created = fixture.store.create(&context, object, &AcceptAll, &Warnings::default()).await;
+        assert_eq!(versions(&created.unwrap()), both(version));
+    }
     let mut object = config_map("zero");
     object.set("metadata.resourceVersion", "0");
     for (dry_run, version) in [(true, "0"), (false, "3")] {

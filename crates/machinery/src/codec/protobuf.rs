@@ -8,6 +8,7 @@ mod decode;
 mod emptiness;
 mod encode;
 mod envelope;
+mod go_names;
 mod wire;
 
 pub use decode::{decode, decode_body, decode_message};

@@ -4,8 +4,8 @@
 //! A type allows a value to be a scalar, a list or a map; most types allow one of them. Where the type does not
 //! restrict the value (unknown fields that are preserved, the JSON inside of definitions) the value itself decides.
 
-use super::path_element::write_value;
-use crate::{Map, Value, codec::json::write_string};
+use super::path_element::{write_text, write_value};
+use crate::{Map, Value};
 use pintle_schema::{FieldRef, ListType, MapType, Omit, SchemaRef, Type};
 use pintle_tree::json;
 use std::sync::LazyLock;
@@ -231,7 +231,7 @@ fn keyed_element(schema: SchemaRef<'_>, item: &Value, trees: Trees) -> Result<St
             element.push(b',');
         }
         found = true;
-        write_string(&mut element, key);
+        write_text(&mut element, key);
         element.push(b':');
         write_value(&mut element, value);
     }

@@ -62,7 +62,7 @@ impl fmt::Display for PathElement {
                     if at > 0 {
                         text.push(b',');
                     }
-                    write_string(&mut text, name);
+                    write_text(&mut text, name);
                     text.push(b':');
                     write_value(&mut text, value);
                 }
@@ -81,7 +81,7 @@ impl fmt::Display for PathElement {
 /// Encodes a value that identifies an item. The negative exponent of a number has two digits here.
 pub(super) fn write_value(out: &mut Vec<u8>, value: &Value) {
     match value {
-        Value::String(text) => write_string(out, text),
+        Value::String(text) => write_text(out, text),
         value => {
             let text = encode_any(value);
             match text.as_slice() {
@@ -91,6 +91,26 @@ pub(super) fn write_value(out: &mut Vec<u8>, value: &Value) {
                     out.push(*digit);
                 }
                 text => out.extend_from_slice(text),
+            }
+        }
+    }
+}
+
+/// Encodes a text. Structured-merge-diff has no short escapes for two of the control characters.
+pub(super) fn write_text(out: &mut Vec<u8>, text: &str) {
+    if !text.contains(['\u{8}', '\u{c}']) {
+        return write_string(out, text);
+    }
+    let mut encoded = Vec::new();
+    write_string(&mut encoded, text);
+    let mut bytes = encoded.iter();
+    while let Some(byte) = bytes.next() {
+        match (byte, (*byte == b'\\').then(|| bytes.next()).flatten()) {
+            (_, Some(b'b')) => out.extend_from_slice(b"\\u0008"),
+            (_, Some(b'f')) => out.extend_from_slice(b"\\u000c"),
+            (byte, escaped) => {
+                out.push(*byte);
+                out.extend(escaped);
             }
         }
     }

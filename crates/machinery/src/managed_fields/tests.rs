@@ -353,6 +353,7 @@ fn fields_are_read_as_leniently_as_the_reference_reads_them() {
         (json!({"f:a": {".": 1}, "f:b": {".": null, "f:c": {}}}), r#"{"f:a":{},"f:b":{".":{},"f:c":{}}}"#),
         (json!({"f:a": {"z:new": {}}}), r#"{"f:a":{}}"#),
         (json!({"k:{\"n\":1}x": {}, "k:null": {}}), r#"{"k:{}":{},"k:{\"n\":1}":{}}"#),
+        (json!({"v:\"\\b\\f\\\\b\\n\"": {}}), r#"{"v:\"\\u0008\\u000c\\\\b\\n\"":{}}"#),
         (json!({"v:1e-7": {}, "v:1.5e-10": {}}), r#"{"v:1.5e-10":{},"v:1e-07":{}}"#),
     ] {
         let set = FieldSet::from_fields_v1(&fields).unwrap();

@@ -6,6 +6,7 @@ use pintle_schema::{Member, Schema, SchemaRef, Type, Union};
 use pintle_tree::{Map, Number, Value};
 
 use super::envelope::{PREFIX, open};
+use super::go_names::field_name;
 use super::wire::{BYTES, FIXED64, Reader, VARINT, wrong_type};
 use crate::codec::error::{DecodeError, Decoded, Fallible};
 use crate::codec::json::{self, is_zero};
@@ -115,6 +116,7 @@ fn read_struct(message: &[u8], schema: SchemaRef<'_>, object: &mut Map, nest: Ne
         };
         let ty = field.ty();
         let name = field.name();
+        let go_name = || field_name(schema.name(), name);
         if object.is_empty() {
             nest.weigh(OBJECT)?;
         }
@@ -122,13 +124,13 @@ fn read_struct(message: &[u8], schema: SchemaRef<'_>, object: &mut Map, nest: Ne
             Type::List if !ty.is_wrapped() => {
                 let list = object.entry(name).or_insert_with(|| Value::Array(Vec::new()));
                 let Value::Array(items) = list else { continue };
-                read_items(&mut reader, wire_type, ty.item(), name, items, nest)?;
+                read_items(&mut reader, wire_type, ty.item(), &go_name, items, nest)?;
             }
             Type::Map => {
                 if wire_type != BYTES {
-                    return Err(wrong_type(wire_type, name));
+                    return Err(wrong_type(wire_type, &go_name()));
                 }
-                let (key, value) = read_entry(reader.bytes()?, ty.value(), name, nest)?;
+                let (key, value) = read_entry(&mut reader, ty.value(), nest)?;
                 let entries = object.entry(name).or_insert_with(|| Value::Object(Map::new()));
                 if let Value::Object(entries) = entries {
                     nest.weigh_member(entries)?;
@@ -139,7 +141,10 @@ fn read_struct(message: &[u8], schema: SchemaRef<'_>, object: &mut Map, nest: Ne
             Type::Struct => {
                 if wire_type != BYTES {
                     // Metadata is embedded in Go: the field has the name of its type.
-                    return Err(wrong_type(wire_type, if name == "metadata" { ty.name() } else { name }));
+                    return Err(match name {
+                        "metadata" => wrong_type(wire_type, ty.name()),
+                        _ => wrong_type(wire_type, &go_name()),
+                    });
                 }
                 let mut inner = match object.remove(name) {
                     Some(Value::Object(inner)) => inner,
@@ -151,7 +156,10 @@ fn read_struct(message: &[u8], schema: SchemaRef<'_>, object: &mut Map, nest: Ne
                 }
             }
             _ => {
-                let value = read_value(&mut reader, wire_type, ty, name, nest)?;
+                if wire_type != wire_type_of(ty) {
+                    return Err(wrong_type(wire_type, &go_name()));
+                }
+                let value = read_value(&mut reader, ty, nest)?;
                 // Empty bytes are `""`, absent ones `null`.
                 let tells_empty = ty.ty() == Type::Bytes && field.is_always_written();
                 if value.is_null() || (!field.is_pointer() && !tells_empty && is_zero(&value, ty)) {
@@ -169,7 +177,7 @@ fn read_items(
     reader: &mut Reader<'_>,
     wire_type: u8,
     item: SchemaRef<'_>,
-    name: &str,
+    go_name: &dyn Fn() -> String,
     items: &mut Vec<Value>,
     nest: Nest<'_>,
 ) -> Fallible<()> {
@@ -179,38 +187,36 @@ fn read_items(
         let mut packed = Reader::new(reader.bytes()?);
         while !packed.at_end() {
             nest.weigh(ITEM)?;
-            items.push(read_value(&mut packed, number, item, name, nest)?);
+            items.push(read_value(&mut packed, item, nest)?);
         }
         return Ok(());
     }
+    if wire_type != number {
+        return Err(wrong_type(wire_type, &go_name()));
+    }
     nest.weigh(if items.is_empty() { LIST } else { ITEM })?;
-    items.push(read_value(reader, wire_type, item, name, nest)?);
+    items.push(read_value(reader, item, nest)?);
     Ok(())
 }
 
-fn read_entry(
-    message: &[u8],
-    schema: SchemaRef<'_>,
-    name: &str,
-    nest: Nest<'_>,
-) -> Fallible<(String, Value)> {
+fn read_entry(reader: &mut Reader<'_>, schema: SchemaRef<'_>, nest: Nest<'_>) -> Fallible<(String, Value)> {
     let mut key = String::new();
     let mut value = None;
-    let mut reader = Reader::new(message);
-    while let Some((number, wire_type)) = reader.entry_tag()? {
+    reader.entry(|number, _, reader| {
         match number {
             1 => key = text(reader.bytes()?),
-            2 => value = Some(read_value(&mut reader, wire_type_of(schema), schema, name, nest)?),
-            _ => reader.skip(wire_type)?,
+            2 => value = Some(read_value(reader, schema, nest)?),
+            _ => return Ok(false),
         }
-    }
+        Ok(true)
+    })?;
     let value = match value {
         Some(value) => value,
         // A map entry without a value has the zero value; for messages, the empty message is decoded.
         None => match schema.ty() {
             Type::Bool => Value::Bool(false),
             Type::Int32 | Type::Int64 | Type::Float64 => Value::Number(0.into()),
-            _ => read_value(&mut Reader::new(&[0]), BYTES, schema, name, nest)?,
+            _ => read_value(&mut Reader::new(&[0]), schema, nest)?,
         },
     };
     Ok((key, value))
@@ -225,17 +231,8 @@ fn wire_type_of(schema: SchemaRef<'_>) -> u8 {
     }
 }
 
-/// Reads one value. Returns null for the zero value of types whose zero JSON is `null`.
-fn read_value(
-    reader: &mut Reader<'_>,
-    wire_type: u8,
-    schema: SchemaRef<'_>,
-    name: &str,
-    nest: Nest<'_>,
-) -> Fallible<Value> {
-    if wire_type != wire_type_of(schema) {
-        return Err(wrong_type(wire_type, name));
-    }
+/// Reads one value of the wire type of its type. Returns null for the zero value of types whose zero JSON is `null`.
+fn read_value(reader: &mut Reader<'_>, schema: SchemaRef<'_>, nest: Nest<'_>) -> Fallible<Value> {
     Ok(match schema.ty() {
         Type::Bool => Value::Bool(reader.varint()? != 0),
         Type::Int32 => Value::Number((reader.varint()? as i32).into()),
@@ -265,18 +262,12 @@ fn read_value(
             Value::from(format_duration(nanos))
         }
         Type::Quantity => {
-            let mut quantity = None;
+            let mut quantity = Value::from("0");
             fields(reader.bytes()?, "Quantity", &[("String_", BYTES)], |_, reader| {
-                quantity = Some(text(reader.bytes()?));
+                quantity = Value::from(canonical_quantity(&text(reader.bytes()?))?);
                 Ok(())
             })?;
-            match quantity {
-                None => Value::from("0"),
-                Some(text) => {
-                    let canonical = canonical_quantity(&text)?;
-                    Value::from(canonical)
-                }
-            }
+            quantity
         }
         Type::IntOrString => read_int_or_string(reader.bytes()?)?,
         Type::RawExtension | Type::FieldsV1 | Type::Json => {
@@ -304,9 +295,12 @@ fn read_value(
         Type::List => {
             let mut items = Vec::new();
             let mut list = Reader::new(reader.bytes()?);
+            let go_name = || "Items".to_owned();
             while let Some((number, wire_type)) = list.tag(schema.name())? {
                 match number {
-                    1 => read_items(&mut list, wire_type, schema.item(), name, &mut items, nest.deeper())?,
+                    1 => {
+                        read_items(&mut list, wire_type, schema.item(), &go_name, &mut items, nest.deeper())?
+                    }
                     _ => list.skip(wire_type)?,
                 }
             }
@@ -429,9 +423,9 @@ fn read_union(message: &[u8], union: Union, schema: SchemaRef<'_>, nest: Nest<'_
                 }
             }
             (Union::SchemaOrBool, _) | (_, 1) => {
-                value = read_value(reader, BYTES, inner, "Schema", nest)?;
+                value = read_value(reader, inner, nest)?;
             }
-            _ => items.push(read_value(reader, BYTES, other.item(), "Items", nest)?),
+            _ => items.push(read_value(reader, other.item(), nest)?),
         }
         Ok(())
     })?;

@@ -119,6 +119,37 @@ fn entries_of_maps_have_any_tags() {
 }
 
 #[test]
+fn entries_of_maps_end_between_fields() {
+    let map = kind("", "v1", "ConfigMap");
+    let data =
+        |bytes: &[u8]| decode_message(&[b"\x12", bytes].concat(), map).map(|value| value["data"].clone());
+    let error = |bytes: &[u8]| data(bytes).unwrap_err().to_string();
+    // The value goes on behind the entry, whose end counts afterwards.
+    assert_eq!(data(b"\x06\x0a\x01k\x12\x02v\x20\x01").unwrap(), json!({"k": "v "}));
+    assert_eq!(data(b"\x04\x0a\x01k\x12\x20\x00").unwrap_err().to_string(), "unexpected EOF");
+    assert_eq!(error(b"\x06\x0a\x01k\x1a\x02v\x20\x01"), "unexpected EOF");
+    assert_eq!(error(b"\x04\x0a\x01k\x1c"), "proto: unexpected end of group");
+    assert_eq!(error(b"\x0b\x0a\xff\xff\xff\xff\xff\xff\xff\xff\x7f"), "unexpected EOF");
+    let negative = "proto: negative length found during unmarshaling";
+    assert_eq!(error(b"\x0a\x0a\xff\xff\xff\xff\xff\xff\xff\xff\x7f"), negative);
+    assert_eq!(error(b"\xff\xff\xff\xff\xff\xff\xff\xff\x7f"), negative);
+}
+
+#[test]
+fn each_text_of_a_quantity_is_one() {
+    let quota = kind("", "v1", "ResourceQuota");
+    let hard = |quantity: &[u8]| {
+        let entry = [b"\x0a\x01a\x12", &[quantity.len() as u8][..], quantity].concat();
+        let map = [b"\x0a", &[entry.len() as u8][..], &entry].concat();
+        let spec = [b"\x12", &[map.len() as u8][..], &map].concat();
+        decode_message(&spec, quota).map(|value| value["spec"]["hard"]["a"].clone())
+    };
+    assert_eq!(hard(b"\x0a\x012\x0a\x013").unwrap(), json!("3"));
+    let error = hard(b"\x0a\x01x\x0a\x013").unwrap_err().to_string();
+    assert!(error.starts_with("quantities must match"), "{error}");
+}
+
+#[test]
 fn fields_of_other_wire_types_are_refused_under_their_names_in_go() {
     let check = |name: &str, field: &str, message: &[u8], expected: &str| {
         let schema = Schema::builtin().by_type_name(name).unwrap();

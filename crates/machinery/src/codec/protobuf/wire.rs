@@ -14,21 +14,25 @@ fn unexpected_end() -> Box<DecodeError> {
     error("unexpected EOF")
 }
 
-/// The error for a field of another wire type. It shows the field's name in Go, which begins with a capital letter.
-pub(super) fn wrong_type(wire_type: u8, field: &str) -> Box<DecodeError> {
-    let mut letters = field.chars();
-    let first = letters.next().map(|first| first.to_ascii_uppercase());
-    let name: String = first.into_iter().chain(letters).collect();
-    error(format!("proto: wrong wireType = {wire_type} for field {name}"))
+fn negative_length() -> Box<DecodeError> {
+    error("proto: negative length found during unmarshaling")
 }
 
+/// The error for a field of another wire type, with the field's name in Go.
+pub(super) fn wrong_type(wire_type: u8, field: &str) -> Box<DecodeError> {
+    error(format!("proto: wrong wireType = {wire_type} for field {field}"))
+}
+
+/// The fields of one message that were not read yet.
 pub(super) struct Reader<'d> {
     data: &'d [u8],
+    /// The size of the message.
+    size: usize,
 }
 
 impl<'d> Reader<'d> {
     pub(super) fn new(data: &'d [u8]) -> Self {
-        Self { data }
+        Self { data, size: data.len() }
     }
 
     /// The next field's number and wire type; `None` at the end.
@@ -48,13 +52,27 @@ impl<'d> Reader<'d> {
         Ok(Some((number as u32, wire_type)))
     }
 
-    /// As [`Reader::tag`], in an entry of a map, where Go's decoder accepts any number and wire type.
-    pub(super) fn entry_tag(&mut self) -> Fallible<Option<(u32, u8)>> {
-        if self.data.is_empty() {
-            return Ok(None);
+    /// Reads an entry of a map: calls `take` with the number and the wire type of each of its fields. Go's decoder accepts
+    /// any of them, and it checks where the entry ends only between fields: a key or a value may go on behind it, as far as
+    /// the message. `take` returns whether it took the field; others are skipped.
+    pub(super) fn entry(
+        &mut self,
+        mut take: impl FnMut(u32, u8, &mut Self) -> Fallible<bool>,
+    ) -> Fallible<()> {
+        let len = self.len()?;
+        let rest = self.data.get(len..).ok_or_else(unexpected_end)?;
+        while self.data.len() > rest.len() {
+            let tag = self.varint()?;
+            let wire_type = (tag & 7) as u8;
+            if !take((tag >> 3) as u32, wire_type, self)? {
+                self.skip(wire_type)?;
+                if self.data.len() < rest.len() {
+                    return Err(unexpected_end());
+                }
+            }
         }
-        let tag = self.varint()?;
-        Ok(Some(((tag >> 3) as u32, (tag & 7) as u8)))
+        self.data = rest;
+        Ok(())
     }
 
     pub(super) fn at_end(&self) -> bool {
@@ -80,12 +98,17 @@ impl<'d> Reader<'d> {
         Ok(u64::from_le_bytes(*bytes))
     }
 
-    pub(super) fn bytes(&mut self) -> Fallible<&'d [u8]> {
+    /// A length. Go adds it to the position in the message, and takes the sum for negative when it overflows.
+    fn len(&mut self) -> Fallible<usize> {
         let len = self.varint()?;
-        let Ok(len) = i64::try_from(len) else {
-            return Err(error("proto: negative length found during unmarshaling"));
-        };
-        let len = usize::try_from(len).map_err(|_| unexpected_end())?;
+        let position = (self.size - self.data.len()) as u64;
+        let end = len.checked_add(position).and_then(|end| i64::try_from(end).ok());
+        end.ok_or_else(negative_length)?;
+        usize::try_from(len).map_err(|_| unexpected_end())
+    }
+
+    pub(super) fn bytes(&mut self) -> Fallible<&'d [u8]> {
+        let len = self.len()?;
         let (bytes, rest) = self.data.split_at_checked(len).ok_or_else(unexpected_end)?;
         self.data = rest;
         Ok(bytes)
