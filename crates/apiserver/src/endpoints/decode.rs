@@ -206,7 +206,9 @@ fn read(
     if claim.as_ref().is_none_or(|claim| claim.is_of(kind)) {
         let unknown =
             wanted.coerce(&mut value).map_err(|status| cannot_be_handled(found, kind, &status.message))?;
-        problems.extend(unknown.into_iter().map(StrictProblem::UnknownField));
+        // The reference reports the unknown fields of custom resources in JSON only.
+        let unknown = unknown.into_iter().filter(|_| media_type != MediaType::Cbor);
+        problems.extend(unknown.map(StrictProblem::UnknownField));
     }
     match &claim {
         None => report(scope, validation, (kind, kind), &problems)?,

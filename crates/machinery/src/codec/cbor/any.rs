@@ -52,9 +52,13 @@ impl Decoder<'_> {
             Major::Primitive if head.info == 22 => Ok(Value::Object(pintle_tree::Map::new())),
             Major::Primitive if !matches!(head.info, 20 | 21 | 25..28) => Err(unrecognized(head)),
             major => {
-                self.reader = start;
-                self.reader.skip()?;
-                Err(Failure::mismatch(major, TYPE))
+                if major == Major::Text {
+                    self.text(head)?;
+                } else {
+                    self.reader = start;
+                    self.reader.skip()?;
+                }
+                Err(Failure::of_head(head, TYPE))
             }
         }
     }

@@ -53,7 +53,9 @@ fn decode_within(bytes: &[u8], schema: SchemaRef<'_>, weight: Weight) -> Fallibl
     if schema.is_structural() {
         // A custom resource is a map in Go; its schema applies to the result.
         let value = decoder.root_map().map_err(Failure::into_error)?;
-        return json::decode(&json::encode_exact(&value), schema).map_err(Box::new);
+        let decoded = json::decode(&json::encode_exact(&value), schema).map_err(Box::new)?;
+        // The reference reports the unknown fields of custom resources in JSON only.
+        return Ok(Decoded { problems: Vec::new(), ..decoded });
     }
     let value = decoder.value(schema).map_err(Failure::into_error)?;
     Ok(Decoded {
@@ -83,6 +85,17 @@ pub(super) enum Failure {
 impl Failure {
     pub(super) fn mismatch(found: Major, ty: impl Into<String>) -> Failure {
         Failure::Type { found: found.name(), ty: ty.into(), field: None, note: None }
+    }
+
+    /// As [`Failure::mismatch`], for a value whose head was read: a negative integer that no integer of Go holds says so.
+    pub(super) fn of_head(head: Head, ty: impl Into<String>) -> Failure {
+        match head.major {
+            Major::Negative if i64::try_from(head.value).is_err() => {
+                let size = u128::from(head.value) + 1;
+                Failure::noted(head.major, ty, format!("-{size} overflows Go's int64"))
+            }
+            major => Failure::mismatch(major, ty),
+        }
     }
 
     pub(super) fn noted(found: Major, ty: impl Into<String>, note: String) -> Failure {
@@ -201,7 +214,8 @@ impl<'d> Decoder<'d> {
         let mut first = First::default();
         match head.major {
             Major::Map => {}
-            _ if head.is_nil() => return Ok(meta),
+            Major::Primitive if head.info == 22 => return Ok(meta),
+            Major::Primitive if !matches!(head.info, 20 | 21 | 25..28) => return Err(unrecognized(head)),
             Major::Array => {
                 let note = "cannot decode CBOR array to struct without toarray option".to_owned();
                 return Err(Failure::noted(Major::Array, "v1.TypeMeta", note));
@@ -210,7 +224,7 @@ impl<'d> Decoder<'d> {
                 if major == Major::Text {
                     self.text(head)?;
                 }
-                return Err(Failure::mismatch(major, "v1.TypeMeta"));
+                return Err(Failure::of_head(head, "v1.TypeMeta"));
             }
         }
         let mut count = Count::of(head);
@@ -262,7 +276,13 @@ impl<'d> Decoder<'d> {
                 return Ok(Some(value).filter(|value| !value.is_null()).map(|value| json::closed(&value)));
             }
             Type::RawExtension => {
-                let value = self.alone(Decoder::any)?;
+                let value = self.alone(Decoder::any).map_err(|failure| match failure {
+                    Failure::Fatal(error) => Failure::Fatal(error),
+                    failure => Failure::value(format!(
+                        "failed to transcode RawExtension to JSON: failed to parse RawExtension bytes as CBOR: {}",
+                        failure.into_error()
+                    )),
+                })?;
                 // The reference keeps these values as JSON, which has no whole floats.
                 let value =
                     json::decode_any(&json::encode_any(&value)).map_err(|e| Failure::Fatal(Box::new(e)))?;
@@ -292,7 +312,7 @@ impl<'d> Decoder<'d> {
         }
         let start = self.reader.clone();
         let head = self.reader.head()?;
-        let mismatch = || Failure::mismatch(head.major, schema.go_type());
+        let mismatch = || Failure::of_head(head, schema.go_type());
         match head.major {
             Major::Positive | Major::Negative => self.integer(head, schema).map(Some),
             Major::Bytes if schema.ty() == Type::Bytes => self.bytes(head).map(Some),
@@ -414,7 +434,7 @@ impl<'d> Decoder<'d> {
                     let note = format!("{} overflows {ty}", head.value);
                     return Err(Failure::noted(head.major, ty, note));
                 }
-                _ => return Err(Failure::mismatch(head.major, ty)),
+                _ => return Err(Failure::of_head(head, ty)),
             },
         };
         match schema.ty() {
@@ -424,19 +444,20 @@ impl<'d> Decoder<'d> {
             }
             Type::Int32 | Type::Int64 => Ok(Value::Number(value.into())),
             Type::Float64 => Ok(float(value as f64)),
-            _ => Err(Failure::mismatch(head.major, ty)),
+            _ => Err(Failure::of_head(head, ty)),
         }
     }
 
     /// The text of a string whose head was read. Bytes inside a tag for it are encoded as the tag says.
     pub(super) fn text(&mut self, head: Head) -> Step<String> {
         let mut joined = Vec::new();
+        // Each chunk is a text of its own.
+        let has_texts = !head.is_indefinite() || self.reader.chunks_are_texts();
         let bytes = self.reader.string(head, &mut joined)?.unwrap_or(&joined);
         self.weight.add(bytes.len() + TEXT)?;
         if head.major == Major::Text {
-            let text =
-                std::str::from_utf8(bytes).map_err(|_| Failure::value("cbor: invalid UTF-8 string"))?;
-            return Ok(text.to_owned());
+            let text = std::str::from_utf8(bytes).ok().filter(|_| has_texts);
+            return text.map(str::to_owned).ok_or_else(|| Failure::value("cbor: invalid UTF-8 string"));
         }
         Ok(match self.later.last() {
             None => String::from_utf8_lossy(bytes).into_owned(),
@@ -487,7 +508,7 @@ impl<'d> Decoder<'d> {
             _ => {
                 self.reader = start;
                 self.reader.skip()?;
-                Err(Failure::mismatch(head.major, "uint8"))
+                Err(Failure::of_head(head, "uint8"))
             }
         }
     }
@@ -510,14 +531,14 @@ impl<'d> Decoder<'d> {
                 self.reader.skip()?;
                 Ok(None)
             }
-            major => {
+            _ => {
                 let start = self.reader.clone();
                 let head = self.reader.head()?;
                 self.reader = start;
                 self.reader.skip()?;
                 match head.major {
                     Major::Primitive if !matches!(head.info, 20 | 21 | 25..28) => Err(unrecognized(head)),
-                    _ => Err(Failure::mismatch(major.unwrap_or(head.major), ty)),
+                    _ => Err(Failure::of_head(head, ty)),
                 }
             }
         }
@@ -559,7 +580,7 @@ impl<'d> Decoder<'d> {
             _ => {
                 self.reader = start;
                 self.reader.skip()?;
-                Err(Failure::mismatch(head.major, "int32"))
+                Err(Failure::of_head(head, "int32"))
             }
         }
     }
@@ -652,6 +673,11 @@ impl<'d> Decoder<'d> {
 
     /// Decodes the value of a field; `None` when the tree does not have it.
     fn field(&mut self, field: FieldRef<'_>) -> Step<Option<Value>> {
+        const UNDEFINED: u8 = 0xf7;
+        if field.is_pointer() && self.reader.peek() == Some(UNDEFINED) {
+            self.reader.skip()?;
+            return Ok(None);
+        }
         let value = self.value(field.ty())?;
         Ok(value.filter(|value| {
             field.is_pointer()
@@ -670,7 +696,12 @@ impl<'d> Decoder<'d> {
             major => {
                 let major = major.unwrap_or(Major::Primitive);
                 let start = self.reader.at();
+                let head = self.reader.clone().head()?;
                 self.reader.skip()?;
+                if major == Major::Negative && i64::try_from(head.value).is_err() {
+                    let note = format!("-1-{} overflows Go's int64", head.value);
+                    return Err(Failure::noted(major, "int64", note));
+                }
                 if matches!(major, Major::Positive | Major::Negative) {
                     // Numbers are names, too, although no field has one.
                     let number = self.reader.since(start);

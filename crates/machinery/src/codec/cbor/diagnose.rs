@@ -8,7 +8,6 @@ use super::reader::{Head, Major, Reader};
 use super::well_formed;
 use crate::codec::error::Fallible;
 use crate::codec::number::write_f64;
-use pintle_go_forms::quote;
 
 /// The diagnostic notation of a body, with texts for byte strings; hexadecimal digits for bytes that are not CBOR.
 pub fn diagnose(bytes: &[u8]) -> String {
@@ -25,6 +24,9 @@ fn item(reader: &mut Reader<'_>, out: &mut String) -> Fallible<()> {
     match head.major {
         Major::Positive => _ = write!(out, "{}", head.value),
         Major::Negative => _ = write!(out, "-{}", u128::from(head.value) + 1),
+        Major::Bytes | Major::Text if head.is_indefinite() && reader.take_break() => {
+            out.push_str(if head.major == Major::Text { "\"\"_" } else { "''_" });
+        }
         Major::Bytes | Major::Text if head.is_indefinite() => {
             out.push_str("(_ ");
             let mut is_first = true;
@@ -69,21 +71,32 @@ fn item(reader: &mut Reader<'_>, out: &mut String) -> Fallible<()> {
 fn string(reader: &mut Reader<'_>, head: Head, out: &mut String) -> Fallible<()> {
     let bytes = reader.string(head, &mut Vec::new())?.unwrap_or_default();
     match (std::str::from_utf8(bytes), head.major) {
-        (Ok(text), Major::Text) => out.push_str(&quote(text)),
-        (Ok(text), _) => {
-            let quoted = quote(text);
-            let inner = quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default();
-            out.push('\'');
-            out.push_str(&inner.replace("\\\"", "\"").replace('\'', "\\'"));
-            out.push('\'');
-        }
-        (Err(_), _) => {
+        (Ok(text), Major::Text) => quote(text, '"', out),
+        (Ok(text), _) if !text.is_empty() => quote(text, '\'', out),
+        (Ok(_) | Err(_), _) => {
             out.push_str("h'");
             bytes.iter().for_each(|byte| _ = write!(out, "{byte:02x}"));
             out.push('\'');
         }
     }
     Ok(())
+}
+
+/// Quotes a text in the way of JSON. All characters beyond ASCII are escaped.
+fn quote(text: &str, quote: char, out: &mut String) {
+    out.push(quote);
+    for c in text.chars() {
+        match c {
+            '\t' => out.push_str("\\t"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\\' => out.push_str("\\\\"),
+            c if c == quote => out.extend(['\\', c]),
+            ' '..='~' => out.push(c),
+            c => c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| _ = write!(out, "\\u{unit:04x}")),
+        }
+    }
+    out.push(quote);
 }
 
 fn primitive(head: Head, out: &mut String) {

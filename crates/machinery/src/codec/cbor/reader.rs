@@ -219,6 +219,22 @@ impl<'d> Reader<'d> {
         }
     }
 
+    /// Whether each chunk of a string of indefinite length, whose head was read, is UTF-8.
+    pub(super) fn chunks_are_texts(&self) -> bool {
+        let mut reader = self.clone();
+        while !reader.take_break() {
+            let chunk =
+                reader.head().and_then(|head| reader.take(usize::try_from(head.value).unwrap_or(usize::MAX)));
+            match chunk {
+                Ok(chunk) if std::str::from_utf8(chunk).is_err() => return false,
+                Ok(_) => {}
+                // The end is found when the string is read.
+                Err(_) => return true,
+            }
+        }
+        true
+    }
+
     /// Reads the contents of a string behind its head. `None` when it consists of chunks, which are in `joined` then.
     pub(super) fn string(&mut self, head: Head, joined: &mut Vec<u8>) -> Fallible<Option<&'d [u8]>> {
         if !head.is_indefinite() {

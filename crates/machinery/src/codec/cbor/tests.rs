@@ -152,6 +152,7 @@ fn values_without_a_schema_are_those_of_json() {
         message(decode_any(&hex("80"))),
         "cbor: cannot unmarshal array into Go value of type map[string]interface {}"
     );
+    assert_eq!(message(decode_any(&hex("62c328"))), "cbor: invalid UTF-8 string");
     let twice = "cbor: found duplicate map key \"a\" at map element index 1";
     assert_eq!(message(decode_any(&hex("a2 \"a 00 \"a 01"))), twice);
 }
@@ -213,6 +214,35 @@ fn a_value_of_a_wrong_type_names_the_outermost_field() {
         message(type_meta(&hex("a1 \"kind f7"))),
         "cbor: data item of cbor type primitives is not accepted by protocol: simple value 23 is not recognized"
     );
+    let overflow = "-9223372036854775809 overflows Go's int64";
+    assert_eq!(
+        message(type_meta(&hex("a1 \"kind 3b8000000000000000"))),
+        format!(
+            "cbor: cannot unmarshal negative integer into Go struct field v1.TypeMeta.kind of type string ({overflow})"
+        )
+    );
+    assert_eq!(
+        message(type_meta(&hex("3b8000000000000000"))),
+        format!("cbor: cannot unmarshal negative integer into Go value of type v1.TypeMeta ({overflow})")
+    );
+    for (bytes, value) in [("f7", 23), ("d9d9f7f7", 23), ("f8ff", 255)] {
+        let expected = format!(
+            "cbor: data item of cbor type primitives is not accepted by protocol: simple value {value} is not recognized"
+        );
+        assert_eq!(message(type_meta(&hex(bytes))), expected, "{bytes}");
+    }
+    assert_eq!(type_meta(&hex("f6")).unwrap().kind, "");
+    assert_eq!(
+        message(type_meta(&hex("a1 3b8000000000000000 00"))),
+        "cbor: cannot unmarshal negative integer into Go value of type int64 (-1-9223372036854775808 overflows Go's int64)"
+    );
+    // A pointer may be undefined, and each chunk of a text is one.
+    let service = |name: &str| format!("a1 \"spec a1 \"{name} ");
+    assert!(decode(&hex(&(service("ipFamilyPolicy") + "f7")), schema("Service")).is_ok());
+    assert!(message(decode(&hex(&(service("type") + "f7")), schema("Service"))).contains("simple value 23"));
+    assert!(decode(&hex(&(service("type") + "7f 62c3a9 ff")), schema("Service")).is_ok());
+    let halves = decode(&hex(&(service("type") + "7f 61c3 61a9 ff")), schema("Service"));
+    assert_eq!(message(halves), "cbor: invalid UTF-8 string");
     // A duplicate key takes precedence over the wrong type before it.
     let twice = hex("a3 \"immutable 05 \"data f6 \"data f6");
     let expected = "cbor: found duplicate map key \"data\" at map element index 2";
@@ -289,6 +319,12 @@ fn diagnostic_notation_shows_everything() {
         ("9f 01 f93e00 f6 ff", "[_ 1, 1.5, null]"),
         ("42fffe", "h'fffe'"),
         ("7f 6161 6162 ff", "(_ \"a\", \"b\")"),
+        ("7f ff", "\"\"_"),
+        ("5f ff", "''_"),
+        ("40", "h''"),
+        ("6a 0a 22 27 01 7f c3a9 5c 0962", r#""\n\"'\u0001\u007f\u00e9\\\tb""#),
+        ("43 22 27 5c", r#"'"\'\\'"#),
+        ("64 f09f9880", r#""\ud83d\ude00""#),
         ("a1", "a1"),
     ];
     for (bytes, expected) in rows {
