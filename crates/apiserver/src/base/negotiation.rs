@@ -491,7 +491,7 @@ mod tests {
             let agent = HeaderValue::from_bytes(agent.as_bytes()).unwrap();
             let headers = HeaderMap::from_iter([(header::USER_AGENT, agent.clone())]);
             assert_eq!(is_pretty(&headers, None), pretty, "{agent:?}");
-            assert_eq!(is_pretty(&headers, Some("0")), false, "{agent:?}");
+            assert!(!is_pretty(&headers, Some("0")), "{agent:?}");
         }
     }
 

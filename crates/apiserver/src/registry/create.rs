@@ -87,7 +87,7 @@ impl Store {
         let name = object.name().to_owned();
         let key = self.key(object.namespace(), &name);
         let requested = requested_revision(&object);
-        let given = context.dry_run.then(|| object.resource_version().to_owned()).unwrap_or_default();
+        let given = if context.dry_run { object.resource_version().to_owned() } else { String::new() };
         let mut stored = self.encode(&mut object).await?;
         if context.dry_run {
             return match self.storage.get(&key).await.map_err(errors::storage)?.kv {
