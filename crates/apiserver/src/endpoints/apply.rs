@@ -183,18 +183,17 @@ impl ApplyTransform<'_> {
     /// # Errors
     /// 500 when a changed object has a value there that does not convert.
     fn convert(&self, old: Option<&Value>, new: &mut Value) -> Result<(), Status> {
-        let (scope, config) = (self.admission.scope, &self.config.object);
-        let is_changed =
-            || old.is_none_or(|old| !is_same_but_owners(&scope.resource.from_storage(old.clone()), new));
-        if scope.resource.schema.get().is_structural() || !is_changed() {
+        let (scope, config, kind) = (self.admission.scope, &self.config.object, self.admission.kind);
+        if scope.resource.schema.get().is_structural() {
             return Ok(());
         }
-        let kind = self.admission.kind;
-        let converted = BodyKind::of(scope.resource, kind).coerce(new);
-        converted.map(drop).map_err(|status| {
-            let what = format!("{}/{}; {}", config.namespace(), config.name(), kind);
-            Status::unknown(format!("failed to convert to unversioned ({what}): {}", status.message))
-        })
+        let Err(status) = BodyKind::of(scope.resource, kind).coerce(new) else { return Ok(()) };
+        // A stored object that does not convert may stay.
+        if old.is_some_and(|old| is_same_but_owners(&scope.resource.from_storage(old.clone()), new)) {
+            return Ok(());
+        }
+        let what = format!("{}/{}; {kind}", config.namespace(), config.name());
+        Err(Status::unknown(format!("failed to convert to unversioned ({what}): {}", status.message)))
     }
 }
 
