@@ -9,6 +9,7 @@ mod declare;
 mod embedded_json;
 pub mod enablement;
 mod field_checks;
+mod gated_fields;
 mod ip_rules;
 mod plain;
 mod printing;

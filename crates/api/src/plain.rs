@@ -1,5 +1,6 @@
 //! A strategy for kinds with only common rules: a status subresource, generations, a few defaults.
 
+use crate::gated_fields::{GatedFields, drop_disabled};
 use crate::rules::{count_generation_if, keep, keep_metadata, metadata_update};
 use pintle_machinery::{
     ErrorList, FieldPath, Value, ValueExt,
@@ -26,6 +27,8 @@ pub(crate) enum Generation {
 #[derive(Clone, Copy)]
 pub(crate) struct PlainStrategy {
     defaults: fn(&mut Value),
+    /// The path of the part that has fields behind gates, and the fields there.
+    gated: (&'static str, &'static [GatedFields]),
     generation: Generation,
     has_status: bool,
     creates_on_update: bool,
@@ -56,6 +59,7 @@ impl PlainStrategy {
     /// A strategy that validates only metadata.
     pub(crate) const NEW: PlainStrategy = PlainStrategy {
         defaults: |_| {},
+        gated: ("", &[]),
         generation: Generation::Uncounted,
         has_status: false,
         creates_on_update: false,
@@ -70,6 +74,11 @@ impl PlainStrategy {
     /// Sets the defaulting function.
     pub(crate) const fn defaults(self, defaults: fn(&mut Value)) -> PlainStrategy {
         PlainStrategy { defaults, ..self }
+    }
+
+    /// Sets the fields behind gates, by their paths in the part at `place`.
+    pub(crate) const fn gated(self, place: &'static str, fields: &'static [GatedFields]) -> PlainStrategy {
+        PlainStrategy { gated: (place, fields), ..self }
     }
 
     pub(crate) const fn generation(self, generation: Generation) -> PlainStrategy {
@@ -121,6 +130,15 @@ impl PlainStrategy {
     }
 }
 
+impl PlainStrategy {
+    fn drop_disabled_fields(&self, object: &mut Value, old: Option<&Value>) {
+        let (place, fields) = self.gated;
+        if let Some(part) = object.at_mut(place) {
+            drop_disabled(fields, part, old.and_then(|old| old.at(place)));
+        }
+    }
+}
+
 impl Strategy for PlainStrategy {
     fn reset_fields(&self) -> &'static [&'static str] {
         if self.has_status { &["status"] } else { &[] }
@@ -134,6 +152,7 @@ impl Strategy for PlainStrategy {
         if self.has_status {
             object.remove_at("status");
         }
+        self.drop_disabled_fields(object, None);
         match self.generation {
             Generation::Counted | Generation::CountedWithEmpty(_) => object.set_generation(1),
             Generation::Uncounted => {}
@@ -155,6 +174,7 @@ impl Strategy for PlainStrategy {
         if self.has_status {
             keep(object, old, "status");
         }
+        self.drop_disabled_fields(object, Some(old));
         let has_changed = match self.generation {
             Generation::Uncounted => false,
             Generation::Counted => !semantically_equal(&wanted(object), &wanted(old)),

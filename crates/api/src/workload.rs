@@ -6,7 +6,9 @@ mod strategy;
 pub(crate) use strategy::{Workload, WorkloadStatusStrategy, WorkloadStrategy};
 
 use crate::core::pod_template::{self, PodValidationOptions};
+use crate::gated_fields::GatedFields;
 use crate::rules;
+use pintle_feature_gates::Gate;
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     int_or_string::percent_value,
@@ -15,6 +17,11 @@ use pintle_machinery::{
 };
 
 const TEMPLATE: &str = "spec.template";
+/// The counts of replicas behind a gate.
+pub(crate) const GATED_REPLICAS: &[GatedFields] = &[GatedFields {
+    gates: &[Gate::DeploymentReplicaSetTerminatingReplicas],
+    fields: &["status.terminatingReplicas"],
+}];
 /// The form of selectors in messages.
 const SELECTOR: &str = "*@LabelSelector";
 

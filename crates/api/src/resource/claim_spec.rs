@@ -7,6 +7,8 @@ use super::{
     names::{validate_class_name, validate_fully_qualified_name, validate_label},
 };
 use crate::field_checks::{invalid_each, supported};
+use crate::gated_fields::GatedFields;
+use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     validation::{is_valid_label_value, validate_label_name},
@@ -18,6 +20,26 @@ const CONSTRAINTS_MAX: usize = 32;
 const FIRST_AVAILABLE_MAX: usize = 8;
 /// The effects of device taints.
 pub(super) const TAINT_EFFECTS: &[&str] = &["NoExecute", "NoSchedule", "None"];
+
+/// The fields of a claim's spec behind gates. What a request has instead of others is dropped first.
+pub(super) const GATED: &[GatedFields] = &[
+    GatedFields { gates: &[Gate::DRAPrioritizedList], fields: &["devices.requests[].firstAvailable"] },
+    GatedFields {
+        gates: &[Gate::DRADeviceTaints],
+        fields: &[
+            "devices.requests[].exactly.tolerations",
+            "devices.requests[].firstAvailable[].tolerations",
+        ],
+    },
+    GatedFields {
+        gates: &[Gate::DRAConsumableCapacity],
+        fields: &[
+            "devices.constraints[].distinctAttribute",
+            "devices.requests[].exactly.capacity",
+            "devices.requests[].firstAvailable[].capacity",
+        ],
+    },
+];
 
 /// Defaults each request to one device. `devices` contains the list of requests.
 pub(super) fn set_defaults(devices: Option<&mut Value>) {
@@ -201,6 +223,9 @@ fn validate_constraint(constraint: &Value, names: &RequestNames<'_>, path: &Fiel
         .find_map(|field| Some((field, constraint.at(field)?.as_str().unwrap_or_default())));
     errors.extend(match attribute {
         Some((field, name)) => validate_fully_qualified_name(name, &path.child(field)),
+        None if !enabled(Gate::DRAConsumableCapacity) => {
+            vec![FieldError::required(&path.child("matchAttribute"), "")]
+        }
         // As in the reference, the message is the one for both fields being set.
         None => vec![FieldError::required(
             path,

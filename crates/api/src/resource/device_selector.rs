@@ -100,25 +100,28 @@ fn has_lists() -> bool {
 }
 
 fn environment() -> &'static Environment {
-    static SCALARS: LazyLock<Environment> = LazyLock::new(|| environment_of(Type::Any));
-    static LISTS: LazyLock<Environment> =
-        LazyLock::new(|| environment_of(Type::Dyn).with_library(Library::DeviceAttributes));
-    if has_lists() { &LISTS } else { &SCALARS }
+    // The gates of a process do not change.
+    static ENVIRONMENT: LazyLock<Environment> = LazyLock::new(|| {
+        let multiple = enabled(Gate::DRAConsumableCapacity);
+        match has_lists() {
+            true => environment_of(Type::Dyn, multiple).with_library(Library::DeviceAttributes),
+            false => environment_of(Type::Any, multiple),
+        }
+    });
+    &ENVIRONMENT
 }
 
-/// The environment where attributes have this type.
-fn environment_of(attribute: Type) -> Environment {
+/// The environment where attributes have this type, and devices may be allocated several times.
+fn environment_of(attribute: Type, is_shared: bool) -> Environment {
     let map = |value| Type::map(Type::String, Type::map(Type::String, value));
     let mut types = ObjectTypes::default();
-    types.insert(
-        DEVICE_TYPE,
-        [
-            ("driver".into(), Type::String),
-            ("attributes".into(), map(attribute)),
-            ("capacity".into(), map(Type::object("kubernetes.Quantity"))),
-            ("allowMultipleAllocations".into(), Type::Bool),
-        ],
-    );
+    let shared = is_shared.then(|| ("allowMultipleAllocations".into(), Type::Bool));
+    let fields = [
+        ("driver".into(), Type::String),
+        ("attributes".into(), map(attribute)),
+        ("capacity".into(), map(Type::object("kubernetes.Quantity"))),
+    ];
+    types.insert(DEVICE_TYPE, fields.into_iter().chain(shared));
     Environment::new()
         .with_variable(DEVICE, Type::object(DEVICE_TYPE))
         .with_types(Arc::new(types))

@@ -24,6 +24,7 @@ pub fn resource() -> Resource {
 
 const RULES: PlainStrategy = PlainStrategy::NEW
     .defaults(|claim| claim_spec::set_defaults(claim.at_mut("spec.devices")))
+    .gated("spec", claim_spec::GATED)
     .with_status()
     .answers_deleted_object()
     .reviewed(admin_access::review_claim)

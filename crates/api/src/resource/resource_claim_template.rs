@@ -21,6 +21,7 @@ pub fn resource() -> Resource {
 
 const RULES: PlainStrategy = PlainStrategy::NEW
     .defaults(|template| claim_spec::set_defaults(template.at_mut("spec.spec.devices")))
+    .gated("spec.spec", claim_spec::GATED)
     .answers_deleted_object()
     .reviewed(admin_access::review_template)
     .checked(validation::validate, validation::validate_update);

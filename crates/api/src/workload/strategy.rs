@@ -1,6 +1,7 @@
 //! The strategy of the kinds whose controllers keep pods running. A kind declares its differences as a [`Workload`].
 
 use crate::core::pod_template;
+use crate::gated_fields::{GatedFields, drop_disabled};
 use crate::rules;
 use pintle_machinery::{
     ErrorList, FieldPath, Status, Value, ValueExt, json, meta::ObjectMeta, validation::is_dns1123_label,
@@ -12,6 +13,8 @@ use pintle_registry::{DeleteOptions, GarbageCollectionPolicy, RequestContext, St
 pub(crate) trait Workload: Send + Sync {
     /// The path of the pod template.
     const TEMPLATE: &'static str = "spec.template";
+    /// The fields behind gates, beside those of the pod template.
+    const GATED: &'static [GatedFields] = &[];
     /// The fields that a write to `status` does not change.
     const RESET_BY_STATUS: &'static [&'static str] = &["spec"];
     /// Whether names of pods begin with the name of the workload, so that it should be a DNS label.
@@ -126,6 +129,7 @@ impl<W: Workload> Strategy for WorkloadStrategy<W> {
         object.set("status", self.0.new_status());
         object.set("metadata.generation", 1);
         drop_disabled_template_fields::<W>(object, None);
+        drop_disabled(W::GATED, object, None);
     }
 
     fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
@@ -147,6 +151,7 @@ impl<W: Workload> Strategy for WorkloadStrategy<W> {
     fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
         rules::keep(object, old, "status");
         drop_disabled_template_fields::<W>(object, Some(old));
+        drop_disabled(W::GATED, object, Some(old));
         self.0.prepare_for_update(object, old);
         rules::count_generation_if(object, old, self.0.changes_generation(object, old));
     }
@@ -196,6 +201,7 @@ impl<W: Workload> Strategy for WorkloadStatusStrategy<W> {
         for field in W::RESET_BY_STATUS {
             rules::keep(object, old, field);
         }
+        drop_disabled(W::GATED, object, Some(old));
         self.0.prepare_for_status_update(object, old);
     }
 

@@ -139,9 +139,10 @@ pub(super) const CLUSTER_ROLES: &[Role] = &[
         on("get list patch update watch", "resource.k8s.io", "resourceclaims/status"),
         on("update", "core", "pods/finalizers"),
         on("get list watch", "resource.k8s.io", "resourceslices"),
-        on("create delete", "resource.k8s.io", "resourceclaims"),
+        on("create delete", "resource.k8s.io", "resourceclaims").behind(Gate::DRAExtendedResource),
         on("get list watch", "resource.k8s.io", "devicetaintrules").behind(Gate::DRADeviceTaintRules),
-        on("patch update", "resource.k8s.io", "resourceclaims/binding"),
+        on("patch update", "resource.k8s.io", "resourceclaims/binding")
+            .behind(Gate::DRAResourceClaimGranularStatusAuthorization),
         on("get list watch", "scheduling.k8s.io", "podgroups").behind(Gate::GenericWorkload),
         on("patch update", "scheduling.k8s.io", "podgroups/status").behind(Gate::GenericWorkload),
     ]),

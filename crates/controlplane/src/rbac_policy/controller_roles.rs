@@ -62,7 +62,8 @@ pub(super) const CONTROLLER_ROLES: &[Role] = &[
         on("create patch update", "core events.k8s.io", "events"),
         on("patch update", "resource.k8s.io", "devicetaintrules/status").behind(Gate::DRADeviceTaintRules),
         on("get list watch", "resource.k8s.io", "devicetaintrules").behind(Gate::DRADeviceTaintRules),
-    ]),
+    ])
+    .behind(Gate::DRADeviceTaints),
     Role::new("system:controller:disruption-controller", &[
         on("get list watch", "apps extensions", "deployments"),
         on("get list watch", "apps extensions", "replicasets"),
@@ -209,7 +210,8 @@ pub(super) const CONTROLLER_ROLES: &[Role] = &[
         on("create patch update", "core events.k8s.io", "events"),
         on("get list watch", "scheduling.k8s.io", "podgroups").behind(Gate::DRAWorkloadResourceClaims),
         on("patch update", "scheduling.k8s.io", "podgroups/status").behind(Gate::DRAWorkloadResourceClaims),
-        on("patch update", "resource.k8s.io", "resourceclaims/binding"),
+        on("patch update", "resource.k8s.io", "resourceclaims/binding")
+            .behind(Gate::DRAResourceClaimGranularStatusAuthorization),
     ]),
     Role::new("system:controller:resourcepoolstatusrequest-controller", &[
         on("delete get list watch", "resource.k8s.io", "resourcepoolstatusrequests"),

@@ -1,12 +1,13 @@
-//! Tests that gates which are closed by default have their effect when they are opened, and none before.
+//! Tests that gates have their effect: those that are closed by default when they are opened, and none before, and others when
+//! they are closed.
 
 use crate::Result;
 use pintle_e2e::{Cli, config};
 use pintle_harness::{Error, Server};
 use serde_json::{Value, json};
 
-/// The gates of these tests.
-const GATES: [&str; 11] = [
+/// Gates that are closed by default.
+const CLOSED: [&str; 11] = [
     "CrossNamespaceVolumeDataSource",
     "DRAListTypeAttributes",
     "DRANodeAllocatableResources",
@@ -20,6 +21,19 @@ const GATES: [&str; 11] = [
     "VolumeLimitScaling",
 ];
 
+/// Gates that are open by default.
+const OPEN: [&str; 9] = [
+    "DRAConsumableCapacity",
+    "DRADeviceBindingConditions",
+    "DRADeviceTaints",
+    "DRAExtendedResource",
+    "DRAPartitionableDevices",
+    "DRAPrioritizedList",
+    "EnvFiles",
+    "HPAConfigurableTolerance",
+    "HostnameOverride",
+];
+
 /// What becomes of a field of an object that kubectl applies.
 enum Outcome {
     /// It has this value.
@@ -29,15 +43,14 @@ enum Outcome {
 }
 use Outcome::{Is, Refused};
 
-/// Starts a server, with these gates or without.
-fn start(is_open: bool) -> Result<Server> {
-    let open: Vec<String> = GATES.iter().map(|gate| format!("{gate}=true")).collect();
-    let config = config()?;
-    let server = Server::start(if is_open {
-        config.flag(format!("--feature-gates={}", open.join(",")))
-    } else {
-        config
-    })?;
+/// Starts a server with other values of these gates than by default.
+fn start(gates: &[&str], is_open: bool) -> Result<Server> {
+    let mut config = config()?;
+    if !gates.is_empty() {
+        let gates: Vec<String> = gates.iter().map(|gate| format!("{gate}={is_open}")).collect();
+        config = config.flag(format!("--feature-gates={}", gates.join(",")));
+    }
+    let server = Server::start(config)?;
     Cli::kubectl(&server)?.run(&["create", "serviceaccount", "default"])?;
     Ok(server)
 }
@@ -52,6 +65,12 @@ fn check(case: &str, answer: std::result::Result<Value, Error>, pointer: &str, o
         (Err(error), Is(_)) => return Err(format!("{case}: {error}").into()),
     }
     Ok(())
+}
+
+fn apply(server: &Server, object: &Value) -> std::result::Result<Value, Error> {
+    let arguments = ["apply", "--server-side", "-o", "json", "-f", "-"];
+    let applied = Cli::kubectl(server)?.feed(&arguments, &object.to_string())?;
+    Ok(serde_json::from_str(&applied)?)
 }
 
 fn object(api_version: &str, kind: &str, name: &str, spec: Value) -> Value {
@@ -169,7 +188,7 @@ fn fields_behind_gates_are_kept_and_validated() -> Result {
             Refused("undeclared reference to 'includes'"),
         ),
     ];
-    let (open, closed) = (start(true)?, start(false)?);
+    let (open, closed) = (start(&CLOSED, true)?, start(&[], true)?);
     for (object, pointer, with, without) in &cases {
         for (server, outcome) in [(&open, with), (&closed, without)] {
             let kubectl = Cli::kubectl(server)?;
@@ -219,7 +238,7 @@ fn updates_behind_gates_are_allowed() -> Result {
             "stream: Forbidden: may not be specified",
         ),
     ] {
-        let server = start(is_open)?;
+        let server = start(if is_open { &CLOSED } else { &[] }, true)?;
         let kubectl = Cli::kubectl(&server)?;
         for object in [object("v1", "PersistentVolume", "v", volume.clone()), pod("p", json!({}))] {
             kubectl.feed(&["create", "-f", "-"], &object.to_string())?;
@@ -242,6 +261,104 @@ fn updates_behind_gates_are_allowed() -> Result {
         }
         let error = kubectl.fails(&["get", "--raw", &log("stream=other")])?;
         assert!(error.contains(other), "{error}");
+    }
+    Ok(())
+}
+
+#[test]
+fn fields_of_closed_gates_are_dropped() -> Result {
+    let device = json!({
+        "name": "a",
+        "taints": [{"key": "k", "effect": "NoExecute"}],
+        "allowMultipleAllocations": true,
+        "capacity": {"memory": {"value": "1Gi", "requestPolicy": {"default": "1Gi", "validValues": ["1Gi"]}}},
+        "bindsToNode": true,
+        "bindingConditions": ["c"],
+        "bindingFailureConditions": ["f"],
+    });
+    let counters = object(
+        "resource.k8s.io/v1",
+        "ResourceSlice",
+        "counters",
+        json!({
+            "driver": "gpu.example.com",
+            "nodeName": "n",
+            "pool": {"name": "counters", "generation": 1, "resourceSliceCount": 1},
+            "sharedCounters": [{"name": "s", "counters": {"c": {"value": "1"}}}],
+        }),
+    );
+    let exactly = json!({
+        "deviceClassName": "c",
+        "tolerations": [{"operator": "Exists"}],
+        "capacity": {"requests": {"memory": "1Gi"}},
+    });
+    let claim = json!({"devices": {"requests": [{"name": "a", "exactly": exactly}]}});
+    let alternatives = json!({"devices": {"requests": [
+        {"name": "a", "firstAvailable": [{"name": "b", "deviceClassName": "c"}]},
+    ]}});
+    let autoscaler = json!({
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"},
+        "maxReplicas": 2,
+        "behavior": {"scaleDown": {"tolerance": "100m"}},
+    });
+    let variables = json!({
+        "volumes": [{"name": "v", "emptyDir": {}}],
+        "initContainers": [{"name": "i", "image": "registry.example.com/c:1", "env": [{
+            "name": "A",
+            "valueFrom": {"fileKeyRef": {"volumeName": "v", "path": "f", "key": "k"}},
+        }]}],
+    });
+    let variable = "/spec/initContainers/0/env/0/valueFrom/fileKeyRef/key";
+    let devices = slice("devices", &device);
+    let claim = object("resource.k8s.io/v1", "ResourceClaim", "claim", claim);
+    let requests = "/spec/devices/requests/0";
+    let dropped = Is(Value::Null);
+    let cases = [
+        (&devices, "/spec/devices/0/taints/0/effect", Is(json!("NoExecute")), &dropped),
+        (&devices, "/spec/devices/0/allowMultipleAllocations", Is(json!(true)), &dropped),
+        (&devices, "/spec/devices/0/capacity/memory/requestPolicy/default", Is(json!("1Gi")), &dropped),
+        (&devices, "/spec/devices/0/bindingConditions", Is(json!(["c"])), &dropped),
+        (&counters, "/spec/sharedCounters/0/name", Is(json!("s")), &dropped),
+        (&claim, &format!("{requests}/exactly/tolerations/0/operator"), Is(json!("Exists")), &dropped),
+        (&claim, &format!("{requests}/exactly/capacity/requests/memory"), Is(json!("1Gi")), &dropped),
+        (
+            &object("resource.k8s.io/v1", "ResourceClaim", "alternatives", alternatives),
+            &format!("{requests}/firstAvailable/0/name"),
+            Is(json!("b")),
+            &Refused("exactly one of `exactly` or `firstAvailable` is required"),
+        ),
+        (
+            &object(
+                "resource.k8s.io/v1",
+                "DeviceClass",
+                "class",
+                json!({"extendedResourceName": "example.com/gpu"}),
+            ),
+            "/spec/extendedResourceName",
+            Is(json!("example.com/gpu")),
+            &dropped,
+        ),
+        (
+            &object("autoscaling/v2", "HorizontalPodAutoscaler", "h", autoscaler),
+            "/spec/behavior/scaleDown/tolerance",
+            Is(json!("100m")),
+            &dropped,
+        ),
+        (&pod("hosts", json!({"hostnameOverride": "h"})), "/spec/hostnameOverride", Is(json!("h")), &dropped),
+        (
+            &pod("variables", variables),
+            variable,
+            Is(json!("k")),
+            &Refused(
+                "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`",
+            ),
+        ),
+    ];
+    let (open, closed) = (start(&[], true)?, start(&OPEN, false)?);
+    for (object, pointer, with, without) in cases {
+        for (server, outcome) in [(&open, &with), (&closed, without)] {
+            check(pointer, apply(server, object), pointer, outcome)?;
+        }
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! The rules of deployments.
 
 use crate::field_checks::parse_int64;
+use crate::gated_fields::GatedFields;
 use crate::rules;
 use crate::workload::{self, Workload};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt, meta::ObjectMeta};
@@ -12,6 +13,8 @@ const ROLLBACK_TO: &str = "deprecated.deployment.rollback.to";
 pub(super) struct Deployment;
 
 impl Workload for Deployment {
+    const GATED: &'static [GatedFields] = workload::GATED_REPLICAS;
+
     const RESET_BY_STATUS: &'static [&'static str] = &["spec", "metadata.labels"];
 
     fn convert_annotations(&self, object: &mut Value) -> Result<(), String> {

@@ -1,5 +1,6 @@
 //! The rules of replica sets.
 
+use crate::gated_fields::GatedFields;
 use crate::rules;
 use crate::workload::{self, Workload};
 use pintle_machinery::{ErrorList, Value, ValueExt, json};
@@ -8,6 +9,8 @@ use pintle_machinery::{ErrorList, Value, ValueExt, json};
 pub(super) struct ReplicaSet;
 
 impl Workload for ReplicaSet {
+    const GATED: &'static [GatedFields] = workload::GATED_REPLICAS;
+
     fn set_defaults(&self, object: &mut Value) {
         workload::set_template_defaults(object);
         object.set_default("spec.replicas", 1);

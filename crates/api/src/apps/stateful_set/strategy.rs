@@ -3,6 +3,7 @@
 use crate::core::pod_spec::claim_template::{ClaimSpecOptions, validate_claim_spec};
 use crate::core::pod_spec::fraction_warning;
 use crate::core::pod_template::PodValidationOptions;
+use crate::gated_fields::GatedFields;
 use crate::workload::{self, Workload};
 use crate::{resource_list, rules};
 use pintle_feature_gates::{Gate, enabled};
@@ -12,7 +13,6 @@ use pintle_machinery::{
     json,
     validation::{LabelSelectorOptions, is_dns1123_label, name_is_dns_label, validate_object_meta},
 };
-use pintle_registry::RequestContext;
 use std::collections::HashSet;
 
 /// The fields that an update may change.
@@ -28,7 +28,7 @@ const MUTABLE: [&str; 7] = [
 const IMMUTABLE: &str = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', \
                          'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and \
                          'minReadySeconds' are forbidden";
-/// The field behind the gate `MaxUnavailableStatefulSet`.
+/// The field behind a gate.
 const MAX_UNAVAILABLE: &str = "spec.updateStrategy.rollingUpdate.maxUnavailable";
 
 /// The rules of stateful sets.
@@ -36,6 +36,8 @@ pub(super) struct StatefulSet;
 
 impl Workload for StatefulSet {
     const NAMES_PODS: bool = false;
+    const GATED: &'static [GatedFields] =
+        &[GatedFields { gates: &[Gate::MaxUnavailableStatefulSet], fields: &[MAX_UNAVAILABLE] }];
 
     fn set_defaults(&self, object: &mut Value) {
         workload::set_template_defaults(object);
@@ -63,14 +65,6 @@ impl Workload for StatefulSet {
             claim.set_default("spec.volumeMode", "Filesystem");
             resource_list::round_up_at(claim, &["spec.resources.limits", "spec.resources.requests"]);
         }
-    }
-
-    fn prepare_for_create(&self, _context: &RequestContext<'_>, object: &mut Value) {
-        drop_disabled_fields(object, None);
-    }
-
-    fn prepare_for_update(&self, object: &mut Value, old: &Value) {
-        drop_disabled_fields(object, Some(old));
     }
 
     fn validate_metadata(&self, object: &Value) -> ErrorList {
@@ -253,14 +247,6 @@ fn with_claimed_volumes(object: &Value) -> Value {
         template.set("spec.volumes", volumes);
     }
     json!({"spec": {"template": template}})
-}
-
-/// Drops the field of a disabled feature, unless the stored set has it.
-fn drop_disabled_fields(object: &mut Value, old: Option<&Value>) {
-    let had = old.is_some_and(|old| old.at(MAX_UNAVAILABLE).is_some());
-    if !enabled(Gate::MaxUnavailableStatefulSet) && !had {
-        object.remove_at(MAX_UNAVAILABLE);
-    }
 }
 
 fn validate_rollout(strategy: &Value) -> ErrorList {

@@ -1,11 +1,19 @@
 //! The strategy of autoscalers, on the second version. They have no generation.
 
 use super::validation;
+use crate::gated_fields::{GatedFields, drop_disabled};
 use crate::rules;
+use pintle_feature_gates::Gate;
 use pintle_machinery::{ErrorList, Value, ValueExt, json};
 use pintle_registry::{RequestContext, Strategy};
 
 const DEFAULT_CPU_UTILIZATION: i64 = 80;
+
+/// The fields behind a gate.
+const GATED: &[GatedFields] = &[GatedFields {
+    gates: &[Gate::HPAConfigurableTolerance],
+    fields: &["spec.behavior.scaleDown.tolerance", "spec.behavior.scaleUp.tolerance"],
+}];
 
 pub(super) struct HorizontalPodAutoscalerStrategy;
 
@@ -24,6 +32,7 @@ impl Strategy for HorizontalPodAutoscalerStrategy {
 
     fn prepare_for_create(&self, context: &RequestContext<'_>, object: &mut Value) {
         object.set("status", json!({}));
+        drop_disabled(GATED, object, None);
         remove_default_policies(context, object);
     }
 
@@ -35,6 +44,7 @@ impl Strategy for HorizontalPodAutoscalerStrategy {
 
     fn prepare_for_update(&self, context: &RequestContext<'_>, object: &mut Value, old: &Value) {
         rules::keep(object, old, "status");
+        drop_disabled(GATED, object, Some(old));
         remove_default_policies(context, object);
     }
 

@@ -2,6 +2,7 @@
 
 use super::conditions;
 use jiff::Timestamp;
+use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, GroupResource, Map, Status, StatusReason, Value, ValueExt, json,
     meta::ObjectMeta, status,
@@ -121,8 +122,10 @@ fn assign(mut pod: Value, binding: &Value, now: Timestamp) -> Result<Value, Stat
         return Err(Status::unknown(why));
     }
     pod.set("spec.nodeName", binding.str_at("target.name"));
-    // The nomination is obsolete.
-    pod.remove_at("status.nominatedNodeName");
+    if enabled(Gate::ClearingNominatedNodeNameAfterBinding) {
+        // The nomination is obsolete.
+        pod.remove_at("status.nominatedNodeName");
+    }
     for field in ["metadata.annotations", "metadata.labels"] {
         let members: &Map = binding.map_at(field);
         if !members.is_empty() {

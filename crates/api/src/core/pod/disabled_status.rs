@@ -1,32 +1,26 @@
 //! Drops status fields of disabled features, unless the stored pod has them.
 
-use pintle_feature_gates::{Gate, enabled};
-use pintle_machinery::{Value, ValueExt};
+use crate::gated_fields::{GatedFields, drop_disabled};
+use pintle_feature_gates::Gate;
+use pintle_machinery::Value;
 
-const CONTAINER_STATUSES: [&str; 3] =
-    ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"];
+const GATED: &[GatedFields] = &[
+    GatedFields {
+        gates: &[Gate::DRANodeAllocatableResources],
+        fields: &["nodeAllocatableResourceClaimStatuses"],
+    },
+    GatedFields { gates: &[Gate::DRAExtendedResource], fields: &["extendedResourceClaimStatus"] },
+    GatedFields {
+        gates: &[Gate::ImageVolumeWithDigest],
+        fields: &[
+            "containerStatuses[].volumeMounts[].volumeStatus",
+            "initContainerStatuses[].volumeMounts[].volumeStatus",
+            "ephemeralContainerStatuses[].volumeMounts[].volumeStatus",
+        ],
+    },
+];
 
 /// Drops the fields.
 pub(super) fn drop_disabled_fields(status: &mut Value, old: Option<&Value>) {
-    let has_claims = |old: &Value| !old.items_at("nodeAllocatableResourceClaimStatuses").is_empty();
-    if !enabled(Gate::DRANodeAllocatableResources) && !old.is_some_and(has_claims) {
-        status.remove_at("nodeAllocatableResourceClaimStatuses");
-    }
-    if !enabled(Gate::ImageVolumeWithDigest) && !old.is_some_and(has_volume_status) {
-        for list in CONTAINER_STATUSES {
-            for container in status.items_at_mut(list) {
-                for mount in container.items_at_mut("volumeMounts") {
-                    mount.remove_at("volumeStatus");
-                }
-            }
-        }
-    }
-}
-
-fn has_volume_status(status: &Value) -> bool {
-    CONTAINER_STATUSES
-        .iter()
-        .flat_map(|list| status.items_at(list))
-        .flat_map(|container| container.items_at("volumeMounts"))
-        .any(|mount| mount.at("volumeStatus").is_some())
+    drop_disabled(GATED, status, old);
 }

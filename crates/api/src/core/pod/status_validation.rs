@@ -166,7 +166,7 @@ fn validate_scalars(new: &Value, old: &Value, path: &FieldPath) -> ErrorList {
     if !nominated.is_empty() && nominated != old.str_at("status.nominatedNodeName") {
         let path = path.child("nominatedNodeName");
         errors.extend(invalid_each(&path, nominated, is_dns1123_subdomain(nominated)));
-        if !old.str_at("spec.nodeName").is_empty() {
+        if enabled(Gate::ClearingNominatedNodeNameAfterBinding) && !old.str_at("spec.nodeName").is_empty() {
             let detail = "may not be set on pods that are already bound to a node";
             errors.push(FieldError::forbidden(&path, detail));
         }

@@ -1,42 +1,38 @@
 //! Drops the fields of disabled features from a spec, without an error, unless the stored spec uses them already.
-//!
-//! Disabled unless their gates are open are: custom stop signals, scheduling groups, and the cluster trust bundle and
-//! pod certificate sources of projected volumes.
 
 use super::containers_of::{containers, for_each_mut};
+use crate::gated_fields::{GatedFields, drop_disabled};
 use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{Value, ValueExt};
 
-/// The sources of projected volumes that are behind gates.
-const PROJECTIONS: [(&str, Gate); 2] = [
-    ("clusterTrustBundle", Gate::ClusterTrustBundleProjection),
-    ("podCertificate", Gate::PodCertificateRequest),
+/// The fields behind gates, but stop signals.
+const GATED: &[GatedFields] = &[
+    GatedFields {
+        gates: &[Gate::ClusterTrustBundleProjection],
+        fields: &["volumes[].projected.sources[].clusterTrustBundle"],
+    },
+    GatedFields {
+        gates: &[Gate::PodCertificateRequest],
+        fields: &["volumes[].projected.sources[].podCertificate"],
+    },
+    GatedFields { gates: &[Gate::GenericWorkload], fields: &["schedulingGroup"] },
+    GatedFields { gates: &[Gate::HostnameOverride], fields: &["hostnameOverride"] },
+    GatedFields {
+        gates: &[Gate::EnvFiles],
+        fields: &[
+            "containers[].env[].valueFrom.fileKeyRef",
+            "initContainers[].env[].valueFrom.fileKeyRef",
+            "ephemeralContainers[].env[].valueFrom.fileKeyRef",
+        ],
+    },
 ];
 
 /// Drops the fields of disabled features, unless the stored spec uses them already.
 pub fn drop_disabled_fields(spec: &mut Value, old: Option<&Value>) {
-    for (source, gate) in PROJECTIONS {
-        if !enabled(gate) && !old.is_some_and(|old| uses_projection(old, source)) {
-            for volume in spec.items_at_mut("volumes") {
-                for projection in volume.items_at_mut("projected.sources") {
-                    projection.remove_at(source);
-                }
-            }
-        }
-    }
-    if !enabled(Gate::GenericWorkload) && old.and_then(|old| old.at("schedulingGroup")).is_none() {
-        spec.remove_at("schedulingGroup");
-    }
+    drop_disabled(GATED, spec, old);
     if !enabled(Gate::ContainerStopSignals) && !old.is_some_and(uses_stop_signal) {
         for_each_mut(spec, |_, container| drop_stop_signal(container));
     }
-}
-
-fn uses_projection(spec: &Value, source: &str) -> bool {
-    spec.items_at("volumes")
-        .iter()
-        .flat_map(|volume| volume.items_at("projected.sources"))
-        .any(|projection| projection.at(source).is_some())
 }
 
 fn uses_stop_signal(spec: &Value) -> bool {

@@ -4,6 +4,7 @@
 use super::field_reference::{self, Place};
 use super::paths;
 use crate::field_checks::invalid_each;
+use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::error_list::is_enough;
 use pintle_machinery::validation::{
     is_config_map_key, is_dns1123_label, is_dns1123_subdomain, is_relaxed_env_var_name, name_is_dns_subdomain,
@@ -52,9 +53,10 @@ fn validate_source(source: &Value, has_value: bool, path: &FieldPath) -> ErrorLi
         }
     }
     let detail = match count {
-        0 => {
+        0 if enabled(Gate::EnvFiles) => {
             "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
         }
+        0 => "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`",
         _ if has_value => "may not be specified when `value` is not empty",
         1 => return errors,
         _ => "may not have more than one field specified at a time",

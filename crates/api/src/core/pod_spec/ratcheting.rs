@@ -13,6 +13,7 @@ impl PodValidationOptions {
     /// The options for the pod template of a workload; `old` is the stored template on update.
     pub fn for_template(old: Option<&Value>) -> PodValidationOptions {
         let enabled = PodValidationOptions {
+            allow_invalid_pod_deletion_cost: !enabled(Gate::PodDeletionCost),
             allow_any_selinux_change_policy: enabled(Gate::SELinuxMount),
             allow_user_namespaces_with_host_network: enabled(Gate::UserNamespacesHostNetworkSupport),
             allow_toleration_comparison: enabled(Gate::TaintTolerationComparisonOperators),
@@ -23,9 +24,8 @@ impl PodValidationOptions {
         let shares_user_namespace = spec.at("hostUsers").is_none_or(|users| users.as_bool() != Some(false));
         PodValidationOptions {
             resource_is_pod: false,
-            allow_invalid_pod_deletion_cost: !annotations::has_valid_deletion_cost(
-                old.map_at("metadata.annotations"),
-            ),
+            allow_invalid_pod_deletion_cost: enabled.allow_invalid_pod_deletion_cost
+                || !annotations::has_valid_deletion_cost(old.map_at("metadata.annotations")),
             allow_invalid_label_value_in_selector: affinity::has_invalid_selector(spec),
             allow_invalid_label_value_in_required_node_affinity: has_invalid_value_in_node_affinity(spec),
             allow_indivisible_huge_pages: has_indivisible_huge_pages(spec),

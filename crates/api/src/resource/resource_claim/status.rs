@@ -4,6 +4,7 @@ use super::status_permissions;
 use crate::{
     core::pod_spec::validate_node_selector,
     field_checks::required,
+    gated_fields::{GatedFields, drop_disabled},
     plain::PlainStatusStrategy,
     resource::{
         binding_conditions,
@@ -14,12 +15,36 @@ use crate::{
     },
     rules,
 };
+use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     validation::{is_valid_interface_address, validate_conditions},
 };
 use pintle_registry::{BoxFuture, RequestContext, Strategy};
 use std::collections::HashSet;
+
+/// The fields of the status behind gates, with those of the spec that use the same feature.
+const GATED: &[GatedFields] = &[
+    GatedFields { gates: &[Gate::DRAResourceClaimDeviceStatus], fields: &["status.devices"] },
+    GatedFields {
+        gates: &[Gate::DRAConsumableCapacity],
+        fields: &[
+            "spec.devices.constraints[].distinctAttribute",
+            "spec.devices.requests[].exactly.capacity",
+            "spec.devices.requests[].firstAvailable[].capacity",
+            "status.allocation.devices.results[].shareID",
+            "status.allocation.devices.results[].consumedCapacity",
+            "status.devices[].shareID",
+        ],
+    },
+    GatedFields {
+        gates: &[Gate::DRADeviceBindingConditions],
+        fields: &[
+            "status.allocation.devices.results[].bindingConditions",
+            "status.allocation.devices.results[].bindingFailureConditions",
+        ],
+    },
+];
 
 const RESERVED_FOR_MAX: usize = 256;
 const CONDITIONS_MAX: usize = 8;
@@ -37,7 +62,10 @@ impl Strategy for StatusStrategy {
 
     fn prepare_for_update(&self, context: &RequestContext<'_>, object: &mut Value, old: &Value) {
         PlainStatusStrategy { keeps_metadata: true }.prepare_for_update(context, object, old);
-        drop_deallocated_devices(object, old);
+        if enabled(Gate::DRAResourceClaimDeviceStatus) || !old.items_at("status.devices").is_empty() {
+            drop_deallocated_devices(object, old);
+        }
+        drop_disabled(GATED, object, Some(old));
     }
 
     fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {

@@ -7,6 +7,7 @@
 
 use crate::resource::admin_access::{check_namespace, granted};
 use pintle_auth::authz::Attributes;
+use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, UserInfo, Value, ValueExt,
     validation::{name_is_dns_subdomain, semantically_equal},
@@ -29,12 +30,13 @@ pub(super) fn review<'a>(
     errors: &'a mut ErrorList,
 ) -> Option<BoxFuture<'a, ()>> {
     let admin_access = if granted(old).is_none() { granted(claim) } else { None };
-    let binds =
-        ["status.allocation", "status.reservedFor"].into_iter().any(|field| differs(claim, old, field));
+    let is_granular = enabled(Gate::DRAResourceClaimGranularStatusAuthorization);
+    let binds = is_granular
+        && ["status.allocation", "status.reservedFor"].into_iter().any(|field| differs(claim, old, field));
     // Deallocation drops the data of drivers.
     let drivers = match claim.at("status.allocation") {
-        Some(_) => changed_drivers(claim, old),
-        None => BTreeSet::new(),
+        Some(_) if is_granular && enabled(Gate::DRAResourceClaimDeviceStatus) => changed_drivers(claim, old),
+        _ => BTreeSet::new(),
     };
     if admin_access.is_none() && !binds && drivers.is_empty() {
         return None;

@@ -1,6 +1,7 @@
 //! List-valued attributes of devices, behind the gate `DRAListTypeAttributes`.
 
-use pintle_feature_gates::{Gate, enabled};
+use crate::gated_fields::GatedFields;
+use pintle_feature_gates::Gate;
 use pintle_machinery::{FieldPath, Map, Value, ValueExt};
 use pintle_registry::EmptyFields;
 use std::{borrow::Cow, collections::HashSet};
@@ -8,16 +9,20 @@ use std::{borrow::Cow, collections::HashSet};
 /// The fields of an attribute with a list of values.
 pub(super) const LIST_ATTRIBUTES: [&str; 4] = ["bools", "ints", "strings", "versions"];
 
+/// The same fields of all devices of a slice.
+pub(super) const LIST_ATTRIBUTES_OF_DEVICES: GatedFields = GatedFields {
+    gates: &[Gate::DRAListTypeAttributes],
+    fields: &[
+        "spec.devices[].attributes{}.bools",
+        "spec.devices[].attributes{}.ints",
+        "spec.devices[].attributes{}.strings",
+        "spec.devices[].attributes{}.versions",
+    ],
+};
+
 /// Whether a device has a list-valued attribute.
 pub(super) fn has_list_attributes(slice: &Value) -> bool {
-    let devices = slice.items_at("spec.devices").iter();
-    let mut attributes = devices.flat_map(|device| device.map_at("attributes").values());
-    attributes.any(|attribute| LIST_ATTRIBUTES.into_iter().any(|list| attribute.at(list).is_some()))
-}
-
-/// Whether a slice may have such attributes: the gate is open, or the stored slice has some.
-pub(super) fn may_have_list_attributes(old: Option<&Value>) -> bool {
-    enabled(Gate::DRAListTypeAttributes) || old.is_some_and(has_list_attributes)
+    LIST_ATTRIBUTES_OF_DEVICES.are_in(slice)
 }
 
 /// The paths of the empty lists that a body gives as values of attributes. Objects do not have them, but a list of values
@@ -28,7 +33,7 @@ pub(super) struct EmptyLists(HashSet<String>);
 impl EmptyLists {
     /// Those of a body. Disabled lists are dropped, whether they are empty or not.
     pub(super) fn of(fields: &EmptyFields, old: Option<&Value>) -> EmptyLists {
-        if !may_have_list_attributes(old) {
+        if !LIST_ATTRIBUTES_OF_DEVICES.are_kept(old) {
             return EmptyLists::default();
         }
         EmptyLists(fields.select(shown))

@@ -1,18 +1,51 @@
 //! The strategy of resource slices.
 
-use super::{
-    list_attributes::{LIST_ATTRIBUTES, may_have_list_attributes},
-    validation,
+use super::{list_attributes::LIST_ATTRIBUTES_OF_DEVICES, validation};
+use crate::{
+    gated_fields::{GatedFields, drop_disabled},
+    rules,
 };
-use crate::rules;
 use jiff::Timestamp;
-use pintle_feature_gates::{Gate, enabled};
+use pintle_feature_gates::Gate;
 use pintle_go_forms::quote;
 use pintle_machinery::{ErrorList, Value, ValueExt, meta};
 use pintle_registry::{RequestContext, Strategy};
 
-/// Mappings of node resources to devices, behind the gate `DRANodeAllocatableResources`.
+/// Mappings of node resources to devices.
 const NODE_RESOURCES: &str = "nodeAllocatableResourceMappings";
+
+/// The fields behind gates.
+const GATED: &[GatedFields] = &[
+    GatedFields { gates: &[Gate::DRADeviceTaints], fields: &["spec.devices[].taints"] },
+    GatedFields {
+        gates: &[Gate::DRAPartitionableDevices],
+        fields: &[
+            "spec.sharedCounters",
+            "spec.perDeviceNodeSelection",
+            "spec.devices[].consumesCounters",
+            "spec.devices[].nodeName",
+            "spec.devices[].nodeSelector",
+            "spec.devices[].allNodes",
+        ],
+    },
+    GatedFields {
+        gates: &[Gate::DRADeviceBindingConditions, Gate::DRAResourceClaimDeviceStatus],
+        fields: &[
+            "spec.devices[].bindingConditions",
+            "spec.devices[].bindingFailureConditions",
+            "spec.devices[].bindsToNode",
+        ],
+    },
+    GatedFields {
+        gates: &[Gate::DRAConsumableCapacity],
+        fields: &["spec.devices[].allowMultipleAllocations", "spec.devices[].capacity{}.requestPolicy"],
+    },
+    GatedFields {
+        gates: &[Gate::DRANodeAllocatableResources],
+        fields: &["spec.devices[].nodeAllocatableResourceMappings"],
+    },
+    LIST_ATTRIBUTES_OF_DEVICES,
+];
 
 pub(super) struct ResourceSliceStrategy;
 
@@ -29,7 +62,7 @@ impl Strategy for ResourceSliceStrategy {
     fn prepare_for_create(&self, context: &RequestContext<'_>, object: &mut Value) {
         set_taint_times(object, context.now);
         object.set("metadata.generation", 1);
-        drop_disabled_fields(object, None);
+        drop_disabled(GATED, object, None);
     }
 
     fn validate(&self, context: &RequestContext<'_>, object: &Value) -> ErrorList {
@@ -43,7 +76,7 @@ impl Strategy for ResourceSliceStrategy {
     fn prepare_for_update(&self, context: &RequestContext<'_>, object: &mut Value, old: &Value) {
         set_taint_times(object, context.now);
         rules::count_generation(object, old);
-        drop_disabled_fields(object, Some(old));
+        drop_disabled(GATED, object, Some(old));
     }
 
     fn validate_update(&self, context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
@@ -66,28 +99,6 @@ fn set_taint_times(slice: &mut Value, now: Timestamp) {
             taint.set_default("timeAdded", meta::format_time(now));
         }
     }
-}
-
-fn drop_disabled_fields(slice: &mut Value, old: Option<&Value>) {
-    if !enabled(Gate::DRANodeAllocatableResources) && !old.is_some_and(has_node_resources) {
-        for device in slice.items_at_mut("spec.devices") {
-            device.remove_at(NODE_RESOURCES);
-        }
-    }
-    if !may_have_list_attributes(old) {
-        for device in slice.items_at_mut("spec.devices") {
-            let attributes = device.at_mut("attributes").and_then(Value::as_object_mut);
-            for attribute in attributes.into_iter().flat_map(|attributes| attributes.values_mut()) {
-                for list in LIST_ATTRIBUTES {
-                    attribute.remove_at(list);
-                }
-            }
-        }
-    }
-}
-
-fn has_node_resources(slice: &Value) -> bool {
-    slice.items_at("spec.devices").iter().any(|device| !device.map_at(NODE_RESOURCES).is_empty())
 }
 
 fn warnings(slice: &Value) -> Vec<String> {
@@ -130,7 +141,7 @@ mod tests {
         let device = json!({"attributes": {"a": {"ints": [1]}}, NODE_RESOURCES: {"cpu": {}}});
         let old = json!({"spec": {"devices": [device]}});
         let mut slice = old.clone();
-        drop_disabled_fields(&mut slice, Some(&old));
+        drop_disabled(GATED, &mut slice, Some(&old));
         assert_eq!(slice, old);
     }
 }

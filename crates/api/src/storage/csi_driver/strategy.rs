@@ -1,6 +1,7 @@
 //! The strategy of CSI drivers. The fields for mounting a volume are immutable.
 
 use crate::field_checks::{supported, texts};
+use crate::gated_fields::{GatedFields, drop_disabled};
 use crate::rules;
 use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{
@@ -13,8 +14,9 @@ use std::collections::HashSet;
 const MIN_TOKEN_SECONDS: i64 = 600;
 const MAX_TOKEN_SECONDS: i64 = 1 << 32;
 const MIN_PERIOD_SECONDS: i64 = 10;
-/// Whether pods are held back from nodes without the driver; behind the gate `VolumeLimitScaling`.
+/// Whether pods are held back from nodes without the driver.
 const MISSING: &str = "spec.preventPodSchedulingIfMissing";
+const GATED: &[GatedFields] = &[GatedFields { gates: &[Gate::VolumeLimitScaling], fields: &[MISSING] }];
 
 pub(super) struct CsiDriverStrategy;
 
@@ -34,7 +36,7 @@ impl Strategy for CsiDriverStrategy {
     }
 
     fn prepare_for_create(&self, _context: &RequestContext<'_>, object: &mut Value) {
-        drop_disabled_fields(object, None);
+        drop_disabled(GATED, object, None);
     }
 
     fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
@@ -48,7 +50,7 @@ impl Strategy for CsiDriverStrategy {
     }
 
     fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
-        drop_disabled_fields(object, Some(old));
+        drop_disabled(GATED, object, Some(old));
         rules::count_generation(object, old);
     }
 
@@ -76,13 +78,6 @@ impl Strategy for CsiDriverStrategy {
 
     fn returns_deleted_object(&self) -> bool {
         true
-    }
-}
-
-/// Drops the field of a disabled feature, unless the stored driver has it.
-fn drop_disabled_fields(object: &mut Value, old: Option<&Value>) {
-    if !enabled(Gate::VolumeLimitScaling) && old.is_none_or(|old| old.at(MISSING).is_none()) {
-        object.remove_at(MISSING);
     }
 }
 
