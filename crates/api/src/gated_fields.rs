@@ -31,8 +31,11 @@ impl GatedFields {
 /// Drops the fields of disabled features from an object, or from a part of it and of the stored object.
 pub(crate) fn drop_disabled(features: &[GatedFields], object: &mut Value, old: Option<&Value>) {
     for feature in features.iter().filter(|feature| !feature.are_kept(old)) {
+        // What has none of them stays shared with the stored object.
         for field in feature.fields {
-            remove(object, field);
+            if has(object, field) {
+                remove(object, field);
+            }
         }
     }
 }
