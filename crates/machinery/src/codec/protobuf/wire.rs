@@ -53,25 +53,22 @@ impl<'d> Reader<'d> {
     }
 
     /// Reads an entry of a map: calls `take` with the number and the wire type of each of its fields. Go's decoder accepts
-    /// any of them, and it checks where the entry ends only between fields: a key or a value may go on behind it, as far as
-    /// the message. `take` returns whether it took the field; others are skipped.
+    /// any of them. `take` returns whether it took the field; others are skipped.
+    ///
+    /// A key or a value ends within its entry. Go's decoder lets it go on as far as the message, and so reads the same bytes
+    /// again for each entry in front of them: the work would grow with the square of the body.
     pub(super) fn entry(
         &mut self,
         mut take: impl FnMut(u32, u8, &mut Self) -> Fallible<bool>,
     ) -> Fallible<()> {
-        let len = self.len()?;
-        let rest = self.data.get(len..).ok_or_else(unexpected_end)?;
-        while self.data.len() > rest.len() {
-            let tag = self.varint()?;
+        let mut entry = Reader::new(self.bytes()?);
+        while !entry.at_end() {
+            let tag = entry.varint()?;
             let wire_type = (tag & 7) as u8;
-            if !take((tag >> 3) as u32, wire_type, self)? {
-                self.skip(wire_type)?;
-                if self.data.len() < rest.len() {
-                    return Err(unexpected_end());
-                }
+            if !take((tag >> 3) as u32, wire_type, &mut entry)? {
+                entry.skip(wire_type)?;
             }
         }
-        self.data = rest;
         Ok(())
     }
 
