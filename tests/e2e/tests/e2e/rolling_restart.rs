@@ -205,6 +205,7 @@ fn a_rolling_restart_loses_no_request() -> Result {
     let list = servers[0].client()?.get(CONFIG_MAPS)?.json()?;
     let revision = list["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
     thread::scope(|scope| -> Result {
+        let mut writers = Vec::new();
         let ended = (|| -> Result {
             let join = |server: &Server| -> Result {
                 let backend = Backend { client: server.client()?, is_ready: AtomicBool::new(false) };
@@ -217,9 +218,7 @@ fn a_rolling_restart_loses_no_request() -> Result {
             };
             servers.iter().try_for_each(join)?;
             let rollout = &rollout;
-            for writer in 0..WRITERS {
-                scope.spawn(move || rollout.write(writer));
-            }
+            writers.extend((0..WRITERS).map(|writer| scope.spawn(move || rollout.write(writer))));
             scope.spawn(move || rollout.watch(revision));
             let progress = |what: &str| {
                 let before = rollout.requests.load(Ordering::SeqCst);
@@ -242,8 +241,10 @@ fn a_rolling_restart_loses_no_request() -> Result {
             let (created, watched) = (rollout.created.lock().unwrap(), rollout.watched.lock().unwrap());
             created.keys().all(|name| watched.contains_key(name)).then_some(())
         };
-        // The writers stop first, so that the watch can reach the last event.
+        // The writers have ended before, so that the watch can reach the last event.
         rollout.is_written.store(true, Ordering::SeqCst);
+        rollout.is_over.store(ended.is_err(), Ordering::SeqCst);
+        writers.into_iter().for_each(|writer| writer.join().unwrap());
         let caught_up = wait_for("events", PATIENCE, is_watched);
         rollout.is_over.store(true, Ordering::SeqCst);
         ended.and(caught_up)
