@@ -52,7 +52,7 @@ pub(crate) fn request_info(data: &[u8]) {
 
 /// Options are parsed or refused; the start of a list is inside the listed range.
 fn options(query: &Query) {
-    if let Ok(options) = ListOptions::parse(query.pairs()) {
+    if let Ok(options) = ListOptions::parse(query.pairs(), true) {
         let _ = options.watch_revision();
         let start = options.start("/registry/pods/", false);
         assert_eq!(options.start("/registry/pods/", false), start);

@@ -2,6 +2,7 @@
 //! (<https://kubernetes.io/docs/tasks/extend-kubernetes/configure-aggregation-layer/#original-request-username-and-group>).
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
+use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::UserInfo;
 
 const USER: HeaderName = HeaderName::from_static("x-remote-user");
@@ -29,7 +30,7 @@ pub fn set(headers: &mut HeaderMap, user: &UserInfo) -> Result<(), String> {
         }
     }
     headers.insert(USER, value("X-Remote-User", &user.name)?);
-    if !user.uid.is_empty() {
+    if !user.uid.is_empty() && enabled(Gate::RemoteRequestHeaderUID) {
         headers.insert(UID, value("X-Remote-Uid", &user.uid)?);
     }
     for group in &user.groups {

@@ -1,12 +1,25 @@
 //! Validates single fields, for many kinds.
 
+use pintle_feature_gates::{Gate, enabled};
 use pintle_go_forms::quote;
+use pintle_machinery::validation::{is_valid_cidr_for_legacy_field, is_valid_ip_for_legacy_field};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
+use std::collections::HashSet;
 use std::num::IntErrorKind;
 
 /// Converts the messages of a format check to field errors.
 pub(crate) fn invalid_each(path: &FieldPath, value: &str, messages: Vec<String>) -> ErrorList {
     messages.into_iter().map(|message| FieldError::invalid(path, value, message)).collect()
+}
+
+/// Validates an address in a field that is older than the strict rules for addresses.
+pub(crate) fn legacy_ip(path: &FieldPath, value: &str, old_values: &HashSet<&str>) -> ErrorList {
+    is_valid_ip_for_legacy_field(path, value, enabled(Gate::StrictIPCIDRValidation), old_values)
+}
+
+/// Validates a block of addresses in a field that is older than the strict rules for addresses.
+pub(crate) fn legacy_cidr(path: &FieldPath, value: &str, old_values: &HashSet<&str>) -> ErrorList {
+    is_valid_cidr_for_legacy_field(path, value, enabled(Gate::StrictIPCIDRValidation), old_values)
 }
 
 /// As [`invalid_each`], for a text of a named type or behind a pointer.

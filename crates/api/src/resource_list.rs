@@ -1,6 +1,7 @@
 //! Lists of quantities by resource name, such as `requests` and `limits`.
 
 use crate::core::pod_spec::containers_of::is_restartable_init;
+use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{Map, Quantity, Value, ValueExt};
 use std::collections::BTreeMap;
 
@@ -115,7 +116,7 @@ fn raise(sum: &mut Quantities, list: Quantities) {
 /// (<https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/#pod-level-resource-specification>):
 /// limits of huge pages from those of its containers, requests from its containers' or else from its limits.
 pub(crate) fn set_pod_level_defaults(spec: &mut Value) {
-    let Some(resources) = spec.at("resources") else { return };
+    let Some(resources) = spec.at("resources").filter(|_| enabled(Gate::PodLevelResources)) else { return };
     let (mut limits, mut requests) =
         (resources.map_at("limits").clone(), resources.map_at("requests").clone());
     if limits.is_empty() && requests.is_empty() {

@@ -5,6 +5,7 @@ use crate::{
     ca_bundle::CaBundle, certificate_verifier::CertificateVerifier, group::with_authenticated_group,
 };
 use pintle_auth::authn::{Authenticated, Authentication, InvalidCredentials};
+use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{UserInfo, user::CREDENTIAL_ID};
 use prometheus::Histogram;
 use ring::digest;
@@ -113,6 +114,9 @@ fn ucs2(bytes: &[u8]) -> Option<String> {
 
 fn uid(subject: &X509Name<'_>) -> Result<String, InvalidCredentials> {
     let wrong = |why: &str| InvalidCredentials::new(why.to_owned());
+    if !enabled(Gate::AllowParsingUserUIDFromCertAuth) {
+        return Ok(String::new());
+    }
     let mut uids = subject.iter_by_oid(&UID);
     let Some(uid) = uids.next() else { return Ok(String::new()) };
     let uid = text(uid)?;

@@ -36,6 +36,10 @@ pub struct NodeAuthorizer {
     populators: OnceLock<Vec<Arc<Populator>>>,
 }
 
+/// Nodes read service accounts while one of these gates is open.
+const SERVICE_ACCOUNT_GATES: [Gate; 2] =
+    [Gate::KubeletServiceAccountTokenForCredentialProviders, Gate::PodCertificateRequest];
+
 /// The group of all nodes.
 const NODES: &str = "system:nodes";
 const USER_PREFIX: &str = "system:node:";
@@ -212,7 +216,10 @@ impl<'a> Asked<'a> {
     fn service_account(&self) -> Opinion {
         let Attributes { verb, subresource, name, .. } = *self.attributes;
         if (verb, subresource) == ("get", "") {
-            return self.read_namespaced(Kind::ServiceAccount);
+            return match SERVICE_ACCOUNT_GATES.into_iter().any(enabled) {
+                true => self.read_namespaced(Kind::ServiceAccount),
+                false => refuse("not allowed to get service accounts"),
+            };
         }
         if verb != "create" || name.is_empty() {
             return refuse("can only create tokens for individual service accounts");

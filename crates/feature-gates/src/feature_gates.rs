@@ -127,8 +127,8 @@ mod tests {
     fn gates_with_an_unsupported_value_are_known() {
         let gates = FeatureGates::default();
         assert_eq!(gates.unsupported().count(), 0);
-        let gates = gates.with(Gate::OpenAPIEnums, false).with(Gate::EventedPLEG, true);
-        assert_eq!(gates.unsupported().collect::<Vec<_>>(), [Gate::OpenAPIEnums]);
-        assert_eq!(gates.with(Gate::OpenAPIEnums, true).unsupported().count(), 0);
+        let gates = gates.with(Gate::KMSv1, true).with(Gate::EventedPLEG, true);
+        assert_eq!(gates.unsupported().collect::<Vec<_>>(), [Gate::KMSv1]);
+        assert_eq!(gates.with(Gate::KMSv1, false).unsupported().count(), 0);
     }
 }

@@ -2,6 +2,7 @@
 //! (<https://kubernetes.io/docs/concepts/cluster-administration/flow-control/#seats-occupied-by-a-request>).
 
 use crate::{RequestAttributes, SeatSeconds, WatchTracker};
+use pintle_feature_gates::{Gate, enabled};
 use std::{sync::Arc, time::Duration};
 
 /// The work of a request: seats while it executes, and seats for some time after it.
@@ -71,6 +72,8 @@ impl WorkEstimator {
     /// its own). The second value is the number of matching watches, for requests for which they are counted.
     pub fn estimate(&self, request: &dyn RequestAttributes, max_seats: u64) -> (WorkEstimate, Option<usize>) {
         match request.verb() {
+            // The initial events of a watch are a list.
+            "watch" if !enabled(Gate::WatchList) => (WorkEstimate::seats(MIN_SEATS), None),
             "list" | "watch" => (self.list(request, at_most(max_seats, MAX_LIST_SEATS)), None),
             "create" | "update" | "patch" | "delete" => {
                 if request.resource() == "serviceaccounts" && request.subresource() == "token" {

@@ -7,6 +7,7 @@ use crate::{
     descriptions::Descriptions,
     names::{definition, definition_of, meta},
 };
+use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{GroupVersion, GroupVersionKind, Map, Value, json};
 use pintle_schema::{FieldRef, ListType, MapType, Omit, Schema, SchemaRef, Type};
 use std::collections::BTreeSet;
@@ -254,7 +255,7 @@ impl Definitions<'_> {
 /// The schema of a string or an enum.
 fn text(schema: SchemaRef<'_>) -> Value {
     let mut values: Vec<&str> = schema.enum_values().collect();
-    if values.is_empty() {
+    if values.is_empty() || !enabled(Gate::OpenAPIEnums) {
         return json!({"type": "string"});
     }
     values.sort_unstable();

@@ -5,6 +5,7 @@
 //! address. Private keys are readable by their owner only.
 
 use crate::Options;
+use pintle_feature_gates::Gate;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, SanType,
@@ -107,6 +108,7 @@ const AGGREGATOR: &str = "front-proxy-client";
 /// Configures front proxies if the options do not: an authority of their own, and a client certificate of the aggregator,
 /// by which extension API servers believe it the user. Both are generated on the first start.
 pub(crate) fn configure_front_proxy(options: &mut Options) -> Result<(), CertificateError> {
+    let has_uids = options.features.is_open(Gate::RemoteRequestHeaderUID);
     let (proxy, aggregation) = (&mut options.authentication.request_header, &mut options.aggregation);
     let given =
         [&proxy.client_ca_file, &aggregation.proxy_client_cert_file, &aggregation.proxy_client_key_file];
@@ -116,7 +118,7 @@ pub(crate) fn configure_front_proxy(options: &mut Options) -> Result<(), Certifi
     let list = |name: &str| vec![name.to_owned()];
     proxy.allowed_names = list(AGGREGATOR);
     proxy.username_headers = list("X-Remote-User");
-    proxy.uid_headers = list("X-Remote-Uid");
+    proxy.uid_headers = if has_uids { list("X-Remote-Uid") } else { Vec::new() };
     proxy.group_headers = list("X-Remote-Group");
     proxy.extra_headers_prefix = list("X-Remote-Extra-");
     let dir = options.certificates_dir();

@@ -108,20 +108,22 @@ pub(crate) fn register(server: &Arc<ServerChain>) -> Result<PostStartHooks, RunE
         hooks.add("peer-discovery-workers", &["mixed-version-proxy-handler"], start_peer_discovery);
     }
     hooks.controller("start-cluster-authentication-info-controller", writes, cluster_authentication);
-    hooks.controller(
-        "start-kube-apiserver-identity-lease-controller",
-        CACHES,
-        IdentityLease {
-            hostname: config.options().hostname(),
-            exclusive,
-            peer_address: server.peers.leases.is_some().then_some(peer_address),
-        },
-    );
-    hooks.controller(
-        "start-kube-apiserver-identity-lease-garbage-collector",
-        writes,
-        IdentityLeaseGarbageCollector,
-    );
+    if config.loaded.gates.enabled(Gate::APIServerIdentity) {
+        hooks.controller(
+            "start-kube-apiserver-identity-lease-controller",
+            CACHES,
+            IdentityLease {
+                hostname: config.options().hostname(),
+                exclusive,
+                peer_address: server.peers.leases.is_some().then_some(peer_address),
+            },
+        );
+        hooks.controller(
+            "start-kube-apiserver-identity-lease-garbage-collector",
+            writes,
+            IdentityLeaseGarbageCollector,
+        );
+    }
     if config.loaded.gates.enabled(Gate::CoordinatedLeaderElection) {
         let timers = config.options().leadership.timers;
         match timers.check() {

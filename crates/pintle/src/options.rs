@@ -56,6 +56,7 @@ use pintle_apiserver::{
     base::body_budget::DEFAULT_BODY_MEMORY, registry::StorageMediaType, resource_config::RuntimeConfig,
     serving::DEFAULT_RESPONSE_MEMORY,
 };
+use pintle_feature_gates::Gate;
 use pintle_go_forms::{Cidr, clean_path};
 use pintle_logs::Levels;
 use pintle_storage::EtcdOptions;
@@ -339,9 +340,12 @@ impl Options {
         self.hostname.clone().unwrap_or_else(hostname)
     }
 
-    /// The identity of the server among those of a cluster.
+    /// The identity of the server among those of a cluster; empty if servers have none.
     pub(crate) fn identity(&self) -> String {
-        pintle_controlplane::identity(&self.hostname())
+        match self.features.is_open(Gate::APIServerIdentity) {
+            true => pintle_controlplane::identity(&self.hostname()),
+            false => String::new(),
+        }
     }
 
     /// The prefix of all storage keys: an absolute path, whether `--etcd-prefix` begins with a slash or not. It ends in a

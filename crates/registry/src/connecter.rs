@@ -129,6 +129,8 @@ pub fn is_proxyable(address: IpAddr) -> bool {
 pub enum Stream {
     /// The destination speaks all protocols itself: nothing is translated.
     Native,
+    /// Nothing is translated, whatever the destination speaks.
+    Untranslated,
     /// The standard streams of a command.
     Command {
         /// Whether the client sends standard input.

@@ -6,6 +6,7 @@ use super::{
     quantities::is_restartable,
 };
 use crate::{AdmissionPlugin, AdmissionRequest, Operation};
+use pintle_feature_gates::{Gate, enabled};
 use pintle_go_forms::quote;
 use pintle_machinery::{Status, Value, ValueExt, meta::ObjectMeta};
 use pintle_registry::BoxFuture;
@@ -32,7 +33,8 @@ impl AdmissionPlugin for NodeDeclaredFeatureValidator {
     }
 
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool {
-        request.operation == Operation::Update
+        enabled(Gate::NodeDeclaredFeatures)
+            && request.operation == Operation::Update
             && matches!(request.subresource, "" | "resize")
             && request.is_of("", "pods")
     }

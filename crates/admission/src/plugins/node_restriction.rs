@@ -12,6 +12,7 @@ mod pods;
 mod service_accounts;
 
 use crate::{AdmissionPlugin, AdmissionRequest, Operation};
+use pintle_feature_gates::{Gate, enabled};
 use pintle_go_forms::quote;
 use pintle_machinery::{GroupResource, Status, UserInfo};
 use pintle_registry::BoxFuture;
@@ -46,7 +47,9 @@ impl AdmissionPlugin for NodeRestriction {
                 ("coordination.k8s.io", "leases") => objects::admit_lease(request, node),
                 ("storage.k8s.io", "csinodes") => objects::admit_csi_node(request, node),
                 ("resource.k8s.io", "resourceslices") => objects::admit_resource_slice(request, node),
-                ("certificates.k8s.io", "certificatesigningrequests") => {
+                ("certificates.k8s.io", "certificatesigningrequests")
+                    if !enabled(Gate::AllowInsecureKubeletCertificateSigningRequests) =>
+                {
                     objects::admit_certificate_signing_request(request, node)
                 }
                 ("certificates.k8s.io", "podcertificaterequests") => {

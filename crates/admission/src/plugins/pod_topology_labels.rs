@@ -2,6 +2,7 @@
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#podtopologylabels>).
 
 use crate::{AdmissionPlugin, AdmissionRequest, Operation};
+use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{GroupResource, Status, ValueExt};
 use pintle_registry::BoxFuture;
 
@@ -26,7 +27,8 @@ impl AdmissionPlugin for PodTopologyLabels {
     }
 
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool {
-        request.operation == Operation::Create
+        enabled(Gate::PodTopologyLabelsAdmission)
+            && request.operation == Operation::Create
             && request.is_of("", "pods")
             && matches!(request.subresource, "" | "binding")
     }

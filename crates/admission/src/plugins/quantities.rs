@@ -1,5 +1,6 @@
 //! Resource amounts by name, and the total amounts of a pod.
 
+use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{Map, Quantity, Value, ValueExt, quantity::Format};
 use std::collections::BTreeMap;
 
@@ -80,8 +81,11 @@ pub(super) fn pod_requests(pod: &Value, of_container: impl Fn(&Value) -> Quantit
     total
 }
 
-/// Replaces the amounts of the containers by the pod-level amounts.
+/// Replaces the amounts of the containers by the pod-level amounts, if pods may have these.
 pub(super) fn set_pod_level(total: &mut Quantities, pod: &Value, path: &str) {
+    if !enabled(Gate::PodLevelResources) {
+        return;
+    }
     total.extend(quantities(pod.map_at(path)).into_iter().filter(|(name, _)| is_pod_level(name)));
 }
 

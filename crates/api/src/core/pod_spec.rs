@@ -28,7 +28,7 @@ mod resource_claims;
 pub(crate) mod resources;
 mod security_context;
 pub(crate) mod tolerations;
-mod topology_spread;
+pub(crate) mod topology_spread;
 mod validation;
 pub(crate) mod volume_sources;
 mod volumes;

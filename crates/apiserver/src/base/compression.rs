@@ -7,6 +7,7 @@ use crate::base::{body::Body, response::Response};
 use bytes::{BufMut, Bytes, BytesMut};
 use futures_util::{Stream, StreamExt as _};
 use http::{HeaderMap, HeaderValue, header};
+use pintle_feature_gates::{Gate, enabled};
 use pintle_gzip::{HEADER, Part, Trailer};
 use pintle_offload::beside;
 
@@ -17,8 +18,11 @@ pub(crate) const THRESHOLD: usize = 128 * 1024;
 #[derive(Clone, Copy)]
 pub(crate) struct Compressible;
 
-/// Whether a client asks for compressed bodies.
+/// Whether a client asks for compressed bodies, and the server has them.
 pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
+    if !enabled(Gate::APIResponseCompression) {
+        return false;
+    }
     let words = headers.get(header::ACCEPT_ENCODING).map_or(&b""[..], HeaderValue::as_bytes);
     words.split(|byte| *byte == b',').any(|word| word.trim_ascii() == b"gzip")
 }

@@ -170,7 +170,7 @@ impl RequestInfo {
 /// The one name that the field selector allows. A query that cannot be decoded selects none.
 fn selected_name(query: &Query) -> Option<String> {
     query.first("fieldSelector").filter(|selector| selector.contains("metadata.name"))?;
-    let (options, _) = ListOptions::decode(query.pairs()).ok()?;
+    let (options, _) = ListOptions::decode(query.pairs(), true).ok()?;
     let name = options.field_selector.requires_exact_match("metadata.name")?;
     (!name.is_empty() && validate_path_segment_name(name, false).is_empty()).then(|| name.to_owned())
 }

@@ -2,6 +2,7 @@
 
 use crate::registry::CustomResource;
 use base64::Engine;
+use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{GroupVersionKind, Value, compare_versions, json};
 use pintle_registry::{Resource, SubresourceKind, Verb};
 use sha2::{Digest, Sha256};
@@ -78,7 +79,7 @@ pub(super) fn custom_group(custom: &[Arc<CustomResource>]) -> Option<Group> {
 
 /// A short hash of the resource's storage version: a change of it tells clients that the storage version changed.
 pub(super) fn storage_version_hash(resource: &Resource) -> Option<String> {
-    if !resource.is_stored() {
+    if !resource.is_stored() || !enabled(Gate::StorageVersionHash) {
         return None;
     }
     let kind = &resource.storage.kind;

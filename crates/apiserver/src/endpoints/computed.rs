@@ -11,7 +11,7 @@ use crate::base::{
     response::{Response, with_content_type},
 };
 use pintle_cacher::{CachedObject, DecodedObject, Snapshot};
-use pintle_machinery::{Status, Value, codec::json, json, meta::ObjectMeta, options::ListOptions};
+use pintle_machinery::{Status, Value, codec::json, json, meta::ObjectMeta};
 use pintle_registry::ComputedObjects;
 use pintle_storage::{Key, Revision};
 use std::sync::Arc;
@@ -40,7 +40,7 @@ pub(super) async fn list(
     computed: &dyn ComputedObjects,
 ) -> Result<Response, Status> {
     let (accepted, include_object) = scope.form(Offers::List)?;
-    let options = ListOptions::parse(scope.query.pairs())?;
+    let options = scope.list_options()?;
     let selection = Selection::parse(scope, &options)?;
     let objects = computed.list().await;
     let items: Vec<_> = objects
@@ -67,7 +67,7 @@ pub(super) async fn list(
 /// Always.
 pub(super) fn refuse_watch(scope: &RequestScope<'_>) -> Result<Response, Status> {
     scope.form(Offers::List)?;
-    let options = ListOptions::parse(scope.query.pairs())?;
+    let options = scope.list_options()?;
     Selection::parse(scope, &options)?;
     Err(Status::method_not_supported(&scope.resource.resource.group_resource(), "watch"))
 }

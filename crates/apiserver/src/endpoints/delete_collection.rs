@@ -16,10 +16,7 @@ use crate::base::{
 };
 use futures_util::future::join_all;
 use pintle_admission::{Operation, RequestOptions};
-use pintle_machinery::{
-    FieldError, FieldPath, GroupKind, Status,
-    options::{IGNORE_STORE_READ_ERROR, ListOptions},
-};
+use pintle_machinery::{FieldError, FieldPath, GroupKind, Status, options::IGNORE_STORE_READ_ERROR};
 use pintle_offload::weigh;
 use pintle_registry::RequestContext;
 use std::sync::Arc;
@@ -42,7 +39,7 @@ pub(super) async fn delete_collection(
         may_compress: false,
     };
     // The options of the list are checked before the body is read.
-    let mut list_options = ListOptions::parse(scope.query.pairs())?;
+    let mut list_options = scope.list_options()?;
     if list_options.limit == 0 {
         // The collection is read in pages, of which all are deleted: a resourceVersion is that of exactly one state.
         list_options.limit = usize::MAX;

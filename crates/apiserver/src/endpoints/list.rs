@@ -11,7 +11,7 @@ use crate::base::{
     negotiation::Offers,
     response::{Response, with_content_type},
 };
-use pintle_machinery::{Status, options::ListOptions};
+use pintle_machinery::Status;
 use pintle_offload::weigh;
 use std::sync::{Arc, atomic::Ordering};
 
@@ -21,7 +21,7 @@ use std::sync::{Arc, atomic::Ordering};
 /// The `Status` for the client.
 pub(super) async fn list(scope: &RequestScope<'_>) -> Result<Response, Status> {
     let (accepted, include_object) = scope.form(Offers::List)?;
-    let options = ListOptions::parse(scope.query.pairs())?;
+    let options = scope.list_options()?;
     let store = scope.store()?;
     let selection = Arc::new(Selection::parse_with_shards(scope, &options)?);
     let page = Page::select(store, scope, &options, selection).await?;

@@ -24,10 +24,12 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header};
 use jiff::Timestamp;
 use pintle_audit::{AuditContext, Level};
+use pintle_feature_gates::{Gate, enabled};
 use pintle_go_forms::is_print;
 use pintle_machinery::{
     GroupVersion, Status, StatusReason, UserInfo, Value,
     codec::{cbor, json, yaml},
+    options::ListOptions,
 };
 use pintle_registry::{EmptyFields, PatientClient, RequestContext, Routing, SubresourceKind};
 use pintle_schema::{SchemaRef, default_by_schema};
@@ -66,6 +68,14 @@ pub(super) struct RequestScope<'a> {
 }
 
 impl RequestScope<'_> {
+    /// The options of a list or watch.
+    ///
+    /// # Errors
+    /// Those of [`ListOptions::parse`].
+    pub(super) fn list_options(&self) -> Result<ListOptions, Status> {
+        ListOptions::parse(self.query.pairs(), enabled(Gate::WatchList))
+    }
+
     /// The metrics of the request's route.
     pub(super) fn route_series(&self, method: &Method) -> Arc<RouteSeries> {
         let is_apply = *method == Method::PATCH

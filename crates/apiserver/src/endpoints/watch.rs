@@ -72,7 +72,7 @@ pub(super) async fn watch(scope: &RequestScope<'_>) -> Result<Response, Status> 
     if has_list_form {
         (accepted, include_object) = scope.form(Offers::List)?;
     }
-    let options = ListOptions::parse(scope.query.pairs())?;
+    let options = scope.list_options()?;
     let store = scope.store()?.clone();
     let selection = Arc::new(Selection::parse_with_shards(scope, &options)?);
     let time = match options.timeout_seconds.filter(|seconds| *seconds != 0) {

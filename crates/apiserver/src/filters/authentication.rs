@@ -21,6 +21,7 @@ use pintle_auth::{
     RequestHeaders,
     authn::{Authenticated, Authenticator, Credentials, InvalidCredentials},
 };
+use pintle_feature_gates::{Gate, enabled};
 use pintle_go_forms::base64;
 use pintle_machinery::{
     Status, UserInfo,
@@ -217,7 +218,8 @@ fn is_anonymous(user: &UserInfo) -> bool {
 /// Closes the HTTP/2 connection of an unauthenticated request: HTTP/2 lets a client cause much work with few bytes
 /// (<https://nvd.nist.gov/vuln/detail/CVE-2023-44487>).
 fn end_connection(request: &Request) {
-    if request.version() == Version::HTTP_2
+    if enabled(Gate::UnauthenticatedHTTP2DOSMitigation)
+        && request.version() == Version::HTTP_2
         && let Some(connection) = request.extensions().get::<ConnectionHandle>()
     {
         connection.go_away();

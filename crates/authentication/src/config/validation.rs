@@ -6,6 +6,7 @@ use super::{
     expressions::{Expression, Expressions, Variable},
 };
 use crate::ca_bundle::CaBundle;
+use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{
     ErrorList, FieldPath, error_list::FieldError, json, validation::is_dns1123_subdomain,
 };
@@ -99,15 +100,19 @@ fn issuer(issuer: &Issuer, disallowed: &[String], path: &FieldPath, errors: &mut
         let path = path.child("certificateAuthority");
         errors.push(FieldError::invalid(&path, "<omitted>", error.to_string()));
     }
-    if !matches!(issuer.egress_selector_type.as_str(), "" | "controlplane" | "cluster") {
-        errors.push(
-            FieldError::invalid(
-                &path.child("egressSelectorType"),
-                issuer.egress_selector_type.as_str(),
-                "egress selector must be either controlplane or cluster",
-            )
-            .of_named_type(),
+    let selector = issuer.egress_selector_type.as_str();
+    let mut invalid = |detail: &str| {
+        let path = path.child("egressSelectorType");
+        errors.push(FieldError::invalid(&path, selector, detail).of_named_type());
+    };
+    if !selector.is_empty() && !enabled(Gate::StructuredAuthenticationConfigurationEgressSelector) {
+        invalid(
+            "egress selector is not supported when StructuredAuthenticationConfigurationEgressSelector feature gate \
+             is disabled",
         );
+    }
+    if !matches!(selector, "" | "controlplane" | "cluster") {
+        invalid("egress selector must be either controlplane or cluster");
     }
 }
 

@@ -1,5 +1,6 @@
 //! Metrics of issuers, under Kubernetes' names (<https://kubernetes.io/docs/reference/instrumentation/metrics/>).
 
+use pintle_feature_gates::{Gate, enabled};
 use prometheus::{GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, Opts, core::Collector};
 use sha2::{Digest, Sha256};
 use std::{
@@ -83,6 +84,9 @@ impl JwtMetrics {
 
     /// Records a fetch of keys, successful or not. `before` is the hash of the previous keys.
     pub(crate) fn keys_fetched(&self, issuer_hash: &str, keys: Option<&str>, before: &str) {
+        if !enabled(Gate::StructuredAuthenticationConfigurationJWKSMetrics) {
+            return;
+        }
         let result = if keys.is_some() { "success" } else { "failure" };
         self.fetched.with_label_values(&[result, issuer_hash, &self.server]).set(now());
         if let Some(keys) = keys.filter(|keys| *keys != before) {

@@ -182,7 +182,8 @@ pub(super) const CLUSTER_ROLES: &[Role] = &[
         on("get", "resource.k8s.io", "resourceclaims"),
         on("deletecollection", "resource.k8s.io", "resourceslices"),
         on("get list watch", "certificates.k8s.io", "clustertrustbundles").behind(Gate::ClusterTrustBundle),
-        on("get", "core", "serviceaccounts"),
+        on("get", "core", "serviceaccounts")
+            .behind(Gate::KubeletServiceAccountTokenForCredentialProviders),
         on("create get list watch", "certificates.k8s.io", "podcertificaterequests")
             .behind(Gate::PodCertificateRequest),
     ]),

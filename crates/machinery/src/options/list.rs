@@ -59,12 +59,16 @@ pub enum ListStart {
 }
 
 impl ListOptions {
-    /// Decodes the parameters of a query and validates them.
+    /// Decodes the parameters of a query and validates them. Watches may ask for initial events if the server
+    /// `streams_lists` (feature gate `WatchList`).
     ///
     /// # Errors
     /// 400 for malformed numbers and selectors, 422 for conflicting options.
-    pub fn parse<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<ListOptions, Status> {
-        let (options, errors) = ListOptions::decode(pairs)?;
+    pub fn parse<'a>(
+        pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
+        streams_lists: bool,
+    ) -> Result<ListOptions, Status> {
+        let (options, errors) = ListOptions::decode(pairs, streams_lists)?;
         check("ListOptions", errors)?;
         Ok(options)
     }
@@ -75,6 +79,7 @@ impl ListOptions {
     /// 400 for malformed numbers and selectors.
     pub fn decode<'a>(
         pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
+        streams_lists: bool,
     ) -> Result<(ListOptions, ErrorList), Status> {
         let query = QueryValues::new(pairs);
         let timeout_seconds = query.integer("timeoutSeconds")?;
@@ -87,7 +92,8 @@ impl ListOptions {
         let mut send_initial_events = query.boolean("sendInitialEvents");
         let mut version_match = query.text("resourceVersionMatch");
         // Legacy watches without a resourceVersion begin with the current state.
-        if watch
+        if streams_lists
+            && watch
             && send_initial_events.is_none()
             && version_match.is_empty()
             && matches!(resource_version, "" | "0")
@@ -97,7 +103,7 @@ impl ListOptions {
         }
         let has_continue = !query.text("continue").is_empty();
         let errors = match watch {
-            true => validate_watch(version_match, send_initial_events, has_continue),
+            true => validate_watch(version_match, send_initial_events, has_continue, streams_lists),
             false => validate_list(version_match, send_initial_events, has_continue, resource_version),
         };
         let options = ListOptions {
@@ -203,12 +209,21 @@ fn validate_list(
     errors
 }
 
-fn validate_watch(version_match: &str, send_initial_events: Option<bool>, has_continue: bool) -> ErrorList {
+fn validate_watch(
+    version_match: &str,
+    send_initial_events: Option<bool>,
+    has_continue: bool,
+    streams_lists: bool,
+) -> ErrorList {
     let path = FieldPath::new("resourceVersionMatch");
     let mut errors = ErrorList::new();
     if send_initial_events.is_some() && version_match != "NotOlderThan" {
         let detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
         errors.push(FieldError::forbidden(&path, detail));
+    }
+    if send_initial_events.is_some() && !streams_lists {
+        let detail = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled";
+        errors.push(FieldError::forbidden(&FieldPath::new("sendInitialEvents"), detail));
     }
     if !version_match.is_empty() {
         if send_initial_events.is_none() {

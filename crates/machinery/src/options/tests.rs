@@ -74,8 +74,18 @@ fn list_options_say_what_is_wrong() {
     ];
     for (query, expected) in rows {
         let expected = expected.replace("{}", prefix);
-        assert_eq!(message(ListOptions::parse(pairs(query))), expected, "{query}");
+        assert_eq!(message(ListOptions::parse(pairs(query), true)), expected, "{query}");
     }
+}
+
+#[test]
+fn watches_have_no_initial_events_on_a_server_that_does_not_stream_lists() {
+    let query = "watch=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan";
+    let expected = "422 ListOptions.meta.k8s.io \"\" is invalid: sendInitialEvents: Forbidden: sendInitialEvents is \
+                    forbidden for watch unless the WatchList feature gate is enabled";
+    assert_eq!(message(ListOptions::parse(pairs(query), false)), expected);
+    let legacy = ListOptions::parse(pairs("watch=1"), false).unwrap();
+    assert_eq!((legacy.send_initial_events, legacy.resource_version_match), (None, None));
 }
 
 #[test]
@@ -88,7 +98,7 @@ fn watches_from_nowhere_begin_with_the_present_state() {
         ("watch=1&sendInitialEvents=0&resourceVersionMatch=NotOlderThan", Some(false)),
     ];
     for (query, expected) in rows {
-        let options = ListOptions::parse(pairs(query)).unwrap();
+        let options = ListOptions::parse(pairs(query), true).unwrap();
         assert_eq!(options.send_initial_events, expected, "{query}");
     }
 }
@@ -133,7 +143,7 @@ fn lists_start_where_they_say() {
         ),
     ];
     for (query, expected) in rows {
-        let start = ListOptions::parse(pairs(query)).unwrap().start(prefix, false);
+        let start = ListOptions::parse(pairs(query), true).unwrap().start(prefix, false);
         match expected {
             Ok(expected) => assert_eq!(start, Ok(expected), "{query}"),
             Err(expected) => assert_eq!(message(start), expected, "{query}"),
@@ -143,7 +153,7 @@ fn lists_start_where_they_say() {
 
 #[test]
 fn a_list_of_one_key_has_no_pages() {
-    let options = ListOptions::parse(pairs("limit=1&resourceVersion=5")).unwrap();
+    let options = ListOptions::parse(pairs("limit=1&resourceVersion=5"), true).unwrap();
     assert_eq!(options.start("/registry/pods/", false), Ok(ListStart::Exact(5)));
     assert_eq!(options.start("/registry/pods/", true), Ok(ListStart::NotOlderThan(5)));
 }
@@ -155,7 +165,7 @@ fn versions_that_are_no_numbers_fail_as_they_always_did() {
         "500 resourceVersion: Invalid value: \"abc\": strconv.ParseUint: parsing \"abc\": invalid syntax"
     );
     assert_eq!(parse_resource_version("0"), Ok(0));
-    let watch = ListOptions::parse(pairs("watch=1&resourceVersion=x")).unwrap();
+    let watch = ListOptions::parse(pairs("watch=1&resourceVersion=x"), true).unwrap();
     assert_eq!(failure(watch.watch_revision()).map(|(code, ..)| code), Some(500));
 }
 

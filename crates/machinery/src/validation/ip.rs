@@ -22,12 +22,18 @@ pub fn is_valid_ip(path: &FieldPath, value: &str) -> ErrorList {
     }
 }
 
-/// Validates an address in an older field: any valid notation; values of the old object are always allowed.
-pub fn is_valid_ip_for_legacy_field(path: &FieldPath, value: &str, old_values: &HashSet<&str>) -> ErrorList {
+/// Validates an address in an older field: any valid notation, or every one that the lenient parser reads unless the rules
+/// are `strict`. Values of the old object are always allowed.
+pub fn is_valid_ip_for_legacy_field(
+    path: &FieldPath,
+    value: &str,
+    strict: bool,
+    old_values: &HashSet<&str>,
+) -> ErrorList {
     if old_values.contains(value) {
         return ErrorList::new();
     }
-    parse_ip(path, value, true).1
+    parse_ip(path, value, strict).1
 }
 
 /// Warnings for an address in an older field.
@@ -54,7 +60,7 @@ pub fn warnings_for_ip(path: &FieldPath, value: &str) -> Vec<String> {
 
 /// Validates a block in a newer field: only canonical blocks, without bits beyond the prefix.
 pub fn is_valid_cidr(path: &FieldPath, value: &str) -> ErrorList {
-    let (cidr, errors) = parse_cidr(path, value);
+    let (cidr, errors) = parse_cidr(path, value, true);
     match cidr.map(Cidr::canonical) {
         Some(canonical) if errors.is_empty() && canonical != value => {
             let detail = format!("must be in canonical form ({})", quote(&canonical));
@@ -64,16 +70,17 @@ pub fn is_valid_cidr(path: &FieldPath, value: &str) -> ErrorList {
     }
 }
 
-/// Validates a block in an older field: any valid notation; values of the old object are always allowed.
+/// Validates a block in an older field, as [`is_valid_ip_for_legacy_field`] validates an address.
 pub fn is_valid_cidr_for_legacy_field(
     path: &FieldPath,
     value: &str,
+    strict: bool,
     old_values: &HashSet<&str>,
 ) -> ErrorList {
     if old_values.contains(value) {
         return ErrorList::new();
     }
-    parse_cidr(path, value).1
+    parse_cidr(path, value, strict).1
 }
 
 /// Validates an interface's address: a whole address and the length of its network, in canonical form.
@@ -138,12 +145,14 @@ fn parse_ip(path: &FieldPath, value: &str, strict: bool) -> (Option<IpAddr>, Err
     (Some(ip), detail.map(|detail| FieldError::invalid(path, value, detail)).into_iter().collect())
 }
 
-fn parse_cidr(path: &FieldPath, value: &str) -> (Option<Cidr>, ErrorList) {
+fn parse_cidr(path: &FieldPath, value: &str, strict: bool) -> (Option<Cidr>, ErrorList) {
     let Some(cidr) = Cidr::parse_sloppy(value) else {
         let detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
         return (None, vec![FieldError::invalid(path, value, detail)]);
     };
-    let detail = if !is_strict_cidr(value) {
+    let detail = if !strict {
+        None
+    } else if !is_strict_cidr(value) {
         Some("must not have leading 0s in IP or prefix length")
     } else if to_ipv4(cidr.address).is_ipv4() != cidr.address.is_ipv4() {
         Some("must not have an IPv4-mapped IPv6 address")
@@ -196,11 +205,11 @@ mod tests {
         for (value, new, legacy) in rows {
             assert_eq!(details(&is_valid_ip(&path, value)), *new, "{value}");
             assert_eq!(
-                details(&is_valid_ip_for_legacy_field(&path, value, &HashSet::new())),
+                details(&is_valid_ip_for_legacy_field(&path, value, true, &HashSet::new())),
                 *legacy,
                 "{value}"
             );
-            assert!(is_valid_ip_for_legacy_field(&path, value, &HashSet::from([*value])).is_empty());
+            assert!(is_valid_ip_for_legacy_field(&path, value, true, &HashSet::from([*value])).is_empty());
         }
         for value in
             ["", "1", "1.2.3", "1.2.3.4.5", "1.2.3.256", "1.2.3.-4", ":", ":::", "1::2::3", "::1%eth0", "g::"]

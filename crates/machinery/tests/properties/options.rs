@@ -37,11 +37,11 @@ proptest! {
     #[test]
     fn options_are_right_or_a_status(pairs in prop::collection::vec((names(), values()), 0..6)) {
         let pairs = || pairs.iter().map(|(name, value)| (*name, value.as_str()));
-        if let Ok(options) = ListOptions::parse(pairs()) {
+        if let Ok(options) = ListOptions::parse(pairs(), true) {
             let _ = (options.start("/registry/pods/", true), options.watch_revision());
         }
         for status in [
-            ListOptions::parse(pairs()).err(),
+            ListOptions::parse(pairs(), true).err(),
             WriteOptions::parse(pairs(), "PatchOptions").err(),
             WriteOptions::parse_apply(pairs()).err(),
             delete_options_from(&Value::Null, pairs(), true).err(),

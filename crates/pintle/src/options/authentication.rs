@@ -132,22 +132,27 @@ impl AuthenticationOptions {
 }
 
 impl RequestHeaderOptions {
-    /// The errors of the names, in kube-apiserver's order.
-    pub(crate) fn errors(&self) -> Vec<String> {
+    /// The errors of the names, in kube-apiserver's order; `has_uids` is the feature gate `RemoteRequestHeaderUID`.
+    pub(crate) fn errors(&self, has_uids: bool) -> Vec<String> {
+        let uid_headers = if has_uids { &self.uid_headers } else { &Vec::new() };
         let lists = [
             ("requestheader-username-headers", &self.username_headers),
             ("requestheader-group-headers", &self.group_headers),
             ("requestheader-extra-headers-prefix", &self.extra_headers_prefix),
             ("requestheader-allowed-names", &self.allowed_names),
-            ("requestheader-uid-headers", &self.uid_headers),
+            ("requestheader-uid-headers", uid_headers),
         ];
         let is_empty = |name: &String| name.trim().is_empty();
         let empty = lists.iter().filter(|(_, names)| names.iter().any(is_empty));
         let mut errors: Vec<String> = empty.map(|(flag, _)| format!("empty value in {flag:?}")).collect();
         let standard = RequestHeaders::standard();
-        if !self.uid_headers.is_empty()
-            && !standard.uid.iter().all(|name| headers(&self.uid_headers).contains(name))
-        {
+        if !has_uids && !self.uid_headers.is_empty() {
+            errors.push(
+                "--requestheader-uid-headers requires the \"RemoteRequestHeaderUID\" feature to be enabled"
+                    .to_owned(),
+            );
+        }
+        if !uid_headers.is_empty() && !standard.uid.iter().all(|name| headers(uid_headers).contains(name)) {
             errors.push(
                 "--requestheader-uid-headers is set without specifying the standard X-Remote-Uid header - \
                         API aggregation will not work"
@@ -233,7 +238,7 @@ mod tests {
                 ..RequestHeaderOptions::default()
             };
             change(&mut options);
-            let errors = options.errors().join(", ");
+            let errors = options.errors(true).join(", ");
             match expected {
                 None => assert_eq!(errors, ""),
                 Some(part) => assert!(errors.contains(part), "{errors}"),
@@ -258,5 +263,10 @@ mod tests {
             |options| options.allowed_names = vec![String::new()],
             Some("empty value in \"requestheader-allowed-names\""),
         );
+        let uid_headers = vec!["X-Remote-Uid".to_owned()];
+        let errors = RequestHeaderOptions { uid_headers, ..RequestHeaderOptions::default() }.errors(false);
+        let expected =
+            "--requestheader-uid-headers requires the \"RemoteRequestHeaderUID\" feature to be enabled";
+        assert_eq!(errors, [expected]);
     }
 }

@@ -76,7 +76,9 @@ impl Options {
         let authentication = &self.authentication;
         errors.extend(authentication.oidc.error(authentication.config_file.is_some()).map(str::to_owned));
         errors.extend(accounts.issuer_errors());
-        errors.extend(authentication.request_header.errors());
+        errors.extend(
+            authentication.request_header.errors(self.features.is_open(Gate::RemoteRequestHeaderUID)),
+        );
         errors.extend(self.authorization.errors());
         errors.extend(self.audit.errors());
         errors.extend(self.admission.chain_config().flag_errors());

@@ -22,7 +22,10 @@ const CLOSED: [&str; 11] = [
 ];
 
 /// Gates that are open by default.
-const OPEN: [&str; 9] = [
+const OPEN: [&str; 31] = [
+    "APIResponseCompression",
+    "APIServerIdentity",
+    "ContainerRestartRules",
     "DRAConsumableCapacity",
     "DRADeviceBindingConditions",
     "DRADeviceTaints",
@@ -30,8 +33,27 @@ const OPEN: [&str; 9] = [
     "DRAPartitionableDevices",
     "DRAPrioritizedList",
     "EnvFiles",
+    "ExtendWebSocketsToKubelet",
     "HPAConfigurableTolerance",
     "HostnameOverride",
+    "InPlacePodLevelResourcesVerticalScaling",
+    "InPlacePodVerticalScalingInitContainers",
+    "KubeletServiceAccountTokenForCredentialProviders",
+    "MatchLabelKeysInPodTopologySpread",
+    "MatchLabelKeysInPodTopologySpreadSelectorMerge",
+    "NodeDeclaredFeatures",
+    "OpenAPIEnums",
+    "PodLevelResources",
+    "PodTopologyLabelsAdmission",
+    "RelaxedServiceNameValidation",
+    "ResourceHealthStatus",
+    "ResourceHealthStatusMessage",
+    "RestartAllContainersOnContainerExits",
+    "ServiceCIDRStatusFieldWiping",
+    "StorageVersionHash",
+    "StrictIPCIDRValidation",
+    "UnknownVersionInteroperabilityProxy",
+    "WatchList",
 ];
 
 /// What becomes of a field of an object that kubectl applies.
@@ -309,6 +331,17 @@ fn fields_of_closed_gates_are_dropped() -> Result {
         }]}],
     });
     let variable = "/spec/initContainers/0/env/0/valueFrom/fileKeyRef/key";
+    let restarted = json!({"initContainers": [
+        {"name": "i", "image": "registry.example.com/c:1", "restartPolicy": "Never"},
+    ]});
+    let spread = json!({"topologySpreadConstraints": [{
+        "maxSkew": 1,
+        "topologyKey": "zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "a"}},
+        "matchLabelKeys": ["version"],
+    }]});
+    let server = json!({"dnsConfig": {"nameservers": ["010.0.0.1"]}});
     let devices = slice("devices", &device);
     let claim = object("resource.k8s.io/v1", "ResourceClaim", "claim", claim);
     let requests = "/spec/devices/requests/0";
@@ -346,6 +379,31 @@ fn fields_of_closed_gates_are_dropped() -> Result {
         ),
         (&pod("hosts", json!({"hostnameOverride": "h"})), "/spec/hostnameOverride", Is(json!("h")), &dropped),
         (
+            &pod("whole", json!({"resources": {"limits": {"cpu": "1"}}})),
+            "/spec/resources/limits/cpu",
+            Is(json!("1")),
+            &dropped,
+        ),
+        (&pod("restarted", restarted), "/spec/initContainers/0/restartPolicy", Is(json!("Never")), &dropped),
+        (
+            &pod("spread", spread),
+            "/spec/topologySpreadConstraints/0/matchLabelKeys",
+            Is(json!(["version"])),
+            &dropped,
+        ),
+        (
+            &pod("server", server),
+            "/spec/dnsConfig/nameservers/0",
+            Refused("spec.dnsConfig.nameservers[0]: Invalid value: \"010.0.0.1\": must not have leading 0s"),
+            &Is(json!("010.0.0.1")),
+        ),
+        (
+            &object("v1", "Service", "1st", json!({"ports": [{"port": 80}]})),
+            "/metadata/name",
+            Is(json!("1st")),
+            &Refused("a DNS-1035 label must consist of lower case alphanumeric characters"),
+        ),
+        (
             &pod("variables", variables),
             variable,
             Is(json!("k")),
@@ -359,6 +417,37 @@ fn fields_of_closed_gates_are_dropped() -> Result {
         for (server, outcome) in [(&open, &with), (&closed, without)] {
             check(pointer, apply(server, object), pointer, outcome)?;
         }
+    }
+    Ok(())
+}
+
+#[test]
+fn what_a_server_tells_follows_its_gates() -> Result {
+    const NODE_ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:node";
+    const LARGE: &str = "/api/v1/namespaces/default/configmaps/large";
+    const WATCH: &str = "/api/v1/namespaces?watch=true&sendInitialEvents=true&timeoutSeconds=1\
+                         &resourceVersionMatch=NotOlderThan";
+    for is_open in [true, false] {
+        let server = start(if is_open { &[] } else { &OPEN }, false)?;
+        let client = server.client()?;
+        let has = |path: &str, part: &str| -> std::result::Result<bool, Error> {
+            Ok(client.get(path)?.text().contains(part))
+        };
+        assert_eq!(has("/api/v1", "storageVersionHash")?, is_open);
+        assert_eq!(has("/openapi/v3/api/v1", "\"enum\":[")?, is_open);
+        assert_eq!(has("/openapi/v2", "\"enum\":[")?, is_open);
+        assert_eq!(has(NODE_ROLE, "serviceaccounts\"")?, is_open);
+        assert_eq!(
+            has("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases", "\"apiserver-")?,
+            is_open
+        );
+        let refusal = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled";
+        assert_eq!(has(WATCH, refusal)?, !is_open);
+        let large = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "large"},
+            "data": {"a": "x".repeat(200_000)}});
+        Cli::kubectl(&server)?.feed(&["create", "-f", "-"], &large.to_string())?;
+        let read = client.connect()?.request("GET", LARGE, &[("accept-encoding", "gzip")], b"")?;
+        assert_eq!(read.header("content-encoding"), is_open.then_some("gzip"));
     }
     Ok(())
 }

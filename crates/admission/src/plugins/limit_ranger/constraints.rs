@@ -1,6 +1,7 @@
 //! Computes requests and limits and checks them against bounds, with the messages that clients know.
 
 use crate::plugins::quantities::{Quantities, quantities, sum_of_containers};
+use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{Quantity, Value, ValueExt};
 
 /// Larger amounts are compared as whole numbers and not in thousandths.
@@ -35,7 +36,7 @@ fn of_pod(pod: &Value, list: &str) -> Quantities {
     let path = format!("resources.{list}");
     let mut total = sum_of_containers(pod, |container| quantities(container.map_at(&path)));
     for (name, quantity) in quantities(pod.map_at(&format!("spec.{path}"))) {
-        if matches!(name.as_str(), "cpu" | "memory") {
+        if enabled(Gate::PodLevelResources) && matches!(name.as_str(), "cpu" | "memory") {
             total.insert(name, quantity);
         }
     }

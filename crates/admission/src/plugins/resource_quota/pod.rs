@@ -8,6 +8,7 @@ use crate::plugins::{
     },
 };
 use jiff::{SignedDuration, Timestamp};
+use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{Value, ValueExt, meta};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -48,7 +49,7 @@ pub(super) fn missing(restricted: &[&str], pod: &Value) -> Option<String> {
     let asks_as_a_whole = ["spec.resources.requests", "spec.resources.limits"]
         .into_iter()
         .any(|path| pod.map_at(path).keys().any(|name| is_pod_level(name)));
-    if asks_as_a_whole {
+    if asks_as_a_whole && enabled(Gate::PodLevelResources) {
         return None;
     }
     let mut missing: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();

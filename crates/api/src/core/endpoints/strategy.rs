@@ -6,8 +6,8 @@ use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     meta::ObjectMeta,
     validation::{
-        is_dns1123_label, is_qualified_name, is_valid_ip_for_legacy_field, is_valid_port_num,
-        name_is_dns_subdomain, semantically_equal, warnings_for_ip,
+        is_dns1123_label, is_qualified_name, is_valid_port_num, name_is_dns_subdomain, semantically_equal,
+        warnings_for_ip,
     },
 };
 use pintle_registry::{RequestContext, Strategy};
@@ -96,7 +96,7 @@ fn validate_subsets(subsets: &[Value]) -> ErrorList {
 
 fn validate_address(address: &Value, path: &FieldPath) -> ErrorList {
     let ip = address.str_at("ip");
-    let mut errors = is_valid_ip_for_legacy_field(&path.child("ip"), ip, &HashSet::new());
+    let mut errors = crate::field_checks::legacy_ip(&path.child("ip"), ip, &HashSet::new());
     let hostname = address.str_at("hostname");
     if !hostname.is_empty() {
         let path = path.child("hostname");

@@ -1,16 +1,16 @@
 //! The strategy of nodes.
 
 use crate::embedded_json::{GoStruct, GoType, decode_list};
+use crate::gated_fields::{GatedFields, drop_disabled};
 use crate::{field_checks, resource_list, rules};
+use pintle_feature_gates::Gate;
 use pintle_go_forms::{Cidr, quote};
 use pintle_machinery::error_list::is_enough;
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Quantity, Value, ValueExt,
     codec::json,
     meta::ObjectMeta,
-    validation::{
-        is_valid_cidr_for_legacy_field, is_valid_label_value, validate_label_name, warnings_for_cidr,
-    },
+    validation::{is_valid_label_value, validate_label_name, warnings_for_cidr},
 };
 use pintle_registry::{RequestContext, Strategy};
 use pintle_schema::Schema;
@@ -34,6 +34,9 @@ const AVOIDED_PODS: &str = "scheduler.alpha.kubernetes.io/preferAvoidPods";
 const CONFIG_SOURCE: &str = "spec.configSource";
 const CONFIG_STATUS: &str = "status.config";
 
+const GATED: &[GatedFields] =
+    &[GatedFields { gates: &[Gate::NodeDeclaredFeatures], fields: &["status.declaredFeatures"] }];
+
 pub(super) struct NodeStrategy;
 
 impl Strategy for NodeStrategy {
@@ -52,6 +55,7 @@ impl Strategy for NodeStrategy {
     fn prepare_for_create(&self, _context: &RequestContext<'_>, object: &mut Value) {
         object.remove_at(CONFIG_SOURCE);
         object.remove_at(CONFIG_STATUS);
+        drop_disabled(GATED, object, None);
     }
 
     fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
@@ -340,7 +344,7 @@ fn validate_pod_cidrs(object: &Value) -> ErrorList {
         if is_enough(&errors) {
             break;
         }
-        errors.extend(is_valid_cidr_for_legacy_field(&path.index(index), cidr, &HashSet::new()));
+        errors.extend(crate::field_checks::legacy_cidr(&path.index(index), cidr, &HashSet::new()));
     }
     if cidrs.len() < 2 {
         return errors;

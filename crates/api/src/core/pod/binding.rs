@@ -126,7 +126,11 @@ fn assign(mut pod: Value, binding: &Value, now: Timestamp) -> Result<Value, Stat
         // The nomination is obsolete.
         pod.remove_at("status.nominatedNodeName");
     }
-    for field in ["metadata.annotations", "metadata.labels"] {
+    let fields: &[&str] = match enabled(Gate::PodTopologyLabelsAdmission) {
+        true => &["metadata.annotations", "metadata.labels"],
+        false => &["metadata.annotations"],
+    };
+    for field in fields {
         let members: &Map = binding.map_at(field);
         if !members.is_empty() {
             pod.object_at_mut(field).extend(members.clone());

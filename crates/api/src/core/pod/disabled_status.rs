@@ -11,6 +11,26 @@ const GATED: &[GatedFields] = &[
     },
     GatedFields { gates: &[Gate::DRAExtendedResource], fields: &["extendedResourceClaimStatus"] },
     GatedFields {
+        gates: &[Gate::InPlacePodLevelResourcesVerticalScaling],
+        fields: &["resources", "allocatedResources"],
+    },
+    GatedFields {
+        gates: &[Gate::ResourceHealthStatus],
+        fields: &[
+            "containerStatuses[].allocatedResourcesStatus",
+            "initContainerStatuses[].allocatedResourcesStatus",
+            "ephemeralContainerStatuses[].allocatedResourcesStatus",
+        ],
+    },
+    GatedFields {
+        gates: &[Gate::ResourceHealthStatusMessage],
+        fields: &[
+            "containerStatuses[].allocatedResourcesStatus[].resources[].message",
+            "initContainerStatuses[].allocatedResourcesStatus[].resources[].message",
+            "ephemeralContainerStatuses[].allocatedResourcesStatus[].resources[].message",
+        ],
+    },
+    GatedFields {
         gates: &[Gate::ImageVolumeWithDigest],
         fields: &[
             "containerStatuses[].volumeMounts[].volumeStatus",

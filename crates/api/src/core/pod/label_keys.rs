@@ -1,6 +1,7 @@
 //! Adds the requirements of `matchLabelKeys` and `mismatchLabelKeys` to the selectors of a new pod: the keys, with the
 //! values of the pod's own labels
 
+use crate::core::pod_spec::topology_spread::merges_label_keys;
 use pintle_machinery::{Map, Value, ValueExt, json};
 
 /// The lists of terms under `spec.affinity`, with the field of an item that contains the term ("" for the item itself).
@@ -23,8 +24,10 @@ pub(super) fn merge_into_selectors(pod: &mut Value) {
             }
         }
     }
-    for constraint in pod.items_at_mut("spec.topologySpreadConstraints") {
-        merge(constraint, "matchLabelKeys", "In", &labels);
+    if merges_label_keys() {
+        for constraint in pod.items_at_mut("spec.topologySpreadConstraints") {
+            merge(constraint, "matchLabelKeys", "In", &labels);
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 //! (<https://kubernetes.io/docs/concepts/workloads/pods/pod-qos/>).
 
 use crate::resource_list::{self, Quantities};
+use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{Value, ValueExt};
 
 /// The class in the status, or else the computed one.
@@ -17,7 +18,7 @@ pub(super) fn compute(pod: &Value) -> &'static str {
     let mut requests = Quantities::new();
     let mut limits = Quantities::new();
     let mut all_limited = true;
-    if let Some(resources) = pod.at("spec.resources") {
+    if let Some(resources) = pod.at("spec.resources").filter(|_| enabled(Gate::PodLevelResources)) {
         resource_list::add(&mut requests, resources.map_at("requests"), counts);
         resource_list::add(&mut limits, resources.map_at("limits"), counts);
         all_limited = resources.map_at("limits").is_empty() || limits.len() == 2;

@@ -4,6 +4,7 @@
 use super::ephemeral_containers::keep_all_but_spec_part;
 use super::resize_validation;
 use super::strategy::{PodStrategy, drop_disabled_fields, update_generation};
+use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{ErrorList, Value, ValueExt};
 use pintle_registry::{RequestContext, Strategy};
 
@@ -35,7 +36,10 @@ fn keep_all_but_resources(object: &mut Value, old: &Value) {
         return;
     }
     let merged: Vec<Option<Value>> = lists.iter().map(|list| merge_containers(object, old, list)).collect();
-    let resources = object.remove_at("spec.resources");
+    let resources = match enabled(Gate::InPlacePodLevelResourcesVerticalScaling) {
+        true => object.remove_at("spec.resources"),
+        false => old.at("spec.resources").cloned(),
+    };
     keep_all_but_spec_part(object, old);
     match resources {
         Some(resources) => object.set("spec.resources", resources),

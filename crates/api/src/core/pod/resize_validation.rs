@@ -6,6 +6,7 @@ use super::validation::validate_metadata_and_spec;
 use crate::core::pod_spec::PodValidationOptions;
 use crate::core::pod_spec::containers_of::is_restartable_init;
 use crate::core::pod_spec::resources::has_removed;
+use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::validation::{semantically_equal, validate_object_meta_update};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 
@@ -35,6 +36,12 @@ pub(super) fn validate_resize(new: &Value, old: &Value) -> ErrorList {
     let claims = old.items_at("status.nodeAllocatableResourceClaimStatuses");
     let (new, old) = (new.at("spec").unwrap_or(&Value::Null), old.at("spec").unwrap_or(&Value::Null));
     let mut masked = new.clone();
+    if !enabled(Gate::InPlacePodLevelResourcesVerticalScaling) && [new, old].into_iter().any(has_pod_level) {
+        let detail = "resize of pods with pod-level resources is forbidden when \
+                      InPlacePodLevelResourcesVerticalScalingEnabled feature gate is disabled";
+        errors.push(FieldError::forbidden(&FieldPath::new("[]"), detail));
+        return errors;
+    }
     errors.extend(validate_pod_level(&mut masked, new, old, &path));
     if !claims.is_empty() {
         let detail = "pods with node allocatable resource claims cannot be resized";
@@ -47,6 +54,9 @@ pub(super) fn validate_resize(new: &Value, old: &Value) -> ErrorList {
     }
     for list in ["initContainers", "containers"] {
         for (index, (new, old)) in new.items_at(list).iter().zip(old.items_at(list)).enumerate() {
+            if list == "initContainers" && !can_resize_init(old) {
+                continue;
+            }
             let path = path.child(list).index(index).child("resources");
             errors.extend(validate_nothing_removed(new, old, "resource", &path));
         }
@@ -60,6 +70,13 @@ pub(super) fn validate_resize(new: &Value, old: &Value) -> ErrorList {
     let init = masked.items_at_mut("initContainers").iter_mut().zip(old.items_at("initContainers"));
     for (index, (container, old)) in init.enumerate() {
         let was_modified = !semantically_equal(container, old);
+        if !can_resize_init(container) {
+            if was_modified {
+                let detail = "resources for non-sidecar init containers are immutable";
+                errors.push(FieldError::forbidden(&path, detail));
+            }
+            continue;
+        }
         let path = path.child("initContainers").index(index);
         mask_container(container, old);
         if !semantically_equal(container, old) {
@@ -79,6 +96,11 @@ pub(super) fn validate_resize(new: &Value, old: &Value) -> ErrorList {
         errors.push(FieldError::forbidden(&path, ONLY_CPU_AND_MEMORY));
     }
     errors
+}
+
+/// Whether an init container can be resized.
+fn can_resize_init(container: &Value) -> bool {
+    is_restartable_init(container) || enabled(Gate::InPlacePodVerticalScalingInitContainers)
 }
 
 /// Whether the pod's node supports resizing: it reports the resources of running containers. True if none is running.
@@ -120,13 +142,15 @@ fn validate_nothing_removed(new: &Value, old: &Value, what: &str, path: &FieldPa
     errors
 }
 
+/// Whether a spec has pod-level resources.
+fn has_pod_level(spec: &Value) -> bool {
+    !spec.map_at("resources.requests").is_empty() || !spec.map_at("resources.limits").is_empty()
+}
+
 /// Validates changes of pod-level resources, and masks those of cpu and memory.
 fn validate_pod_level(masked: &mut Value, new: &Value, old: &Value, path: &FieldPath) -> ErrorList {
-    let is_set = |spec: &Value| {
-        !spec.map_at("resources.requests").is_empty() || !spec.map_at("resources.limits").is_empty()
-    };
     let mut errors = ErrorList::new();
-    if !is_set(new) && !is_set(old) {
+    if !has_pod_level(new) && !has_pod_level(old) {
         return errors;
     }
     if old.at("resources").is_some() {

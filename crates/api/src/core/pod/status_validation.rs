@@ -1,5 +1,6 @@
 //! Validates the status of a pod.
 
+use crate::core::pod_spec::containers_of::is_restartable_init;
 use crate::core::pod_spec::{PodValidationOptions, annotations};
 use crate::field_checks::{invalid_each, supported};
 use crate::resource_list::{is_native, quantity};
@@ -7,7 +8,7 @@ use pintle_feature_gates::{Gate, enabled};
 use pintle_go_forms::parse_ip_sloppy;
 use pintle_machinery::validation::{
     FIELD_IMMUTABLE_ERROR, is_dns1123_label, is_dns1123_subdomain, is_qualified_name, is_valid_group_id,
-    is_valid_ip_for_legacy_field, is_valid_user_id, validate_object_meta_update,
+    is_valid_user_id, validate_object_meta_update,
 };
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 use std::collections::{HashMap, HashSet};
@@ -33,14 +34,18 @@ pub(super) fn validate_status_update(new: &Value, old: &Value) -> ErrorList {
     errors.extend(validate_conditions(new.items_at("status.conditions"), &path.child("conditions")));
     errors.extend(validate_scalars(new, old, &path));
     let old_spec = old.at("spec").unwrap_or(&Value::Null);
+    let has_rules = enabled(Gate::ContainerRestartRules);
     for (list, containers) in
         [("containerStatuses", "containers"), ("initContainerStatuses", "initContainers")]
     {
         let by_name = first_by_name(old_spec.items_at(containers));
-        let restarts = |name: &str, exit_code: i64| {
-            by_name.get(name).is_some_and(|container| should_restart(container, old_spec, exit_code))
+        let restarts = |name: &str, exit_code: i64| match by_name.get(name) {
+            Some(container) if has_rules => should_restart(container, old_spec, exit_code),
+            None if has_rules => false,
+            Some(container) if containers == "initContainers" && is_restartable_init(container) => true,
+            _ => should_restart(&Value::Null, old_spec, exit_code),
         };
-        if !may_restart_all(old_spec) {
+        if !(has_rules && enabled(Gate::RestartAllContainersOnContainerExits) && may_restart_all(old_spec)) {
             errors.extend(validate_transitions(new, old, list, &path, restarts));
         }
     }
@@ -232,7 +237,12 @@ fn should_restart(container: &Value, spec: &Value, exit_code: i64) -> bool {
             }
         };
         let rule = container.items_at("restartPolicyRules").iter().find(matches);
-        if rule.is_some_and(|rule| matches!(rule.str_at("action"), "Restart" | "RestartAllContainers")) {
+        let restarts = |rule: &Value| match rule.str_at("action") {
+            "Restart" => true,
+            "RestartAllContainers" => enabled(Gate::RestartAllContainersOnContainerExits),
+            _ => false,
+        };
+        if rule.is_some_and(restarts) {
             return true;
         }
         if let Some(restarts) = by_policy(policy) {
@@ -320,7 +330,7 @@ fn validate_ips(new: &Value, old: &Value, list: &str, path: &FieldPath) -> Error
     let known: HashSet<&str> = known.iter().map(String::as_str).collect();
     let mut errors = ErrorList::new();
     for (index, ip) in given.iter().enumerate() {
-        errors.extend(is_valid_ip_for_legacy_field(&path.index(index), ip, &known));
+        errors.extend(crate::field_checks::legacy_ip(&path.index(index), ip, &known));
     }
     if given.len() < 2 {
         return errors;

@@ -2,6 +2,7 @@
 
 use super::container::choose;
 use crate::core::{connecting::read, node::KubeletAddresses};
+use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{Status, Value, ValueExt};
 use pintle_registry::{BoxFuture, ConnectService, Connecter, Destination, RequestContext, Stream, Transport};
 
@@ -30,7 +31,7 @@ impl Connecter for PodStream {
     /// A GET that upgrades to WebSocket does the same as a POST that upgrades to SPDY, and needs the same permission
     /// (<https://github.com/kubernetes/kubernetes/issues/133515>).
     fn required_verb(&self) -> Option<&'static str> {
-        Some("create")
+        enabled(Gate::AuthorizePodWebsocketUpgradeCreatePermission).then_some("create")
     }
 
     fn connect<'a>(
@@ -53,7 +54,8 @@ impl Connecter for PodStream {
                 return Err(Status::bad_request(message));
             }
             let kubelet = self.kubelets.find(context, "pods", node).await?;
-            let stream = match kubelet.has_websockets {
+            let stream = match kubelet.has_websockets && enabled(Gate::ExtendWebSocketsToKubelet) {
+                _ if !enabled(self.translation()) => Stream::Untranslated,
                 true => Stream::Native,
                 false => self.stream(options),
             };
@@ -72,6 +74,14 @@ impl Connecter for PodStream {
 }
 
 impl PodStream {
+    /// The gate of the translation of the streams.
+    fn translation(&self) -> Gate {
+        match self.kind {
+            StreamKind::PortForward => Gate::PortForwardWebsockets,
+            StreamKind::Exec | StreamKind::Attach => Gate::TranslateStreamCloseWebsocketRequests,
+        }
+    }
+
     fn stream(&self, options: &Value) -> Stream {
         match self.kind {
             StreamKind::PortForward => Stream::Ports,

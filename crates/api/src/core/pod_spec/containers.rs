@@ -5,6 +5,7 @@ use super::mounts::{self, Volumes};
 use super::resources::{self, ClaimNames};
 use super::{PodValidationOptions, env, probes, security_context};
 use crate::field_checks::{invalid_each, required, required_supported, supported};
+use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::error_list::is_enough;
 use pintle_machinery::validation::{is_dns1123_label, is_valid_port_name, is_valid_port_num};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
@@ -301,6 +302,16 @@ fn validate_lifecycle_and_probes(
 fn validate_restart_policy(container: &Value, kind: ContainerKind, path: &FieldPath) -> ErrorList {
     let rules = container.items_at("restartPolicyRules");
     let policy_path = path.child("restartPolicy");
+    let rules_path = path.child("restartPolicyRules");
+    let restarts_all = enabled(Gate::RestartAllContainersOnContainerExits);
+    if !enabled(Gate::ContainerRestartRules) {
+        return validate_sidecar_policy(container, kind, path);
+    }
+    if !restarts_all && kind == ContainerKind::Init && is_restartable_init(container) {
+        let detail = "restartPolicyRules are not allowed for init containers with restart policy Always";
+        let is_refused = !rules.is_empty();
+        return is_refused.then(|| FieldError::forbidden(&rules_path, detail)).into_iter().collect();
+    }
     let mut errors = ErrorList::new();
     match container.at("restartPolicy").and_then(Value::as_str) {
         None if rules.is_empty() => return errors,
@@ -315,7 +326,7 @@ fn validate_restart_policy(container: &Value, kind: ContainerKind, path: &FieldP
             errors.extend(supported(policy, &["Always", "Never", "OnFailure"], &policy_path));
         }
     }
-    let rules_path = path.child("restartPolicyRules");
+    let actions: &[&str] = if restarts_all { &["Restart", "RestartAllContainers"] } else { &["Restart"] };
     if rules.len() > 20 {
         errors.push(FieldError::too_many(&rules_path, rules.len(), 20));
     }
@@ -325,7 +336,7 @@ fn validate_restart_policy(container: &Value, kind: ContainerKind, path: &FieldP
         }
         let path = rules_path.index(index);
         let action = rule.str_at("action");
-        errors.extend(supported(action, &["Restart", "RestartAllContainers"], &path.child("action")));
+        errors.extend(supported(action, actions, &path.child("action")));
         let path = path.child("exitCodes");
         match rule.at("exitCodes") {
             Some(codes) => {
@@ -340,6 +351,20 @@ fn validate_restart_policy(container: &Value, kind: ContainerKind, path: &FieldP
         }
     }
     errors
+}
+
+/// Validates the restart policy of a container while only init containers may have one: that of sidecars.
+fn validate_sidecar_policy(container: &Value, kind: ContainerKind, path: &FieldPath) -> ErrorList {
+    let policy_path = path.child("restartPolicy");
+    match (container.at("restartPolicy").and_then(Value::as_str), kind) {
+        (Some(policy), ContainerKind::Init) => supported(policy, &["Always"], &policy_path),
+        (None, ContainerKind::Init) if !container.items_at("restartPolicyRules").is_empty() => {
+            let detail = "must specify restartPolicy when restart rules are used";
+            vec![FieldError::required(&policy_path, detail)]
+        }
+        (Some(_), _) => vec![FieldError::forbidden(&policy_path, "may not be set for non-init containers")],
+        (None, _) => ErrorList::new(),
+    }
 }
 
 fn validate_resize_policy(container: &Value, spec: &Value, path: &FieldPath) -> ErrorList {

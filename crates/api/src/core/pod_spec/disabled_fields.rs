@@ -1,12 +1,17 @@
 //! Drops the fields of disabled features from a spec, without an error, unless the stored spec uses them already.
 
-use super::containers_of::{containers, for_each_mut};
+use super::containers_of::{ContainerKind, containers, for_each_mut, is_restartable_init};
 use crate::gated_fields::{GatedFields, drop_disabled};
 use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{Value, ValueExt};
 
-/// The fields behind gates, but stop signals.
+/// The fields behind gates, but stop signals and the restart policies of containers.
 const GATED: &[GatedFields] = &[
+    GatedFields { gates: &[Gate::PodLevelResources], fields: &["resources"] },
+    GatedFields {
+        gates: &[Gate::MatchLabelKeysInPodTopologySpread],
+        fields: &["topologySpreadConstraints[].matchLabelKeys"],
+    },
     GatedFields {
         gates: &[Gate::ClusterTrustBundleProjection],
         fields: &["volumes[].projected.sources[].clusterTrustBundle"],
@@ -32,6 +37,31 @@ pub fn drop_disabled_fields(spec: &mut Value, old: Option<&Value>) {
     drop_disabled(GATED, spec, old);
     if !enabled(Gate::ContainerStopSignals) && !old.is_some_and(uses_stop_signal) {
         for_each_mut(spec, |_, container| drop_stop_signal(container));
+    }
+    if !enabled(Gate::ContainerRestartRules) && !old.is_some_and(uses_restart_rules) {
+        for_each_mut(spec, drop_restart_rules);
+    }
+}
+
+/// Whether a container of the spec has a restart policy or rules of its own. Sidecars are older than these.
+fn uses_restart_rules(spec: &Value) -> bool {
+    containers(spec).any(|(kind, container)| match kind {
+        ContainerKind::Regular => container.at("restartPolicy").is_some(),
+        ContainerKind::Init => {
+            !container.items_at("restartPolicyRules").is_empty()
+                || container.at("restartPolicy").is_some() && !is_restartable_init(container)
+        }
+        ContainerKind::Ephemeral => false,
+    })
+}
+
+fn drop_restart_rules(kind: ContainerKind, container: &mut Value) {
+    let is_sidecar = kind == ContainerKind::Init && is_restartable_init(container);
+    if !is_sidecar && container.at("restartPolicy").is_some() {
+        container.remove_at("restartPolicy");
+    }
+    if container.at("restartPolicyRules").is_some() {
+        container.remove_at("restartPolicyRules");
     }
 }
 

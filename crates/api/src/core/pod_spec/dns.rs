@@ -3,9 +3,7 @@
 
 use crate::field_checks::{invalid_each, texts};
 use pintle_machinery::error_list::is_enough;
-use pintle_machinery::validation::{
-    is_dns1123_subdomain, is_dns1123_subdomain_with_underscore, is_valid_ip_for_legacy_field,
-};
+use pintle_machinery::validation::{is_dns1123_subdomain, is_dns1123_subdomain_with_underscore};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 use std::collections::HashSet;
 
@@ -42,7 +40,7 @@ pub(super) fn validate_config(spec: &Value, path: &FieldPath) -> ErrorList {
         if is_enough(&errors) {
             break;
         }
-        errors.extend(is_valid_ip_for_legacy_field(
+        errors.extend(crate::field_checks::legacy_ip(
             &nameservers_path.index(index),
             nameserver,
             &HashSet::new(),
@@ -84,7 +82,7 @@ pub(super) fn validate_host_aliases(aliases: &[Value], path: &FieldPath) -> Erro
             break;
         }
         let path = path.index(index);
-        errors.extend(is_valid_ip_for_legacy_field(&path.child("ip"), alias.str_at("ip"), &HashSet::new()));
+        errors.extend(crate::field_checks::legacy_ip(&path.child("ip"), alias.str_at("ip"), &HashSet::new()));
         for (index, hostname) in texts(alias.items_at("hostnames")).enumerate() {
             if is_enough(&errors) {
                 break;

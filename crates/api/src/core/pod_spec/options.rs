@@ -15,8 +15,8 @@ pub struct PodValidationOptions {
     pub(super) allow_indivisible_huge_pages: bool,
     /// The label selectors of topology spread constraints are not validated.
     pub(super) allow_invalid_topology_spread_selector: bool,
-    /// Label keys of topology spread constraints follow the older rules.
-    pub(super) old_spec_violates_match_label_keys: bool,
+    /// Label keys of topology spread constraints follow the rules from before they were merged into the selectors.
+    pub(super) has_unmerged_label_keys: bool,
     /// Projected tokens may have any path.
     pub(super) allow_non_local_projected_token_path: bool,
     /// Sysctls of kernel namespaces that the pod shares with its host are allowed.

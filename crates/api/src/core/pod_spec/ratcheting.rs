@@ -17,6 +17,7 @@ impl PodValidationOptions {
             allow_any_selinux_change_policy: enabled(Gate::SELinuxMount),
             allow_user_namespaces_with_host_network: enabled(Gate::UserNamespacesHostNetworkSupport),
             allow_toleration_comparison: enabled(Gate::TaintTolerationComparisonOperators),
+            has_unmerged_label_keys: topology_spread::has_unmerged_label_keys(None),
             ..PodValidationOptions::default()
         };
         let Some(old) = old else { return enabled };
@@ -30,7 +31,7 @@ impl PodValidationOptions {
             allow_invalid_label_value_in_required_node_affinity: has_invalid_value_in_node_affinity(spec),
             allow_indivisible_huge_pages: has_indivisible_huge_pages(spec),
             allow_invalid_topology_spread_selector: has_invalid_spread_selector(spec),
-            old_spec_violates_match_label_keys: topology_spread::has_invalid_label_keys(spec),
+            has_unmerged_label_keys: topology_spread::has_unmerged_label_keys(Some(spec)),
             allow_non_local_projected_token_path: volumes::token_paths(spec)
                 .any(|path| !paths::validate_local_non_reserved(path, &FieldPath::default()).is_empty()),
             allow_host_sysctls: security_context::has_host_sysctl(spec),

@@ -4,6 +4,7 @@
 
 use super::PodValidationOptions;
 use crate::field_checks::{supported, texts};
+use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::error_list::is_enough;
 use pintle_machinery::validation::{LabelSelectorOptions, validate_label_name, validate_label_selector};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Text, Value, ValueExt};
@@ -59,7 +60,7 @@ pub(super) fn validate(constraints: &[Value], options: &PodValidationOptions, pa
                 errors.extend(supported(policy, &["Honor", "Ignore"], &path.child(field)));
             }
         }
-        errors.extend(if options.old_spec_violates_match_label_keys {
+        errors.extend(if options.has_unmerged_label_keys {
             validate_label_keys_leniently(constraint, &path.child("matchLabelKeys"))
         } else {
             validate_label_keys(constraint, &path)
@@ -73,12 +74,27 @@ pub(super) fn validate(constraints: &[Value], options: &PodValidationOptions, pa
     errors
 }
 
-/// Whether the constraints of a stored spec violate the rules of [`validate_label_keys`].
-pub(super) fn has_invalid_label_keys(spec: &Value) -> bool {
-    let constraints = spec.items_at("topologySpreadConstraints").iter();
-    constraints
-        .map(|constraint| validate_label_keys(constraint, &FieldPath::default()))
-        .any(|e| !e.is_empty())
+/// Whether the label keys of new pods are merged into the selectors of their constraints.
+pub(in crate::core) fn merges_label_keys() -> bool {
+    enabled(Gate::MatchLabelKeysInPodTopologySpread)
+        && enabled(Gate::MatchLabelKeysInPodTopologySpreadSelectorMerge)
+}
+
+/// Whether label keys follow [`validate_label_keys_leniently`] and not [`validate_label_keys`]: where they are not merged;
+/// but a stored spec that violates the rules that would apply gets the others.
+pub(super) fn has_unmerged_label_keys(old: Option<&Value>) -> bool {
+    let violates = |validate: fn(&Value, &FieldPath) -> ErrorList| {
+        let constraints = old.into_iter().flat_map(|old| old.items_at("topologySpreadConstraints"));
+        constraints
+            .map(|constraint| validate(constraint, &FieldPath::default()))
+            .any(|errors| !errors.is_empty())
+    };
+    match merges_label_keys() {
+        true => violates(validate_label_keys),
+        false => {
+            !enabled(Gate::MatchLabelKeysInPodTopologySpread) || !violates(validate_label_keys_leniently)
+        }
+    }
 }
 
 /// Validates `matchLabelKeys` and `mismatchLabelKeys` of a constraint or an affinity term. The selector may contain one

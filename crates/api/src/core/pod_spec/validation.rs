@@ -7,6 +7,7 @@ use super::{
     tolerations, topology_spread, volumes, windows,
 };
 use crate::field_checks::{invalid_each, required_supported};
+use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::validation::{
     inclusive_range_error, is_dns1123_label, is_dns1123_subdomain, is_qualified_name, validate_labels,
 };
@@ -32,7 +33,9 @@ pub fn validate(
     errors.extend(resource_claims::validate(claims, metadata, &path.child("resourceClaims")));
     let around = Surroundings { spec, volumes, claim_names: resource_claims::names(spec), options };
     errors.extend(containers::validate(&around, path));
-    errors.extend(resources::validate_pod(spec, &around.claim_names, options, path));
+    if enabled(Gate::PodLevelResources) {
+        errors.extend(resources::validate_pod(spec, &around.claim_names, options, path));
+    }
     errors.extend(validate_host_network_ports(spec, options, path));
     errors.extend(required_supported(
         spec.str_at("restartPolicy"),

@@ -10,13 +10,13 @@ pub(super) use addresses::validate_cluster_ips;
 use super::affinity;
 use super::view::{CLUSTER_IP, EXTERNAL_NAME, LOAD_BALANCER, NODE_PORT, Service};
 use crate::{field_checks, ip_rules, rules};
+use pintle_feature_gates::{Gate, enabled};
 use pintle_go_forms::parse_ip_sloppy;
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     meta::ObjectMeta,
     validation::{
-        is_dns1123_subdomain, is_valid_ip_for_legacy_field, name_is_dns_label, validate_labels,
-        validate_object_meta,
+        is_dns1123_subdomain, name_is_dns_label, name_is_dns1035_label, validate_labels, validate_object_meta,
     },
 };
 use std::collections::HashSet;
@@ -25,7 +25,11 @@ const TOPOLOGY_HINTS: &str = "service.kubernetes.io/topology-aware-hints";
 const TOPOLOGY_MODE: &str = "service.kubernetes.io/topology-mode";
 
 pub(super) fn validate_create(service: &Value) -> ErrorList {
-    let mut errors = validate_object_meta(service, true, name_is_dns_label, &FieldPath::new("metadata"));
+    let names = match enabled(Gate::RelaxedServiceNameValidation) {
+        true => name_is_dns_label,
+        false => name_is_dns1035_label,
+    };
+    let mut errors = validate_object_meta(service, true, names, &FieldPath::new("metadata"));
     errors.extend(validate(service, None));
     errors
 }
@@ -59,7 +63,7 @@ fn validate_ingress_ip(ingress: &Value, old_ips: &HashSet<&str>, path: &FieldPat
     let mut errors = ErrorList::new();
     let ip = ingress.str_at("ip");
     if !ip.is_empty() {
-        errors.extend(is_valid_ip_for_legacy_field(&path.child("ip"), ip, old_ips));
+        errors.extend(crate::field_checks::legacy_ip(&path.child("ip"), ip, old_ips));
     }
     let mode_path = path.child("ipMode");
     match ingress.at("ipMode").and_then(Value::as_str) {
@@ -168,7 +172,7 @@ fn validate_external_ips(service: &Value, old: Option<&Value>) -> ErrorList {
     let path = FieldPath::new("spec").child("externalIPs");
     for (index, ip) in service.items_at("spec.externalIPs").iter().filter_map(Value::as_str).enumerate() {
         let path = path.index(index);
-        let malformed = is_valid_ip_for_legacy_field(&path, ip, &old_ips);
+        let malformed = crate::field_checks::legacy_ip(&path, ip, &old_ips);
         match malformed.is_empty() {
             true => errors.extend(ip_rules::validate_endpoint_ip(ip, &path)),
             false => errors.extend(malformed),

@@ -7,8 +7,8 @@ use pintle_machinery::{
     meta::ObjectMeta,
     validation::{
         is_dns1123_label, is_fully_qualified_domain_name, is_qualified_name, is_valid_ip,
-        is_valid_ip_for_legacy_field, is_valid_label_value, name_is_dns_subdomain, semantically_equal,
-        validate_immutable_text, validate_labels, warnings_for_ip,
+        is_valid_label_value, name_is_dns_subdomain, semantically_equal, validate_immutable_text,
+        validate_labels, warnings_for_ip,
     },
 };
 use pintle_registry::{RequestContext, Strategy};
@@ -192,7 +192,7 @@ fn validate_address(address: &str, address_type: &str, list: &FieldPath, index: 
     let (malformed, is_of_type) = match address_type {
         "FQDN" => return is_fully_qualified_domain_name(&path, address),
         "IPv4" => (
-            is_valid_ip_for_legacy_field(&path, address, &HashSet::new()),
+            crate::field_checks::legacy_ip(&path, address, &HashSet::new()),
             parse_ip_sloppy(address).is_some_and(|address| address.is_ipv4()),
         ),
         "IPv6" => {

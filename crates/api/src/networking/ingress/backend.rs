@@ -1,21 +1,20 @@
 //! Validates the backends of an ingress.
 
+use super::rules_validation::NameRule;
 use crate::field_checks;
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
-    validation::{
-        is_dns1123_subdomain, is_valid_port_name, is_valid_port_num, name_is_dns_label,
-        validate_path_segment_name,
-    },
+    validation::{is_dns1123_subdomain, is_valid_port_name, is_valid_port_num, validate_path_segment_name},
 };
 
-pub(super) fn validate_backend(backend: &Value, path: &FieldPath) -> ErrorList {
+/// Validates a backend; the name of its service by `names`.
+pub(super) fn validate_backend(backend: &Value, names: NameRule, path: &FieldPath) -> ErrorList {
     match (backend.at("resource"), backend.at("service")) {
         (Some(_), Some(_)) => {
             vec![FieldError::invalid(path, "", "cannot set both resource and service backends")]
         }
         (Some(resource), None) => validate_resource(resource, &path.child("resource")),
-        (None, Some(service)) => validate_service(service, path),
+        (None, Some(service)) => validate_service(service, names, path),
         (None, None) => vec![FieldError::invalid(path, "", "resource or service backend is required")],
     }
 }
@@ -40,13 +39,13 @@ pub(in crate::networking) fn validate_resource(reference: &Value, path: &FieldPa
     errors
 }
 
-fn validate_service(service: &Value, path: &FieldPath) -> ErrorList {
+fn validate_service(service: &Value, names: NameRule, path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     let service_path = path.child("service");
     let (name, name_path) = (service.str_at("name"), service_path.child("name"));
     match name {
         "" => errors.push(FieldError::required(&name_path, "")),
-        name => errors.extend(field_checks::invalid_each(&name_path, name, name_is_dns_label(name, false))),
+        name => errors.extend(field_checks::invalid_each(&name_path, name, names(name, false))),
     }
     let port_path = service_path.child("port");
     match (service.str_at("port.name"), service.i64_at("port.number").unwrap_or_default()) {

@@ -2,15 +2,42 @@
 
 use super::backend::validate_backend;
 use crate::{field_checks, rules};
+use pintle_feature_gates::{Gate, enabled};
 use pintle_go_forms::parse_ip_sloppy;
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
-    validation::{is_dns1123_subdomain, is_wildcard_dns1123_subdomain, name_is_dns_subdomain},
+    validation::{
+        is_dns1123_subdomain, is_wildcard_dns1123_subdomain, name_is_dns_label, name_is_dns_subdomain,
+        name_is_dns1035_label,
+    },
 };
 use pintle_registry::EmptyFields;
 
 const INVALID_PATH_SEQUENCES: [&str; 5] = ["//", "/./", "/../", "%2f", "%2F"];
 const INVALID_PATH_ENDS: [&str; 2] = ["/..", "/."];
+
+/// A rule for names, which may end in a dash if they are prefixes of names.
+pub(super) type NameRule = fn(&str, bool) -> Vec<String>;
+
+/// The rule for the names of backends' services: the older one while the feature is off, unless the stored ingress has a
+/// name that only the newer one allows.
+fn service_names(old: Option<&Value>) -> NameRule {
+    let is_newer = |backend: Option<&Value>| {
+        backend.and_then(|backend| backend.at("service")).is_some_and(|service| {
+            let name = service.str_at("name");
+            name_is_dns_label(name, false).is_empty() && !name_is_dns1035_label(name, false).is_empty()
+        })
+    };
+    let uses_newer = |old: &Value| {
+        let rules = old.items_at("spec.rules").iter();
+        let mut paths = rules.flat_map(|rule| rule.items_at("http.paths"));
+        is_newer(old.at("spec.defaultBackend")) || paths.any(|path| is_newer(path.at("backend")))
+    };
+    match enabled(Gate::RelaxedServiceNameValidation) || old.is_some_and(uses_newer) {
+        true => name_is_dns_label,
+        false => name_is_dns1035_label,
+    }
+}
 
 /// Validates the spec except for the class.
 pub(super) fn validate_spec(
@@ -20,6 +47,7 @@ pub(super) fn validate_spec(
     empty_fields: &EmptyFields,
 ) -> ErrorList {
     let mut errors = ErrorList::new();
+    let names = service_names(old);
     let path = FieldPath::new("spec");
     let all = ingress.items_at("spec.rules");
     let default_backend = ingress.at("spec.defaultBackend");
@@ -29,11 +57,11 @@ pub(super) fn validate_spec(
         errors.push(FieldError::invalid(&path, shown, detail));
     }
     if let Some(backend) = default_backend {
-        errors.extend(validate_backend(backend, &path.child("defaultBackend")));
+        errors.extend(validate_backend(backend, names, &path.child("defaultBackend")));
     }
     let allows_wildcard_rules = old.is_some_and(has_invalid_wildcard_rule);
     for (index, rule) in all.iter().enumerate() {
-        errors.extend(validate_rule(rule, allows_wildcard_rules, &path.child("rules").index(index)));
+        errors.extend(validate_rule(rule, allows_wildcard_rules, names, &path.child("rules").index(index)));
     }
     for (index, tls) in ingress.items_at("spec.tls").iter().enumerate() {
         errors.extend(validate_tls(tls, allows_secret_name, &path.child("tls").index(index)));
@@ -48,10 +76,10 @@ pub(super) fn validate_tls_secret_name(name: &str) -> Vec<String> {
 
 fn has_invalid_wildcard_rule(old: &Value) -> bool {
     let mut wildcards = old.items_at("spec.rules").iter().filter(|rule| rule.str_at("host").contains('*'));
-    wildcards.any(|rule| !validate_http(rule, &FieldPath::default()).is_empty())
+    wildcards.any(|rule| !validate_http(rule, name_is_dns1035_label, &FieldPath::default()).is_empty())
 }
 
-fn validate_rule(rule: &Value, allows_wildcard_rule: bool, path: &FieldPath) -> ErrorList {
+fn validate_rule(rule: &Value, allows_wildcard_rule: bool, names: NameRule, path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     let (host, host_path) = (rule.str_at("host"), path.child("host"));
     let is_wildcard = host.contains('*');
@@ -62,7 +90,7 @@ fn validate_rule(rule: &Value, allows_wildcard_rule: bool, path: &FieldPath) -> 
         errors.extend(field_checks::invalid_each(&host_path, host, host_messages(host)));
     }
     if !is_wildcard || !allows_wildcard_rule {
-        errors.extend(validate_http(rule, path));
+        errors.extend(validate_http(rule, names, path));
     }
     errors
 }
@@ -71,7 +99,7 @@ fn host_messages(host: &str) -> Vec<String> {
     if host.contains('*') { is_wildcard_dns1123_subdomain(host) } else { is_dns1123_subdomain(host) }
 }
 
-fn validate_http(rule: &Value, path: &FieldPath) -> ErrorList {
+fn validate_http(rule: &Value, names: NameRule, path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     let Some(http) = rule.at("http") else { return errors };
     let path = path.child("http").child("paths");
@@ -80,12 +108,12 @@ fn validate_http(rule: &Value, path: &FieldPath) -> ErrorList {
         errors.push(FieldError::required(&path, ""));
     }
     for (index, http_path) in paths.iter().enumerate() {
-        errors.extend(validate_path(http_path, &path.index(index)));
+        errors.extend(validate_path(http_path, names, &path.index(index)));
     }
     errors
 }
 
-fn validate_path(http_path: &Value, field: &FieldPath) -> ErrorList {
+fn validate_path(http_path: &Value, names: NameRule, field: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     let (path, path_field) = (http_path.str_at("path"), field.child("path"));
     let type_field = field.child("pathType");
@@ -114,7 +142,7 @@ fn validate_path(http_path: &Value, field: &FieldPath) -> ErrorList {
             errors.push(FieldError::not_supported(&type_field, other, &supported));
         }
     }
-    errors.extend(validate_backend(rules::value_at(http_path, "backend"), &field.child("backend")));
+    errors.extend(validate_backend(rules::value_at(http_path, "backend"), names, &field.child("backend")));
     errors
 }
 

@@ -3,10 +3,7 @@
 use super::rules_validation::{validate_spec, validate_tls_secret_name};
 use crate::core::service::{load_balancer_warnings, validate_ingress_hostname};
 use crate::{field_checks, rules};
-use pintle_machinery::{
-    ErrorList, FieldError, FieldPath, Value, ValueExt, meta::ObjectMeta,
-    validation::is_valid_ip_for_legacy_field,
-};
+use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt, meta::ObjectMeta};
 use pintle_registry::{RequestContext, Strategy};
 use std::collections::HashSet;
 
@@ -81,7 +78,7 @@ impl Strategy for IngressStatusStrategy {
             let path = FieldPath::new(STATUS_ADDRESSES).index(index);
             let ip = address.str_at("ip");
             if !ip.is_empty() {
-                errors.extend(is_valid_ip_for_legacy_field(&path.child("ip"), ip, &old_ips));
+                errors.extend(crate::field_checks::legacy_ip(&path.child("ip"), ip, &old_ips));
             }
             errors.extend(validate_ingress_hostname(address, &path));
         }

@@ -1,6 +1,7 @@
 //! The strategy of service address ranges.
 
 use crate::{field_checks, rules};
+use pintle_feature_gates::{Gate, enabled};
 use pintle_go_forms::Cidr;
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt, json,
@@ -12,11 +13,13 @@ pub(super) struct ServiceCidrStrategy;
 
 impl Strategy for ServiceCidrStrategy {
     fn reset_fields(&self) -> &'static [&'static str] {
-        &["status"]
+        if is_status_kept() { &["status"] } else { &[] }
     }
 
     fn prepare_for_create(&self, _context: &RequestContext<'_>, object: &mut Value) {
-        object.remove_at("status");
+        if is_status_kept() {
+            object.remove_at("status");
+        }
     }
 
     fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
@@ -26,7 +29,9 @@ impl Strategy for ServiceCidrStrategy {
     }
 
     fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
-        rules::keep(object, old, "status");
+        if is_status_kept() {
+            rules::keep(object, old, "status");
+        }
     }
 
     fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
@@ -34,6 +39,11 @@ impl Strategy for ServiceCidrStrategy {
         errors.extend(validate_change(object, old));
         errors
     }
+}
+
+/// Whether the status can be changed through its subresource alone.
+fn is_status_kept() -> bool {
+    enabled(Gate::ServiceCIDRStatusFieldWiping)
 }
 
 /// The strategy of the `status` subresource: conditions only.

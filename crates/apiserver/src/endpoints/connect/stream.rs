@@ -37,7 +37,9 @@ pub(super) async fn answer(
     stream: Stream,
 ) -> Result<Response, Status> {
     let metrics = scope.server.metrics.streams();
-    metrics.routed(&scope.info.subresource, stream == Stream::Native);
+    if stream != Stream::Untranslated {
+        metrics.routed(&scope.info.subresource, stream == Stream::Native);
+    }
     match stream {
         Stream::Command { stdin, stdout, stderr, tty } if Command::translates(request.headers()) => {
             let streams = CommandStreams { stdin, stdout, stderr, tty };
@@ -50,7 +52,7 @@ pub(super) async fn answer(
             metrics.tunneled(code);
             answered
         }
-        Stream::Native | Stream::Command { .. } | Stream::Ports => {
+        Stream::Native | Stream::Untranslated | Stream::Command { .. } | Stream::Ports => {
             pass(scope, request, destination, false).await
         }
     }

@@ -4,9 +4,7 @@ use crate::core::service::network::IpFamily;
 use crate::core::service::view::{
     NONE, PREFER_DUAL_STACK, REQUIRE_DUAL_STACK, SINGLE_STACK, Service, family_of,
 };
-use pintle_machinery::{
-    ErrorList, FieldError, FieldPath, Value, json, validation::is_valid_ip_for_legacy_field,
-};
+use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, json};
 use std::collections::HashSet;
 
 /// Validates the addresses and families: before allocation, and again with the other fields.
@@ -41,7 +39,7 @@ pub(in crate::core::service) fn validate_cluster_ips(service: &Value, old: Optio
             }
             continue;
         }
-        let malformed = is_valid_ip_for_legacy_field(&path.index(index), ip, &old_ips);
+        let malformed = crate::field_checks::legacy_ip(&path.index(index), ip, &old_ips);
         has_invalid |= !malformed.is_empty();
         errors.extend(malformed);
     }

@@ -3,9 +3,7 @@
 use crate::core::service::view::{CLUSTER_IP, LOAD_BALANCER, NODE_PORT, Service};
 use crate::{field_checks, rules};
 use pintle_machinery::{
-    ErrorList, FieldError, FieldPath, Value, ValueExt,
-    meta::ObjectMeta,
-    validation::{is_qualified_name, is_valid_cidr_for_legacy_field},
+    ErrorList, FieldError, FieldPath, Value, ValueExt, meta::ObjectMeta, validation::is_qualified_name,
 };
 use std::collections::HashSet;
 
@@ -29,7 +27,7 @@ pub(super) fn validate_source_ranges(service: &Value, old: Option<&Value>) -> Er
         let old_ranges = old_ranges.as_array().into_iter().flatten().filter_map(Value::as_str);
         let old_ranges: HashSet<&str> = old_ranges.map(str::trim).collect();
         for (index, range) in ranges.iter().filter_map(Value::as_str).enumerate() {
-            errors.extend(is_valid_cidr_for_legacy_field(&path.index(index), range.trim(), &old_ranges));
+            errors.extend(crate::field_checks::legacy_cidr(&path.index(index), range.trim(), &old_ranges));
         }
     } else if let Some(annotation) = service.annotation(SOURCE_RANGES_ANNOTATION) {
         let path = FieldPath::new("metadata").child("annotations").key(SOURCE_RANGES_ANNOTATION);
@@ -39,7 +37,7 @@ pub(super) fn validate_source_ranges(service: &Value, old: Option<&Value>) -> Er
         let is_unchanged = old.and_then(|old| old.annotation(SOURCE_RANGES_ANNOTATION)) == Some(annotation);
         if !is_unchanged && !annotation.trim().is_empty() {
             for range in annotation.trim().split(',') {
-                errors.extend(is_valid_cidr_for_legacy_field(&path, range.trim(), &HashSet::new()));
+                errors.extend(crate::field_checks::legacy_cidr(&path, range.trim(), &HashSet::new()));
             }
         }
     }
