@@ -2,7 +2,7 @@
 
 use crate::Result;
 use pintle_e2e::{Cli, PATIENCE, config, variable};
-use pintle_harness::{Server, in_own_network, is_in_own_network};
+use pintle_harness::{Config, Server, in_own_network, is_in_own_network};
 use pintle_kubelet::Kubelet;
 use std::{
     fs,
@@ -37,7 +37,11 @@ struct Cluster {
 
 impl Cluster {
     fn start(is_native: bool) -> Result<Cluster> {
-        let server = Server::start(config()?)?;
+        Cluster::start_with(is_native, config()?)
+    }
+
+    fn start_with(is_native: bool, config: Config) -> Result<Cluster> {
+        let server = Server::start(config)?;
         let files = TempDir::with_prefix("pintle-kubelet-")?;
         let kubelet = Kubelet::start(files.path().to_owned())?;
         kubelet.register(&server, is_native)?;
@@ -139,6 +143,23 @@ fn kubectl_uses_a_pod_of_a_node_that_speaks_websocket() -> Result {
         let cluster = Cluster::start(true)?;
         use_pod(&cluster, true)?;
         use_pod(&cluster, false)
+    })
+}
+
+/// kubectl then falls back to SPDY: the kubelet of this node speaks nothing else.
+#[test]
+fn streams_are_not_translated_where_the_gates_are_closed() -> Result {
+    in_network("streams_are_not_translated_where_the_gates_are_closed", || {
+        let gates = "TranslateStreamCloseWebsocketRequests=false,PortForwardWebsockets=false";
+        let cluster = Cluster::start_with(false, config()?.flag(format!("--feature-gates={gates}")))?;
+        use_pod(&cluster, true)?;
+        let metrics = Cli::kubectl(&cluster.server)?.run(&["get", "--raw", "/metrics"])?;
+        for metric in
+            ["apiserver_stream_translator_requests_total{", "apiserver_websocket_streaming_requests_total{"]
+        {
+            assert!(!metrics.contains(metric), "{metric}");
+        }
+        Ok(())
     })
 }
 
