@@ -34,7 +34,7 @@ pub(super) fn validate_status_update(new: &Value, old: &Value) -> ErrorList {
     errors.extend(validate_conditions(new.items_at("status.conditions"), &path.child("conditions")));
     errors.extend(validate_scalars(new, old, &path));
     let old_spec = old.at("spec").unwrap_or(&Value::Null);
-    let has_rules = enabled(Gate::ContainerRestartRules);
+    let has_rules = !options.refuses_restart_rules;
     for (list, containers) in
         [("containerStatuses", "containers"), ("initContainerStatuses", "initContainers")]
     {
@@ -45,7 +45,7 @@ pub(super) fn validate_status_update(new: &Value, old: &Value) -> ErrorList {
             Some(container) if containers == "initContainers" && is_restartable_init(container) => true,
             _ => should_restart(&Value::Null, old_spec, exit_code),
         };
-        if !(has_rules && enabled(Gate::RestartAllContainersOnContainerExits) && may_restart_all(old_spec)) {
+        if !(has_rules && !options.refuses_restarts_of_all && may_restart_all(old_spec)) {
             errors.extend(validate_transitions(new, old, list, &path, restarts));
         }
     }

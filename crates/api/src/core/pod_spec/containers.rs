@@ -5,7 +5,6 @@ use super::mounts::{self, Volumes};
 use super::resources::{self, ClaimNames};
 use super::{PodValidationOptions, env, probes, security_context};
 use crate::field_checks::{invalid_each, required, required_supported, supported};
-use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::error_list::is_enough;
 use pintle_machinery::validation::{is_dns1123_label, is_valid_port_name, is_valid_port_num};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
@@ -54,7 +53,7 @@ fn validate_regular(around: &Surroundings<'_>, path: &FieldPath) -> ErrorList {
             errors.push(FieldError::duplicate(&path.child("name"), container.str_at("name")));
         }
         errors.extend(validate_lifecycle_and_probes(container, around, &path));
-        errors.extend(validate_restart_policy(container, ContainerKind::Regular, &path));
+        errors.extend(validate_restart_policy(container, ContainerKind::Regular, around.options, &path));
     }
     errors.extend(validate_host_ports(containers, path));
     errors
@@ -69,7 +68,7 @@ fn validate_init(around: &Surroundings<'_>, path: &FieldPath) -> ErrorList {
         }
         let item_path = path.index(index);
         errors.extend(validate_common(container, around, &item_path));
-        errors.extend(validate_restart_policy(container, ContainerKind::Init, &item_path));
+        errors.extend(validate_restart_policy(container, ContainerKind::Init, around.options, &item_path));
         let name = container.str_at("name");
         if names.contains(name) {
             errors.push(FieldError::duplicate(&item_path.child("name"), name));
@@ -299,12 +298,17 @@ fn validate_lifecycle_and_probes(
 
 /// Validates a container's own restart policy and rules
 /// (<https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#container-level-restart-policy>).
-fn validate_restart_policy(container: &Value, kind: ContainerKind, path: &FieldPath) -> ErrorList {
+fn validate_restart_policy(
+    container: &Value,
+    kind: ContainerKind,
+    options: &PodValidationOptions,
+    path: &FieldPath,
+) -> ErrorList {
     let rules = container.items_at("restartPolicyRules");
     let policy_path = path.child("restartPolicy");
     let rules_path = path.child("restartPolicyRules");
-    let restarts_all = enabled(Gate::RestartAllContainersOnContainerExits);
-    if !enabled(Gate::ContainerRestartRules) {
+    let restarts_all = !options.refuses_restarts_of_all;
+    if options.refuses_restart_rules {
         return validate_sidecar_policy(container, kind, path);
     }
     if !restarts_all && kind == ContainerKind::Init && is_restartable_init(container) {
@@ -386,4 +390,58 @@ fn validate_resize_policy(container: &Value, spec: &Value, path: &FieldPath) -> 
         }
     }
     errors
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pintle_machinery::json;
+
+    #[test]
+    fn restart_rules_follow_the_options() {
+        let rule = |action: &str| json!([{"action": action, "exitCodes": {"operator": "In", "values": [1]}}]);
+        let container =
+            |policy: &str, action: &str| json!({"restartPolicy": policy, "restartPolicyRules": rule(action)});
+        let all = PodValidationOptions::default();
+        let own = PodValidationOptions { refuses_restarts_of_all: true, ..all.clone() };
+        let none = PodValidationOptions { refuses_restart_rules: true, ..own.clone() };
+        let (init, regular) = (ContainerKind::Init, ContainerKind::Regular);
+        let rows = [
+            (container("Never", "RestartAllContainers"), regular, &all, ""),
+            (
+                container("Never", "RestartAllContainers"),
+                regular,
+                &own,
+                "c.restartPolicyRules[0].action: Unsupported value: \"RestartAllContainers\": supported values: \"Restart\"",
+            ),
+            (container("Never", "Restart"), regular, &own, ""),
+            (container("Always", "Restart"), init, &all, ""),
+            (
+                container("Always", "Restart"),
+                init,
+                &own,
+                "c.restartPolicyRules: Forbidden: restartPolicyRules are not allowed for init containers with restart \
+                 policy Always",
+            ),
+            (
+                json!({"restartPolicy": "Never"}),
+                regular,
+                &none,
+                "c.restartPolicy: Forbidden: may not be set for non-init containers",
+            ),
+            (
+                json!({"restartPolicy": "Never"}),
+                init,
+                &none,
+                "c.restartPolicy: Unsupported value: \"Never\": supported values: \"Always\"",
+            ),
+            (json!({"restartPolicy": "Always"}), init, &none, ""),
+            (json!({}), regular, &none, ""),
+        ];
+        for (container, kind, options, expected) in rows {
+            let errors = validate_restart_policy(&container, kind, options, &FieldPath::new("c"));
+            let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            assert_eq!(errors.join(", "), expected, "{container}");
+        }
+    }
 }

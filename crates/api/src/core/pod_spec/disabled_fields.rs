@@ -44,7 +44,7 @@ pub fn drop_disabled_fields(spec: &mut Value, old: Option<&Value>) {
 }
 
 /// Whether a container of the spec has a restart policy or rules of its own. Sidecars are older than these.
-fn uses_restart_rules(spec: &Value) -> bool {
+pub(super) fn uses_restart_rules(spec: &Value) -> bool {
     containers(spec).any(|(kind, container)| match kind {
         ContainerKind::Regular => container.at("restartPolicy").is_some(),
         ContainerKind::Init => {
@@ -81,7 +81,7 @@ fn drop_stop_signal(container: &mut Value) {
 
 #[cfg(test)]
 mod tests {
-    use super::drop_disabled_fields;
+    use super::{drop_disabled_fields, drop_restart_rules, for_each_mut, uses_restart_rules};
     use pintle_machinery::{Value, json};
 
     #[test]
@@ -105,6 +105,42 @@ mod tests {
             let mut spec = given.clone();
             drop_disabled_fields(&mut spec, Some(given));
             assert_eq!(spec, *given);
+        }
+    }
+
+    #[test]
+    fn restart_policies_of_containers_go_but_those_of_sidecars() {
+        let rules = json!([{"action": "Restart"}]);
+        let rows = [
+            (json!({"containers": [{"restartPolicy": "Never"}]}), true, json!({"containers": [{}]})),
+            (
+                json!({"initContainers": [{"restartPolicy": "Never", "restartPolicyRules": rules}]}),
+                true,
+                json!({"initContainers": [{}]}),
+            ),
+            (
+                json!({"initContainers": [{"restartPolicy": "Always"}]}),
+                false,
+                json!({"initContainers": [{"restartPolicy": "Always"}]}),
+            ),
+            (
+                json!({"initContainers": [{"restartPolicy": "Always", "restartPolicyRules": rules}]}),
+                true,
+                json!({"initContainers": [{"restartPolicy": "Always"}]}),
+            ),
+            // kube-apiserver looks at the policies of containers alone.
+            (json!({"containers": [{"restartPolicyRules": rules}]}), false, json!({"containers": [{}]})),
+            (
+                json!({"ephemeralContainers": [{"restartPolicy": "Never"}]}),
+                false,
+                json!({"ephemeralContainers": [{}]}),
+            ),
+        ];
+        for (given, is_used, wanted) in rows {
+            assert_eq!(uses_restart_rules(&given), is_used, "{given}");
+            let mut spec = given;
+            for_each_mut(&mut spec, drop_restart_rules);
+            assert_eq!(spec, wanted);
         }
     }
 }

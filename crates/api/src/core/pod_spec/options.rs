@@ -29,6 +29,10 @@ pub struct PodValidationOptions {
     pub(super) allow_user_namespaces_with_volume_devices: bool,
     /// Pods in a user namespace may use the host network.
     pub(super) allow_user_namespaces_with_host_network: bool,
+    /// Only sidecars may have a restart policy, and no container restart rules.
+    pub(crate) refuses_restart_rules: bool,
+    /// Restart rules may not restart all containers, and sidecars may have none.
+    pub(crate) refuses_restarts_of_all: bool,
     /// Tolerations may use the operators `Lt` and `Gt`.
     pub(super) allow_toleration_comparison: bool,
 }

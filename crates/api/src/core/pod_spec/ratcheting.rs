@@ -1,9 +1,12 @@
 //! Computes the exceptions that an update of a spec gets. Rules became stricter over time; ratcheting lets an update keep
 //! the values that the stored object already has.
 
-use super::containers_of::{containers, is_restartable_init};
+use super::containers_of::{ContainerKind, containers, is_restartable_init};
 use super::resources::is_divisible;
-use super::{PodValidationOptions, affinity, annotations, paths, security_context, topology_spread, volumes};
+use super::{
+    PodValidationOptions, affinity, annotations, disabled_fields, paths, security_context, topology_spread,
+    volumes,
+};
 use crate::resource_list::is_huge_page;
 use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::validation::{LabelSelectorOptions, is_valid_label_value, validate_label_selector};
@@ -18,6 +21,8 @@ impl PodValidationOptions {
             allow_user_namespaces_with_host_network: enabled(Gate::UserNamespacesHostNetworkSupport),
             allow_toleration_comparison: enabled(Gate::TaintTolerationComparisonOperators),
             has_unmerged_label_keys: topology_spread::has_unmerged_label_keys(None),
+            refuses_restart_rules: !enabled(Gate::ContainerRestartRules),
+            refuses_restarts_of_all: !enabled(Gate::RestartAllContainersOnContainerExits),
             ..PodValidationOptions::default()
         };
         let Some(old) = old else { return enabled };
@@ -42,6 +47,9 @@ impl PodValidationOptions {
                 && containers(spec).any(|(_, container)| !container.items_at("volumeDevices").is_empty()),
             allow_user_namespaces_with_host_network: enabled.allow_user_namespaces_with_host_network
                 || !shares_user_namespace && spec.bool_at("hostNetwork"),
+            refuses_restart_rules: enabled.refuses_restart_rules
+                && !disabled_fields::uses_restart_rules(spec),
+            refuses_restarts_of_all: enabled.refuses_restarts_of_all && !restarts_all(spec),
             allow_toleration_comparison: enabled.allow_toleration_comparison || compares_in_tolerations(spec),
         }
     }
@@ -78,6 +86,16 @@ fn has_invalid_spread_selector(spec: &Value) -> bool {
     spec.items_at("topologySpreadConstraints").iter().any(|constraint| {
         let selector = constraint.at("labelSelector").unwrap_or(&Value::Null);
         !validate_label_selector(selector, LabelSelectorOptions::default(), &FieldPath::default()).is_empty()
+    })
+}
+
+/// Whether the restart rules of a container restart all, or a sidecar has rules.
+fn restarts_all(spec: &Value) -> bool {
+    containers(spec).filter(|(kind, _)| *kind != ContainerKind::Ephemeral).any(|(kind, container)| {
+        let rules = container.items_at("restartPolicyRules");
+        let is_sidecar = kind == ContainerKind::Init && is_restartable_init(container);
+        is_sidecar && !rules.is_empty()
+            || rules.iter().any(|rule| rule.str_at("action") == "RestartAllContainers")
     })
 }
 
