@@ -54,6 +54,7 @@ pub(crate) fn apply(data: &[u8]) {
             now: jiff::Timestamp::UNIX_EPOCH,
             schema,
             reset_fields: &["status"],
+            empty_fields: &[],
             versions: &OneVersion,
         };
         let apply = |name, live: Option<&Value>, config: &Value, force| {

@@ -27,6 +27,7 @@ fn manager<'a>(name: &'a str, subresource: &'a str) -> FieldManager<'a> {
         now: Timestamp::UNIX_EPOCH,
         schema: schema(),
         reset_fields: if subresource.is_empty() { &["status"] } else { &["spec"] },
+        empty_fields: &[],
         versions: &OneVersion,
     }
 }

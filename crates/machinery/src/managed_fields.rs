@@ -10,6 +10,7 @@ mod atom;
 mod compare;
 mod configuration;
 mod conflict;
+mod empty_items;
 mod encode;
 mod entry;
 mod extract;

@@ -34,6 +34,11 @@ impl EmptyFields {
         self.lacks_labels.load(Ordering::Relaxed)
     }
 
+    /// All empty lists and maps of the body.
+    pub fn all(&self) -> Vec<EmptyField> {
+        self.fields.lock().clone()
+    }
+
     /// Whether the body has an empty list or map at the path.
     pub fn contains(&self, path: &str) -> bool {
         self.fields.lock().iter().any(|field| field.path == path)

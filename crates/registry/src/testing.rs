@@ -153,6 +153,7 @@ impl Registry for MemoryRegistry {
             now: jiff::Timestamp::UNIX_EPOCH,
             schema: Schema::builtin().by_kind(&version.group, &version.version, &kind).expect("a type"),
             reset_fields: &[],
+            empty_fields: &[],
             versions: &OneVersion,
         };
         let mut objects = self.lock();

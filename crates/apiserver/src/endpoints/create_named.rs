@@ -165,6 +165,7 @@ fn manage(
         now: scope.now,
         schema,
         reset_fields: &[],
+        empty_fields: &[],
         versions: &OneVersion,
     }
     .update(None, object);

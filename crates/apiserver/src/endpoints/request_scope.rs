@@ -277,6 +277,7 @@ impl RequestScope<'_> {
             manager,
             subresource: &self.info.subresource,
             now: self.now,
+            empty_fields: self.empty_fields.all(),
             versions: OnceLock::new(),
             conversions: Conversions::default(),
         }

@@ -4,6 +4,7 @@ use super::{Conversions, Stores, VersionedResource};
 use jiff::Timestamp;
 use pintle_machinery::{
     Status, Value,
+    codec::EmptyField,
     managed_fields::{Applied, FieldManager, VersionConverter, take_owners},
 };
 use pintle_registry::SubresourceKind;
@@ -25,6 +26,8 @@ pub struct ManagedWrite<'a> {
     pub subresource: &'a str,
     /// The time of the request.
     pub now: Timestamp,
+    /// The empty lists and maps in the body of the request.
+    pub empty_fields: Vec<EmptyField>,
     /// All versions of the resource, looked up on first use.
     pub versions: OnceLock<Vec<Arc<VersionedResource>>>,
     /// The conversions that managed fields of other versions need.
@@ -83,6 +86,7 @@ impl ManagedWrite<'_> {
             now: self.now,
             schema: self.resource.schema.get(),
             reset_fields: self.reset_fields(),
+            empty_fields: &self.empty_fields,
             versions: self,
         })
     }

@@ -83,6 +83,7 @@ impl Stores {
             manager: Cow::Borrowed(&options.field_manager),
             subresource: options.subresource,
             now: Timestamp::now(),
+            empty_fields: Vec::new(),
             versions: OnceLock::new(),
             conversions: Conversions::default(),
         }

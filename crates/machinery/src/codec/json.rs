@@ -19,7 +19,7 @@ mod written;
 pub use any::{decode_any, decode_any_answer, decode_any_body};
 pub use compact::compact;
 pub use convert::{from_value, indented, pretty, to_value};
-pub use decode::{TypeMeta, decode, decode_answer, decode_body, type_meta};
+pub use decode::{TypeMeta, decode, decode_answer, decode_body, decode_merged, type_meta};
 pub use encode::{encode, encode_to};
 pub use fields::{close_managed_fields, managed_fields_exceed_depth, open_managed_fields};
 pub use go_formatter::serialize_to;

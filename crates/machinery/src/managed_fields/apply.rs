@@ -295,7 +295,11 @@ impl FieldManager<'_> {
         }
         let object = canonical(tree, self.schema_of(from)?).ok()?;
         let (object, schema) = self.versions.convert(&object, from, to)?;
-        Some((json::to_value(&object, schema), Shape::of(schema)))
+        let mut converted = json::to_value(&object, schema);
+        if schema.is_structural() {
+            keep_empty_metadata(&mut converted, tree);
+        }
+        Some((converted, Shape::of(schema)))
     }
 
     fn check_conflicts(
@@ -374,6 +378,22 @@ fn without(tree: &Value, fields: &FieldSet, shape: Shape<'_>) -> Value {
     tree
 }
 
+/// Restores the empty lists and maps in the metadata of a custom resource: conversions keep them, trees do not. They may
+/// have owners.
+fn keep_empty_metadata(converted: &mut Value, tree: &Value) {
+    let Some(metadata) = converted.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    for (name, value) in tree.get("metadata").and_then(Value::as_object).into_iter().flatten() {
+        let is_empty = match value {
+            Value::Object(members) => members.is_empty(),
+            Value::Array(items) => items.is_empty(),
+            _ => false,
+        };
+        if is_empty && !metadata.contains_key(name.as_str()) {
+            metadata.insert(name.clone(), value.clone());
+        }
+    }
+}
+
 /// Removes the fields without an owner from a set.
 fn strip(set: &mut FieldSet) {
     let fields = set.map_mut();
@@ -404,5 +424,20 @@ fn sync_last_applied(object: &mut Value, config: &Value) {
         annotations.iter().map(|(key, value)| key.len() + value.as_str().map_or(0, str::len)).sum();
     if size > MAX_ANNOTATIONS {
         annotations.remove(LAST_APPLIED);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_metadata_survives_a_conversion() {
+        let tree = json!({"metadata": {"name": "a", "labels": {}, "annotations": {}, "finalizers": []}});
+        let mut converted = json!({"metadata": {"name": "a", "annotations": {"b": "c"}}});
+        keep_empty_metadata(&mut converted, &tree);
+        let expected =
+            json!({"metadata": {"name": "a", "annotations": {"b": "c"}, "labels": {}, "finalizers": []}});
+        assert_eq!(converted, expected);
     }
 }

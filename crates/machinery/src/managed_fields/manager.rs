@@ -4,12 +4,13 @@ use super::{
     Entry, FieldSet, Operation,
     atom::{Shape, Trees},
     compare::{Comparison, compare_trees},
+    empty_items::with_empty_items,
     entry,
     keyless::may_lack_keys,
     reconcile::{entry_needs, reconcile},
     validate::fits_object,
 };
-use crate::{Map, Value, meta::format_time};
+use crate::{Map, Value, codec::EmptyField, meta::format_time};
 use jiff::Timestamp;
 use pintle_schema::SchemaRef;
 use std::collections::HashMap;
@@ -56,6 +57,8 @@ pub struct FieldManager<'a> {
     pub schema: SchemaRef<'a>,
     /// Dotted paths of fields that a write to this resource or subresource does not change.
     pub reset_fields: &'a [&'a str],
+    /// The empty lists and maps in the body of an update, by their paths in the version of the trees.
+    pub empty_fields: &'a [EmptyField],
     /// The other versions of the kind.
     pub versions: &'a dyn VersionConverter,
 }
@@ -89,7 +92,9 @@ impl FieldManager<'_> {
         if !tracked && live.is_some() {
             return;
         }
-        let comparison = self.compare(live, new);
+        let with_items = live.and_then(|_| with_empty_items(new, self.schema, self.empty_fields));
+        let compared = with_items.as_ref();
+        let comparison = self.compare(live, compared.unwrap_or(new));
         if comparison.lacks_keys {
             return;
         }
@@ -110,7 +115,7 @@ impl FieldManager<'_> {
             return;
         }
         self.reconcile(&mut entries);
-        let entries = self.record(live, new, entries, comparison);
+        let entries = self.record(live, compared.unwrap_or(new), entries, comparison);
         entry::put(new, entries);
     }
 

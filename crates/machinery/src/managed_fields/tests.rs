@@ -1,5 +1,8 @@
 use super::*;
-use crate::{Map, Value, codec::json};
+use crate::{
+    Map, Value,
+    codec::{EmptyField, json},
+};
 use jiff::Timestamp;
 use pintle_schema::{
     FieldSpec, ListType, MapType, Schema, SchemaBuilder, SchemaRef, StructSpec, Structural, Type,
@@ -27,6 +30,7 @@ fn manager<'a>(name: &'a str, schema: SchemaRef<'a>) -> FieldManager<'a> {
         now: Timestamp::UNIX_EPOCH,
         schema,
         reset_fields: &["status"],
+        empty_fields: &[],
         versions: &OneVersion,
     }
 }
@@ -69,6 +73,27 @@ fn a_created_pod_belongs_to_its_creator() {
         },
     });
     assert_eq!(owners(&pod), [("me/Update".to_owned(), want)]);
+}
+
+#[test]
+fn an_empty_list_in_an_item_takes_over_the_list_of_the_item() {
+    let body = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}],
+        "topologySpreadConstraints": [], "volumes": [], "tolerations": [], "affinity": {"podAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "t", "namespaces": []}]}}}});
+    let decoded = json::from_value(&body, pods()).unwrap();
+    let mut pod = decoded.value.clone();
+    manager("first", pods()).update(None, &mut pod);
+    let check = |empty_fields: &[EmptyField], second: Option<Value>| {
+        let mut new = pod.clone();
+        FieldManager { empty_fields, ..manager("second", pods()) }.update(Some(&pod), &mut new);
+        let owner = owners(&new).into_iter().find(|(name, _)| name == "second/Update");
+        assert_eq!(owner.map(|(_, fields)| fields), second);
+        assert_eq!(new["spec"], pod["spec"]);
+    };
+    check(&[], None);
+    let terms = json!({"f:requiredDuringSchedulingIgnoredDuringExecution": {}});
+    let owned = json!({"f:spec": {"f:affinity": {"f:podAffinity": terms}}});
+    check(&decoded.empty_fields, Some(owned));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::rules;
 use pintle_machinery::{
-    ErrorList, FieldError, FieldPath, Value, ValueExt, validation::FIELD_IMMUTABLE_ERROR,
+    ErrorList, FieldError, FieldPath, Value, ValueExt, codec::json, validation::FIELD_IMMUTABLE_ERROR,
 };
 use pintle_registry::{RequestContext, Strategy};
 
@@ -24,11 +24,10 @@ impl Strategy for ControllerRevisionStrategy {
         let mut errors = rules::metadata_update(object, old);
         errors.extend(validate(object));
         let (new, old) = (rules::value_at(object, "data"), rules::value_at(old, "data"));
-        // The data is compared and shown as it was written.
-        let (text, old_text) = (new.to_string(), old.to_string());
-        if text != old_text {
+        // Numbers are stored as Go's encoder writes them, whatever their notation in the body; messages show the latter.
+        if json::encode_any(new) != json::encode_any(old) {
             let error = FieldError::invalid(&FieldPath::new("data"), new.clone(), FIELD_IMMUTABLE_ERROR);
-            errors.push(error.shown_as(text));
+            errors.push(error.shown_as(new.to_string()));
         }
         errors
     }
@@ -38,4 +37,24 @@ fn validate(object: &Value) -> ErrorList {
     let mut errors = rules::metadata(object, true);
     errors.extend(rules::nonnegative(object, "revision"));
     errors
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pintle_machinery::json as tree;
+    use pintle_registry::testing::{MemoryRegistry, with_context};
+
+    #[test]
+    fn data_stays_whatever_the_notation_of_its_numbers() {
+        let revision = |data: Value| tree!({"metadata": {"name": "a", "resourceVersion": "1"}, "data": data});
+        let old = revision(tree!({"a": 1000}));
+        for (data, is_same) in [(tree!({"a": 1000.0}), true), (tree!({"a": 1001}), false)] {
+            let new = revision(data);
+            let errors = with_context(&MemoryRegistry::default(), "a", false, |context| {
+                ControllerRevisionStrategy.validate_update(context, &new, &old)
+            });
+            assert_eq!(errors.is_empty(), is_same, "{errors:?}");
+        }
+    }
 }

@@ -27,8 +27,8 @@ impl Strategy for EphemeralContainersStrategy {
         update_generation(object, old);
     }
 
-    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
-        update::validate_ephemeral_containers_update(object, old)
+    fn validate_update(&self, context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
+        update::validate_ephemeral_containers_update(object, old, context.empty_fields)
     }
 }
 

@@ -7,6 +7,8 @@ use crate::rules;
 use pintle_go_forms::quote;
 use pintle_machinery::validation::{inclusive_range_error, semantically_equal, validate_object_meta_update};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
+use pintle_registry::EmptyFields;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::collections::HashSet;
 
@@ -203,10 +205,20 @@ fn has_only_additions(new: &Value, old: &Value) -> bool {
 }
 
 /// Validates an update of the ephemeral containers: they may be added, but not changed or removed.
-pub(super) fn validate_ephemeral_containers_update(new: &Value, old: &Value) -> ErrorList {
+pub(super) fn validate_ephemeral_containers_update(
+    new: &Value,
+    old: &Value,
+    empty_fields: &EmptyFields,
+) -> ErrorList {
     const LIST: &str = "spec.ephemeralContainers";
     let options = PodValidationOptions::for_pod(Some(old));
-    let mut errors = validate_common(new, old, &options);
+    // Empty lists count as set where a container must not have the field.
+    let mut written = Cow::Borrowed(new);
+    if !empty_fields.select(|path| path.starts_with("spec.ephemeralContainers[").then(String::new)).is_empty()
+    {
+        empty_fields.put_into(written.to_mut());
+    }
+    let mut errors = validate_common(&written, old, &options);
     if let Some(error) = refuse_mirror_pod(old, "static pods do not support ephemeral containers") {
         return vec![error];
     }

@@ -143,7 +143,7 @@ fn validate_ephemeral(around: &Surroundings<'_>, path: &FieldPath) -> ErrorList 
             errors.push(FieldError::not_found(&path.child("targetContainerName"), target));
         }
         for field in NOT_FOR_EPHEMERAL {
-            if container.at(field).is_some_and(|value| !is_zero(value)) {
+            if container.at(field).is_some() {
                 errors.push(FieldError::forbidden(&path.child(field), CANNOT_BE_SET));
             }
         }
@@ -160,14 +160,6 @@ fn validate_ephemeral(around: &Surroundings<'_>, path: &FieldPath) -> ErrorList 
         }
     }
     errors
-}
-
-fn is_zero(value: &Value) -> bool {
-    match value {
-        Value::Array(items) => items.is_empty(),
-        Value::Object(members) => members.is_empty(),
-        _ => false,
-    }
 }
 
 fn names_in<'a>(spec: &'a Value, kinds: &[ContainerKind]) -> HashSet<&'a str> {

@@ -55,7 +55,8 @@ pub(in super::super) fn read_patched(
         }
     }
     let schema = other_version.as_ref().map_or(schema, |other| other.schema.get());
-    let decoded = json::decode(text.as_bytes(), schema).map_err(|error| {
+    let decode = if patch.is_of_text() { json::decode } else { json::decode_merged };
+    let decoded = decode(text.as_bytes(), schema).map_err(|error| {
         // The type metadata is decoded before the rest.
         match json::type_meta(text.as_bytes()) {
             Err(error) if !keeps_claim => {

@@ -213,6 +213,7 @@ impl ScaleTransform<'_> {
             now: write.now,
             schema: scale_schema()?,
             reset_fields: &[],
+            empty_fields: &[],
             versions: &OneVersion,
         }))
     }

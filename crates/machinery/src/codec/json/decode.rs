@@ -101,7 +101,18 @@ fn read_type_meta(bytes: &[u8]) -> Fallible<TypeMeta> {
 /// # Errors
 /// When the body is not JSON, too deep, or has a value of the wrong type.
 pub fn decode(bytes: &[u8], schema: SchemaRef<'_>) -> Result<Decoded, DecodeError> {
-    decode_within(bytes, schema, Weight::UNLIMITED)
+    decode_within(bytes, schema, Weight::UNLIMITED, Paths::Full)
+}
+
+/// As [`decode`], for the text of a tree that a patch has merged. The reference restores an object from the tree: it
+/// leaves keys of maps out of the paths of unknown fields, sorts the fields, and counts equal paths separately.
+///
+/// # Errors
+/// As [`decode`].
+pub fn decode_merged(bytes: &[u8], schema: SchemaRef<'_>) -> Result<Decoded, DecodeError> {
+    let mut decoded = decode_within(bytes, schema, Weight::UNLIMITED, Paths::WithoutKeys)?;
+    decoded.problems.sort();
+    Ok(decoded)
 }
 
 /// As [`decode`], for a client's body: the memory of the tree is bounded in proportion to the body.
@@ -109,7 +120,7 @@ pub fn decode(bytes: &[u8], schema: SchemaRef<'_>) -> Result<Decoded, DecodeErro
 /// # Errors
 /// As [`decode`], and when the tree would take too much memory.
 pub fn decode_body(bytes: &[u8], schema: SchemaRef<'_>) -> Result<Decoded, DecodeError> {
-    decode_within(bytes, schema, Weight::of_body(bytes.len()))
+    decode_within(bytes, schema, Weight::of_body(bytes.len()), Paths::Full)
 }
 
 /// As [`decode`], for the response to a request of `question` bytes: the memory of the tree is bounded like that of a
@@ -118,16 +129,21 @@ pub fn decode_body(bytes: &[u8], schema: SchemaRef<'_>) -> Result<Decoded, Decod
 /// # Errors
 /// As [`decode`], and when the tree would take too much memory.
 pub fn decode_answer(bytes: &[u8], schema: SchemaRef<'_>, question: usize) -> Result<Decoded, DecodeError> {
-    decode_within(bytes, schema, Weight::of_answer(question))
+    decode_within(bytes, schema, Weight::of_answer(question), Paths::Full)
 }
 
-fn decode_within(bytes: &[u8], schema: SchemaRef<'_>, weight: Weight) -> Result<Decoded, DecodeError> {
+fn decode_within(
+    bytes: &[u8],
+    schema: SchemaRef<'_>,
+    weight: Weight,
+    problem_paths: Paths,
+) -> Result<Decoded, DecodeError> {
     let mut decoder = Decoder {
         parser: Parser::new(bytes, weight),
         path: Vec::new(),
         own_decoder_at: None,
-        problems: Findings::default(),
-        empty_fields: Findings::default(),
+        problems: Findings::with(problem_paths),
+        empty_fields: Findings::with(Paths::Full),
         muted: false,
         replaces_duplicates: !schema.is_declared(),
         failure: None,
@@ -714,29 +730,37 @@ impl<'d, 's> Decoder<'d, 's> {
 struct Findings<T> {
     found: Vec<T>,
     path_bytes: usize,
+    paths: Paths,
 }
 
-impl<T> Default for Findings<T> {
-    fn default() -> Findings<T> {
-        Findings { found: Vec::new(), path_bytes: 0 }
-    }
+/// The form of the paths of findings.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Paths {
+    /// Each path is reported once.
+    Full,
+    /// Without the keys of maps. The same path may stand for several fields, and is reported for each of them.
+    WithoutKeys,
 }
 
 impl<T: PartialEq> Findings<T> {
+    fn with(paths: Paths) -> Findings<T> {
+        Findings { found: Vec::new(), path_bytes: 0, paths }
+    }
+
     fn report(&mut self, path: &[Step<'_, '_>], key: &str, finding: impl FnOnce(String) -> T) {
         if self.found.len() >= MAX_FINDINGS || self.path_bytes >= MAX_PATH_BYTES {
             return;
         }
-        let path = join(path, key);
+        let path = join(path, key, self.paths);
         self.path_bytes += path.len();
         let finding = finding(path);
-        if !self.found.contains(&finding) {
+        if self.paths == Paths::WithoutKeys || !self.found.contains(&finding) {
             self.found.push(finding);
         }
     }
 }
 
-fn join(path: &[Step<'_, '_>], key: &str) -> String {
+fn join(path: &[Step<'_, '_>], key: &str, paths: Paths) -> String {
     let mut out = String::new();
     let name = |out: &mut String, name: &str| {
         if !out.is_empty() {
@@ -747,6 +771,7 @@ fn join(path: &[Step<'_, '_>], key: &str) -> String {
     for step in path {
         match step {
             Step::Field(_, field) => name(&mut out, field.name()),
+            Step::Key(_) if paths == Paths::WithoutKeys => {}
             Step::Key(key) => name(&mut out, key),
             Step::Item(index) => out.push_str(&format!("[{index}]")),
         }

@@ -2,7 +2,7 @@ use pintle_schema::{FieldSpec, Schema, SchemaBuilder, SchemaRef, StructSpec, Typ
 use pintle_tree::json;
 
 use super::*;
-use crate::codec::Decoded;
+use crate::codec::{Decoded, StrictProblem};
 
 fn kind(group: &str, version: &str, kind: &str) -> SchemaRef<'static> {
     Schema::builtin().by_kind(group, version, kind).unwrap()
@@ -91,6 +91,16 @@ fn values_are_written_as_go_has_them() {
         ),
         r#"{"metadata":{},"data":{"a":[null,"\u003c",18446744073709552000],"b":1},"revision":0}"#
     );
+}
+
+#[test]
+fn unknown_fields_of_a_merged_tree_are_sorted_and_have_no_keys_of_maps() {
+    let schema = kind("resource.k8s.io", "v1", "ResourceSlice");
+    let text = br#"{"zoo":1,"spec":{"devices":[{"capacity":{"a":{"x":1},"b":{"x":1}}}],"bar":1}}"#;
+    let decoded = decode_merged(text, schema).unwrap();
+    let paths = ["spec.bar", "spec.devices[0].capacity.x", "spec.devices[0].capacity.x", "zoo"];
+    let expected = paths.map(|path| StrictProblem::UnknownField(path.to_owned()));
+    assert_eq!(decoded.problems, expected);
 }
 
 #[test]

@@ -167,6 +167,29 @@ fn apply_special_items(
     Ok((original, rest))
 }
 
+/// The stored list whose order counts for `$setElementOrder`. The reference merges in the memory of the stored list, so
+/// new items take the places that deleted ones leave at its end: `kubectl apply` of another container instead of one puts it behind those
+/// that others have added. Further new items have no place.
+fn with_reused_places(original: Vec<Value>, patch: &[Value], merge_key: &str) -> Vec<Value> {
+    let directive = |item: &Value| item.get(PATCH).and_then(Value::as_str).map(str::to_owned);
+    let key = |item: &Value| item.get(merge_key).map(Key::of);
+    let is_replaced = patch.iter().any(|item| directive(item).as_deref() == Some("replace"));
+    let deletions = patch.iter().filter(|item| directive(item).as_deref() == Some("delete"));
+    let deleted: HashSet<Key> = deletions.filter_map(key).collect();
+    if is_replaced || deleted.is_empty() {
+        return original;
+    }
+    let places = original.len();
+    let mut order = original;
+    order.retain(|item| key(item).is_none_or(|key| !deleted.contains(&key)));
+    let mut known: HashSet<Key> = order.iter().filter_map(key).collect();
+    let added = patch.iter().filter(|item| directive(item).is_none());
+    let added = added.filter(|item| key(item).is_some_and(|key| known.insert(key)));
+    let free = places - order.len();
+    order.extend(added.take(free).cloned());
+    order
+}
+
 /// Applies all `$setElementOrder` directives, together with the lists they order, and removes both from the patch.
 fn set_element_order(original: &mut Map, patch: &mut Map, meta: Meta<'_>) -> Result<(), PatchError> {
     let directives: Vec<Text> =
@@ -182,7 +205,6 @@ fn set_element_order(original: &mut Map, patch: &mut Map, meta: Meta<'_>) -> Res
         let (item_meta, field) = meta.list_field(target)?;
         let merge_key = field.merge_key;
         check_order(patch_list.as_deref().unwrap_or_default(), &order_list, merge_key)?;
-        // The order of the stored list excludes the items that the patch deletes, as in the merge itself.
         let (merged, server_items) = match (original_list, patch_list) {
             (None, None) => continue,
             (Some(original), None) => (original.clone(), original),
@@ -193,11 +215,14 @@ fn set_element_order(original: &mut Map, patch: &mut Map, meta: Meta<'_>) -> Res
             }
             (Some(original), Some(patch)) => {
                 items_are_objects(&original, &patch, item_meta)?;
-                let merged = match field.strategy.merge {
-                    true => merge_list(original.clone(), patch, item_meta, merge_key, false)?,
-                    false => patch,
-                };
-                (merged, original)
+                match merge_key {
+                    _ if !field.strategy.merge => (patch, original),
+                    None => (merge_list(original.clone(), patch, item_meta, None, false)?, original),
+                    Some(key) => {
+                        let order = with_reused_places(original.clone(), &patch, key);
+                        (merge_list(original, patch, item_meta, merge_key, false)?, order)
+                    }
+                }
             }
         };
         if merged.is_empty() && server_items.is_empty() {

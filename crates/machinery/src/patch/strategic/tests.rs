@@ -114,6 +114,20 @@ fn patches_merge_by_the_schema() {
             }),
             json!({"containers": [{"name": "main"}, {"name": "new", "image": "i"}, {"name": "side"}, {"name": "third"}]}),
         ),
+        // A new item takes the place of a deleted one at the end of the stored list.
+        (
+            json!({"containers": [{"name": "old"}, {"name": "side"}]}),
+            json!({
+                "$setElementOrder/containers": [{"name": "new"}, {"name": "next"}],
+                "containers": [{"name": "new"}, {"name": "next"}, {"name": "old", "$patch": "delete"}],
+            }),
+            json!({"containers": [{"name": "side"}, {"name": "new"}, {"name": "next"}]}),
+        ),
+        (
+            json!({"containers": [{"name": "old"}, {"name": "side"}]}),
+            json!({"$setElementOrder/containers": [{"name": "new"}], "containers": [{"name": "new"}]}),
+            json!({"containers": [{"name": "new"}, {"name": "old"}, {"name": "side"}]}),
+        ),
         (
             json!({}),
             json!({"$setElementOrder/containers": [{"name": "a"}], "containers": [{"name": "a"}]}),

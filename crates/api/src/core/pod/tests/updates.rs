@@ -1,7 +1,9 @@
 //! Tests updates of pods.
 
-use super::{stored, texts, update};
-use pintle_machinery::{Value, ValueExt, json};
+use super::super::update::validate_ephemeral_containers_update;
+use super::{merge, stored, texts, update};
+use pintle_machinery::{Value, ValueExt, codec::EmptyField, json};
+use pintle_registry::EmptyFields;
 
 const CONTAINER: &str = "i";
 
@@ -167,6 +169,28 @@ fn ephemeral_containers_are_added_and_stay() {
             ),
         ],
     );
+}
+
+#[test]
+fn an_ephemeral_container_has_no_empty_lists_either() {
+    let old = stored(json!({}), json!({}));
+    let container = |more: Value| {
+        let mut patch = json!({"spec": {"ephemeralContainers": [{"name": "e", "image": "i"}]}});
+        merge(&mut patch["spec"]["ephemeralContainers"][0], &more);
+        patch
+    };
+    let forbidden = |field: &str| {
+        format!("spec.ephemeralContainers[0].{field}: Forbidden: cannot be set for an Ephemeral Container")
+    };
+    check(&old, "ephemeralcontainers", &[(container(json!({"lifecycle": {}})), &[&forbidden("lifecycle")])]);
+    let (new, _) = update(&old, "ephemeralcontainers", &container(json!({})));
+    for (path, field) in [("ports", "ports"), ("resources.limits", "resources")] {
+        let empty_fields = EmptyFields::default();
+        let path = format!("spec.ephemeralContainers[0].{path}");
+        empty_fields.set(vec![EmptyField { path, value: json!([]) }]);
+        let errors = validate_ephemeral_containers_update(&new, &old, &empty_fields);
+        assert_eq!(texts(&errors), [forbidden(field)]);
+    }
 }
 
 #[test]
