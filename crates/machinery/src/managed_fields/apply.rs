@@ -94,7 +94,12 @@ impl FieldManager<'_> {
         let (changed, removed) = comparison.into_changed_and_removed();
         // Comparisons in other versions are made only for versions that an entry has.
         let read = || match restored(new.clone(), config, self.schema) {
-            Ok(restored) => restored.value,
+            Ok(mut restored) => {
+                if self.schema.is_structural() {
+                    keep_empty_metadata(&mut restored.value, &new);
+                }
+                restored.value
+            }
             Err(_) => object.clone(),
         };
         if !force {
@@ -380,7 +385,7 @@ fn without(tree: &Value, fields: &FieldSet, shape: Shape<'_>) -> Value {
 
 /// Restores the empty lists and maps in the metadata of a custom resource: conversions keep them, trees do not. They may
 /// have owners.
-fn keep_empty_metadata(converted: &mut Value, tree: &Value) {
+pub(super) fn keep_empty_metadata(converted: &mut Value, tree: &Value) {
     let Some(metadata) = converted.get_mut("metadata").and_then(Value::as_object_mut) else { return };
     for (name, value) in tree.get("metadata").and_then(Value::as_object).into_iter().flatten() {
         let is_empty = match value {

@@ -1,6 +1,6 @@
 //! Builds the `Status` for an apply that conflicts with fields of other managers.
 
-use super::{Entry, FieldSet, Operation, field_set::Room};
+use super::{Entry, FieldSet, Operation, field_set::Room, path_element::write_text};
 use crate::{Status, StatusCause, StatusDetails, StatusReason};
 use pintle_go_forms::quote;
 
@@ -16,10 +16,7 @@ const MAX_NAMED_BYTES: usize = 256 * 1024;
 
 /// A 409 with a cause for each field, up to the maximum number and size.
 pub(super) fn conflict_status(mut conflicts: Vec<Conflict<'_>>) -> Status {
-    let key = |entry: &Entry| {
-        (entry.manager.clone(), entry.operation, entry.api_version.clone(), entry.subresource.clone())
-    };
-    conflicts.sort_by_cached_key(|conflict| key(conflict.entry));
+    conflicts.sort_by_cached_key(|conflict| identifier(conflict.entry));
     let count: usize = conflicts.iter().map(|conflict| conflict.fields.len()).sum();
     let mut room = Room { paths: MAX_NAMED, bytes: MAX_NAMED_BYTES };
     let mut causes: Vec<StatusCause> = Vec::new();
@@ -56,6 +53,27 @@ pub(super) fn conflict_status(mut conflicts: Vec<Conflict<'_>>) -> Status {
     status
 }
 
+/// The JSON that identifies a manager in the reference, which sorts by it: a subresource comes before none.
+fn identifier(entry: &Entry) -> Vec<u8> {
+    let mut identifier = Vec::new();
+    let is_apply = entry.operation == Operation::Apply;
+    for (name, value) in [
+        ("manager", entry.manager.as_str()),
+        ("operation", entry.operation.as_str()),
+        ("apiVersion", if is_apply { "" } else { entry.api_version.as_str() }),
+        ("subresource", entry.subresource.as_str()),
+    ] {
+        if !value.is_empty() {
+            identifier.push(if identifier.is_empty() { b'{' } else { b',' });
+            write_text(&mut identifier, name);
+            identifier.push(b':');
+            write_text(&mut identifier, value);
+        }
+    }
+    identifier.push(b'}');
+    identifier
+}
+
 fn describe(entry: &Entry) -> String {
     let mut text = quote(&entry.manager);
     if !entry.subresource.is_empty() {
@@ -65,4 +83,27 @@ fn describe(entry: &Entry) -> String {
         text.push_str(&format!(" using {}", entry.api_version));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conflicts_are_sorted_by_the_identifiers_of_their_managers() {
+        let entry = |operation: Operation, subresource: &str| Entry {
+            manager: "m".to_owned(),
+            operation,
+            api_version: "v1".to_owned(),
+            time: None,
+            subresource: subresource.to_owned(),
+            fields: FieldSet::of_fields(["a"].into_iter()),
+        };
+        let entries =
+            [entry(Operation::Update, ""), entry(Operation::Update, "scale"), entry(Operation::Apply, "")];
+        let conflicts = entries.iter().map(|entry| Conflict { entry, fields: entry.fields.clone() });
+        let expected = "Apply failed with 3 conflicts: conflicts with \"m\":\n- .a\nconflicts with \"m\" with subresource \
+                        \"scale\" using v1:\n- .a\nconflicts with \"m\" using v1:\n- .a";
+        assert_eq!(conflict_status(conflicts.collect()).message, expected);
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::{
     Entry, FieldSet, Operation,
+    apply::keep_empty_metadata,
     atom::{Shape, Trees},
     compare::{Comparison, compare_trees},
     empty_items::with_empty_items,
@@ -255,7 +256,11 @@ impl FieldManager<'_> {
             // A client chooses the names of versions, and objects are large: nothing is converted for unknown versions.
             let comparison = self.schema_of(version).and_then(|_| {
                 let convert = |object: &Value| self.versions.convert(object, self.api_version, version);
-                let (new, schema) = convert(&new())?;
+                let given = new();
+                let (mut new, schema) = convert(&given)?;
+                if schema.is_structural() {
+                    keep_empty_metadata(&mut new, &given);
+                }
                 let live = live.and_then(convert).map(|(live, _)| live);
                 Some(FieldManager { schema, api_version: version, ..*self }.compare(live.as_ref(), &new))
             });

@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    Map, Value,
+    Map, Value, ValueExt,
     codec::{EmptyField, json},
 };
 use jiff::Timestamp;
@@ -431,6 +431,29 @@ fn things() -> Schema {
         builder.set_structural(id, Structural::default());
     }
     builder.finish(root)
+}
+
+#[test]
+fn the_owner_of_a_map_in_another_version_keeps_it_when_it_becomes_empty() {
+    let schema: &'static Schema = Box::leak(Box::new(things()));
+    let versions = TwoVersions(schema.root());
+    let entry = |name: &str, operation: &str, fields: &str| {
+        json!({"manager": name, "operation": operation, "apiVersion": "v2", "fieldsType": "FieldsV1",
+            "fieldsV1": fields})
+    };
+    let live = json!({"apiVersion": "v1", "kind": "Thing", "metadata": {"name": "a", "labels": {"a": "b"},
+    "managedFields": [
+        entry("me", "Apply", r#"{"f:metadata":{"f:labels":{"f:a":{}}}}"#),
+        entry("other", "Update", r#"{"f:metadata":{"f:labels":{}}}"#),
+    ]}});
+    let config = json!({"apiVersion": "v1", "kind": "Thing", "metadata": {"name": "a"}, "map": {"a": "b"}});
+    let manager = FieldManager { kind: "Thing", versions: &versions, ..manager("me", schema.root()) };
+    let applied = manager.apply(Some(&live), &config, false).unwrap().object;
+    let names: Vec<String> = owners(&applied).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(
+        (names, applied.at("metadata.labels")),
+        (vec!["me/Apply".to_owned(), "other/Update".to_owned()], None)
+    );
 }
 
 #[test]
