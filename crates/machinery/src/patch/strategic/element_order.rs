@@ -6,7 +6,8 @@ use crate::Value;
 use crate::patch::PatchError;
 use crate::text::go_format;
 
-/// Checks that the items of the patch occur in the order list, in the same order; deletions may be absent.
+/// Checks that the items of the patch occur in the order list, in the same order. Deletions may be absent, and so may other
+/// directives before the end of the order list.
 pub(super) fn check_order(
     patch: &[Value],
     order_list: &[Value],
@@ -19,7 +20,13 @@ pub(super) fn check_order(
     let mut exhausted = false;
     for item in patch {
         match (merge_key, item) {
-            (Some(_), Value::Object(members)) if members.contains_key(PATCH) => continue,
+            (Some(_), Value::Object(members)) if members.contains_key(PATCH) => {
+                exhausted = ordered.len() == 0 && item.get(PATCH).and_then(Value::as_str) != Some("delete");
+                if exhausted {
+                    break;
+                }
+                continue;
+            }
             (Some(_), Value::Object(_)) | (None, _) => {}
             (Some(_), other) => return Err(bad_type(GO_MAP, other)),
         }
@@ -34,12 +41,15 @@ pub(super) fn check_order(
             }
         }
         if exhausted {
-            return Err(PatchError::Unknown(format!(
-                "The order in patch list:\n{}\n doesn't match {SET_ELEMENT_ORDER} list:\n{}\n",
-                go_format(&Value::Array(patch.to_vec())),
-                go_format(&Value::Array(order_list.to_vec()))
-            )));
+            break;
         }
+    }
+    if exhausted {
+        return Err(PatchError::Unknown(format!(
+            "The order in patch list:\n{}\n doesn't match {SET_ELEMENT_ORDER} list:\n{}\n",
+            go_format(&Value::Array(patch.to_vec())),
+            go_format(&Value::Array(order_list.to_vec()))
+        )));
     }
     Ok(())
 }

@@ -204,6 +204,8 @@ fn set_element_order(original: &mut Map, patch: &mut Map, meta: Meta<'_>) -> Res
         let patch_list = patch.get(target).cloned().map(into_list).transpose()?;
         let (item_meta, field) = meta.list_field(target)?;
         let merge_key = field.merge_key;
+        let lists = [&original_list, &patch_list];
+        let has_items = lists.into_iter().flatten().any(|list| !list.is_empty());
         check_order(patch_list.as_deref().unwrap_or_default(), &order_list, merge_key)?;
         let (merged, server_items) = match (original_list, patch_list) {
             (None, None) => continue,
@@ -225,7 +227,7 @@ fn set_element_order(original: &mut Map, patch: &mut Map, meta: Meta<'_>) -> Res
                 }
             }
         };
-        if merged.is_empty() && server_items.is_empty() {
+        if !has_items {
             return Err(PatchError::Unknown("no elements in any of the given slices".to_owned()));
         }
         let order_keys: Result<Vec<Key>, PatchError> =

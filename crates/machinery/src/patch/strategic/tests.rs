@@ -114,6 +114,15 @@ fn patches_merge_by_the_schema() {
             }),
             json!({"containers": [{"name": "main"}, {"name": "new", "image": "i"}, {"name": "side"}, {"name": "third"}]}),
         ),
+        // A list without items to delete becomes an empty one.
+        (
+            json!({}),
+            json!({
+                "$setElementOrder/imagePullSecrets": [{"name": "a"}],
+                "imagePullSecrets": [{"name": "b", "$patch": "delete"}],
+            }),
+            json!({"imagePullSecrets": []}),
+        ),
         // A new item takes the place of a deleted one at the end of the stored list.
         (
             json!({"containers": [{"name": "old"}, {"name": "side"}]}),
@@ -250,6 +259,15 @@ fn mistakes_say_what_is_wrong() {
             json!({"$setElementOrder/containers": [{"name": "a"}], "containers": [{"name": "b"}]}),
             unknown(
                 "The order in patch list:\n[map[name:b]]\n doesn't match $setElementOrder list:\n[map[name:a]]\n",
+            ),
+        ),
+        (
+            json!({
+                "$setElementOrder/containers": [{"name": "a"}],
+                "containers": [{"name": "a"}, {"$patch": "replace"}],
+            }),
+            unknown(
+                "The order in patch list:\n[map[name:a] map[$patch:replace]]\n doesn't match $setElementOrder list:\n[map[name:a]]\n",
             ),
         ),
         (
