@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn data_stays_whatever_the_notation_of_its_numbers() {
-        let revision = |data: Value| tree!({"metadata": {"name": "a", "resourceVersion": "1"}, "data": data});
+        let revision = |data: Value| tree!({"metadata": {"name": "a", "namespace": "n", "resourceVersion": "1"}, "data": data});
         let old = revision(tree!({"a": 1000}));
         for (data, is_same) in [(tree!({"a": 1000.0}), true), (tree!({"a": 1001}), false)] {
             let new = revision(data);
