@@ -5,7 +5,7 @@ type Group = (&'static str, i64, &'static [(&'static str, i64)]);
 
 /// The group priority and the version priority of each built-in group and version, the same as in its automatic
 /// `APIService`. Groups with a higher first number come first, and within a group versions with a higher second number.
-const BUILT_IN: [Group; 20] = [
+const BUILT_IN: [Group; 22] = [
     ("", 18000, &[("v1", 1)]),
     ("apps", 17800, &[("v1", 15)]),
     ("events.k8s.io", 17750, &[("v1", 15), ("v1beta1", 5)]),
@@ -26,6 +26,8 @@ const BUILT_IN: [Group; 20] = [
     ("discovery.k8s.io", 16200, &[("v1", 15), ("v1beta1", 12)]),
     ("resource.k8s.io", 16200, &[("v1", 21), ("v1beta2", 15), ("v1beta1", 9), ("v1alpha3", 1)]),
     ("flowcontrol.apiserver.k8s.io", 16100, &[("v1", 21), ("v1beta3", 18), ("v1beta2", 15), ("v1beta1", 12)]),
+    ("internal.apiserver.k8s.io", 16000, &[("v1alpha1", 9)]),
+    ("storagemigration.k8s.io", 15800, &[("v1beta1", 9)]),
 ];
 
 /// The priorities of groups and versions of custom resources.
@@ -57,6 +59,8 @@ mod tests {
             ("apps", "v1", (17800, 15), Some((17800, 15))),
             ("autoscaling", "v2", (17500, 30), Some((17500, 30))),
             ("autoscaling", "v1", (17500, 15), Some((17500, 15))),
+            ("internal.apiserver.k8s.io", "v1alpha1", (16000, 9), Some((16000, 9))),
+            ("storagemigration.k8s.io", "v1beta1", (15800, 9), Some((15800, 9))),
             ("apiregistration.k8s.io", "v1", (20001, 0), None),
             ("example.com", "v1", CUSTOM, None),
             // A version that this server does not know comes last, even in a built-in group.

@@ -4,8 +4,8 @@ use crate::Options;
 use pintle_api::enablement::{Enablement, VERSIONS, introduced, removed};
 use pintle_apiserver::resource_config::{ResourceConfig, RuntimeConfig};
 use pintle_controlplane::StorageVersions;
-use pintle_feature_gates::{FeatureGates, Gate};
-use pintle_machinery::{GroupVersion, GroupVersionResource, compare_versions};
+use pintle_feature_gates::{FeatureGates, Gate, MinorVersion};
+use pintle_machinery::{GroupVersion, GroupVersionKind, GroupVersionResource, compare_versions};
 use pintle_registry::Resource;
 use std::collections::HashSet;
 
@@ -63,11 +63,12 @@ fn warn_of_closed_gate(storage: &str, gate: Gate) {
 /// # Errors
 /// When `--runtime-config` names what is newer than the emulated version, in kube-apiserver's words.
 pub(crate) fn enabled(
-    declared: Vec<Resource>,
+    mut declared: Vec<Resource>,
     config: &ResourceConfig,
     options: &Options,
     gates: &FeatureGates,
 ) -> Result<Enabled, String> {
+    store_compatibly(&mut declared, gates.versions().min_compatibility);
     let unavailable = unavailable(&declared, config, options, gates)?;
     let is_served = |resource: &Resource| {
         let is_enabled = config.resource_enabled(&resource.resource);
@@ -87,6 +88,40 @@ pub(crate) fn enabled(
     };
     let internal = off.into_iter().filter(stores_for_another).collect();
     Ok(Enabled { served, internal })
+}
+
+/// Stores resources in versions that the oldest servers of the control plane can read: in the first version that is not
+/// newer than they are. A kind that is stored in another version than its own anyway stays there, and so does a kind that
+/// those servers do not have. The versions in question have the same fields: the store changes `apiVersion` alone.
+fn store_compatibly(declared: &mut [Resource], min_compatibility: MinorVersion) {
+    let is_readable =
+        |id: &GroupVersionResource| introduced(id).is_none_or(|since| since <= min_compatibility);
+    let priority = |id: &GroupVersionResource| {
+        VERSIONS.iter().position(|(group, version, _)| *group == id.group && *version == id.version)
+    };
+    let readable_version = |newer: &Resource| {
+        let id = &newer.resource;
+        let is_other = |other: &&GroupVersionResource| {
+            other.group == id.group && other.resource == id.resource && is_readable(other)
+        };
+        let others = declared.iter().map(|resource| &resource.resource).filter(is_other);
+        others.min_by_key(|other| priority(other)).map(|other| other.version.clone())
+    };
+    let is_stored_newer = |resource: &&Resource| {
+        resource.is_stored()
+            && resource.group_version_kind() == resource.storage.kind
+            && !is_readable(&resource.resource)
+    };
+    let changed: Vec<(GroupVersionKind, String)> = declared
+        .iter()
+        .filter(is_stored_newer)
+        .filter_map(|newer| Some((newer.storage.kind.clone(), readable_version(newer)?)))
+        .collect();
+    for (kind, version) in changed {
+        for resource in declared.iter_mut().filter(|resource| resource.storage.kind == kind) {
+            resource.storage.kind.version.clone_from(&version);
+        }
+    }
 }
 
 /// The enabled resources that are not served because the emulated version does not have them.
@@ -210,6 +245,34 @@ mod tests {
         assert!(served.contains("events.k8s.io/v1/events") && !served.contains("v1/events"));
         let expected = ["autoscaling/v2/horizontalpodautoscalers", "v1/events"];
         assert_eq!(internal, expected.map(str::to_owned).into());
+    }
+
+    #[test]
+    fn older_servers_of_the_control_plane_can_read_what_is_stored() {
+        let rows = [
+            // The least compatible version, a resource, the version in which it is stored.
+            (36, "resource.k8s.io", "resourceclaims", "v1"),
+            (34, "resource.k8s.io", "resourceclaims", "v1"),
+            (33, "resource.k8s.io", "resourceclaims", "v1beta2"),
+            (33, "resource.k8s.io", "resourceslices", "v1beta2"),
+            (34, "storage.k8s.io", "volumeattributesclasses", "v1"),
+            (33, "storage.k8s.io", "volumeattributesclasses", "v1beta1"),
+            (33, "storage.k8s.io", "storageclasses", "v1"),
+            // These are stored in older versions by declaration, or are unknown to those servers.
+            (33, "admissionregistration.k8s.io", "mutatingadmissionpolicies", "v1beta1"),
+            (33, "resource.k8s.io", "devicetaintrules", "v1alpha3"),
+            (33, "storagemigration.k8s.io", "storageversionmigrations", "v1beta1"),
+        ];
+        for (minor, group, resource, expected) in rows {
+            let mut declared = pintle_api::resources(&pintle_api::Config::default());
+            declared.extend(pintle_api::resources_off_by_default());
+            store_compatibly(&mut declared, MinorVersion::new(1, minor));
+            let of_it = declared.iter().filter(|it| {
+                it.resource.group == group && it.resource.resource == resource && it.is_stored()
+            });
+            let versions: BTreeSet<&str> = of_it.map(|it| it.storage.kind.version.as_str()).collect();
+            assert_eq!(versions, [expected].into(), "1.{minor} {group}/{resource}");
+        }
     }
 
     #[test]

@@ -35,7 +35,8 @@ pub(super) const CLUSTER_ROLES: &[Role] = &[
         on("create delete deletecollection patch update", "policy", "poddisruptionbudgets"),
         on("create delete deletecollection patch update", "networking.k8s.io", "ingresses networkpolicies"),
         on("create delete deletecollection get list patch update watch", "coordination.k8s.io", "leases"),
-        on("create delete deletecollection patch update", "resource.k8s.io", "resourceclaims resourceclaimtemplates"),
+        on("create delete deletecollection patch update", "resource.k8s.io", "resourceclaims resourceclaimtemplates")
+            .behind(Gate::DynamicResourceAllocation),
         on("create delete deletecollection patch update", "scheduling.k8s.io", "podgroups workloads")
             .behind(Gate::GenericWorkload),
     ])
@@ -52,7 +53,8 @@ pub(super) const CLUSTER_ROLES: &[Role] = &[
         on("get list watch", "extensions", "daemonsets daemonsets/status deployments deployments/scale deployments/status ingresses ingresses/status networkpolicies replicasets replicasets/scale replicasets/status replicationcontrollers/scale"),
         on("get list watch", "policy", "poddisruptionbudgets poddisruptionbudgets/status"),
         on("get list watch", "networking.k8s.io", "ingresses ingresses/status networkpolicies"),
-        on("get list watch", "resource.k8s.io", "resourceclaims resourceclaims/status resourceclaimtemplates"),
+        on("get list watch", "resource.k8s.io", "resourceclaims resourceclaims/status resourceclaimtemplates")
+            .behind(Gate::DynamicResourceAllocation),
         on("get list watch", "scheduling.k8s.io", "podgroups podgroups/status workloads")
             .behind(Gate::GenericWorkload),
     ])
@@ -134,11 +136,11 @@ pub(super) const CLUSTER_ROLES: &[Role] = &[
         on("get list watch", "core", "namespaces"),
         on("get list watch", "storage.k8s.io", "csidrivers"),
         on("get list watch", "storage.k8s.io", "csistoragecapacities"),
-        on("get list watch", "resource.k8s.io", "deviceclasses"),
-        on("get list patch update watch", "resource.k8s.io", "resourceclaims"),
-        on("get list patch update watch", "resource.k8s.io", "resourceclaims/status"),
-        on("update", "core", "pods/finalizers"),
-        on("get list watch", "resource.k8s.io", "resourceslices"),
+        on("get list watch", "resource.k8s.io", "deviceclasses").behind(Gate::DynamicResourceAllocation),
+        on("get list patch update watch", "resource.k8s.io", "resourceclaims").behind(Gate::DynamicResourceAllocation),
+        on("get list patch update watch", "resource.k8s.io", "resourceclaims/status").behind(Gate::DynamicResourceAllocation),
+        on("update", "core", "pods/finalizers").behind(Gate::DynamicResourceAllocation),
+        on("get list watch", "resource.k8s.io", "resourceslices").behind(Gate::DynamicResourceAllocation),
         on("create delete", "resource.k8s.io", "resourceclaims").behind(Gate::DRAExtendedResource),
         on("get list watch", "resource.k8s.io", "devicetaintrules").behind(Gate::DRADeviceTaintRules),
         on("patch update", "resource.k8s.io", "resourceclaims/binding")
@@ -153,7 +155,8 @@ pub(super) const CLUSTER_ROLES: &[Role] = &[
         on("*", "core", "nodes/configz nodes/healthz nodes/pods"),
     ]),
     Role::new("system:monitoring", &[
-        at("get", "/flagz /healthz /healthz/* /livez /livez/* /metrics /metrics/slis /readyz /readyz/* /statusz"),
+        at("get", "/healthz /healthz/* /livez /livez/* /metrics /metrics/slis /readyz /readyz/*")
+            .with_urls(&[(Gate::ComponentFlagz, "/flagz"), (Gate::ComponentStatusz, "/statusz")]),
         on("get", "core", "nodes/metrics"),
     ]),
     Role::new("system:node", &[
@@ -179,11 +182,10 @@ pub(super) const CLUSTER_ROLES: &[Role] = &[
         on("get list watch", "storage.k8s.io", "csidrivers"),
         on("create delete get patch update", "storage.k8s.io", "csinodes"),
         on("get list watch", "node.k8s.io", "runtimeclasses"),
-        on("get", "resource.k8s.io", "resourceclaims"),
-        on("deletecollection", "resource.k8s.io", "resourceslices"),
+        on("get", "resource.k8s.io", "resourceclaims").behind(Gate::DynamicResourceAllocation),
+        on("deletecollection", "resource.k8s.io", "resourceslices").behind(Gate::DynamicResourceAllocation),
         on("get list watch", "certificates.k8s.io", "clustertrustbundles").behind(Gate::ClusterTrustBundle),
-        on("get", "core", "serviceaccounts")
-            .behind(Gate::KubeletServiceAccountTokenForCredentialProviders),
+        on("get", "core", "serviceaccounts").behind(Gate::KubeletServiceAccountTokenForCredentialProviders),
         on("create get list watch", "certificates.k8s.io", "podcertificaterequests")
             .behind(Gate::PodCertificateRequest),
     ]),

@@ -212,7 +212,8 @@ pub(super) const CONTROLLER_ROLES: &[Role] = &[
         on("patch update", "scheduling.k8s.io", "podgroups/status").behind(Gate::DRAWorkloadResourceClaims),
         on("patch update", "resource.k8s.io", "resourceclaims/binding")
             .behind(Gate::DRAResourceClaimGranularStatusAuthorization),
-    ]),
+    ])
+    .behind(Gate::DynamicResourceAllocation),
     Role::new("system:controller:resourcepoolstatusrequest-controller", &[
         on("delete get list watch", "resource.k8s.io", "resourcepoolstatusrequests"),
         on("patch update", "resource.k8s.io", "resourcepoolstatusrequests/status"),
@@ -302,5 +303,6 @@ pub(super) const CONTROLLER_ROLES: &[Role] = &[
         on("get list watch", "core", "persistentvolumes"),
         on("get list update watch", "storage.k8s.io", "volumeattributesclasses"),
         on("create patch update", "core events.k8s.io", "events"),
-    ]),
+    ])
+    .behind(Gate::VolumeAttributesClass),
 ];

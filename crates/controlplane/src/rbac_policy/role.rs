@@ -26,24 +26,31 @@ pub(super) struct Rule {
     pub(super) resources: &'static str,
     pub(super) names: &'static str,
     pub(super) urls: &'static str,
+    /// Paths that open gates add.
+    pub(super) gated_urls: &'static [(Gate, &'static str)],
     /// The gate without which the role does not have the rule.
     pub(super) gate: Option<Gate>,
 }
 
 /// Verbs on resources of groups.
 pub(super) const fn on(verbs: &'static str, groups: &'static str, resources: &'static str) -> Rule {
-    Rule { verbs, groups, resources, names: "", urls: "", gate: None }
+    Rule { verbs, groups, resources, names: "", urls: "", gated_urls: &[], gate: None }
 }
 
 /// Verbs on non-resource paths.
 pub(super) const fn at(verbs: &'static str, urls: &'static str) -> Rule {
-    Rule { verbs, groups: "", resources: "", names: "", urls, gate: None }
+    Rule { verbs, groups: "", resources: "", names: "", urls, gated_urls: &[], gate: None }
 }
 
 impl Rule {
     /// Restricts the rule to objects with these names.
     pub(super) const fn named(self, names: &'static str) -> Rule {
         Rule { names, ..self }
+    }
+
+    /// Adds paths that are behind gates.
+    pub(super) const fn with_urls(self, gated_urls: &'static [(Gate, &'static str)]) -> Rule {
+        Rule { gated_urls, ..self }
     }
 
     /// Puts the rule behind a gate.
@@ -55,12 +62,15 @@ impl Rule {
         let groups = self.groups.split(' ').filter(|group| !group.is_empty());
         let groups: Vec<&str> = groups.map(|group| if group == "core" { "" } else { group }).collect();
         let words = |text: &'static str| text.split(' ').filter(|word| !word.is_empty()).collect();
+        let mut urls: Vec<&str> = words(self.urls);
+        urls.extend(self.gated_urls.iter().filter(|(gate, _)| enabled(*gate)).map(|(_, url)| *url));
+        urls.sort_unstable();
         let lists: [(&str, Vec<&str>); 5] = [
             ("verbs", words(self.verbs)),
             ("apiGroups", groups),
             ("resources", words(self.resources)),
             ("resourceNames", words(self.names)),
-            ("nonResourceURLs", words(self.urls)),
+            ("nonResourceURLs", urls),
         ];
         let lists = lists.into_iter().filter(|(_, list)| !list.is_empty());
         Value::Object(lists.map(|(name, list)| (name.to_owned(), json!(list))).collect())

@@ -3,6 +3,7 @@ use super::{
     object::{AUTO_UPDATE, object},
     *,
 };
+use pintle_feature_gates::{EffectiveVersion, FeatureGates, Gate, MinorVersion, install};
 use pintle_machinery::{GroupResource, Value, ValueExt, json, meta::ObjectMeta};
 use pintle_rbac::GROUP_NAME;
 use pintle_registry::{
@@ -146,4 +147,28 @@ fn parts_behind_closed_gates_are_left_out() {
     assert!(
         groups.contains(&&json!(["resource.k8s.io"])) && !groups.contains(&&json!(["scheduling.k8s.io"]))
     );
+}
+
+#[test]
+fn gates_that_an_emulated_version_closes_close_their_parts() {
+    let emulated = EffectiveVersion::emulating(MinorVersion::new(1, 33));
+    install(&FeatureGates::new(emulated).with(Gate::KubeletServiceAccountTokenForCredentialProviders, false));
+    let registry = MemoryRegistry::default();
+    now(reconcile(&registry)).unwrap();
+    let stored = |name: &str| registry.stored(&cluster("clusterroles"), "", name);
+    for closed in ["resource-claim-controller", "volumeattributesclass-protection-controller"] {
+        assert_eq!(stored(&format!("system:controller:{closed}")), None);
+    }
+    for (name, count) in [
+        ("system:aggregate-to-edit", 14),
+        ("system:aggregate-to-view", 11),
+        ("system:kube-scheduler", 20),
+        ("system:node", 22),
+    ] {
+        assert_eq!(stored(name).unwrap().items_at("rules").len(), count, "{name}");
+    }
+    let urls = |role: Value| role["rules"][0]["nonResourceURLs"].clone();
+    let expected =
+        ["/healthz", "/healthz/*", "/livez", "/livez/*", "/metrics", "/metrics/slis", "/readyz", "/readyz/*"];
+    assert_eq!(urls(stored("system:monitoring").unwrap()), json!(expected));
 }
