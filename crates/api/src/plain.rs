@@ -134,7 +134,13 @@ impl PlainStrategy {
     fn drop_disabled_fields(&self, object: &mut Value, old: Option<&Value>) {
         let (place, fields) = self.gated;
         if let Some(part) = object.at_mut(place) {
+            let has_fields = |part: &Value| part.as_object().is_some_and(|fields| !fields.is_empty());
+            let had_fields = has_fields(part);
             drop_disabled(fields, part, old.and_then(|old| old.at(place)));
+            // A stored part without fields is none.
+            if had_fields && !has_fields(part) {
+                object.remove_at(place);
+            }
         }
     }
 }
@@ -305,6 +311,7 @@ pub(crate) fn keep_but_status(object: &mut Value, old: &Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pintle_feature_gates::Gate;
     use pintle_machinery::codec::EmptyField;
     use pintle_machinery::json;
     use pintle_registry::testing::{MemoryRegistry, with_context};
@@ -337,6 +344,16 @@ mod tests {
         check(strategy, "spec.b[0].c", 5);
         check(strategy, "specs.b", 4);
         check(COUNTED, "spec.b", 4);
+    }
+
+    #[test]
+    fn a_part_that_loses_all_its_fields_is_as_a_stored_one() {
+        const FIELDS: &[GatedFields] = &[GatedFields { gates: &[Gate::HPAScaleToZero], fields: &["a"] }];
+        let strategy = COUNTED.gated("spec", FIELDS);
+        let old = json!({"metadata": {"name": "a", "generation": 1}});
+        let mut new = json!({"metadata": {"name": "a", "generation": 1}, "spec": {"a": 1}});
+        context(|context| strategy.prepare_for_update(context, &mut new, &old));
+        assert_eq!(new, old);
     }
 
     #[test]

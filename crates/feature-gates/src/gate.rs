@@ -96,7 +96,7 @@ gates! {
     CRDObservedGenerationTracking, NoEffect, [], [35 Beta off, 36 Beta on];
     CRDValidationRatcheting, DefaultOnly, [], [28 Alpha off, 30 Beta on, 33 GA on locked];
     CRIListStreaming, NoEffect, [], [36 Alpha off];
-    CSIServiceAccountTokenSecrets, DefaultOnly, [], [35 Beta on, 36 GA on locked];
+    CSIServiceAccountTokenSecrets, Both, [], [35 Beta on, 36 GA on locked];
     CSIVolumeHealth, NoEffect, [], [21 Alpha off];
     ChangeContainerStatusOnKubeletRestart, NoEffect, [], [0 GA on, 35 Deprecated off];
     ClearingNominatedNodeNameAfterBinding, Both, [], [34 Alpha off, 35 Beta on];
@@ -122,7 +122,7 @@ gates! {
     CrossNamespaceVolumeDataSource, Both, [], [26 Alpha off];
     CustomCPUCFSQuotaPeriod, NoEffect, [], [12 Alpha off, 36 GA on];
     CustomResourceFieldSelectors, DefaultOnly, [], [30 Alpha off, 31 Beta on, 32 GA on locked];
-    DRAAdminAccess, DefaultOnly, [DynamicResourceAllocation], [32 Alpha off, 34 Beta on, 36 GA on locked];
+    DRAAdminAccess, Both, [DynamicResourceAllocation], [32 Alpha off, 34 Beta on, 36 GA on locked];
     DRAConsumableCapacity, Both, [DynamicResourceAllocation], [34 Alpha off, 36 Beta on];
     DRADeviceBindingConditions, Both, [DRAResourceClaimDeviceStatus DynamicResourceAllocation], [34 Alpha off, 36 Beta on];
     DRADeviceTaintRules, Both, [DRADeviceTaints], [35 Alpha off, 36 Beta off];
@@ -145,7 +145,7 @@ gates! {
     DisableAllocatorDualWrite, DefaultOnly, [MultiCIDRServiceAllocator], [31 Alpha off, 33 Beta off, 34 GA on, 35 GA on locked];
     DisableCPUQuotaWithExclusiveCPUs, NoEffect, [], [33 Beta on, 36 Deprecated on];
     DisableNodeKubeProxyVersion, NoEffect, [], [29 Alpha off, 31 Deprecated off, 33 Deprecated on, 36 Deprecated on locked];
-    DynamicResourceAllocation, DefaultOnly, [], [26 Alpha off, 32 Beta off, 34 GA on, 35 GA on locked];
+    DynamicResourceAllocation, Both, [], [26 Alpha off, 32 Beta off, 34 GA on, 35 GA on locked];
     EnvFiles, Both, [], [34 Alpha off, 35 Beta on];
     EventedPLEG, NoEffect, [], [26 Alpha off];
     ExecProbeTimeout, NoEffect, [], [20 GA on, 35 GA on locked];
@@ -160,7 +160,7 @@ gates! {
     HPAScaleToZero, Both, [], [16 Alpha off];
     HostnameOverride, Both, [], [34 Alpha off, 35 Beta on];
     ImageMaximumGCAge, NoEffect, [], [29 Alpha off, 30 Beta on, 35 GA on locked];
-    ImageVolume, DefaultOnly, [], [31 Alpha off, 33 Beta off, 35 Beta on, 36 GA on locked];
+    ImageVolume, Both, [], [31 Alpha off, 33 Beta off, 35 Beta on, 36 GA on locked];
     ImageVolumeWithDigest, Both, [ImageVolume], [35 Alpha off];
     InOrderInformers, NoEffect, [], [33 Beta on, 36 GA on locked];
     InOrderInformersBatchProcess, NoEffect, [], [35 Beta on];
@@ -200,7 +200,7 @@ gates! {
     MaxUnavailableStatefulSet, Both, [], [24 Alpha off, 35 Beta off];
     MemoryQoS, NoEffect, [], [22 Alpha off];
     MultiCIDRServiceAllocator, DefaultOnly, [], [27 Alpha off, 31 Beta off, 33 GA on, 34 GA on locked];
-    MutableCSINodeAllocatableCount, DefaultOnly, [], [33 Alpha off, 34 Beta off, 35 Beta on, 36 GA on locked];
+    MutableCSINodeAllocatableCount, Both, [], [33 Alpha off, 34 Beta off, 35 Beta on, 36 GA on locked];
     MutablePVNodeAffinity, Both, [], [35 Alpha off];
     MutablePodResourcesForSuspendedJobs, Both, [], [35 Alpha off, 36 Beta on];
     MutableSchedulingDirectivesForSuspendedJobs, Both, [], [35 Alpha off, 36 Beta on];
@@ -225,13 +225,13 @@ gates! {
     PodLifecycleSleepAction, DefaultOnly, [], [29 Alpha off, 30 Beta on, 34 GA on locked];
     PodLifecycleSleepActionAllowZero, DefaultOnly, [PodLifecycleSleepAction], [32 Alpha off, 33 Beta on, 34 GA on locked];
     PodLogsQuerySplitStreams, Both, [], [32 Alpha off];
-    PodObservedGenerationTracking, DefaultOnly, [], [33 Alpha off, 34 Beta on, 35 GA on locked];
+    PodObservedGenerationTracking, Both, [], [33 Alpha off, 34 Beta on, 35 GA on locked];
     PodReadyToStartContainersCondition, NoEffect, [], [28 Alpha off, 29 Beta on];
     PodSchedulingReadiness, NoEffect, [], [26 Alpha off, 27 Beta on, 30 GA on locked];
     PodTopologyLabelsAdmission, Both, [], [33 Alpha off, 35 Beta on];
     PodsAPI, NoEffect, [], [36 Alpha off];
     PortForwardWebsockets, Both, [], [30 Alpha off, 31 Beta on];
-    PreferSameTrafficDistribution, DefaultOnly, [], [33 Alpha off, 34 Beta on, 35 GA on locked];
+    PreferSameTrafficDistribution, Both, [], [33 Alpha off, 34 Beta on, 35 GA on locked];
     PreventStaticPodAPIReferences, NoEffect, [], [34 Beta on];
     ProcMountType, DefaultOnly, [UserNamespacesSupport], [12 Alpha off, 31 Beta off, 33 Beta on, 36 GA on locked];
     QOSReserved, NoEffect, [], [11 Alpha off];
@@ -299,7 +299,7 @@ gates! {
     UnlockWhileProcessingFIFO, NoEffect, [], [36 Beta on];
     UserNamespacesHostNetworkSupport, Both, [NodeDeclaredFeatures UserNamespacesSupport], [35 Alpha off];
     UserNamespacesSupport, DefaultOnly, [], [25 Alpha off, 30 Beta off, 33 Beta on, 36 GA on locked];
-    VolumeAttributesClass, DefaultOnly, [], [29 Alpha off, 31 Beta off, 34 GA on, 36 GA on locked];
+    VolumeAttributesClass, Both, [], [29 Alpha off, 31 Beta off, 34 GA on, 36 GA on locked];
     VolumeLimitScaling, Both, [], [35 Alpha off];
     WatchCacheInitializationPostStartHook, NoEffect, [], [31 Beta off, 36 Beta on];
     WatchList, Both, [], [27 Alpha off, 32 Beta on, 33 Beta off, 34 Beta on];

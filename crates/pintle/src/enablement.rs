@@ -68,6 +68,7 @@ pub(crate) fn enabled(
     options: &Options,
     gates: &FeatureGates,
 ) -> Result<Enabled, String> {
+    warn_of_alpha_versions(&declared, config, gates);
     store_compatibly(&mut declared, gates.versions().min_compatibility);
     let unavailable = unavailable(&declared, config, options, gates)?;
     let is_served = |resource: &Resource| {
@@ -88,6 +89,28 @@ pub(crate) fn enabled(
     };
     let internal = off.into_iter().filter(stores_for_another).collect();
     Ok(Enabled { served, internal })
+}
+
+/// Warns of enabled alpha versions while an older version is emulated: they may differ from those of that version.
+fn warn_of_alpha_versions(declared: &[Resource], config: &ResourceConfig, gates: &FeatureGates) {
+    let emulation = gates.versions().emulation;
+    if emulation == MinorVersion::BINARY {
+        return;
+    }
+    for (group, version, _) in VERSIONS.iter().filter(|(_, version, _)| version.contains("alpha")) {
+        let is_enabled = |resource: &&Resource| {
+            let id = &resource.resource;
+            id.group == *group && id.version == *version && config.resource_enabled(id)
+        };
+        if declared.iter().any(|resource| is_enabled(&resource)) {
+            let api = GroupVersion::new(*group, *version);
+            tracing::warn!(
+                "alpha api enabled with emulated version {emulation} instead of the binary's version {}, this is \
+                 unsupported, proceed at your own risk: api={api}",
+                MinorVersion::BINARY
+            );
+        }
+    }
 }
 
 /// Stores resources in versions that the oldest servers of the control plane can read: in the first version that is not

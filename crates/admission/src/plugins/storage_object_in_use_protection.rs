@@ -4,6 +4,7 @@
 
 use super::pods::push;
 use crate::{AdmissionPlugin, AdmissionRequest, Operation};
+use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{Status, meta::ObjectMeta};
 use pintle_registry::BoxFuture;
 use std::future::ready;
@@ -36,7 +37,9 @@ fn finalizer(request: &AdmissionRequest<'_>) -> Option<&'static str> {
         ("", "persistentvolumeclaims", "kubernetes.io/pvc-protection"),
         ("storage.k8s.io", "volumeattributesclasses", "kubernetes.io/vac-protection"),
     ];
-    let of_kind = KINDS.into_iter().find(|(group, resource, _)| request.is_for(group, resource));
+    let is_known = |group: &str| group.is_empty() || enabled(Gate::VolumeAttributesClass);
+    let of_kind =
+        KINDS.into_iter().find(|(group, resource, _)| request.is_for(group, resource) && is_known(group));
     of_kind.map(|(_, _, finalizer)| finalizer)
 }
 

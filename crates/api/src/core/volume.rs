@@ -5,6 +5,9 @@ use crate::resource_list::quantity;
 use pintle_machinery::{FieldError, FieldPath, Value, ValueExt};
 use pintle_registry::Cell;
 
+/// The detail of an error about the class of a volume or claim, while its gate is closed.
+pub(super) const CLASS_IS_CLOSED: &str =
+    "update is forbidden when the VolumeAttributesClass feature gate is disabled";
 /// The annotation that preceded the storage class field.
 pub(super) const STORAGE_CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
 

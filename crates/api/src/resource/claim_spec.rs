@@ -24,6 +24,7 @@ pub(super) const TAINT_EFFECTS: &[&str] = &["NoExecute", "NoSchedule", "None"];
 /// The fields of a claim's spec behind gates. What a request has instead of others is dropped first.
 pub(super) const GATED: &[GatedFields] = &[
     GatedFields { gates: &[Gate::DRAPrioritizedList], fields: &["devices.requests[].firstAvailable"] },
+    GatedFields { gates: &[Gate::DRAAdminAccess], fields: &["devices.requests[].exactly.adminAccess"] },
     GatedFields {
         gates: &[Gate::DRADeviceTaints],
         fields: &[

@@ -84,6 +84,13 @@ impl FeatureOptions {
             log(&notice);
         }
         warn_of_unsupported(&gates);
+        let alpha = alpha_while_emulating(&gates);
+        if !alpha.is_empty() {
+            tracing::warn!(
+                "component has alpha features enabled in emulated version, this is unsupported: features=[{}]",
+                alpha.join(" ")
+            );
+        }
         Ok(gates)
     }
 
@@ -114,6 +121,15 @@ fn log(notice: &Notice) {
     }
 }
 
+/// The open alpha gates of an emulated version: their features may differ from those of that version.
+fn alpha_while_emulating(gates: &FeatureGates) -> Vec<&'static str> {
+    if gates.versions().emulation == MinorVersion::BINARY {
+        return Vec::new();
+    }
+    let is_alpha = |gate: &&Gate| gates.spec(**gate).stage == Stage::Alpha && gates.enabled(**gate);
+    Gate::ALL.iter().filter(is_alpha).map(|gate| gate.name()).collect()
+}
+
 /// Names the gates whose value is not implemented: silence would mislead.
 fn warn_of_unsupported(gates: &FeatureGates) {
     for value in [true, false] {
@@ -132,6 +148,24 @@ fn warn_of_unsupported(gates: &FeatureGates) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn alpha_gates_are_named_while_an_older_version_is_emulated() {
+        let check = |version: &str, gates: &str, expected: &[&str]| {
+            let mut options = FeatureOptions::default();
+            options.versions.emulated.push(version.to_owned());
+            options.gates.add(gates);
+            assert_eq!(alpha_while_emulating(&options.settings().unwrap().0), expected, "{version} {gates}");
+        };
+        check("1.36", "HPAScaleToZero=true", &[]);
+        check("1.35", "", &[]);
+        check("1.35", "HPAScaleToZero=true", &["HPAScaleToZero"]);
+        check(
+            "1.35",
+            "HPAScaleToZero=true,StrictIPCIDRValidation=true",
+            &["HPAScaleToZero", "StrictIPCIDRValidation"],
+        );
+    }
 
     #[test]
     fn versions_and_gates_are_checked_together() {

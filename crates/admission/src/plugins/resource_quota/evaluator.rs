@@ -29,7 +29,9 @@ impl Evaluator {
             ("", "pods") => Evaluator::Pods,
             ("", "services") => Evaluator::Services,
             ("", "persistentvolumeclaims") => Evaluator::PersistentVolumeClaims,
-            ("resource.k8s.io", "resourceclaims") => Evaluator::ResourceClaims(None),
+            ("resource.k8s.io", "resourceclaims") if enabled(Gate::DynamicResourceAllocation) => {
+                Evaluator::ResourceClaims(None)
+            }
             ("", "configmaps" | "resourcequotas" | "replicationcontrollers" | "secrets") => {
                 Evaluator::Objects(vec![format!("count/{name}"), name.to_owned()])
             }

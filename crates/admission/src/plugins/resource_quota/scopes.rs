@@ -1,6 +1,7 @@
 //! Evaluates the scopes of quotas
 //! (<https://kubernetes.io/docs/concepts/policy/resource-quotas/#quota-scopes>).
 
+use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{Value, ValueExt};
 
 /// Whether a pod is in a scope.
@@ -21,7 +22,7 @@ pub(super) fn holds_pod(scope: &str, operator: &str, values: &[Value], pod: &Val
 
 /// Whether a claim is in a scope. During a change of its attributes class it may belong to two.
 pub(super) fn holds_claim(scope: &str, operator: &str, values: &[Value], claim: &Value) -> bool {
-    if scope != "VolumeAttributesClass" {
+    if scope != "VolumeAttributesClass" || !enabled(Gate::VolumeAttributesClass) {
         return false;
     }
     let classes: Vec<&str> = [

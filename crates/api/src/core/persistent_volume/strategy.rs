@@ -3,7 +3,8 @@
 use super::source;
 use super::spec::{self, Place};
 use crate::core::pod_spec::{node_term_warnings, set_source_defaults};
-use crate::core::volume::STORAGE_CLASS_ANNOTATION;
+use crate::core::volume::{CLASS_IS_CLOSED, STORAGE_CLASS_ANNOTATION};
+use crate::gated_fields::{GatedFields, drop_disabled};
 use crate::{resource_list, rules};
 use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{
@@ -16,6 +17,9 @@ use pintle_registry::{RequestContext, Strategy};
 const NODE_TERMS: &str = "spec.nodeAffinity.required.nodeSelectorTerms";
 const TRANSITION_TIME: &str = "status.lastPhaseTransitionTime";
 const MOUNT_OPTIONS_ANNOTATION: &str = "volume.beta.kubernetes.io/mount-options";
+
+const CLASS: &str = "spec.volumeAttributesClassName";
+const GATED: &[GatedFields] = &[GatedFields { gates: &[Gate::VolumeAttributesClass], fields: &[CLASS] }];
 
 pub(super) struct VolumeStrategy;
 
@@ -41,6 +45,7 @@ impl Strategy for VolumeStrategy {
     fn prepare_for_create(&self, context: &RequestContext<'_>, object: &mut Value) {
         let status = json!({"phase": "Pending", "lastPhaseTransitionTime": format_time(context.now)});
         object.set("status", status);
+        drop_disabled(GATED, object, None);
     }
 
     fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
@@ -55,6 +60,7 @@ impl Strategy for VolumeStrategy {
 
     fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
         rules::keep(object, old, "status");
+        drop_disabled(GATED, object, Some(old));
     }
 
     fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
@@ -174,7 +180,9 @@ fn validate_kept(object: &Value, old: &Value) -> ErrorList {
     if !enabled(Gate::MutablePVNodeAffinity) {
         errors.extend(validate_node_affinity_is_kept(object, old));
     }
-    const CLASS: &str = "spec.volumeAttributesClassName";
+    if !enabled(Gate::VolumeAttributesClass) && rules::differs(object, old, CLASS) {
+        errors.push(FieldError::forbidden(&FieldPath::new(CLASS), CLASS_IS_CLOSED));
+    }
     if old.at(CLASS).is_some() && object.at(CLASS).is_none() {
         let detail = "update from non-nil value to nil is forbidden";
         errors.push(FieldError::forbidden(&FieldPath::new(CLASS), detail));
@@ -227,6 +235,7 @@ fn validate_node_affinity_is_kept(object: &Value, old: &Value) -> Option<FieldEr
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pintle_feature_gates::{EffectiveVersion, FeatureGates, MinorVersion, install};
 
     fn volume(spec: Value) -> Value {
         let mut volume = json!({
@@ -288,5 +297,11 @@ mod tests {
         check(json!({"csi": csi}), json!({"csi": growing}), &[]);
         check(json!({"csi": growing}), json!({"csi": csi}), &["spec.persistentvolumesource"]);
         check(json!({"volumeAttributesClassName": "a"}), json!({}), &["spec.volumeAttributesClassName"]);
+        install(&FeatureGates::new(EffectiveVersion::emulating(MinorVersion::new(1, 33))));
+        let classes = ["a", "b"].map(|class| json!({"volumeAttributesClassName": class}));
+        check(classes[0].clone(), classes[1].clone(), &["spec.volumeAttributesClassName"]);
+        let mut new = volume(classes[0].clone());
+        drop_disabled(GATED, &mut new, None);
+        assert_eq!(new.at(CLASS), None);
     }
 }

@@ -3,7 +3,8 @@
 
 use crate::core::pod_spec::claim_template::{ClaimSpecOptions, validate_claim_spec};
 use crate::core::pod_spec::fraction_warning;
-use crate::core::volume::{STORAGE_CLASS_ANNOTATION, validate_amount};
+use crate::core::volume::{CLASS_IS_CLOSED, STORAGE_CLASS_ANNOTATION, validate_amount};
+use crate::gated_fields::{GatedFields, drop_disabled};
 use crate::resource_list::{self, is_native, quantity};
 use crate::{field_checks, rules};
 use pintle_feature_gates::{Gate, enabled};
@@ -19,6 +20,17 @@ const RESIZE_STATUSES: [&str; 5] = [
     "NodeResizeInProgress",
     "NodeResizeInfeasible",
     "NodeResizePending",
+];
+
+const CLASS: &str = "spec.volumeAttributesClassName";
+const GATED: &[GatedFields] = &[GatedFields { gates: &[Gate::VolumeAttributesClass], fields: &[CLASS] }];
+/// The fields of the status, each behind the gate by itself.
+const GATED_STATUS: &[GatedFields] = &[
+    GatedFields {
+        gates: &[Gate::VolumeAttributesClass],
+        fields: &["status.currentVolumeAttributesClassName"],
+    },
+    GatedFields { gates: &[Gate::VolumeAttributesClass], fields: &["status.modifyVolumeStatus"] },
 ];
 
 pub(super) struct ClaimStrategy;
@@ -51,6 +63,7 @@ impl Strategy for ClaimStrategy {
 
     fn prepare_for_create(&self, _context: &RequestContext<'_>, object: &mut Value) {
         object.set("status", json!({"phase": "Pending"}));
+        drop_disabled(GATED, object, None);
         prepare_data_sources(object, None);
     }
 
@@ -64,6 +77,7 @@ impl Strategy for ClaimStrategy {
 
     fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
         rules::keep(object, old, "status");
+        drop_disabled(GATED, object, Some(old));
         prepare_data_sources(object, Some(old));
     }
 
@@ -94,6 +108,7 @@ impl Strategy for StatusStrategy {
 
     fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
         rules::keep(object, old, "spec");
+        drop_disabled(GATED_STATUS, object, Some(old));
     }
 
     fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
@@ -246,19 +261,28 @@ fn validate_shrinking(object: &Value, old: &Value) -> Option<FieldError> {
     })
 }
 
-fn validate_attributes_class(object: &Value, old: &Value) -> Option<FieldError> {
-    const FIELD: &str = "spec.volumeAttributesClassName";
-    if old.at("status.currentVolumeAttributesClassName").is_none() || !rules::differs(object, old, FIELD) {
+fn validate_attributes_class(object: &Value, old: &Value) -> ErrorList {
+    let mut errors = ErrorList::new();
+    if !enabled(Gate::VolumeAttributesClass) && rules::differs(object, old, CLASS) {
+        errors.push(FieldError::forbidden(&FieldPath::new(CLASS), CLASS_IS_CLOSED));
+    }
+    errors.extend(validate_class_is_kept(object, old));
+    errors
+}
+
+/// A class that has been applied is not removed.
+fn validate_class_is_kept(object: &Value, old: &Value) -> Option<FieldError> {
+    if old.at("status.currentVolumeAttributesClassName").is_none() || !rules::differs(object, old, CLASS) {
         return None;
     }
-    let what = match object.at(FIELD).and_then(Value::as_str) {
+    let what = match object.at(CLASS).and_then(Value::as_str) {
         None => "nil",
         Some("") => "empty string",
         Some(_) => return None,
     };
     let detail =
         format!("update to {what} is forbidden when status.currentVolumeAttributesClassName is not nil");
-    Some(FieldError::forbidden(&FieldPath::new(FIELD), detail))
+    Some(FieldError::forbidden(&FieldPath::new(CLASS), detail))
 }
 
 fn validate_status(object: &Value) -> ErrorList {

@@ -9,6 +9,10 @@ const GATED: &[GatedFields] = &[
         gates: &[Gate::DRANodeAllocatableResources],
         fields: &["nodeAllocatableResourceClaimStatuses"],
     },
+    GatedFields {
+        gates: &[Gate::PodObservedGenerationTracking],
+        fields: &["observedGeneration", "conditions[].observedGeneration"],
+    },
     GatedFields { gates: &[Gate::DRAExtendedResource], fields: &["extendedResourceClaimStatus"] },
     GatedFields {
         gates: &[Gate::InPlacePodLevelResourcesVerticalScaling],
@@ -39,6 +43,12 @@ const GATED: &[GatedFields] = &[
         ],
     },
 ];
+
+/// The claims of a pod. A stored pod with claims keeps their statuses, too.
+pub(super) const CLAIMS: &[GatedFields] = &[GatedFields {
+    gates: &[Gate::DynamicResourceAllocation],
+    fields: &["spec.resourceClaims", "status.resourceClaimStatuses"],
+}];
 
 /// Drops the fields.
 pub(super) fn drop_disabled_fields(status: &mut Value, old: Option<&Value>) {

@@ -2,6 +2,7 @@
 
 use super::{conditions, defaults, disabled_status, label_keys, qos, update, validation};
 use crate::core::pod_spec::{self, app_armor};
+use crate::gated_fields::drop_disabled;
 use crate::{resource_list, rules};
 use pintle_machinery::{ErrorList, FieldPath, Value, ValueExt, json, meta::ObjectMeta, validation as names};
 use pintle_registry::{RequestContext, Strategy};
@@ -91,6 +92,7 @@ impl Strategy for PodStrategy {
 
 /// Drops the fields of disabled features from spec and status.
 pub(super) fn drop_disabled_fields(object: &mut Value, old: Option<&Value>) {
+    drop_disabled(disabled_status::CLAIMS, object, old);
     if let Some(spec) = object.at_mut("spec") {
         pod_spec::drop_disabled_fields(spec, old.and_then(|old| old.at("spec")));
     }

@@ -4,6 +4,7 @@
 use super::resources::validate_quantity;
 use crate::field_checks::{invalid_each, required, supported, texts};
 use crate::resource_list::quantity;
+use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::validation::{
     LabelSelectorOptions, is_dns1123_label, is_dns1123_subdomain, label_selector_has_invalid_label_value,
     validate_annotations, validate_label_selector, validate_labels,
@@ -57,6 +58,7 @@ const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce
 pub(crate) struct ClaimSpecOptions {
     selector: LabelSelectorOptions,
     allow_invalid_api_group: bool,
+    has_attributes_class: bool,
 }
 
 impl ClaimSpecOptions {
@@ -66,6 +68,7 @@ impl ClaimSpecOptions {
         let has_group = |source: &str| old.at(source).is_some_and(|source| source.at("apiGroup").is_some());
         ClaimSpecOptions {
             selector: LabelSelectorOptions { allow_invalid_label_value: had_invalid, ..Default::default() },
+            has_attributes_class: old.at("volumeAttributesClassName").is_some(),
             allow_invalid_api_group: has_group("dataSource") || has_group("dataSourceRef"),
         }
     }
@@ -108,7 +111,9 @@ pub(crate) fn validate_claim_spec(spec: &Value, options: ClaimSpecOptions, path:
         errors.extend(supported(spec.str_at("volumeMode"), &modes, &path.child("volumeMode")));
     }
     errors.extend(validate_data_sources(spec, options, path));
-    errors.extend(class("volumeAttributesClassName"));
+    if enabled(Gate::VolumeAttributesClass) || options.has_attributes_class {
+        errors.extend(class("volumeAttributesClassName"));
+    }
     errors
 }
 

@@ -5,6 +5,7 @@
 
 use super::{containers_of, image};
 use crate::resource_list;
+use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{Value, ValueExt};
 
 /// Sets the defaults that pods and templates share. Idempotent.
@@ -104,7 +105,8 @@ fn set_volume_defaults(volume: &mut Value) {
             source.set_default("defaultMode", DEFAULT_FILE_MODE);
         }
     }
-    if let Some(image) = volume.at_mut("image")
+    if enabled(Gate::ImageVolume)
+        && let Some(image) = volume.at_mut("image")
         && image.str_at("pullPolicy").is_empty()
     {
         let policy = pull_policy(image.str_at("reference"));

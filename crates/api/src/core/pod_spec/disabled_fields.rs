@@ -4,6 +4,7 @@ use super::containers_of::{ContainerKind, containers, for_each_mut, is_restartab
 use crate::gated_fields::{GatedFields, drop_disabled};
 use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{Value, ValueExt};
+use std::collections::HashSet;
 
 /// The fields behind gates, but stop signals and the restart policies of containers.
 const GATED: &[GatedFields] = &[
@@ -21,6 +22,15 @@ const GATED: &[GatedFields] = &[
         fields: &["volumes[].projected.sources[].podCertificate"],
     },
     GatedFields { gates: &[Gate::GenericWorkload], fields: &["schedulingGroup"] },
+    GatedFields {
+        gates: &[Gate::DynamicResourceAllocation],
+        fields: &[
+            "resourceClaims",
+            "containers[].resources.claims",
+            "initContainers[].resources.claims",
+            "ephemeralContainers[].resources.claims",
+        ],
+    },
     GatedFields { gates: &[Gate::HostnameOverride], fields: &["hostnameOverride"] },
     GatedFields {
         gates: &[Gate::EnvFiles],
@@ -35,6 +45,9 @@ const GATED: &[GatedFields] = &[
 /// Drops the fields of disabled features, unless the stored spec uses them already.
 pub fn drop_disabled_fields(spec: &mut Value, old: Option<&Value>) {
     drop_disabled(GATED, spec, old);
+    if !enabled(Gate::ImageVolume) && !old.is_some_and(|old| old.items_at("volumes").iter().any(is_image)) {
+        drop_image_volumes(spec);
+    }
     if !enabled(Gate::ContainerStopSignals) && !old.is_some_and(uses_stop_signal) {
         for_each_mut(spec, |_, container| drop_stop_signal(container));
     }
@@ -65,6 +78,32 @@ fn drop_restart_rules(kind: ContainerKind, container: &mut Value) {
     }
 }
 
+fn is_image(volume: &Value) -> bool {
+    volume.at("image").is_some()
+}
+
+/// Drops the volumes of images, and their mounts.
+fn drop_image_volumes(spec: &mut Value) {
+    let images = spec.items_at("volumes").iter().filter(|volume| is_image(volume));
+    let names: HashSet<String> = images.map(|volume| volume.str_at("name").to_owned()).collect();
+    if names.is_empty() {
+        return;
+    }
+    retain_items(spec, "volumes", |volume| !is_image(volume));
+    for_each_mut(spec, |_, container| {
+        retain_items(container, "volumeMounts", |mount| !names.contains(mount.str_at("name")));
+    });
+}
+
+/// Keeps some items of a list. A list without items is none.
+fn retain_items(object: &mut Value, list: &str, is_kept: impl Fn(&Value) -> bool) {
+    let Some(items) = object.at_mut(list).and_then(Value::as_array_mut) else { return };
+    items.retain(is_kept);
+    if items.is_empty() {
+        object.remove_at(list);
+    }
+}
+
 fn uses_stop_signal(spec: &Value) -> bool {
     containers(spec).any(|(_, container)| container.at("lifecycle.stopSignal").is_some())
 }
@@ -82,7 +121,32 @@ fn drop_stop_signal(container: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::{drop_disabled_fields, drop_restart_rules, for_each_mut, uses_restart_rules};
+    use pintle_feature_gates::{EffectiveVersion, FeatureGates, MinorVersion, install};
     use pintle_machinery::{Value, json};
+
+    #[test]
+    fn an_emulated_version_has_no_claims_and_no_volumes_of_images() {
+        install(&FeatureGates::new(EffectiveVersion::emulating(MinorVersion::new(1, 33))));
+        let given = json!({
+            "resourceClaims": [{"name": "c"}],
+            "volumes": [{"name": "i", "image": {"reference": "r"}}, {"name": "e", "emptyDir": {}}],
+            "containers": [
+                {"resources": {"claims": [{"name": "c"}]}, "volumeMounts": [{"name": "i"}, {"name": "e"}]},
+            ],
+            "initContainers": [{"volumeMounts": [{"name": "i"}]}],
+        });
+        let mut spec = given.clone();
+        drop_disabled_fields(&mut spec, None);
+        let expected = json!({
+            "volumes": [{"name": "e", "emptyDir": {}}],
+            "containers": [{"resources": {}, "volumeMounts": [{"name": "e"}]}],
+            "initContainers": [{}],
+        });
+        assert_eq!(spec, expected);
+        let mut spec = given.clone();
+        drop_disabled_fields(&mut spec, Some(&given));
+        assert_eq!(spec, given);
+    }
 
     #[test]
     fn fields_of_features_that_are_off_go_unless_they_were_there() {

@@ -1,6 +1,8 @@
 //! The strategy of endpoint slices.
 
+use crate::gated_fields::{GatedFields, drop_disabled};
 use crate::{field_checks, ip_rules, rules};
+use pintle_feature_gates::Gate;
 use pintle_go_forms::parse_ip_sloppy;
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
@@ -26,6 +28,9 @@ const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 const CONTROLLERS: [&str; 2] =
     ["endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io"];
 
+const GATED: &[GatedFields] =
+    &[GatedFields { gates: &[Gate::PreferSameTrafficDistribution], fields: &["endpoints[].hints.forNodes"] }];
+
 pub(super) struct EndpointSliceStrategy;
 
 impl Strategy for EndpointSliceStrategy {
@@ -38,6 +43,7 @@ impl Strategy for EndpointSliceStrategy {
 
     fn prepare_for_create(&self, _context: &RequestContext<'_>, object: &mut Value) {
         object.set_generation(1);
+        drop_disabled(GATED, object, None);
         drop_topology(object, None);
     }
 
@@ -59,6 +65,7 @@ impl Strategy for EndpointSliceStrategy {
         let parts = ["addressType", "endpoints", "ports", "metadata.labels"];
         let is_changed = parts.into_iter().any(|path| rules::differs(object, old, path));
         rules::count_generation_if(object, old, is_changed);
+        drop_disabled(GATED, object, Some(old));
         if rules::differs(object, old, "endpoints") {
             drop_topology(object, Some(old));
         }

@@ -38,6 +38,13 @@ const GATED: &[GatedFields] = &[
         ],
     },
     GatedFields {
+        gates: &[Gate::DRAAdminAccess],
+        fields: &[
+            "spec.devices.requests[].exactly.adminAccess",
+            "status.allocation.devices.results[].adminAccess",
+        ],
+    },
+    GatedFields {
         gates: &[Gate::DRADeviceBindingConditions],
         fields: &[
             "status.allocation.devices.results[].bindingConditions",

@@ -14,20 +14,23 @@ use pintle_registry::{RequestContext, Strategy};
 /// Mappings of node resources to devices.
 const NODE_RESOURCES: &str = "nodeAllocatableResourceMappings";
 
+/// The fields of devices that share counters.
+pub(super) const PARTITIONABLE: GatedFields = GatedFields {
+    gates: &[Gate::DRAPartitionableDevices],
+    fields: &[
+        "spec.sharedCounters",
+        "spec.perDeviceNodeSelection",
+        "spec.devices[].consumesCounters",
+        "spec.devices[].nodeName",
+        "spec.devices[].nodeSelector",
+        "spec.devices[].allNodes",
+    ],
+};
+
 /// The fields behind gates.
 const GATED: &[GatedFields] = &[
     GatedFields { gates: &[Gate::DRADeviceTaints], fields: &["spec.devices[].taints"] },
-    GatedFields {
-        gates: &[Gate::DRAPartitionableDevices],
-        fields: &[
-            "spec.sharedCounters",
-            "spec.perDeviceNodeSelection",
-            "spec.devices[].consumesCounters",
-            "spec.devices[].nodeName",
-            "spec.devices[].nodeSelector",
-            "spec.devices[].allNodes",
-        ],
-    },
+    PARTITIONABLE,
     GatedFields {
         gates: &[Gate::DRADeviceBindingConditions, Gate::DRAResourceClaimDeviceStatus],
         fields: &[

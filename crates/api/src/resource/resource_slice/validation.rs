@@ -5,6 +5,7 @@ use super::{
     device,
     list_attributes::{EmptyLists, has_list_attributes},
     node_selection::NodeSelection,
+    strategy::PARTITIONABLE,
 };
 use crate::{
     resource::{
@@ -52,7 +53,9 @@ fn validate_spec(slice: &Value, old: Option<&Value>, empty_fields: &EmptyFields)
     }
     errors.extend(validate_node_selection(slice, &path));
     let is_given = |list: &str| slice.at(list).is_some() || empty_fields.contains(list);
-    if is_given("spec.devices") && is_given("spec.sharedCounters") {
+    // An empty list counts, unless it is dropped with the disabled feature.
+    let has_counters = PARTITIONABLE.are_kept(old) && is_given("spec.sharedCounters");
+    if is_given("spec.devices") && has_counters {
         errors.push(FieldError::invalid(&path, "", "only one of `sharedCounters` or `devices` is allowed"));
     }
     let max = if is_advanced(slice) { ADVANCED_DEVICES_MAX } else { DEVICES_MAX };

@@ -16,7 +16,17 @@ const MAX_TOKEN_SECONDS: i64 = 1 << 32;
 const MIN_PERIOD_SECONDS: i64 = 10;
 /// Whether pods are held back from nodes without the driver.
 const MISSING: &str = "spec.preventPodSchedulingIfMissing";
-const GATED: &[GatedFields] = &[GatedFields { gates: &[Gate::VolumeLimitScaling], fields: &[MISSING] }];
+const GATED: &[GatedFields] = &[
+    GatedFields {
+        gates: &[Gate::MutableCSINodeAllocatableCount],
+        fields: &["spec.nodeAllocatableUpdatePeriodSeconds"],
+    },
+    GatedFields {
+        gates: &[Gate::CSIServiceAccountTokenSecrets],
+        fields: &["spec.serviceAccountTokenInSecrets"],
+    },
+    GatedFields { gates: &[Gate::VolumeLimitScaling], fields: &[MISSING] },
+];
 
 pub(super) struct CsiDriverStrategy;
 
@@ -83,7 +93,8 @@ impl Strategy for CsiDriverStrategy {
 
 fn warnings(driver: &Value) -> Vec<String> {
     let is_unset = driver.at("spec.serviceAccountTokenInSecrets").is_none();
-    if driver.items_at("spec.tokenRequests").is_empty() || !is_unset {
+    let is_known = enabled(Gate::CSIServiceAccountTokenSecrets);
+    if !is_known || driver.items_at("spec.tokenRequests").is_empty() || !is_unset {
         return Vec::new();
     }
     vec![
@@ -142,6 +153,26 @@ fn validate_token_requests(requests: &[Value], path: &FieldPath) -> ErrorList {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pintle_feature_gates::{EffectiveVersion, FeatureGates, MinorVersion, install};
+
+    #[test]
+    fn an_emulated_version_has_no_newer_fields() {
+        let requests = json!([{"audience": "a"}]);
+        let new = json!({"spec": {"tokenRequests": requests}});
+        assert_eq!(warnings(&new).len(), 1);
+        install(&FeatureGates::new(EffectiveVersion::emulating(MinorVersion::new(1, 33))));
+        assert_eq!(warnings(&new), [""; 0]);
+        let given = json!({"spec": {
+            "nodeAllocatableUpdatePeriodSeconds": 1, "serviceAccountTokenInSecrets": true, "podInfoOnMount": true,
+        }});
+        let mut driver = given.clone();
+        drop_disabled(GATED, &mut driver, None);
+        assert_eq!(driver, json!({"spec": {"podInfoOnMount": true}}));
+        let mut driver = given.clone();
+        let old = json!({"spec": {"serviceAccountTokenInSecrets": false}});
+        drop_disabled(GATED, &mut driver, Some(&old));
+        assert_eq!(driver, json!({"spec": {"podInfoOnMount": true, "serviceAccountTokenInSecrets": true}}));
+    }
 
     #[test]
     fn members_are_checked() {

@@ -3,6 +3,7 @@
 use crate::core::pod_spec::volume_sources::validate_csi_driver_name;
 use crate::field_checks::{invalid_each, texts};
 use crate::rules;
+use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     validation::{is_qualified_name, semantically_equal},
@@ -45,7 +46,9 @@ impl Strategy for CsiNodeStrategy {
 fn validate_entry_is_kept(driver: &Value, old: &Value) -> Option<FieldError> {
     let settled = |driver: &Value| {
         let mut driver = driver.clone();
-        driver.remove_at("allocatable");
+        if enabled(Gate::MutableCSINodeAllocatableCount) {
+            driver.remove_at("allocatable");
+        }
         driver
     };
     let (driver, old) = (settled(driver), settled(old));
@@ -105,6 +108,7 @@ fn validate_topology_keys(keys: &[Value], path: &FieldPath) -> ErrorList {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pintle_feature_gates::{EffectiveVersion, FeatureGates, MinorVersion, install};
     use pintle_machinery::json;
 
     #[test]
@@ -135,5 +139,7 @@ mod tests {
         };
         check(json!({"name": "d", "nodeID": "n", "allocatable": {"count": 2}}), true);
         check(json!({"name": "d", "nodeID": "m", "allocatable": {"count": 1}}), false);
+        install(&FeatureGates::new(EffectiveVersion::emulating(MinorVersion::new(1, 33))));
+        check(json!({"name": "d", "nodeID": "n", "allocatable": {"count": 2}}), false);
     }
 }

@@ -4,8 +4,10 @@ use crate::core::persistent_volume::spec::{self, Place};
 use crate::core::pod_spec::set_source_defaults;
 use crate::core::pod_spec::volume_sources::validate_csi_driver_name;
 use crate::field_checks::invalid_each;
+use crate::gated_fields::{GatedFields, drop_disabled};
 use crate::rules;
 use crate::storage::parameters;
+use pintle_feature_gates::Gate;
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt, json,
     validation::{inclusive_range_error, name_is_dns_subdomain},
@@ -14,6 +16,11 @@ use pintle_registry::{RequestContext, Strategy};
 
 const MAX_METADATA_SIZE: usize = 256 * 1024;
 const MAX_MESSAGE_LENGTH: usize = 1024;
+/// The codes of errors, each behind the gate by itself.
+const GATED: &[GatedFields] = &[
+    GatedFields { gates: &[Gate::MutableCSINodeAllocatableCount], fields: &["status.attachError.errorCode"] },
+    GatedFields { gates: &[Gate::MutableCSINodeAllocatableCount], fields: &["status.detachError.errorCode"] },
+];
 const INLINE_SPEC: &str = "spec.source.inlineVolumeSpec";
 
 pub(super) struct AttachmentStrategy;
@@ -69,6 +76,7 @@ impl Strategy for StatusStrategy {
     fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
         rules::keep(object, old, "spec");
         rules::keep_metadata(object, old);
+        drop_disabled(GATED, object, Some(old));
     }
 
     fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {

@@ -2,6 +2,7 @@
 
 use crate::core::service::view::{CLUSTER_IP, LOAD_BALANCER, NODE_PORT, Service};
 use crate::{field_checks, rules};
+use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt, meta::ObjectMeta, validation::is_qualified_name,
 };
@@ -104,13 +105,21 @@ pub(super) fn validate_policies(service: &Value) -> ErrorList {
         }
         None => {}
     }
-    let supported = ["PreferClose", "PreferSameZone", "PreferSameNode"];
+    let supported = supported_distributions();
     match service.at("spec.trafficDistribution").and_then(Value::as_str) {
         Some(distribution) if !supported.contains(&distribution) => {
             let path = spec.child("trafficDistribution");
-            errors.push(FieldError::not_supported(&path, distribution, &supported).of_plain_text());
+            errors.push(FieldError::not_supported(&path, distribution, supported).of_plain_text());
         }
         _ => {}
     }
     errors
+}
+
+/// How traffic may be distributed.
+fn supported_distributions() -> &'static [&'static str] {
+    match enabled(Gate::PreferSameTrafficDistribution) {
+        true => &["PreferClose", "PreferSameZone", "PreferSameNode"],
+        false => &["PreferClose"],
+    }
 }
