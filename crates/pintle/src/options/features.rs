@@ -3,7 +3,9 @@
 
 use super::arguments::{flag, list, set, switch, texts};
 use clap::{Arg, ArgAction, ArgMatches};
-use pintle_feature_gates::{ComponentSettings, FeatureGates, Gate, MinorVersion, Notice, VersionSettings};
+use pintle_feature_gates::{
+    ComponentSettings, FeatureGates, Gate, MinorVersion, Notice, Stage, VersionSettings,
+};
 
 /// The options of feature gates and of the emulated version.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -73,3 +73,19 @@ fn has_affinity_across_namespaces(pod: &Value) -> bool {
                 || preferred.iter().filter_map(|one| one.at("podAffinityTerm")).any(crosses)
         })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pintle_feature_gates::{EffectiveVersion, FeatureGates, MinorVersion, install};
+    use pintle_machinery::json;
+
+    #[test]
+    fn an_emulated_version_has_no_scope_of_attributes_classes() {
+        let claim = json!({"spec": {"volumeAttributesClassName": "a"}});
+        let holds = || holds_claim("VolumeAttributesClass", "Exists", &[], &claim);
+        assert!(holds());
+        install(&FeatureGates::new(EffectiveVersion::emulating(MinorVersion::new(1, 33))));
+        assert!(!holds());
+    }
+}

@@ -323,6 +323,7 @@ fn validate_resource_key(name: &str, path: &FieldPath) -> ErrorList {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pintle_feature_gates::{EffectiveVersion, FeatureGates, MinorVersion, install};
     use pintle_machinery::codec::EmptyField;
 
     fn claim(spec: Value, phase: &str) -> Value {
@@ -333,6 +334,28 @@ mod tests {
         });
         claim.object_at_mut("spec").extend(spec.as_object().unwrap().clone());
         claim
+    }
+
+    #[test]
+    fn an_emulated_version_has_no_attributes_classes() {
+        install(&FeatureGates::new(EffectiveVersion::emulating(MinorVersion::new(1, 33))));
+        let old = claim(json!({"volumeAttributesClassName": "a"}), "Bound");
+        let new = claim(json!({"volumeAttributesClassName": "b"}), "Bound");
+        let errors = validate_attributes_class(&new, &old);
+        let detail = "update is forbidden when the VolumeAttributesClass feature gate is disabled";
+        assert_eq!(errors, [FieldError::forbidden(&FieldPath::new(CLASS), detail)]);
+        let mut dropped = new.clone();
+        drop_disabled(GATED, &mut dropped, None);
+        assert_eq!(dropped, claim(json!({}), "Bound"));
+        let status =
+            json!({"currentVolumeAttributesClassName": "a", "modifyVolumeStatus": {"status": "Pending"}});
+        let mut written = json!({"status": status});
+        drop_disabled(
+            GATED_STATUS,
+            &mut written,
+            Some(&json!({"status": {"currentVolumeAttributesClassName": "b"}})),
+        );
+        assert_eq!(written["status"], json!({"currentVolumeAttributesClassName": "a"}));
     }
 
     #[test]

@@ -162,6 +162,21 @@ fn validate_data_source(source: &Value, options: ClaimSpecOptions, path: &FieldP
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pintle_feature_gates::{EffectiveVersion, FeatureGates, MinorVersion, install};
+
+    #[test]
+    fn an_emulated_version_does_not_check_attributes_classes() {
+        let spec = json!({
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+            "volumeAttributesClassName": "A_B",
+        });
+        let count = |options| validate_claim_spec(&spec, options, &FieldPath::new("spec")).len();
+        assert_eq!(count(ClaimSpecOptions::default()), 1);
+        install(&FeatureGates::new(EffectiveVersion::emulating(MinorVersion::new(1, 33))));
+        assert_eq!(count(ClaimSpecOptions::default()), 0);
+        assert_eq!(count(ClaimSpecOptions::for_update(&spec)), 1);
+    }
 
     #[test]
     fn fields_of_metadata_are_forbidden_in_the_order_of_the_type() {

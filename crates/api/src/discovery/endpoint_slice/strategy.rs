@@ -261,8 +261,22 @@ fn address_warnings(slice: &Value) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pintle_feature_gates::{EffectiveVersion, FeatureGates, MinorVersion, install};
     use pintle_machinery::json;
     use pintle_registry::testing::{MemoryRegistry, with_context};
+
+    #[test]
+    fn an_emulated_version_has_no_hints_for_nodes() {
+        install(&FeatureGates::new(EffectiveVersion::emulating(MinorVersion::new(1, 33))));
+        let given =
+            json!({"endpoints": [{"hints": {"forNodes": [{"name": "n"}], "forZones": [{"name": "z"}]}}]});
+        let mut slice = given.clone();
+        drop_disabled(GATED, &mut slice, None);
+        assert_eq!(slice, json!({"endpoints": [{"hints": {"forZones": [{"name": "z"}]}}]}));
+        let mut slice = given.clone();
+        drop_disabled(GATED, &mut slice, Some(&given));
+        assert_eq!(slice, given);
+    }
 
     #[test]
     fn slices_are_checked() {

@@ -139,6 +139,8 @@ fn validate_node_selection(slice: &Value, path: &FieldPath) -> ErrorList {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pintle_feature_gates::{FeatureGates, Gate, install};
+    use pintle_machinery::codec::EmptyField;
     use pintle_machinery::json;
 
     fn slice(spec: Value) -> Value {
@@ -161,6 +163,16 @@ mod tests {
             "spec.nodeName: Invalid value: null: field is immutable",
         ];
         assert_eq!(errors.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn an_empty_list_of_a_disabled_feature_is_not_given() {
+        let new = slice(json!({"devices": [{"name": "d"}]}));
+        let empty_fields = EmptyFields::default();
+        empty_fields.set(vec![EmptyField { path: "spec.sharedCounters".to_owned(), value: json!([]) }]);
+        assert_eq!(validate(&new, &empty_fields).len(), 1);
+        install(&FeatureGates::default().with(Gate::DRAPartitionableDevices, false));
+        assert_eq!(validate(&new, &empty_fields), []);
     }
 
     #[test]

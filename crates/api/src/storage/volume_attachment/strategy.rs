@@ -152,6 +152,21 @@ fn validate_failure(failure: &Value, path: &FieldPath) -> ErrorList {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pintle_feature_gates::{EffectiveVersion, FeatureGates, MinorVersion, install};
+
+    #[test]
+    fn an_emulated_version_has_no_error_codes() {
+        install(&FeatureGates::new(EffectiveVersion::emulating(MinorVersion::new(1, 33))));
+        let status =
+            json!({"attachError": {"errorCode": 1, "message": "m"}, "detachError": {"errorCode": 2}});
+        let mut attachment = json!({"status": status});
+        let old = json!({"status": {"detachError": {"errorCode": 3}}});
+        drop_disabled(GATED, &mut attachment, Some(&old));
+        assert_eq!(
+            attachment["status"],
+            json!({"attachError": {"message": "m"}, "detachError": {"errorCode": 2}})
+        );
+    }
 
     #[test]
     fn attachments_are_checked() {

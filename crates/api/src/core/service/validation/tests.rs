@@ -215,3 +215,14 @@ fn status_is_checked() {
         &["status.loadBalancer.ingress: Forbidden: may only be used when `spec.type` is 'LoadBalancer'"],
     );
 }
+
+#[test]
+fn an_emulated_version_has_one_distribution_of_traffic() {
+    use pintle_feature_gates::{EffectiveVersion, FeatureGates, MinorVersion, install};
+    install(&FeatureGates::new(EffectiveVersion::emulating(MinorVersion::new(1, 33))));
+    let service = service(json!({"ports": [{"port": 80}], "trafficDistribution": "PreferSameNode"}));
+    let shown = messages(validate_create(&service));
+    let expected =
+        r#"spec.trafficDistribution: Unsupported value: "PreferSameNode": supported values: "PreferClose""#;
+    assert!(shown.iter().any(|error| error == expected), "{shown:?}");
+}
