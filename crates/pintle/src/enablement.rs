@@ -132,6 +132,7 @@ fn store_compatibly(declared: &mut [Resource], min_compatibility: MinorVersion) 
     };
     let is_stored_newer = |resource: &&Resource| {
         resource.is_stored()
+            && resource.conversion.is_none()
             && resource.group_version_kind() == resource.storage.kind
             && !is_readable(&resource.resource)
     };
