@@ -17,6 +17,8 @@ mod process;
 mod settings;
 mod stage;
 mod support;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
 pub use effective_version::{EffectiveVersion, VersionSettings};
 pub use feature_gates::{FeatureGates, GateState};

@@ -3,7 +3,7 @@ use super::{
     object::{AUTO_UPDATE, object},
     *,
 };
-use pintle_feature_gates::{EffectiveVersion, FeatureGates, Gate, MinorVersion, install};
+use pintle_feature_gates::{EffectiveVersion, FeatureGates, Gate, MinorVersion, testing::override_gates};
 use pintle_machinery::{GroupResource, Value, ValueExt, json, meta::ObjectMeta};
 use pintle_rbac::GROUP_NAME;
 use pintle_registry::{
@@ -152,7 +152,9 @@ fn parts_behind_closed_gates_are_left_out() {
 #[test]
 fn gates_that_an_emulated_version_closes_close_their_parts() {
     let emulated = EffectiveVersion::emulating(MinorVersion::new(1, 33));
-    install(&FeatureGates::new(emulated).with(Gate::KubeletServiceAccountTokenForCredentialProviders, false));
+    let _gates = override_gates(
+        &FeatureGates::new(emulated).with(Gate::KubeletServiceAccountTokenForCredentialProviders, false),
+    );
     let registry = MemoryRegistry::default();
     now(reconcile(&registry)).unwrap();
     let stored = |name: &str| registry.stored(&cluster("clusterroles"), "", name);

@@ -77,7 +77,7 @@ fn has_affinity_across_namespaces(pod: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pintle_feature_gates::{EffectiveVersion, FeatureGates, MinorVersion, install};
+    use pintle_feature_gates::{EffectiveVersion, FeatureGates, MinorVersion, testing::override_gates};
     use pintle_machinery::json;
 
     #[test]
@@ -85,7 +85,8 @@ mod tests {
         let claim = json!({"spec": {"volumeAttributesClassName": "a"}});
         let holds = || holds_claim("VolumeAttributesClass", "Exists", &[], &claim);
         assert!(holds());
-        install(&FeatureGates::new(EffectiveVersion::emulating(MinorVersion::new(1, 33))));
+        let _gates =
+            override_gates(&FeatureGates::new(EffectiveVersion::emulating(MinorVersion::new(1, 33))));
         assert!(!holds());
     }
 }

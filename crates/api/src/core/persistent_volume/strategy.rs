@@ -235,7 +235,7 @@ fn validate_node_affinity_is_kept(object: &Value, old: &Value) -> Option<FieldEr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pintle_feature_gates::{EffectiveVersion, FeatureGates, MinorVersion, install};
+    use pintle_feature_gates::{EffectiveVersion, FeatureGates, MinorVersion, testing::override_gates};
 
     fn volume(spec: Value) -> Value {
         let mut volume = json!({
@@ -297,7 +297,8 @@ mod tests {
         check(json!({"csi": csi}), json!({"csi": growing}), &[]);
         check(json!({"csi": growing}), json!({"csi": csi}), &["spec.persistentvolumesource"]);
         check(json!({"volumeAttributesClassName": "a"}), json!({}), &["spec.volumeAttributesClassName"]);
-        install(&FeatureGates::new(EffectiveVersion::emulating(MinorVersion::new(1, 33))));
+        let _gates =
+            override_gates(&FeatureGates::new(EffectiveVersion::emulating(MinorVersion::new(1, 33))));
         let classes = ["a", "b"].map(|class| json!({"volumeAttributesClassName": class}));
         check(classes[0].clone(), classes[1].clone(), &["spec.volumeAttributesClassName"]);
         let mut new = volume(classes[0].clone());

@@ -323,7 +323,7 @@ fn validate_resource_key(name: &str, path: &FieldPath) -> ErrorList {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pintle_feature_gates::{EffectiveVersion, FeatureGates, MinorVersion, install};
+    use pintle_feature_gates::{EffectiveVersion, FeatureGates, MinorVersion, testing::override_gates};
     use pintle_machinery::codec::EmptyField;
 
     fn claim(spec: Value, phase: &str) -> Value {
@@ -338,7 +338,8 @@ mod tests {
 
     #[test]
     fn an_emulated_version_has_no_attributes_classes() {
-        install(&FeatureGates::new(EffectiveVersion::emulating(MinorVersion::new(1, 33))));
+        let _gates =
+            override_gates(&FeatureGates::new(EffectiveVersion::emulating(MinorVersion::new(1, 33))));
         let old = claim(json!({"volumeAttributesClassName": "a"}), "Bound");
         let new = claim(json!({"volumeAttributesClassName": "b"}), "Bound");
         let errors = validate_attributes_class(&new, &old);

@@ -162,7 +162,7 @@ fn validate_data_source(source: &Value, options: ClaimSpecOptions, path: &FieldP
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pintle_feature_gates::{EffectiveVersion, FeatureGates, MinorVersion, install};
+    use pintle_feature_gates::{EffectiveVersion, FeatureGates, MinorVersion, testing::override_gates};
 
     #[test]
     fn an_emulated_version_does_not_check_attributes_classes() {
@@ -173,7 +173,8 @@ mod tests {
         });
         let count = |options| validate_claim_spec(&spec, options, &FieldPath::new("spec")).len();
         assert_eq!(count(ClaimSpecOptions::default()), 1);
-        install(&FeatureGates::new(EffectiveVersion::emulating(MinorVersion::new(1, 33))));
+        let _gates =
+            override_gates(&FeatureGates::new(EffectiveVersion::emulating(MinorVersion::new(1, 33))));
         assert_eq!(count(ClaimSpecOptions::default()), 0);
         assert_eq!(count(ClaimSpecOptions::for_update(&spec)), 1);
     }

@@ -121,12 +121,13 @@ fn drop_stop_signal(container: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::{drop_disabled_fields, drop_restart_rules, for_each_mut, uses_restart_rules};
-    use pintle_feature_gates::{EffectiveVersion, FeatureGates, MinorVersion, install};
+    use pintle_feature_gates::{EffectiveVersion, FeatureGates, MinorVersion, testing::override_gates};
     use pintle_machinery::{Value, json};
 
     #[test]
     fn an_emulated_version_has_no_claims_and_no_volumes_of_images() {
-        install(&FeatureGates::new(EffectiveVersion::emulating(MinorVersion::new(1, 33))));
+        let _gates =
+            override_gates(&FeatureGates::new(EffectiveVersion::emulating(MinorVersion::new(1, 33))));
         let given = json!({
             "resourceClaims": [{"name": "c"}],
             "volumes": [{"name": "i", "image": {"reference": "r"}}, {"name": "e", "emptyDir": {}}],

@@ -261,13 +261,14 @@ fn address_warnings(slice: &Value) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pintle_feature_gates::{EffectiveVersion, FeatureGates, MinorVersion, install};
+    use pintle_feature_gates::{EffectiveVersion, FeatureGates, MinorVersion, testing::override_gates};
     use pintle_machinery::json;
     use pintle_registry::testing::{MemoryRegistry, with_context};
 
     #[test]
     fn an_emulated_version_has_no_hints_for_nodes() {
-        install(&FeatureGates::new(EffectiveVersion::emulating(MinorVersion::new(1, 33))));
+        let _gates =
+            override_gates(&FeatureGates::new(EffectiveVersion::emulating(MinorVersion::new(1, 33))));
         let given =
             json!({"endpoints": [{"hints": {"forNodes": [{"name": "n"}], "forZones": [{"name": "z"}]}}]});
         let mut slice = given.clone();

@@ -139,7 +139,7 @@ fn validate_node_selection(slice: &Value, path: &FieldPath) -> ErrorList {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pintle_feature_gates::{FeatureGates, Gate, install};
+    use pintle_feature_gates::{FeatureGates, Gate, testing::override_gates};
     use pintle_machinery::codec::EmptyField;
     use pintle_machinery::json;
 
@@ -171,7 +171,7 @@ mod tests {
         let empty_fields = EmptyFields::default();
         empty_fields.set(vec![EmptyField { path: "spec.sharedCounters".to_owned(), value: json!([]) }]);
         assert_eq!(validate(&new, &empty_fields).len(), 1);
-        install(&FeatureGates::default().with(Gate::DRAPartitionableDevices, false));
+        let _gates = override_gates(&FeatureGates::default().with(Gate::DRAPartitionableDevices, false));
         assert_eq!(validate(&new, &empty_fields), []);
     }
 

@@ -153,14 +153,15 @@ fn validate_token_requests(requests: &[Value], path: &FieldPath) -> ErrorList {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pintle_feature_gates::{EffectiveVersion, FeatureGates, MinorVersion, install};
+    use pintle_feature_gates::{EffectiveVersion, FeatureGates, MinorVersion, testing::override_gates};
 
     #[test]
     fn an_emulated_version_has_no_newer_fields() {
         let requests = json!([{"audience": "a"}]);
         let new = json!({"spec": {"tokenRequests": requests}});
         assert_eq!(warnings(&new).len(), 1);
-        install(&FeatureGates::new(EffectiveVersion::emulating(MinorVersion::new(1, 33))));
+        let _gates =
+            override_gates(&FeatureGates::new(EffectiveVersion::emulating(MinorVersion::new(1, 33))));
         assert_eq!(warnings(&new), [""; 0]);
         let given = json!({"spec": {
             "nodeAllocatableUpdatePeriodSeconds": 1, "serviceAccountTokenInSecrets": true, "podInfoOnMount": true,

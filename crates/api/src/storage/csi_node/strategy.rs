@@ -108,7 +108,7 @@ fn validate_topology_keys(keys: &[Value], path: &FieldPath) -> ErrorList {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pintle_feature_gates::{EffectiveVersion, FeatureGates, MinorVersion, install};
+    use pintle_feature_gates::{EffectiveVersion, FeatureGates, MinorVersion, testing::override_gates};
     use pintle_machinery::json;
 
     #[test]
@@ -139,7 +139,8 @@ mod tests {
         };
         check(json!({"name": "d", "nodeID": "n", "allocatable": {"count": 2}}), true);
         check(json!({"name": "d", "nodeID": "m", "allocatable": {"count": 1}}), false);
-        install(&FeatureGates::new(EffectiveVersion::emulating(MinorVersion::new(1, 33))));
+        let _gates =
+            override_gates(&FeatureGates::new(EffectiveVersion::emulating(MinorVersion::new(1, 33))));
         check(json!({"name": "d", "nodeID": "n", "allocatable": {"count": 2}}), false);
     }
 }

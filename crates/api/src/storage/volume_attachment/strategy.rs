@@ -152,11 +152,12 @@ fn validate_failure(failure: &Value, path: &FieldPath) -> ErrorList {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pintle_feature_gates::{EffectiveVersion, FeatureGates, MinorVersion, install};
+    use pintle_feature_gates::{EffectiveVersion, FeatureGates, MinorVersion, testing::override_gates};
 
     #[test]
     fn an_emulated_version_has_no_error_codes() {
-        install(&FeatureGates::new(EffectiveVersion::emulating(MinorVersion::new(1, 33))));
+        let _gates =
+            override_gates(&FeatureGates::new(EffectiveVersion::emulating(MinorVersion::new(1, 33))));
         let status =
             json!({"attachError": {"errorCode": 1, "message": "m"}, "detachError": {"errorCode": 2}});
         let mut attachment = json!({"status": status});

@@ -218,8 +218,8 @@ fn status_is_checked() {
 
 #[test]
 fn an_emulated_version_has_one_distribution_of_traffic() {
-    use pintle_feature_gates::{EffectiveVersion, FeatureGates, MinorVersion, install};
-    install(&FeatureGates::new(EffectiveVersion::emulating(MinorVersion::new(1, 33))));
+    use pintle_feature_gates::{EffectiveVersion, FeatureGates, MinorVersion, testing::override_gates};
+    let _gates = override_gates(&FeatureGates::new(EffectiveVersion::emulating(MinorVersion::new(1, 33))));
     let service = service(json!({"ports": [{"port": 80}], "trafficDistribution": "PreferSameNode"}));
     let shown = messages(validate_create(&service));
     let expected =
