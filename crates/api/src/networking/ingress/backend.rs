@@ -1,11 +1,13 @@
 //! Validates the backends of an ingress.
 
-use super::rules_validation::NameRule;
 use crate::field_checks;
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     validation::{is_dns1123_subdomain, is_valid_port_name, is_valid_port_num, validate_path_segment_name},
 };
+
+/// A rule for names, which may end in a dash if they are prefixes of names.
+pub(super) type NameRule = fn(&str, bool) -> Vec<String>;
 
 /// Validates a backend; the name of its service by `names`.
 pub(super) fn validate_backend(backend: &Value, names: NameRule, path: &FieldPath) -> ErrorList {

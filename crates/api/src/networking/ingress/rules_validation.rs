@@ -1,6 +1,6 @@
 //! Validates hosts, paths and certificates of an ingress.
 
-use super::backend::validate_backend;
+use super::backend::{NameRule, validate_backend};
 use crate::{field_checks, rules};
 use pintle_feature_gates::{Gate, enabled};
 use pintle_go_forms::parse_ip_sloppy;
@@ -15,9 +15,6 @@ use pintle_registry::EmptyFields;
 
 const INVALID_PATH_SEQUENCES: [&str; 5] = ["//", "/./", "/../", "%2f", "%2F"];
 const INVALID_PATH_ENDS: [&str; 2] = ["/..", "/."];
-
-/// A rule for names, which may end in a dash if they are prefixes of names.
-pub(super) type NameRule = fn(&str, bool) -> Vec<String>;
 
 /// The rule for the names of backends' services: the older one while the feature is off, unless the stored ingress has a
 /// name that only the newer one allows.

@@ -1,9 +1,23 @@
 //! Validates counters: those of a slice's counter sets, and their consumption by a device.
 
-use crate::{field_checks::required, resource::names::validate_label};
+use crate::{field_checks::required, gated_fields::GatedFields, resource::names::validate_label};
+use pintle_feature_gates::Gate;
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 
 const COUNTERS_MAX: usize = 32;
+
+/// The fields of devices that share counters.
+pub(super) const PARTITIONABLE: GatedFields = GatedFields {
+    gates: &[Gate::DRAPartitionableDevices],
+    fields: &[
+        "spec.sharedCounters",
+        "spec.perDeviceNodeSelection",
+        "spec.devices[].consumesCounters",
+        "spec.devices[].nodeName",
+        "spec.devices[].nodeSelector",
+        "spec.devices[].allNodes",
+    ],
+};
 
 /// Validates a counter set, or a device's consumption of one; `name` is the field with the set's name.
 pub(super) fn validate_counters(holder: &Value, name: &str, path: &FieldPath) -> ErrorList {

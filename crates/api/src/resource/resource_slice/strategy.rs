@@ -1,6 +1,6 @@
 //! The strategy of resource slices.
 
-use super::{list_attributes::LIST_ATTRIBUTES_OF_DEVICES, validation};
+use super::{counters::PARTITIONABLE, list_attributes::LIST_ATTRIBUTES_OF_DEVICES, validation};
 use crate::{
     gated_fields::{GatedFields, drop_disabled},
     rules,
@@ -13,19 +13,6 @@ use pintle_registry::{RequestContext, Strategy};
 
 /// Mappings of node resources to devices.
 const NODE_RESOURCES: &str = "nodeAllocatableResourceMappings";
-
-/// The fields of devices that share counters.
-pub(super) const PARTITIONABLE: GatedFields = GatedFields {
-    gates: &[Gate::DRAPartitionableDevices],
-    fields: &[
-        "spec.sharedCounters",
-        "spec.perDeviceNodeSelection",
-        "spec.devices[].consumesCounters",
-        "spec.devices[].nodeName",
-        "spec.devices[].nodeSelector",
-        "spec.devices[].allNodes",
-    ],
-};
 
 /// The fields behind gates.
 const GATED: &[GatedFields] = &[

@@ -1,11 +1,10 @@
 //! Validates resource slices.
 
 use super::{
-    counters::validate_counters,
+    counters::{PARTITIONABLE, validate_counters},
     device,
     list_attributes::{EmptyLists, has_list_attributes},
     node_selection::NodeSelection,
-    strategy::PARTITIONABLE,
 };
 use crate::{
     resource::{
