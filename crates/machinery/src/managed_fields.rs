@@ -11,6 +11,7 @@ mod compare;
 mod configuration;
 mod conflict;
 mod empty_items;
+mod empty_metadata;
 mod encode;
 mod entry;
 mod extract;

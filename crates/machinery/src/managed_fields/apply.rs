@@ -5,6 +5,7 @@ use super::{
     atom::{Shape, Trees, same},
     compare::{compare_trees, is_system_field},
     conflict::{Conflict, conflict_status},
+    empty_metadata::keep_empty_metadata,
     entry,
     extract::field_set,
     keyless::may_lack_keys,
@@ -383,22 +384,6 @@ fn without(tree: &Value, fields: &FieldSet, shape: Shape<'_>) -> Value {
     tree
 }
 
-/// Restores the empty lists and maps in the metadata of a custom resource: conversions keep them, trees do not. They may
-/// have owners.
-pub(super) fn keep_empty_metadata(converted: &mut Value, tree: &Value) {
-    let Some(metadata) = converted.get_mut("metadata").and_then(Value::as_object_mut) else { return };
-    for (name, value) in tree.get("metadata").and_then(Value::as_object).into_iter().flatten() {
-        let is_empty = match value {
-            Value::Object(members) => members.is_empty(),
-            Value::Array(items) => items.is_empty(),
-            _ => false,
-        };
-        if is_empty && !metadata.contains_key(name.as_str()) {
-            metadata.insert(name.clone(), value.clone());
-        }
-    }
-}
-
 /// Removes the fields without an owner from a set.
 fn strip(set: &mut FieldSet) {
     let fields = set.map_mut();
@@ -429,20 +414,5 @@ fn sync_last_applied(object: &mut Value, config: &Value) {
         annotations.iter().map(|(key, value)| key.len() + value.as_str().map_or(0, str::len)).sum();
     if size > MAX_ANNOTATIONS {
         annotations.remove(LAST_APPLIED);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn empty_metadata_survives_a_conversion() {
-        let tree = json!({"metadata": {"name": "a", "labels": {}, "annotations": {}, "finalizers": []}});
-        let mut converted = json!({"metadata": {"name": "a", "annotations": {"b": "c"}}});
-        keep_empty_metadata(&mut converted, &tree);
-        let expected =
-            json!({"metadata": {"name": "a", "annotations": {"b": "c"}, "labels": {}, "finalizers": []}});
-        assert_eq!(converted, expected);
     }
 }

@@ -2,10 +2,10 @@
 
 use super::{
     Entry, FieldSet, Operation,
-    apply::keep_empty_metadata,
     atom::{Shape, Trees},
     compare::{Comparison, compare_trees},
     empty_items::with_empty_items,
+    empty_metadata::keep_empty_metadata,
     entry,
     keyless::may_lack_keys,
     reconcile::{entry_needs, reconcile},
