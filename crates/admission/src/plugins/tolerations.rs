@@ -62,9 +62,10 @@ impl Toleration {
         self.key.is_empty() && self.operator == "Exists"
     }
 
-    /// The time for which taints are tolerated, for comparisons.
-    fn time(&self) -> i64 {
-        self.seconds.filter(|_| self.effect == "NoExecute").unwrap_or(i64::MAX)
+    /// The time for which taints are tolerated, for comparisons: without a limit it is longer than with any.
+    fn time(&self) -> (bool, i64) {
+        let limit = self.seconds.filter(|_| self.effect == "NoExecute");
+        (limit.is_none(), limit.unwrap_or_default())
     }
 
     /// Whether this toleration tolerates everything that the other one does.
@@ -238,6 +239,10 @@ mod tests {
         check(json!([seconds(10)]), json!([seconds(20)]), json!([seconds(20)]));
         check(json!([seconds(20)]), json!([seconds(10)]), json!([seconds(20)]));
         check(json!([equal]), json!([seconds(1)]), json!([equal, seconds(1)]));
+        let unlimited = json!({"key": "a", "operator": "Exists", "effect": "NoExecute"});
+        let least = json!({"key": "a", "value": "v", "effect": "NoExecute", "operator": "Equal"});
+        check(json!([seconds(i64::MAX), unlimited]), json!([least]), json!([unlimited]));
+        check(json!([least, seconds(i64::MAX)]), json!([unlimited]), json!([unlimited]));
     }
 
     #[test]
