@@ -75,3 +75,24 @@ pub(crate) fn parse_int64(text: &str) -> Result<i64, String> {
         format!("strconv.ParseInt: parsing {}: {why}", quote(text))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pintle_feature_gates::{FeatureGates, testing::override_gates};
+
+    #[test]
+    fn older_fields_take_odd_addresses_where_they_are_not_strict() {
+        let (old, path) = (HashSet::from(["01.2.3.4"]), FieldPath::default());
+        let refused = || {
+            let addresses = ["1.2.3.4", "01.2.3.4", "010.0.0.1", "::ffff:1.2.3.4", "x"];
+            let blocks = ["10.0.0.0/8", "10.0.0.1/8", "010.0.0.0/8", "10.0.0.0/08", "x"];
+            let is_refused = |errors: ErrorList| !errors.is_empty();
+            let addresses = addresses.map(|address| is_refused(legacy_ip(&path, address, &old)));
+            (addresses, blocks.map(|block| is_refused(legacy_cidr(&path, block, &old))))
+        };
+        assert_eq!(refused(), ([false, false, true, true, true], [false, true, true, true, true]));
+        let _gates = override_gates(&FeatureGates::default().with(Gate::StrictIPCIDRValidation, false));
+        assert_eq!(refused(), ([false, false, false, false, true], [false, false, false, false, true]));
+    }
+}

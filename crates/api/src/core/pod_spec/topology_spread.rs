@@ -168,3 +168,37 @@ fn validate_label_keys_leniently(constraint: &Value, path: &FieldPath) -> ErrorL
     }
     errors
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pintle_feature_gates::{FeatureGates, testing::override_gates};
+    use pintle_machinery::json;
+
+    #[test]
+    fn a_stored_spec_that_violates_the_rules_in_force_gets_the_others() {
+        let spec = |key: &str| {
+            json!({"topologySpreadConstraints": [{
+                "labelSelector": {"matchExpressions": [
+                    {"key": "app", "operator": "In", "values": ["a"]},
+                    {"key": "version", "operator": "In", "values": ["1"]},
+                    {"key": "version", "operator": "In", "values": ["2"]},
+                ]},
+                "matchLabelKeys": [key],
+            }]})
+        };
+        // A key may be in the selector once under the newer rules, and not at all under the older ones.
+        let (once, twice) = (spec("app"), spec("version"));
+        let unmerged = |old: &Value| has_unmerged_label_keys(Some(old));
+        assert!(!has_unmerged_label_keys(None) && !unmerged(&once) && unmerged(&twice));
+        let gates = FeatureGates::default();
+        let not_merged = gates.with(Gate::MatchLabelKeysInPodTopologySpreadSelectorMerge, false);
+        {
+            let _gates = override_gates(&not_merged);
+            assert!(has_unmerged_label_keys(None) && !unmerged(&once) && !unmerged(&twice));
+            assert!(unmerged(&spec("other")));
+        }
+        let _gates = override_gates(&not_merged.with(Gate::MatchLabelKeysInPodTopologySpread, false));
+        assert!(has_unmerged_label_keys(None) && unmerged(&once) && unmerged(&twice));
+    }
+}

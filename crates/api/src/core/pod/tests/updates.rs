@@ -2,6 +2,7 @@
 
 use super::super::update::validate_ephemeral_containers_update;
 use super::{merge, stored, texts, update};
+use pintle_feature_gates::{FeatureGates, Gate, testing::override_gates};
 use pintle_machinery::{Value, ValueExt, codec::EmptyField, json};
 use pintle_registry::EmptyFields;
 
@@ -256,6 +257,30 @@ fn a_resize_changes_amounts_of_cpu_and_memory() {
     let (new, _) =
         update(&old, "resize", &patch(json!({"requests": {"cpu": "2", "ephemeral-storage": "1Gi"}})));
     assert_eq!((new.i64_at("metadata.generation"), new.str_at("spec.restartPolicy")), (Some(2), "Always"));
+}
+
+#[test]
+fn a_resize_follows_its_gates() {
+    let running = json!({"status": {"phase": "Running"}});
+    let with_cpu = |cpu: &str| {
+        let resources = json!({"requests": {"cpu": cpu}});
+        json!([{"name": "i", "image": "i", "resources": resources}])
+    };
+    let whole = stored(json!({"resources": {"requests": {"cpu": "1"}}}), running.clone());
+    let init = stored(json!({"initContainers": with_cpu("1")}), running);
+    let larger = json!({"spec": {"resources": {"requests": {"cpu": "2"}}}});
+    let larger_init = json!({"spec": {"initContainers": with_cpu("2")}});
+    check(&whole, "resize", &[(larger.clone(), &[])]);
+    check(&init, "resize", &[(larger_init.clone(), &[])]);
+    let gates = FeatureGates::default()
+        .with(Gate::InPlacePodLevelResourcesVerticalScaling, false)
+        .with(Gate::InPlacePodVerticalScalingInitContainers, false);
+    let _gates = override_gates(&gates);
+    let error = "[]: Forbidden: resize of pods with pod-level resources is forbidden when \
+                 InPlacePodLevelResourcesVerticalScalingEnabled feature gate is disabled";
+    check(&whole, "resize", &[(larger, &[error])]);
+    let error = "spec: Forbidden: resources for non-sidecar init containers are immutable";
+    check(&init, "resize", &[(larger_init, &[error])]);
 }
 
 #[test]
