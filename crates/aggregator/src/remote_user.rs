@@ -72,7 +72,21 @@ fn escape(key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pintle_feature_gates::{FeatureGates, testing::override_gates};
     use std::collections::BTreeMap;
+
+    #[test]
+    fn the_uid_is_told_unless_its_gate_is_closed() {
+        let user = UserInfo { name: "jane".to_owned(), uid: "1".to_owned(), ..UserInfo::default() };
+        let told = || {
+            let mut headers = HeaderMap::new();
+            set(&mut headers, &user).unwrap();
+            headers.get(UID).map(|uid| uid.to_str().unwrap().to_owned())
+        };
+        assert_eq!(told().as_deref(), Some("1"));
+        let _gates = override_gates(&FeatureGates::default().with(Gate::RemoteRequestHeaderUID, false));
+        assert_eq!(told(), None);
+    }
 
     #[test]
     fn the_authenticated_user_replaces_all_others() {

@@ -133,6 +133,7 @@ fn uid(subject: &X509Name<'_>) -> Result<String, InvalidCredentials> {
 mod tests {
     use super::*;
     use crate::testing::{Authority, Leaf as Wanted};
+    use pintle_feature_gates::{FeatureGates, testing::override_gates};
     use rcgen::{DnType, DnValue, ExtendedKeyUsagePurpose};
     use rustls_pki_types::pem::PemObject;
 
@@ -204,6 +205,9 @@ mod tests {
         };
         assert_eq!(with("1-2").unwrap().unwrap().uid, "1-2");
         assert_eq!(with("").unwrap_err(), "UID cannot be an empty string");
+        let gates = FeatureGates::default().with(Gate::AllowParsingUserUIDFromCertAuth, false);
+        let _gates = override_gates(&gates);
+        assert_eq!(["1-2", ""].map(|uid| with(uid).unwrap().unwrap().uid), ["", ""]);
     }
 
     #[test]

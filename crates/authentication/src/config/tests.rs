@@ -1,4 +1,5 @@
 use super::*;
+use pintle_feature_gates::{FeatureGates, Gate, testing::override_gates};
 
 fn config(jwt: &str) -> String {
     format!("apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\njwt:\n{jwt}")
@@ -163,6 +164,19 @@ fn issuers_are_validated() {
     );
     for valid in ["controlplane", "cluster", "\"\""] {
         check_issuer(&with(&format!("audiences: [a], egressSelectorType: {valid}")), None);
+    }
+    {
+        let gates =
+            FeatureGates::default().with(Gate::StructuredAuthenticationConfigurationEgressSelector, false);
+        let _gates = override_gates(&gates);
+        check_issuer(
+            &with("audiences: [a], egressSelectorType: cluster"),
+            Some(
+                "jwt[0].issuer.egressSelectorType: Invalid value: \"cluster\": egress selector is not supported when \
+                 StructuredAuthenticationConfigurationEgressSelector feature gate is disabled",
+            ),
+        );
+        check_issuer(&with("audiences: [a]"), None);
     }
     assert_eq!(
         wrong(&format!("{ISSUER}{MAPPINGS}{ISSUER}{MAPPINGS}")).as_deref(),

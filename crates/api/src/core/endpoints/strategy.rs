@@ -96,7 +96,7 @@ fn validate_subsets(subsets: &[Value]) -> ErrorList {
 
 fn validate_address(address: &Value, path: &FieldPath) -> ErrorList {
     let ip = address.str_at("ip");
-    let mut errors = crate::field_checks::legacy_ip(&path.child("ip"), ip, &HashSet::new());
+    let mut errors = field_checks::legacy_ip(&path.child("ip"), ip, &HashSet::new());
     let hostname = address.str_at("hostname");
     if !hostname.is_empty() {
         let path = path.child("hostname");

@@ -344,7 +344,7 @@ fn validate_pod_cidrs(object: &Value) -> ErrorList {
         if is_enough(&errors) {
             break;
         }
-        errors.extend(crate::field_checks::legacy_cidr(&path.index(index), cidr, &HashSet::new()));
+        errors.extend(field_checks::legacy_cidr(&path.index(index), cidr, &HashSet::new()));
     }
     if cidrs.len() < 2 {
         return errors;

@@ -2,7 +2,7 @@
 
 use crate::core::pod_spec::containers_of::is_restartable_init;
 use crate::core::pod_spec::{PodValidationOptions, annotations};
-use crate::field_checks::{invalid_each, supported};
+use crate::field_checks::{invalid_each, legacy_ip, supported};
 use crate::resource_list::{is_native, quantity};
 use pintle_feature_gates::{Gate, enabled};
 use pintle_go_forms::parse_ip_sloppy;
@@ -330,7 +330,7 @@ fn validate_ips(new: &Value, old: &Value, list: &str, path: &FieldPath) -> Error
     let known: HashSet<&str> = known.iter().map(String::as_str).collect();
     let mut errors = ErrorList::new();
     for (index, ip) in given.iter().enumerate() {
-        errors.extend(crate::field_checks::legacy_ip(&path.index(index), ip, &known));
+        errors.extend(legacy_ip(&path.index(index), ip, &known));
     }
     if given.len() < 2 {
         return errors;

@@ -112,6 +112,7 @@ impl PodStream {
 mod tests {
     use super::*;
     use crate::core::testing::connect;
+    use pintle_feature_gates::{FeatureGates, testing::override_gates};
     use pintle_machinery::json;
 
     #[tokio::test]
@@ -158,5 +159,8 @@ mod tests {
         let expected = Stream::Command { stdin: true, stdout: false, stderr: true, tty: false };
         assert_eq!(stream.stream(&json!({"stdin": true, "stderr": true})), expected);
         assert_eq!(stream.required_verb(), Some("create"));
+        let gates = FeatureGates::default().with(Gate::AuthorizePodWebsocketUpgradeCreatePermission, false);
+        let _gates = override_gates(&gates);
+        assert_eq!(stream.required_verb(), None);
     }
 }

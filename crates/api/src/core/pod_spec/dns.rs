@@ -1,7 +1,7 @@
 //! Validates the DNS configuration, host aliases and hostname of a pod
 //! (<https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/>).
 
-use crate::field_checks::{invalid_each, texts};
+use crate::field_checks::{invalid_each, legacy_ip, texts};
 use pintle_machinery::error_list::is_enough;
 use pintle_machinery::validation::{is_dns1123_subdomain, is_dns1123_subdomain_with_underscore};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
@@ -40,11 +40,7 @@ pub(super) fn validate_config(spec: &Value, path: &FieldPath) -> ErrorList {
         if is_enough(&errors) {
             break;
         }
-        errors.extend(crate::field_checks::legacy_ip(
-            &nameservers_path.index(index),
-            nameserver,
-            &HashSet::new(),
-        ));
+        errors.extend(legacy_ip(&nameservers_path.index(index), nameserver, &HashSet::new()));
     }
     let searches: Vec<&str> = texts(config.items_at("searches")).collect();
     let searches_path = path.child("searches");
@@ -82,7 +78,7 @@ pub(super) fn validate_host_aliases(aliases: &[Value], path: &FieldPath) -> Erro
             break;
         }
         let path = path.index(index);
-        errors.extend(crate::field_checks::legacy_ip(&path.child("ip"), alias.str_at("ip"), &HashSet::new()));
+        errors.extend(legacy_ip(&path.child("ip"), alias.str_at("ip"), &HashSet::new()));
         for (index, hostname) in texts(alias.items_at("hostnames")).enumerate() {
             if is_enough(&errors) {
                 break;

@@ -63,7 +63,7 @@ fn validate_ingress_ip(ingress: &Value, old_ips: &HashSet<&str>, path: &FieldPat
     let mut errors = ErrorList::new();
     let ip = ingress.str_at("ip");
     if !ip.is_empty() {
-        errors.extend(crate::field_checks::legacy_ip(&path.child("ip"), ip, old_ips));
+        errors.extend(field_checks::legacy_ip(&path.child("ip"), ip, old_ips));
     }
     let mode_path = path.child("ipMode");
     match ingress.at("ipMode").and_then(Value::as_str) {
@@ -172,7 +172,7 @@ fn validate_external_ips(service: &Value, old: Option<&Value>) -> ErrorList {
     let path = FieldPath::new("spec").child("externalIPs");
     for (index, ip) in service.items_at("spec.externalIPs").iter().filter_map(Value::as_str).enumerate() {
         let path = path.index(index);
-        let malformed = crate::field_checks::legacy_ip(&path, ip, &old_ips);
+        let malformed = field_checks::legacy_ip(&path, ip, &old_ips);
         match malformed.is_empty() {
             true => errors.extend(ip_rules::validate_endpoint_ip(ip, &path)),
             false => errors.extend(malformed),

@@ -199,7 +199,7 @@ fn validate_address(address: &str, address_type: &str, list: &FieldPath, index: 
     let (malformed, is_of_type) = match address_type {
         "FQDN" => return is_fully_qualified_domain_name(&path, address),
         "IPv4" => (
-            crate::field_checks::legacy_ip(&path, address, &HashSet::new()),
+            field_checks::legacy_ip(&path, address, &HashSet::new()),
             parse_ip_sloppy(address).is_some_and(|address| address.is_ipv4()),
         ),
         "IPv6" => {

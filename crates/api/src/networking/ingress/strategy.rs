@@ -78,7 +78,7 @@ impl Strategy for IngressStatusStrategy {
             let path = FieldPath::new(STATUS_ADDRESSES).index(index);
             let ip = address.str_at("ip");
             if !ip.is_empty() {
-                errors.extend(crate::field_checks::legacy_ip(&path.child("ip"), ip, &old_ips));
+                errors.extend(field_checks::legacy_ip(&path.child("ip"), ip, &old_ips));
             }
             errors.extend(validate_ingress_hostname(address, &path));
         }

@@ -204,11 +204,11 @@ fn validate_block(block: &Value, old_cidrs: &HashSet<&str>, path: &FieldPath) ->
     if cidr.is_empty() {
         return vec![FieldError::required(&cidr_path, "")];
     }
-    let mut errors = crate::field_checks::legacy_cidr(&cidr_path, cidr, old_cidrs);
+    let mut errors = field_checks::legacy_cidr(&cidr_path, cidr, old_cidrs);
     let Some(whole) = Cidr::parse_sloppy(cidr) else { return errors };
     for (index, except) in field_checks::texts(block.items_at("except")).enumerate() {
         let path = path.child("except").index(index);
-        errors.extend(crate::field_checks::legacy_cidr(&path, except, old_cidrs));
+        errors.extend(field_checks::legacy_cidr(&path, except, old_cidrs));
         let Some(part) = Cidr::parse_sloppy(except) else { continue };
         if !whole.contains(part.network()) || whole.prefix_length >= part.prefix_length {
             errors.push(FieldError::invalid(&path, except, "must be a strict subset of `cidr`"));

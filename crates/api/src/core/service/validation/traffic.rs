@@ -28,7 +28,7 @@ pub(super) fn validate_source_ranges(service: &Value, old: Option<&Value>) -> Er
         let old_ranges = old_ranges.as_array().into_iter().flatten().filter_map(Value::as_str);
         let old_ranges: HashSet<&str> = old_ranges.map(str::trim).collect();
         for (index, range) in ranges.iter().filter_map(Value::as_str).enumerate() {
-            errors.extend(crate::field_checks::legacy_cidr(&path.index(index), range.trim(), &old_ranges));
+            errors.extend(field_checks::legacy_cidr(&path.index(index), range.trim(), &old_ranges));
         }
     } else if let Some(annotation) = service.annotation(SOURCE_RANGES_ANNOTATION) {
         let path = FieldPath::new("metadata").child("annotations").key(SOURCE_RANGES_ANNOTATION);
@@ -38,7 +38,7 @@ pub(super) fn validate_source_ranges(service: &Value, old: Option<&Value>) -> Er
         let is_unchanged = old.and_then(|old| old.annotation(SOURCE_RANGES_ANNOTATION)) == Some(annotation);
         if !is_unchanged && !annotation.trim().is_empty() {
             for range in annotation.trim().split(',') {
-                errors.extend(crate::field_checks::legacy_cidr(&path, range.trim(), &HashSet::new()));
+                errors.extend(field_checks::legacy_cidr(&path, range.trim(), &HashSet::new()));
             }
         }
     }
