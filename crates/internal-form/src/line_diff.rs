@@ -40,23 +40,39 @@ struct Change {
 struct Matcher<'a> {
     old: &'a [&'a str],
     new: &'a [&'a str],
-    /// The places of each line in the new text, without popular ones.
-    places: HashMap<&'a str, Vec<usize>>,
+    /// The old lines that may start a common block, in order: those that the new text has, and that are not popular.
+    common: Vec<Common>,
+    /// The places of each distinct line in the new text, in order.
+    places: Vec<Vec<usize>>,
     steps: usize,
     /// The common blocks, in order.
     blocks: Vec<Block>,
 }
 
+/// A line of the old text that the new one has, too.
+struct Common {
+    old: usize,
+    /// The index of its places.
+    places: usize,
+}
+
 impl<'a> Matcher<'a> {
     fn new(old: &'a [&'a str], new: &'a [&'a str]) -> Matcher<'a> {
-        let mut places: HashMap<&str, Vec<usize>> = HashMap::new();
+        let mut known: HashMap<&str, usize> = HashMap::with_capacity(new.len());
+        let mut places: Vec<Vec<usize>> = Vec::new();
         for (at, line) in new.iter().enumerate() {
-            places.entry(line).or_default().push(at);
+            let index = *known.entry(line).or_insert(places.len());
+            match places.get_mut(index) {
+                Some(places) => places.push(at),
+                None => places.push(vec![at]),
+            }
         }
-        if new.len() >= POPULAR_FROM {
-            places.retain(|_, places| places.len() <= new.len() / 100 + 1);
-        }
-        Matcher { old, new, places, steps: 0, blocks: Vec::new() }
+        let most = if new.len() >= POPULAR_FROM { new.len() / 100 + 1 } else { usize::MAX };
+        let is_popular = |index: &usize| places.get(*index).is_some_and(|places| places.len() > most);
+        let place = |line| known.get(line).copied().filter(|index| !is_popular(index));
+        let common = old.iter().enumerate();
+        let common = common.filter_map(|(old, line)| Some(Common { old, places: place(line)? })).collect();
+        Matcher { old, new, common, places, steps: 0, blocks: Vec::new() }
     }
 
     /// Finds the common blocks of two ranges.
@@ -87,13 +103,20 @@ impl<'a> Matcher<'a> {
         // The lengths of the blocks that end with the last old line, by the place of their last new line.
         let mut lengths: Vec<(usize, usize)> = Vec::new();
         let mut next = Vec::new();
-        for at in old.clone() {
+        let mut last = None;
+        let first = self.common.partition_point(|line| line.old < old.start);
+        for &Common { old: at, places } in
+            self.common.iter().skip(first).take_while(|line| line.old < old.end)
+        {
             if !step(&mut self.steps) {
                 return best;
             }
+            if last.is_none_or(|last| last + 1 < at) {
+                lengths.clear();
+            }
+            last = Some(at);
             next.clear();
-            let line = self.old.get(at).copied().unwrap_or_default();
-            let places = self.places.get(line).map(Vec::as_slice).unwrap_or_default();
+            let places = self.places.get(places).map(Vec::as_slice).unwrap_or_default();
             let first = places.partition_point(|place| *place < new.start);
             let mut previous = lengths.iter().peekable();
             for &place in places.iter().skip(first).take_while(|place| **place < new.end) {
@@ -251,5 +274,12 @@ mod tests {
         };
         assert_eq!(steps(text("a"), text("b")), MAX_STEPS);
         assert!(steps(vec!["a".to_owned()], vec!["a".to_owned()]) < 10);
+        // Lines that only one text has are not looked at for each block.
+        let text = |mark: &str| {
+            (0..100_000)
+                .map(|at| if at % 100 == 0 { at.to_string() } else { format!("{mark}{at}") })
+                .collect()
+        };
+        assert_eq!(steps(text("a"), text("b")), 1000 * 1001);
     }
 }
