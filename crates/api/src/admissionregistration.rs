@@ -11,15 +11,19 @@ mod parameter_access;
 mod parameters;
 mod policy_binding_table;
 mod policy_validation;
+mod reserved_names;
 mod rule_validation;
 pub mod validating_admission_policy;
 pub mod validating_admission_policy_binding;
 pub mod validating_webhook_configuration;
 mod webhook_validation;
 
-use crate::declare::{Declare, same_shape, with_api_version};
+use crate::{
+    declare::{Declare, same_shape, with_api_version},
+    plain::PlainStrategy,
+};
 use group::{V1ALPHA1, V1BETA1};
-use pintle_machinery::ValueExt;
+use pintle_machinery::{ErrorList, Value, ValueExt};
 use pintle_registry::{Conversion, Resource};
 
 /// The resources of the group.
@@ -32,6 +36,23 @@ pub fn resources() -> Vec<Resource> {
         validating_admission_policy_binding::resource(),
         validating_webhook_configuration::resource(),
     ]
+}
+
+/// The strategies of the kinds whose objects may be in manifests.
+const STRATEGIES: [(&str, PlainStrategy); 6] = [
+    ("MutatingAdmissionPolicy", mutating_admission_policy::STRATEGY),
+    ("MutatingAdmissionPolicyBinding", mutating_admission_policy_binding::STRATEGY),
+    ("MutatingWebhookConfiguration", mutating_webhook_configuration::STRATEGY),
+    ("ValidatingAdmissionPolicy", validating_admission_policy::STRATEGY),
+    ("ValidatingAdmissionPolicyBinding", validating_admission_policy_binding::STRATEGY),
+    ("ValidatingWebhookConfiguration", validating_webhook_configuration::STRATEGY),
+];
+
+/// Defaults an object of a manifest (<https://kep.k8s.io/5793>), and validates it as a new one, but for its name. An
+/// object of another kind than those of the group is not changed and has no errors.
+pub fn default_and_validate(kind: &str, object: &mut Value) -> ErrorList {
+    let strategy = STRATEGIES.iter().find(|(name, _)| *name == kind);
+    strategy.map(|(_, strategy)| strategy.default_and_validate(object)).unwrap_or_default()
 }
 
 /// The resources in versions that are disabled by default.

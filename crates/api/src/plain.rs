@@ -37,7 +37,9 @@ pub(crate) struct PlainStrategy {
     takes_any_name: bool,
     checks: Option<Checks>,
     review: Option<Review>,
-    warnings: fn(&Value) -> Vec<String>,
+    client_check: fn(&Value) -> ErrorList,
+    creation_warnings: fn(&Value) -> Vec<String>,
+    update_warnings: fn(&Value) -> Vec<String>,
 }
 
 /// The checks of a kind that need the authorizer or other objects, as [`Strategy::review`].
@@ -68,7 +70,9 @@ impl PlainStrategy {
         takes_any_name: false,
         checks: None,
         review: None,
-        warnings: |_| Vec::new(),
+        client_check: |_| Vec::new(),
+        creation_warnings: |_| Vec::new(),
+        update_warnings: |_| Vec::new(),
     };
 
     /// Sets the defaulting function.
@@ -124,13 +128,39 @@ impl PlainStrategy {
         PlainStrategy { review: Some(review), ..self }
     }
 
-    /// Sets the warnings for an object that is created or updated.
-    pub(crate) const fn warned(self, warnings: fn(&Value) -> Vec<String>) -> PlainStrategy {
-        PlainStrategy { warnings, ..self }
+    /// Sets the validation of an object that a client creates, after the one of every new object.
+    pub(crate) const fn checked_of_clients(self, check: fn(&Value) -> ErrorList) -> PlainStrategy {
+        PlainStrategy { client_check: check, ..self }
+    }
+
+    /// Sets the warnings for an object that is created.
+    pub(crate) const fn warned_on_create(self, warnings: fn(&Value) -> Vec<String>) -> PlainStrategy {
+        PlainStrategy { creation_warnings: warnings, ..self }
+    }
+
+    /// Sets the warnings for an object that is updated.
+    pub(crate) const fn warned_on_update(self, warnings: fn(&Value) -> Vec<String>) -> PlainStrategy {
+        PlainStrategy { update_warnings: warnings, ..self }
     }
 }
 
 impl PlainStrategy {
+    /// Defaults an object that is in no namespace and comes from no request, and validates it as a new one.
+    pub(crate) fn default_and_validate(&self, object: &mut Value) -> ErrorList {
+        (self.defaults)(object);
+        self.validate_new(object, false)
+    }
+
+    fn validate_new(&self, object: &Value, namespaced: bool) -> ErrorList {
+        match self.checks {
+            Some(checks) => (checks.create)(object),
+            None => {
+                let name = |name: &str, prefix| self.validate_name(name, prefix);
+                validate_object_meta(object, namespaced, name, &FieldPath::new("metadata"))
+            }
+        }
+    }
+
     fn drop_disabled_fields(&self, object: &mut Value, old: Option<&Value>) {
         let (place, fields) = self.gated;
         if let Some(part) = object.at_mut(place) {
@@ -166,14 +196,9 @@ impl Strategy for PlainStrategy {
     }
 
     fn validate(&self, context: &RequestContext<'_>, object: &Value) -> ErrorList {
-        match self.checks {
-            Some(checks) => (checks.create)(object),
-            None => {
-                let name = |name: &str, prefix| self.validate_name(name, prefix);
-                let namespaced = !context.namespace.is_empty();
-                validate_object_meta(object, namespaced, name, &FieldPath::new("metadata"))
-            }
-        }
+        let mut errors = self.validate_new(object, !context.namespace.is_empty());
+        errors.extend((self.client_check)(object));
+        errors
     }
 
     fn prepare_for_update(&self, context: &RequestContext<'_>, object: &mut Value, old: &Value) {
@@ -212,11 +237,11 @@ impl Strategy for PlainStrategy {
     }
 
     fn warnings_on_create(&self, _context: &RequestContext<'_>, object: &Value) -> Vec<String> {
-        (self.warnings)(object)
+        (self.creation_warnings)(object)
     }
 
     fn warnings_on_update(&self, _context: &RequestContext<'_>, object: &Value, _old: &Value) -> Vec<String> {
-        (self.warnings)(object)
+        (self.update_warnings)(object)
     }
 
     fn allow_create_on_update(&self) -> bool {

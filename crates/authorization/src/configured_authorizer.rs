@@ -13,7 +13,7 @@ use crate::{
         AuthorizationConfiguration, AuthorizerConfiguration, AuthorizerKind, AuthorizerType,
         InvalidConfiguration,
     },
-    metrics::{AuthorizationMetrics, content_hash},
+    metrics::AuthorizationMetrics,
     privileged_groups::PrivilegedGroups,
     webhook::WebhookAuthorizer,
 };
@@ -23,6 +23,7 @@ use pintle_auth::{
     BoxFuture,
     authz::{AlwaysAllow, Attributes, Authorizer, Decision, ResolvedRules, Verdict},
 };
+use pintle_config_metrics::content_hash;
 use pintle_dialer::Dialer;
 use pintle_go_forms::{FileError, read_file};
 use pintle_machinery::{UserInfo, status::aggregate, user::SYSTEM_MASTERS};
@@ -151,7 +152,7 @@ impl ConfiguredAuthorizer {
         let parts = Parts { objects, abac, metrics, types, dialer };
         let chain = parts.chain(&configuration)?;
         if matches!(source, ConfigurationSource::File { .. }) {
-            parts.metrics.config_in_force(&hash);
+            parts.metrics.config().in_force(&hash);
         }
         let state = Mutex::new(State { configuration, hash });
         Ok(Arc::new(ConfiguredAuthorizer { source, parts, in_force: ArcSwap::from_pointee(chain), state }))
@@ -184,11 +185,11 @@ impl ConfiguredAuthorizer {
                 Ok(false) => {}
                 Ok(true) => {
                     let hash = self.state.lock().hash.clone();
-                    self.parts.metrics.reloaded(Some(&hash));
+                    self.parts.metrics.config().reloaded(Some(&hash));
                     tracing::info!(hash, "new authorization configuration in force");
                 }
                 Err(error) => {
-                    self.parts.metrics.reloaded(None);
+                    self.parts.metrics.config().reloaded(None);
                     tracing::error!(%error, "the authorization configuration stays as it was");
                 }
             }

@@ -1,21 +1,16 @@
 //! Metrics of authorization, under Kubernetes' names (<https://kubernetes.io/docs/reference/instrumentation/metrics/>).
 
-use jiff::Timestamp;
 use pintle_auth::authz::Decision;
+use pintle_config_metrics::ConfigMetrics;
 use pintle_webhook::AttemptResult;
-use prometheus::{
-    GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, Opts, core::Collector, exponential_buckets,
-};
-use sha2::{Digest, Sha256};
+use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, core::Collector, exponential_buckets};
 use std::{
-    fmt::Write,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 /// The metrics of a server's authorizers.
 pub struct AuthorizationMetrics {
-    server_hash: String,
     decisions: IntCounterVec,
     webhook_evaluations: IntCounterVec,
     webhook_duration: HistogramVec,
@@ -23,9 +18,7 @@ pub struct AuthorizationMetrics {
     match_errors: IntCounterVec,
     match_exclusions: IntCounterVec,
     match_seconds: HistogramVec,
-    reloads: IntCounterVec,
-    last_reload: GaugeVec,
-    last_config: GaugeVec,
+    config: ConfigMetrics,
     node: Arc<NodeMetrics>,
 }
 
@@ -53,9 +46,6 @@ impl AuthorizationMetrics {
         let counter = |name: &str, help: &str, labels: &[&str]| {
             IntCounterVec::new(Opts::new(format!("apiserver_authorization_{name}"), help), labels)
         };
-        let gauge = |name: &str, help: &str, labels: &[&str]| {
-            GaugeVec::new(Opts::new(format!("apiserver_authorization_{name}"), help), labels)
-        };
         let match_seconds = HistogramOpts::new(
             "apiserver_authorization_match_condition_evaluation_seconds",
             "How long match conditions took, by type and name of the authorizer.",
@@ -65,7 +55,6 @@ impl AuthorizationMetrics {
             "How long changes of the node authorizer's graph took.",
         );
         Ok(AuthorizationMetrics {
-            server_hash: content_hash(api_server_id.as_bytes()),
             decisions: counter(
                 "decisions_total",
                 "Decisions that ended the chain of authorizers, by type, name and decision.",
@@ -102,20 +91,11 @@ impl AuthorizationMetrics {
                 match_seconds.buckets(vec![0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25]),
                 &["type", "name"],
             )?,
-            reloads: counter(
-                "config_controller_automatic_reloads_total",
-                "How often the authorization configuration was read again, by outcome.",
-                &["status", "apiserver_id_hash"],
-            )?,
-            last_reload: gauge(
-                "config_controller_automatic_reload_last_timestamp_seconds",
-                "When the authorization configuration was last read again, by outcome.",
-                &["status", "apiserver_id_hash"],
-            )?,
-            last_config: gauge(
-                "config_controller_last_config_info",
-                "The authorization configuration in force, by its hash; always 1.",
-                &["apiserver_id_hash", "hash"],
+            config: ConfigMetrics::new(
+                "authorization",
+                "the authorization configuration",
+                api_server_id,
+                &[],
             )?,
             node: Arc::new(NodeMetrics {
                 graph_actions: HistogramVec::new(
@@ -128,7 +108,7 @@ impl AuthorizationMetrics {
 
     /// The collectors to register.
     pub fn collectors(&self) -> Vec<Box<dyn Collector>> {
-        vec![
+        let mut collectors: Vec<Box<dyn Collector>> = vec![
             Box::new(self.decisions.clone()),
             Box::new(self.webhook_evaluations.clone()),
             Box::new(self.webhook_duration.clone()),
@@ -136,11 +116,10 @@ impl AuthorizationMetrics {
             Box::new(self.match_errors.clone()),
             Box::new(self.match_exclusions.clone()),
             Box::new(self.match_seconds.clone()),
-            Box::new(self.reloads.clone()),
-            Box::new(self.last_reload.clone()),
-            Box::new(self.last_config.clone()),
             Box::new(self.node.graph_actions.clone()),
-        ]
+        ];
+        collectors.extend(self.config.collectors());
+        collectors
     }
 
     /// The metrics of the node authorizer.
@@ -178,33 +157,8 @@ impl AuthorizationMetrics {
         self.match_seconds.with_label_values(&labels).observe(duration.as_secs_f64());
     }
 
-    /// Records a reload, and the hash of the configuration in force if it succeeded.
-    pub(crate) fn reloaded(&self, config_hash: Option<&str>) {
-        let status = if config_hash.is_some() { "success" } else { "failure" };
-        self.reloads.with_label_values(&[status, &self.server_hash]).inc();
-        let now = Timestamp::now().as_duration().as_secs_f64();
-        self.last_reload.with_label_values(&[status, &self.server_hash]).set(now);
-        if let Some(hash) = config_hash {
-            self.config_in_force(hash);
-        }
+    /// The metrics of the configuration file.
+    pub(crate) fn config(&self) -> &ConfigMetrics {
+        &self.config
     }
-
-    /// Records the hash of the configuration in force.
-    pub(crate) fn config_in_force(&self, hash: &str) {
-        self.last_config.reset();
-        self.last_config.with_label_values(&[&self.server_hash, hash]).set(1.0);
-    }
-}
-
-/// The hash of a content as `sha256:…`; "" for an empty content.
-pub(crate) fn content_hash(content: &[u8]) -> String {
-    if content.is_empty() {
-        return String::new();
-    }
-    let mut text = "sha256:".to_owned();
-    for byte in Sha256::digest(content) {
-        // Writing to a string does not fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
 }

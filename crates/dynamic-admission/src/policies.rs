@@ -8,6 +8,7 @@ mod binding;
 mod excluded;
 mod failure_metrics;
 mod hooks;
+mod manifests;
 pub mod mutating;
 mod params;
 pub mod plugin_config;

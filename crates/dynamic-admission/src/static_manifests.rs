@@ -1,17 +1,19 @@
-//! Directories with manifests of policies and webhooks. This server reads none, since the feature gate
-//! `ManifestBasedAdmissionControlConfig` is closed.
+//! Static manifests: files in a directory of the server that configure admission besides the objects of the API
+//! (<https://kep.k8s.io/5793>).
+//!
+//! What manifests declare is in force before the first request, comes before what objects declare, and is asked about the
+//! objects that configure admission, too: no client can remove it. The names of manifests end with [`pintle_machinery::meta::STATIC_MANIFEST_SUFFIX`]. A
+//! directory is read again while the server runs; one that cannot be used leaves in force what was.
 
-use pintle_admission::PluginError;
-use pintle_machinery::{Value, ValueExt};
+mod configured_directory;
+mod directory;
+mod loader;
+mod manifests;
+mod objects;
 
-/// Refuses the configuration of a plugin that names such a directory.
-pub(crate) fn refuse(configuration: &Value) -> Result<(), PluginError> {
-    match configuration.str_at("staticManifestsDir") {
-        "" => Ok(()),
-        _ => Err(PluginError::Configuration(
-            "staticManifestsDir: Forbidden: staticManifestsDir requires the ManifestBasedAdmissionControlConfig feature gate to \
-             be enabled"
-                .to_owned(),
-        )),
-    }
-}
+pub(crate) use configured_directory::configured_directory;
+pub use loader::ManifestLoader;
+pub use manifests::ManifestDirectory;
+pub(crate) use manifests::Manifests;
+pub use objects::DefaultAndValidate;
+pub(crate) use objects::{ManifestKind, ManifestKinds, Objects};

@@ -12,7 +12,7 @@ mod validation;
 
 pub(crate) use types::{Key, KmsApiVersion, KmsConfiguration, ProviderConfiguration, ResourceConfiguration};
 
-use crate::metrics::content_hash;
+use pintle_config_metrics::content_hash;
 use pintle_go_forms::FileError;
 use pintle_machinery::{ErrorList, config_file::ConfigFileError, status::aggregate};
 use std::path::{Path, PathBuf};

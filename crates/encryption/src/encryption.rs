@@ -6,11 +6,12 @@
 use crate::{
     config::{self, EncryptionConfigError},
     identity,
-    metrics::{EncryptionMetrics, Scope, content_hash},
+    metrics::{EncryptionMetrics, Scope},
     rules::{RuleNames, Rules},
 };
 use arc_swap::ArcSwap;
 use bytes::Bytes;
+use pintle_config_metrics::content_hash;
 use pintle_machinery::GroupResource;
 use pintle_storage::{BoxFuture, Key, TransformError, Transformed, ValueTransformer};
 use std::{path::PathBuf, sync::Arc, time::Duration};
@@ -59,7 +60,7 @@ impl Encryption {
         let rules = read(&options, &metrics)?;
         // The log and the health checks report the outcome.
         let _ = check(&rules).await;
-        metrics.config_in_force(&rules.hash);
+        metrics.config().in_force(&rules.hash);
         let in_force = ArcSwap::from_pointee(InForce::new(rules));
         Ok(Arc::new(Encryption { options, metrics, in_force }))
     }
@@ -113,14 +114,14 @@ impl Encryption {
                 Ok(changed) => {
                     if changed {
                         let hash = self.in_force.load().rules.hash.clone();
-                        self.metrics.reloaded(Some(&hash));
+                        self.metrics.config().reloaded(Some(&hash));
                         tracing::info!(path = %self.options.path.display(), hash, "new encryption configuration in force");
                     }
                     retry = FIRST_RETRY;
                     wait = self.options.poll_interval;
                 }
                 Err(error) => {
-                    self.metrics.reloaded(None);
+                    self.metrics.config().reloaded(None);
                     tracing::error!(%error, "the encryption configuration stays as it was");
                     wait = retry.min(self.options.poll_interval);
                     retry = (retry * 2).min(self.options.poll_interval);

@@ -5,13 +5,12 @@ use crate::failure::Failure;
 use indexmap::IndexMap;
 use jiff::Timestamp;
 use parking_lot::Mutex;
+use pintle_config_metrics::{ConfigMetrics, content_hash};
 use prometheus::{
     Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts,
     core::Collector, exponential_buckets,
 };
-use sha2::{Digest, Sha256};
 use std::{
-    fmt::Write,
     sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
@@ -33,9 +32,7 @@ pub struct EncryptionMetrics {
     invalid_key_ids: IntCounterVec,
     data_key_cache_fill: Gauge,
     data_key_cache_size: GaugeVec,
-    reloads: IntCounterVec,
-    last_reload: GaugeVec,
-    last_config: GaugeVec,
+    config: ConfigMetrics,
 }
 
 impl EncryptionMetrics {
@@ -52,7 +49,7 @@ impl EncryptionMetrics {
         };
         let key_id_labels = ["transformation_type", "provider_name", "key_id_hash", "apiserver_id_hash"];
         Ok(EncryptionMetrics {
-            server_hash: hash_if_not_empty(api_server_id),
+            server_hash: content_hash(api_server_id.as_bytes()),
             transformations: IntCounterVec::new(
                 opts(
                     "apiserver_storage_transformation_operations_total",
@@ -137,33 +134,13 @@ impl EncryptionMetrics {
                 ),
                 &["provider_name"],
             )?,
-            reloads: IntCounterVec::new(
-                opts(
-                    "apiserver_encryption_config_controller_automatic_reloads_total",
-                    "How often the encryption configuration was read again, by outcome.",
-                ),
-                &["status", "apiserver_id_hash"],
-            )?,
-            last_reload: GaugeVec::new(
-                opts(
-                    "apiserver_encryption_config_controller_automatic_reload_last_timestamp_seconds",
-                    "When the encryption configuration was last read again, by outcome.",
-                ),
-                &["status", "apiserver_id_hash"],
-            )?,
-            last_config: GaugeVec::new(
-                opts(
-                    "apiserver_encryption_config_controller_last_config_info",
-                    "The encryption configuration in force, by its hash; always 1.",
-                ),
-                &["apiserver_id_hash", "hash"],
-            )?,
+            config: ConfigMetrics::new("encryption", "the encryption configuration", api_server_id, &[])?,
         })
     }
 
     /// All collectors, for registration.
     pub fn collectors(&self) -> Vec<Box<dyn Collector>> {
-        vec![
+        let mut collectors: Vec<Box<dyn Collector>> = vec![
             Box::new(self.transformations.clone()),
             Box::new(self.transformation_duration.clone()),
             Box::new(self.cache_misses.clone()),
@@ -176,10 +153,9 @@ impl EncryptionMetrics {
             Box::new(self.invalid_key_ids.clone()),
             Box::new(self.data_key_cache_fill.clone()),
             Box::new(self.data_key_cache_size.clone()),
-            Box::new(self.reloads.clone()),
-            Box::new(self.last_reload.clone()),
-            Box::new(self.last_config.clone()),
-        ]
+        ];
+        collectors.extend(self.config.collectors());
+        collectors
     }
 
     pub(crate) fn cache_miss(&self) {
@@ -200,12 +176,12 @@ impl EncryptionMetrics {
 
     /// The counters of one key id, for its encryptions or decryptions.
     pub(crate) fn key_id(&self, direction: Direction, provider: &str, key_id: &str) -> KeyIdUse {
-        let labels = [direction.label(), provider, &hash_if_not_empty(key_id), &self.server_hash];
+        let labels = [direction.label(), provider, &content_hash(key_id.as_bytes()), &self.server_hash];
         KeyIdUse { series: self.key_ids.clone(), labels: labels.map(str::to_owned), counted: OnceLock::new() }
     }
 
     pub(crate) fn key_id_from_status(&self, provider: &str, key_id: &str) {
-        let labels = [provider, &hash_if_not_empty(key_id), &self.server_hash];
+        let labels = [provider, &content_hash(key_id.as_bytes()), &self.server_hash];
         let mut used = self.key_id_status.used.lock();
         if let Some(evicted) = touch(&mut used, labels.map(str::to_owned)) {
             let _ = self.key_id_status.last.remove_label_values(&evicted.each_ref().map(String::as_str));
@@ -221,20 +197,9 @@ impl EncryptionMetrics {
         self.data_key_cache_size.with_label_values(&[provider]).set(size as f64);
     }
 
-    /// Counts a reload, and records the active configuration if it succeeded.
-    pub(crate) fn reloaded(&self, config_hash: Option<&str>) {
-        let status = if config_hash.is_some() { "success" } else { "failure" };
-        self.reloads.with_label_values(&[status, &self.server_hash]).inc();
-        self.last_reload.with_label_values(&[status, &self.server_hash]).set(now());
-        if let Some(hash) = config_hash {
-            self.config_in_force(hash);
-        }
-    }
-
-    /// Records the active configuration.
-    pub(crate) fn config_in_force(&self, hash: &str) {
-        self.last_config.reset();
-        self.last_config.with_label_values(&[&self.server_hash, hash]).set(1.0);
+    /// The metrics of the configuration file.
+    pub(crate) fn config(&self) -> &ConfigMetrics {
+        &self.config
     }
 }
 
@@ -338,24 +303,6 @@ fn now() -> f64 {
     Timestamp::now().as_duration().as_secs_f64()
 }
 
-/// `sha256:` and the hash of a text, or "" for an empty text: the form in which key ids are shown.
-pub(crate) fn hash_if_not_empty(text: &str) -> String {
-    match text.is_empty() {
-        true => String::new(),
-        false => content_hash(text.as_bytes()),
-    }
-}
-
-/// `sha256:` and the hash of these bytes.
-pub(crate) fn content_hash(bytes: &[u8]) -> String {
-    let mut text = "sha256:".to_owned();
-    for byte in Sha256::digest(bytes) {
-        // Writing to a string does not fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -371,9 +318,9 @@ mod tests {
         let metrics: Vec<_> = series.iter().flat_map(|family| family.get_metric()).collect();
         assert_eq!(metrics.len(), KEY_ID_SERIES);
         let has = |key: &str| {
-            metrics
-                .iter()
-                .any(|metric| metric.get_label().iter().any(|label| label.value() == hash_if_not_empty(key)))
+            metrics.iter().any(|metric| {
+                metric.get_label().iter().any(|label| label.value() == content_hash(key.as_bytes()))
+            })
         };
         assert!(has("key-0") && has("key-100") && !has("key-1"));
     }

@@ -193,7 +193,7 @@ gates! {
     LogarithmicScaleDown, NoEffect, [], [21 Alpha off, 22 Beta on, 31 GA on locked];
     LoggingAlphaOptions, Both, [], [24 Alpha off];
     LoggingBetaOptions, Both, [], [24 Beta on];
-    ManifestBasedAdmissionControlConfig, DefaultOnly, [], [36 Alpha off];
+    ManifestBasedAdmissionControlConfig, Both, [], [36 Alpha off];
     MatchLabelKeysInPodAffinity, DefaultOnly, [], [29 Alpha off, 31 Beta on, 33 GA on locked];
     MatchLabelKeysInPodTopologySpread, Both, [], [25 Alpha off, 27 Beta on];
     MatchLabelKeysInPodTopologySpreadSelectorMerge, Both, [MatchLabelKeysInPodTopologySpread], [34 Beta on];

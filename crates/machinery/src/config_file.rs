@@ -7,7 +7,7 @@
 
 use crate::{
     Value,
-    codec::{Decoded, StrictProblem, json, yaml},
+    codec::{DecodeError, Decoded, StrictProblem, json, yaml},
     scheme,
     text::go_json_type,
 };
@@ -77,13 +77,8 @@ impl ConfigFile {
     /// that is unknown or occurs twice.
     pub fn decode_strict(&self, text: &[u8]) -> Result<Value, ConfigFileError> {
         let Decoded { value, problems, .. } = self.decode(text)?;
-        match problems.is_empty() {
-            true => Ok(value),
-            false => {
-                let texts: Vec<_> = problems.iter().map(StrictProblem::to_string).collect();
-                Err(ConfigFileError::new(format!("strict decoding error: {}", texts.join(", "))))
-            }
-        }
+        check_strict(problems).map_err(ConfigFileError::new)?;
+        Ok(value)
     }
 
     /// As [`ConfigFile::decode_strict`], of this kind or of `other`, whose errors a file of neither kind has.
@@ -103,13 +98,7 @@ impl ConfigFile {
     /// When the text is neither YAML nor JSON, is of another kind or version, or has a value of a wrong type.
     pub fn decode(&self, text: &[u8]) -> Result<Decoded, ConfigFileError> {
         let failed = |error: &dyn ToString| ConfigFileError::new(error.to_string());
-        let (json, mut problems) = match is_json(text) {
-            true => (Zeroizing::new(text.to_owned()), Vec::new()),
-            false => {
-                let converted = yaml::to_json(text).map_err(|error| failed(&error))?;
-                (Zeroizing::new(converted.json), converted.problems)
-            }
-        };
+        let (json, mut problems) = as_json(text).map_err(|error| failed(&error))?;
         // For another kind of file, the reference prints the whole file; this does not if there may be secrets in it.
         let shown = self.scheme.map(|scheme| Shown { scheme, text });
         let is_other_kind = |reason| ConfigFileError { reason, is_other_kind: true };
@@ -118,6 +107,50 @@ impl ConfigFile {
         check_fields(&decoded.value, self.schema.root(), "").map_err(ConfigFileError::new)?;
         problems.extend(decoded.problems);
         Ok(Decoded { problems, ..decoded })
+    }
+}
+
+/// The JSON of a text in YAML or JSON, and the keys that occur twice in YAML.
+///
+/// # Errors
+/// When the text is not YAML.
+pub fn as_json(text: &[u8]) -> Result<(Zeroizing<Vec<u8>>, Vec<StrictProblem>), DecodeError> {
+    if is_json(text) {
+        return Ok((Zeroizing::new(text.to_owned()), Vec::new()));
+    }
+    let converted = yaml::to_json(text)?;
+    Ok((Zeroizing::new(converted.json), converted.problems))
+}
+
+/// The kind and version of an object in JSON. Errors repeat the text `shown` that it was made of.
+///
+/// # Errors
+/// When it is not JSON, or has no kind or no version.
+pub fn type_meta(json: &[u8], shown: Option<&[u8]>) -> Result<json::TypeMeta, String> {
+    let meta = json::type_meta(json);
+    let meta = meta.map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
+    let missing = |field: &str| match shown {
+        Some(shown) => format!("Object '{field}' is missing in '{}'", String::from_utf8_lossy(shown)),
+        None => format!("Object '{field}' is missing"),
+    };
+    if meta.kind.is_empty() {
+        return Err(missing("Kind"));
+    }
+    if meta.api_version.is_empty() {
+        return Err(missing("apiVersion"));
+    }
+    Ok(meta)
+}
+
+/// Requires that there are no unknown and no duplicate fields.
+///
+/// # Errors
+/// When there are.
+pub fn check_strict(problems: impl IntoIterator<Item = StrictProblem>) -> Result<(), String> {
+    let texts: Vec<_> = problems.into_iter().map(|problem| problem.to_string()).collect();
+    match texts.is_empty() {
+        true => Ok(()),
+        false => Err(format!("strict decoding error: {}", texts.join(", "))),
     }
 }
 
@@ -137,20 +170,7 @@ struct Shown<'a> {
 impl ConfigKind {
     /// Checks kind and version of a file that was converted to JSON.
     fn check(&self, json: &[u8], shown: Option<Shown<'_>>) -> Result<(), String> {
-        let meta = json::type_meta(json);
-        let meta = meta.map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
-        let missing = |field: &str| match &shown {
-            Some(shown) => {
-                format!("Object '{field}' is missing in '{}'", String::from_utf8_lossy(shown.text))
-            }
-            None => format!("Object '{field}' is missing"),
-        };
-        if meta.kind.is_empty() {
-            return Err(missing("Kind"));
-        }
-        if meta.api_version.is_empty() {
-            return Err(missing("apiVersion"));
-        }
+        let meta = type_meta(json, shown.as_ref().map(|shown| shown.text))?;
         let (group, version) = meta.api_version.split_once('/').unwrap_or_default();
         if group == self.group && self.versions.contains(&version) && meta.kind == self.kind {
             return Ok(());

@@ -6,6 +6,10 @@ use jiff::Timestamp;
 
 pub use crate::duration::{human_duration, translate_timestamp_since};
 
+/// The end of the names of objects in static manifests, which objects of the API cannot have
+/// (<https://kep.k8s.io/5793>).
+pub const STATIC_MANIFEST_SUFFIX: &str = ".static.k8s.io";
+
 /// Accessors for `metadata` of an object.
 pub trait ObjectMeta {
     /// `metadata.name`.

@@ -1,10 +1,14 @@
 //! Assembles the admission chain: the plugins of the admission crate, and those of other crates.
 
-use crate::{Options, authorization::Authorization, rest_mapper::ChainRestMapper, run_error::RunError};
+use crate::{
+    Options, authorization::Authorization, manifest_files::ManifestFiles, rest_mapper::ChainRestMapper,
+    run_error::RunError,
+};
 use pintle_admission::{
     AdmissionChain, AdmissionConfiguration, AdmissionMetrics, ChainConfig, PluginFactories,
     plugins::OwnerReferencesPermissionEnforcement,
 };
+use pintle_api::admissionregistration::default_and_validate;
 use pintle_dialer::Outbound;
 use pintle_dynamic_admission::{
     ConditionMetrics, ImagePolicyWebhook,
@@ -13,8 +17,10 @@ use pintle_dynamic_admission::{
         plugin_config,
         validating::{PolicyMetrics, ValidatingPolicies},
     },
+    static_manifests::ManifestLoader,
     webhooks::{
-        ConfiguredUsers, MutatingAdmissionWebhook, ValidatingAdmissionWebhook, WebhookClients, WebhookMetrics,
+        ConfiguredUsers, MutatingAdmissionWebhook, ValidatingAdmissionWebhook, WebhookClients,
+        WebhookMetrics, WebhookPluginConfig,
     },
 };
 use pintle_feature_gates::Gate;
@@ -28,6 +34,7 @@ pub(crate) struct Admission {
     pub(crate) rest_mapper: Arc<ChainRestMapper>,
     metrics: AdmissionMetrics,
     dynamic_metrics: DynamicMetrics,
+    manifests: ManifestLoader,
 }
 
 /// The metrics of webhooks and policies.
@@ -68,6 +75,7 @@ impl Admission {
         outbound: &Outbound,
     ) -> Result<Admission, RunError> {
         let has_mutating_policies = options.features.is_open(Gate::MutatingAdmissionPolicy);
+        let manifests = ManifestLoader::new(default_and_validate, &options.identity());
         let options = &options.admission;
         let configuration = match &options.config_file {
             Some(path) => AdmissionConfiguration::read(path)?,
@@ -78,8 +86,8 @@ impl Admission {
         let rest_mapper = Arc::new(ChainRestMapper::default());
         let mut factories = PluginFactories::default();
         factories.add("ImagePolicyWebhook", |settings| Ok(Arc::new(ImagePolicyWebhook::new(settings)?)));
-        add_webhooks(&mut factories, outbound, authorization, &dynamic_metrics.webhooks);
-        add_policies(&mut factories, has_mutating_policies, authorization, &dynamic_metrics);
+        add_webhooks(&mut factories, outbound, authorization, &dynamic_metrics.webhooks, &manifests);
+        add_policies(&mut factories, has_mutating_policies, authorization, &dynamic_metrics, &manifests);
         let mapper = rest_mapper.clone();
         factories.add("OwnerReferencesPermissionEnforcement", move |_| {
             Ok(Arc::new(OwnerReferencesPermissionEnforcement::new(mapper.clone())))
@@ -89,7 +97,7 @@ impl Admission {
         let config = ChainConfig { further_defaults, configuration, factories, ..options.chain_config() };
         let metrics = AdmissionMetrics::new().map_err(assemble)?;
         let chain = config.chain()?.measured(&metrics);
-        Ok(Admission { chain, rest_mapper, metrics, dynamic_metrics })
+        Ok(Admission { chain, rest_mapper, metrics, dynamic_metrics, manifests })
     }
 
     /// The metrics of the chain and of its plugins, for registration.
@@ -97,7 +105,13 @@ impl Admission {
         let mut collectors = self.metrics.collectors();
         collectors.extend(self.dynamic_metrics.collectors());
         collectors.extend(self.chain.collectors());
+        collectors.extend(self.manifests.directories().iter().flat_map(|directory| directory.collectors()));
         collectors
+    }
+
+    /// The directories of static manifests, for reloading.
+    pub(crate) fn manifest_files(&self) -> impl Iterator<Item = ManifestFiles> {
+        self.manifests.directories().into_iter().map(ManifestFiles::new)
     }
 }
 
@@ -107,23 +121,26 @@ fn add_webhooks(
     outbound: &Outbound,
     authorization: &Authorization,
     metrics: &WebhookMetrics,
+    manifests: &ManifestLoader,
 ) {
     let clients = {
         let outbound = outbound.clone();
-        move |configuration: Option<&[u8]>| {
-            let users = ConfiguredUsers::of_configuration(configuration)?;
-            Ok(Arc::new(WebhookClients::new(outbound.clone(), users)))
-        }
+        move |users: ConfiguredUsers| Arc::new(WebhookClients::new(outbound.clone(), users))
     };
-    let (of_mutating, authorizer, counted) = (clients.clone(), authorization.authorizer(), metrics.clone());
+    let (of_mutating, authorizer) = (clients.clone(), authorization.authorizer());
+    let (counted, loader) = (metrics.clone(), manifests.clone());
     factories.add("MutatingAdmissionWebhook", move |settings| {
-        let clients = of_mutating(settings.configuration)?;
-        Ok(Arc::new(MutatingAdmissionWebhook::new(clients, authorizer.clone(), counted.clone())))
+        let config = WebhookPluginConfig::read(settings.configuration)?;
+        let clients = of_mutating(config.users);
+        let plugin = MutatingAdmissionWebhook::new(clients, authorizer.clone(), counted.clone());
+        Ok(Arc::new(plugin.with_manifests(config.manifests.as_deref(), &loader)?))
     });
-    let (authorizer, counted) = (authorization.authorizer(), metrics.clone());
+    let (authorizer, counted, loader) = (authorization.authorizer(), metrics.clone(), manifests.clone());
     factories.add("ValidatingAdmissionWebhook", move |settings| {
-        let clients = clients(settings.configuration)?;
-        Ok(Arc::new(ValidatingAdmissionWebhook::new(clients, authorizer.clone(), counted.clone())))
+        let config = WebhookPluginConfig::read(settings.configuration)?;
+        let clients = clients(config.users);
+        let plugin = ValidatingAdmissionWebhook::new(clients, authorizer.clone(), counted.clone());
+        Ok(Arc::new(plugin.with_manifests(config.manifests.as_deref(), &loader)?))
     });
 }
 
@@ -133,17 +150,20 @@ fn add_policies(
     has_mutating_policies: bool,
     authorization: &Authorization,
     metrics: &DynamicMetrics,
+    manifests: &ManifestLoader,
 ) {
-    let (authorizer, counted) = (authorization.authorizer(), metrics.clone());
+    let (authorizer, counted, loader) = (authorization.authorizer(), metrics.clone(), manifests.clone());
     factories.add("MutatingAdmissionPolicy", move |settings| {
-        plugin_config::check_mutating(settings.configuration)?;
+        let directory = plugin_config::mutating_manifests(settings.configuration)?;
         let DynamicMetrics { mutations, conditions, .. } = counted.clone();
-        Ok(Arc::new(MutatingPolicies::new(has_mutating_policies, authorizer.clone(), mutations, conditions)))
+        let plugin = MutatingPolicies::new(has_mutating_policies, authorizer.clone(), mutations, conditions);
+        Ok(Arc::new(plugin.with_manifests(directory.as_deref(), &loader)?))
     });
-    let (authorizer, counted) = (authorization.authorizer(), metrics.clone());
+    let (authorizer, counted, loader) = (authorization.authorizer(), metrics.clone(), manifests.clone());
     factories.add("ValidatingAdmissionPolicy", move |settings| {
-        plugin_config::check_validating(settings.configuration)?;
+        let directory = plugin_config::validating_manifests(settings.configuration)?;
         let DynamicMetrics { validations, conditions, .. } = counted.clone();
-        Ok(Arc::new(ValidatingPolicies::new(authorizer.clone(), validations, conditions)))
+        let plugin = ValidatingPolicies::new(authorizer.clone(), validations, conditions);
+        Ok(Arc::new(plugin.with_manifests(directory.as_deref(), &loader)?))
     });
 }

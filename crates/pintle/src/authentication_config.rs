@@ -117,7 +117,7 @@ impl AuthenticationConfig {
             Ok(())
         };
         let files = DynamicFiles::new("authentication-config", vec![path], vec![content], Box::new(apply))
-            .on_failure(move || counted.reloaded(false));
+            .on_failure(move || counted.reloaded(None));
         let mut stopping = stopping.clone();
         let task = supervisor.spawn("authentication-config", async move {
             tokio::select! {
@@ -158,13 +158,12 @@ async fn put_in_force(
                 match issuers.replace(&candidate.config, expressions).await {
                     Ok(()) => break,
                     Err(error) => {
-                        metrics.reloaded(false);
+                        metrics.reloaded(None);
                         tracing::error!(error, "failed to update authentication config");
                     }
                 }
             }
-            metrics.reloaded(true);
-            metrics.config_in_force(&candidate.content);
+            metrics.reloaded(Some(&candidate.content));
             tracing::info!("reloaded authentication config");
         };
         next = tokio::select! {

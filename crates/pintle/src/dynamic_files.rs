@@ -3,11 +3,10 @@
 //! File metadata is checked once a second, and contents are read once a minute even without a change of metadata. A
 //! file that is replaced by another, as Kubernetes does with mounted secrets, counts as changed.
 
+use crate::file_stamp::FileStamp;
 use pintle_go_forms::read_file;
 use pintle_supervisor::Supervisor;
 use std::{
-    fs,
-    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -21,11 +20,18 @@ use tokio::{
 /// not retried until the contents change.
 pub(crate) type Apply = Box<dyn FnMut(&[Vec<u8>]) -> Result<(), String> + Send>;
 
+/// Files that are put in force again when they change.
+pub(crate) trait Watched: Send {
+    /// Checks the files, and puts changed contents in force. With `read_anyway` the contents are read even without a change
+    /// of metadata.
+    fn look(&mut self, read_anyway: bool);
+}
+
 /// Files that are reloaded together, such as a certificate and its key.
 pub(crate) struct DynamicFiles {
     name: &'static str,
     paths: Vec<PathBuf>,
-    stamps: Vec<Option<Stamp>>,
+    stamps: Vec<Option<FileStamp>>,
     /// The contents that were read last, usable or not.
     last_read: Vec<Vec<u8>>,
     apply: Apply,
@@ -33,29 +39,6 @@ pub(crate) struct DynamicFiles {
     failed: Box<dyn FnMut() + Send>,
     /// The last error, which is logged once.
     error: Option<String>,
-}
-
-/// The metadata that distinguish two states of a file without reading it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
-    device: u64,
-    inode: u64,
-    size: u64,
-    modified: (i64, i64),
-    changed: (i64, i64),
-}
-
-impl Stamp {
-    fn of(path: &Path) -> Option<Stamp> {
-        let metadata = fs::metadata(path).ok()?;
-        Some(Stamp {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            size: metadata.size(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-            changed: (metadata.ctime(), metadata.ctime_nsec()),
-        })
-    }
 }
 
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
@@ -79,10 +62,11 @@ impl DynamicFiles {
     pub(crate) fn on_failure(self, failed: impl FnMut() + Send + 'static) -> DynamicFiles {
         DynamicFiles { failed: Box::new(failed), ..self }
     }
+}
 
-    /// Checks the files, and puts changed contents in force.
+impl Watched for DynamicFiles {
     fn look(&mut self, read_anyway: bool) {
-        let stamps: Vec<_> = self.paths.iter().map(|path| Stamp::of(path)).collect();
+        let stamps: Vec<_> = self.paths.iter().map(|path| FileStamp::of(path)).collect();
         if stamps == self.stamps && !read_anyway {
             return;
         }
@@ -123,7 +107,7 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
 
 /// Checks files until the server stops; `None` without files.
 pub(crate) fn watch(
-    mut files: Vec<DynamicFiles>,
+    mut files: Vec<Box<dyn Watched>>,
     supervisor: &Supervisor,
     stopping: &watch::Receiver<bool>,
 ) -> Option<JoinHandle<()>> {
@@ -164,7 +148,10 @@ pub(crate) fn watch(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::{Arc, Mutex};
+    use std::{
+        fs,
+        sync::{Arc, Mutex},
+    };
 
     #[test]
     fn changes_are_put_in_force_once_and_failures_until_they_end() {

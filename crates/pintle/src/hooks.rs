@@ -5,7 +5,11 @@
 //! after a hook's name are the hooks that start before it.
 
 use crate::{
-    EndpointReconcilerType, auto_registration::is_complete, dynamic_files, peer_parts, run_error::RunError,
+    EndpointReconcilerType,
+    auto_registration::is_complete,
+    dynamic_files::{self, Watched},
+    peer_parts,
+    run_error::RunError,
     server_chain::ServerChain,
 };
 use pintle_api::core::{master_leases, service::ip_addresses};
@@ -391,12 +395,15 @@ async fn reload_encryption(server: Arc<ServerChain>, hook: HookContext) -> Resul
 async fn reload_files(server: Arc<ServerChain>, hook: HookContext) -> Result<(), Status> {
     let config = &server.config.loaded;
     let (supervisor, stopping) = (hook.supervisor(), hook.stopping());
-    let mut files = config.secure_serving.dynamic_files();
-    files.extend(config.aggregation.dynamic_files());
-    files.extend(server.peers.dynamic_files());
-    files.push(config.kubelets.dynamic_files());
+    let mut certificates = config.secure_serving.dynamic_files();
+    certificates.extend(config.aggregation.dynamic_files());
+    certificates.extend(server.peers.dynamic_files());
+    certificates.push(config.kubelets.dynamic_files());
+    let boxed = |files| Box::new(files) as Box<dyn Watched>;
+    let mut files: Vec<_> = certificates.into_iter().map(boxed).collect();
+    files.extend(config.admission.manifest_files().map(|files| Box::new(files) as Box<dyn Watched>));
     if let Some((config_file, task)) = server.authentication.config.follow(supervisor, stopping) {
-        files.push(config_file);
+        files.push(Box::new(config_file));
         hook.join([task]);
     }
     hook.join(dynamic_files::watch(files, supervisor, stopping));

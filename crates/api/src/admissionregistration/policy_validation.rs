@@ -171,15 +171,3 @@ fn validate_param_ref(reference: &Value, path: &FieldPath) -> ErrorList {
     ));
     errors
 }
-
-/// Warns of a name that servers reserve for policies from files.
-pub(super) fn warnings_for_name(object: &Value) -> Vec<String> {
-    const SUFFIX: &str = ".static.k8s.io";
-    match object.str_at("metadata.name").ends_with(SUFFIX) {
-        true => vec![format!(
-            "metadata.name: names ending with \"{SUFFIX}\" are reserved for static manifest-based configurations and \
-             cannot be managed via the API"
-        )],
-        false => Vec::new(),
-    }
-}

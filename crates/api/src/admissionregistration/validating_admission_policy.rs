@@ -7,7 +7,9 @@ mod validation;
 use super::group::GROUP;
 use crate::declare::Declare;
 use pintle_registry::Resource;
-use strategy::{STRATEGY, StatusStrategy};
+use strategy::StatusStrategy;
+
+pub(super) use strategy::STRATEGY;
 
 /// The declaration of the resource.
 pub fn resource() -> Resource {

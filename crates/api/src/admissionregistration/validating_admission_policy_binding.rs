@@ -6,7 +6,7 @@ mod validation;
 use super::{group::GROUP, policy_binding_table};
 use crate::declare::Declare;
 use pintle_registry::Resource;
-use strategy::STRATEGY;
+pub(super) use strategy::STRATEGY;
 
 /// The declaration of the resource.
 pub fn resource() -> Resource {

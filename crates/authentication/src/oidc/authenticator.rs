@@ -4,7 +4,7 @@ use super::{
     claims::Claims,
     distributed_claims::ClaimResolver,
     key_set::RemoteKeySet,
-    metrics::{JwtMetrics, hash},
+    metrics::JwtMetrics,
     provider,
     verifier::{Verifier, issuer_of},
 };
@@ -16,6 +16,7 @@ use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 use pintle_auth::authn::{Authenticated, Authentication, InvalidCredentials};
 use pintle_cel::Value as CelValue;
+use pintle_config_metrics::content_hash;
 use pintle_dialer::{Dialer, EgressSelector, Network};
 use pintle_jwt::{Algorithm, Token};
 use pintle_machinery::{UserInfo, Value, json, user::CREDENTIAL_ID};
@@ -65,7 +66,7 @@ impl JwtTokenAuthenticator {
         let dialer = dialer(&config.issuer.egress_selector_type, egress)?;
         let client = DocumentClient::new(config.issuer.certificate_authority.as_bytes(), dialer);
         let client = Arc::new(client.map_err(|error| format!("oidc: {error}"))?);
-        let issuer_hash = hash(&config.issuer.url);
+        let issuer_hash = content_hash(config.issuer.url.as_bytes());
         let provider = Arc::new(Provider {
             keys: ArcSwapOption::empty(),
             error: Mutex::new(Some(format!(

@@ -1,10 +1,11 @@
 //! Fetches and caches the keys of an issuer.
 
-use super::metrics::{JwtMetrics, hash_of};
+use super::metrics::JwtMetrics;
 use futures_util::{FutureExt, future::Shared};
 use http::{HeaderMap, StatusCode, header};
 use parking_lot::Mutex;
 use pintle_auth::BoxFuture;
+use pintle_config_metrics::content_hash;
 use pintle_go_forms::{media_type, quote};
 use pintle_jwt::{JsonWebKey, Token};
 use pintle_machinery::{Value, codec::json::decode_any, text::go_json_type};
@@ -132,7 +133,7 @@ impl Inner {
             let reason = described(&document.headers, &error);
             format!("oidc: failed to decode keys: {reason} {body}")
         })?;
-        Ok((keys, lifetime(&document.headers), hash_of(&document.body)))
+        Ok((keys, lifetime(&document.headers), content_hash(&document.body)))
     }
 }
 

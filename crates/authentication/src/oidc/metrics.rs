@@ -1,12 +1,9 @@
 //! Metrics of issuers, under Kubernetes' names (<https://kubernetes.io/docs/reference/instrumentation/metrics/>).
 
+use pintle_config_metrics::{ConfigMetrics, content_hash};
 use pintle_feature_gates::{Gate, enabled};
-use prometheus::{GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, Opts, core::Collector};
-use sha2::{Digest, Sha256};
-use std::{
-    fmt::Write,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use prometheus::{GaugeVec, HistogramOpts, HistogramVec, Opts, core::Collector};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The metrics of issuers and of the configuration file. Issuers are labelled by hashes of their URLs.
 #[derive(Clone)]
@@ -15,9 +12,7 @@ pub struct JwtMetrics {
     latency: HistogramVec,
     fetched: GaugeVec,
     key_sets: GaugeVec,
-    reloads: IntCounterVec,
-    reloaded: GaugeVec,
-    config: GaugeVec,
+    config: ConfigMetrics,
 }
 
 impl JwtMetrics {
@@ -33,7 +28,7 @@ impl JwtMetrics {
         )
         .buckets(vec![0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0]);
         Ok(JwtMetrics {
-            server: hash(api_server_id),
+            server: content_hash(api_server_id.as_bytes()),
             latency: HistogramVec::new(latency, &["result", "jwt_issuer_hash"])?,
             fetched: gauge(
                 "apiserver_authentication_jwt_authenticator_jwks_fetch_last_timestamp_seconds",
@@ -45,36 +40,24 @@ impl JwtMetrics {
                 "Which keys of an issuer were fetched last.",
                 &["jwt_issuer_hash", "apiserver_id_hash", "hash"],
             )?,
-            reloads: IntCounterVec::new(
-                Opts::new(
-                    "apiserver_authentication_config_controller_automatic_reloads_total",
-                    "How often the authentication configuration was read again, by result.",
-                ),
-                &["status", "apiserver_id_hash"],
-            )?,
-            reloaded: gauge(
-                "apiserver_authentication_config_controller_automatic_reload_last_timestamp_seconds",
-                "When the authentication configuration was read again last, by result.",
-                &["status", "apiserver_id_hash"],
-            )?,
-            config: gauge(
-                "apiserver_authentication_config_controller_last_config_info",
-                "Which authentication configuration is in force.",
-                &["apiserver_id_hash", "hash"],
+            config: ConfigMetrics::new(
+                "authentication",
+                "the authentication configuration",
+                api_server_id,
+                &[],
             )?,
         })
     }
 
     /// The collectors to register.
     pub fn collectors(&self) -> Vec<Box<dyn Collector>> {
-        vec![
+        let mut collectors: Vec<Box<dyn Collector>> = vec![
             Box::new(self.latency.clone()),
             Box::new(self.fetched.clone()),
             Box::new(self.key_sets.clone()),
-            Box::new(self.reloads.clone()),
-            Box::new(self.reloaded.clone()),
-            Box::new(self.config.clone()),
-        ]
+        ];
+        collectors.extend(self.config.collectors());
+        collectors
     }
 
     pub(crate) fn authenticated(&self, issuer_hash: &str, is_good: bool, took: Duration) {
@@ -105,34 +88,17 @@ impl JwtMetrics {
         }
     }
 
-    /// Records a reload of the configuration.
-    pub fn reloaded(&self, is_good: bool) {
-        let status = if is_good { "success" } else { "failure" };
-        self.reloads.with_label_values(&[status, &self.server]).inc();
-        self.reloaded.with_label_values(&[status, &self.server]).set(now());
+    /// Records a reload: the configuration that is in force now, or `None` if it has failed.
+    pub fn reloaded(&self, content: Option<&[u8]>) {
+        self.config.reloaded(content.map(content_hash).as_deref());
     }
 
-    /// Records the hash of the configuration in force.
+    /// Records the configuration in force.
     pub fn config_in_force(&self, content: &[u8]) {
-        self.config.reset();
-        self.config.with_label_values(&[&self.server, &hash_of(content)]).set(1.0);
+        self.config.in_force(&content_hash(content));
     }
 }
 
 fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
-}
-
-/// The hash of a text as `sha256:…`; "" for the empty text.
-pub(crate) fn hash(text: &str) -> String {
-    if text.is_empty() { String::new() } else { hash_of(text.as_bytes()) }
-}
-
-pub(crate) fn hash_of(bytes: &[u8]) -> String {
-    let mut text = "sha256:".to_owned();
-    for byte in Sha256::digest(bytes) {
-        // Writing to a string never fails.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
 }

@@ -1,16 +1,22 @@
 //! The policies in force, in a compiled form that is kept while they are unchanged.
 
-use super::{binding::Binding, params::ParamKind};
+use super::{
+    binding::Binding,
+    excluded::{is_policy, is_review},
+    params::ParamKind,
+};
 use crate::{
     fields::read_fields,
     kept::{Compiled, Forms, Kept},
     matching::Matcher,
+    static_manifests::{ManifestKinds, ManifestLoader, Manifests, Objects},
 };
-use pintle_admission::{AdmissionRequest, Undecoded};
+use pintle_admission::{AdmissionRequest, PluginError, Undecoded};
 use pintle_machinery::{Status, Value, ValueExt, meta::ObjectMeta};
 use pintle_offload::leave_worker;
 use std::{
     collections::HashMap,
+    path::Path,
     sync::{Arc, OnceLock},
 };
 
@@ -80,20 +86,35 @@ pub(super) struct Hook<E> {
 }
 
 /// The policies of one kind.
-pub(super) struct Hooks<E>(Kept<CompiledPolicies<E>, 2>);
+pub(super) struct Hooks<E> {
+    kept: Kept<CompiledPolicies<E>, 2>,
+    manifests: Option<Arc<Manifests<Vec<Hook<E>>>>>,
+}
 
-/// All policies and bindings of one moment.
-pub(super) struct CompiledPolicies<E> {
+/// The policies in force for a request.
+pub(super) struct PresentHooks<E> {
+    manifests: Option<Arc<Vec<Hook<E>>>>,
+    configured: Option<Arc<CompiledPolicies<E>>>,
+}
+
+impl<E> PresentHooks<E> {
+    /// The policies that have bindings: those of manifests, then those of objects, each by name.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Hook<E>> {
+        let manifests = self.manifests.iter().flat_map(|hooks| hooks.iter());
+        manifests.chain(self.configured.iter().flat_map(|compiled| &compiled.hooks))
+    }
+
+    /// Whether there are none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.iter().next().is_none()
+    }
+}
+
+/// All policies and bindings of one moment that are objects.
+struct CompiledPolicies<E> {
     policies: Forms<Policy<E>>,
     bindings: Forms<Binding>,
     hooks: Vec<Hook<E>>,
-}
-
-impl<E> CompiledPolicies<E> {
-    /// The policies that have bindings, by name.
-    pub(super) fn hooks(&self) -> &[Hook<E>] {
-        &self.hooks
-    }
 }
 
 impl<E> Default for CompiledPolicies<E> {
@@ -108,26 +129,52 @@ impl<E> Compiled<2> for CompiledPolicies<E> {
     }
 }
 
-impl<E: Evaluator> Hooks<E> {
+impl<E: Evaluator + 'static> Hooks<E> {
     /// The policies and bindings of these resources of `admissionregistration.k8s.io`.
     pub(super) fn new(policies: &str, bindings: &str) -> Hooks<E> {
-        Hooks(Kept::new([bindings, policies]))
+        Hooks { kept: Kept::new([bindings, policies]), manifests: None }
     }
 
-    /// The policies in force.
+    /// Adds the policies and bindings of the manifests in a directory.
+    ///
+    /// # Errors
+    /// When a manifest cannot be used.
+    pub(super) fn with_manifests(
+        self,
+        plugin: &'static str,
+        directory: Option<&Path>,
+        kinds: &'static ManifestKinds<2>,
+        loader: &ManifestLoader,
+    ) -> Result<Hooks<E>, PluginError> {
+        let compile = |[bindings, policies]: Objects<2>| {
+            let policies = Forms::default().updated(policies, |object| Policy::new(object.clone()));
+            hooks(&policies, &Forms::default().updated(bindings, |object| Binding::new(object)))
+        };
+        let manifests = loader.load(plugin, directory, kinds, compile)?;
+        Ok(Hooks { manifests, ..self })
+    }
+
+    /// Whether any policy may apply to a request.
+    pub(super) fn handle(&self, request: &AdmissionRequest<'_>) -> bool {
+        !is_review(request.resource) && (self.manifests.is_some() || !is_policy(request.resource))
+    }
+
+    /// The policies in force for a request.
     ///
     /// # Errors
     /// When they are not cached and cannot be read from the store.
-    pub(super) async fn current(
-        &self,
-        request: &AdmissionRequest<'_>,
-    ) -> Result<Arc<CompiledPolicies<E>>, Status> {
+    pub(super) async fn present(&self, request: &AdmissionRequest<'_>) -> Result<PresentHooks<E>, Status> {
+        let manifests = self.manifests.as_ref().map(|manifests| manifests.in_force());
+        if is_policy(request.resource) {
+            return Ok(PresentHooks { manifests, configured: None });
+        }
         let compile = |last: &CompiledPolicies<E>, [bindings, policies]: [Vec<Arc<Value>>; 2]| {
             let policies = last.policies.updated(policies, |object| Policy::new(object.clone()));
             let bindings = last.bindings.updated(bindings, |object| Binding::new(object));
             CompiledPolicies { hooks: hooks(&policies, &bindings), policies, bindings }
         };
-        self.0.current(request, compile).await
+        let configured = Some(self.kept.current(request, compile).await?);
+        Ok(PresentHooks { manifests, configured })
     }
 }
 

@@ -1,9 +1,9 @@
-//! The configurations of the two plugins, which can only name directories of manifests.
+//! The configurations of the two plugins, which name directories of static manifests.
 
-use crate::static_manifests;
+use crate::static_manifests::configured_directory;
 use pintle_admission::PluginError;
 use pintle_machinery::config_file::{ConfigFile, ConfigKind};
-use std::sync::LazyLock;
+use std::{path::PathBuf, sync::LazyLock};
 
 static VALIDATING: LazyLock<ConfigFile> = LazyLock::new(|| file("ValidatingAdmissionPolicyConfiguration"));
 static MUTATING: LazyLock<ConfigFile> = LazyLock::new(|| file("MutatingAdmissionPolicyConfiguration"));
@@ -17,26 +17,27 @@ fn file(kind: &'static str) -> ConfigFile {
     file.of_scheme("pkg/admission/plugin/policy/config/config.go:32")
 }
 
-/// Checks the configuration of `ValidatingAdmissionPolicy`.
+/// The directory that the configuration of `ValidatingAdmissionPolicy` names.
 ///
 /// # Errors
-/// When it is no `ValidatingAdmissionPolicyConfiguration`, or names a directory.
-pub fn check_validating(configuration: Option<&[u8]>) -> Result<(), PluginError> {
-    check(&VALIDATING, configuration)
+/// When it is no `ValidatingAdmissionPolicyConfiguration`, or the directory is none or not allowed by the feature gate
+/// `ManifestBasedAdmissionControlConfig`.
+pub fn validating_manifests(configuration: Option<&[u8]>) -> Result<Option<PathBuf>, PluginError> {
+    manifests(&VALIDATING, configuration)
 }
 
-/// Checks the configuration of `MutatingAdmissionPolicy`.
+/// As [`validating_manifests`], of `MutatingAdmissionPolicy`.
 ///
 /// # Errors
-/// When it is no `MutatingAdmissionPolicyConfiguration`, or names a directory.
-pub fn check_mutating(configuration: Option<&[u8]>) -> Result<(), PluginError> {
-    check(&MUTATING, configuration)
+/// As [`validating_manifests`].
+pub fn mutating_manifests(configuration: Option<&[u8]>) -> Result<Option<PathBuf>, PluginError> {
+    manifests(&MUTATING, configuration)
 }
 
-fn check(file: &ConfigFile, configuration: Option<&[u8]>) -> Result<(), PluginError> {
-    let Some(text) = configuration else { return Ok(()) };
+fn manifests(file: &ConfigFile, configuration: Option<&[u8]>) -> Result<Option<PathBuf>, PluginError> {
+    let Some(text) = configuration else { return Ok(None) };
     let configuration = file.decode_strict(text).map_err(PluginError::configuration)?;
-    static_manifests::refuse(&configuration)
+    configured_directory(&configuration)
 }
 
 #[cfg(test)]
@@ -44,21 +45,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_configuration_is_of_the_plugins_kind_and_names_no_directory() {
+    fn a_configuration_is_of_the_plugins_kind_and_may_name_a_directory() {
         let configuration = |kind: &str, fields: &str| {
             format!(
                 "apiVersion: apiserver.config.k8s.io/v1\nkind: {kind}AdmissionPolicyConfiguration\n{fields}"
             )
         };
         let check = |kind: &str, fields: &str| {
-            let found = check_validating(Some(configuration(kind, fields).as_bytes()));
+            let found = validating_manifests(Some(configuration(kind, fields).as_bytes()));
             found.map_err(|error| match error {
                 PluginError::Configuration(why) | PluginError::Initialization(why) => why,
             })
         };
-        assert_eq!(check("Validating", ""), Ok(()));
-        assert!(check_validating(None).is_ok());
-        assert!(check_mutating(Some(configuration("Mutating", "").as_bytes())).is_ok());
+        assert_eq!(check("Validating", ""), Ok(None));
+        assert!(validating_manifests(None).is_ok());
+        assert!(mutating_manifests(Some(configuration("Mutating", "").as_bytes())).is_ok());
         assert!(
             check("Mutating", "")
                 .unwrap_err()
@@ -74,6 +75,6 @@ mod tests {
                 .starts_with("staticManifestsDir: Forbidden: ")
         );
         let unnamed = PluginError::Configuration("Object 'Kind' is missing in '{}'".to_owned());
-        assert_eq!(check_validating(Some(b"{}")), Err(unnamed));
+        assert_eq!(validating_manifests(Some(b"{}")), Err(unnamed));
     }
 }

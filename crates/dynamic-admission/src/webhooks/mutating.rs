@@ -4,22 +4,22 @@ use super::{
     call::{CallFailure, Notes, check_end},
     clients::WebhookClients,
     conditions::WebhookConditions,
-    configurations::Configurations,
+    configurations::{Configurations, PresentWebhooks},
+    manifests::MUTATING,
     metrics::{Step, WebhookMetrics},
     patch::{self, Patched},
     reinvocation::Reinvoked,
     review::Objects,
     webhook::Webhook,
 };
-use crate::{
-    conditions::ConditionOwner,
-    matching::{Targets, is_exempt},
-};
-use pintle_admission::{AdmissionPlugin, AdmissionRequest, Endpoint};
+use crate::{conditions::ConditionOwner, matching::Targets, static_manifests::ManifestLoader};
+use pintle_admission::{AdmissionPlugin, AdmissionRequest, Endpoint, PluginError};
 use pintle_auth::authz::Authorizer;
 use pintle_machinery::{GroupVersionKind, Status, Value, ValueExt, json};
 use pintle_registry::BoxFuture;
-use std::{borrow::Cow, sync::Arc, time::Instant};
+use std::{borrow::Cow, path::Path, sync::Arc, time::Instant};
+
+const PLUGIN: &str = "MutatingAdmissionWebhook";
 
 /// Lets webhooks change objects, one after the other.
 pub struct MutatingAdmissionWebhook {
@@ -39,10 +39,23 @@ impl MutatingAdmissionWebhook {
         MutatingAdmissionWebhook { configurations, authorizer, metrics }
     }
 
+    /// Adds the webhooks of the static manifests in a directory.
+    ///
+    /// # Errors
+    /// When a manifest cannot be used.
+    pub fn with_manifests(
+        self,
+        directory: Option<&Path>,
+        loader: &ManifestLoader,
+    ) -> Result<MutatingAdmissionWebhook, PluginError> {
+        let configurations = self.configurations.with_manifests(PLUGIN, directory, &MUTATING, loader)?;
+        Ok(MutatingAdmissionWebhook { configurations, ..self })
+    }
+
     async fn call_all(
         &self,
         request: &mut AdmissionRequest<'_>,
-        webhooks: &[Arc<Webhook>],
+        webhooks: &PresentWebhooks,
         reinvoked: &mut Reinvoked,
     ) -> Result<(), Status> {
         let versions = request.versions;
@@ -240,17 +253,17 @@ pub(super) async fn objects_of(
 
 impl AdmissionPlugin for MutatingAdmissionWebhook {
     fn name(&self) -> &'static str {
-        "MutatingAdmissionWebhook"
+        PLUGIN
     }
 
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool {
-        !is_exempt(request.kind)
+        self.configurations.handle(request)
     }
 
     fn admit<'a>(&'a self, request: &'a mut AdmissionRequest<'_>) -> BoxFuture<'a, Result<(), Status>> {
         Box::pin(async move {
-            let compiled = self.configurations.current(request).await?;
-            if compiled.webhooks().is_empty() {
+            let webhooks = self.configurations.present(request).await?;
+            if webhooks.is_empty() {
                 return Ok(());
             }
             let mut reinvoked: Reinvoked = request.reinvocation.take();
@@ -258,7 +271,7 @@ impl AdmissionPlugin for MutatingAdmissionWebhook {
                 reinvoked.begin_second_round(&request.object);
             }
             // Most requests have no webhook, and this future is large.
-            Box::pin(self.call_all(request, compiled.webhooks(), &mut reinvoked)).await?;
+            Box::pin(self.call_all(request, &webhooks, &mut reinvoked)).await?;
             reinvoked.end_round(&request.object);
             request.reinvocation.keep(reinvoked);
             Ok(())
@@ -317,8 +330,13 @@ mod tests {
 
     #[test]
     fn patches_are_annotated_with_their_webhook() {
-        let webhook =
-            Webhook::new("c", 0, &json!({"name": "w"}), &Compiler::new(), &WebhookClients::unused());
+        let webhook = Webhook::new(
+            "c/w/0".to_owned(),
+            "c",
+            &json!({"name": "w"}),
+            &Compiler::new(),
+            &WebhookClients::unused(),
+        );
         let annotations = Annotations { webhook: &webhook, round: 0, place: 2 };
         let request = Request::new(Operation::Create, "", "v1", "things", "ns");
         let (key, value) = request.with(async |request| {

@@ -1,14 +1,17 @@
 //! The configuration of the two plugins
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#authenticate-apiservers>).
 
-use crate::static_manifests;
+use crate::static_manifests::configured_directory;
 use pintle_admission::PluginError;
 use pintle_machinery::{
     ValueExt,
     config_file::{ConfigFile, ConfigKind},
 };
 use pintle_webhook::{ClientUser, Endpoint, WebhookUsers};
-use std::{path::Path, sync::LazyLock};
+use std::{
+    path::{Path, PathBuf},
+    sync::LazyLock,
+};
 
 const KIND: ConfigKind =
     ConfigKind { kind: "WebhookAdmissionConfiguration", group: "apiserver.config.k8s.io", versions: &["v1"] };
@@ -21,17 +24,23 @@ static FILE: LazyLock<ConfigFile> = LazyLock::new(|| {
     file.of_scheme("pkg/admission/plugin/webhook/config/kubeconfig.go:34")
 });
 
-/// The users as which this server calls webhooks.
-#[derive(Debug, Clone, Default)]
-pub struct ConfiguredUsers(WebhookUsers);
+/// The configuration of one of the two plugins.
+#[derive(Debug, Default)]
+pub struct WebhookPluginConfig {
+    /// The users as which this server calls webhooks.
+    pub users: ConfiguredUsers,
+    /// The directory of static manifests.
+    pub manifests: Option<PathBuf>,
+}
 
-impl ConfiguredUsers {
-    /// Reads the configuration of a plugin, and the kubeconfig file that it names. Without them there are no users.
+impl WebhookPluginConfig {
+    /// Reads a configuration, and the kubeconfig file that it names.
     ///
     /// # Errors
-    /// When the text is no `WebhookAdmissionConfiguration`, the path is relative, or the file is no kubeconfig.
-    pub fn of_configuration(configuration: Option<&[u8]>) -> Result<ConfiguredUsers, PluginError> {
-        let Some(text) = configuration else { return Ok(ConfiguredUsers::default()) };
+    /// When the text is no `WebhookAdmissionConfiguration`, a path is relative, the file is no kubeconfig, or the directory
+    /// is none or not allowed by the feature gate `ManifestBasedAdmissionControlConfig`.
+    pub fn read(configuration: Option<&[u8]>) -> Result<WebhookPluginConfig, PluginError> {
+        let Some(text) = configuration else { return Ok(WebhookPluginConfig::default()) };
         let configuration = FILE.decode_strict(text).map_err(PluginError::configuration)?;
         let file = configuration.str_at("kubeConfigFile");
         let path = Path::new(file);
@@ -40,16 +49,23 @@ impl ConfiguredUsers {
             let why = format!("kubeConfigFile: Invalid value: {file}: must be an absolute file path");
             return Err(PluginError::Configuration(why));
         }
-        static_manifests::refuse(&configuration)?;
+        let manifests = configured_directory(&configuration)?;
         if file.is_empty() {
-            return Ok(ConfiguredUsers::default());
+            return Ok(WebhookPluginConfig { manifests, ..WebhookPluginConfig::default() });
         }
         if !path.exists() {
             return Err(PluginError::Configuration(format!("stat {file}: no such file or directory")));
         }
-        WebhookUsers::read(path).map(ConfiguredUsers).map_err(PluginError::configuration)
+        let users = WebhookUsers::read(path).map(ConfiguredUsers).map_err(PluginError::configuration)?;
+        Ok(WebhookPluginConfig { users, manifests })
     }
+}
 
+/// The users as which this server calls webhooks.
+#[derive(Debug, Clone, Default)]
+pub struct ConfiguredUsers(WebhookUsers);
+
+impl ConfiguredUsers {
     pub(super) fn of_webhook(&self, endpoint: &Endpoint) -> &ClientUser {
         /// The port of a URL without one.
         const HTTPS: u16 = 443;

@@ -4,22 +4,22 @@ use super::{
     call::{CallFailure, Notes, call, check_end},
     clients::WebhookClients,
     conditions::WebhookConditions,
-    configurations::Configurations,
+    configurations::{Configurations, PresentWebhooks},
+    manifests::VALIDATING,
     metrics::{Step, WebhookMetrics},
     mutating::{objects_of, requested},
     review::Objects,
     webhook::Webhook,
 };
-use crate::{
-    conditions::ConditionOwner,
-    matching::{Targets, is_exempt},
-};
+use crate::{conditions::ConditionOwner, matching::Targets, static_manifests::ManifestLoader};
 use futures_util::{StreamExt, stream::FuturesUnordered};
-use pintle_admission::{AdmissionPlugin, AdmissionRequest, Endpoint};
+use pintle_admission::{AdmissionPlugin, AdmissionRequest, Endpoint, PluginError};
 use pintle_auth::authz::Authorizer;
 use pintle_machinery::{GroupVersionKind, Status};
 use pintle_registry::BoxFuture;
-use std::{sync::Arc, time::Instant};
+use std::{path::Path, sync::Arc, time::Instant};
+
+const PLUGIN: &str = "ValidatingAdmissionWebhook";
 
 /// Lets webhooks refuse objects, side by side.
 pub struct ValidatingAdmissionWebhook {
@@ -39,10 +39,23 @@ impl ValidatingAdmissionWebhook {
         ValidatingAdmissionWebhook { configurations, authorizer, metrics }
     }
 
+    /// Adds the webhooks of the static manifests in a directory.
+    ///
+    /// # Errors
+    /// When a manifest cannot be used.
+    pub fn with_manifests(
+        self,
+        directory: Option<&Path>,
+        loader: &ManifestLoader,
+    ) -> Result<ValidatingAdmissionWebhook, PluginError> {
+        let configurations = self.configurations.with_manifests(PLUGIN, directory, &VALIDATING, loader)?;
+        Ok(ValidatingAdmissionWebhook { configurations, ..self })
+    }
+
     async fn call_all(
         &self,
         request: &mut AdmissionRequest<'_>,
-        webhooks: &[Arc<Webhook>],
+        webhooks: &PresentWebhooks,
     ) -> Result<(), Status> {
         let versions = request.versions;
         let requested = requested(request);
@@ -54,7 +67,7 @@ impl ValidatingAdmissionWebhook {
             &self.metrics.conditions,
         );
         let mut due: Vec<(&Webhook, &Endpoint)> = Vec::new();
-        for webhook in webhooks {
+        for webhook in webhooks.iter() {
             let Some(matched) = webhook.matcher.matches(request, &targets).await? else { continue };
             if conditions.hold(webhook, request, &targets, matched).await? {
                 due.push((webhook, matched));
@@ -135,21 +148,21 @@ struct Called<'w> {
 
 impl AdmissionPlugin for ValidatingAdmissionWebhook {
     fn name(&self) -> &'static str {
-        "ValidatingAdmissionWebhook"
+        PLUGIN
     }
 
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool {
-        !is_exempt(request.kind)
+        self.configurations.handle(request)
     }
 
     fn validate<'a>(&'a self, request: &'a mut AdmissionRequest<'_>) -> BoxFuture<'a, Result<(), Status>> {
         Box::pin(async move {
-            let compiled = self.configurations.current(request).await?;
-            if compiled.webhooks().is_empty() {
+            let webhooks = self.configurations.present(request).await?;
+            if webhooks.is_empty() {
                 return Ok(());
             }
             // Most requests have no webhook, and this future is large.
-            Box::pin(self.call_all(request, compiled.webhooks())).await
+            Box::pin(self.call_all(request, &webhooks)).await
         })
     }
 }

@@ -45,10 +45,10 @@ const DEFAULT_TIMEOUT: u64 = 10;
 const DEFAULT_PORT: u16 = 443;
 
 impl Webhook {
-    /// Reads the webhook at this place of a configuration.
+    /// Reads a webhook of a configuration.
     pub(super) fn new(
+        id: String,
         configuration: &str,
-        place: usize,
         webhook: &Value,
         compiler: &Compiler,
         clients: &Arc<WebhookClients>,
@@ -60,7 +60,7 @@ impl Webhook {
         Webhook {
             configuration: configuration.to_owned(),
             name: name.to_owned(),
-            id: format!("{configuration}/{name}/{place}"),
+            id,
             matcher: Matcher::of_webhook(webhook),
             reads_fields: webhook.at("matchConditions").is_some_and(read_fields),
             conditions: MatchConditions::compile(compiler, webhook.items_at("matchConditions"), variables),

@@ -18,11 +18,12 @@ use crate::{
     cipher::random,
     extended_nonce::{ExtendedNonceGcm, SEED},
     failure::Failure,
-    metrics::{Direction, EncryptionMetrics, KeyIdUse, hash_if_not_empty},
+    metrics::{Direction, EncryptionMetrics, KeyIdUse},
 };
 use arc_swap::ArcSwapOption;
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
+use pintle_config_metrics::content_hash;
 use pintle_go_forms::quote;
 use pintle_plugin_socket::rpc_error;
 use std::{sync::Arc, time::Duration};
@@ -181,7 +182,7 @@ impl Probe {
                 self.metrics.invalid_key_id_from_status(&self.name, error.code);
                 failures.push(Failure::new(format!(
                     "got invalid KMSv2 KeyID hash {}: {}",
-                    quote(&hash_if_not_empty(&status.key_id)),
+                    quote(&content_hash(status.key_id.as_bytes())),
                     error.text
                 )));
             }
@@ -210,7 +211,12 @@ impl Probe {
         let made = self.make_write_key(&uid, expires).await;
         let (made_key_id, why) = match made {
             Ok(made) if made.template.key_id == key_id => {
-                tracing::debug!(provider = self.name, uid, key = hash_if_not_empty(key_id), "new data key");
+                tracing::debug!(
+                    provider = self.name,
+                    uid,
+                    key = content_hash(key_id.as_bytes()),
+                    "new data key"
+                );
                 self.write_key.store(Some(Arc::new(made)));
                 return Ok(());
             }
@@ -225,9 +231,9 @@ impl Probe {
             "failed to rotate DEK uid={}, useSeed=true, errState={state_error}, errGen={why}, \
              statusKeyIDHash={}, encryptKeyIDHash={}, stateKeyIDHash={}, expirationTimestamp={expired_at}",
             quote(&uid),
-            quote(&hash_if_not_empty(key_id)),
-            quote(&hash_if_not_empty(&made_key_id)),
-            quote(&hash_if_not_empty(state_key_id)),
+            quote(&content_hash(key_id.as_bytes())),
+            quote(&content_hash(made_key_id.as_bytes())),
+            quote(&content_hash(state_key_id.as_bytes())),
         )))
     }
 
@@ -275,7 +281,7 @@ impl WriteKey {
         }
         Err(Failure::new(format!(
             "encryptedDEKSource with keyID hash {} expired at {} (current time is {})",
-            quote(&hash_if_not_empty(&self.template.key_id)),
+            quote(&content_hash(self.template.key_id.as_bytes())),
             self.expires_at(),
             rfc3339(Timestamp::now()),
         )))

@@ -7,7 +7,6 @@ use super::{
 };
 use crate::{
     EncryptionMetrics,
-    metrics::hash_if_not_empty,
     tests::{
         Fixture,
         known_answers::{KEY, KMS_KEY, KMS_SEED, PLAIN, bytes},
@@ -15,6 +14,7 @@ use crate::{
     },
 };
 use parking_lot::Mutex;
+use pintle_config_metrics::content_hash;
 use pintle_kms_plugin::KmsPlugin;
 use pintle_plugin_socket::{Code, Status};
 use pintle_storage::BoxFuture;
@@ -80,7 +80,7 @@ async fn values_come_back_and_the_service_is_asked_once() {
     let missed = "apiserver_storage_envelope_transformation_cache_misses_total";
     assert_eq!((fixture.metric(missed, &[]), restarted.metric(missed, &[])), (0.0, 1.0));
     let used = "apiserver_envelope_encryption_key_id_hash_total";
-    let hash = hash_if_not_empty("key-1");
+    let hash = content_hash(b"key-1");
     assert_eq!(fixture.metric(used, &["to_storage", "plugin", &hash]), 3.0);
     assert_eq!(restarted.metric(used, &["from_storage", "plugin", &hash]), 3.0);
     // A key that encrypted nothing yet has no time of its last use, which would be 1970.
@@ -302,7 +302,7 @@ async fn writing_ends_three_minutes_after_the_service_was_last_well() {
     );
     tokio::time::sleep(Duration::from_secs(10)).await;
     let failure = watched.seal().unwrap_err();
-    let hash = hash_if_not_empty("key-1");
+    let hash = content_hash(b"key-1");
     assert!(
         failure.starts_with(&format!("encryptedDEKSource with keyID hash \"{hash}\" expired at 2")),
         "{failure}"
@@ -350,7 +350,7 @@ async fn answers_that_make_no_sense_are_told() {
             &long,
             Some(format!(
                 "got invalid KMSv2 KeyID hash \"{}\": keyID is 1025 bytes, which exceeds the max size of 1024",
-                hash_if_not_empty(&long)
+                content_hash(long.as_bytes())
             )),
         ),
         (
@@ -393,8 +393,7 @@ async fn a_key_that_changes_between_two_calls_is_not_taken() {
     watched.service.0.lock().encrypts_by = Some("key-3".to_owned());
     tokio::time::advance(Duration::from_secs(21)).await;
     let failure = watched.probe.check().await.unwrap_err();
-    let (status, encrypt, state) =
-        (hash_if_not_empty("key-2"), hash_if_not_empty("key-3"), hash_if_not_empty("key-1"));
+    let (status, encrypt, state) = (content_hash(b"key-2"), content_hash(b"key-3"), content_hash(b"key-1"));
     let hashes = format!(
         "statusKeyIDHash=\"{status}\", encryptKeyIDHash=\"{encrypt}\", stateKeyIDHash=\"{state}\", expirationTimestamp=2"
     );

@@ -1,7 +1,7 @@
 //! Tests of changes of the configuration.
 
 use super::{Fixture, config, keyed, rule, secret};
-use crate::metrics::content_hash;
+use pintle_config_metrics::content_hash;
 use pintle_kms_plugin::KmsPlugin;
 use std::time::Duration;
 

@@ -30,6 +30,7 @@ mod secrecy;
 mod server_side_apply;
 mod several_servers;
 mod snapshot;
+mod static_manifests;
 mod storage_versions;
 mod streams;
 mod tokens;

@@ -4,7 +4,7 @@ use super::validation;
 use crate::{
     admissionregistration::{
         defaults::set_binding_defaults, parameter_access::review_param_ref,
-        policy_validation::warnings_for_name,
+        reserved_names::with_reserved_names,
     },
     plain::{Generation, PlainStrategy},
 };
@@ -12,13 +12,14 @@ use pintle_machinery::{ErrorList, Value};
 use pintle_registry::{BoxFuture, RequestContext};
 
 /// The strategy of bindings.
-pub(super) const STRATEGY: PlainStrategy = PlainStrategy::NEW
-    .defaults(set_binding_defaults)
-    .generation(Generation::Counted)
-    .needs_resource_version()
-    .checked(validation::validate, validation::validate_update)
-    .reviewed(review)
-    .warned(warnings_for_name);
+pub(in crate::admissionregistration) const STRATEGY: PlainStrategy = with_reserved_names(
+    PlainStrategy::NEW
+        .defaults(set_binding_defaults)
+        .generation(Generation::Counted)
+        .needs_resource_version()
+        .checked(validation::validate, validation::validate_update)
+        .reviewed(review),
+);
 
 fn review<'a>(
     context: &'a RequestContext<'a>,

@@ -12,12 +12,13 @@ use crate::{
     ConditionMetrics,
     matching::Targets,
     policies::{
-        excluded::is_excluded,
         hooks::Hooks,
+        manifests::MUTATING,
         view::{View, namespace_object},
     },
+    static_manifests::ManifestLoader,
 };
-use pintle_admission::{AdmissionPlugin, AdmissionRequest, Endpoint, Operation};
+use pintle_admission::{AdmissionPlugin, AdmissionRequest, Endpoint, Operation, PluginError};
 use pintle_admission_cel::{Input, MatchOutcome};
 use pintle_auth::authz::Authorizer;
 use pintle_authorization::ExpressionAuthorizer;
@@ -25,7 +26,9 @@ use pintle_cel::Authority;
 use pintle_machinery::{Status, StatusReason, Value, validation::semantically_equal};
 use pintle_offload::Pace;
 use pintle_registry::BoxFuture;
-use std::{sync::Arc, time::Instant};
+use std::{path::Path, sync::Arc, time::Instant};
+
+const PLUGIN: &str = "MutatingAdmissionPolicy";
 
 /// Evaluates mutating admission policies, and changes objects as they say.
 pub struct MutatingPolicies {
@@ -49,15 +52,30 @@ impl MutatingPolicies {
         let hooks = Hooks::new("mutatingadmissionpolicies", "mutatingadmissionpolicybindings");
         MutatingPolicies { hooks, is_enabled, authorizer, metrics, condition_metrics }
     }
+
+    /// Adds the policies of the static manifests in a directory.
+    ///
+    /// # Errors
+    /// When a manifest cannot be used.
+    pub fn with_manifests(
+        self,
+        directory: Option<&Path>,
+        loader: &ManifestLoader,
+    ) -> Result<MutatingPolicies, PluginError> {
+        // A plugin that is not enabled does not read them.
+        let directory = directory.filter(|_| self.is_enabled);
+        let hooks = self.hooks.with_manifests(PLUGIN, directory, &MUTATING, loader)?;
+        Ok(MutatingPolicies { hooks, ..self })
+    }
 }
 
 impl AdmissionPlugin for MutatingPolicies {
     fn name(&self) -> &'static str {
-        "MutatingAdmissionPolicy"
+        PLUGIN
     }
 
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool {
-        self.is_enabled && request.operation != Operation::Delete && !is_excluded(request.resource)
+        self.is_enabled && request.operation != Operation::Delete && self.hooks.handle(request)
     }
 
     fn admit<'a>(&'a self, request: &'a mut AdmissionRequest<'_>) -> BoxFuture<'a, Result<(), Status>> {
@@ -112,11 +130,11 @@ impl MutatingPolicies {
         failures: &mut Failures,
     ) -> Result<Vec<Invocation<'a>>, Status> {
         let mut invocations = Vec::new();
-        let compiled = self.hooks.current(request).await?;
-        if !compiled.hooks().is_empty() {
+        let hooks = self.hooks.present(request).await?;
+        if !hooks.is_empty() {
             let find_equivalents = || request.versions.equivalents();
             let targets = Targets::new(requested, &find_equivalents);
-            for hook in compiled.hooks() {
+            for hook in hooks.iter() {
                 find(hook, request, &targets, failures, &mut invocations).await;
             }
         }

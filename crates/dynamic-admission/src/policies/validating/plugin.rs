@@ -11,20 +11,23 @@ use crate::{
     matching::Targets,
     policies::{
         binding::Binding,
-        excluded::is_excluded,
         hooks::{Hook, Hooks},
+        manifests::VALIDATING,
         params::find_params,
         view::{View, namespace_object},
     },
+    static_manifests::ManifestLoader,
 };
-use pintle_admission::{AdmissionPlugin, AdmissionRequest, Endpoint};
+use pintle_admission::{AdmissionPlugin, AdmissionRequest, Endpoint, PluginError};
 use pintle_auth::authz::Authorizer;
 use pintle_authorization::ExpressionAuthorizer;
 use pintle_cel::Authority;
 use pintle_machinery::{Status, StatusCause, StatusReason, Value};
 use pintle_offload::Pace;
 use pintle_registry::BoxFuture;
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{borrow::Cow, path::Path, sync::Arc, time::Duration};
+
+const PLUGIN: &str = "ValidatingAdmissionPolicy";
 
 /// Evaluates validating admission policies.
 pub struct ValidatingPolicies {
@@ -50,15 +53,28 @@ impl ValidatingPolicies {
         let hooks = Hooks::new("validatingadmissionpolicies", "validatingadmissionpolicybindings");
         ValidatingPolicies { hooks, authorizer, metrics }
     }
+
+    /// Adds the policies of the static manifests in a directory.
+    ///
+    /// # Errors
+    /// When a manifest cannot be used.
+    pub fn with_manifests(
+        self,
+        directory: Option<&Path>,
+        loader: &ManifestLoader,
+    ) -> Result<ValidatingPolicies, PluginError> {
+        let hooks = self.hooks.with_manifests(PLUGIN, directory, &VALIDATING, loader)?;
+        Ok(ValidatingPolicies { hooks, ..self })
+    }
 }
 
 impl AdmissionPlugin for ValidatingPolicies {
     fn name(&self) -> &'static str {
-        "ValidatingAdmissionPolicy"
+        PLUGIN
     }
 
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool {
-        !is_excluded(request.resource)
+        self.hooks.handle(request)
     }
 
     fn validate<'a>(&'a self, request: &'a mut AdmissionRequest<'_>) -> BoxFuture<'a, Result<(), Status>> {
@@ -161,8 +177,8 @@ impl ValidatingPolicies {
     /// # Errors
     /// When the policies or the namespace of the request cannot be read. Denials are in the outcome.
     async fn judge(&self, request: &AdmissionRequest<'_>, outcome: &mut Outcome) -> Result<(), Status> {
-        let compiled = self.hooks.current(request).await?;
-        if compiled.hooks().is_empty() {
+        let hooks = self.hooks.present(request).await?;
+        if hooks.is_empty() {
             return Ok(());
         }
         let requested = Endpoint {
@@ -173,7 +189,7 @@ impl ValidatingPolicies {
         let find_equivalents = || request.versions.equivalents();
         let targets = Targets::new(&requested, &find_equivalents);
         let mut shared = Shared { view: None, namespace: None, authority: None, pace: Pace::new() };
-        for hook in compiled.hooks() {
+        for hook in hooks.iter() {
             let Some(matched) = hook.policy.matcher.endpoint(request, &targets) else { continue };
             match hook.policy.matcher.selects(request).await {
                 Ok(true) => {}

@@ -6,7 +6,7 @@ use pintle_machinery::json;
 
 /// Calls a webhook with these fields that has no address; returns the failure and its code for metrics.
 fn failure(fields: pintle_machinery::Value, is_dry_run: bool) -> (String, u16) {
-    let webhook = Webhook::new("c", 0, &fields, &Compiler::new(), &WebhookClients::unused());
+    let webhook = Webhook::new("c/w/0".to_owned(), "c", &fields, &Compiler::new(), &WebhookClients::unused());
     let mut request = Request::new(Operation::Create, "", "v1", "things", "ns");
     request.dry_run = is_dry_run;
     let own = request.endpoint();
@@ -72,7 +72,7 @@ fn only_annotations_with_a_valid_key_are_kept() {
 #[test]
 fn calls_take_no_longer_than_their_request() {
     let fields = json!({"name": "w", "timeoutSeconds": 10});
-    let webhook = Webhook::new("c", 0, &fields, &Compiler::new(), &WebhookClients::unused());
+    let webhook = Webhook::new("c/w/0".to_owned(), "c", &fields, &Compiler::new(), &WebhookClients::unused());
     let (now, seconds) = (Instant::now(), Duration::from_secs);
     assert_eq!(timeout(&webhook, None), seconds(10));
     assert_eq!(timeout(&webhook, Some(now + seconds(100))), seconds(10));

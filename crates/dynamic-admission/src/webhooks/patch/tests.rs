@@ -22,7 +22,13 @@ fn patched_after(
     patch: &str,
     patch_type: &str,
 ) -> Result<Option<Patched>, CallFailure> {
-    let webhook = Webhook::new("c", 0, &json!({"name": "w"}), &Compiler::new(), &WebhookClients::unused());
+    let webhook = Webhook::new(
+        "c/w/0".to_owned(),
+        "c",
+        &json!({"name": "w"}),
+        &Compiler::new(),
+        &WebhookClients::unused(),
+    );
     let answer = Answer {
         allowed: true,
         status: Value::Null,
