@@ -25,7 +25,7 @@ use pintle_feature_gates::Gate;
 use std::{fmt::Display, fs, io, path::Path};
 
 /// The problems of the options, and of the files that they name; none if a server with these options starts, as far as it
-/// depends on them.
+/// depends on them. The gates of the process are those of the options afterwards.
 ///
 /// # Errors
 /// When there is no temporary directory.
@@ -61,6 +61,10 @@ impl Problems {
         (options.data_dir, options.cert_dir) = (directory.to_owned(), Some(certificates));
         for error in options.errors().into_iter().flatten() {
             self.note::<()>(Err(error));
+        }
+        // What is wrong with the gates is among the errors of the options.
+        if let Ok((gates, _)) = options.features.settings() {
+            pintle_feature_gates::install(&gates);
         }
         self.note(options.tracing.load());
         self.store(&options);

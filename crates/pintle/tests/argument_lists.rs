@@ -246,6 +246,32 @@ fn a_configuration_is_checked_and_nothing_written() {
 }
 
 #[test]
+fn a_configuration_is_checked_with_its_gates() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    fs::create_dir(path("manifests")).unwrap();
+    let admission = format!(
+        "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins:\n- name: \
+         ValidatingAdmissionPolicy\n  configuration: {{apiVersion: apiserver.config.k8s.io/v1, kind: \
+         ValidatingAdmissionPolicyConfiguration, staticManifestsDir: {}}}\n",
+        path("manifests")
+    );
+    fs::write(path("admission.yaml"), admission).unwrap();
+    let arguments = |is_open: bool| {
+        [
+            format!("--feature-gates=ManifestBasedAdmissionControlConfig={is_open}"),
+            format!("--admission-control-config-file={}", path("admission.yaml")),
+        ]
+    };
+    assert_eq!(check(&arguments(true)), (true, Vec::new()));
+    let (is_valid, problems) = check(&arguments(false));
+    assert!(!is_valid && problems.join("\n").contains("staticManifestsDir: Forbidden"), "{problems:?}");
+    fs::write(path("manifests/a.yaml"), "kind: X").unwrap();
+    let (is_valid, problems) = check(&arguments(true));
+    assert!(!is_valid && problems.join("\n").contains("Object 'apiVersion' is missing"), "{problems:?}");
+}
+
+#[test]
 fn all_problems_of_a_configuration_are_told() {
     let pki = tempfile::tempdir().unwrap();
     kubeadm_certificates(pki.path());
