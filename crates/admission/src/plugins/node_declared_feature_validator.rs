@@ -83,6 +83,7 @@ fn resizes_init_containers(old: &Value, new: &Value) -> bool {
 mod tests {
     use super::*;
     use crate::testing::{Objects, admit};
+    use pintle_feature_gates::{FeatureGates, testing::override_gates};
     use pintle_machinery::json;
 
     fn resize(node: &str, old: Value, new: Value) -> Result<(), String> {
@@ -120,6 +121,10 @@ mod tests {
             assert_eq!(resize(node, old, new).unwrap_err(), message);
         };
         refused("gone", init("", "1"), init("", "2"), "node \"gone\" not found");
+        {
+            let _gates = override_gates(&FeatureGates::default().with(Gate::NodeDeclaredFeatures, false));
+            assert_eq!(resize("plain", init("", "1"), init("", "2")), Ok(()));
+        }
         refused(
             "plain",
             init("", "1"),

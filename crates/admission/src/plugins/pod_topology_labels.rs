@@ -60,6 +60,7 @@ impl AdmissionPlugin for PodTopologyLabels {
 mod tests {
     use super::*;
     use crate::testing::{Objects, admit};
+    use pintle_feature_gates::{FeatureGates, testing::override_gates};
     use pintle_machinery::json;
 
     #[test]
@@ -79,5 +80,7 @@ mod tests {
         let binding = |kind: &str| json!({"metadata": {"name": "p"}, "target": {"kind": kind, "name": "n"}});
         assert_eq!(create("binding", binding("Node")), copied);
         assert_eq!(create("binding", binding("")), None);
+        let _gates = override_gates(&FeatureGates::default().with(Gate::PodTopologyLabelsAdmission, false));
+        assert_eq!(create("", pod("n")), None);
     }
 }

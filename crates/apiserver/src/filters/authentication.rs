@@ -229,6 +229,10 @@ fn end_connection(request: &Request) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::body::RequestBody;
+    use bytes::Bytes;
+    use futures_util::FutureExt;
+    use pintle_feature_gates::{FeatureGates, testing::override_gates};
 
     #[test]
     fn tokens_are_read_as_the_reference_reads_them() {
@@ -253,5 +257,23 @@ mod tests {
         check("Basic YTpi", None);
         check("", None);
         check("Bearer \u{e9}", None);
+    }
+
+    #[tokio::test]
+    async fn the_http2_connection_of_an_unauthenticated_request_ends_with_its_gate_alone() {
+        let ends = async |version: Version| {
+            let connection = ConnectionHandle::new(10);
+            let _active = connection.begin();
+            let mut request = Request::new(RequestBody::Bytes(Bytes::new()));
+            *request.version_mut() = version;
+            request.extensions_mut().insert(connection.clone());
+            end_connection(&request);
+            connection.end().now_or_never().is_some()
+        };
+        assert!(ends(Version::HTTP_2).await);
+        assert!(!ends(Version::HTTP_11).await);
+        let _gates =
+            override_gates(&FeatureGates::default().with(Gate::UnauthenticatedHTTP2DOSMitigation, false));
+        assert!(!ends(Version::HTTP_2).await);
     }
 }

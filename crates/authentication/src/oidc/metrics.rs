@@ -102,3 +102,25 @@ impl JwtMetrics {
 fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pintle_feature_gates::{FeatureGates, testing::override_gates};
+
+    #[test]
+    fn the_keys_of_issuers_are_told_with_their_gate_alone() {
+        let series = |is_open: bool| {
+            let gate = Gate::StructuredAuthenticationConfigurationJWKSMetrics;
+            let _gates = override_gates(&FeatureGates::default().with(gate, is_open));
+            let metrics = JwtMetrics::new("server").unwrap();
+            metrics.keys_fetched("sha256:issuer", Some("sha256:keys"), "");
+            let series = |gauge: &GaugeVec| -> usize {
+                gauge.collect().iter().map(|family| family.get_metric().len()).sum()
+            };
+            (series(&metrics.fetched), series(&metrics.key_sets))
+        };
+        assert_eq!(series(true), (1, 1));
+        assert_eq!(series(false), (0, 0));
+    }
+}

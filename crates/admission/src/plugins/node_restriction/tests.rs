@@ -1,5 +1,6 @@
 use super::*;
 use crate::testing::{Objects, admit_as};
+use pintle_feature_gates::{FeatureGates, testing::override_gates};
 use pintle_machinery::{Value, ValueExt, json};
 
 const NODE: &str = "system:node:one";
@@ -199,4 +200,20 @@ fn other_users_are_not_restricted() {
         admit_as(nobody, &plugin, &objects, Operation::Create, "pods", "", pod, None).unwrap_err(),
         "pods \"p\" is forbidden: could not determine node from user \"system:node:\""
     );
+}
+
+#[test]
+fn a_node_may_request_any_certificate_with_its_gate_alone() {
+    let create = || {
+        let object = json!({
+            "metadata": {"name": "c"},
+            "spec": {"signerName": "kubernetes.io/kubelet-serving", "request": "eA=="},
+        });
+        call(Operation::Create, "certificatesigningrequests", "", object, None)
+    };
+    assert!(create().unwrap_err().contains("unable to parse csr"));
+    let _gates = override_gates(
+        &FeatureGates::default().with(Gate::AllowInsecureKubeletCertificateSigningRequests, true),
+    );
+    assert_eq!(create(), Ok(()));
 }
