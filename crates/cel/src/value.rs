@@ -100,6 +100,24 @@ impl<'a> Value<'a> {
         Value::Optional(value.map(Arc::new))
     }
 
+    /// Whether a schema determines the types and the comparison of the value's parts.
+    pub(crate) fn has_schema(&self) -> bool {
+        match self {
+            Value::List(list) => list.has_schema(),
+            Value::Map(map) => map.has_schema(),
+            _ => false,
+        }
+    }
+
+    /// The value with the types that its JSON determines.
+    pub(crate) fn without_schema(&self) -> Value<'a> {
+        match self {
+            Value::List(list) => Value::List(list.without_schema()),
+            Value::Map(map) => Value::Map(map.without_schema()),
+            other => other.clone(),
+        }
+    }
+
     /// The string, if the value is one.
     pub fn as_str(&self) -> Option<&str> {
         match self {

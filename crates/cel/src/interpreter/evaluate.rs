@@ -243,14 +243,18 @@ impl<'a> Evaluator<'a> {
     /// Evaluates a path.
     fn resolve(&mut self, attribute: &'a Attribute) -> Outcome<'a> {
         let mut value = self.root(&attribute.root)?;
-        if attribute.qualifiers.is_empty() {
-            return Ok(value);
-        }
-        // A path from an optional yields an optional.
+        // A path from an optional yields an optional. The reference unwraps the value of an optional that it finds
+        // under a name, so that its schema is lost: `oldSelf.value()` is plain JSON.
         let mut optional = false;
         match value {
             Value::Optional(None) => return Ok(value),
-            Value::Optional(Some(inner)) => (value, optional) = ((*inner).clone(), true),
+            Value::Optional(Some(inner)) if attribute.qualifiers.is_empty() => {
+                return Ok(match inner.has_schema() {
+                    true => Value::some(inner.without_schema()),
+                    false => Value::Optional(Some(inner)),
+                });
+            }
+            Value::Optional(Some(inner)) => (value, optional) = (inner.without_schema(), true),
             _ => {}
         }
         for qualifier in &attribute.qualifiers {
@@ -271,7 +275,7 @@ impl<'a> Evaluator<'a> {
         let mut optional = false;
         match value {
             Value::Optional(None) => return Ok(Value::Bool(false)),
-            Value::Optional(Some(inner)) => (value, optional) = ((*inner).clone(), true),
+            Value::Optional(Some(inner)) => (value, optional) = (inner.without_schema(), true),
             _ => {}
         }
         for qualifier in steps {

@@ -208,7 +208,9 @@ impl<'a> Map<'a> {
                     _ => return Ok(false),
                 }
             } else {
-                let Some(other) = other.raw() else { return Err(EvaluationError::NO_SUCH_OVERLOAD) };
+                // A map without a schema has no fields that nobody declares.
+                let declared = other.raw().filter(|_| other.has_schema());
+                let Some(other) = declared else { return Err(EvaluationError::NO_SUCH_OVERLOAD) };
                 if other.get(key).is_some_and(|other| other != member) {
                     return Ok(false);
                 }

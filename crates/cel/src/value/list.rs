@@ -42,6 +42,15 @@ impl<'a> List<'a> {
         List(Repr::Json(items, schema))
     }
 
+    /// The same items, whose types JSON determines.
+    pub(super) fn without_schema(&self) -> List<'a> {
+        match &self.0 {
+            Repr::Json(items, _) => List::json(items, None),
+            Repr::Merged(items, _) => List(Repr::Values(items.clone())),
+            Repr::Values(_) | Repr::Joined(_) => self.clone(),
+        }
+    }
+
     /// The number of items.
     pub fn len(&self) -> usize {
         match &self.0 {

@@ -162,6 +162,14 @@ impl<'a> Map<'a> {
         self.schema().is_some()
     }
 
+    /// The same members, whose types JSON determines.
+    pub(super) fn without_schema(&self) -> Map<'a> {
+        match &self.0 {
+            Repr::Json(members, _) => Map::json(members, None),
+            Repr::Entries(_) | Repr::Lazy(_) => self.clone(),
+        }
+    }
+
     /// Whether the expression computed the map.
     pub(crate) fn is_computed(&self) -> bool {
         matches!(self.0, Repr::Entries(_))

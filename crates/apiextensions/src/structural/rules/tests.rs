@@ -79,6 +79,42 @@ fn messages_may_be_computed() {
 }
 
 #[test]
+fn optional_states_before_are_plain_json() {
+    let map = |rule: &str| {
+        json!({
+            "type": "object",
+            "x-kubernetes-preserve-unknown-fields": true,
+            "properties": {"a": {"type": "integer"}, "when": {"type": "string", "format": "date-time"},
+                "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}},
+            "x-kubernetes-validations": [{"rule": rule, "optionalOldSelf": true, "message": "m"}],
+        })
+    };
+    let failed: &[&str] = &["v: Invalid value: m"];
+    let no_overload = "v: Invalid value: \"object\": 'no such overload': call arguments did not match a supported \
+                       operator, function or macro signature for rule: m";
+    let no_overload: &[&str] = &[no_overload];
+    for (rule, object, expected) in [
+        ("oldSelf.value() == self", json!({"a": 1}), &[][..]),
+        ("self == oldSelf.value()", json!({"a": 1}), &[]),
+        // Fields outside the schema are none of the new state, which has one.
+        ("oldSelf.value() == self", json!({"a": 1, "u": 1}), failed),
+        ("oldSelf.orValue(self) == self", json!({"a": 1, "u": 1}), failed),
+        ("self == oldSelf.value()", json!({"a": 1, "u": 1}), no_overload),
+        ("self == oldSelf.value() || self == self", json!({"a": 1, "u": 1}), &[]),
+        // Formats are not read.
+        ("self.when == oldSelf.value().when", json!({"when": "2024-01-01T00:00:00Z"}), failed),
+        ("self.when == oldSelf.?when.value()", json!({"when": "2024-01-01T00:00:00Z"}), failed),
+    ] {
+        check(map(rule), object.clone(), Some(object), expected);
+    }
+    let sets = |rule: &str, expected: &[&str]| {
+        check(map(rule), json!({"set": ["a", "b"]}), Some(json!({"set": ["b", "a"]})), expected);
+    };
+    sets("self.set == oldSelf.value().set", &[]);
+    sets("oldSelf.value().set == self.set", failed);
+}
+
+#[test]
 fn transition_rules_need_a_state_before() {
     let rule = json!({"rule": "self >= oldSelf", "message": "m"});
     check(integer(rule.clone()), json!(1), None, &[]);
