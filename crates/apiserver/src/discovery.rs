@@ -96,7 +96,7 @@ impl Discovery {
         let mut groups: Vec<Group> = Vec::new();
         for resource in resources {
             let resource = resource.resource.clone();
-            add(&mut groups, Listed { resource, is_terminating: false });
+            add(&mut groups, Listed { resource, is_terminating: false, serves_storage: true });
         }
         for group in &mut groups {
             let name = group.name.clone();

@@ -102,7 +102,7 @@ mod tests {
             },
         }];
         let mut groups = Vec::new();
-        add(&mut groups, Listed { resource: Arc::new(resource), is_terminating });
+        add(&mut groups, Listed { resource: Arc::new(resource), is_terminating, serves_storage: true });
         let groups: Vec<Arc<Group>> = groups.into_iter().map(Arc::new).collect();
         document(&merge(&groups, &[], None, |_, _| (1, 1)), false)["items"][0]["versions"][0]["resources"][0]
             .take()

@@ -28,6 +28,8 @@ pub(super) struct Listed {
     pub(super) resource: Arc<Resource>,
     /// Whether the resource's `CustomResourceDefinition` is being deleted. Its objects can then be read and deleted only.
     pub(super) is_terminating: bool,
+    /// Whether the version in which objects are stored is served.
+    pub(super) serves_storage: bool,
 }
 
 impl Listed {
@@ -67,9 +69,13 @@ pub(super) fn custom_group(custom: &[Arc<CustomResource>]) -> Option<Group> {
     let mut groups = Vec::new();
     for custom in custom {
         let is_terminating = custom.is_terminating();
+        let serves_storage = custom.versions().iter().any(|version| {
+            let resource = &version.resource;
+            resource.group_version_kind() == resource.storage.kind
+        });
         for version in custom.versions() {
             let resource = version.resource.clone();
-            add(&mut groups, Listed { resource, is_terminating });
+            add(&mut groups, Listed { resource, is_terminating, serves_storage });
         }
     }
     let mut group = groups.pop()?;
@@ -77,9 +83,11 @@ pub(super) fn custom_group(custom: &[Arc<CustomResource>]) -> Option<Group> {
     Some(group)
 }
 
-/// A short hash of the resource's storage version: a change of it tells clients that the storage version changed.
-pub(super) fn storage_version_hash(resource: &Resource) -> Option<String> {
-    if !resource.is_stored() || !enabled(Gate::StorageVersionHash) {
+/// A short hash of the resource's storage version: a change of it tells clients that the storage version changed. There
+/// is none when that version is not served.
+pub(super) fn storage_version_hash(listed: &Listed) -> Option<String> {
+    let resource = &listed.resource;
+    if !resource.is_stored() || !listed.serves_storage || !enabled(Gate::StorageVersionHash) {
         return None;
     }
     let kind = &resource.storage.kind;

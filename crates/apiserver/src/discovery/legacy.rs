@@ -70,7 +70,7 @@ impl Discovery {
                 "shortNames": resource.short_names,
                 "categories": resource.categories,
             });
-            if let Some(hash) = storage_version_hash(resource) {
+            if let Some(hash) = storage_version_hash(listed) {
                 entry.set("storageVersionHash", hash);
             }
             resources.push(entry);

@@ -163,6 +163,32 @@ async fn discovery_follows_the_definitions() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn discovery_has_no_hash_of_a_storage_version_that_is_not_served() {
+    let server = Server::start().await;
+    let mut definition = boxes();
+    let versions = definition["spec"]["versions"].as_array_mut().unwrap();
+    let mut other = versions[0].clone();
+    other["name"] = json!("v9");
+    other["storage"] = json!(false);
+    other["served"] = json!(true);
+    versions.push(other);
+    define(&server, &definition).await;
+    let hash = |answer: &Value| answer["resources"][0].get("storageVersionHash").cloned();
+    let answer = server.send("GET /apis/example.com/v9").await.json();
+    assert!(hash(&answer).is_some(), "{answer}");
+    let unserve = "[{\"op\":\"replace\",\"path\":\"/spec/versions/0/served\",\"value\":false}]";
+    let patch = format!(
+        "PATCH {DEFINITIONS}/boxes.example.com\nContent-Type: application/json-patch+json\n\n{unserve}"
+    );
+    let answer = server.send(&patch).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    until(&server, "/apis/example.com/v1", |status, _| status == 404).await;
+    let answer = server.send("GET /apis/example.com/v9").await.json();
+    assert_eq!((answer["resources"][0]["name"].as_str(), hash(&answer)), (Some("boxes"), None), "{answer}");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_definition_is_served_within_milliseconds() {
     let server = Server::start().await;
     // The first definition initializes shared state.
