@@ -33,8 +33,7 @@ impl StructuralSchema {
         effort: &CompileEffort,
     ) -> ErrorList {
         let rules = self.compiled_rules.get_or_init(|| CompiledRules::new(&self.arena, is_resource, effort));
-        let errors = rules.validate_default(&self.arena, default, budget);
-        errors.into_iter().map(|error| FieldError { field: below(path, &error.field), ..error }).collect()
+        rules.validate_default(&self.arena, default, path, budget)
     }
 
     /// The root position, which is a resource.
@@ -101,5 +100,31 @@ fn below(path: &FieldPath, field: &FieldPath) -> FieldPath {
             FieldPath::new(&format!("{}{index}", path.as_str()))
         }
         member => path.child(member),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pintle_machinery::json;
+
+    #[test]
+    fn the_path_of_a_rule_follows_that_of_the_default() {
+        let check = |schema: Value, default: Value, expected: &str| {
+            let schema = StructuralSchema::new(&schema).unwrap();
+            let budget = Cell::new(Some(StructuralSchema::DEFAULTS_BUDGET));
+            let path = FieldPath::new("spec.default");
+            let errors = schema.check_rules(&default, false, &path, &budget, &CompileEffort::new());
+            let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            assert_eq!(errors, [expected]);
+        };
+        let rule = |path: &str| json!([{"rule": "false", "message": "m", "fieldPath": path}]);
+        let map = |path: &str| json!({"type": "object", "additionalProperties": {"type": "integer"}, "x-kubernetes-validations": rule(path)});
+        check(map(""), json!({}), "spec.default: Invalid value: m");
+        check(map("['k']"), json!({}), "spec.default.[k]: Invalid value: m");
+        let list = json!({"type": "array", "items": map("")});
+        check(list, json!([{}]), "spec.default[0]: Invalid value: m");
+        let object = json!({"type": "object", "properties": {"a": map(".k")}});
+        check(object, json!({"a": {}}), "spec.default.a.[k]: Invalid value: m");
     }
 }

@@ -14,6 +14,8 @@ pub(super) struct Path<'a> {
 #[derive(Clone, Copy)]
 enum Step<'a> {
     Root,
+    /// The position of the walked value in a larger object.
+    Base(&'a str),
     /// A member: `.name`; at the start of a path without the dot.
     Child(&'a str),
     /// A member with a leading dot even at the start of a path.
@@ -25,6 +27,11 @@ enum Step<'a> {
 
 impl<'a> Path<'a> {
     pub(super) const ROOT: Path<'static> = Path { step: Step::Root, parent: None };
+
+    /// The start of a walk through a part of an object.
+    pub(super) fn base(position: &'a FieldPath) -> Path<'a> {
+        Path { step: Step::Base(position.as_str()), parent: None }
+    }
 
     pub(super) fn child(&'a self, name: &'a str) -> Path<'a> {
         Path { step: Step::Child(name), parent: Some(self) }
@@ -56,6 +63,7 @@ impl<'a> Path<'a> {
         }
         match self.step {
             Step::Root => {}
+            Step::Base(position) => out.push_str(position),
             Step::Child(name) => {
                 if !out.is_empty() {
                     out.push('.');

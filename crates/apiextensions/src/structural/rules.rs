@@ -100,13 +100,14 @@ impl CompiledRules {
         &self,
         schema: &Arena,
         value: &Value,
+        position: &FieldPath,
         budget: &Cell<Option<u64>>,
     ) -> ErrorList {
         let (Some(root), Some(left)) = (&self.0, budget.get()) else { return ErrorList::new() };
         let run = |old: Option<&Value>| {
             let nothing = Ratcheting { current: None, parent: None };
             let mut run = Run::new(schema, left);
-            let done = run.node(root, value, old, nothing, &Path::ROOT);
+            let done = run.node(root, value, old, nothing, &Path::base(position));
             (run.findings.errors, done.is_ok().then_some(run.budget))
         };
         let (mut errors, mut remaining) = run(Some(value));
