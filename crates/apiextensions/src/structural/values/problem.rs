@@ -66,7 +66,10 @@ impl Problem {
     pub(super) fn too_long(path: &Path<'_>, max: i64) -> Problem {
         let message = format!("{path} in body should be at most {max} chars long");
         let unit = if max == 1 { "byte" } else { "bytes" };
-        let detail = Some(format!("may not be more than {max} {unit}"));
+        let detail = Some(match max {
+            ..0 => "value is too long".to_owned(),
+            max => format!("may not be more than {max} {unit}"),
+        });
         let kind = Kind::At { path: path.to_string(), error_type: ErrorType::TooLong, value: None, detail };
         Problem { message, kind }
     }

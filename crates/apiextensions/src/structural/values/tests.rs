@@ -21,6 +21,14 @@ fn check(schema: Value, rows: &[(Value, &[&str])]) {
 }
 
 #[test]
+fn a_negative_limit_of_a_length_is_not_shown() {
+    check(
+        json!({"type": "string", "maxLength": -1}),
+        &[(json!("x"), &["v: Too long: value is too long (TooLong)"])],
+    );
+}
+
+#[test]
 fn types_are_checked_first() {
     check(
         json!({"type": "string"}),
