@@ -109,20 +109,58 @@ impl<'a> Parts<'a> {
 }
 
 /// Whether two values are equal, where `null` and absent are the same. An empty object is a value: it enables a part.
+/// So is an empty list where a schema has any JSON: a default may be one.
 pub(super) fn same(one: Option<&Value>, other: Option<&Value>) -> bool {
+    same_at(Place::Fields, one, other)
+}
+
+/// The meaning of an object's members.
+#[derive(Clone, Copy)]
+enum Place {
+    /// They are fields, some of which have any JSON as their value.
+    Fields,
+    /// They have names of their own, and values with fields.
+    Names,
+}
+
+fn same_at(place: Place, one: Option<&Value>, other: Option<&Value>) -> bool {
     let (Some(one), Some(other)) = (something(one), something(other)) else {
         return something(one).is_none() && something(other).is_none();
     };
     match (one, other) {
         (Value::Object(one), Value::Object(other)) => {
-            one.iter().all(|(name, value)| same(Some(value), other.get(name)))
-                && other.iter().all(|(name, value)| value.is_null() || one.contains_key(name))
+            let same = |name: &str| {
+                let (one, other) = (one.get(name), other.get(name));
+                match (place, name) {
+                    (Place::Fields, "default" | "example") => present(one) == present(other),
+                    (Place::Fields, "enum") => something(one) == something(other),
+                    (Place::Fields, "properties" | "patternProperties" | "definitions") => {
+                        same_at(Place::Names, entries(one), entries(other))
+                    }
+                    (Place::Fields, _) => same_at(Place::Fields, one, other),
+                    (Place::Names, _) => {
+                        one.is_some() == other.is_some() && same_at(Place::Fields, one, other)
+                    }
+                }
+            };
+            one.keys().all(|name| same(name)) && other.keys().all(|name| one.contains_key(name) || same(name))
         }
         (Value::Array(one), Value::Array(other)) => {
-            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(Some(one), Some(other)))
+            let mut items = one.iter().zip(other);
+            one.len() == other.len()
+                && items.all(|(one, other)| same_at(Place::Fields, Some(one), Some(other)))
         }
         (one, other) => one == other,
     }
+}
+
+fn present(value: Option<&Value>) -> Option<&Value> {
+    value.filter(|value| !value.is_null())
+}
+
+/// A map of names; an empty one is none.
+fn entries(value: Option<&Value>) -> Option<&Value> {
+    value.filter(|value| value.as_object().is_none_or(|entries| !entries.is_empty()))
 }
 
 fn something(value: Option<&Value>) -> Option<&Value> {
@@ -163,5 +201,27 @@ mod tests {
         check(json!({"a": null, "b": []}), json!({"b": null}), true);
         check(json!({"a": 1}), json!({"a": 1.0}), false);
         check(json!({"a": [{"b": null}]}), json!({"a": [{}]}), true);
+    }
+
+    #[test]
+    fn empty_defaults_differ_from_absent_ones() {
+        let check = |one: Value, other: Value, expected: bool| {
+            assert_eq!(same(Some(&one), Some(&other)), expected, "{one} {other}");
+            assert_eq!(same(Some(&other), Some(&one)), expected, "{other} {one}");
+        };
+        check(json!({"default": []}), json!({}), false);
+        check(json!({"default": null}), json!({}), true);
+        check(json!({"default": {"a": []}}), json!({"default": {}}), false);
+        check(json!({"example": [null]}), json!({"example": [[]]}), false);
+        check(json!({"enum": [[]]}), json!({"enum": [null]}), false);
+        check(json!({"enum": []}), json!({}), true);
+        check(json!({"properties": {}}), json!({}), true);
+        check(json!({"properties": {"a": {}}}), json!({"properties": {}}), false);
+        // A property may have any name.
+        check(
+            json!({"properties": {"default": {"required": []}}}),
+            json!({"properties": {"default": {}}}),
+            true,
+        );
     }
 }
