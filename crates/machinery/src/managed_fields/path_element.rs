@@ -3,6 +3,7 @@
 use crate::{
     Map, Value,
     codec::json::{encode_any, write_string},
+    text::go_format,
 };
 use pintle_go_forms::quote;
 use pintle_tree::Number;
@@ -187,7 +188,7 @@ pub(super) fn display(element: &str) -> String {
             Value::Object(members) => {
                 members.iter().map(|(name, value)| format!("{name}={}", scalar(value))).collect()
             }
-            value => value.to_string(),
+            value => go_format(value),
         }
     }
     match PathElement::parse(element) {
@@ -200,5 +201,22 @@ pub(super) fn display(element: &str) -> String {
         Ok(Some(PathElement::Value(value))) => format!("[={}]", scalar(&value)),
         Ok(Some(PathElement::Index(index))) => format!("[{index}]"),
         Ok(None) | Err(_) => element.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_shown_as_go_prints_them() {
+        for (element, shown) in [
+            ("v:123456789.125", "[=1.23456789125e+08]"),
+            ("v:1e-07", "[=1e-07]"),
+            ("v:5", "[=5]"),
+            ("k:{\"port\":1e21,\"s\":\"x\"}", "[port=1e+21,s=\"x\"]"),
+        ] {
+            assert_eq!(display(element), shown, "{element}");
+        }
     }
 }
