@@ -1,8 +1,8 @@
 //! The admission chain: calls all plugins in their order.
 
 use crate::{
-    AdmissionMetrics, AdmissionPlugin, AdmissionRequest,
-    metrics::{Durations, Labels, Step},
+    AdmissionMetrics, AdmissionPlugin, AdmissionRequest, Step,
+    metrics::{Durations, Labels},
 };
 use pintle_machinery::Status;
 use prometheus::core::Collector;
@@ -84,7 +84,7 @@ impl AdmissionChain {
         request: &mut AdmissionRequest<'_>,
     ) -> Result<(), Status> {
         for (place, plugin) in self.plugins.iter().enumerate() {
-            if !plugin.handles(request) {
+            if !plugin.steps().contain(step) || !plugin.handles(request) {
                 continue;
             }
             let result = match step {
@@ -115,7 +115,12 @@ impl AdmissionChain {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Operation, plugins::AlwaysDeny};
+    use crate::{
+        Operation,
+        plugins::{AlwaysDeny, DenyServiceExternalIps, TaintNodesByCondition},
+        testing::Request,
+    };
+    use pintle_machinery::json;
     use std::time::Duration;
 
     #[test]
@@ -137,5 +142,35 @@ mod tests {
         assert_eq!(labels(0), ["AlwaysDeny", "CREATE", "true", "validate"]);
         assert_eq!(labels(1), ["CONNECT", "false", "admit"]);
         assert_eq!(labels(2), ["CONNECT", "false", "admit"]);
+    }
+
+    #[test]
+    fn plugins_are_measured_in_their_steps_alone() {
+        let metrics = AdmissionMetrics::new().unwrap();
+        let plugins: Vec<Arc<dyn AdmissionPlugin>> =
+            vec![Arc::new(TaintNodesByCondition), Arc::new(DenyServiceExternalIps)];
+        let chain = AdmissionChain::new(plugins).measured(&metrics);
+        for resource in ["nodes", "services"] {
+            let mut request = Request::new(Operation::Create, "", "v1", resource, "");
+            request.object = json!({"metadata": {"name": "a"}});
+            let result = request.with(async |request| {
+                chain.admit(request).await?;
+                chain.validate(request).await
+            });
+            result.unwrap();
+        }
+        let families = metrics.collectors()[0].collect();
+        let labels = |metric: &prometheus::proto::Metric| -> Vec<String> {
+            metric.get_label().iter().map(|label| label.value().to_owned()).collect()
+        };
+        let mut measured: Vec<_> = families[0].get_metric().iter().map(labels).collect();
+        measured.sort();
+        assert_eq!(
+            measured,
+            [
+                ["DenyServiceExternalIPs", "CREATE", "false", "validate"],
+                ["TaintNodesByCondition", "CREATE", "false", "admit"],
+            ]
+        );
     }
 }

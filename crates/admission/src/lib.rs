@@ -37,7 +37,7 @@ pub use lister::{ListState, Lister};
 pub use managed_fields::ManagedFieldsBefore;
 pub use metrics::AdmissionMetrics;
 pub use operation::Operation;
-pub use plugin::AdmissionPlugin;
+pub use plugin::{AdmissionPlugin, Step, Steps};
 pub use plugin_settings::{PluginError, PluginFactory, PluginFlags, PluginSettings};
 pub use reinvocation::Reinvocation;
 pub use request::AdmissionRequest;

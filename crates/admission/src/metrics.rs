@@ -4,7 +4,7 @@
 mod labels;
 mod step_summary;
 
-pub(crate) use labels::{Labels, Step};
+pub(crate) use labels::Labels;
 
 use prometheus::{Histogram, HistogramOpts, HistogramVec, core::Collector};
 use std::{sync::OnceLock, time::Duration};

@@ -6,10 +6,44 @@ use pintle_registry::BoxFuture;
 use prometheus::core::Collector;
 use std::future::ready;
 
+/// A step of admission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Plugins may change the object.
+    Admit,
+    /// Plugins may refuse the object.
+    Validate,
+}
+
+/// The steps of admission that call a plugin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Steps {
+    /// [`AdmissionPlugin::admit`] alone.
+    Admit,
+    /// [`AdmissionPlugin::validate`] alone.
+    Validate,
+    /// Both.
+    Both,
+}
+
+impl Steps {
+    /// Whether the step is one of these.
+    pub fn contain(self, step: Step) -> bool {
+        match self {
+            Steps::Admit => step == Step::Admit,
+            Steps::Validate => step == Step::Validate,
+            Steps::Both => true,
+        }
+    }
+}
+
 /// Admits or refuses writes, and may change their objects.
 pub trait AdmissionPlugin: Send + Sync {
     /// The name, as in `--enable-admission-plugins`.
     fn name(&self) -> &'static str;
+
+    /// The steps that call the plugin: those whose methods it has. The others are not measured.
+    fn steps(&self) -> Steps;
 
     /// Whether the plugin applies to the request; if not, neither of the methods below is called. Must be cheap, and
     /// must not read the object.

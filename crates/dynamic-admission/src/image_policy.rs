@@ -11,7 +11,7 @@ use answers::Answers;
 use bytes::Bytes;
 use configuration::Configuration;
 use parking_lot::Mutex;
-use pintle_admission::{AdmissionPlugin, AdmissionRequest, Operation, PluginError, PluginSettings};
+use pintle_admission::{AdmissionPlugin, AdmissionRequest, Operation, PluginError, PluginSettings, Steps};
 use pintle_dialer::Dialer;
 use pintle_machinery::Status;
 use pintle_registry::BoxFuture;
@@ -100,6 +100,10 @@ impl ImagePolicyWebhook {
 impl AdmissionPlugin for ImagePolicyWebhook {
     fn name(&self) -> &'static str {
         "ImagePolicyWebhook"
+    }
+
+    fn steps(&self) -> Steps {
+        Steps::Validate
     }
 
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool {

@@ -1,15 +1,6 @@
 //! The labels of durations.
 
-use crate::Operation;
-
-/// A step of admission.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// Plugins may change the object.
-    Admit,
-    /// Plugins may refuse the object.
-    Validate,
-}
+use crate::{Operation, Step};
 
 /// The labels of the duration of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

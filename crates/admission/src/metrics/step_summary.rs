@@ -100,7 +100,7 @@ fn label((name, value): (&str, &str)) -> LabelPair {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Operation, metrics::labels::Step};
+    use crate::{Operation, Step};
 
     #[test]
     fn durations_are_published_by_labels() {

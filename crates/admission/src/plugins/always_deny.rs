@@ -1,7 +1,7 @@
 //! `AlwaysDeny`: refuses every write
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#alwaysdeny>).
 
-use crate::{AdmissionPlugin, AdmissionRequest};
+use crate::{AdmissionPlugin, AdmissionRequest, Steps};
 use pintle_machinery::Status;
 use pintle_registry::BoxFuture;
 use std::future::ready;
@@ -13,6 +13,10 @@ pub struct AlwaysDeny;
 impl AdmissionPlugin for AlwaysDeny {
     fn name(&self) -> &'static str {
         "AlwaysDeny"
+    }
+
+    fn steps(&self) -> Steps {
+        Steps::Admit
     }
 
     fn handles(&self, _: &AdmissionRequest<'_>) -> bool {

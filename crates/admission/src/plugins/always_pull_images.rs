@@ -2,7 +2,7 @@
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#alwayspullimages>).
 
 use super::pods::ContainerKind;
-use crate::{AdmissionPlugin, AdmissionRequest, Operation};
+use crate::{AdmissionPlugin, AdmissionRequest, Operation, Steps};
 use pintle_machinery::{FieldError, FieldPath, Status, Value, ValueExt, status::aggregate};
 use pintle_registry::BoxFuture;
 use std::{collections::HashSet, future::ready};
@@ -16,6 +16,10 @@ pub struct AlwaysPullImages;
 impl AdmissionPlugin for AlwaysPullImages {
     fn name(&self) -> &'static str {
         "AlwaysPullImages"
+    }
+
+    fn steps(&self) -> Steps {
+        Steps::Both
     }
 
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool {

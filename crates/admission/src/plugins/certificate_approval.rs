@@ -2,7 +2,7 @@
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#certificateapproval>).
 
 use super::signers::{self, GROUP, REQUESTS};
-use crate::{AdmissionPlugin, AdmissionRequest, Operation};
+use crate::{AdmissionPlugin, AdmissionRequest, Operation, Steps};
 use pintle_machinery::{Status, ValueExt};
 use pintle_registry::BoxFuture;
 
@@ -13,6 +13,10 @@ pub struct CertificateApproval;
 impl AdmissionPlugin for CertificateApproval {
     fn name(&self) -> &'static str {
         "CertificateApproval"
+    }
+
+    fn steps(&self) -> Steps {
+        Steps::Validate
     }
 
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool {

@@ -2,7 +2,7 @@
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#certificatesigning>).
 
 use super::signers::{self, GROUP, REQUESTS};
-use crate::{AdmissionPlugin, AdmissionRequest, Operation};
+use crate::{AdmissionPlugin, AdmissionRequest, Operation, Steps};
 use pintle_machinery::{Status, Value, ValueExt, validation::semantically_equal};
 use pintle_registry::BoxFuture;
 
@@ -13,6 +13,10 @@ pub struct CertificateSigning;
 impl AdmissionPlugin for CertificateSigning {
     fn name(&self) -> &'static str {
         "CertificateSigning"
+    }
+
+    fn steps(&self) -> Steps {
+        Steps::Validate
     }
 
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool {

@@ -2,7 +2,7 @@
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#certificatesubjectrestriction>).
 
 use super::signers::{GROUP, REQUESTS};
-use crate::{AdmissionPlugin, AdmissionRequest, Operation};
+use crate::{AdmissionPlugin, AdmissionRequest, Operation, Steps};
 use pintle_go_forms::{PemBlocks, base64};
 use pintle_machinery::{Status, ValueExt, user::SYSTEM_MASTERS};
 use pintle_registry::BoxFuture;
@@ -21,6 +21,10 @@ pub struct CertificateSubjectRestriction;
 impl AdmissionPlugin for CertificateSubjectRestriction {
     fn name(&self) -> &'static str {
         "CertificateSubjectRestriction"
+    }
+
+    fn steps(&self) -> Steps {
+        Steps::Validate
     }
 
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool {

@@ -2,7 +2,7 @@
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#clustertrustbundleattest>).
 
 use super::signers::{self, GROUP};
-use crate::{AdmissionPlugin, AdmissionRequest, Operation};
+use crate::{AdmissionPlugin, AdmissionRequest, Operation, Steps};
 use pintle_machinery::{Status, Value, ValueExt, validation::semantically_equal};
 use pintle_registry::BoxFuture;
 
@@ -13,6 +13,10 @@ pub struct ClusterTrustBundleAttest;
 impl AdmissionPlugin for ClusterTrustBundleAttest {
     fn name(&self) -> &'static str {
         "ClusterTrustBundleAttest"
+    }
+
+    fn steps(&self) -> Steps {
+        Steps::Validate
     }
 
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool {

@@ -1,7 +1,7 @@
 //! `DefaultStorageClass` and `DefaultIngressClass`: set the default class on objects without a class
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#defaultstorageclass>).
 
-use crate::{AdmissionPlugin, AdmissionRequest, Operation};
+use crate::{AdmissionPlugin, AdmissionRequest, Operation, Steps};
 use pintle_machinery::{GroupResource, Status, Value, ValueExt, meta::ObjectMeta};
 use pintle_registry::BoxFuture;
 use std::cmp::Reverse;
@@ -57,6 +57,10 @@ impl DefaultClass {
 impl AdmissionPlugin for DefaultClass {
     fn name(&self) -> &'static str {
         self.name
+    }
+
+    fn steps(&self) -> Steps {
+        Steps::Admit
     }
 
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool {

@@ -2,7 +2,7 @@
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#defaulttolerationseconds>).
 
 use super::pods::push;
-use crate::{AdmissionPlugin, AdmissionRequest, Operation, PluginFlags};
+use crate::{AdmissionPlugin, AdmissionRequest, Operation, PluginFlags, Steps};
 use pintle_machinery::{Status, ValueExt, json};
 use pintle_registry::BoxFuture;
 use std::future::ready;
@@ -31,6 +31,10 @@ impl DefaultTolerationSeconds {
 impl AdmissionPlugin for DefaultTolerationSeconds {
     fn name(&self) -> &'static str {
         "DefaultTolerationSeconds"
+    }
+
+    fn steps(&self) -> Steps {
+        Steps::Admit
     }
 
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool {

@@ -1,7 +1,7 @@
 //! `DenyServiceExternalIPs`: services get no external addresses that they did not have before
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#denyserviceexternalips>).
 
-use crate::{AdmissionPlugin, AdmissionRequest, Operation};
+use crate::{AdmissionPlugin, AdmissionRequest, Operation, Steps};
 use pintle_machinery::{Status, Value, ValueExt};
 use pintle_registry::BoxFuture;
 use std::{collections::HashSet, future::ready};
@@ -13,6 +13,10 @@ pub struct DenyServiceExternalIps;
 impl AdmissionPlugin for DenyServiceExternalIps {
     fn name(&self) -> &'static str {
         "DenyServiceExternalIPs"
+    }
+
+    fn steps(&self) -> Steps {
+        Steps::Validate
     }
 
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool {

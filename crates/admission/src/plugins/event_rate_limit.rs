@@ -4,7 +4,7 @@
 mod configuration;
 mod rate_limiters;
 
-use crate::{AdmissionPlugin, AdmissionRequest, Operation, PluginError, PluginSettings};
+use crate::{AdmissionPlugin, AdmissionRequest, Operation, PluginError, PluginSettings, Steps};
 use configuration::LimitType;
 use pintle_machinery::{Status, StatusReason, ValueExt, status::aggregate};
 use pintle_registry::BoxFuture;
@@ -33,6 +33,10 @@ impl EventRateLimit {
 impl AdmissionPlugin for EventRateLimit {
     fn name(&self) -> &'static str {
         "EventRateLimit"
+    }
+
+    fn steps(&self) -> Steps {
+        Steps::Validate
     }
 
     /// Dry runs do not reach the store. Events of the group `events.k8s.io` are not limited, as in kube-apiserver.

@@ -2,7 +2,7 @@
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#extendedresourcetoleration>).
 
 use super::tolerations::{self, Toleration};
-use crate::{AdmissionPlugin, AdmissionRequest, Operation};
+use crate::{AdmissionPlugin, AdmissionRequest, Operation, Steps};
 use pintle_machinery::{Status, Value, ValueExt, validation::is_qualified_name};
 use pintle_registry::BoxFuture;
 use std::{collections::BTreeSet, future::ready};
@@ -14,6 +14,10 @@ pub struct ExtendedResourceToleration;
 impl AdmissionPlugin for ExtendedResourceToleration {
     fn name(&self) -> &'static str {
         "ExtendedResourceToleration"
+    }
+
+    fn steps(&self) -> Steps {
+        Steps::Admit
     }
 
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool {

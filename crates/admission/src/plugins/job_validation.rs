@@ -1,7 +1,7 @@
 //! `JobValidation`: keeps the parallelism of a job whose pods are scheduled as a gang
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/>).
 
-use crate::{AdmissionPlugin, AdmissionRequest, Operation};
+use crate::{AdmissionPlugin, AdmissionRequest, Operation, Steps};
 use pintle_go_forms::quote;
 use pintle_machinery::{GroupResource, Status, Value, ValueExt, meta::ObjectMeta};
 use pintle_registry::BoxFuture;
@@ -42,6 +42,10 @@ impl JobValidation {
 impl AdmissionPlugin for JobValidation {
     fn name(&self) -> &'static str {
         "JobValidation"
+    }
+
+    fn steps(&self) -> Steps {
+        Steps::Validate
     }
 
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool {

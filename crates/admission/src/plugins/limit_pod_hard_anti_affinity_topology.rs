@@ -1,7 +1,7 @@
 //! `LimitPodHardAntiAffinityTopology`: pods may require to be apart by node only, not by larger domains
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#limitpodhardantiaffinitytopology>).
 
-use crate::{AdmissionPlugin, AdmissionRequest, Operation};
+use crate::{AdmissionPlugin, AdmissionRequest, Operation, Steps};
 use pintle_machinery::{Status, Value, ValueExt, meta::ObjectMeta};
 use pintle_registry::BoxFuture;
 use std::future::ready;
@@ -16,6 +16,10 @@ pub struct LimitPodHardAntiAffinityTopology;
 impl AdmissionPlugin for LimitPodHardAntiAffinityTopology {
     fn name(&self) -> &'static str {
         "LimitPodHardAntiAffinityTopology"
+    }
+
+    fn steps(&self) -> Steps {
+        Steps::Validate
     }
 
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool {

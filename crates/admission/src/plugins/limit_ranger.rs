@@ -4,7 +4,7 @@
 mod constraints;
 
 use super::pods::ContainerKind;
-use crate::{AdmissionPlugin, AdmissionRequest, Operation};
+use crate::{AdmissionPlugin, AdmissionRequest, Operation, Steps};
 use constraints::{Resources, check_compute, check_storage};
 use pintle_machinery::{
     GroupResource, Map, Status, Text, Value, ValueExt, meta::ObjectMeta, status::aggregate,
@@ -29,6 +29,10 @@ impl Default for LimitRanger {
 impl AdmissionPlugin for LimitRanger {
     fn name(&self) -> &'static str {
         "LimitRanger"
+    }
+
+    fn steps(&self) -> Steps {
+        Steps::Both
     }
 
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool {

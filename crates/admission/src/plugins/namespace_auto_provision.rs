@@ -2,7 +2,7 @@
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#namespaceautoprovision>).
 
 use super::own_writes::write_options;
-use crate::{AdmissionPlugin, AdmissionRequest, Operation};
+use crate::{AdmissionPlugin, AdmissionRequest, Operation, Steps};
 use pintle_machinery::{GroupResource, Status, StatusReason, json};
 use pintle_registry::BoxFuture;
 
@@ -21,6 +21,10 @@ impl Default for NamespaceAutoProvision {
 impl AdmissionPlugin for NamespaceAutoProvision {
     fn name(&self) -> &'static str {
         "NamespaceAutoProvision"
+    }
+
+    fn steps(&self) -> Steps {
+        Steps::Admit
     }
 
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool {

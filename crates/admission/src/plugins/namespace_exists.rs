@@ -1,7 +1,7 @@
 //! `NamespaceExists`: refuses requests in namespaces that do not exist
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#namespaceexists>).
 
-use crate::{AdmissionPlugin, AdmissionRequest, Operation};
+use crate::{AdmissionPlugin, AdmissionRequest, Operation, Steps};
 use pintle_machinery::{GroupResource, Status, StatusReason};
 use pintle_registry::BoxFuture;
 
@@ -20,6 +20,10 @@ impl Default for NamespaceExists {
 impl AdmissionPlugin for NamespaceExists {
     fn name(&self) -> &'static str {
         "NamespaceExists"
+    }
+
+    fn steps(&self) -> Steps {
+        Steps::Validate
     }
 
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool {

@@ -5,7 +5,7 @@
 //! The cache may still show a namespace as active after its deletion. The plugin therefore remembers deletes for a
 //! while, and reads these namespaces from the store.
 
-use crate::{AdmissionPlugin, AdmissionRequest, Operation};
+use crate::{AdmissionPlugin, AdmissionRequest, Operation, Steps};
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 use pintle_machinery::{GroupResource, Status, StatusReason, Value, ValueExt};
@@ -33,6 +33,10 @@ impl Default for NamespaceLifecycle {
 impl AdmissionPlugin for NamespaceLifecycle {
     fn name(&self) -> &'static str {
         "NamespaceLifecycle"
+    }
+
+    fn steps(&self) -> Steps {
+        Steps::Admit
     }
 
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool {

@@ -5,7 +5,7 @@ use super::{
     pods::{changes_bound_pod, node_of},
     quantities::is_restartable,
 };
-use crate::{AdmissionPlugin, AdmissionRequest, Operation};
+use crate::{AdmissionPlugin, AdmissionRequest, Operation, Steps};
 use pintle_feature_gates::{Gate, enabled};
 use pintle_go_forms::quote;
 use pintle_machinery::{Status, Value, ValueExt, meta::ObjectMeta};
@@ -30,6 +30,10 @@ const FEATURES: [Feature; 2] = [
 impl AdmissionPlugin for NodeDeclaredFeatureValidator {
     fn name(&self) -> &'static str {
         "NodeDeclaredFeatureValidator"
+    }
+
+    fn steps(&self) -> Steps {
+        Steps::Validate
     }
 
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool {

@@ -11,7 +11,7 @@ mod pod_certificate_requests;
 mod pods;
 mod service_accounts;
 
-use crate::{AdmissionPlugin, AdmissionRequest, Operation};
+use crate::{AdmissionPlugin, AdmissionRequest, Operation, Steps};
 use pintle_feature_gates::{Gate, enabled};
 use pintle_go_forms::quote;
 use pintle_machinery::{GroupResource, Status, UserInfo};
@@ -24,6 +24,10 @@ pub struct NodeRestriction;
 impl AdmissionPlugin for NodeRestriction {
     fn name(&self) -> &'static str {
         "NodeRestriction"
+    }
+
+    fn steps(&self) -> Steps {
+        Steps::Admit
     }
 
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool {

@@ -2,7 +2,7 @@
 //! permission to update the finalizers of an owner for blocking its deletion
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#ownerreferencespermissionenforcement>).
 
-use crate::{AdmissionPlugin, AdmissionRequest, KindMapping, Operation, RestMapper};
+use crate::{AdmissionPlugin, AdmissionRequest, KindMapping, Operation, RestMapper, Steps};
 use pintle_auth::authz::{Attributes, Verdict};
 use pintle_go_forms::quote;
 use pintle_machinery::{GroupVersionKind, Status, Value, ValueExt, validation::semantically_equal};
@@ -89,6 +89,10 @@ impl OwnerReferencesPermissionEnforcement {
 impl AdmissionPlugin for OwnerReferencesPermissionEnforcement {
     fn name(&self) -> &'static str {
         "OwnerReferencesPermissionEnforcement"
+    }
+
+    fn steps(&self) -> Steps {
+        Steps::Validate
     }
 
     /// Updates of the status of pods cannot change owners.

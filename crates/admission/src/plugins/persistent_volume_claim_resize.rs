@@ -1,7 +1,7 @@
 //! `PersistentVolumeClaimResize`: allows a claim to grow only when it is bound and its class allows expansion
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#persistentvolumeclaimresize>).
 
-use crate::{AdmissionPlugin, AdmissionRequest, Operation};
+use crate::{AdmissionPlugin, AdmissionRequest, Operation, Steps};
 use pintle_machinery::{GroupResource, Quantity, Status, Value, ValueExt, meta::ObjectMeta};
 use pintle_registry::BoxFuture;
 
@@ -22,6 +22,10 @@ impl Default for PersistentVolumeClaimResize {
 impl AdmissionPlugin for PersistentVolumeClaimResize {
     fn name(&self) -> &'static str {
         "PersistentVolumeClaimResize"
+    }
+
+    fn steps(&self) -> Steps {
+        Steps::Validate
     }
 
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool {

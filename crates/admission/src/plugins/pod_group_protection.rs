@@ -1,7 +1,7 @@
 //! `PodGroupProtection`: keeps a pod group from being deleted while pods refer to it
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/>).
 
-use crate::{AdmissionPlugin, AdmissionRequest, Operation};
+use crate::{AdmissionPlugin, AdmissionRequest, Operation, Steps};
 use pintle_machinery::{Status, Value, ValueExt};
 use pintle_registry::BoxFuture;
 use std::future::ready;
@@ -15,6 +15,10 @@ pub struct PodGroupProtection;
 impl AdmissionPlugin for PodGroupProtection {
     fn name(&self) -> &'static str {
         "PodGroupProtection"
+    }
+
+    fn steps(&self) -> Steps {
+        Steps::Admit
     }
 
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool {

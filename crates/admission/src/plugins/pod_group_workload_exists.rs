@@ -1,7 +1,7 @@
 //! `PodGroupWorkloadExists`: refuses a pod group whose workload, or whose template in the workload, does not exist
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/>).
 
-use crate::{AdmissionPlugin, AdmissionRequest, Operation};
+use crate::{AdmissionPlugin, AdmissionRequest, Operation, Steps};
 use pintle_go_forms::quote;
 use pintle_machinery::{GroupResource, Status, ValueExt};
 use pintle_registry::BoxFuture;
@@ -21,6 +21,10 @@ impl Default for PodGroupWorkloadExists {
 impl AdmissionPlugin for PodGroupWorkloadExists {
     fn name(&self) -> &'static str {
         "PodGroupWorkloadExists"
+    }
+
+    fn steps(&self) -> Steps {
+        Steps::Validate
     }
 
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool {

@@ -1,7 +1,7 @@
 //! `PodNodeSelector`: adds the node selector of the namespace to its pods, and limits the node selectors of pods
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#podnodeselector>).
 
-use crate::{AdmissionPlugin, AdmissionRequest, Operation, PluginSettings};
+use crate::{AdmissionPlugin, AdmissionRequest, Operation, PluginSettings, Steps};
 use pintle_machinery::{
     FieldError, FieldPath, GroupResource, Map, Status, Text, Value, ValueExt,
     codec::{json, yaml},
@@ -81,6 +81,10 @@ impl PodNodeSelector {
 impl AdmissionPlugin for PodNodeSelector {
     fn name(&self) -> &'static str {
         "PodNodeSelector"
+    }
+
+    fn steps(&self) -> Steps {
+        Steps::Both
     }
 
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool {

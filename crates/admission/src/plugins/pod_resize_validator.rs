@@ -5,7 +5,7 @@ use super::{
     pods::{changes_bound_pod, node_of},
     quantities::{pod_requests, quantities},
 };
-use crate::{AdmissionPlugin, AdmissionRequest, Operation};
+use crate::{AdmissionPlugin, AdmissionRequest, Operation, Steps};
 use pintle_go_forms::quote;
 use pintle_machinery::{Quantity, Status, StatusCause, Value, ValueExt, meta::ObjectMeta};
 use pintle_registry::BoxFuture;
@@ -17,6 +17,10 @@ pub struct PodResizeValidator;
 impl AdmissionPlugin for PodResizeValidator {
     fn name(&self) -> &'static str {
         "PodResizeValidator"
+    }
+
+    fn steps(&self) -> Steps {
+        Steps::Validate
     }
 
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool {

@@ -7,7 +7,7 @@ mod existing_pods;
 mod metrics;
 mod significant_update;
 
-use crate::{AdmissionPlugin, AdmissionRequest, Operation, PluginError, PluginSettings};
+use crate::{AdmissionPlugin, AdmissionRequest, Operation, PluginError, PluginSettings, Steps};
 use exemptions::Exemptions;
 use metrics::PodSecurityMetrics;
 use pintle_machinery::{
@@ -90,6 +90,10 @@ impl Judged {
 impl AdmissionPlugin for PodSecurity {
     fn name(&self) -> &'static str {
         "PodSecurity"
+    }
+
+    fn steps(&self) -> Steps {
+        Steps::Validate
     }
 
     fn collectors(&self) -> Vec<Box<dyn Collector>> {

@@ -4,7 +4,7 @@
 mod configuration;
 
 use super::tolerations::{self, Toleration};
-use crate::{AdmissionPlugin, AdmissionRequest, Operation, PluginError, PluginSettings};
+use crate::{AdmissionPlugin, AdmissionRequest, Operation, PluginError, PluginSettings, Steps};
 use configuration::Configuration;
 use pintle_machinery::{
     GroupResource, Quantity, Status, Value, ValueExt, codec::json, meta::ObjectMeta, text::go_json_type,
@@ -92,6 +92,10 @@ impl PodTolerationRestriction {
 impl AdmissionPlugin for PodTolerationRestriction {
     fn name(&self) -> &'static str {
         "PodTolerationRestriction"
+    }
+
+    fn steps(&self) -> Steps {
+        Steps::Both
     }
 
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool {

@@ -1,7 +1,7 @@
 //! `PodTopologyLabels`: copies the zone and region of a node to the pods that are bound to it
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#podtopologylabels>).
 
-use crate::{AdmissionPlugin, AdmissionRequest, Operation};
+use crate::{AdmissionPlugin, AdmissionRequest, Operation, Steps};
 use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{GroupResource, Status, ValueExt};
 use pintle_registry::BoxFuture;
@@ -24,6 +24,10 @@ impl Default for PodTopologyLabels {
 impl AdmissionPlugin for PodTopologyLabels {
     fn name(&self) -> &'static str {
         "PodTopologyLabels"
+    }
+
+    fn steps(&self) -> Steps {
+        Steps::Admit
     }
 
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool {

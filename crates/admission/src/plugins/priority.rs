@@ -1,7 +1,7 @@
 //! `Priority`: sets a pod's priority from its class, and allows at most one default class
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#priority>).
 
-use crate::{AdmissionPlugin, AdmissionRequest, Operation};
+use crate::{AdmissionPlugin, AdmissionRequest, Operation, Steps};
 use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{GroupResource, Status, Value, ValueExt, meta::ObjectMeta};
 use pintle_registry::BoxFuture;
@@ -31,6 +31,10 @@ struct Established {
 impl AdmissionPlugin for Priority {
     fn name(&self) -> &'static str {
         "Priority"
+    }
+
+    fn steps(&self) -> Steps {
+        Steps::Both
     }
 
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool {

@@ -20,7 +20,7 @@ use super::{
     own_writes::write_options,
     quantities::{Quantities, add, quantities},
 };
-use crate::{AdmissionPlugin, AdmissionRequest, Operation, PluginError, PluginSettings};
+use crate::{AdmissionPlugin, AdmissionRequest, Operation, PluginError, PluginSettings, Steps};
 use evaluator::Evaluator;
 use limited_resources::LimitedResources;
 use pintle_machinery::{GroupResource, Map, Status, StatusReason, Text, Value, ValueExt, meta::ObjectMeta};
@@ -69,6 +69,10 @@ const IGNORED: [(&str, &str); 9] = [
 impl AdmissionPlugin for ResourceQuota {
     fn name(&self) -> &'static str {
         "ResourceQuota"
+    }
+
+    fn steps(&self) -> Steps {
+        Steps::Validate
     }
 
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool {

@@ -2,7 +2,7 @@
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#runtimeclass>).
 
 use super::tolerations::{self, Toleration};
-use crate::{AdmissionPlugin, AdmissionRequest, Operation};
+use crate::{AdmissionPlugin, AdmissionRequest, Operation, Steps};
 use pintle_machinery::{GroupResource, Quantity, Status, Text, Value, ValueExt};
 use pintle_registry::BoxFuture;
 use std::sync::Arc;
@@ -22,6 +22,10 @@ impl Default for RuntimeClass {
 impl AdmissionPlugin for RuntimeClass {
     fn name(&self) -> &'static str {
         "RuntimeClass"
+    }
+
+    fn steps(&self) -> Steps {
+        Steps::Both
     }
 
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool {

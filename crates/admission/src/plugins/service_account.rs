@@ -3,7 +3,7 @@
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#serviceaccount>).
 
 use super::pods::{self, ContainerKind};
-use crate::{AdmissionPlugin, AdmissionRequest, Operation};
+use crate::{AdmissionPlugin, AdmissionRequest, Operation, Steps};
 use pintle_go_forms::quote;
 use pintle_machinery::{
     GroupResource, Status, Value, ValueExt, generate_name::generate_name, json, meta::ObjectMeta,
@@ -38,6 +38,10 @@ impl Default for ServiceAccount {
 impl AdmissionPlugin for ServiceAccount {
     fn name(&self) -> &'static str {
         "ServiceAccount"
+    }
+
+    fn steps(&self) -> Steps {
+        Steps::Both
     }
 
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool {

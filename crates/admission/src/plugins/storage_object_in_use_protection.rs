@@ -3,7 +3,7 @@
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#storageobjectinuseprotection>).
 
 use super::pods::push;
-use crate::{AdmissionPlugin, AdmissionRequest, Operation};
+use crate::{AdmissionPlugin, AdmissionRequest, Operation, Steps};
 use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{Status, meta::ObjectMeta};
 use pintle_registry::BoxFuture;
@@ -16,6 +16,10 @@ pub struct StorageObjectInUseProtection;
 impl AdmissionPlugin for StorageObjectInUseProtection {
     fn name(&self) -> &'static str {
         "StorageObjectInUseProtection"
+    }
+
+    fn steps(&self) -> Steps {
+        Steps::Admit
     }
 
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool {

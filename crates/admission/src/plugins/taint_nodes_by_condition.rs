@@ -3,7 +3,7 @@
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#taintnodesbycondition>).
 
 use super::pods::push;
-use crate::{AdmissionPlugin, AdmissionRequest, Operation};
+use crate::{AdmissionPlugin, AdmissionRequest, Operation, Steps};
 use pintle_machinery::{Status, ValueExt, json};
 use pintle_registry::BoxFuture;
 use std::future::ready;
@@ -17,6 +17,10 @@ pub struct TaintNodesByCondition;
 impl AdmissionPlugin for TaintNodesByCondition {
     fn name(&self) -> &'static str {
         "TaintNodesByCondition"
+    }
+
+    fn steps(&self) -> Steps {
+        Steps::Admit
     }
 
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool {

@@ -13,7 +13,7 @@ use super::{
     webhook::Webhook,
 };
 use crate::{conditions::ConditionOwner, matching::Targets, static_manifests::ManifestLoader};
-use pintle_admission::{AdmissionPlugin, AdmissionRequest, Endpoint, PluginError};
+use pintle_admission::{AdmissionPlugin, AdmissionRequest, Endpoint, PluginError, Steps};
 use pintle_auth::authz::Authorizer;
 use pintle_machinery::{GroupVersionKind, Status, Value, ValueExt, json};
 use pintle_registry::BoxFuture;
@@ -254,6 +254,10 @@ pub(super) async fn objects_of(
 impl AdmissionPlugin for MutatingAdmissionWebhook {
     fn name(&self) -> &'static str {
         PLUGIN
+    }
+
+    fn steps(&self) -> Steps {
+        Steps::Admit
     }
 
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool {

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{conditions::ConditionOwner, matching::Targets, static_manifests::ManifestLoader};
 use futures_util::{StreamExt, stream::FuturesUnordered};
-use pintle_admission::{AdmissionPlugin, AdmissionRequest, Endpoint, PluginError};
+use pintle_admission::{AdmissionPlugin, AdmissionRequest, Endpoint, PluginError, Steps};
 use pintle_auth::authz::Authorizer;
 use pintle_machinery::{GroupVersionKind, Status};
 use pintle_registry::BoxFuture;
@@ -149,6 +149,10 @@ struct Called<'w> {
 impl AdmissionPlugin for ValidatingAdmissionWebhook {
     fn name(&self) -> &'static str {
         PLUGIN
+    }
+
+    fn steps(&self) -> Steps {
+        Steps::Validate
     }
 
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool {

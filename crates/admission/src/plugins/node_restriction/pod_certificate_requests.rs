@@ -113,7 +113,7 @@ fn qualified(request: &AdmissionRequest<'_>, name: &str) -> String {
 mod tests {
     use super::*;
     use crate::{
-        AdmissionPlugin,
+        AdmissionPlugin, Steps,
         testing::{Objects, admit},
     };
     use pintle_machinery::json;
@@ -125,6 +125,10 @@ mod tests {
     impl AdmissionPlugin for Checks {
         fn name(&self) -> &'static str {
             "Checks"
+        }
+
+        fn steps(&self) -> Steps {
+            Steps::Admit
         }
 
         fn handles(&self, _request: &AdmissionRequest<'_>) -> bool {

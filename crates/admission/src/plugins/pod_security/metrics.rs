@@ -38,7 +38,13 @@ impl Default for PodSecurityMetrics {
                 &["fatal"],
             ),
         };
-        // These exist before the first exemption, as in kube-apiserver.
+        // These exist before the first evaluation and the first exemption, as in kube-apiserver.
+        if let Some(evaluations) = &metrics.evaluations {
+            for operation in ["create", "update"] {
+                let labels = ["allow", "privileged", "latest", "enforce", operation, "pod", ""];
+                evaluations.with_label_values(&labels);
+            }
+        }
         if let Some(exemptions) = &metrics.exemptions {
             for operation in ["create", "update"] {
                 for resource in ["pod", "controller"] {

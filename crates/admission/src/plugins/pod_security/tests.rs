@@ -182,6 +182,7 @@ fn evaluations_and_exemptions_are_counted() {
         [
             "pod_security_errors_total true,create,pod, 1",
             "pod_security_evaluations_total allow,enforce,privileged,latest,create,pod, 1",
+            "pod_security_evaluations_total allow,enforce,privileged,latest,update,pod, 0",
             "pod_security_evaluations_total deny,enforce,baseline,latest,create,pod, 2",
             "pod_security_exemptions_total create,controller, 0",
             "pod_security_exemptions_total create,pod, 1",

@@ -18,7 +18,7 @@ use crate::{
     },
     static_manifests::ManifestLoader,
 };
-use pintle_admission::{AdmissionPlugin, AdmissionRequest, Endpoint, Operation, PluginError};
+use pintle_admission::{AdmissionPlugin, AdmissionRequest, Endpoint, Operation, PluginError, Steps};
 use pintle_admission_cel::{Input, MatchOutcome};
 use pintle_auth::authz::Authorizer;
 use pintle_authorization::ExpressionAuthorizer;
@@ -72,6 +72,10 @@ impl MutatingPolicies {
 impl AdmissionPlugin for MutatingPolicies {
     fn name(&self) -> &'static str {
         PLUGIN
+    }
+
+    fn steps(&self) -> Steps {
+        Steps::Admit
     }
 
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool {

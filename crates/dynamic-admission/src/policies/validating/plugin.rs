@@ -18,7 +18,7 @@ use crate::{
     },
     static_manifests::ManifestLoader,
 };
-use pintle_admission::{AdmissionPlugin, AdmissionRequest, Endpoint, PluginError};
+use pintle_admission::{AdmissionPlugin, AdmissionRequest, Endpoint, PluginError, Steps};
 use pintle_auth::authz::Authorizer;
 use pintle_authorization::ExpressionAuthorizer;
 use pintle_cel::Authority;
@@ -71,6 +71,10 @@ impl ValidatingPolicies {
 impl AdmissionPlugin for ValidatingPolicies {
     fn name(&self) -> &'static str {
         PLUGIN
+    }
+
+    fn steps(&self) -> Steps {
+        Steps::Validate
     }
 
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool {
