@@ -30,7 +30,7 @@ use pintle_telemetry::event;
 /// The `Status` for the client.
 pub(super) async fn delete(scope: &RequestScope<'_>, body: RequestBody) -> Result<Response, Status> {
     let encoder = encoder(scope)?;
-    let options = options(scope, body).await?;
+    let options = options(scope, body, BodyVerb::Delete).await?;
     let store = scope.store()?;
     if options.ignore_store_read_error {
         return delete_unreadable(scope, encoder.accepted).await;
@@ -99,8 +99,12 @@ async fn delete_unreadable(scope: &RequestScope<'_>, accepted: Accepted) -> Resu
 ///
 /// # Errors
 /// 400 for a body or a query that has no valid options, and the errors of reading the body.
-pub(super) async fn options(scope: &RequestScope<'_>, body: RequestBody) -> Result<DeleteOptions, Status> {
-    let body = scope.read_body(body, BodyVerb::Delete).await?;
+pub(super) async fn options(
+    scope: &RequestScope<'_>,
+    body: RequestBody,
+    verb: BodyVerb,
+) -> Result<DeleteOptions, Status> {
+    let body = scope.read_body(body, verb).await?;
     let tree = match body.is_empty() {
         true => Value::Null,
         false => {

@@ -14,6 +14,7 @@ use crate::base::{
     negotiation::Offers,
     response::{Response, with_content_type},
 };
+use crate::metrics::BodyVerb;
 use futures_util::future::join_all;
 use pintle_admission::{Operation, RequestOptions};
 use pintle_machinery::{FieldError, FieldPath, GroupKind, Status, options::IGNORE_STORE_READ_ERROR};
@@ -45,7 +46,7 @@ pub(super) async fn delete_collection(
         list_options.limit = usize::MAX;
     }
     let selection = Arc::new(Selection::parse_with_shards(scope, &list_options)?);
-    let options = delete::options(scope, body).await?;
+    let options = delete::options(scope, body, BodyVerb::DeleteCollection).await?;
     if options.ignore_store_read_error {
         let path = FieldPath::new(IGNORE_STORE_READ_ERROR);
         let detail = "is not allowed with DELETECOLLECTION, try again after removing the option";

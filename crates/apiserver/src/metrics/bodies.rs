@@ -11,6 +11,7 @@ pub(crate) enum BodyVerb {
     Update,
     Patch,
     Delete,
+    DeleteCollection,
 }
 
 /// The sizes of request bodies.
@@ -20,7 +21,7 @@ pub(crate) struct BodyMetrics {
 
 /// The series of one resource: each is found by its first request.
 #[derive(Default)]
-pub(crate) struct BodySeries([OnceLock<Histogram>; 4]);
+pub(crate) struct BodySeries([OnceLock<Histogram>; 5]);
 
 impl BodyMetrics {
     /// Registers the metrics.
@@ -53,8 +54,39 @@ impl BodyMetrics {
             BodyVerb::Update => (1, "update"),
             BodyVerb::Patch => (2, "patch"),
             BodyVerb::Delete => (3, "delete"),
+            BodyVerb::DeleteCollection => (4, "delete_collection"),
         };
         let Some(place) = series.0.get(place) else { return };
         place.get_or_init(|| self.sizes.with_label_values(&[resource, verb, group])).observe(bytes as f64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use prometheus::core::Collector;
+
+    #[test]
+    fn each_verb_has_a_series() {
+        let sizes = HistogramVec::new(HistogramOpts::new("a", "b"), &["resource", "verb", "group"]).unwrap();
+        let metrics = BodyMetrics { sizes };
+        let series = BodySeries::default();
+        for verb in [
+            BodyVerb::Create,
+            BodyVerb::Update,
+            BodyVerb::Patch,
+            BodyVerb::Delete,
+            BodyVerb::DeleteCollection,
+        ] {
+            metrics.read(&series, "", "pods", verb, 1);
+        }
+        let families = metrics.sizes.collect();
+        let verb = |metric: &prometheus::proto::Metric| {
+            let mut labels = metric.get_label().iter();
+            labels.find(|label| label.name() == "verb").map(|label| label.value().to_owned())
+        };
+        let mut verbs: Vec<_> = families[0].get_metric().iter().filter_map(verb).collect();
+        verbs.sort();
+        assert_eq!(verbs, ["create", "delete", "delete_collection", "patch", "update"]);
     }
 }

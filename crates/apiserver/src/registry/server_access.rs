@@ -68,7 +68,7 @@ impl Stores {
         if options.field_manager.is_empty() {
             return;
         }
-        let Some(resource) = self.find(&store.resource().resource) else { return };
+        let Some(resource) = self.find_among_all(&store.resource().resource) else { return };
         self.managed_write(&resource, options).update(old, new).await;
     }
 
@@ -232,7 +232,8 @@ impl Registry for Stores {
     ) -> BoxFuture<'a, Result<Value, Status>> {
         Box::pin(async move {
             let store = self.store(resource)?;
-            let found = self.find(&store.resource().resource).ok_or_else(Status::no_such_resource)?;
+            let found =
+                self.find_among_all(&store.resource().resource).ok_or_else(Status::no_such_resource)?;
             let write = self.managed_write(&found, &options);
             let mut transform = Application { configuration, store: &store, write };
             self.transform(&store, (namespace, name), &options, &mut transform).await

@@ -164,8 +164,21 @@ impl Stores {
         self.by_path.get(resource).cloned().or_else(|| self.custom.load().find(resource))
     }
 
-    /// All versions of a stored resource.
+    /// Finds a resource for code inside this server, in the servers beside it, too.
+    pub(super) fn find_among_all(&self, resource: &GroupVersionResource) -> Option<Arc<VersionedResource>> {
+        self.find_among(|stores| stores.find(resource))
+    }
+
+    /// All versions of a stored resource of this server or of one beside it.
     pub fn versions_of(&self, resource: &Resource) -> Vec<Arc<VersionedResource>> {
+        let found = self.find_among(|stores| {
+            let versions = stores.own_versions_of(resource);
+            (!versions.is_empty()).then_some(versions)
+        });
+        found.unwrap_or_default()
+    }
+
+    fn own_versions_of(&self, resource: &Resource) -> Vec<Arc<VersionedResource>> {
         if let Some(custom) = self.custom.load().get(&resource.group_resource()) {
             return custom.all_versions().to_vec();
         }

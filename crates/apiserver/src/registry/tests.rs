@@ -155,6 +155,37 @@ async fn the_server_applies_by_its_own_manager_and_takes_fields() {
 }
 
 #[tokio::test]
+async fn writes_by_a_server_beside_this_one_have_managers() {
+    let fixture = Fixture::start(StorageMediaType::Json);
+    let beside = Some(fixture.stores.clone());
+    let engine = Engine { storage: Arc::new(MemoryStorage::new()), exclusive: true };
+    let storage = Arc::new(StorageFactory::new(engine, "/registry"));
+    let supervisor = Supervisor::current();
+    let extensions =
+        Stores::start_beside(beside, Vec::new(), Vec::new(), &storage, &supervisor).expect("no type");
+    let resource = GroupResource::new("", "configmaps");
+    let options =
+        |manager: &str| WriteOptions { field_manager: manager.to_owned(), ..WriteOptions::default() };
+    let managers = |object: &Value| -> Vec<String> {
+        let entries = object.items_at("metadata.managedFields").iter();
+        entries.map(|entry| format!("{} {}", entry.str_at("manager"), entry.str_at("operation"))).collect()
+    };
+
+    let created = extensions.create(&resource, "n", config_map("a"), options("one")).await.expect("a create");
+    assert_eq!(managers(&created), ["one Update"]);
+    let change = |mut object: Value| {
+        object.set("data.b", "2");
+        Ok(object)
+    };
+    let updated = extensions.update(&resource, "n", "a", Box::new(change), options("two")).await;
+    assert_eq!(managers(&updated.expect("an update")), ["one Update", "two Update"]);
+    let config =
+        json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}, "data": {"c": "3"}});
+    let applied = extensions.apply(&resource, "n", "a", config, options("three")).await.expect("an apply");
+    assert_eq!(managers(&applied), ["three Apply", "one Update", "two Update"]);
+}
+
+#[tokio::test]
 async fn nothing_is_stored_without_the_client() {
     let fixture = Fixture::start(StorageMediaType::Json);
     fixture.create(config_map("a"), false).await.expect("a config map");
