@@ -1,5 +1,6 @@
 //! Checks the rules of the repository.
 
+mod admission_steps;
 mod attributes;
 mod circles;
 mod crates;
