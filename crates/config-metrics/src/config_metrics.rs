@@ -45,7 +45,7 @@ impl ConfigMetrics {
                 &["status", "apiserver_id_hash"],
             )?,
             last_config: GaugeVec::new(
-                opts("last_config_info", format!("Which {subject} is in force, by its hash; always 1.")),
+                opts("last_config_info", format!("The hash of {subject} in force; always 1.")),
                 &["apiserver_id_hash", "hash"],
             )?,
         })
