@@ -1,4 +1,4 @@
-//! The objects that configured admission is never asked about.
+//! The objects about which only static manifests are asked.
 
 use pintle_machinery::GroupVersionKind;
 
@@ -11,8 +11,8 @@ const KINDS: [&str; 6] = [
     "MutatingAdmissionPolicyBinding",
 ];
 
-/// Whether objects of this kind configure admission. No webhook and no policy is asked about them, so that a broken one
-/// can always be repaired.
+/// Whether objects of this kind configure admission. No webhook that an object configures is called for them, so that a
+/// broken one can always be repaired.
 pub fn is_exempt(kind: &GroupVersionKind) -> bool {
     kind.group == "admissionregistration.k8s.io" && KINDS.contains(&kind.kind.as_str())
 }
