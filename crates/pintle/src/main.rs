@@ -3,9 +3,11 @@
 mod flags;
 mod service_manager;
 mod snapshot;
+mod subscriber;
 
 use flags::{Flags, Invocation};
 use service_manager::ServiceManager;
+use subscriber::subscriber;
 
 use pintle::{RunError, TracingConfiguration};
 use pintle_memcpy as _;
@@ -14,7 +16,7 @@ use pintle_schema::Schema;
 use pintle_telemetry::{Exporter, Receiver, SpanLayer};
 use std::{process::ExitCode, time::Duration};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tracing_subscriber::{EnvFilter, Layer, layer::SubscriberExt, util::SubscriberInitExt};
+use tracing_subscriber::{EnvFilter, util::SubscriberInitExt};
 
 /// Trees consist of many small allocations, and threads free memory that others allocated: the C library's allocator
 /// took a third of the time of a write. Huge pages are not used, since they would double an idle server's memory.
@@ -62,13 +64,13 @@ fn main() -> ExitCode {
     let (spans, traces) = match configuration {
         Some(configuration) => {
             let (layer, receiver) = SpanLayer::new(configuration.sampler);
-            (Some(layer.with_filter(SpanLayer::filter())), Some((configuration, receiver)))
+            (Some(layer), Some((configuration, receiver)))
         }
         None => (None, None),
     };
     let _flush = match options.valid_logging().layer(&levels) {
         Ok((layer, flush)) => {
-            tracing_subscriber::registry().with(spans).with(layer.with_filter(levels)).init();
+            subscriber(spans, layer, levels).init();
             flush
         }
         Err(error) => {
