@@ -29,7 +29,7 @@ use pintle_machinery::{
     codec::{cbor, json, protobuf, yaml},
     json,
 };
-use pintle_registry::Converter;
+use pintle_registry::{Converter, ObjectForm};
 use std::sync::Arc;
 
 /// The cache slots of a version: those of whole objects, of their metadata, of compressed list items, of table rows, and
@@ -95,7 +95,7 @@ impl Encoder<'_> {
     ///
     /// # Errors
     /// 500 when the tree does not fit its schema, and those of [`Encoder::check`].
-    pub(super) fn stored_answer(&self, tree: Value) -> Result<Bytes, Status> {
+    pub(super) fn stored_answer(&self, mut tree: Value) -> Result<Bytes, Status> {
         self.check()?;
         match &self.accepted.transform {
             None => encode(&self.resource.from_storage(tree), self.resource.schema.get(), &self.accepted),
@@ -103,6 +103,12 @@ impl Encoder<'_> {
                 encode(&partial(&self.resource.resource, &tree, version), META_V1.partial, &self.accepted)
             }
             Some((Transform::Table, version)) => {
+                // Columns may show members of a map, as they do in lists.
+                if self.resource.resource.model.form == ObjectForm::Map
+                    && let Some(metadata) = tree.at_mut("metadata")
+                {
+                    json::open_managed_fields(metadata);
+                }
                 let metadata = json!({"resourceVersion": tree.str_at("metadata.resourceVersion")});
                 self.finish_json(self.table(version).of_one(true, &metadata, &tree))
             }

@@ -21,7 +21,9 @@ pub use compact::compact;
 pub use convert::{from_value, indented, pretty, to_value};
 pub use decode::{TypeMeta, decode, decode_answer, decode_body, decode_merged, type_meta};
 pub use encode::{encode, encode_to};
-pub use fields::{close_managed_fields, managed_fields_exceed_depth, open_managed_fields};
+pub use fields::{
+    close_managed_fields, managed_fields_exceed_depth, open_managed_fields, sort_managed_fields,
+};
 pub use go_formatter::serialize_to;
 pub use raw_members::raw_members;
 pub use write::{encode_any, encode_exact, write_string};

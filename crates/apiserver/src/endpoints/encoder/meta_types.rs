@@ -1,7 +1,7 @@
 //! The types of `meta.k8s.io` that responses are made of: partial metadata and the metadata of lists.
 
-use pintle_machinery::{Value, ValueExt, json};
-use pintle_registry::Resource;
+use pintle_machinery::{Value, ValueExt, codec::json, json};
+use pintle_registry::{ObjectForm, Resource};
 use pintle_schema::{Schema, SchemaRef};
 use std::sync::LazyLock;
 
@@ -38,6 +38,9 @@ pub(in super::super) fn partial(resource: &Resource, tree: &Value, version: &str
             metadata.remove_at("annotations");
         }
     }
+    if resource.model.form == ObjectForm::Map {
+        json::sort_managed_fields(&mut metadata);
+    }
     json!({
         "kind": "PartialObjectMetadata",
         "apiVersion": format!("meta.k8s.io/{version}"),
@@ -63,4 +66,23 @@ pub(in super::super) fn list_metadata(metadata: &Value) -> String {
     }
     out.push('}');
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pintle_registry::{ObjectModel, Scope};
+
+    #[test]
+    fn the_metadata_of_a_map_has_sorted_sets() {
+        let mut resource = Resource::new("g", "v1", "kinds", "kind", "Kind", Scope::Namespaced, "");
+        let set = r#"{"v:9":{},"v:10":{}}"#;
+        let object = json!({"metadata": {"managedFields": [{"fieldsV1": set}]}});
+        let fields = |resource: &Resource| {
+            partial(resource, &object, "v1")["metadata"]["managedFields"][0]["fieldsV1"].clone()
+        };
+        assert_eq!(fields(&resource), set);
+        resource.model = ObjectModel { form: ObjectForm::Map, ..resource.model };
+        assert_eq!(fields(&resource), r#"{"v:10":{},"v:9":{}}"#);
+    }
 }

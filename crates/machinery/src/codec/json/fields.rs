@@ -111,6 +111,23 @@ pub fn close_managed_fields(metadata: &mut Value) {
     }
 }
 
+/// Sorts the members of the sets in `managedFields` by their text, as in an object that is held as a map.
+pub fn sort_managed_fields(metadata: &mut Value) {
+    let entries = metadata.get_mut("managedFields").and_then(Value::as_array_mut);
+    for entry in entries.into_iter().flatten() {
+        let Some(fields) = entry.get_mut("fieldsV1") else { continue };
+        let mut sorted = Vec::with_capacity(256);
+        match &*fields {
+            Value::String(text) => write_sorted_fields(&mut sorted, text),
+            // A tree that was decoded without its schema.
+            Value::Object(_) => write_any(&mut sorted, fields),
+            _ => continue,
+        }
+        // The writers take texts only.
+        *fields = Value::from(String::from_utf8(sorted).unwrap_or_default());
+    }
+}
+
 /// Whether a set in the `managedFields` of metadata is nested deeper than `limit`.
 pub fn managed_fields_exceed_depth(metadata: &Value, limit: usize) -> bool {
     let entries = metadata.get("managedFields").and_then(Value::as_array).into_iter().flatten();
@@ -137,6 +154,20 @@ mod tests {
             let metadata = json!({"managedFields": [{"fieldsV1": "{}"}, {"fieldsV1": set(levels)}]});
             assert_eq!(managed_fields_exceed_depth(&metadata, limit), levels > limit, "{levels} {limit}");
         }
+    }
+
+    #[test]
+    fn a_map_has_sets_with_sorted_members() {
+        let set = r#"{"f:p":{"k:{\"port\":9}":{},"k:{\"port\":80}":{}}}"#;
+        let mut metadata = json!({"managedFields": [{"fieldsV1": set}, {"manager": "m"}]});
+        sort_managed_fields(&mut metadata);
+        let sorted = r#"{"f:p":{"k:{\"port\":80}":{},"k:{\"port\":9}":{}}}"#;
+        let expected = json!({"managedFields": [{"fieldsV1": sorted}, {"manager": "m"}]});
+        assert_eq!(metadata, expected);
+        open_managed_fields(&mut metadata);
+        assert!(metadata["managedFields"][0]["fieldsV1"].is_object());
+        sort_managed_fields(&mut metadata);
+        assert_eq!(metadata, expected);
     }
 
     #[test]
