@@ -158,8 +158,11 @@ mod tests {
         };
         let other_version = r#"{"kind": "Widget", "apiVersion": "example.com/v9", "a": 1, "a": 2}"#;
         check("", other_version, &unlike("example.com/v9")).await;
-        let why = "cannot be handled as a Widget: strict decoding error: duplicate field \"a\"";
+        let why = "cannot be handled as a Widget: strict decoding error: duplicate field \"a\", unknown field \"a\"";
         check(STRICT, other_version, &format!("Widget in version \"v9\" {why}")).await;
+        let unknown = r#"{"kind": "Other", "apiVersion": "x/v1", "a": 1, "metadata": {"b": 1}}"#;
+        let why = "cannot be handled as a Other: strict decoding error: unknown field \"metadata.b\"";
+        check(STRICT, unknown, &format!("Other in version \"v1\" {why}")).await;
         check(STRICT, r#"{"kind": "Widget", "apiVersion": "x/v1", "a": 1}"#, &unlike("x/v1")).await;
         check(STRICT, r#"{"kind": "Widget", "a": 1}"#, &unlike("")).await;
         let other_kind = r#"{"kind": "Other", "apiVersion": "x/v1", "a": 1, "a": 2}"#;

@@ -1,6 +1,10 @@
 //! Decodes request bodies to trees.
 
-use super::{body_kind::BodyKind, go_names::go_type_of_kind, patch::ANYTHING, request_scope::RequestScope};
+use super::{
+    body_kind::{BodyKind, is_of_kind},
+    go_names::go_type_of_kind,
+    request_scope::RequestScope,
+};
 use crate::base::negotiation::{MediaType, content_type};
 use bytes::Bytes;
 use pintle_go_forms::quote;
@@ -11,7 +15,7 @@ use pintle_machinery::{
     scheme::{OPTIONS, missing_version, not_registered, registered, scheme_of, unknown_conversion},
 };
 use pintle_schema::SchemaRef;
-use std::fmt::Display;
+use std::{cell::OnceCell, fmt::Display};
 
 /// Decodes a body as an object of the wanted kind; the tree is of that kind and version.
 ///
@@ -83,6 +87,7 @@ fn read(
 ) -> Result<(Value, GroupVersion), Status> {
     let media_type = content_type(scope.headers, scope.server.media_types)?;
     let BodyKind { kind, schema, model, .. } = wanted;
+    let other = OnceCell::new();
     let is_of_any_version = matches!(versions, Versions::Any);
     // 400 for a body whose kind cannot be read; for options the message is the bare reason.
     let unrecognized = |why: &dyn Display| match is_of_any_version {
@@ -90,6 +95,10 @@ fn read(
         false => unrecognized(kind, &why.to_string(), body),
     };
     let mut claim: Option<Claim> = None;
+    let of_claim = |claim: &Option<Claim>| match claim {
+        Some(claim) => wanted.of_claim(scope, &claim.api_version, &claim.kind, &other),
+        None => wanted,
+    };
     let mut own_version = kind.group_version();
     let mut check_type_meta = |(api_version, found): (String, String), wanted: &GroupVersionKind| {
         let shown = || match media_type {
@@ -161,7 +170,7 @@ fn read(
                 unrecognized(&format!("couldn't get version/kind; json parse error: {error}"))
             })?;
             check_type_meta((found.api_version, found.kind), kind)?;
-            json::decode_body(body, schema_of(&claim, kind, schema))
+            json::decode_body(body, of_claim(&claim).schema)
         }
         MediaType::Yaml => {
             let converted = yaml::to_json(body).map_err(|error| unrecognized(&error))?;
@@ -169,7 +178,7 @@ fn read(
                 unrecognized(&format!("couldn't get version/kind; json parse error: {error}"))
             })?;
             check_type_meta((found.api_version, found.kind), kind)?;
-            yaml::decode_converted(converted, schema_of(&claim, kind, schema))
+            yaml::decode_converted(converted, of_claim(&claim).schema)
         }
         MediaType::Protobuf if !model.protobuf => return Err(no_protobuf(body, kind)),
         MediaType::Protobuf => {
@@ -189,10 +198,10 @@ fn read(
             };
             check_type_meta((found.api_version, found.kind), kind)?;
             match &claim {
-                Some(claim) if !claim.is_of(kind) => {
+                Some(claim) if !is_of_kind(&claim.api_version, &claim.kind, kind) => {
                     cbor::decode_any_body(body).map(|value| Decoded { value, ..Decoded::default() })
                 }
-                _ => cbor::decode_body(body, schema),
+                _ => cbor::decode_body(body, of_claim(&claim).schema),
             }
         }
     };
@@ -203,13 +212,12 @@ fn read(
             true => Status::bad_request(error.to_string()),
             false => cannot_be_handled(found, kind, &error),
         })?;
-    if claim.as_ref().is_none_or(|claim| claim.is_of(kind)) {
-        let unknown =
-            wanted.coerce(&mut value).map_err(|status| cannot_be_handled(found, kind, &status.message))?;
-        // The reference reports the unknown fields of custom resources in JSON only.
-        let unknown = unknown.into_iter().filter(|_| media_type != MediaType::Cbor);
-        problems.extend(unknown.map(StrictProblem::UnknownField));
-    }
+    let unknown = of_claim(&claim)
+        .coerce(&mut value)
+        .map_err(|status| cannot_be_handled(found, kind, &status.message))?;
+    // The reference reports the unknown fields of custom resources in JSON only.
+    let unknown = unknown.into_iter().filter(|_| media_type != MediaType::Cbor);
+    problems.extend(unknown.map(StrictProblem::UnknownField));
     match &claim {
         None => report(scope, validation, (kind, kind), &problems)?,
         Some(claim) => claim.report(scope, kind, validation, &problems)?,
@@ -282,12 +290,6 @@ impl Claim {
         version.unwrap_or_else(|| wanted.group_version()).with_kind(self.kind.clone())
     }
 
-    /// Whether the schema of the wanted kind applies: it does in all versions of the group.
-    fn is_of(&self, wanted: &GroupVersionKind) -> bool {
-        let version = GroupVersion::parse(&self.api_version);
-        self.kind == wanted.kind && version.is_some_and(|version| version.group == wanted.group)
-    }
-
     /// Reports the strict problems of the body, then another version than the path's. Validation rejects another kind.
     ///
     /// # Errors
@@ -301,13 +303,13 @@ impl Claim {
     ) -> Result<(), Status> {
         let api_version = &self.api_version;
         let found = self.group_version_kind(wanted);
-        report(scope, validation, (&found, &found), problems).map_err(|status| {
-            match api_version.is_empty() {
-                true => {
-                    Status::bad_request("Object 'apiVersion' is missing in 'object has no apiVersion field'")
-                }
-                false => status,
-            }
+        report(scope, validation, (&found, &found), problems).map_err(|status| match GroupVersion::parse(
+            api_version,
+        )
+        .is_none_or(|version| version.version.is_empty())
+        {
+            true => Status::bad_request("Object 'apiVersion' is missing in 'object has no apiVersion field'"),
+            false => status,
         })?;
         let wanted_version = wanted.group_version().to_string();
         match *api_version == wanted_version {
@@ -317,14 +319,6 @@ impl Claim {
                 GroupVersion::parse(api_version).unwrap_or_default()
             ))),
         }
-    }
-}
-
-/// The schema of a body: that of the wanted kind, or for an object that claims another one a schema of anything.
-fn schema_of<'a>(claim: &Option<Claim>, wanted: &GroupVersionKind, schema: SchemaRef<'a>) -> SchemaRef<'a> {
-    match claim {
-        Some(claim) if !claim.is_of(wanted) => ANYTHING.root(),
-        _ => schema,
     }
 }
 

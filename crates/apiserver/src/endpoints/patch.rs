@@ -4,7 +4,7 @@
 mod document;
 mod read;
 
-pub(super) use document::{ANYTHING, Patch, PatchBody};
+pub(super) use document::{Patch, PatchBody};
 pub(super) use read::read_patched;
 
 use super::{
@@ -93,10 +93,12 @@ impl PatchTransform<'_> {
         let schema = resource.schema.get();
         let mut rest = resource.from_storage(old.clone());
         let wanted = BodyKind::of(resource, self.admission.kind);
-        let repeats = patch.repeats_members();
-        let patch_scope = if repeats { Scope::Whole } else { patch.scope() };
+        let patch_scope = if patch.repeats_members() { Scope::Whole } else { patch.scope() };
         let part = patch_scope.take(&mut rest, schema);
-        let written = repeats.then(|| patch.written(&part, wanted)).flatten();
+        let written = || {
+            let part = patch_scope.take(&mut resource.from_storage(old.clone()), schema);
+            patch.written(&part, wanted)
+        };
         let mut patched = patch.apply(part, schema, self.validation)?;
         // A tree holds no empty lists; a list with one empty entry requests the same reset.
         if resource.resource.model.empty_managed_fields_reset()
@@ -106,7 +108,7 @@ impl PatchTransform<'_> {
         }
         let is_whole = patch_scope == Scope::Whole;
         let read =
-            read_patched(self.admission.scope, patch, patched, written, is_whole, wanted, self.validation);
+            read_patched(self.admission.scope, patch, patched, &written, is_whole, wanted, self.validation);
         let patched = read.map_err(|status| match status.code {
             422 => patch.undecodable(resource.from_storage(old.clone()), wanted, self.validation, &status),
             _ => status,
@@ -145,10 +147,10 @@ impl Transform for PatchTransform<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{CONFIG_MAPS, TestServer, WIDGETS, config_map, widget};
+    use super::super::testing::{BALLOONS, CONFIG_MAPS, TestServer, WIDGETS, config_map, widget};
     use http::header;
     use http_body_util::BodyExt;
-    use pintle_machinery::{Value, json};
+    use pintle_machinery::{Value, ValueExt, json};
 
     #[tokio::test]
     async fn a_patch_is_applied_in_the_format_of_its_content_type() {
@@ -223,6 +225,26 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn unknown_fields_that_a_patch_adds_are_told_in_its_order() {
+        let server = TestServer::start().await;
+        server.create_config_map("a", "x").await;
+        let uri = format!("{CONFIG_MAPS}/a?fieldValidation=Warn&dryRun=All");
+        let owner = r#"{"z": 1, "b": 2, "apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}"#;
+        let in_place = |patch: &str| patch.replace("OWNER", owner);
+        for (format, patch, expected) in [
+            ("json", r#"[{"op": "add", "path": "/metadata/ownerReferences", "value": [OWNER]}]"#, ["z", "b"]),
+            ("merge", r#"{"metadata": {"ownerReferences": [OWNER]}}"#, ["b", "z"]),
+        ] {
+            let format = format!("application/{format}-patch+json");
+            let response = server.respond("PATCH", &uri, &format, &in_place(patch)).await;
+            let warnings = response.headers().get_all(header::WARNING).iter();
+            let warnings: Vec<_> = warnings.map(|warning| warning.to_str().unwrap()).collect();
+            let warning = |name| format!(r#"299 - "unknown field \"metadata.ownerReferences[0].{name}\"""#);
+            assert_eq!(warnings, expected.map(warning), "{format}");
+        }
+    }
+
+    #[tokio::test]
     async fn several_media_types_find_the_route_and_are_no_format() {
         let server = TestServer::start().await;
         assert_eq!(server.send("POST", CONFIG_MAPS, config_map("a", "x")).await.0, 201);
@@ -283,6 +305,36 @@ mod tests {
         )
         .await;
         check(json!({"apiVersion": "example.com/v1", "kind": "Widget"}), 200, "").await;
+    }
+
+    #[tokio::test]
+    async fn unknown_fields_of_a_map_are_those_of_the_version_that_it_names() {
+        let server = TestServer::start().await;
+        let balloon = |version: &str| json!({"kind": "Balloon", "apiVersion": version, "metadata": {"name": "a"}, "knots": 1});
+        assert_eq!(server.send("POST", BALLOONS, balloon("example.com/v1")).await.0, 201);
+        for (version, unknown) in [
+            ("example.com/v2", "unknown field \"knots\""),
+            ("example.com/v9", "unknown field \"knots\", unknown field \"x\""),
+            ("other.com/v2", "unknown field \"metadata.y\""),
+        ] {
+            let mut object = balloon(version);
+            if version != "example.com/v2" {
+                object.set("x", 1);
+            }
+            if version == "other.com/v2" {
+                object.set("metadata.y", 1);
+            }
+            for (method, uri, media_type) in [
+                ("POST", BALLOONS.to_owned(), "application/json"),
+                ("PATCH", format!("{BALLOONS}/a"), "application/merge-patch+json"),
+            ] {
+                let uri = format!("{uri}?fieldValidation=Strict");
+                let (_, status) = server.send_as(method, &uri, media_type, object.clone()).await;
+                let message = status["message"].as_str().unwrap();
+                let why = format!("strict decoding error: {unknown}");
+                assert!(message.ends_with(&why), "{method} {version}: {message}");
+            }
+        }
     }
 
     #[tokio::test]

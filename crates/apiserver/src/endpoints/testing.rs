@@ -265,7 +265,19 @@ fn balloons(version: &str) -> Resource {
     balloons.storage.path = "example.com/balloons".to_owned();
     balloons.storage.kind = GroupVersionKind::new("example.com", "v1", "Balloon");
     balloons.converter = Some(Arc::new(Inflate));
+    if version == "v2" {
+        balloons.strategy = Arc::new(NoKnots);
+    }
     balloons
+}
+
+/// The strategy of a version without the field `knots`.
+struct NoKnots;
+
+impl Strategy for NoKnots {
+    fn coerce(&self, object: &mut Value, _is_request: bool) -> Result<Vec<String>, Status> {
+        Ok(object.remove_at("knots").map(|_| "knots".to_owned()).into_iter().collect())
+    }
 }
 
 /// Converts to objects that are much larger.

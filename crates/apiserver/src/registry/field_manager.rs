@@ -105,9 +105,14 @@ impl ManagedWrite<'_> {
 }
 
 impl ManagedWrite<'_> {
-    /// Whether the kind has this group and version.
-    pub fn is_served(&self, version: &str) -> bool {
-        self.in_version(version).is_some()
+    /// The path of the replicas that the scale of this version has; `None` within for a version without scale, `None`
+    /// for a version that the kind does not have.
+    pub fn replicas_path(&self, version: &str) -> Option<Option<&str>> {
+        let resource = &self.in_version(version)?.resource;
+        Some(match &resource.subresource("scale").map(|scale| &scale.kind) {
+            Some(SubresourceKind::Scale(paths)) => Some(&paths.spec_replicas),
+            _ => None,
+        })
     }
 
     /// The resource in another version of its kind. The core group and other groups do not share versions: `v1` is not

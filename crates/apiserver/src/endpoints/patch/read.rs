@@ -11,10 +11,10 @@ use pintle_machinery::{
     options::FieldValidation,
     scheme::{missing_version, not_registered, not_registered_internally, registered, scheme_of},
 };
-use std::sync::Arc;
+use std::{cell::OnceCell, sync::Arc};
 
-/// Decodes a patched tree, or part of one, by its schema, like a request body. `written` is its text where that has more
-/// than the tree ([`Patch::written`]). `is_whole` tells a tree with type metadata from a part without; problems of the patch itself are reported with those of the tree, as field validation demands.
+/// Decodes a patched tree, or part of one, by its schema, like a request body. `written` makes its text, which has more than
+/// the tree: members twice, and the order of others ([`Patch::written`]). `is_whole` tells a tree with type metadata from a part without; problems of the patch itself are reported with those of the tree, as field validation demands.
 ///
 /// # Errors
 /// 422 when the tree does not decode or is of another kind, and for any problem under strict validation.
@@ -22,13 +22,18 @@ pub(in super::super) fn read_patched(
     scope: &RequestScope<'_>,
     patch: &Patch,
     patched: Value,
-    written: Option<String>,
+    written: &dyn Fn() -> Option<String>,
     is_whole: bool,
     wanted: BodyKind<'_>,
     validation: FieldValidation,
 ) -> Result<Value, Status> {
-    let BodyKind { kind, schema, model, .. } = wanted;
-    let keeps_claim = model.keeps_claimed_kind();
+    let keeps_claim = wanted.model.keeps_claimed_kind();
+    let other = OnceCell::new();
+    let wanted = match is_whole && keeps_claim {
+        true => wanted.of_claim(scope, patched.str_at("apiVersion"), patched.str_at("kind"), &other),
+        false => wanted,
+    };
+    let BodyKind { kind, schema, .. } = wanted;
     let undecodable = |error: &str| {
         let mut status = Status::invalid(&kind.group_kind(), "", &vec![invalid_patch(error)]);
         status.message = format!("{} \"\" is invalid: patch: Invalid value: {error}", kind.group_kind());
@@ -37,7 +42,9 @@ pub(in super::super) fn read_patched(
     let mut problems = patch.problems().to_vec();
     let mut own = kind.clone();
     let mut other_version = None;
-    let text = written.unwrap_or_else(|| patched.to_string());
+    let text = if patch.repeats_members() { written() } else { None };
+    let is_written = text.is_some();
+    let text = text.unwrap_or_else(|| patched.to_string());
     if is_whole && keeps_claim {
         own = claimed_kind(&patched, &text).map_err(|why| undecodable(&why))?;
     } else if is_whole && patch.is_of_text() {
@@ -67,7 +74,13 @@ pub(in super::super) fn read_patched(
     })?;
     let mut value = decoded.value;
     scope.empty_fields.set(decoded.empty_fields);
-    problems.extend(decoded.problems.iter().map(|problem| match problem {
+    let in_order = match decoded.problems.len() {
+        0 | 1 => None,
+        _ if is_written || !patch.is_of_text() => None,
+        _ => written().and_then(|text| json::decode(text.as_bytes(), schema).ok()),
+    };
+    let found = in_order.map_or(decoded.problems, |decoded| decoded.problems);
+    problems.extend(found.iter().map(|problem| match problem {
         // Those of a merged map are not escaped.
         StrictProblem::UnknownField(path) if !patch.is_of_text() => format!("unknown field \"{path}\""),
         problem => problem.to_string(),

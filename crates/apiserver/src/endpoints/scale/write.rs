@@ -97,7 +97,7 @@ impl Transform for ScaleTransform<'_> {
             let replicas = Replicas {
                 path: &self.paths.spec_replicas,
                 api_version: &group_version,
-                is_served: &|version| write.is_served(version),
+                path_in: &|version| write.replicas_path(version),
             };
             replicas.entries_to_scale(old, &mut before);
             let scale = match &self.change {
@@ -109,14 +109,13 @@ impl Transform for ScaleTransform<'_> {
                 Change::Patch(patch) => {
                     let patch = patch.as_ref().map_err(Status::clone)?;
                     let wanted = BodyKind::built_in(self.admission.kind, scale_schema()?);
-                    let repeats = patch.repeats_members();
-                    let written = repeats.then(|| patch.written(&before, wanted)).flatten();
+                    let written = || patch.written(&before, wanted);
                     let patched = patch.apply(before.clone(), wanted.schema, self.validation)?;
                     let read = read_patched(
                         self.admission.scope,
                         patch,
                         patched,
-                        written,
+                        &written,
                         true,
                         wanted,
                         self.validation,
