@@ -278,6 +278,10 @@ impl<'s> Run<'s> {
         }
         let own = CelValue::from_object(value, &*rules.view);
         let old_self = old.map(|old| CelValue::from_object(old, &*rules.view));
+        // Messages see the old state as it is, also those of rules to which it is optional, and only if one of the rules
+        // reads it.
+        let shows_old = rules.rules.iter().any(|(_, compiled)| compiled.uses_old_self);
+        let of_messages = activation(&own, old_self.as_ref().filter(|_| shows_old), false);
         for (rule, compiled) in &rules.rules {
             if self.error_bytes > MAX_FINDING_BYTES {
                 return Err(Spent);
@@ -303,7 +307,8 @@ impl<'s> Run<'s> {
             match (result, &activation) {
                 (Ok(result), Ok(activation)) => {
                     if result != Some(true) {
-                        self.failed(rule, compiled, activation, value, node, ratcheting, path)?;
+                        let of_message = of_messages.as_ref().unwrap_or(activation);
+                        self.failed(rule, compiled, of_message, value, node, ratcheting, path)?;
                     }
                 }
                 (Ok(_), Err(_)) => {}

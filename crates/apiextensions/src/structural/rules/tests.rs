@@ -79,6 +79,23 @@ fn messages_may_be_computed() {
 }
 
 #[test]
+fn messages_see_the_state_before_as_it_is() {
+    let rule = |rule: &str, expression: &str, optional: bool| json!({"rule": rule, "message": "m", "messageExpression": expression, "optionalOldSelf": optional});
+    for (rule, old, expected) in [
+        (rule("self < oldSelf", "'was ' + string(oldSelf)", false), Some(1), "was 1"),
+        // No rule reads it.
+        (rule("false", "'was ' + string(oldSelf)", false), Some(1), "m"),
+        // It is no optional value.
+        (rule("!oldSelf.hasValue()", "oldSelf.hasValue() ? 'a' : 'b'", true), Some(1), "m"),
+        (rule("oldSelf.hasValue()", "oldSelf.hasValue() ? 'a' : 'b'", true), None, "m"),
+        (rule("oldSelf.hasValue()", "'got ' + string(self)", true), None, "got 1"),
+    ] {
+        let expected = format!("v: Invalid value: 1: {expected}");
+        check(integer(rule), json!(1), old.map(|old| json!(old)), &[&expected]);
+    }
+}
+
+#[test]
 fn optional_states_before_are_plain_json() {
     let map = |rule: &str| {
         json!({
