@@ -23,6 +23,43 @@ pub(super) fn validate_defaults(
     walk.errors
 }
 
+/// Removes from the defaults of a definition what the metadata of embedded resources does not have. kube-apiserver stores
+/// the definition as validation left it, which decodes that metadata.
+pub(super) fn coerce_defaults(definition: &mut Value) {
+    let Some(versions) = definition.at_mut("spec.versions").and_then(Value::as_array_mut) else { return };
+    for schema in versions.iter_mut().filter_map(|version| version.at_mut("schema.openAPIV3Schema")) {
+        let props = JsonSchemaProps::read(schema);
+        if !props.has(&mut |schema| schema.default.is_some())
+            || !props.has(&mut |schema| schema.embedded_resource)
+            || super::structural_rules::is_non_structural(&props)
+        {
+            continue;
+        }
+        if let Ok(structural) = StructuralSchema::new(schema) {
+            coerce_below(schema, structural.place(), false);
+        }
+    }
+}
+
+/// As [`coerce_defaults`], for a position. A default within the metadata of a resource stays as it is.
+fn coerce_below(schema: &mut Value, place: Place<'_>, in_metadata: bool) {
+    let Some(members) = schema.as_object_mut().filter(|_| place.has_embedded()) else { return };
+    let in_metadata = in_metadata && !place.is_resource();
+    if let Some(default) = members.get_mut("default").filter(|_| !in_metadata) {
+        place.coerce(default);
+    }
+    if let Some((items, place)) = members.get_mut("items").zip(place.items()) {
+        coerce_below(items, place, in_metadata);
+    }
+    for (name, property) in members.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten()
+    {
+        let is_metadata = place.is_resource() && matches!(name.as_str(), "metadata" | "apiVersion" | "kind");
+        if let Some(place) = place.property(name) {
+            coerce_below(property, place, in_metadata || is_metadata);
+        }
+    }
+}
+
 /// Whether a default has unknown fields, which older servers accepted.
 pub(super) fn has_unpruned_defaults(schema: &JsonSchemaProps<'_>) -> bool {
     if !schema.has(&mut |schema| schema.default.is_some())
@@ -317,5 +354,34 @@ mod tests {
                valid metadata: metadata.name: Invalid value: \"a/b\": may not contain '/'",
             ],
         );
+    }
+
+    #[test]
+    fn defaults_have_metadata_of_known_fields() {
+        let embedded = |default: Value| {
+            json!({"type": "object", "default": default, "x-kubernetes-embedded-resource": true,
+                "x-kubernetes-preserve-unknown-fields": true})
+        };
+        let resource =
+            |metadata: Value| json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "x": 1});
+        let list = |default: Value| {
+            let mut item = embedded(Value::Null);
+            item.remove_at("default");
+            json!({"type": "array", "items": item, "default": [default]})
+        };
+        let definition = |default: Value| {
+            json!({"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": {
+                "type": "object",
+                "properties": {"a": embedded(default.clone()), "b": list(default), "c": {"type": "object", "default": {}}},
+            }}}]}})
+        };
+        let mut found = definition(resource(json!({"name": "n", "y": 1, "creationTimestamp": null})));
+        coerce_defaults(&mut found);
+        assert_eq!(found, definition(resource(json!({"name": "n"}))));
+        // Validation refuses this one.
+        let malformed = definition(resource(json!({"name": 1, "y": 1})));
+        let mut found = malformed.clone();
+        coerce_defaults(&mut found);
+        assert_eq!(found, malformed);
     }
 }

@@ -1,10 +1,12 @@
 //! The strategies of definitions and of their status.
 
+use super::default_rules::coerce_defaults;
 use super::spec::same;
 use super::{formats, validation};
 use crate::controllers::{condition, finalizer::FINALIZER};
 use pintle_machinery::{ErrorList, Value, ValueExt, json, meta::ObjectMeta};
-use pintle_registry::{FirstPropagation, RequestContext, Strategy, keep};
+use pintle_registry::{EmptyFields, FirstPropagation, RequestContext, Strategy, keep};
+use std::borrow::Cow;
 
 /// The rules of definitions.
 #[derive(Debug, Clone, Copy)]
@@ -31,10 +33,11 @@ impl Strategy for DefinitionStrategy {
         object.set("status", json!({}));
         object.set_generation(1);
         add_stored_version(object);
+        coerce_defaults(object);
     }
 
-    fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
-        validation::validate(object)
+    fn validate(&self, context: &RequestContext<'_>, object: &Value) -> ErrorList {
+        validation::validate(&with_empty_dependencies(object, context.empty_fields))
     }
 
     fn warnings_on_create(&self, _context: &RequestContext<'_>, object: &Value) -> Vec<String> {
@@ -43,13 +46,14 @@ impl Strategy for DefinitionStrategy {
 
     fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
         keep(object, old, "status");
+        coerce_defaults(object);
         let is_changed = !same(object.at("spec"), old.at("spec"));
         object.set_generation(old.generation() + i64::from(is_changed));
         add_stored_version(object);
     }
 
-    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
-        validation::validate_update(object, old)
+    fn validate_update(&self, context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
+        validation::validate_update(&with_empty_dependencies(object, context.empty_fields), old)
     }
 
     fn warnings_on_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> Vec<String> {
@@ -108,6 +112,20 @@ impl Strategy for StatusStrategy {
     }
 }
 
+/// The object with the empty `dependencies` of its schemas, which are forbidden as such.
+fn with_empty_dependencies<'a>(object: &'a Value, empty_fields: &EmptyFields) -> Cow<'a, Value> {
+    let mut fields = empty_fields.all();
+    fields.retain(|field| field.path.ends_with(".dependencies"));
+    if fields.is_empty() {
+        return Cow::Borrowed(object);
+    }
+    let dependencies = EmptyFields::default();
+    dependencies.set(fields);
+    let mut object = object.clone();
+    dependencies.put_into(&mut object);
+    Cow::Owned(object)
+}
+
 fn set_defaults(object: &mut Value) {
     let kind = object.str_at("spec.names.kind").to_owned();
     if !kind.is_empty() {
@@ -142,6 +160,7 @@ fn add_stored_version(object: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pintle_machinery::codec::EmptyField;
 
     #[test]
     fn names_conversion_and_stored_versions_have_defaults() {
@@ -158,6 +177,20 @@ mod tests {
         let once = definition.clone();
         set_defaults(&mut definition);
         assert_eq!(definition, once);
+    }
+
+    #[test]
+    fn empty_dependencies_of_the_body_are_in_the_schema() {
+        let schema = |properties: Value| json!({"spec": {"versions": [{"schema": {"openAPIV3Schema": {"properties": properties}}}]}});
+        let empty_fields = EmptyFields::default();
+        let object = schema(json!({"a": {"type": "object"}}));
+        assert_eq!(*with_empty_dependencies(&object, &empty_fields), object);
+        let path = |name: &str| format!("spec.versions[0].schema.openAPIV3Schema.properties.a.{name}");
+        let fields =
+            ["dependencies", "required"].map(|name| EmptyField { path: path(name), value: json!({}) });
+        empty_fields.set(fields.to_vec());
+        let expected = schema(json!({"a": {"type": "object", "dependencies": {}}}));
+        assert_eq!(*with_empty_dependencies(&object, &empty_fields), expected);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::effort::Effort;
 use super::node::{Flags, Node};
 use super::prune::prune_value;
 use super::rules::{BUDGET, CompileEffort, CompiledRules};
-use super::{StructuralSchema, object_meta, values};
+use super::{InvalidMetadata, StructuralSchema, object_meta, values};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value};
 use std::cell::Cell;
 
@@ -72,6 +72,17 @@ impl<'s> Place<'s> {
         let mut pruned = value.clone();
         prune_value(self.schema, self.node, &mut pruned, self.is_resource);
         pruned == *value
+    }
+
+    /// Decodes the metadata of the resources in a value by the fields that metadata has.
+    pub(crate) fn coerce(self, value: &mut Value) {
+        // Validation reports metadata that does not decode.
+        let _ = object_meta::coerce_below(self.schema, self.node, value, InvalidMetadata::Refuse);
+    }
+
+    /// Whether there is an embedded resource at this position or below it.
+    pub(crate) fn has_embedded(self) -> bool {
+        self.node.flags.has(Flags::BELOW_EMBEDDED)
     }
 
     /// Validates type and metadata of the resources in a value, including the value itself.
