@@ -213,11 +213,23 @@ const EMBEDDED_KIND: &str = "kind is a string value representing the type of thi
 fn plain(schema: &Value) -> Map {
     let says_something = |value: &Value| !matches!(value, Value::Null | Value::Bool(false));
     let member = |name: &str| match (name, schema.get(name)) {
-        // For defaults, false is a value too.
-        ("default" | "example", Some(value)) if !value.is_null() => Some(value),
+        // For defaults, false is a value too, and so is an empty list.
+        ("default", Some(value)) if !value.is_null() => Some(value),
+        ("example", Some(value)) if !is_empty(value) => Some(value),
+        ("example", _) => None,
         (_, value) => value.filter(|value| says_something(value)),
     };
     PLAIN.iter().filter_map(|name| Some(((*name).to_owned(), member(name)?.clone()))).collect()
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
 }
 
 /// Removes alternatives and nullable types for OpenAPI 2.

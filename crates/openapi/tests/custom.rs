@@ -125,6 +125,11 @@ fn schemas_are_published_as_kubernetes_publishes_them() {
             text.clone(),
             text.clone(),
         ),
+        (
+            json!({"type": "array", "items": text, "default": [], "example": []}),
+            json!({"type": "array", "items": text, "default": []}),
+            json!({"type": "array", "items": text}),
+        ),
         // OpenAPI 2 has no defaults, no alternatives and no null.
         (
             json!({"type": "boolean", "default": false}),
