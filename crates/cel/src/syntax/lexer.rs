@@ -79,7 +79,12 @@ impl<'a> Lexer<'a> {
         let bytes = rest.as_bytes();
         let at = |index: usize| bytes.get(index).copied().unwrap_or(0);
         if let Some((kind, quote)) = string_start(bytes) {
-            return string_length(rest, quote).map(|length| (kind, length));
+            match string_length(rest, quote) {
+                Ok(length) => return Ok((kind, length)),
+                Err(length) if quote == 0 => return Err(length),
+                // The prefix is an identifier then.
+                Err(_) => {}
+            }
         }
         let two = |second: u8, kind, otherwise: Option<TokenKind>| match (at(1) == second, otherwise) {
             (true, _) => Ok((kind, 2)),
@@ -168,7 +173,11 @@ fn string_length(text: &str, prefix: usize) -> Result<usize, usize> {
                 return if many_lines { Ok(prefix + 2) } else { Err(at) };
             }
             Some(b'\n' | b'\r') if !many_lines => return Err(at),
-            Some(b'\\') if !raw => at += escape_length(rest).map_err(|valid| at + valid)?,
+            Some(b'\\') if !raw => match escape_length(rest) {
+                Ok(length) => at += length,
+                Err(_) if many_lines => return Ok(prefix + 2),
+                Err(valid) => return Err(at + valid),
+            },
             Some(_) => at += 1,
         }
     }
