@@ -41,7 +41,7 @@ impl Directory {
         let mut contents = Vec::new();
         for file in files {
             let content =
-                read_file(&file).map_err(|error| format!("failed to read file {}: {error}", shown(&file)))?;
+                read(&file).map_err(|error| format!("failed to read file {}: {error}", shown(&file)))?;
             if content.is_empty() {
                 continue;
             }
@@ -56,6 +56,14 @@ impl Directory {
         directory.hash = content_hash(&contents);
         Ok(directory)
     }
+}
+
+/// Reads a file. A pipe or a device, which may never end or even begin, is an error.
+fn read(file: &Path) -> Result<Vec<u8>, FileError> {
+    if fs::metadata(file).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir()) {
+        return Err(FileError::new("read", file, io::Error::other("not a regular file")));
+    }
+    read_file(file)
 }
 
 /// The files whose names end as those of manifests, in the order of their names.
@@ -121,6 +129,18 @@ mod tests {
         check("---\n---\na: 1\n", Ok(&["---", "a: 1"]));
         check("a: |\n  x\n  ---\n", Ok(&["a: |\n  x\n  ---"]));
         check("a: 1\n--- b\n", Err("invalid Yaml document separator: b"));
+    }
+
+    #[test]
+    fn what_may_never_end_is_not_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("a.yaml");
+        std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
+        let shown = file.display();
+        assert_eq!(
+            Directory::read(dir.path()).unwrap_err(),
+            format!("failed to read file \"{shown}\": read {shown}: not a regular file")
+        );
     }
 
     #[test]
