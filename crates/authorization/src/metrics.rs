@@ -35,6 +35,12 @@ impl NodeMetrics {
         self.graph_actions.with_label_values(&[operation]).observe(start.elapsed().as_secs_f64());
         outcome
     }
+
+    /// The number of recorded operations.
+    #[cfg(test)]
+    pub(crate) fn graph_actions(&self, operation: &str) -> u64 {
+        self.graph_actions.with_label_values(&[operation]).get_sample_count()
+    }
 }
 
 impl AuthorizationMetrics {

@@ -213,20 +213,26 @@ impl Populator {
                 }
                 unread.entry(node.clone()).or_default().insert(pod.key().clone(), pod.clone());
             }
-            None => self.remove(namespace, name),
+            None => self.remove_unassigned(namespace, name),
         }
     }
 
     fn remove_unread(&self, pod: &CachedObject, node_name: usize, unread: &mut Unread) {
-        if let Some(node) = node_of(pod, node_name)
-            && let Some(of_node) = unread.get_mut(node)
-        {
+        let (namespace, name) = (pod.namespace(), pod.name());
+        let Some(node) = node_of(pod, node_name) else { return self.remove_unassigned(namespace, name) };
+        if let Some(of_node) = unread.get_mut(node) {
             of_node.remove(pod.key());
             if of_node.is_empty() {
                 unread.remove(node);
             }
         }
-        self.remove(pod.namespace(), pod.name());
+        self.remove(namespace, name);
+    }
+
+    /// Removes the assigned pod of the same name whose deletion may have been missed. It is no action of the graph that
+    /// metrics count.
+    fn remove_unassigned(&self, namespace: &str, name: &str) {
+        self.graph.remove_pod(namespace, name);
     }
 
     /// Adds the present state of an object to the graph.
@@ -239,15 +245,19 @@ impl Populator {
                     Some(claim) => {
                         self.metrics.timed("AddPV", || self.graph.set_volume(name, claim, &volume.secrets()))
                     }
-                    None => self.remove(namespace, name),
+                    None => {
+                        self.metrics.timed("AddPV", || self.graph.remove_volume(name));
+                    }
                 })
             }
-            Source::Owned(owned) => OfNode::read(&object.json()).map(|object| match object.node_name() {
-                "" => self.remove(namespace, name),
-                node => {
-                    let key = owned.key(namespace, name);
-                    self.metrics.timed(owned.adding(), || self.graph.set_of_node(owned, &key, node));
-                }
+            Source::Owned(owned) => OfNode::read(&object.json()).map(|object| {
+                let key = owned.key(namespace, name);
+                self.metrics.timed(owned.adding(), || match object.node_name() {
+                    "" => {
+                        self.graph.remove_of_node(owned, &key);
+                    }
+                    node => self.graph.set_of_node(owned, &key, node),
+                });
             }),
         };
         if let Err(error) = outcome {
@@ -259,9 +269,7 @@ impl Populator {
 
     fn set_pod(&self, namespace: &str, name: &str, pod: &Pod<'_>) {
         if pod.node_name().is_empty() {
-            // The deletion of an assigned pod of the same name may have been missed.
-            self.graph.remove_pod(namespace, name);
-            return;
+            return self.remove_unassigned(namespace, name);
         }
         let references = pod.references();
         let references = references.iter().map(|(kind, name)| (*kind, &**name));
@@ -401,5 +409,12 @@ mod tests {
         assert!(!may("n", "s"), "before the other node asks for anything");
         assert!(may("o", "t"));
         assert!(!may("n", "t"));
+        assert_eq!(populator.metrics.graph_actions("DeletePod"), 1);
+        // Pods without a node are not in the graph.
+        hear(&pod("", "t"));
+        let mut unread = Unread::default();
+        populator.apply(&Delta::Removed(&pod("", "t")), &mut unread);
+        assert!(!may("o", "t"));
+        assert_eq!(populator.metrics.graph_actions("DeletePod"), 1);
     }
 }
