@@ -196,8 +196,9 @@ impl RequestMetrics {
             Some(counter) => counter.get_or_init(|| self.counter(&series.labels, "", code)).inc(),
             None => self.counter(&series.labels, "", code).inc(),
         }
-        series.duration.observe(duration);
-        series.sli.observe(sli.as_secs_f64());
+        let [durations, slis] = series.durations.get_or_init(|| self.durations(&series.labels));
+        durations.observe(duration);
+        slis.observe(sli.as_secs_f64());
     }
 
     /// Records a request of a plain endpoint, such as a health check.
@@ -258,25 +259,22 @@ impl RequestMetrics {
         ])
     }
 
+    /// The histograms of durations of requests that are no dry runs.
+    fn durations(&self, labels: &RequestLabels) -> [Histogram; 2] {
+        let values = labels.values();
+        let [verb, group, version, resource, subresource, scope, component] = values;
+        let dry = [verb, "", group, version, resource, subresource, scope, component];
+        [self.duration.with_label_values(&dry), self.sli.with_label_values(&values)]
+    }
+
     fn series(&self, labels: RequestLabels) -> RouteSeries {
         // Read first: a series that a reset overtakes is of the old generation, and is made anew.
         let generation = self.generation.load(Ordering::Acquire);
         let values = labels.values();
-        let [verb, group, version, resource, subresource, scope, component] = values;
         RouteSeries {
             generation,
             codes: Default::default(),
-            duration: self.duration.with_label_values(&[
-                verb,
-                "",
-                group,
-                version,
-                resource,
-                subresource,
-                scope,
-                component,
-            ]),
-            sli: self.sli.with_label_values(&values),
+            durations: OnceLock::new(),
             response_sizes: matches!(labels.verb, RequestVerb::Get | RequestVerb::List)
                 .then(|| self.response_sizes.with_label_values(&values)),
             long_running: (labels.verb == RequestVerb::Watch || labels.verb == RequestVerb::Connect)
@@ -316,8 +314,8 @@ pub(crate) struct RouteSeries {
     labels: RequestLabels,
     generation: u64,
     codes: [OnceLock<IntCounter>; CODES.len()],
-    duration: Histogram,
-    sli: Histogram,
+    /// Those of requests that are no dry runs, once there was one: durations, and those that count for objectives.
+    durations: OnceLock<[Histogram; 2]>,
     response_sizes: Option<Histogram>,
     long_running: Option<IntGauge>,
 }
@@ -399,6 +397,19 @@ mod tests {
             scope: "resource",
             component: "apiserver",
         }
+    }
+
+    #[test]
+    fn dry_runs_have_series_of_their_own() {
+        let registry = MetricRegistry::new().unwrap();
+        let metrics = RequestMetrics::register(&registry).unwrap();
+        let resource = ResourceSeries::default();
+        let series = resource.route(&metrics, 1, 0, labels, labels().place());
+        metrics.answered(&series, "All", 200, Duration::from_millis(30), Duration::from_millis(10));
+        let text = TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
+        assert!(text.contains(r#"dry_run="All""#), "{text}");
+        assert!(!text.contains(r#"dry_run="""#), "{text}");
+        assert!(!text.contains("apiserver_request_sli_duration_seconds_count"), "{text}");
     }
 
     #[test]
