@@ -188,6 +188,7 @@ pub(super) fn display(element: &str) -> String {
             Value::Object(members) => {
                 members.iter().map(|(name, value)| format!("{name}={}", scalar(value))).collect()
             }
+            Value::Null => "null".to_owned(),
             value => go_format(value),
         }
     }
@@ -214,6 +215,8 @@ mod tests {
             ("v:123456789.125", "[=1.23456789125e+08]"),
             ("v:1e-07", "[=1e-07]"),
             ("v:5", "[=5]"),
+            ("v:null", "[=null]"),
+            ("k:{\"a\":null,\"b\":{\"c\":null}}", "[a=null,b=c=null]"),
             ("k:{\"port\":1e21,\"s\":\"x\"}", "[port=1e+21,s=\"x\"]"),
         ] {
             assert_eq!(display(element), shown, "{element}");
