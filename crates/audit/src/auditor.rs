@@ -15,7 +15,6 @@ pub struct Auditor {
 impl Auditor {
     /// An auditor that sends the events which the policy selects to these backends.
     pub fn new(policy: Policy, backends: Vec<Backend>, metrics: AuditMetrics) -> Arc<Auditor> {
-        let metrics = metrics.with_levels();
         let backends = Arc::new(Backends::new(backends, metrics.clone()));
         Arc::new(Auditor { policy, backends, metrics })
     }

@@ -10,8 +10,6 @@ pub struct AuditMetrics {
     events: IntCounter,
     errors: IntCounterVec,
     levels: IntCounterVec,
-    /// The counter of each level, so that counting needs no lookup.
-    by_level: [IntCounter; 4],
     rejected: IntCounter,
 }
 
@@ -28,7 +26,6 @@ impl AuditMetrics {
             ),
             &["level"],
         )?;
-        let unset = IntCounter::new("unset", "unset")?;
         Ok(AuditMetrics {
             events: IntCounter::new(
                 "apiserver_audit_event_total",
@@ -42,7 +39,6 @@ impl AuditMetrics {
                 &["plugin"],
             )?,
             levels,
-            by_level: std::array::from_fn(|_| unset.clone()),
             rejected: IntCounter::new(
                 "apiserver_audit_requests_rejected_total",
                 "Requests that were refused since an audit backend failed.",
@@ -60,16 +56,8 @@ impl AuditMetrics {
         ]
     }
 
-    /// The same metrics, with the counter of every level present from the start.
-    pub(crate) fn with_levels(mut self) -> AuditMetrics {
-        self.by_level = Level::ALL.map(|level| self.levels.with_label_values(&[level.as_str()]));
-        self
-    }
-
     pub(crate) fn level(&self, level: Level) {
-        if let Some(counter) = self.by_level.get(level as usize) {
-            counter.inc();
-        }
+        self.levels.with_label_values(&[level.as_str()]).inc();
     }
 
     pub(crate) fn event(&self) {
@@ -85,5 +73,22 @@ impl AuditMetrics {
     pub(crate) fn failed(&self, plugin: &str, events: usize, why: &dyn std::fmt::Display) {
         self.errors.with_label_values(&[plugin]).inc_by(events as u64);
         tracing::error!(plugin, events, "audit events are lost: {why}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_has_a_series_once_a_request_had_it() {
+        let metrics = AuditMetrics::new().unwrap();
+        let series =
+            || metrics.levels.collect().iter().map(|family| family.get_metric().len()).sum::<usize>();
+        assert_eq!(series(), 0);
+        metrics.level(Level::Metadata);
+        metrics.level(Level::Metadata);
+        assert_eq!(series(), 1);
+        assert_eq!(metrics.levels.with_label_values(&[Level::Metadata.as_str()]).get(), 2);
     }
 }
