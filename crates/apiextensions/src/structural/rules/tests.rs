@@ -82,11 +82,11 @@ fn messages_may_be_computed() {
 fn messages_see_the_state_before_as_it_is() {
     let rule = |rule: &str, expression: &str, optional: bool| json!({"rule": rule, "message": "m", "messageExpression": expression, "optionalOldSelf": optional});
     for (rule, old, expected) in [
-        (rule("self < oldSelf", "'was ' + string(oldSelf)", false), Some(1), "was 1"),
+        (rule("self > oldSelf", "'was ' + string(oldSelf)", false), Some(2), "was 2"),
         // No rule reads it.
-        (rule("false", "'was ' + string(oldSelf)", false), Some(1), "m"),
+        (rule("false", "'was ' + string(oldSelf)", false), Some(2), "m"),
         // It is no optional value.
-        (rule("!oldSelf.hasValue()", "oldSelf.hasValue() ? 'a' : 'b'", true), Some(1), "m"),
+        (rule("!oldSelf.hasValue()", "oldSelf.hasValue() ? 'a' : 'b'", true), Some(2), "m"),
         (rule("oldSelf.hasValue()", "oldSelf.hasValue() ? 'a' : 'b'", true), None, "m"),
         (rule("oldSelf.hasValue()", "'got ' + string(self)", true), None, "got 1"),
     ] {
