@@ -2,7 +2,8 @@
 //!
 //! Messages of syntax errors are those of cel-go's generated parser for the first error
 //! (<https://github.com/google/cel-go/blob/master/parser/gen/CEL.g4>). Like it, this parser recovers from one
-//! superfluous or missing token; other errors end parsing, where the generated parser continues.
+//! superfluous or missing token, and continues behind operands that do not begin, and fields, indices, lists and maps that
+//! break off at their start; other errors end parsing, where the generated parser continues.
 
 use super::lexer::tokens;
 use super::literal::unescape;
@@ -44,6 +45,7 @@ pub(crate) fn parse(source: &Source<'_>, dialect: Dialect) -> Result<Ast, Vec<Is
         recovering: false,
         followers: Vec::new(),
         recoveries: 0,
+        abandoned: false,
     };
     let parsed = parser.expression().and_then(|parsed| {
         parser.expect(TokenKind::End)?;
@@ -86,6 +88,8 @@ struct Parser<'s, 't> {
     followers: Vec<TokenKind>,
     /// The number of missing operands.
     recoveries: usize,
+    /// Whether the error on its way ends only the operand that it is in.
+    abandoned: bool,
 }
 
 /// The error that ends parsing; `None` if it is already reported.
@@ -303,7 +307,7 @@ impl<'s> Parser<'s, '_> {
 
     fn unary(&mut self) -> Result<Parsed> {
         if let Err(missing) = self.expect_any(TokenKind::EXPRESSION) {
-            return self.missing_operand(missing);
+            return self.missing_operand(missing, is_operator);
         }
         let first = self.peek();
         let function = match first.kind {
@@ -314,20 +318,23 @@ impl<'s> Parser<'s, '_> {
             }
             _ => return self.member(),
         };
-        let mut count = 0;
-        while self.take(first.kind).is_some() {
-            count += 1;
+        let (mut count, mut last) = (0, first);
+        while let Some(taken) = self.take(first.kind) {
+            (count, last) = (count + 1, taken);
         }
         let starts_member = |kind| TokenKind::EXPRESSION.contains(&kind) && kind != TokenKind::Not;
         if !starts_member(self.peek().kind) {
             if first.kind == TokenKind::Minus {
-                return Err(self.no_alternative(first));
+                let missing = self.no_alternative(last);
+                // The sign is an operator then, without an operand before it.
+                self.next -= 1;
+                return self.missing_operand(missing, is_operator);
             }
             let found = self.peek();
             let expected = TokenKind::list(TokenKind::EXPRESSION);
             let missing =
                 self.syntax_error(found, format!("extraneous input {} expecting {expected}", found.quoted()));
-            return self.missing_operand(missing);
+            return self.missing_operand(missing, is_operator);
         }
         if count % 2 == 0 {
             return self.member();
@@ -337,8 +344,15 @@ impl<'s> Parser<'s, '_> {
         self.parsed(call(id, function, vec![operand.expr]), operand.depth)
     }
 
-    /// Reports an operand that is missing, skips the tokens up to one that may follow it, and continues there.
-    fn missing_operand(&mut self, missing: Fatal) -> Result<Parsed> {
+    /// An error that ends only the operand, or the part of one, that it is in.
+    fn abandon<T>(&mut self, missing: Fatal) -> Result<T> {
+        self.abandoned = true;
+        Err(missing)
+    }
+
+    /// Reports an operand that is missing, skips the tokens up to one that may follow it, such as an operator, and
+    /// continues there.
+    fn missing_operand(&mut self, missing: Fatal, is_operator: fn(TokenKind) -> bool) -> Result<Parsed> {
         self.nodes.issues.extend(missing);
         if self.recoveries == MAX_RECOVERIES {
             self.recovering = false;
@@ -348,7 +362,7 @@ impl<'s> Parser<'s, '_> {
         self.recoveries += 1;
         self.recovering = true;
         let mut skipped = 0;
-        while !self.may_follow_operand(self.peek().kind) {
+        while !self.may_follow_operand(self.peek().kind, is_operator) {
             if skipped == MAX_SKIPPED {
                 let message = format!("error recovery token lookahead limit exceeded: {MAX_SKIPPED}");
                 return Err(Parser::of_the_whole(message));
@@ -360,7 +374,7 @@ impl<'s> Parser<'s, '_> {
         self.parsed(expr, 0)
     }
 
-    fn may_follow_operand(&self, kind: TokenKind) -> bool {
+    fn may_follow_operand(&self, kind: TokenKind, is_operator: fn(TokenKind) -> bool) -> bool {
         kind == TokenKind::End
             || is_operator(kind)
             || kind == TokenKind::Minus
@@ -381,12 +395,23 @@ impl<'s> Parser<'s, '_> {
     }
 
     fn member(&mut self) -> Result<Parsed> {
-        let mut parsed = self.primary()?;
+        let mut parsed = match self.primary() {
+            Err(missing) if std::mem::take(&mut self.abandoned) => {
+                self.missing_operand(missing, is_operator)?
+            }
+            parsed => parsed?,
+        };
         loop {
-            parsed = match self.peek().kind {
-                TokenKind::Dot => self.field_or_method(parsed)?,
-                TokenKind::OpenBracket => self.index(parsed)?,
+            let member = match self.peek().kind {
+                TokenKind::Dot => self.field_or_method(parsed),
+                TokenKind::OpenBracket => self.index(parsed),
                 _ => return Ok(parsed),
+            };
+            parsed = match member {
+                Err(missing) if std::mem::take(&mut self.abandoned) => {
+                    return self.missing_operand(missing, follows_member);
+                }
+                member => member?,
             };
         }
     }
@@ -396,14 +421,14 @@ impl<'s> Parser<'s, '_> {
         let optional = self.take(TokenKind::Question).is_some();
         let name = self.peek();
         if !matches!(name.kind, TokenKind::Identifier | TokenKind::EscapedIdentifier) {
-            return Err(if optional {
-                match self.expect_any(&[TokenKind::Identifier, TokenKind::EscapedIdentifier]) {
+            let missing = match optional {
+                true => match self.expect_any(&[TokenKind::Identifier, TokenKind::EscapedIdentifier]) {
                     Err(issue) => issue,
                     Ok(()) => self.no_alternative(dot),
-                }
-            } else {
-                self.no_alternative(dot)
-            });
+                },
+                false => self.no_alternative(dot),
+            };
+            return self.abandon(missing);
         }
         self.advance();
         if name.kind == TokenKind::EscapedIdentifier {
@@ -446,7 +471,8 @@ impl<'s> Parser<'s, '_> {
         let function = match self.optional_sign("[?") {
             true => operators::OPTIONAL_INDEX,
             false => {
-                self.expect_any(&with(TokenKind::EXPRESSION, &[TokenKind::Question]))?;
+                let index = self.expect_any(&with(TokenKind::EXPRESSION, &[TokenKind::Question]));
+                index.or_else(|missing| self.abandon(missing))?;
                 operators::INDEX
             }
         };
@@ -517,7 +543,8 @@ impl<'s> Parser<'s, '_> {
         let mut list = List { elements: Vec::new(), optional_indices: Vec::new() };
         let mut depth = 0;
         let element = with(TokenKind::EXPRESSION, &[TokenKind::Question]);
-        self.expect_any(&with(&element, &[TokenKind::CloseBracket, TokenKind::Comma]))?;
+        let first = self.expect_any(&with(&element, &[TokenKind::CloseBracket, TokenKind::Comma]));
+        first.or_else(|missing| self.abandon(missing))?;
         while element.contains(&self.peek().kind) {
             if self.optional_sign("?") {
                 list.optional_indices.push(u32::try_from(list.elements.len()).unwrap_or(u32::MAX));
@@ -540,7 +567,8 @@ impl<'s> Parser<'s, '_> {
         let mut entries = Vec::new();
         let mut depth = 0;
         let start = with(TokenKind::EXPRESSION, &[TokenKind::Question]);
-        self.expect_any(&with(&start, &[TokenKind::CloseBrace, TokenKind::Comma]))?;
+        let first = self.expect_any(&with(&start, &[TokenKind::CloseBrace, TokenKind::Comma]));
+        first.or_else(|missing| self.abandon(missing))?;
         while start.contains(&self.peek().kind) {
             let optional = self.optional_sign("?");
             let key = self.within(&[TokenKind::Colon], Parser::expression)?;
@@ -622,7 +650,8 @@ impl<'s> Parser<'s, '_> {
         let mut fields = Vec::new();
         let mut depth = 0;
         let start = [TokenKind::Question, TokenKind::Identifier, TokenKind::EscapedIdentifier];
-        self.expect_any(&with(&start, &[TokenKind::CloseBrace, TokenKind::Comma]))?;
+        let first = self.expect_any(&with(&start, &[TokenKind::CloseBrace, TokenKind::Comma]));
+        first.or_else(|missing| self.abandon(missing))?;
         while start.contains(&self.peek().kind) {
             let optional = self.optional_sign("?");
             self.expect_any(&[TokenKind::Identifier, TokenKind::EscapedIdentifier])?;
@@ -740,6 +769,11 @@ fn is_operator(kind: TokenKind) -> bool {
             kind,
             TokenKind::And | TokenKind::Or | TokenKind::Question | TokenKind::Dot | TokenKind::OpenBracket
         )
+}
+
+/// Whether a token may follow a complete operand that no field or index follows.
+fn follows_member(kind: TokenKind) -> bool {
+    is_operator(kind) && !matches!(kind, TokenKind::Dot | TokenKind::OpenBracket)
 }
 
 /// Words that are reserved and cannot name a variable or function.
