@@ -7,6 +7,7 @@ mod authorization;
 mod bad_input;
 mod certificates;
 mod clients;
+mod consistency;
 mod crash;
 mod custom_resources;
 mod definitions;

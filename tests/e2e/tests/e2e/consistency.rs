@@ -1,0 +1,121 @@
+//! Checks that everything clients see is one history, while servers are killed.
+//!
+//! Clients make random requests for a few objects, on all servers, and keep what they asked for and got. Watches start
+//! anywhere, with and without selectors. Meanwhile servers are killed and started again, and etcd is killed and paused.
+//! At the end, the events of the watches that were resumed all the time ([`recorder`]) are the ordered writes, and all
+//! else must agree with them:
+//!
+//! - Each acknowledged write is in the history, a refused one is not, and one without a response is there at most once
+//!   ([`check`]). It does what it says to the object before it: conditions hold, and nothing that others wrote is lost.
+//! - The order agrees with real time: requests take effect between their begin and their end ([`order`]).
+//! - A list or page is the state at its version, and a watch a run of the history ([`watches`]).
+//! - A version has one content, and is never used again; what was seen is there after a crash.
+//!
+//! A failure prints the seed. `PINTLE_CONSISTENCY_SEED` repeats its random choices, though not the times of the threads;
+//! `PINTLE_CONSISTENCY_FAULTS` is the number of faults of each run.
+
+mod check;
+mod client;
+mod history;
+mod order;
+mod random;
+mod recorder;
+mod resource;
+mod run;
+mod timeline;
+mod watcher;
+mod watches;
+mod watching;
+
+use crate::Result;
+use check::Check;
+use pintle_e2e::{PATIENCE, config};
+use pintle_harness::{Etcd, Server, wait_for};
+use std::{
+    env,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+/// The number of violations that a failure prints.
+const PRINTED: usize = 5;
+
+fn number(variable: &str) -> Option<u64> {
+    env::var(variable).ok().map(|number| number.parse().unwrap())
+}
+
+/// Runs clients and watches through faults, and checks what they saw.
+fn check(servers: &mut [Server], fault: impl FnMut(usize, &mut [Server]) -> Result) -> Result {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis() as u64;
+    let seed = number("PINTLE_CONSISTENCY_SEED").unwrap_or(now);
+    let faults = number("PINTLE_CONSISTENCY_FAULTS").unwrap_or(6) as usize;
+    eprintln!("seed {seed}");
+    let start = run::prepare(servers)?;
+    let (history, recorders) = run::run(seed, servers, start, faults, fault)?;
+    let mut check = Check::new(&history, &recorders);
+    check.check_events();
+    check.check_writes();
+    check.check_order(start, &recorders);
+    let (found, events) = (check.violations.len(), recorders.iter().map(|recorder| recorder.events.len()));
+    eprintln!(
+        "{faults} faults, {} requests, {} watches, {} events to recorders",
+        history.operations.lock().unwrap().len(),
+        history.watches.lock().unwrap().len(),
+        events.sum::<usize>()
+    );
+    check.violations.truncate(PRINTED);
+    assert!(
+        found == 0,
+        "seed {seed}: {found} violations, the first of them:\n{}",
+        check.violations.join("\n")
+    );
+    Ok(())
+}
+
+#[test]
+fn an_embedded_store_has_one_history_through_kill_9() -> Result {
+    let mut servers = [Server::start(config()?)?];
+    check(&mut servers, |_, servers| {
+        servers[0].kill()?;
+        servers[0].restart()
+    })
+}
+
+#[test]
+fn two_servers_on_one_etcd_have_one_history_through_kill_9() -> Result {
+    let mut etcd = Etcd::start(1)?;
+    let start = || Server::start(config()?.flag(format!("--etcd-servers={}", etcd.urls())));
+    let mut servers = [start()?, start()?];
+    let ready = |servers: &[Server]| -> Result {
+        for server in servers {
+            let client = server.client()?;
+            wait_for("the server to be ready", PATIENCE, || {
+                client.get("/readyz").ok().filter(|response| response.status == 200)
+            })?;
+        }
+        Ok(())
+    };
+    check(&mut servers, |round, servers| match round % 3 {
+        0 => {
+            let killed = &mut servers[round / 3 % 2];
+            killed.kill()?;
+            killed.restart()
+        }
+        1 => {
+            let member = etcd.member_mut(0)?;
+            member.kill()?;
+            member.restart()?;
+            etcd.wait_ready()?;
+            ready(servers)
+        }
+        _ => {
+            etcd.member(0)?.pause()?;
+            // Until the servers notice.
+            let client = servers[0].client()?;
+            wait_for("the check of etcd to fail", PATIENCE, || {
+                client.get("/readyz").ok().filter(|response| response.status == 500)
+            })?;
+            etcd.member(0)?.resume()?;
+            ready(servers)
+        }
+    })
+}
