@@ -72,6 +72,7 @@ impl Store {
                     found
                 }
                 Err(Failure::Conflict(kv)) => self.current_of(kv).await?,
+                Err(Failure::Storage(status)) => return Err(status),
                 Err(Failure::Final(status)) if current.confirmed => return Err(status),
                 Err(Failure::Final(status)) => {
                     let found = self.read_current(context.namespace, context.name).await?;
@@ -196,8 +197,8 @@ impl Store {
                     .await
                     .map_err(|error| match self.write_failure(error, context) {
                         // The change of the status wraps the store's own errors, which other writes pass on.
-                        Failure::Final(status) if only_begins && status.reason == StatusReason::Unknown => {
-                            Failure::Final(errors::internal(status.message))
+                        Failure::Storage(status) if only_begins && status.reason == StatusReason::Unknown => {
+                            Failure::Storage(errors::internal(status.message))
                         }
                         failure => failure,
                     })?;

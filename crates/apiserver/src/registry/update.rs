@@ -107,6 +107,7 @@ impl Store {
             match attempt {
                 Ok(updated) => return Ok(updated),
                 Err(Failure::Conflict(kv)) => current = self.current_of(kv).await?,
+                Err(Failure::Storage(status)) => return Err(status),
                 Err(Failure::Final(status)) if confirmed => return Err(status),
                 Err(Failure::Final(status)) => {
                     let stale = current.as_ref().map(|current| current.revision);
@@ -440,7 +441,7 @@ impl Store {
     pub(super) fn write_failure(&self, error: WriteError, context: &RequestContext<'_>) -> Failure {
         match error {
             WriteError::Conflict { current } => Failure::Conflict(current),
-            error => Failure::Final(errors::write(error, &self.requested_resource(context), context.name)),
+            error => Failure::Storage(errors::write(error, &self.requested_resource(context), context.name)),
         }
     }
 }
@@ -451,6 +452,9 @@ pub(super) enum Failure {
     Conflict(Option<KeyValue>),
     /// The request is refused, provided that it was checked against the stored object.
     Final(Status),
+    /// The store did not confirm the write. It may have happened: another attempt would find its own effect, and answer as if
+    /// another client had made it, or make it twice.
+    Storage(Status),
 }
 
 impl From<Status> for Failure {

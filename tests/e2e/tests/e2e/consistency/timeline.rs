@@ -82,30 +82,32 @@ impl Timeline {
         is_wanted: impl Fn(Option<&Value>) -> bool,
     ) -> Option<u64> {
         let of_object = self.by_name.get(name).map(Vec::as_slice).unwrap_or_default();
-        let later =
-            of_object.iter().map(|&index| self.events[index].version).filter(|&version| version > from);
+        let count = of_object.partition_point(|&index| self.events[index].version <= from);
+        let later = of_object[count..].iter().map(|&index| self.events[index].version);
         std::iter::once(from).chain(later).find(|&version| is_wanted(self.object(name, version)))
     }
 
     /// The events after a version that a watch with this selection gets.
-    pub(super) fn selected(&self, after: u64, group: Option<&str>) -> Vec<Event> {
-        let events = self.events.iter().enumerate().filter(|(_, event)| event.version > after);
-        let selected = events.filter_map(|(index, event)| {
-            let before = self.before(index).filter(|object| is_in_group(object, group));
-            let is_selected = event.kind != Kind::Deleted && is_in_group(&event.object, group);
-            let (kind, object) = match (before, is_selected) {
-                (None, false) => return None,
-                (None, true) => (Kind::Added, event.object.clone()),
-                (Some(_), true) => (Kind::Modified, event.object.clone()),
-                (Some(before), false) => {
-                    let mut object = before.clone();
-                    object["metadata"]["resourceVersion"] = event.version.to_string().into();
-                    (Kind::Deleted, object)
-                }
-            };
-            Some(Event { kind, object, ..event.clone() })
-        });
-        selected.collect()
+    pub(super) fn selected(&self, after: u64, group: Option<&str>) -> impl Iterator<Item = Event> {
+        let skipped = self.events.partition_point(|event| event.version <= after);
+        (skipped..self.events.len()).filter_map(move |index| self.select(index, group))
+    }
+
+    fn select(&self, index: usize, group: Option<&str>) -> Option<Event> {
+        let event = &self.events[index];
+        let before = self.before(index).filter(|object| is_in_group(object, group));
+        let is_selected = event.kind != Kind::Deleted && is_in_group(&event.object, group);
+        let (kind, object) = match (before, is_selected) {
+            (None, false) => return None,
+            (None, true) => (Kind::Added, event.object.clone()),
+            (Some(_), true) => (Kind::Modified, event.object.clone()),
+            (Some(before), false) => {
+                let mut object = before.clone();
+                object["metadata"]["resourceVersion"] = event.version.to_string().into();
+                (Kind::Deleted, object)
+            }
+        };
+        Some(Event { kind, object, ..event.clone() })
     }
 
     /// The last events of an object up to a version and the first ones after it, for messages.

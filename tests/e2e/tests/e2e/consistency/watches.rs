@@ -38,7 +38,7 @@ pub(super) fn check(timeline: &Timeline, watch: &Watched, oldest: u64) -> Result
 
 /// Checks that the events are those after a version: none is missing, doubled or early, and no bookmark is ahead of them.
 fn follow(timeline: &Timeline, group: Option<&str>, events: &[Event], after: u64) -> Result<(), String> {
-    let mut expected = timeline.selected(after, group).into_iter().peekable();
+    let mut expected = timeline.selected(after, group).peekable();
     let mut reached = after;
     for event in events {
         if event.version < reached {
