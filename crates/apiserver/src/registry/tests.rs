@@ -1,5 +1,7 @@
 //! Writes through a store, on the memory engine.
 
+mod unanswering;
+
 use super::*;
 use crate::base::warning::Warnings;
 use jiff::Timestamp;
@@ -18,7 +20,8 @@ use pintle_registry::{
 };
 use pintle_storage::{MemoryStorage, Revision, StorageEvent, WatchRequest};
 use pintle_supervisor::Supervisor;
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
+use unanswering::UnansweringStorage;
 
 /// A store of config maps.
 struct Fixture {
@@ -44,9 +47,12 @@ impl Fixture {
     }
 
     fn on(storage: MemoryStorage, resource: Resource, media_type: StorageMediaType) -> Fixture {
+        Fixture::on_engine(Engine { storage: Arc::new(storage), exclusive: true }, resource, media_type)
+    }
+
+    fn on_engine(engine: Engine, resource: Resource, media_type: StorageMediaType) -> Fixture {
         let group_resource = resource.group_resource();
         let version = resource.resource.group_version();
-        let engine = Engine { storage: Arc::new(storage), exclusive: true };
         let storage = Arc::new(StorageFactory::new(engine, "/registry").media_type(Some(media_type)));
         let stores =
             Stores::start(vec![resource], Vec::new(), &storage, &Supervisor::current()).expect("a type");
@@ -811,4 +817,34 @@ async fn objects_that_are_too_large_are_stored_without_managed_fields() {
     large.set("data.a", "a".repeat(600));
     let refused = fixture.create(large, false).await.unwrap_err();
     assert_eq!((refused.code, refused.message.as_str()), (500, "the value is too large"));
+}
+
+#[tokio::test]
+async fn a_write_whose_outcome_is_unknown_is_not_repeated() {
+    let storage = Arc::new(UnansweringStorage::new());
+    let engine = Engine { storage: storage.clone(), exclusive: false };
+    let resource = Resource::new(
+        "",
+        "v1",
+        "configmaps",
+        "configmap",
+        "ConfigMap",
+        Scope::Namespaced,
+        "k8s.io/api/core/v1.ConfigMap",
+    );
+    let fixture = Fixture::on_engine(engine, resource, StorageMediaType::Json);
+    fixture.create(config_map("m"), false).await.expect("created");
+    assert_eq!(fixture.keys("m").await.expect("a map"), ["a"]);
+    let version = fixture.set("m", "b").await.expect("updated").resource_version().to_owned();
+    // The cache has the object, which the writes are based on.
+    assert_eq!(fixture.keys("m").await.expect("a map"), ["a", "b"]);
+    storage.is_silent.store(true, Ordering::Release);
+    let lost = |status: Status| status.message.contains("the connection was lost");
+    let transform = &mut Set { key: "c".to_owned(), version: Some(version) };
+    let updated = fixture.update("m", &Preconditions::default(), Upsert::Never, false, transform).await;
+    assert!(lost(updated.err().expect("no answer")), "a second attempt conflicts with the first one");
+    assert_eq!(fixture.keys("m").await.expect("a map"), ["a", "b", "c"]);
+    let deleted = fixture.delete("m", DeleteOptions::default()).await;
+    assert!(lost(deleted.err().expect("no answer")), "a second attempt finds nothing");
+    assert_eq!(fixture.keys("m").await, None);
 }
