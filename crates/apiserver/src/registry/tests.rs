@@ -34,12 +34,7 @@ struct Fixture {
 
 impl Fixture {
     fn start(media_type: StorageMediaType) -> Fixture {
-        let type_name = "k8s.io/api/core/v1.ConfigMap";
-        let scope = Scope::Namespaced;
-        Fixture::of(
-            Resource::new("", "v1", "configmaps", "configmap", "ConfigMap", scope, type_name),
-            media_type,
-        )
+        Fixture::of(config_maps(), media_type)
     }
 
     fn of(resource: Resource, media_type: StorageMediaType) -> Fixture {
@@ -117,6 +112,11 @@ impl Fixture {
 
 fn keys(object: &Value) -> Vec<String> {
     object.map_at("data").keys().map(ToString::to_string).collect()
+}
+
+fn config_maps() -> Resource {
+    let type_name = "k8s.io/api/core/v1.ConfigMap";
+    Resource::new("", "v1", "configmaps", "configmap", "ConfigMap", Scope::Namespaced, type_name)
 }
 
 fn config_map(name: &str) -> Value {
@@ -253,9 +253,7 @@ async fn an_update_of_the_server_has_preconditions() {
 
 #[tokio::test]
 async fn writes_of_objects_that_decide_requests_are_in_force_when_they_are_answered() {
-    let type_name = "k8s.io/api/core/v1.ConfigMap";
-    let scope = Scope::Namespaced;
-    let mut resource = Resource::new("", "v1", "configmaps", "configmap", "ConfigMap", scope, type_name);
+    let mut resource = config_maps();
     resource.in_force_when_answered = true;
     let fixture = Fixture::of(resource, StorageMediaType::Json);
     // The keys of the data as the cache has them now, without waiting.
@@ -316,9 +314,7 @@ impl Strategy for Invalid {
 
 #[tokio::test]
 async fn warnings_of_the_preparation_apply_to_rejected_objects_too() {
-    let type_name = "k8s.io/api/core/v1.ConfigMap";
-    let scope = Scope::Namespaced;
-    let mut resource = Resource::new("", "v1", "configmaps", "configmap", "ConfigMap", scope, type_name);
+    let mut resource = config_maps();
     resource.strategy = Arc::new(Invalid);
     let fixture = Fixture::of(resource, StorageMediaType::Json);
     let (context, warnings) = (fixture.context("", false), Warnings::default());
@@ -357,9 +353,7 @@ impl Validation for Recorder {
 
 #[tokio::test]
 async fn admission_sees_a_delete_with_its_grace_period_and_once_more_before_the_object_is_removed() {
-    let type_name = "k8s.io/api/core/v1.ConfigMap";
-    let scope = Scope::Namespaced;
-    let mut resource = Resource::new("", "v1", "configmaps", "configmap", "ConfigMap", scope, type_name);
+    let mut resource = config_maps();
     resource.strategy = Arc::new(Graceful);
     // Each delete begins with the object as the one before it has left it.
     resource.in_force_when_answered = true;
@@ -593,9 +587,7 @@ impl Strategy for Announced {
 
 #[tokio::test]
 async fn a_deletion_that_begins_with_the_status_ends_with_another_request() {
-    let type_name = "k8s.io/api/core/v1.ConfigMap";
-    let scope = Scope::Namespaced;
-    let mut resource = Resource::new("", "v1", "configmaps", "configmap", "ConfigMap", scope, type_name);
+    let mut resource = config_maps();
     resource.in_force_when_answered = true;
     let rows = [
         (FirstPropagation::ForegroundUnlessOrphaned, vec!["orphan"], vec!["foregroundDeletion"]),
@@ -636,9 +628,7 @@ async fn an_error_of_the_store_is_internal_when_a_deletion_begins_with_the_statu
         (Arc::new(Announced(FirstPropagation::Ignored)), StatusReason::InternalError),
     ];
     for (strategy, reason) in rows {
-        let type_name = "k8s.io/api/core/v1.ConfigMap";
-        let scope = Scope::Namespaced;
-        let mut resource = Resource::new("", "v1", "configmaps", "configmap", "ConfigMap", scope, type_name);
+        let mut resource = config_maps();
         resource.strategy = strategy;
         let mut object = config_map("one");
         object.set("metadata.finalizers", json!(["example.com/kept"]));
@@ -670,9 +660,7 @@ impl Strategy for Uncollected {
 
 #[tokio::test]
 async fn a_propagation_policy_has_no_effect_on_a_kind_that_the_garbage_collector_ignores() {
-    let type_name = "k8s.io/api/core/v1.ConfigMap";
-    let scope = Scope::Namespaced;
-    let mut resource = Resource::new("", "v1", "configmaps", "configmap", "ConfigMap", scope, type_name);
+    let mut resource = config_maps();
     resource.strategy = Arc::new(Uncollected);
     // Each delete begins with the object as it was stored.
     resource.in_force_when_answered = true;
@@ -781,15 +769,7 @@ impl Transform for Manage {
 
 #[tokio::test]
 async fn objects_that_are_too_large_are_stored_without_managed_fields() {
-    let resource = Resource::new(
-        "",
-        "v1",
-        "configmaps",
-        "configmap",
-        "ConfigMap",
-        Scope::Namespaced,
-        "k8s.io/api/core/v1.ConfigMap",
-    );
+    let resource = config_maps();
     let fixture = Fixture::on(MemoryStorage::new().with_limit(600), resource, StorageMediaType::Json);
     let managed = |object: &Value| object.at("metadata.managedFields").is_some();
 
@@ -823,15 +803,7 @@ async fn objects_that_are_too_large_are_stored_without_managed_fields() {
 async fn a_write_whose_outcome_is_unknown_is_not_repeated() {
     let storage = Arc::new(UnansweringStorage::new());
     let engine = Engine { storage: storage.clone(), exclusive: false };
-    let resource = Resource::new(
-        "",
-        "v1",
-        "configmaps",
-        "configmap",
-        "ConfigMap",
-        Scope::Namespaced,
-        "k8s.io/api/core/v1.ConfigMap",
-    );
+    let resource = config_maps();
     let fixture = Fixture::on_engine(engine, resource, StorageMediaType::Json);
     fixture.create(config_map("m"), false).await.expect("created");
     assert_eq!(fixture.keys("m").await.expect("a map"), ["a"]);
