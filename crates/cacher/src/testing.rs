@@ -95,7 +95,8 @@ pub fn config() -> CacherConfig {
     }
 }
 
-/// A memory engine whose watches can be held and broken, and can omit the queued revision, as etcd's do.
+/// A memory engine whose watches can be held and broken, and can omit the queued revision, as etcd's do, and whose writes
+/// can remain unanswered.
 pub struct TestStorage {
     inner: MemoryStorage,
     controls: watch::Sender<Controls>,
@@ -114,6 +115,8 @@ pub struct Controls {
     pub no_lists: bool,
     /// New watches fail.
     pub no_watches: bool,
+    /// Writes of existing objects happen, and fail.
+    pub unanswered: bool,
     /// Open watches panic.
     pub panics: bool,
     /// An increment ends the open watches.
@@ -138,6 +141,17 @@ impl TestStorage {
     /// The prefixes of the lists requested since the last call.
     pub fn take_listed(&self) -> Vec<String> {
         std::mem::take(&mut self.listed.lock())
+    }
+
+    async fn answer(
+        &self,
+        write: BoxFuture<'_, Result<Revision, WriteError>>,
+    ) -> Result<Revision, WriteError> {
+        let written = write.await;
+        match self.controls.borrow().unanswered {
+            true => Err(StorageError::Engine("the connection was lost".into()).into()),
+            false => written,
+        }
     }
 
     /// Creates or replaces an object.
@@ -186,11 +200,11 @@ impl Storage for TestStorage {
         expected: Revision,
         ttl: Option<Duration>,
     ) -> BoxFuture<'_, Result<Revision, WriteError>> {
-        self.inner.update(key, value, expected, ttl)
+        Box::pin(self.answer(self.inner.update(key, value, expected, ttl)))
     }
 
     fn delete(&self, key: &Key, expected: Revision) -> BoxFuture<'_, Result<Revision, WriteError>> {
-        self.inner.delete(key, expected)
+        Box::pin(self.answer(self.inner.delete(key, expected)))
     }
 
     fn delete_existing(
@@ -199,7 +213,7 @@ impl Storage for TestStorage {
         expected: Revision,
         existing: Payload,
     ) -> BoxFuture<'_, Result<Revision, WriteError>> {
-        self.inner.delete_existing(key, expected, existing)
+        Box::pin(self.answer(self.inner.delete_existing(key, expected, existing)))
     }
 
     fn get(&self, key: &Key) -> BoxFuture<'_, Result<GetResponse, StorageError>> {

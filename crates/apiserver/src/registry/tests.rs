@@ -1,14 +1,12 @@
 //! Writes through a store, on the memory engine.
 
-mod unanswering;
-
 use super::*;
 use crate::base::warning::Warnings;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use pintle_admission::Lister;
 use pintle_auth::authz::AlwaysAllow;
-use pintle_cacher::{Freshness, Selectable};
+use pintle_cacher::{Freshness, Selectable, testing::TestStorage};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, GroupResource, GroupVersion, Status, StatusReason, UserInfo, Value,
     ValueExt, json, meta::ObjectMeta, selectors::LabelSelector,
@@ -20,8 +18,7 @@ use pintle_registry::{
 };
 use pintle_storage::{MemoryStorage, Revision, StorageEvent, WatchRequest};
 use pintle_supervisor::Supervisor;
-use std::sync::{Arc, atomic::Ordering};
-use unanswering::UnansweringStorage;
+use std::sync::Arc;
 
 /// A store of config maps.
 struct Fixture {
@@ -801,7 +798,7 @@ async fn objects_that_are_too_large_are_stored_without_managed_fields() {
 
 #[tokio::test]
 async fn a_write_whose_outcome_is_unknown_is_not_repeated() {
-    let storage = Arc::new(UnansweringStorage::new());
+    let storage = TestStorage::new();
     let engine = Engine { storage: storage.clone(), exclusive: false };
     let resource = config_maps();
     let fixture = Fixture::on_engine(engine, resource, StorageMediaType::Json);
@@ -810,7 +807,7 @@ async fn a_write_whose_outcome_is_unknown_is_not_repeated() {
     let version = fixture.set("m", "b").await.expect("updated").resource_version().to_owned();
     // The cache has the object, which the writes are based on.
     assert_eq!(fixture.keys("m").await.expect("a map"), ["a", "b"]);
-    storage.is_silent.store(true, Ordering::Release);
+    storage.control(|controls| controls.unanswered = true);
     let lost = |status: Status| status.message.contains("the connection was lost");
     let transform = &mut Set { key: "c".to_owned(), version: Some(version) };
     let updated = fixture.update("m", &Preconditions::default(), Upsert::Never, false, transform).await;
