@@ -17,13 +17,18 @@ pub struct RepresentationId(pub u32);
 /// The encodings of one object. Immutable, but for the representations that are added on first use.
 #[derive(Debug)]
 pub(crate) enum Contents {
-    Open { json: Bytes, representations: LazyMap<RepresentationId, Bytes> },
+    Open {
+        json: Bytes,
+        representations: LazyMap<RepresentationId, Bytes>,
+        /// The JSON, compressed, if the storage has done that.
+        packed: Option<Packed>,
+    },
     Packed(Packed),
 }
 
 impl Contents {
-    pub(crate) fn open(json: Bytes) -> Contents {
-        Contents::Open { json, representations: LazyMap::default() }
+    pub(crate) fn open(json: Bytes, packed: Option<Packed>) -> Contents {
+        Contents::Open { json, representations: LazyMap::default(), packed }
     }
 
     pub(crate) fn json(&self) -> Bytes {
@@ -54,7 +59,9 @@ impl Contents {
     /// The same contents, packed and without the other encodings; `None` if they are packed already.
     pub(crate) fn packed(&self) -> Option<Contents> {
         match self {
-            Contents::Open { json, .. } => Some(Contents::Packed(Packed::new(json))),
+            Contents::Open { json, packed, .. } => {
+                Some(Contents::Packed(packed.clone().unwrap_or_else(|| Packed::new(json))))
+            }
             Contents::Packed(_) => None,
         }
     }
@@ -63,13 +70,20 @@ impl Contents {
         matches!(self, Contents::Packed(_))
     }
 
-    /// The bytes of all encodings.
-    pub(crate) fn memory(&self) -> usize {
+    /// The bytes of the JSON, in all forms.
+    pub(crate) fn json_memory(&self) -> usize {
         match self {
-            Contents::Open { json, representations } => {
-                json.len() + representations.values().map(Bytes::len).sum::<usize>()
-            }
+            Contents::Open { json, packed, .. } => json.len() + packed.as_ref().map_or(0, Packed::memory),
             Contents::Packed(packed) => packed.memory(),
         }
+    }
+
+    /// The bytes of all encodings.
+    pub(crate) fn memory(&self) -> usize {
+        let others = match self {
+            Contents::Open { representations, .. } => representations.values().map(Bytes::len).sum(),
+            Contents::Packed(_) => 0,
+        };
+        self.json_memory() + others
     }
 }

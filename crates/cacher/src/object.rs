@@ -136,8 +136,8 @@ pub struct CachedObject {
 
 impl CachedObject {
     /// The object that was stored under `key` at `revision`.
-    pub fn new(key: Key, revision: Revision, decoded: DecodedObject) -> CachedObject {
-        let contents = Contents::open(decoded.json.clone());
+    pub fn new(key: Key, revision: Revision, mut decoded: DecodedObject) -> CachedObject {
+        let contents = Contents::open(decoded.json.clone(), decoded.packed.take());
         CachedObject::with_contents(key, revision, decoded, contents)
     }
 
@@ -237,7 +237,7 @@ impl CachedObject {
     pub fn opened(&self) -> CachedObject {
         let contents = self.contents.load_full();
         let contents = match contents.is_packed() {
-            true => Arc::new(Contents::open(contents.json())),
+            true => Arc::new(Contents::open(contents.json(), None)),
             false => contents,
         };
         CachedObject {
@@ -273,6 +273,11 @@ impl CachedObject {
         self.contents.load().memory()
     }
 
+    /// The bytes that the object's JSON takes in memory, which [`CachedObject::pack`] alone changes.
+    pub(crate) fn json_memory(&self) -> usize {
+        self.contents.load().json_memory()
+    }
+
     pub(crate) fn namespace_arc(&self) -> &Arc<str> {
         &self.namespace
     }
@@ -291,7 +296,7 @@ impl CachedObject {
             name: self.name.clone(),
             selectable: self.selectable.clone(),
             size: json.len(),
-            contents: ArcSwap::from_pointee(Contents::open(json)),
+            contents: ArcSwap::from_pointee(Contents::open(json, None)),
         }
     }
 }
@@ -315,6 +320,24 @@ mod tests {
         assert_eq!(reopened.representation(ID, made("second")).unwrap(), "second");
         assert_eq!(reopened.existing_representation(ID).unwrap(), "second");
         assert_eq!((reopened.json(), reopened.size()), (opened.json(), object.size()));
+    }
+
+    #[test]
+    fn an_object_is_packed_as_the_storage_has_compressed_it() {
+        let json = Bytes::from("long ".repeat(100));
+        // Recognized by its text: packing does not read the JSON.
+        let stored = Packed::new(&Bytes::from("other".repeat(100)));
+        let decoded = DecodedObject {
+            json: json.clone(),
+            packed: Some(stored.clone()),
+            namespace: "".into(),
+            name: "a".into(),
+            selectable: Arc::default(),
+        };
+        let object = CachedObject::new(Key::new("/a"), Revision(1), decoded);
+        assert_eq!((object.json(), object.memory()), (json.clone(), json.len() + stored.memory()));
+        object.pack();
+        assert_eq!((object.json(), object.memory()), (stored.unpack(), stored.memory()));
     }
 
     #[test]

@@ -28,7 +28,7 @@ impl OpenObjects {
     /// Adds a current object.
     pub(crate) fn insert(&mut self, object: &Arc<CachedObject>) {
         if !object.is_packed() {
-            self.bytes.add(object.size());
+            self.bytes.add(object.json_memory());
             self.queue.push_back(Arc::downgrade(object));
         }
     }
@@ -36,7 +36,7 @@ impl OpenObjects {
     /// Removes an object that was replaced or deleted.
     pub(crate) fn remove(&mut self, object: &CachedObject) {
         if !object.is_packed() {
-            self.bytes.remove(object.size());
+            self.bytes.remove(object.json_memory());
             self.replaced += 1;
         }
     }
@@ -55,8 +55,8 @@ impl OpenObjects {
         {
             match oldest.upgrade().filter(&is_current) {
                 Some(object) => {
+                    self.bytes.remove(object.json_memory());
                     object.pack();
-                    self.bytes.remove(object.size());
                     packed += 1;
                 }
                 None => self.replaced -= 1,

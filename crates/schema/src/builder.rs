@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use pintle_tree::Value;
 
-use crate::cursor::SchemaRef;
-use crate::field::{ByName, Field, Omit, PatchStrategy, ProtoMember, name_prefix};
+use crate::cursor::{PROBES, SchemaRef};
+use crate::field::{Field, Omit, PatchStrategy, ProtoMember, name_hash};
 use crate::node::{ListType, MapType, Name, Node, NodeId, Run, Shape, Structural, Type, Union};
 use crate::schema::{Package, Schema};
 
@@ -17,7 +17,8 @@ pub struct SchemaBuilder {
     interned: HashMap<String, Name>,
     nodes: Vec<Node>,
     fields: Vec<Field>,
-    by_name: Vec<ByName>,
+    by_name: Vec<u16>,
+    slots: Vec<u16>,
     members: Vec<ProtoMember>,
     names: Vec<Name>,
     packages: Vec<Package>,
@@ -302,12 +303,13 @@ impl SchemaBuilder {
         };
         let mut by_name: Vec<(&str, u16)> = fields.iter().map(name).zip(0..).collect();
         by_name.sort_unstable();
-        let by_name =
-            by_name.into_iter().map(|(name, offset)| ByName { prefix: name_prefix(name), offset }).collect();
+        let slots = slots(by_name.iter().map(|(name, offset)| (name_hash(name), *offset)));
+        let by_name = by_name.into_iter().map(|(_, offset)| offset).collect();
 
         let shape = Shape::Struct {
             fields: append(&mut self.fields, fields),
             by_name: append(&mut self.by_name, by_name),
+            slots: append(&mut self.slots, slots),
             // Filled in by `finish`, when the types of the fields are known.
             always: Run::default(),
             members: append(&mut self.members, members),
@@ -353,6 +355,7 @@ impl SchemaBuilder {
             nodes: self.nodes.into_boxed_slice(),
             fields: self.fields.into_boxed_slice(),
             by_name: self.by_name.into_boxed_slice(),
+            slots: self.slots.into_boxed_slice(),
             always: Box::default(),
             members: self.members.into_boxed_slice(),
             names: self.names.into_boxed_slice(),
@@ -374,6 +377,23 @@ impl SchemaBuilder {
         schema.kinds = kinds.into_boxed_slice();
         schema
     }
+}
+
+/// The hash table of fields, given by hash and offset: one more than the offset of a field, or zero. A field that finds
+/// no place near that of its hash is left out, and so are those of a struct with too many fields for a table.
+fn slots(fields: impl ExactSizeIterator<Item = (usize, u16)>) -> Vec<u16> {
+    if fields.len() == 0 || fields.len() >= usize::from(u16::MAX) {
+        return Vec::new();
+    }
+    let mut slots = vec![0; (fields.len() * 2).next_power_of_two()];
+    let mask = slots.len() - 1;
+    for (hash, offset) in fields {
+        let free = (0..PROBES).map(|probe| hash.wrapping_add(probe) & mask).find(|at| slots.get(*at) == Some(&0));
+        if let Some(slot) = free.and_then(|at| slots.get_mut(at)) {
+            *slot = offset + 1;
+        }
+    }
+    slots
 }
 
 fn append<T>(table: &mut Vec<T>, entries: Vec<T>) -> Run {
@@ -444,5 +464,44 @@ fn has_defaults(schema: &Schema, node: &Node) -> bool {
         Shape::Map { value, .. } => marked(value),
         // The types of a definition's own schema have no defaults.
         Shape::Union { .. } | Shape::Scalar(_) | Shape::Builtin(_) | Shape::Reserved => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schema_of(names: &[String]) -> Schema {
+        let mut builder = SchemaBuilder::new();
+        let (root, text) = (builder.reserve(), builder.scalar(Type::String));
+        let fields =
+            names.iter().map(|name| (FieldSpec { name, ..FieldSpec::default() }, text)).collect::<Vec<_>>();
+        builder.set_struct(root, StructSpec { fields, ..StructSpec::default() });
+        builder.finish(root)
+    }
+
+    #[test]
+    fn fields_are_found_whatever_their_hashes() {
+        // The first and last bytes and the lengths are equal.
+        let same: Vec<String> = (0..1000).map(|middle| format!("prefixes{middle:04}suffixes")).collect();
+        let hash = name_hash(&same[0]);
+        assert!(same.iter().all(|name| name_hash(name) == hash));
+        let short = |count: usize| (0..count).map(|at| format!("{at:x}")).collect::<Vec<_>>();
+        for names in [&same[..], &same[..1], &short(1), &short(2), &short(5000), &[String::new()], &[]] {
+            let schema = schema_of(names);
+            for (at, name) in names.iter().enumerate() {
+                assert_eq!(schema.root().field_index(name), Some(at), "{name} of {}", names.len());
+            }
+            assert_eq!(schema.root().field_index("prefixes9999suffixes"), None);
+            assert_eq!(schema.root().field_index("absent"), None);
+        }
+    }
+
+    #[test]
+    fn more_fields_than_a_table_has_are_found() {
+        let names: Vec<String> = (0..u16::MAX).map(|at| format!("field{at}")).collect();
+        let schema = schema_of(&names);
+        assert_eq!(schema.root().field_index("field65534"), Some(65534));
+        assert_eq!(schema.root().field_index("field65535"), None);
     }
 }

@@ -2,9 +2,12 @@
 
 use pintle_tree::Value;
 
-use crate::field::{Field, Omit, PatchStrategy, ProtoMember, name_prefix};
+use crate::field::{Field, Omit, PatchStrategy, ProtoMember, name_hash};
 use crate::node::{ListType, MapType, Node, NodeId, Run, Shape, Structural, Type, Union};
 use crate::schema::Schema;
+
+/// The places of a hash table where a field may be, from that of its hash on.
+pub(crate) const PROBES: usize = 8;
 
 /// A cursor on a node of a schema. It is `Copy`; walking never allocates.
 #[derive(Clone, Copy)]
@@ -162,21 +165,26 @@ impl<'a> SchemaRef<'a> {
     }
 
     /// Position of a field in [`SchemaRef::fields`] by JSON name.
+    ///
+    /// A struct has a hash table with open addressing. It is searched in a few places only, so that names which somebody
+    /// chose to have one hash cost no more than a binary search.
     pub fn field_index(self, name: &str) -> Option<usize> {
-        let Shape::Struct { fields, by_name, .. } = self.node().shape else { return None };
-        let by_name = by_name.of(&self.schema.by_name);
-        let prefix = name_prefix(name);
-        let mut at = by_name.partition_point(|entry| entry.prefix < prefix);
-        // Only long names share their first bytes, and few of them do.
-        while let Some(entry) = by_name.get(at).filter(|entry| entry.prefix == prefix) {
-            let offset = usize::from(entry.offset);
-            let field = fields.of(&self.schema.fields).get(offset)?;
-            if self.schema.str(field.name) == name {
-                return Some(offset);
+        let Shape::Struct { fields, by_name, slots, .. } = self.node().shape else { return None };
+        let fields = fields.of(&self.schema.fields);
+        let name_at = |offset: u16| fields.get(usize::from(offset)).map(|field| self.schema.str(field.name));
+        let slots = slots.of(&self.schema.slots);
+        let mut hash = name_hash(name);
+        for _ in 0..PROBES {
+            let Some(slot) = slots.get(hash & slots.len().wrapping_sub(1)) else { break };
+            let offset = slot.checked_sub(1)?;
+            if name_at(offset) == Some(name) {
+                return Some(usize::from(offset));
             }
-            at += 1;
+            hash = hash.wrapping_add(1);
         }
-        None
+        let by_name = by_name.of(&self.schema.by_name);
+        let at = by_name.binary_search_by(|offset| name_at(*offset).cmp(&Some(name))).ok()?;
+        by_name.get(at).map(|offset| usize::from(*offset))
     }
 
     /// The field at a position of [`SchemaRef::fields`].

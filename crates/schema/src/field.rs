@@ -61,22 +61,15 @@ impl ProtoMember {
     }
 }
 
-/// A field in the order of names.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ByName {
-    /// The first bytes of the name, which nearly always suffice to distinguish it from other names.
-    pub(crate) prefix: u64,
-    /// From the start of the struct's fields.
-    pub(crate) offset: u16,
-}
-
-/// The first eight bytes of a name, in an integer that orders as names do.
-pub(crate) fn name_prefix(name: &str) -> u64 {
-    match name.as_bytes().first_chunk::<8>() {
-        Some(bytes) => u64::from_be_bytes(*bytes),
-        None => {
-            name.bytes().fold(0, |prefix, byte| prefix << 8 | u64::from(byte))
-                << (8 * (8 - name.len()).min(7))
-        }
-    }
+/// A hash of a name, for the table of a struct's fields. It reads the first and the last bytes and the length, in which
+/// nearly all names of a struct differ.
+pub(crate) fn name_hash(name: &str) -> usize {
+    const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+    let bytes = name.as_bytes();
+    let (first, last) = match (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
+        (Some(first), Some(last)) => (u64::from_le_bytes(*first), u64::from_le_bytes(*last)),
+        _ => (bytes.iter().fold(0, |bytes, byte| bytes << 8 | u64::from(*byte)), 0),
+    };
+    let mixed = (first ^ last.rotate_left(32) ^ bytes.len() as u64).wrapping_mul(ODD);
+    (mixed >> 32) as usize
 }

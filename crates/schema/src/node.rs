@@ -171,6 +171,8 @@ pub(crate) enum Shape {
         fields: Run,
         /// Range in `by_name`, sorted by name.
         by_name: Run,
+        /// Range in `slots`; empty, or a power of two.
+        slots: Run,
         /// Range in `always`: offsets of the fields that are written even if absent, in order.
         always: Run,
         /// Range in `members`, sorted by protobuf number.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use pintle_tree::Value;
 
-use crate::field::{ByName, Field, ProtoMember};
+use crate::field::{Field, ProtoMember};
 use crate::node::{Name, Node, NodeId, Shape};
 
 /// Field facts of a set of types. Immutable once built; see [`SchemaRef`](crate::SchemaRef) for reading it.
@@ -14,7 +14,10 @@ pub struct Schema {
     pub(crate) text: Cow<'static, str>,
     pub(crate) nodes: Box<[Node]>,
     pub(crate) fields: Box<[Field]>,
-    pub(crate) by_name: Box<[ByName]>,
+    /// Offsets of fields in the order of their names.
+    pub(crate) by_name: Box<[u16]>,
+    /// Hash tables of fields, see [`SchemaRef::field_index`](crate::SchemaRef::field_index).
+    pub(crate) slots: Box<[u16]>,
     /// Offsets of fields that are written even if absent.
     pub(crate) always: Box<[u16]>,
     pub(crate) members: Box<[ProtoMember]>,

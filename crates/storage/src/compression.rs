@@ -21,15 +21,15 @@ thread_local! {
 }
 
 /// The block of a value, which may be longer than the value.
-pub(crate) fn compress(value: &[u8]) -> Vec<u8> {
+pub(crate) fn compress(value: &[u8]) -> Arc<[u8]> {
     let with_scratch = |scratch: &RefCell<Vec<u8>>| {
         let room = &mut *scratch.borrow_mut();
         room.resize(room.len().max(get_maximum_output_size(value.len())), 0);
         let length = compress_into_with_dict(value, room, DICTIONARY_1).ok()?;
-        room.get(..length).map(<[u8]>::to_vec)
+        room.get(..length).map(Arc::from)
     };
     let block = if value.len() <= MAX_SCRATCH { SCRATCH.with(with_scratch) } else { None };
-    block.unwrap_or_else(|| compress_with_dict(value, DICTIONARY_1))
+    block.unwrap_or_else(|| compress_with_dict(value, DICTIONARY_1).into())
 }
 
 /// The value of `size` bytes of a block without a dictionary, as older versions stored it.
@@ -61,16 +61,18 @@ impl Packed {
     /// Compresses bytes, unless that saves less than a quarter of them.
     pub fn new(bytes: &Bytes) -> Packed {
         let block = compress(bytes);
-        let form = match block.len() <= bytes.len() / 4 * 3 {
-            true => Form::Block { block: block.into(), size: bytes.len() },
-            false => Form::Plain(bytes.clone()),
-        };
-        Packed { form, inserted: None }
+        Packed::worthwhile(&block, bytes.len())
+            .unwrap_or_else(|| Packed { form: Form::Plain(bytes.clone()), inserted: None })
+    }
+
+    /// The `size` bytes that [`compress`] made the block of, unless that saves less than a quarter of them.
+    pub(crate) fn worthwhile(block: &Arc<[u8]>, size: usize) -> Option<Packed> {
+        (block.len() <= size / 4 * 3).then(|| Packed::of_block(Arc::clone(block), size))
     }
 
     /// The `size` bytes that [`compress`] made the block of.
-    pub(crate) fn of_block(block: &[u8], size: usize) -> Packed {
-        Packed { form: Form::Block { block: block.into(), size }, inserted: None }
+    pub(crate) fn of_block(block: Arc<[u8]>, size: usize) -> Packed {
+        Packed { form: Form::Block { block, size }, inserted: None }
     }
 
     /// The bytes with others inserted at a position, which must not be behind them. Only the last insertion counts.
@@ -149,7 +151,7 @@ mod tests {
     fn an_insertion_is_part_of_the_bytes() {
         let text = r#"{"metadata":{"name":"a"},"list":["#.to_owned() + &"1,".repeat(100) + "1]}";
         for packed in
-            [Packed::new(&text.clone().into()), Packed::of_block(&compress(text.as_bytes()), text.len())]
+            [Packed::new(&text.clone().into()), Packed::of_block(compress(text.as_bytes()), text.len())]
         {
             for at in [0, 23, text.len()] {
                 let packed = packed.clone().with_insertion(at, b"inserted");
@@ -159,8 +161,8 @@ mod tests {
         }
         let plain = Packed::new(&Bytes::from_static(b"ab")).with_insertion(1, b"-");
         assert_eq!(plain.unpack(), "a-b");
-        assert_eq!(Packed::of_block(b"\xf0", 7).try_unpack(), None);
-        assert_eq!(Packed::of_block(&compress(text.as_bytes()), text.len() - 1).try_unpack(), None);
-        assert_eq!(Packed::of_block(&compress(text.as_bytes()), text.len() + 1).try_unpack(), None);
+        assert_eq!(Packed::of_block((*b"\xf0").into(), 7).try_unpack(), None);
+        assert_eq!(Packed::of_block(compress(text.as_bytes()), text.len() - 1).try_unpack(), None);
+        assert_eq!(Packed::of_block(compress(text.as_bytes()), text.len() + 1).try_unpack(), None);
     }
 }

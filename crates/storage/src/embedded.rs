@@ -152,7 +152,7 @@ impl EmbeddedStorage {
         Ok(EmbeddedStorage { shared: Arc::clone(&shared), committer: Some(committer.map_err(failed)?) })
     }
 
-    fn write(&self, key: &Key, kind: WriteKind) -> BoxFuture<'_, Result<Revision, WriteError>> {
+    fn write(&self, key: &Key, mut kind: WriteKind) -> BoxFuture<'_, Result<Revision, WriteError>> {
         let key = key.clone();
         Box::pin(async move {
             let permit = Arc::clone(&self.shared.waiting).acquire_owned().await;
@@ -164,6 +164,7 @@ impl EmbeddedStorage {
                 return Err(StorageError::Engine(error).into());
             }
             let stored = StoredValue::new(kind.value());
+            kind.set_packed(&stored);
             let write = Write { key, kind, stored, reply, runtime: write::current_runtime() };
             self.shared.inbox.push(Command::Write(write))?;
             answer.await.unwrap_or_else(|_| Err(ended().into()))

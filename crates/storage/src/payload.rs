@@ -25,7 +25,7 @@ pub struct Payload {
     /// The stored form of `bytes`, if it differs and is known. The writer to a [`crate::TransformedStorage`] may set it
     /// to the result of the first transformer, which is then not called.
     pub stored: Option<Bytes>,
-    /// The compressed form of `bytes`, if an engine has read it.
+    /// The compressed form of `bytes`, if an engine has read or written it.
     pub packed: Option<Arc<Packed>>,
     /// The contents of the object that `bytes` encode, if they are known. Only the layers above storage know the type.
     pub decoded: Option<Arc<dyn Any + Send + Sync>>,
@@ -59,8 +59,8 @@ impl Payload {
     pub(crate) fn keep_stored_form(&mut self) {
         if let Some(stored) = self.stored.take() {
             self.bytes = stored;
-            self.packed = None;
         }
+        self.packed = None;
         self.decoded = None;
         self.writer = 0;
     }

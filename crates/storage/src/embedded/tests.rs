@@ -210,6 +210,28 @@ async fn a_list_has_the_compressed_form_of_values_that_are_stored_so() {
 }
 
 #[tokio::test]
+async fn the_event_of_a_write_has_the_compressed_form_of_what_was_stored() {
+    let directory = Embedded::new();
+    let storage = open(directory.0.path());
+    let mut watch =
+        storage.watch(WatchRequest { prefix: String::new(), after: Revision(1) }).await.unwrap();
+    let text = Bytes::from(r#"{"metadata":{"managedFields":[]}}"#.repeat(30));
+    storage.create(&Key::new("/text"), text.clone().into(), None).await.unwrap();
+    // Its compressed form is not that of the value.
+    let other = Payload::new(text.clone(), Some(Bytes::from("x".repeat(1000))), None);
+    storage.create(&Key::new("/other"), other, None).await.unwrap();
+    let mut payloads = Vec::new();
+    while payloads.len() < 2 {
+        for event in watch.next_batch().await.unwrap() {
+            let crate::StorageEvent::Write { kv, .. } = event else { panic!("{event:?}") };
+            payloads.push(kv.value);
+        }
+    }
+    assert_eq!(payloads[0].packed.as_ref().unwrap().unpack(), text);
+    assert!(payloads[1].packed.is_none());
+}
+
+#[tokio::test]
 async fn a_directory_is_open_once() {
     let factory = Embedded::new();
     let directory = factory.0.path().join("not/there/yet");

@@ -34,7 +34,7 @@ pub(super) enum StoredValue {
     Compressed {
         /// The value's size, with the number of the dictionary in its upper bits.
         size: u32,
-        block: Vec<u8>,
+        block: Arc<[u8]>,
     },
 }
 
@@ -56,6 +56,16 @@ impl StoredValue {
     /// The stored form of a delete.
     pub(super) fn empty() -> StoredValue {
         StoredValue::Plain(Bytes::new())
+    }
+
+    /// The value, compressed; `None` unless that saves much.
+    pub(super) fn packed(&self) -> Option<Packed> {
+        match self {
+            StoredValue::Plain(_) => None,
+            StoredValue::Compressed { size, block } => {
+                Packed::worthwhile(block, usize::try_from(size & !DICTIONARIES).ok()?)
+            }
+        }
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
@@ -112,7 +122,7 @@ pub(super) fn read_packed(revision: Revision, found: i64, stored: &[u8]) -> Opti
     let size = usize::try_from(size & !DICTIONARIES).ok().filter(|size| *size <= MAX_VALUE_BYTES)?;
     match dictionary {
         0 => expand_plain(stored, size).map(|value| ReadValue::Plain(value.into())),
-        WITH_DICTIONARY_1 => Some(ReadValue::Packed(Packed::of_block(stored, size))),
+        WITH_DICTIONARY_1 => Some(ReadValue::Packed(Packed::of_block(stored.into(), size))),
         _ => None,
     }
 }

@@ -3,7 +3,7 @@
 use super::value::StoredValue;
 use crate::{Key, Payload, Revision, WriteError};
 use bytes::Bytes;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 use tokio::{
     runtime::{Handle, RuntimeFlavor},
     sync::{OwnedSemaphorePermit, oneshot},
@@ -46,6 +46,15 @@ impl WriteKind {
         match self {
             WriteKind::Create { value, .. } | WriteKind::Update { value, .. } => Some(value.stored_form()),
             WriteKind::Delete { .. } => None,
+        }
+    }
+
+    /// Keeps the compressed form for readers of the write's event, where it is that of the value itself.
+    pub(super) fn set_packed(&mut self, stored: &StoredValue) {
+        if let WriteKind::Create { value, .. } | WriteKind::Update { value, .. } = self
+            && value.stored.is_none()
+        {
+            value.packed = stored.packed().map(Arc::new);
         }
     }
 }

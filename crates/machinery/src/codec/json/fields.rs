@@ -11,10 +11,12 @@ use crate::codec::MAX_DEPTH;
 use crate::codec::error::Fallible;
 use crate::codec::weight::Weight;
 use crate::managed_fields::write_fields_v1;
+use std::borrow::Cow;
 
 /// The value in a tree for the JSON of a set, as a document has it: compact, and with the escapes of Go's encoder.
 pub(crate) fn fields_text(json: &[u8]) -> Value {
-    let json = String::from_utf8_lossy(json);
+    // Replacing invalid bytes reads one character at a time.
+    let json = std::str::from_utf8(json).map_or_else(|_| String::from_utf8_lossy(json), Cow::Borrowed);
     let is_usual = |byte: &u8| matches!(byte, b'!'..=b'~') && !matches!(byte, b'<' | b'>' | b'&');
     // The bytes of a chunk are compared together.
     let mut chunks = json.as_bytes().chunks(64);
