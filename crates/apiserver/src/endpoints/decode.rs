@@ -166,11 +166,15 @@ fn read(
     };
     let decoded = match media_type {
         MediaType::Json => {
-            let found = json::type_meta(body).map_err(|error| {
-                unrecognized(&format!("couldn't get version/kind; json parse error: {error}"))
-            })?;
-            check_type_meta((found.api_version, found.kind), kind)?;
-            json::decode_body(body, of_claim(&claim).schema)
+            // Most bodies are found to be of the wanted kind when they are decoded. The others are judged before that.
+            let decoded = (!model.keeps_claimed_kind()).then(|| json::decode_body(body, schema));
+            if !matches!(&decoded, Some(Ok(decoded)) if is_plainly_of(decoded, kind)) {
+                let found = json::type_meta(body).map_err(|error| {
+                    unrecognized(&format!("couldn't get version/kind; json parse error: {error}"))
+                })?;
+                check_type_meta((found.api_version, found.kind), kind)?;
+            }
+            decoded.unwrap_or_else(|| json::decode_body(body, of_claim(&claim).schema))
         }
         MediaType::Yaml => {
             let converted = yaml::to_json(body).map_err(|error| unrecognized(&error))?;
@@ -229,6 +233,14 @@ fn read(
     value.set("kind", claim.map_or_else(|| kind.kind.clone(), |claim| claim.kind));
     value.set("apiVersion", kind.group_version().to_string());
     Ok((value, own_version))
+}
+
+/// Whether a decoded body names the kind. Its type metadata may be read in another way where it has strict problems: Go
+/// takes names of any case, and the last of several.
+fn is_plainly_of(decoded: &Decoded, kind: &GroupVersionKind) -> bool {
+    decoded.problems.is_empty()
+        && decoded.value.str_at("kind") == kind.kind
+        && decoded.value.str_at("apiVersion") == kind.group_version().to_string()
 }
 
 /// The type metadata of a CBOR body that keeps its kind: the reference reads it from the decoded map, where anything but

@@ -9,7 +9,7 @@ use super::{
     field_set::{attach, make_member},
     path_element,
 };
-use crate::{Map, Value};
+use crate::{Map, Text, Value};
 use pintle_schema::SchemaRef;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -118,7 +118,7 @@ struct Sets {
 }
 
 impl Sets {
-    fn attach_to(self, parent: &mut Sets, element: &str, added: bool, modified: bool, removed: bool) {
+    fn attach_to(self, parent: &mut Sets, element: &Text, added: bool, modified: bool, removed: bool) {
         parent.lacks_keys |= self.lacks_keys;
         for (set, parent, member) in [
             (self.added, &mut parent.added, added),
@@ -126,7 +126,7 @@ impl Sets {
             (self.removed, &mut parent.removed, removed),
         ] {
             if member || !set.is_empty() {
-                attach(parent, element.to_owned(), set, member);
+                attach(parent, element.clone(), set, member);
             }
         }
     }
@@ -155,7 +155,7 @@ impl Walk {
     /// Compares two values, at least one of which is present.
     fn node(
         self,
-        element: String,
+        element: Text,
         old: Option<&Value>,
         new: Option<&Value>,
         shape: Shape<'_>,
@@ -261,16 +261,16 @@ impl Walk {
     }
 
     fn list(self, old: &[Value], new: &[Value], kind: Items<'_>, out: &mut Sets) {
-        let mut by_element: BTreeMap<String, Same<'_>> = BTreeMap::new();
+        let mut by_element: BTreeMap<Text, Same<'_>> = BTreeMap::new();
         for item in old {
             match kind.element(item, self.trees) {
-                Ok(element) => by_element.entry(element).or_default().old.push(item),
+                Ok(element) => by_element.entry(element.into()).or_default().old.push(item),
                 Err(_) => out.lacks_keys |= matches!(kind, Items::Keyed(..)),
             }
         }
         for item in new {
             match kind.element(item, self.trees) {
-                Ok(element) => by_element.entry(element).or_default().new.push(item),
+                Ok(element) => by_element.entry(element.into()).or_default().new.push(item),
                 Err(_) => out.lacks_keys |= matches!(kind, Items::Keyed(..)),
             }
         }
@@ -311,7 +311,7 @@ struct Same<'a> {
     new: Vec<&'a Value>,
 }
 
-fn mark(set: &mut Map, element: String) {
+fn mark(set: &mut Map, element: Text) {
     match set.get_mut(&element).and_then(Value::as_object_mut) {
         Some(node) => make_member(node),
         None => attach(set, element, Map::new(), true),

@@ -13,7 +13,10 @@ use super::{
     encode::in_order,
     path_element::{self, PathElement},
 };
-use crate::{Map, Text, Value, codec::json};
+use crate::{
+    Map, Text, Value,
+    codec::{Fallible, Weight, json, json::Parser},
+};
 use std::sync::OnceLock;
 
 const SELF: &str = ".";
@@ -42,6 +45,12 @@ impl Stored {
         }
     }
 
+    /// Whether all paths of the other set are in this one. Makes no trie of the text.
+    fn has_all(&self, other: &Map) -> bool {
+        let mut parser = Parser::new(self.text.as_bytes(), Weight::UNLIMITED);
+        has_all_below(&mut parser, other, false).unwrap_or(false)
+    }
+
     /// Whether a path of the other set may be one of this set, as far as the text tells: it has all elements of one.
     fn may_have(&self, other: &Map) -> bool {
         /// A write changes few fields; more elements are not searched for, because a client may choose them.
@@ -67,6 +76,30 @@ impl Stored {
                 && (is_member(child) || self.may_have_path(child, left))
         })
     }
+}
+
+/// Whether the node that comes next in a text has all paths of another node, with its own if that is a `member`. Reads to
+/// the end of the node.
+fn has_all_below(parser: &mut Parser<'_>, other: &Map, member: bool) -> Fallible<bool> {
+    if parser.peek() != Some(b'{') {
+        return parser.skip().map(|_| false);
+    }
+    let mut more = parser.open(b'}');
+    let mut has_self = !more;
+    let mut missing = children(other).count();
+    while more {
+        let element = parser.key()?;
+        has_self |= element == SELF;
+        match other.get(&element).filter(|_| element != SELF).and_then(Value::as_object) {
+            Some(child) if has_all_below(parser, child, is_member(child))? => {
+                missing = missing.saturating_sub(1);
+            }
+            Some(_) => {}
+            None => drop(parser.skip()?),
+        }
+        more = parser.next_member()?;
+    }
+    Ok(missing == 0 && (has_self || !member))
 }
 
 impl From<Map> for FieldSet {
@@ -156,7 +189,7 @@ impl FieldSet {
     pub(super) fn append(&mut self, other: FieldSet) {
         if self.is_empty() {
             *self = other;
-        } else {
+        } else if self.stored.as_ref().is_none_or(|stored| !stored.has_all(other.map())) {
             append(self.map_mut(), other.into_map());
         }
     }
@@ -251,7 +284,7 @@ pub(super) fn children(node: &Map) -> impl Iterator<Item = (&str, &Map)> {
 
 /// Attaches a node to a parent: its paths, and its own path if it is a member. An empty node that is no member is
 /// dropped.
-pub(super) fn attach(parent: &mut Map, element: String, mut node: Map, member: bool) {
+pub(super) fn attach(parent: &mut Map, element: impl Into<Text>, mut node: Map, member: bool) {
     if seal(&mut node, member) {
         parent.insert(element, Value::Object(node));
     }
@@ -367,7 +400,7 @@ fn intersect(a: &Map, b: &Map) -> Map {
     for (element, ours) in children(a) {
         if let Some(theirs) = b.get(element).and_then(Value::as_object) {
             let member = is_member(ours) && is_member(theirs);
-            attach(&mut both, element.to_owned(), intersect(ours, theirs), member);
+            attach(&mut both, element, intersect(ours, theirs), member);
         }
     }
     both
@@ -378,7 +411,7 @@ fn leaves(node: &Map) -> Map {
     for (element, child) in children(node) {
         let below = leaves(child);
         let member = below.is_empty();
-        attach(&mut found, element.to_owned(), below, member);
+        attach(&mut found, element, below, member);
     }
     found
 }

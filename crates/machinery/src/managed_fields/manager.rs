@@ -210,9 +210,16 @@ impl FieldManager<'_> {
         comparison: Comparison,
     ) -> Vec<Entry> {
         let (changed, removed) = comparison.into_changed_and_removed();
+        // The manager owns afterwards what it changes, and mostly did before.
+        let mut own = self.entry(Operation::Update, Some(format_time(self.now)), FieldSet::new());
+        if let Some(at) = entries.iter().position(|entry| !changed.is_empty() && entry.is_of(&own)) {
+            own.fields = entries.swap_remove(at).fields;
+            own.fields.difference(&removed);
+        }
         self.disown(live, &|| new.clone(), &mut entries, &changed, &removed);
         if !changed.is_empty() {
-            self.own(&mut entries, changed);
+            own.fields.append(changed);
+            entries.push(own);
         }
         cap(&mut entries);
         entries
@@ -267,18 +274,6 @@ impl FieldManager<'_> {
             versions.insert(version.to_owned(), comparison);
         }
         versions.get(version).and_then(Option::as_ref)
-    }
-
-    /// Adds fields to the entry of the current manager.
-    pub(super) fn own(&self, entries: &mut Vec<Entry>, fields: FieldSet) {
-        let entry = self.entry(Operation::Update, Some(format_time(self.now)), fields);
-        match entries.iter_mut().find(|own| own.is_of(&entry)) {
-            Some(own) => {
-                own.fields.append(entry.fields);
-                own.time = entry.time;
-            }
-            None => entries.push(entry),
-        }
     }
 
     pub(super) fn entry(&self, operation: Operation, time: Option<String>, fields: FieldSet) -> Entry {

@@ -1,7 +1,7 @@
 //! The elements of field paths, and their encoding in `FieldsV1`.
 
 use crate::{
-    Map, Value,
+    Map, Text, Value,
     codec::json::{encode_any, write_string},
     text::go_format,
 };
@@ -118,8 +118,8 @@ pub(super) fn write_text(out: &mut Vec<u8>, text: &str) {
 }
 
 /// Encodes the element of a field.
-pub(super) fn field(name: &str) -> String {
-    let mut element = String::with_capacity(name.len() + 2);
+pub(super) fn field(name: &str) -> Text {
+    let mut element = Text::with_capacity(name.len() + 2);
     element.push_str("f:");
     element.push_str(name);
     element

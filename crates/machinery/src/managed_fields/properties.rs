@@ -179,6 +179,10 @@ proptest! {
             let mut appended = left.clone();
             appended.append(right.clone());
             prop_assert_eq!(&appended, &union);
+            let mut whole = stored(&all);
+            whole.append(left.clone());
+            prop_assert_eq!(&whole, &union);
+            prop_assert!(all.is_empty() || whole.stored_text().is_some(), "{:?} has {:?}", all, a);
             let mut difference = left.clone();
             difference.difference(&right);
             prop_assert_eq!(&difference, &set_of(&a.difference(&b).cloned().collect()));
