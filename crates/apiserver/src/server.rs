@@ -19,7 +19,7 @@ use crate::{
         finish::{CountLate, Finish},
         handler::Handler,
         negotiation::{MediaType, MediaTypes},
-        request::{Request, info_of, query_of, user_of},
+        request::{Request, info_of, path_of, query_of, user_of},
         request_info::RequestInfo,
         response::{Response, accept_only, negotiated_failure, not_found, with_content_type},
     },
@@ -32,7 +32,6 @@ use crate::{
 };
 use futures_util::future::{Either, select};
 use http::{HeaderMap, Method};
-use percent_encoding::percent_decode_str;
 use pintle_machinery::{GroupVersionResource, Status, Value, json};
 use std::sync::Arc;
 
@@ -230,7 +229,7 @@ impl Front {
 
     /// Answers a request of another path of the process; `own` is the first server of the chain.
     fn serve(&self, request: &Request, own: &GenericApiServer) -> Option<Response> {
-        let path = percent_decode_str(request.uri().path()).decode_utf8_lossy();
+        let path = path_of(request.uri());
         let path = path.as_ref();
         let query = query_of(request);
         if let Some(response) = self.health.serve(path, &query) {

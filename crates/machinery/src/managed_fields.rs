@@ -10,6 +10,7 @@ mod atom;
 mod compare;
 mod configuration;
 mod conflict;
+mod created;
 mod empty_items;
 mod empty_metadata;
 mod encode;

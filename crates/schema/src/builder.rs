@@ -388,7 +388,8 @@ fn slots(fields: impl ExactSizeIterator<Item = (usize, u16)>) -> Vec<u16> {
     let mut slots = vec![0; (fields.len() * 2).next_power_of_two()];
     let mask = slots.len() - 1;
     for (hash, offset) in fields {
-        let free = (0..PROBES).map(|probe| hash.wrapping_add(probe) & mask).find(|at| slots.get(*at) == Some(&0));
+        let free =
+            (0..PROBES).map(|probe| hash.wrapping_add(probe) & mask).find(|at| slots.get(*at) == Some(&0));
         if let Some(slot) = free.and_then(|at| slots.get_mut(at)) {
             *slot = offset + 1;
         }

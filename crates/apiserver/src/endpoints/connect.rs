@@ -8,7 +8,7 @@ use super::{action::method_not_allowed, admission::Admission, request_scope::Req
 use crate::{
     base::{
         negotiation::{self, Answers, Offers, Route},
-        request::Request,
+        request::{Request, path_of},
         response::{Response, empty},
     },
     filters::attributes_of,
@@ -16,7 +16,6 @@ use crate::{
     streaming::{Messages, Text},
 };
 use http::StatusCode;
-use percent_encoding::percent_decode_str;
 use pintle_admission::{Operation, RequestOptions};
 use pintle_go_forms::quote;
 use pintle_machinery::{GroupResource, Status, Value, ValueExt, options::connect_options};
@@ -46,7 +45,7 @@ pub(super) async fn connect(scope: &RequestScope<'_>, request: Request) -> Resul
         return Err(method_not_allowed());
     };
     let declared = Declared { options, is_proxy: *is_proxy, connecter: &**connecter };
-    let path = percent_decode_str(request.uri().path()).decode_utf8_lossy().into_owned();
+    let path = path_of(request.uri()).into_owned();
     // What discovery lists under another kind than that of its options is a read, such as a log.
     let options = match *kind == options.kind {
         true => {

@@ -15,14 +15,13 @@ use crate::base::{
     deadline::RequestDeadline,
     log_fields::{FlowFields, LogFields},
     query::Query,
-    request::{Request, info_of, query_of, user_of},
+    request::{Request, info_of, path_of, query_of, user_of},
     request_info::RequestInfo,
     response::{QueueWait, Response, put_first},
 };
 use crate::metrics::Metrics;
 use http::{HeaderName, HeaderValue, Uri};
 use parking_lot::Mutex;
-use percent_encoding::percent_decode_str;
 use pintle_audit::Layer;
 use pintle_flowcontrol::{Admission, Flow, FlowControl, HeldSeat, RegisteredWatch, RequestAttributes};
 use pintle_machinery::UserInfo;
@@ -188,7 +187,7 @@ struct Attributes {
 impl Attributes {
     fn of(request: &Request, info: Arc<RequestInfo>) -> Attributes {
         let uri = request.uri().clone();
-        let decoded = match percent_decode_str(uri.path()).decode_utf8_lossy() {
+        let decoded = match path_of(&uri) {
             Cow::Borrowed(_) => None,
             Cow::Owned(path) => Some(path),
         };

@@ -3,12 +3,11 @@
 use super::filter::{Filter, Rest};
 use crate::base::{
     query::Query,
-    request::Request,
+    request::{Request, path_of},
     request_info::RequestInfo,
     response::{Response, internal_error},
 };
 use http::header;
-use percent_encoding::percent_decode_str;
 use std::sync::Arc;
 
 pub(super) struct ReadRequestInfo;
@@ -16,7 +15,7 @@ pub(super) struct ReadRequestInfo;
 impl Filter for ReadRequestInfo {
     async fn handle(&self, mut request: Request, next: &Rest) -> Response {
         let query = Query::parse(request.uri().query().unwrap_or_default());
-        let path = percent_decode_str(request.uri().path()).decode_utf8_lossy();
+        let path = path_of(request.uri());
         let info = RequestInfo::parse(request.method(), &path, &query);
         if info.is_prefix_alone() {
             let why = "failed to create RequestInfo: unable to determine kind and namespace from url";

@@ -153,14 +153,7 @@ struct Walk {
 
 impl Walk {
     /// Compares two values, at least one of which is present.
-    fn node(
-        self,
-        element: Text,
-        old: Option<&Value>,
-        new: Option<&Value>,
-        shape: Shape<'_>,
-        out: &mut Sets,
-    ) {
+    fn node(self, element: Text, old: Option<&Value>, new: Option<&Value>, shape: Shape<'_>, out: &mut Sets) {
         let mut below = Sets::default();
         let mut modified = false;
         let (first, second) = shape.atoms(old, new);

@@ -27,17 +27,27 @@ pub(crate) fn write_fields_v1(out: &mut Vec<u8>, fields: &Value) {
 
 /// Calls `visit` for the members of a node, in the order of path elements.
 pub(super) fn in_order<'v>(node: &'v Map, mut visit: impl FnMut(&'v str, &'v Value)) {
-    let special = node.keys().filter(|element| !is_plain(element)).count();
-    if special == 0 || node.len() < 2 {
+    if node.len() < 2 || node.keys().all(|element| is_plain(element)) {
         return node.iter().for_each(|(element, child)| visit(element, child));
     }
-    let mut members: Vec<(&str, Option<PathElement>, &Value)> = node
-        .iter()
-        .map(|(element, child)| (element.as_str(), PathElement::parse(element).ok().flatten(), child))
-        .collect();
-    members
-        .sort_by(|(a, left, _), (b, right, _)| path_element::order((a, left.as_ref()), (b, right.as_ref())));
-    members.into_iter().for_each(|(element, _, child)| visit(element, child));
+    let mut members: Vec<(&str, &Value)> =
+        node.iter().map(|(element, child)| (element.as_str(), child)).collect();
+    sort(&mut members);
+    members.into_iter().for_each(|(element, child)| visit(element, child));
+}
+
+/// Brings elements, which are sorted by their text, into the order of path elements.
+pub(super) fn sort<K: AsRef<str>, V>(elements: &mut Vec<(K, V)>) {
+    if elements.len() < 2 || elements.iter().all(|(element, _)| is_plain(element.as_ref())) {
+        return;
+    }
+    let parse = |element: &K| PathElement::parse(element.as_ref()).ok().flatten();
+    let mut parsed: Vec<_> =
+        elements.drain(..).map(|(element, value)| (parse(&element), element, value)).collect();
+    parsed.sort_by(|(left, a, _), (right, b, _)| {
+        path_element::order((a.as_ref(), left.as_ref()), (b.as_ref(), right.as_ref()))
+    });
+    elements.extend(parsed.into_iter().map(|(_, element, value)| (element, value)));
 }
 
 /// Whether an element sorts like its text: fields, and items with one text as key.

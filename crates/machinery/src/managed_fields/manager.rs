@@ -4,6 +4,7 @@ use super::{
     Entry, FieldSet, Operation,
     atom::{Shape, Trees},
     compare::{Comparison, compare_trees},
+    created::compare_created,
     empty_items::with_empty_items,
     empty_metadata::keep_empty_metadata,
     entry,
@@ -135,13 +136,21 @@ impl FieldManager<'_> {
 
     /// Compares the fields that this write can change.
     pub(super) fn compare(&self, live: Option<&Value>, new: &Value) -> Comparison {
-        static NOTHING: std::sync::LazyLock<Value> = std::sync::LazyLock::new(|| Value::Object(Map::new()));
-        self.compare_trees(live.unwrap_or(&NOTHING), new, Trees::Canonical)
+        match live {
+            Some(live) => self.compare_trees(live, new, Trees::Canonical),
+            None => self.exclude_nested(compare_created(new, self.schema, |name| self.is_reset(name))),
+        }
     }
 
     pub(super) fn compare_trees(&self, live: &Value, new: &Value, trees: Trees) -> Comparison {
-        let mut comparison =
-            compare_trees(live, new, self.schema, trees, |name| self.reset_fields.contains(&name));
+        self.exclude_nested(compare_trees(live, new, self.schema, trees, |name| self.is_reset(name)))
+    }
+
+    fn is_reset(&self, name: &str) -> bool {
+        self.reset_fields.contains(&name)
+    }
+
+    fn exclude_nested(&self, mut comparison: Comparison) -> Comparison {
         let nested = self.nested_reset_fields();
         if !nested.is_empty() {
             comparison.exclude(&nested);

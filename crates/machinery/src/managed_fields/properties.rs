@@ -3,12 +3,15 @@
 use super::{
     FieldSet,
     atom::{Shape, Trees},
+    compare::{Comparison, compare},
+    created::compare_created,
     extract::field_set,
     reconcile::reconcile,
     tests::{apply, config_maps, pods},
     validate::{fits_object, validate_object},
 };
-use crate::{Map, Value, codec::json};
+use crate::{Map, Text, Value, codec::json};
+use pintle_schema::{Schema, SchemaRef, Type};
 use pintle_tree::json;
 use proptest::{collection::btree_map, collection::vec, prelude::*, sample::subsequence};
 use std::collections::{BTreeMap, BTreeSet};
@@ -153,7 +156,74 @@ fn any_node() -> impl Strategy<Value = Value> {
     ]
 }
 
+/// A value of a type, with the parts that `chosen` numbers choose.
+fn value_of(schema: SchemaRef<'_>, depth: usize, chosen: &mut impl FnMut() -> u32) -> Value {
+    let items = |chosen: u32| if depth == 0 { 0 } else { chosen % 3 };
+    match schema.ty() {
+        Type::Struct => {
+            let fields = schema.fields();
+            let mut object = Map::new();
+            for field in fields {
+                if chosen() % 2 == 0 && depth > 0 {
+                    object.insert(field.name(), value_of(field.ty(), depth - 1, chosen));
+                }
+            }
+            Value::Object(object)
+        }
+        Type::Map => (0..items(chosen()))
+            .map(|at| (Text::from(format!("k{at}")), value_of(schema.value(), depth - 1, chosen)))
+            .collect::<Map>()
+            .into(),
+        Type::List => {
+            let count = items(chosen());
+            (0..count).map(|_| value_of(schema.item(), depth - 1, chosen)).collect::<Vec<_>>().into()
+        }
+        Type::Bool => json!(chosen() % 2 == 0),
+        Type::Int32 | Type::Int64 | Type::Float64 | Type::IntOrString => json!(chosen() % 3),
+        _ => ["", "0", "a", "b"].map(Value::from)[chosen() as usize % 4].clone(),
+    }
+}
+
+/// The fields that both ways of comparing an object with nothing find.
+fn created(new: &Value, schema: SchemaRef<'_>) -> [(Value, bool); 2] {
+    let skip = |name: &str| name == "status";
+    [compare(&json!({}), new, schema, skip), compare_created(new, schema, skip)].map(|comparison| {
+        let lacks_keys = comparison.lacks_keys;
+        let (changed, removed): (FieldSet, FieldSet) = Comparison::into_changed_and_removed(comparison);
+        assert!(removed.is_empty(), "{removed:?}");
+        (changed.into_fields_v1(), lacks_keys)
+    })
+}
+
 proptest! {
+    #[test]
+    fn a_created_object_is_compared_as_any_other(
+        config in pod_configs(),
+        index in any::<prop::sample::Index>(),
+        replacement in any_node(),
+        numbers in vec(any::<u32>(), 64),
+    ) {
+        let mut pod = config.clone();
+        pod["metadata"]["labels"]["é<"] = json!("x");
+        // What is no object where Go always has one is no canonical tree.
+        let mut index = 1 + index.index(nodes(&pod["spec"]) - 1);
+        replace_node(&mut pod["spec"], &mut index, &replacement);
+        let [one, other] = created(&pod, pods());
+        prop_assert_eq!(one, other, "{}", pod);
+        let mut at = 0;
+        let mut chosen = || {
+            at += 1;
+            numbers[at % numbers.len()].wrapping_mul(at as u32 | 1) >> 7
+        };
+        let kinds: Vec<_> = Schema::builtin().kinds().collect();
+        for _ in 0..4 {
+            let schema = kinds[chosen() as usize % kinds.len()].schema;
+            let new = value_of(schema, 6, &mut chosen);
+            let [one, other] = created(&new, schema);
+            prop_assert_eq!(one, other, "{}", new);
+        }
+    }
+
     #[test]
     fn an_object_fits_if_its_validation_finds_nothing(
         config in pod_configs(),

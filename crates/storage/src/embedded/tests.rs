@@ -213,8 +213,7 @@ async fn a_list_has_the_compressed_form_of_values_that_are_stored_so() {
 async fn the_event_of_a_write_has_the_compressed_form_of_what_was_stored() {
     let directory = Embedded::new();
     let storage = open(directory.0.path());
-    let mut watch =
-        storage.watch(WatchRequest { prefix: String::new(), after: Revision(1) }).await.unwrap();
+    let mut watch = storage.watch(WatchRequest { prefix: String::new(), after: Revision(1) }).await.unwrap();
     let text = Bytes::from(r#"{"metadata":{"managedFields":[]}}"#.repeat(30));
     storage.create(&Key::new("/text"), text.clone().into(), None).await.unwrap();
     // Its compressed form is not that of the value.
