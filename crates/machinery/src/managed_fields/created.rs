@@ -14,11 +14,7 @@ use pintle_schema::SchemaRef;
 
 /// Compares a canonical object with one without members. All fields of the result are in `added`. `skip` is as in
 /// [`compare`](super::compare::compare).
-pub(super) fn compare_created(
-    new: &Value,
-    schema: SchemaRef<'_>,
-    skip: impl Fn(&str) -> bool,
-) -> Comparison {
+pub(super) fn compare_created(new: &Value, schema: SchemaRef<'_>, skip: impl Fn(&str) -> bool) -> Comparison {
     let nothing = Map::new();
     let (Atom::Map(root), Some(new)) = (Shape::of(schema).atom(None), new.as_object()) else {
         return Comparison::default();
@@ -184,10 +180,10 @@ const MEMBER: &[u8] = br#"".":{}"#;
 /// Whether the parts of a value have owners, and not the value as a whole.
 fn has_parts(atom: Atom<'_>, old: &Value, new: &Value) -> bool {
     match atom {
-        Atom::Map(members) => {
-            !members.atomic && !(is_empty(old, members) && is_empty(new, members))
+        Atom::Map(members) => !members.atomic && !(is_empty(old, members) && is_empty(new, members)),
+        Atom::List(kind) => {
+            !kind.is_atomic() && !(items(Some(old)).is_empty() && items(Some(new)).is_empty())
         }
-        Atom::List(kind) => !kind.is_atomic() && !(items(Some(old)).is_empty() && items(Some(new)).is_empty()),
         Atom::Scalar(_) => false,
     }
 }

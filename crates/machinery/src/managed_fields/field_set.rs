@@ -79,10 +79,10 @@ impl Stored {
 }
 
 /// Whether the node that comes next in a text has all paths of another node, with its own if that is a `member`. Reads to
-/// the end of the node.
+/// the end of the node, if it has them.
 fn has_all_below(parser: &mut Parser<'_>, other: &Map, member: bool) -> Fallible<bool> {
     if parser.peek() != Some(b'{') {
-        return parser.skip().map(|_| false);
+        return Ok(false);
     }
     let mut more = parser.open(b'}');
     let mut has_self = !more;
@@ -91,10 +91,8 @@ fn has_all_below(parser: &mut Parser<'_>, other: &Map, member: bool) -> Fallible
         let element = parser.key()?;
         has_self |= element == SELF;
         match other.get(&element).filter(|_| element != SELF).and_then(Value::as_object) {
-            Some(child) if has_all_below(parser, child, is_member(child))? => {
-                missing = missing.saturating_sub(1);
-            }
-            Some(_) => {}
+            Some(child) if !has_all_below(parser, child, is_member(child))? => return Ok(false),
+            Some(_) => missing = missing.saturating_sub(1),
             None => drop(parser.skip()?),
         }
         more = parser.next_member()?;
