@@ -107,15 +107,23 @@ pub fn validate_object_meta_accessor_update(new: &Value, old: &Value, path: &Fie
         let path = path.child("generation");
         errors.push(FieldError::invalid(&path, new.generation(), "must not be decremented"));
     }
+    let metadata = |object| Value::map_at(object, "metadata");
+    let (new_metadata, old_metadata) = (metadata(new), metadata(old));
     for name in ["name", "namespace", "uid"] {
-        let member = |object: &Value| object.str_at(&format!("metadata.{name}")).to_owned();
-        let changed = validate_immutable_field(&member(new).into(), &member(old).into(), &path.child(name));
-        errors.extend(if name == "uid" { changed } else { plain(changed) });
+        let text =
+            |metadata: &Map| Value::from(metadata.get(name).and_then(Value::as_str).unwrap_or_default());
+        if new_metadata.get(name) != old_metadata.get(name) {
+            let (new, old) = (text(new_metadata), text(old_metadata));
+            let changed = validate_immutable_field(&new, &old, &path.child(name));
+            errors.extend(if name == "uid" { changed } else { plain(changed) });
+        }
     }
     for name in ["creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
-        let member = |object: &Value| object.at("metadata").and_then(|meta| meta.field(name)).cloned();
-        let (new, old) = (member(new).unwrap_or_default(), member(old).unwrap_or_default());
-        errors.extend(validate_immutable_field(&new, &old, &path.child(name)));
+        let (new, old) = (new_metadata.get(name), old_metadata.get(name));
+        if new != old {
+            let (new, old) = (new.unwrap_or(&Value::Null), old.unwrap_or(&Value::Null));
+            errors.extend(validate_immutable_field(new, old, &path.child(name)));
+        }
     }
     errors.extend(validate_labels(new.map_at("metadata.labels"), &path.child("labels")));
     errors.extend(validate_annotations(new.map_at("metadata.annotations"), &path.child("annotations")));
