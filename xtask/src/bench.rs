@@ -21,6 +21,7 @@ mod bare_relay;
 pub(crate) mod cluster;
 pub(crate) mod connections;
 pub(crate) mod definitions;
+pub(crate) mod instructions;
 pub(crate) mod writers;
 
 /// The load generator's name of a workload, its name in the report, and the goal in microseconds of CPU.

@@ -47,6 +47,8 @@ Tasks:
                       streams to nodes: the CPU of a gigabyte, the memory of idle ones
   bench definitions [--count=N]
                       memory and CPU of custom resource definitions, from the first to the last
+  bench instructions [--binary=FILE] [--run=LIST]
+                      the instructions of an operation, counted by valgrind
   bench writers [--objects=N] [--of=engines|servers]
                       creates by 16 and 64 writers, embedded and on a real etcd
   crash [engine] [power] [server]
@@ -86,6 +88,7 @@ fn main() -> ExitCode {
         ["bench", "cluster", args @ ..] => bench::cluster::run(root, args),
         ["bench", "connections", args @ ..] => bench::connections::run(root, args),
         ["bench", "definitions", args @ ..] => bench::definitions::run(root, args),
+        ["bench", "instructions", args @ ..] => bench::instructions::run(root, args),
         ["bench", "writers", args @ ..] => bench::writers::run(root, args),
         ["bench", args @ ..] => bench::run(root, args),
         ["crash", args @ ..] => crash::run(root, args),

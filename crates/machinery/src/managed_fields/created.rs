@@ -180,10 +180,8 @@ const MEMBER: &[u8] = br#"".":{}"#;
 /// Whether the parts of a value have owners, and not the value as a whole.
 fn has_parts(atom: Atom<'_>, old: &Value, new: &Value) -> bool {
     match atom {
-        Atom::Map(members) => !members.atomic && !(is_empty(old, members) && is_empty(new, members)),
-        Atom::List(kind) => {
-            !kind.is_atomic() && !(items(Some(old)).is_empty() && items(Some(new)).is_empty())
-        }
+        Atom::Map(members) => !(members.atomic || is_empty(old, members) && is_empty(new, members)),
+        Atom::List(kind) => !(kind.is_atomic() || items(Some(old)).is_empty() && items(Some(new)).is_empty()),
         Atom::Scalar(_) => false,
     }
 }

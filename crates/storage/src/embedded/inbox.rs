@@ -19,10 +19,6 @@ const WORTH_HALVING: usize = 16;
 pub(super) type Reply = oneshot::Sender<Result<(), StorageError>>;
 
 /// A command for the commit thread.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "nearly all commands are writes, which are not worth an allocation each"
-)]
 pub(super) enum Command {
     Write(Write),
     /// Probe whether the disk accepts writes.
