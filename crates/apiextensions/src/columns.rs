@@ -40,6 +40,10 @@ impl TableConvertor for Columns {
         std::iter::once(name).chain(self.0.iter().map(PathColumn::column)).collect()
     }
 
+    fn reads_metadata_only(&self) -> bool {
+        self.0.iter().all(|column| column.path.first_field() == Some("metadata"))
+    }
+
     fn cells(&self, object: &Value, now: Timestamp) -> Vec<Cell> {
         let mut cells = Vec::with_capacity(self.0.len() + 1);
         cells.push(object.str_at("metadata.name").into());
@@ -235,6 +239,26 @@ mod tests {
         let declared: Vec<Value> =
             paths.iter().map(|(kind, path)| json!({"name": "C", "type": kind, "jsonPath": path})).collect();
         columns(&json!({"additionalPrinterColumns": declared})).cells(object, NOW.parse().unwrap())
+    }
+
+    #[test]
+    fn paths_below_the_metadata_read_nothing_else() {
+        let reads_metadata_only = |paths: &[&str]| {
+            let declared: Vec<Value> =
+                paths.iter().map(|path| json!({"name": "C", "type": "string", "jsonPath": path})).collect();
+            columns(&json!({"additionalPrinterColumns": declared})).reads_metadata_only()
+        };
+        for (paths, expected) in [
+            (&[][..], true),
+            (&[".metadata.creationTimestamp", ".metadata.finalizers[0]"], true),
+            (&[".metadata.creationTimestamp", ".spec.a"], false),
+            (&["..a"], false),
+            (&["['metadata','spec']"], false),
+            (&[".*"], false),
+            (&[".metadata[?(@.a==1)]"], false),
+        ] {
+            assert_eq!(reads_metadata_only(paths), expected, "{paths:?}");
+        }
     }
 
     #[test]

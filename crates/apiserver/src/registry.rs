@@ -34,7 +34,7 @@ pub use custom_resources::CustomResource;
 pub use delete::Deleted;
 pub use field_manager::ManagedWrite;
 pub use resource_stats::StoredResourceStats;
-pub use revision::{remove_revision, splice_revision};
+pub use revision::{metadata_json, remove_revision, splice_revision};
 pub use storage_codec::{StorageCodec, StorageMediaType};
 pub use storage_factory::{Engine, ResourceTransformers, StorageFactory, StorageObserver};
 pub use store::{Store, StoreConfig, Written};

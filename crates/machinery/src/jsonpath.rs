@@ -46,6 +46,17 @@ impl JsonPath {
         JsonPath::parse(&format!("{{{path}}}"))
     }
 
+    /// The field of the object to which the path leads, if it is a plain path of fields and indices: it selects nothing
+    /// of other fields.
+    pub fn first_field(&self) -> Option<&str> {
+        let [Node::List(steps)] = &*self.nodes else { return None };
+        let is_plain = |step: &Node| matches!(step, Node::Field(_) | Node::Slice(_));
+        match steps.split_first()? {
+            (Node::Field(name), rest) if rest.iter().all(is_plain) => Some(name),
+            _ => None,
+        }
+    }
+
     /// Returns the values that each node of the template selects in an object. Nodes within a range yield one result
     /// per item.
     ///

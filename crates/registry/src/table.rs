@@ -64,6 +64,11 @@ pub trait TableConvertor: Send + Sync {
     /// The cells of one object, one for each column. Ages are relative to `now`.
     fn cells(&self, object: &Value, now: Timestamp) -> Vec<Cell>;
 
+    /// Whether the cells read nothing but the object's metadata, so that the rest of it need not be decoded.
+    fn reads_metadata_only(&self) -> bool {
+        false
+    }
+
     /// `conditions` of the object's row, such as `Completed` for pods that have ended.
     fn row_conditions(&self, _object: &Value) -> Vec<Value> {
         Vec::new()
@@ -98,6 +103,10 @@ impl TableConvertor for DefaultTable {
         // The object of a bookmark has no time, which is the zero time here.
         let created = meta::parse_time(created).map_or_else(|| ZERO_TIME.to_owned(), meta::format_time);
         vec![json!(object.str_at("metadata.name")), json!(created)]
+    }
+
+    fn reads_metadata_only(&self) -> bool {
+        true
     }
 
     fn has_null_rows(&self) -> bool {

@@ -164,6 +164,25 @@ impl Encoder<'_> {
         json::decode_any(&converted).map_err(Status::internal_error)
     }
 
+    /// What a table's row is made of: the tree of [`Encoder::stored_tree`], or its metadata if the row shows nothing
+    /// else.
+    ///
+    /// # Errors
+    /// As [`Encoder::json`].
+    pub(super) fn row_tree(&self, object: &CachedObject) -> Result<Value, Status> {
+        let resource = &self.resource.resource;
+        let is_metadata_only =
+            resource.table.reads_metadata_only() && self.include_object != IncludeObject::Object;
+        if is_metadata_only
+            && (resource.converter.is_none() || self.resource.is_cached_version())
+            && object.exact().is_none()
+            && let Some(bare) = bare_metadata(&object.json())
+        {
+            return json::decode_any(&bare).map_err(Status::internal_error);
+        }
+        self.stored_tree(object)
+    }
+
     /// As [`convert`], to the version of the request.
     ///
     /// # Errors
@@ -188,7 +207,8 @@ impl Encoder<'_> {
         let version = self.accepted.transform.as_ref().map_or("v1", |(_, version)| version);
         let resource = &self.resource.resource;
         if (resource.converter.is_none() || self.resource.is_cached_version())
-            && let Ok(decoded) = json::decode(&object.json(), META_V1.partial)
+            && let Some(bare) = bare_metadata(&object.json())
+            && let Ok(decoded) = json::decode(&bare, META_V1.partial)
         {
             return Ok(partial(resource, &decoded.value, version));
         }
@@ -325,6 +345,12 @@ impl Encoder<'_> {
             }
         }
     }
+}
+
+/// An object with the metadata of an object's JSON alone. The rest may be a hundred times as long.
+fn bare_metadata(json: &[u8]) -> Option<Vec<u8>> {
+    let metadata = registry::metadata_json(json)?;
+    Some([b"{\"metadata\":", metadata, b"}"].concat())
 }
 
 /// Converts objects that have no JSON of the resource's version yet, in batches. Call it before any other encoding of

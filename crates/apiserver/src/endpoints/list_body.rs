@@ -322,7 +322,7 @@ impl Items {
             }
             Items::TableRows => {
                 let version = encoder.accepted.transform.as_ref().map_or("", |(_, version)| version);
-                encoder.table(version).row(&encoder.stored_tree(object)?, out);
+                encoder.table(version).row(&encoder.row_tree(object)?, out);
             }
             Items::PartialJson => out.put_slice(&encoder.partial_json(object)?),
             Items::Cbor { with_type_meta } => {

@@ -589,7 +589,7 @@ fn table_frame(
 ) -> Result<Bytes, Status> {
     let object = event_object(event, event_type)?;
     let metadata = json!({"resourceVersion": object.revision().to_string()});
-    let table = encoder.table(version).of_one(with_columns, &metadata, &encoder.stored_tree(object)?);
+    let table = encoder.table(version).of_one(with_columns, &metadata, &encoder.row_tree(object)?);
     Ok(encoder.event(event_type.as_str(), table))
 }
 

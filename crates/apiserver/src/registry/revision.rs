@@ -71,6 +71,18 @@ pub(super) fn api_version_of(json: &[u8]) -> Option<&[u8]> {
     }
 }
 
+/// The value of `metadata` in an object's JSON. What follows it is not looked at.
+pub fn metadata_json(json: &[u8]) -> Option<&[u8]> {
+    let mut members = Members::of(json, 0)?;
+    loop {
+        let (key, value) = members.next_member()?;
+        let value = members.skip(value)?;
+        if key == b"metadata" {
+            return Some(value);
+        }
+    }
+}
+
 /// Iterates over the members of an object that was encoded without whitespace.
 pub(super) struct Members<'a> {
     json: &'a [u8],
@@ -226,6 +238,18 @@ mod tests {
         let bare = Bytes::from_static(br#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"}}"#);
         let json = splice_revision(&bare, Revision(1)).unwrap();
         assert!(inserted_revision(Packed::new(&bare), &bare, &json).is_none());
+    }
+
+    #[test]
+    fn metadata_is_found_without_a_look_at_what_follows() {
+        for (json, expected) in [
+            (r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"},"spec":]"#, Some(r#"{"name":"a"}"#)),
+            (r#"{"apiVersion":"v1","data":{"metadata":{}},"metadata":{"a":[{}]},"#, Some(r#"{"a":[{}]}"#)),
+            (r#"{"kind":"Pod"}"#, None),
+            ("[]", None),
+        ] {
+            assert_eq!(metadata_json(json.as_bytes()), expected.map(str::as_bytes), "{json}");
+        }
     }
 
     #[test]
