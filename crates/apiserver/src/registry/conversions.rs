@@ -4,7 +4,7 @@
 //! awaited outside, and the computation is repeated with their results. It is a pure function of its input, so that it
 //! requests the same conversions again, and each is made once.
 
-use super::{TypeSchema, versions::convert_one};
+use super::{TypeSchema, versions::convert_applied};
 use futures_util::FutureExt;
 use parking_lot::Mutex;
 use pintle_machinery::{Status, Value, ValueExt};
@@ -50,7 +50,7 @@ impl Conversions {
         let (converter, to, schema) = (converter.clone(), to.clone(), schema.clone());
         let given = object.clone();
         let mut conversion: BoxFuture<'static, Result<Value, Status>> =
-            Box::pin(async move { convert_one(&*converter, given, &to, &schema).await });
+            Box::pin(async move { convert_applied(&*converter, given, &to, &schema).await });
         match (&mut conversion).now_or_never() {
             Some(answer) => answer.ok(),
             None => {

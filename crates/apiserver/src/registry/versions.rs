@@ -224,23 +224,72 @@ async fn convert(
     to: &Resource,
     schema: &TypeSchema,
 ) -> Result<Vec<Value>, Status> {
+    let mut converted = convert_declared(converter, objects, to, schema).await?;
+    for object in &mut converted {
+        to.strategy.coerce(object, false)?;
+    }
+    Ok(converted)
+}
+
+/// Converts an object that a client applies. Unknown fields are removed, but a `null` stays, for validation to see.
+///
+/// # Errors
+/// Those of the converter.
+pub(super) async fn convert_applied(
+    converter: &dyn Converter,
+    object: Value,
+    to: &Resource,
+    schema: &TypeSchema,
+) -> Result<Value, Status> {
+    let converted = convert_declared(converter, vec![object], to, schema).await?.pop();
+    converted.ok_or_else(|| Status::internal_error("a conversion without an answer"))
+}
+
+/// Converts objects from other versions, and removes the fields that the target version does not declare.
+async fn convert_declared(
+    converter: &dyn Converter,
+    objects: Vec<Value>,
+    to: &Resource,
+    schema: &TypeSchema,
+) -> Result<Vec<Value>, Status> {
     let expected = objects.len();
     let converted = converter.convert(objects, &to.resource.group_version()).await?;
     if converted.len() != expected {
         return Err(Status::internal_error("a conversion that answers for other objects"));
     }
-    let mut shaped = Vec::with_capacity(expected);
-    for object in &converted {
-        let mut object = json::from_value(object, schema.get()).map_err(Status::internal_error)?.value;
-        to.strategy.coerce(&mut object, false)?;
-        shaped.push(object);
-    }
-    Ok(shaped)
+    let declared = converted.iter().map(|object| json::from_value(object, schema.get()));
+    declared.map(|object| Ok(object.map_err(Status::internal_error)?.value)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pintle_machinery::json;
+    use pintle_registry::{SameContent, Scope, Strategy};
+    use std::sync::Arc;
+
+    /// Drops a `null`, as custom resources do when they are read.
+    struct WithoutNull;
+
+    impl Strategy for WithoutNull {
+        fn coerce(&self, object: &mut Value, _is_request: bool) -> Result<Vec<String>, Status> {
+            object.remove_at("data");
+            Ok(Vec::new())
+        }
+    }
+
+    #[tokio::test]
+    async fn what_a_client_applies_keeps_its_nulls_in_other_versions() {
+        let type_name = "k8s.io/api/core/v1.ConfigMap";
+        let schema = TypeSchema::builtin(type_name).unwrap();
+        let mut to = Resource::new("", "v2", "kinds", "kind", "Kind", Scope::Namespaced, type_name);
+        to.strategy = Arc::new(WithoutNull);
+        let object = json!({"apiVersion": "v1", "data": {"a": "b"}, "unknown": 1});
+        let applied = convert_applied(&SameContent, object.clone(), &to, &schema).await.unwrap();
+        assert_eq!(applied, json!({"apiVersion": "v2", "data": {"a": "b"}}));
+        let read = convert_one(&SameContent, object, &to, &schema).await.unwrap();
+        assert_eq!(read, json!({"apiVersion": "v2"}));
+    }
 
     #[test]
     fn stored_metadata_loses_what_has_the_wrong_type() {
@@ -248,7 +297,7 @@ mod tests {
         let stored = br#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","generation":null,
             "labels":{"bad":"x y"},"annotations":{"a":1,"b":"c"},"unknown":1}}"#;
         let object = decode_as_written(stored, &schema).unwrap();
-        assert_eq!(object["metadata"], pintle_machinery::json!({"name": "a", "labels": {"bad": "x y"}}));
+        assert_eq!(object["metadata"], json!({"name": "a", "labels": {"bad": "x y"}}));
         let error = decode_as_written(br#"{"metadata":{"name":"a"},"data":{"a":1}}"#, &schema).unwrap_err();
         assert!(error.contains("ConfigMap.data"), "{error}");
         assert!(decode_as_written(b"{", &schema).is_err());
