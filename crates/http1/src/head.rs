@@ -98,8 +98,11 @@ pub fn read(bytes: &[u8]) -> Result<Head, Refusal> {
     if seen.count > MAX_HEADERS || line.target.len() > MAX_TARGET_BYTES {
         return Err(Refusal::HeadersTooLarge);
     }
-    if seen.expect.is_some_and(|expect| !expect.is_empty() && !has_token(expect, b"100-continue")) {
-        return Err(Refusal::Expectation);
+    if let Some(expect) = seen.expect.filter(|expect| !expect.is_empty()) {
+        if !has_token(expect, CONTINUE) {
+            return Err(Refusal::Expectation);
+        }
+        seen.is_plain &= expect.eq_ignore_ascii_case(CONTINUE);
     }
     let is_upgrade = seen.is_upgrade && seen.wants_upgrade;
     let is_post = line.method == b"POST";
@@ -109,6 +112,11 @@ pub fn read(bytes: &[u8]) -> Result<Head, Refusal> {
     };
     Ok(Head { framing, is_upgrade, is_post, rewritten })
 }
+
+/// Stands for a value of several lines, which have a blank between them: it is none of the values that are compared here,
+/// and no host.
+const CONTINUED: &[u8] = b"several lines";
+const CONTINUE: &[u8] = b"100-continue";
 
 /// The headers that matter for framing.
 #[derive(Default)]
@@ -154,18 +162,15 @@ impl<'a> Seen<'a> {
             return Err(Refusal::Malformed);
         }
         let mut value = trim(value);
-        let mut is_continued = false;
         while matches!(lines.0, [b' ' | b'\t', ..]) {
             let more = trim(lines.next().unwrap_or_default());
             if !is_value(more) {
                 return Err(Refusal::Malformed);
             }
-            // A continued value cannot be one of the values that are compared here.
-            is_continued |= !more.is_empty();
+            if !more.is_empty() {
+                value = if value.is_empty() { more } else { CONTINUED };
+            }
             self.is_plain = false;
-        }
-        if is_continued {
-            value = b"(continued)";
         }
         self.count += 1;
         match name.len() {
@@ -290,8 +295,8 @@ impl<'a> RequestLine<'a> {
     }
 }
 
-/// Rewrites a head for hyper: each header on one line, one statement of the body's length, other characters of the
-/// target percent-encoded.
+/// Rewrites a head for hyper: each header on one line, one statement of the body's length, no expectations beside
+/// `100-continue`, other characters of the target percent-encoded.
 fn rewrite(line: &RequestLine<'_>, headers: &[u8]) -> Result<BytesMut, Refusal> {
     let mut out = BytesMut::with_capacity(headers.len() + line.target.len() + 64);
     out.put_slice(line.method);
@@ -314,12 +319,17 @@ fn rewrite(line: &RequestLine<'_>, headers: &[u8]) -> Result<BytesMut, Refusal> 
         let is_length = name_of(header).eq_ignore_ascii_case(b"Content-Length");
         let is_dropped = (is_length && (has_chunks || std::mem::replace(&mut has_length, true)))
             || (is_chunked(name_of(header)) && line.minor == 0);
-        if !is_dropped {
+        let is_expected =
+            name_of(header).eq_ignore_ascii_case(b"Expect") && has_token(value_of(header), CONTINUE);
+        if is_expected {
+            out.put_slice(b"Expect: 100-continue");
+        } else if !is_dropped {
             out.put_slice(header);
         }
+        let is_dropped_on = is_dropped || is_expected;
         while matches!(lines.0, [b' ' | b'\t', ..]) {
             let more = trim(lines.next().unwrap_or_default());
-            if !is_dropped {
+            if !is_dropped_on {
                 out.put_u8(b' ');
                 out.put_slice(more);
             }
@@ -337,6 +347,11 @@ fn rewrite(line: &RequestLine<'_>, headers: &[u8]) -> Result<BytesMut, Refusal> 
 
 fn name_of(line: &[u8]) -> &[u8] {
     line.split(|byte| *byte == b':').next().unwrap_or_default()
+}
+
+fn value_of(line: &[u8]) -> &[u8] {
+    let colon = memchr(b':', line).unwrap_or(line.len());
+    line.get(colon + 1..).unwrap_or_default()
 }
 
 /// The lines of a head, without their line ends.

@@ -96,6 +96,11 @@ async fn heads_that_hyper_reads_otherwise_than_go_are_rewritten() {
             "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nContent-Length:  2 \r\n\r\nab",
             "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nab",
         ),
+        ("GET / HTTP/1.1\r\nHost:\r\n x\r\n\r\n", "GET / HTTP/1.1\r\nHost: x\r\n\r\n"),
+        (
+            "POST / HTTP/1.1\r\nHost: x\r\nExpect: a, 100-Continue\r\nContent-Length: 2\r\n\r\nab",
+            "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\nab",
+        ),
         (
             "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\nab",
             "POST / HTTP/1.0\r\nContent-Length: 2\r\n\r\nab",
@@ -154,6 +159,7 @@ async fn heads_that_go_refuses_are_refused_after_the_requests_before_them() {
         ("GET / HTTP/1.1\r\n\r\n", bad("missing required Host header")),
         ("GET / HTTP/1.1\r\nHost: ../../etc\r\n\r\n", bad("malformed Host header")),
         ("GET / HTTP/1.0\r\nHost: a b\r\n\r\n", bad("malformed Host header")),
+        ("GET / HTTP/1.1\r\nHost: a\r\n b\r\n\r\n", bad("malformed Host header")),
         ("GET / HTTP/1.1\r\nHost: x\r\nBad Header: x\r\n\r\n", bad("invalid header name")),
         ("GET / HTTP/1.1\r\nHost: x\r\nBad : x\r\n\r\n", bad("invalid header name")),
         ("GET / HTTP/1.1\r\nHost: x\r\nExpect: nothing\r\n\r\n", Expectation),
