@@ -24,7 +24,8 @@ mod view;
 mod warnings;
 
 pub use cluster_ip::{
-    MANAGED_BY_IP_ALLOCATOR, ip_address_object, ip_addresses, publish_allocated_ips, service_cidrs,
+    MANAGED_BY_IP_ALLOCATOR, ip_address_object, ip_addresses, is_in_service_cidrs, publish_allocated_ips,
+    service_cidrs,
 };
 pub use metrics::AllocationMetrics;
 pub use network::{IpFamily, NetworkError, PortRange, ServiceNetwork};

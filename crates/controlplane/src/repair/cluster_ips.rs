@@ -8,7 +8,7 @@ use crate::{
 use jiff::{SignedDuration, Timestamp};
 use pintle_api::core::service::{
     IpFamily, MANAGED_BY_IP_ALLOCATOR, allocated_cluster_ips, ip_address_object, ip_addresses,
-    publish_allocated_ips,
+    is_in_service_cidrs, publish_allocated_ips,
 };
 use pintle_go_forms::parse_ip_sloppy;
 use pintle_machinery::{
@@ -87,8 +87,19 @@ pub(super) async fn repair_service(
     };
     let holder = Holder::of(&service);
     for address in allocated_cluster_ips(&service).into_iter().filter_map(parse_ip_sloppy) {
+        let family = IpFamily::of(address).as_str();
+        if !is_in_service_cidrs(registry, address).await? {
+            let note = format!(
+                "Cluster IP [{family}]: {address} is not within any configured Service CIDR; please recreate service"
+            );
+            repairs.events.warn(registry, &service, now, of_service("ClusterIPOutOfRange", note)).await;
+            continue;
+        }
         let object_name = address.to_string();
-        let is_sound = |object: &Value| is_ours(object) && holder.claims(object);
+        let is_sound = |object: &Value| {
+            let of_family = object.label("ipaddress.kubernetes.io/ip-family") == Some(family);
+            is_ours(object) && of_family && holder.claims(object)
+        };
         let cached = if_there(registry.get_cached(&ip_addresses(), "", &object_name).await)?;
         if cached.as_ref().is_some_and(is_sound) {
             continue;
@@ -213,6 +224,10 @@ impl Repairs<'_> {
         else {
             return Ok(false);
         };
+        if !is_in_service_cidrs(self.registry, address).await? {
+            tracing::error!(%address, service = %holder, "the cluster IP is in no service CIDR");
+            return Ok(false);
+        }
         let object = ip_address_object(address, &holder.namespace, &holder.name);
         let created = create_if_missing(self.registry, &ip_addresses(), "", object).await?;
         if created {
@@ -316,6 +331,7 @@ async fn release(registry: &dyn Registry, object: &Value) -> Result<(), Status> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pintle_api::core::service::service_cidrs;
     use pintle_machinery::json;
     use pintle_registry::{
         WriteOptions,
@@ -361,7 +377,9 @@ mod tests {
         create_address(&registry, "10.0.0.4", "odd", OLD, &[("spec.parentRef.resource", "pods")]);
         create_address(&registry, "10.0.0.5", "first", OLD, &[]);
         create_address(&registry, "10.0.0.6", "gone", OLD, &[]);
-        for name in ["lost", "odd", "second", "late", "missing"] {
+        create_service(&registry, "unlabelled", "10.0.0.7");
+        create_address(&registry, "10.0.0.7", "unlabelled", OLD, &[("metadata.labels", "")]);
+        for name in ["lost", "odd", "second", "late", "unlabelled", "missing"] {
             now(repair_service(repairs, "n", name, OLD.parse().unwrap())).unwrap();
         }
         let parent = |ip: &str| {
@@ -372,6 +390,8 @@ mod tests {
         };
         let parents = ["10.0.0.3", "10.0.0.4", "10.0.0.5", "10.0.0.6"].map(parent);
         assert_eq!(parents, ["services/lost", "services/odd", "services/first", "services/late"]);
+        let labelled = registry.stored(&ip_addresses(), "", "10.0.0.7").unwrap();
+        assert_eq!(labelled.label("ipaddress.kubernetes.io/ip-family"), Some("IPv4"));
         let counts = [Difference::Unallocated, Difference::Duplicate].map(|found| metrics.count(found));
         assert_eq!(counts, [1, 1]);
         let told = now(registry.list(&core("events"), "n")).unwrap();
@@ -391,6 +411,31 @@ mod tests {
                 "ClusterIPAlreadyAllocated",
                 "Cluster IP [IPv4]:10.0.0.5 was assigned to multiple services; please recreate service",
             ],
+        ];
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn an_address_in_no_block_is_told_and_gets_no_allocation() {
+        let (registry, metrics) = (MemoryRegistry::default(), RepairMetrics::of_cluster_ips().unwrap());
+        let events = EventRecorder::new("c", "h");
+        let repairs = Repairs { registry: &registry, metrics: &metrics, events: &events };
+        let block = json!({"metadata": {"name": "kubernetes"}, "spec": {"cidrs": ["10.0.0.0/24"]}});
+        now(registry.create(&service_cidrs(), "", block, WriteOptions::default())).unwrap();
+        for (name, ip) in [("in", "10.0.0.3"), ("out", "10.0.1.3"), ("six", "fd00::3")] {
+            create_service(&registry, name, ip);
+            now(repair_service(repairs, "n", name, OLD.parse().unwrap())).unwrap();
+        }
+        now(repair(repairs, OLD.parse().unwrap())).unwrap();
+        let left = now(registry.list(&ip_addresses(), "")).unwrap();
+        assert_eq!(left.iter().map(|object| object.name()).collect::<Vec<_>>(), ["10.0.0.3"]);
+        let told = now(registry.list(&core("events"), "n")).unwrap();
+        let mut told: Vec<_> = told.iter().map(|event| event.str_at("message")).collect();
+        told.sort_unstable();
+        let expected = [
+            "Cluster IP [IPv4]: 10.0.0.3 is not allocated; repairing",
+            "Cluster IP [IPv4]: 10.0.1.3 is not within any configured Service CIDR; please recreate service",
+            "Cluster IP [IPv6]: fd00::3 is not within any configured Service CIDR; please recreate service",
         ];
         assert_eq!(told, expected);
     }

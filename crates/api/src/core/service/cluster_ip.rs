@@ -189,6 +189,16 @@ async fn ready_cidrs(registry: &dyn Registry) -> Result<Vec<Cidr>, Status> {
     Ok(cidrs.filter_map(Cidr::parse_sloppy).collect())
 }
 
+/// Whether an address is in a block, ready or not. As long as there is no block, every address counts as such.
+///
+/// # Errors
+/// When the blocks cannot be read.
+pub async fn is_in_service_cidrs(registry: &dyn Registry, address: IpAddr) -> Result<bool, Status> {
+    let objects = registry.list(&service_cidrs(), "").await?;
+    let cidrs = objects.iter().flat_map(|object| object.items_at("spec.cidrs")).filter_map(Value::as_str);
+    Ok(objects.is_empty() || cidrs.filter_map(Cidr::parse_sloppy).any(|cidr| cidr.contains(address)))
+}
+
 /// Publishes how many of these allocated addresses are in each block.
 ///
 /// # Errors
