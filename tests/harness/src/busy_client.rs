@@ -1,17 +1,18 @@
 //! A client with many requests at the same time, which share a connection.
 
-use crate::{Client, Error};
+use crate::{Client, Error, Lines, client::READ_TIMEOUT};
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use http::{Request, header};
 use http_body_util::{BodyExt, Full};
 use hyper::{body::Incoming, client::conn::http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use tokio::runtime::Runtime;
+use std::sync::Arc;
+use tokio::{runtime::Runtime, time::timeout};
 
 /// A client over one HTTP/2 connection, as those of controllers are: they have many requests and watches at the same time.
 pub struct BusyClient {
-    runtime: Runtime,
+    runtime: Arc<Runtime>,
     sender: http2::SendRequest<Full<Bytes>>,
     base: String,
     token: Option<String>,
@@ -31,7 +32,7 @@ impl BusyClient {
         })?;
         runtime.spawn(connection);
         let base = format!("https://{}", client.address());
-        Ok(BusyClient { runtime, sender, base, token: client.token().map(str::to_owned) })
+        Ok(BusyClient { runtime: Arc::new(runtime), sender, base, token: client.token().map(str::to_owned) })
     }
 
     /// Sends requests, `at_once` of them at the same time, and reads their responses. `path_and_body` makes them from
@@ -48,7 +49,7 @@ impl BusyClient {
         let requests = stream::iter(0..count).map(|number| {
             let (path, body) = path_and_body(number);
             async move {
-                let mut body = self.send(&path, body).await?;
+                let mut body = self.send("*/*", &path, body).await?;
                 while let Some(frame) = body.frame().await {
                     frame?;
                 }
@@ -65,7 +66,7 @@ impl BusyClient {
     /// As [`BusyClient::requests`].
     pub fn read_at_once(&self, path: &str, count: usize) -> Result<usize, Error> {
         let responses = (0..count).map(|_| async {
-            let mut body = self.send(path, String::new()).await?;
+            let mut body = self.send("*/*", path, String::new()).await?;
             let mut length = 0;
             while let Some(frame) = body.frame().await {
                 length += frame?.data_ref().map_or(0, Bytes::len);
@@ -76,9 +77,26 @@ impl BusyClient {
         Ok(lengths.into_iter().sum())
     }
 
-    async fn send(&self, path: &str, body: String) -> Result<Incoming, Error> {
+    /// Starts a watch beside the other requests, as [`Client::lines_as`] does on a connection of its own.
+    ///
+    /// # Errors
+    /// When the status is not 200.
+    pub fn lines_as(&self, accept: &str, path: &str) -> Result<Lines, Error> {
+        let runtime = Arc::clone(&self.runtime);
+        let mut body = runtime.block_on(self.send(accept, path, String::new()))?;
+        Ok(Lines::new(path, move || {
+            let frame = async { timeout(READ_TIMEOUT, body.frame()).await };
+            match runtime.block_on(frame)? {
+                Some(frame) => Ok(Some(frame?.into_data().map(Vec::from).unwrap_or_default())),
+                None => Ok(None),
+            }
+        }))
+    }
+
+    async fn send(&self, accept: &str, path: &str, body: String) -> Result<Incoming, Error> {
         let method = if body.is_empty() { "GET" } else { "POST" };
         let mut request = Request::builder().method(method).uri(format!("{}{path}", self.base));
+        request = request.header(header::ACCEPT, accept);
         if let Some(token) = &self.token {
             request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
         }

@@ -13,7 +13,7 @@ use std::{
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
 /// The timeout of a read; a test that hangs longer fails.
-const READ_TIMEOUT: Duration = Duration::from_secs(60);
+pub(crate) const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A client of one server: address, trust anchor and credentials.
 #[derive(Clone)]
@@ -155,14 +155,22 @@ impl Client {
     /// # Errors
     /// When the status is not 200.
     pub fn lines(&self, path: &str) -> Result<Lines, Error> {
+        self.lines_as("*/*", path)
+    }
+
+    /// [`Client::lines`] of a response of this media type.
+    ///
+    /// # Errors
+    /// As [`Client::lines`].
+    pub fn lines_as(&self, accept: &str, path: &str) -> Result<Lines, Error> {
         let mut connection = self.connect()?;
-        connection.send("GET", path, &[], b"")?;
+        connection.send("GET", path, &[("accept", accept)], b"")?;
         let (status, headers) = connection.head()?;
         if status != 200 {
             let body = connection.body(&headers)?;
             return Err(format!("{path}: {status}: {}", String::from_utf8_lossy(&body)).into());
         }
-        Ok(Lines { connection, path: path.to_owned(), pending: Vec::new(), ended: false })
+        Ok(Lines::new(path, move || connection.chunk()))
     }
 }
 
@@ -326,15 +334,23 @@ impl Connection {
     }
 }
 
-/// The lines of a chunked response as they arrive.
+/// The lines of an endless response as they arrive.
 pub struct Lines {
-    connection: Connection,
+    chunk: Box<dyn FnMut() -> Result<Option<Vec<u8>>, Error> + Send>,
     path: String,
     pending: Vec<u8>,
     ended: bool,
 }
 
 impl Lines {
+    /// `chunk` waits for the next part of the response, and returns `None` at its end.
+    pub(crate) fn new(
+        path: &str,
+        chunk: impl FnMut() -> Result<Option<Vec<u8>>, Error> + Send + 'static,
+    ) -> Lines {
+        Lines { chunk: Box::new(chunk), path: path.to_owned(), pending: Vec::new(), ended: false }
+    }
+
     /// The next line as JSON; `None` when the server has completed the response.
     ///
     /// # Errors
@@ -348,7 +364,7 @@ impl Lines {
             if self.ended {
                 return Ok(None);
             }
-            let chunk = self.connection.chunk();
+            let chunk = (self.chunk)();
             match chunk.map_err(|error| format!("{}: {}", self.path, in_words(&error)))? {
                 Some(chunk) => self.pending.extend(chunk),
                 None => self.ended = true,

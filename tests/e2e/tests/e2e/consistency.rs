@@ -1,7 +1,8 @@
 //! Checks that everything clients see is one history, while servers are killed.
 //!
 //! Clients make random requests for a few objects, on all servers, and keep what they asked for and got. Watches start
-//! anywhere, with and without selectors. Meanwhile servers are killed and started again, and etcd is killed and paused.
+//! anywhere, with and without selectors. Meanwhile servers are killed and started again, history is compacted, an embedded
+//! store is replaced by its snapshot, and etcd is killed and paused.
 //! At the end, the events of the watches that were resumed all the time ([`recorder`]) are the ordered writes, and all
 //! else must agree with them:
 //!
@@ -9,13 +10,15 @@
 //!   ([`check`]). It does what it says to the object before it: conditions hold, and nothing that others wrote is lost.
 //! - The order agrees with real time: requests take effect between their begin and their end ([`order`]).
 //! - A list or page is the state at its version, and a watch a run of the history ([`watches`]).
-//! - A version has one content, and is never used again; what was seen is there after a crash.
+//! - A version has one content, in every form of responses, and is never used again; what was seen is there after a crash.
+//! - History is there until it may be compacted.
 //!
 //! A failure prints the seed. `PINTLE_CONSISTENCY_SEED` repeats its random choices, though not the times of the threads;
 //! `PINTLE_CONSISTENCY_FAULTS` is the number of faults of each run.
 
 mod check;
 mod client;
+mod form;
 mod history;
 mod order;
 mod random;
@@ -29,36 +32,54 @@ mod watching;
 
 use crate::Result;
 use check::Check;
+use history::Answer;
 use pintle_e2e::{PATIENCE, config};
 use pintle_harness::{Etcd, Server, wait_for};
 use std::{
     env,
-    time::{SystemTime, UNIX_EPOCH},
+    ffi::OsStr,
+    fs,
+    process::Command,
+    sync::atomic::Ordering,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 /// The number of violations that a failure prints.
 const PRINTED: usize = 5;
+/// The age of compacted history. The recorders must not lag behind by more.
+const COMPACTED: Duration = Duration::from_secs(1);
 
 fn number(variable: &str) -> Option<u64> {
     env::var(variable).ok().map(|number| number.parse().unwrap())
 }
 
-/// Runs clients and watches through faults, and checks what they saw.
-fn check(servers: &mut [Server], fault: impl FnMut(usize, &mut [Server]) -> Result) -> Result {
+/// Runs clients and watches through faults, and checks what they saw. `compacted` is the age of compacted history.
+fn check(
+    servers: &mut [Server],
+    faults: u64,
+    compacted: Option<Duration>,
+    fault: impl FnMut(usize, &mut [Server], &run::Pause) -> Result<bool>,
+) -> Result {
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis() as u64;
     let seed = number("PINTLE_CONSISTENCY_SEED").unwrap_or(now);
-    let faults = number("PINTLE_CONSISTENCY_FAULTS").unwrap_or(6) as usize;
+    let faults = number("PINTLE_CONSISTENCY_FAULTS").unwrap_or(faults) as usize;
     eprintln!("seed {seed}");
     let start = run::prepare(servers)?;
-    let (history, recorders) = run::run(seed, servers, start, faults, fault)?;
+    let (history, recorders) = run::run(seed, servers, start, faults, compacted, fault)?;
+    if history.late.load(Ordering::Acquire) {
+        eprintln!("nothing is checked: the machine is too busy to read history before it is compacted");
+        return Ok(());
+    }
     let mut check = Check::new(&history, &recorders);
     check.check_events();
     check.check_writes();
     check.check_order(start, &recorders);
     let (found, events) = (check.violations.len(), recorders.iter().map(|recorder| recorder.events.len()));
+    let operations = history.operations.lock().unwrap();
     eprintln!(
-        "{faults} faults, {} requests, {} watches, {} events to recorders",
-        history.operations.lock().unwrap().len(),
+        "{faults} faults, {} requests, {} of them expired, {} watches, {} events to recorders",
+        operations.len(),
+        operations.iter().filter(|operation| matches!(operation.answer, Answer::Expired(_))).count(),
         history.watches.lock().unwrap().len(),
         events.sum::<usize>()
     );
@@ -73,11 +94,35 @@ fn check(servers: &mut [Server], fault: impl FnMut(usize, &mut [Server]) -> Resu
 
 #[test]
 fn an_embedded_store_has_one_history_through_kill_9() -> Result {
-    let mut servers = [Server::start(config()?)?];
-    check(&mut servers, |_, servers| {
-        servers[0].kill()?;
-        servers[0].restart()
+    let mut servers = [Server::start(config()?.flag(format!("--etcd-compaction-interval={COMPACTED:?}")))?];
+    check(&mut servers, 4, Some(COMPACTED), |round, servers, pause| {
+        let server = &mut servers[0];
+        let is_restored = round % 3 == 1;
+        let paused = is_restored.then(pause).transpose()?;
+        server.kill()?;
+        if is_restored {
+            restore(server)?;
+        }
+        server.restart()?;
+        drop(paused);
+        Ok(is_restored)
     })
+}
+
+/// Replaces the store of a server that does not run by its snapshot.
+fn restore(server: &Server) -> Result {
+    let (data, file) = (server.directory().join("data"), server.directory().join("snapshot"));
+    let run = |arguments: [&OsStr; 3]| -> Result {
+        let mut command = Command::new(pintle_e2e::variable("PINTLE_SERVER")?);
+        let output = command.arg("snapshot").args(arguments).arg("--data-dir").arg(&data).output()?;
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(String::from_utf8_lossy(&output.stderr).into()),
+        }
+    };
+    run(["save".as_ref(), "--overwrite".as_ref(), file.as_ref()])?;
+    fs::remove_dir_all(data.join("store"))?;
+    run(["restore".as_ref(), "--output=json".as_ref(), file.as_ref()])
 }
 
 #[test]
@@ -94,28 +139,31 @@ fn two_servers_on_one_etcd_have_one_history_through_kill_9() -> Result {
         }
         Ok(())
     };
-    check(&mut servers, |round, servers| match round % 3 {
-        0 => {
-            let killed = &mut servers[round / 3 % 2];
-            killed.kill()?;
-            killed.restart()
+    check(&mut servers, 6, None, |round, servers, _| {
+        match round % 3 {
+            0 => {
+                let killed = &mut servers[round / 3 % 2];
+                killed.kill()?;
+                killed.restart()?;
+            }
+            1 => {
+                let member = etcd.member_mut(0)?;
+                member.kill()?;
+                member.restart()?;
+                etcd.wait_ready()?;
+                ready(servers)?;
+            }
+            _ => {
+                etcd.member(0)?.pause()?;
+                // Until the servers notice.
+                let client = servers[0].client()?;
+                wait_for("the check of etcd to fail", PATIENCE, || {
+                    client.get("/readyz").ok().filter(|response| response.status == 500)
+                })?;
+                etcd.member(0)?.resume()?;
+                ready(servers)?;
+            }
         }
-        1 => {
-            let member = etcd.member_mut(0)?;
-            member.kill()?;
-            member.restart()?;
-            etcd.wait_ready()?;
-            ready(servers)
-        }
-        _ => {
-            etcd.member(0)?.pause()?;
-            // Until the servers notice.
-            let client = servers[0].client()?;
-            wait_for("the check of etcd to fail", PATIENCE, || {
-                client.get("/readyz").ok().filter(|response| response.status == 500)
-            })?;
-            etcd.member(0)?.resume()?;
-            ready(servers)
-        }
+        Ok(false)
     })
 }

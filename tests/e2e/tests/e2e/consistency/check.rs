@@ -1,9 +1,9 @@
 //! Compares what clients and watches got with the ordered writes.
 
 use super::{
-    history::{Answer, Call, History, Kind, Operation},
+    history::{Answer, Call, Event, History, Kind, Operation, Shown},
     recorder::Recorder,
-    resource::{Resource, name, tags, uid, version},
+    resource::{Resource, has_finalizers, is_terminating, name, tags, uid, version},
     timeline::Timeline,
 };
 use serde_json::Value;
@@ -18,6 +18,8 @@ pub(super) struct Check<'a> {
     effects: HashMap<(Resource, String), u64>,
     /// The version at which each object was deleted, by UID.
     pub(super) deletions: HashMap<String, u64>,
+    /// The version at which the deletion of each object with finalizers began, by UID.
+    pub(super) terminations: HashMap<String, u64>,
 }
 
 impl<'a> Check<'a> {
@@ -26,14 +28,14 @@ impl<'a> Check<'a> {
         let timelines =
             Resource::ALL.map(|resource| (resource, Timeline::new(resource, recorders, &mut violations)));
         let timelines = timelines.into_iter().collect();
-        let (effects, deletions) = Default::default();
-        Check { history, timelines, violations, effects, deletions }
+        let (effects, deletions, terminations) = Default::default();
+        Check { history, timelines, violations, effects, deletions, terminations }
     }
 
     /// The version of the event that an operation made.
     pub(super) fn effect(&self, operation: &Operation) -> Option<u64> {
         match (&operation.call, &operation.answer) {
-            (Call::Delete { .. }, Answer::Deleted(uid)) => self.deletions.get(uid).copied(),
+            (_, Answer::Deleted(uid)) => self.deletions.get(uid).copied(),
             (call, _) => self.effects.get(&(operation.resource, call.tag()?.to_owned())).copied(),
         }
     }
@@ -61,6 +63,8 @@ impl<'a> Check<'a> {
                 }
                 if event.kind == Kind::Deleted {
                     self.deletions.insert(uid(&event.object).to_owned(), event.version);
+                } else if begins_termination(before, event) {
+                    self.terminations.insert(uid(&event.object).to_owned(), event.version);
                 }
                 violations.extend(wrong.into_iter().map(|wrong| {
                     let at = event.version;
@@ -72,11 +76,12 @@ impl<'a> Check<'a> {
                 }));
             }
         }
-        for ((resource, version), object) in self.history.objects() {
+        for (Shown { resource, version, is_whole }, object) in self.history.objects() {
+            let shown =
+                |of: &Value| if is_whole { *of == object } else { of["metadata"] == object["metadata"] };
             let timeline = &self.timelines[&resource];
-            let is_there = timeline
-                .at(version)
-                .is_some_and(|event| event.kind != Kind::Deleted && event.object == object);
+            let is_there =
+                timeline.at(version).is_some_and(|event| event.kind != Kind::Deleted && shown(&event.object));
             if !is_there {
                 let around = timeline.describe(name(&object), version);
                 violations.push(format!("{resource:?} {object} was seen, and is not in the history{around}"));
@@ -94,8 +99,25 @@ impl<'a> Check<'a> {
         for operation in operations.iter() {
             let timeline = &self.timelines[&operation.resource];
             let effect = self.effect(operation);
-            if let (Call::Delete { name, .. }, Answer::Unknown) = (&operation.call, &operation.answer) {
-                may_delete.insert((operation.resource, *name));
+            match (&operation.call, &operation.answer) {
+                (
+                    Call::Delete { name, .. } | Call::Update { name, .. } | Call::Release { name, .. },
+                    Answer::Unknown,
+                ) => {
+                    may_delete.insert((operation.resource, Some(*name)));
+                }
+                (Call::DeleteMany { .. }, Answer::Unknown) => {
+                    may_delete.insert((operation.resource, None));
+                }
+                // The objects of these names are deleted, whatever they have become since they were listed.
+                (Call::DeleteMany { .. }, Answer::Items(_, items)) => {
+                    let names = items.keys().map(|name| (operation.resource, Some(name.as_str())));
+                    may_delete.extend(names);
+                }
+                (Call::Delete { .. }, Answer::Object(version)) => {
+                    made.insert((operation.resource, *version));
+                }
+                _ => {}
             }
             let wrong = match &operation.answer {
                 Answer::Object(version) if operation.call.tag().is_some() && effect != Some(*version) => {
@@ -106,12 +128,17 @@ impl<'a> Check<'a> {
                 Answer::Deleted(uid) if effect.is_none() => {
                     Some(format!("deleted {uid}, and it is not deleted"))
                 }
-                Answer::Deleted(uid) if !deleted.insert(uid.clone()) => Some(format!("deleted {uid} again")),
+                // The last finalizer may be removed by several writes at once.
+                Answer::Deleted(uid)
+                    if !deleted.insert(uid.clone()) && matches!(operation.call, Call::Delete { .. }) =>
+                {
+                    Some(format!("deleted {uid} again"))
+                }
                 _ => effect.and_then(|effect| {
                     made.insert((operation.resource, effect));
                     let event = timeline.at(effect).unwrap();
                     let before = timeline.object(name(&event.object), effect - 1);
-                    wrong_effect(operation, before, &event.object)
+                    wrong_effect(operation, before, event)
                 }),
             };
             violations.extend(wrong.map(|wrong| {
@@ -123,13 +150,15 @@ impl<'a> Check<'a> {
             }));
         }
         for timeline in self.timelines.values() {
-            for event in &timeline.events {
+            for (index, event) in timeline.events.iter().enumerate() {
                 let name = name(&event.object);
+                let may_be_deleted = || {
+                    let mut known = [Some(name), None].into_iter();
+                    known.any(|name| may_delete.contains(&(timeline.resource, name)))
+                };
                 let is_known = match event.kind {
-                    Kind::Deleted => {
-                        deleted.contains(uid(&event.object))
-                            || may_delete.iter().any(|known| *known == (timeline.resource, name))
-                    }
+                    Kind::Deleted => deleted.contains(uid(&event.object)) || may_be_deleted(),
+                    _ if begins_termination(timeline.before(index), event) && may_be_deleted() => true,
                     _ => made.contains(&(timeline.resource, event.version)),
                 };
                 if !is_known {
@@ -153,6 +182,11 @@ fn seen(operation: &Operation) -> Option<u64> {
     }
 }
 
+/// Whether the event begins the deletion of an object with finalizers.
+fn begins_termination(before: Option<&Value>, event: &Event) -> bool {
+    before.is_some_and(|before| !is_terminating(before)) && is_terminating(&event.object)
+}
+
 /// What is wrong with an event, given the object before it.
 fn life(resource: Resource, kind: &Kind, before: Option<&Value>, object: &Value) -> Vec<String> {
     let mut wrong = Vec::new();
@@ -171,8 +205,10 @@ fn life(resource: Resource, kind: &Kind, before: Option<&Value>, object: &Value)
         }
         return wrong;
     };
-    for field in ["uid", "creationTimestamp"] {
-        if before["metadata"][field] != object["metadata"][field] {
+    let begins_termination = !is_terminating(before) && is_terminating(object);
+    for field in ["uid", "creationTimestamp", "deletionTimestamp"] {
+        let may_change = field == "deletionTimestamp" && begins_termination;
+        if before["metadata"][field] != object["metadata"][field] && !may_change {
             wrong.push(format!("changes the {field}"));
         }
     }
@@ -183,7 +219,8 @@ fn life(resource: Resource, kind: &Kind, before: Option<&Value>, object: &Value)
             wrong.push(format!("deletes {object} and not {before}"));
         }
     } else if let (Some(old), Some(new)) = (generation(before), generation(object))
-        && new != old + u64::from(resource.spec(before) != resource.spec(object))
+        && new
+            != old + u64::from(resource.spec(before) != resource.spec(object)) + u64::from(begins_termination)
     {
         wrong.push(format!("changes the generation from {old} to {new}"));
     }
@@ -191,15 +228,15 @@ fn life(resource: Resource, kind: &Kind, before: Option<&Value>, object: &Value)
 }
 
 /// What is wrong with the effect of a write, given the object before and after it.
-fn wrong_effect(operation: &Operation, before: Option<&Value>, after: &Value) -> Option<String> {
-    let resource = operation.resource;
+fn wrong_effect(operation: &Operation, before: Option<&Value>, event: &Event) -> Option<String> {
+    let (resource, after) = (operation.resource, &event.object);
     let values = |object: Option<&Value>| object.map(|object| resource.values_of(object)).unwrap_or_default();
     let (old, new) = (values(before), values(Some(after)));
-    if operation.call.name() != Some(name(after)) {
+    if !operation.call.is_for(name(after)) {
         return Some("wrote another object".to_owned());
     }
     let (has_object, expected) = match &operation.call {
-        Call::Create { values, .. } => (false, values.clone()),
+        Call::Create { values, .. } | Call::Generate { values, .. } => (false, values.clone()),
         Call::Update { values, .. } => (true, values.clone()),
         Call::Merge { value, .. } => (true, old.into_iter().chain([value.clone()]).collect()),
         _ => (true, old),
@@ -218,8 +255,24 @@ fn wrong_effect(operation: &Operation, before: Option<&Value>, after: &Value) ->
     {
         return Some("ignored its test".to_owned());
     }
-    if matches!(operation.call, Call::Delete { .. }) {
-        return None;
+    if event.kind == Kind::Deleted {
+        // Finalizers delay a deletion, and the write that removes them ends it.
+        let was_held = before.is_some_and(|before| is_terminating(before) && has_finalizers(before));
+        let is_delete = matches!(operation.call, Call::Delete { .. });
+        return (was_held == is_delete).then(|| "deleted the object".to_owned());
+    }
+    if is_terminating(after) && !has_finalizers(after) {
+        return Some("left what should be deleted".to_owned());
+    }
+    let finalizers = |object: &Value| object["metadata"]["finalizers"].clone();
+    match &operation.call {
+        Call::Create { .. } | Call::Generate { .. } | Call::Update { .. } => {}
+        Call::Release { .. } if has_finalizers(after) => return Some("left finalizers".to_owned()),
+        Call::Release { .. } => {}
+        _ if before.map(finalizers) != Some(finalizers(after)) => {
+            return Some("changed the finalizers".to_owned());
+        }
+        _ => {}
     }
     let is_status = matches!(operation.call, Call::Status { .. });
     let old_tags = before.map(tags).unwrap_or_default();

@@ -1,33 +1,44 @@
 //! Clients that make random requests.
 
 use super::{
+    form::Form,
     history::{Answer, Call, History, Operation, Read},
     random::Random,
-    resource::{GROUPS, NAMES, Resource, name, tags, uid, version},
+    resource::{
+        FINALIZER, GROUPS, NAMES, Resource, Selection, has_finalizers, is_terminating, name, tags, uid,
+        version,
+    },
 };
 use crate::Result;
 use pintle_e2e::PATIENCE;
-use pintle_harness::{Client, Connection, Response, Server, wait_for};
+use pintle_harness::{BusyClient, Client, Connection, Response, Server, wait_for};
 use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{
-        Mutex,
+        Arc, Mutex, RwLock, RwLockWriteGuard,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Instant,
 };
 
 /// How to reach the servers: a restarted one listens on another port.
+#[derive(Default)]
 pub(super) struct Clients {
     clients: Mutex<Vec<Client>>,
+    /// The connections that watches share.
+    shared: Mutex<HashMap<usize, Arc<BusyClient>>>,
+    /// Held by each request, and by a pause of all.
+    gate: RwLock<()>,
+    /// How far the recorders have come.
+    reached: Mutex<HashMap<(usize, Resource), u64>>,
     /// The versions of the last writes of each resource; 0 before them.
     ends: [AtomicU64; Resource::ALL.len()],
 }
 
 impl Clients {
     pub(super) fn new(servers: &[Server]) -> Result<Clients> {
-        let clients = Clients { clients: Mutex::default(), ends: Default::default() };
+        let clients = Clients::default();
         clients.set(servers)?;
         Ok(clients)
     }
@@ -45,28 +56,68 @@ impl Clients {
         self.clients.lock().unwrap()[server].clone()
     }
 
+    /// A connection to the server for many watches.
+    pub(super) fn shared(&self, server: usize) -> Result<Arc<BusyClient>> {
+        let mut shared = self.shared.lock().unwrap();
+        if let Some(client) = shared.get(&server) {
+            return Ok(Arc::clone(client));
+        }
+        let client = Arc::new(BusyClient::connect(&self.get(server))?);
+        shared.insert(server, Arc::clone(&client));
+        Ok(client)
+    }
+
+    /// Closes the shared connection after its last watch.
+    pub(super) fn forget_shared(&self, server: usize) {
+        self.shared.lock().unwrap().remove(&server);
+    }
+
     /// Waits until the server answers requests again, or for as long as a start may take.
     pub(super) fn wait(&self, server: usize) {
         let _ = wait_for("the server", PATIENCE, || self.get(server).get("/readyz").ok());
     }
 
-    /// Writes an object of each resource, at which the recorders end.
-    pub(super) fn end(&self, history: &History) -> Result {
-        for (resource, end) in Resource::ALL.into_iter().zip(&self.ends) {
-            let (path, tag) = (resource.collection(), "end".to_owned());
-            let object = resource.object("end", &tag, GROUPS[0], &BTreeMap::new());
+    /// Writes an object of each resource. Returns their versions.
+    fn mark(&self, history: &History) -> Result<[u64; Resource::ALL.len()]> {
+        let mut versions = [0; Resource::ALL.len()];
+        for (resource, version) in Resource::ALL.into_iter().zip(&mut versions) {
+            let tag = format!("mark-{}", history.newest());
+            let object = resource.generated(&tag, GROUPS[0], &BTreeMap::new());
             let begun = Instant::now();
-            let last = wait_for("a last write", PATIENCE, || {
-                self.get(0).post(&path, &object).ok().filter(|answer| answer.status == 201)
+            let marked = wait_for("a mark", PATIENCE, || {
+                self.get(0).post(&resource.collection(), &object).ok().filter(|answer| answer.status == 201)
             })?;
-            let last = history.see(resource, last.json()?);
-            let call = Call::Create { name: "end", tag, values: BTreeMap::new() };
-            let answer = Answer::Object(version(&last));
-            let ended = Instant::now();
+            let marked = history.see(resource, Form::PLAIN, marked.json()?);
+            *version = super::resource::version(&marked);
+            let call = Call::Generate { tag, values: BTreeMap::new() };
+            let (ended, answer) = (Instant::now(), Answer::Object(*version));
             history.add(Operation { client: 0, server: 0, resource, call, begun, ended, answer });
-            end.store(version(&last), Ordering::Release);
+        }
+        Ok(versions)
+    }
+
+    /// Lets the recorders end.
+    pub(super) fn end(&self, history: &History) -> Result {
+        for (version, end) in self.mark(history)?.into_iter().zip(&self.ends) {
+            end.store(version, Ordering::Release);
         }
         Ok(())
+    }
+
+    /// Lets no client begin a request, and waits until the recorders have all events.
+    pub(super) fn pause(&self, history: &History) -> Result<RwLockWriteGuard<'_, ()>> {
+        let paused = self.gate.write().unwrap();
+        let marks = self.mark(history)?;
+        wait_for("the recorders", PATIENCE, || {
+            let reached = self.reached.lock().unwrap();
+            reached.iter().all(|((_, resource), version)| *version >= marks[*resource as usize]).then_some(())
+        })?;
+        Ok(paused)
+    }
+
+    /// Notes how far a recorder has come.
+    pub(super) fn reach(&self, server: usize, resource: Resource, version: u64) {
+        self.reached.lock().unwrap().insert((server, resource), version);
     }
 
     /// Ends the recorders where they are, if there is no last write.
@@ -118,13 +169,24 @@ impl<'a> RandomClient<'a> {
             let server = self.random.below(self.connections.len() as u64) as usize;
             let resource = self.random.pick(&Resource::ALL);
             let call = self.call(resource);
+            let _gate = self.clients.gate.read().unwrap();
             let begun = Instant::now();
-            let answer = match &call {
-                Call::List { read, group } => self.list(server, resource, *read, *group),
-                call => self.ask(server, resource, call),
+            let operation = match call {
+                Call::List { selection, .. } => self.list(server, resource, call, selection, begun),
+                call => {
+                    let answer = self.ask(server, resource, &call);
+                    Operation {
+                        client: self.number,
+                        server,
+                        resource,
+                        call,
+                        begun,
+                        ended: Instant::now(),
+                        answer,
+                    }
+                }
             };
-            let (client, ended) = (self.number, Instant::now());
-            self.history.add(Operation { client, server, resource, call, begun, ended, answer });
+            self.history.add(operation);
         }
     }
 
@@ -136,8 +198,10 @@ impl<'a> RandomClient<'a> {
         let values = (0..count).map(|key| (format!("key-{key}"), tag.clone())).collect();
         let known = self.known.get(&(resource, name));
         let seen = known.map(version);
+        let selection = Selection::random(&mut self.random, resource);
         match self.random.below(100) {
-            0..15 => Call::Create { name, tag, values },
+            0..14 => Call::Create { name, tag, values },
+            14 => Call::Generate { tag, values },
             15..30 if seen.is_some() => Call::Update { name, tag, values, version: seen },
             // Custom resources are not updated without a version.
             30..35 if resource == Resource::ConfigMaps => Call::Update { name, tag, values, version: None },
@@ -149,25 +213,22 @@ impl<'a> RandomClient<'a> {
                 Call::Test { name, tag, expected: expected.to_owned() }
             }
             53..58 if resource == Resource::Widgets => Call::Status { name, tag },
+            58..62 if known.is_some_and(has_finalizers) => Call::Release { name, tag },
             58..68 => Call::Delete { name, version: seen.filter(|_| self.random.chance(50)) },
-            68..80 => Call::Get { name, version: self.random.chance(40).then(|| self.past()) },
+            68 => Call::DeleteMany { selection },
+            69..80 => Call::Get {
+                name,
+                version: self.random.chance(40).then(|| self.history.past(&mut self.random)),
+            },
             _ => {
-                let read = match self.random.below(5) {
+                let read = match self.random.below(4) {
                     0 | 1 => Read::Newest,
-                    2 => Read::NotOlderThan(self.past()),
-                    3 => Read::Exact(self.past().max(1)),
-                    _ => Read::Pages,
+                    2 => Read::NotOlderThan(self.history.past(&mut self.random)),
+                    _ => Read::Exact(self.history.past(&mut self.random).max(1)),
                 };
-                let group = self.random.chance(40).then(|| self.random.pick(&GROUPS));
-                Call::List { read, group }
+                Call::List { read, selection }
             }
         }
-    }
-
-    /// A version that was seen, or 0.
-    fn past(&mut self) -> u64 {
-        let back = [0, 0, 1, 10, u64::MAX];
-        self.history.newest().saturating_sub(self.random.pick(&back))
     }
 
     /// Sends a request on the client's connection; `None` without a response.
@@ -176,9 +237,10 @@ impl<'a> RandomClient<'a> {
         server: usize,
         method: &str,
         path: &str,
-        media_type: &str,
+        media_types: [&str; 2],
         body: &Value,
     ) -> Option<Response> {
+        let headers = [("content-type", media_types[0]), ("accept", media_types[1])];
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let connection = &mut self.connections[server];
         if connection.is_none() {
@@ -188,8 +250,7 @@ impl<'a> RandomClient<'a> {
                 return None;
             }
         }
-        let answer =
-            connection.as_mut()?.request(method, path, &[("content-type", media_type)], body.as_bytes());
+        let answer = connection.as_mut()?.request(method, path, &headers, body.as_bytes());
         if answer.is_err() {
             *connection = None;
             self.clients.wait(server);
@@ -198,18 +259,29 @@ impl<'a> RandomClient<'a> {
     }
 
     fn ask(&mut self, server: usize, resource: Resource, call: &Call) -> Answer {
-        let name = call.name().unwrap();
+        let name = call.name().unwrap_or_default();
         let (collection, path) = (resource.collection(), format!("{}/{name}", resource.collection()));
+        let form = Form::random(&mut self.random);
+        let is_held = self.random.chance(25);
+        let held = |mut object: Value| {
+            if is_held {
+                object["metadata"]["finalizers"] = json!([FINALIZER]);
+            }
+            object
+        };
         let group = self.random.pick(&GROUPS);
         let annotation = |tag: &str| json!({"annotations": {"tag": tag}});
         let json = "application/json";
         let merge = "application/merge-patch+json";
         let (method, path, media_type, body) = match call {
             Call::Create { tag, values, .. } => {
-                ("POST", collection, json, resource.object(name, tag, group, values))
+                ("POST", collection, json, held(resource.object(name, tag, group, values)))
+            }
+            Call::Generate { tag, values } => {
+                ("POST", collection, json, resource.generated(tag, group, values))
             }
             Call::Update { tag, values, version, .. } => {
-                let mut object = resource.object(name, tag, group, values);
+                let mut object = held(resource.object(name, tag, group, values));
                 if let Some(version) = version {
                     object["metadata"]["resourceVersion"] = version.to_string().into();
                 }
@@ -227,6 +299,14 @@ impl<'a> RandomClient<'a> {
                 ("PATCH", path, "application/json-patch+json", patch)
             }
             Call::Status { tag, .. } => ("PATCH", path + "/status", merge, json!({"status": {"tag": tag}})),
+            Call::Release { tag, .. } => {
+                let mut metadata = annotation(tag);
+                metadata["finalizers"] = Value::Null;
+                ("PATCH", path, merge, json!({"metadata": metadata}))
+            }
+            Call::DeleteMany { selection } => {
+                ("DELETE", format!("{collection}?{}", selection.query()), json, Value::Null)
+            }
             Call::Delete { version, .. } => {
                 let version = version.map(|version| version.to_string());
                 ("DELETE", path, json, json!({"preconditions": {"resourceVersion": version}}))
@@ -237,18 +317,42 @@ impl<'a> RandomClient<'a> {
             }
             Call::List { .. } => return Answer::Unknown,
         };
-        let Some(response) = self.send(server, method, &path, media_type, &body) else {
+        // A deletion is answered with an object or a Status.
+        let form = match call {
+            Call::Delete { .. } => Form::PLAIN,
+            _ => form,
+        };
+        let suffix = if matches!(call, Call::DeleteMany { .. }) { "List" } else { "" };
+        let separator = if path.contains('?') { '&' } else { '?' };
+        let path = format!("{path}{separator}{}", form.query());
+        let media_types = [media_type, &form.media_type(suffix)];
+        let Some(response) = self.send(server, method, &path, media_types, &body) else {
             return Answer::Unknown;
         };
         match response.status {
             200 | 201 => {
-                let object = response.json().unwrap();
-                if matches!(call, Call::Delete { .. }) {
+                let mut object = response.json().unwrap();
+                if matches!(call, Call::DeleteMany { .. }) {
+                    let version = version(&object);
+                    let items = form.objects(&mut object).into_iter().map(|item| {
+                        let item = self.history.see(resource, form, item);
+                        (super::resource::name(&item).to_owned(), super::resource::version(&item))
+                    });
+                    return Answer::Items(version, items.collect());
+                }
+                if object["kind"] == "Status" {
                     return Answer::Deleted(object["details"]["uid"].as_str().unwrap().to_owned());
                 }
-                let object = self.history.see(resource, object);
+                let object = form.objects(&mut object).remove(0);
+                if is_terminating(&object) && !has_finalizers(&object) {
+                    // The object as it would be was never stored.
+                    return Answer::Deleted(uid(&object).to_owned());
+                }
+                let object = self.history.see(resource, form, object);
                 let version = version(&object);
-                self.known.insert((resource, name), object);
+                if form.is_whole && !name.is_empty() {
+                    self.known.insert((resource, name), object);
+                }
                 Answer::Object(version)
             }
             status if status >= 500 => Answer::Unknown,
@@ -256,47 +360,87 @@ impl<'a> RandomClient<'a> {
         }
     }
 
-    fn list(&mut self, server: usize, resource: Resource, read: Read, group: Option<&str>) -> Answer {
-        let path = resource.collection();
-        let group = group.map(|group| format!("&labelSelector=group%3D{group}")).unwrap_or_default();
-        let mut query = match read {
-            Read::Newest => String::new(),
-            Read::NotOlderThan(version) => format!("resourceVersion={version}"),
-            Read::Exact(version) => format!("resourceVersion={version}&resourceVersionMatch=Exact"),
-            Read::Pages => format!("limit={}", 1 + self.random.below(2)),
+    /// Reads a list, in pages or not. When a page was compacted, the rest is another call.
+    fn list(
+        &mut self,
+        server: usize,
+        resource: Resource,
+        call: Call,
+        selection: Selection,
+        mut begun: Instant,
+    ) -> Operation {
+        let Call::List { mut read, .. } = call else { unreachable!() };
+        let form = Form::random(&mut self.random);
+        let media_types = ["application/json", &form.media_type("List")];
+        let limit = self.random.chance(50).then(|| format!("&limit={}", 1 + self.random.below(2)));
+        let matches = match (&read, &limit, self.random.chance(50)) {
+            // What a version means by itself. A list of one name has no pages.
+            (Read::NotOlderThan(_), None, true) => "",
+            (Read::Exact(_), Some(_), true) if !matches!(selection, Selection::Name(_)) => "",
+            (Read::Exact(_), ..) => "&resourceVersionMatch=Exact",
+            (Read::NotOlderThan(_), ..) => "&resourceVersionMatch=NotOlderThan",
+            (Read::Newest | Read::Rest(_), ..) => "",
         };
-        let limit = query.clone();
-        let (mut items, mut at) = (BTreeMap::new(), None);
+        let mut query = match read {
+            Read::NotOlderThan(version) | Read::Exact(version) => {
+                format!("&resourceVersion={version}{matches}")
+            }
+            Read::Newest | Read::Rest(_) => String::new(),
+        };
+        let fixed = format!("{}{}{}", form.query(), selection.query(), limit.unwrap_or_default());
+        let (mut items, mut at, mut last) = (BTreeMap::new(), None, String::new());
+        let (number, history) = (self.number, self.history);
+        let operation = |read: &Read, begun, answer| {
+            let call = Call::List { read: read.clone(), selection };
+            Operation { client: number, server, resource, call, begun, ended: Instant::now(), answer }
+        };
         loop {
             // A page may come from another server than the one before.
-            let server = match at {
-                None => server,
-                Some(_) => self.random.below(self.connections.len() as u64) as usize,
+            let server = match query.contains("continue") {
+                false => server,
+                true => self.random.below(self.connections.len() as u64) as usize,
             };
-            let path = format!("{path}?{query}{group}");
-            let Some(response) = self.send(server, "GET", &path, "application/json", &Value::Null) else {
-                return Answer::Unknown;
+            let path = format!("{}?{fixed}{query}", resource.collection());
+            let Some(response) = self.send(server, "GET", &path, media_types, &Value::Null) else {
+                return operation(&read, begun, Answer::Unknown);
             };
-            match response.status {
-                200 => {}
-                status if status >= 500 => return Answer::Unknown,
-                status => return Answer::Refused(status),
+            let mut list = match response.status {
+                200 | 410 => response.json().unwrap(),
+                status if status >= 500 => return operation(&read, begun, Answer::Unknown),
+                status => return operation(&read, begun, Answer::Refused(status)),
+            };
+            let token = list["metadata"]["continue"].as_str().unwrap_or_default();
+            query = format!("&continue={token}");
+            let has_more = !token.is_empty();
+            if response.status == 410 {
+                let expired = match (&read, at) {
+                    (_, Some(at)) => Answer::Expired(at),
+                    (Read::Exact(version), None) => Answer::Expired(*version),
+                    _ => Answer::Refused(410),
+                };
+                let operation = operation(&read, begun, expired);
+                if !has_more {
+                    return operation;
+                }
+                history.add(operation);
+                (read, begun, at) = (Read::Rest(last.clone()), Instant::now(), None);
+                items.clear();
+                continue;
             }
-            let list = response.json().unwrap();
             let version = version(&list);
             if at.is_some_and(|at| at != version) {
-                self.history.violation(format!("a page at {version} continues a list at {at:?}: {path}"));
+                history.violation(format!("a page at {version} continues a list at {at:?}: {path}"));
             }
             at = Some(version);
-            for item in list["items"].as_array().unwrap() {
-                let item = self.history.see(resource, item.clone());
-                if items.insert(name(&item).to_owned(), super::resource::version(&item)).is_some() {
-                    self.history.violation(format!("{path} repeats {} {}", name(&item), uid(&item)));
+            for item in form.objects(&mut list) {
+                let item = history.see(resource, form, item);
+                last = name(&item).to_owned();
+                if items.insert(last.clone(), super::resource::version(&item)).is_some() {
+                    history.violation(format!("{path} repeats {} {}", name(&item), uid(&item)));
                 }
             }
-            match list["metadata"]["continue"].as_str() {
-                Some(token) if !token.is_empty() => query = format!("{limit}&continue={token}"),
-                _ => return Answer::Items(version, items),
+            if !has_more {
+                return operation(&read, begun, Answer::Items(version, items));
             }
         }
     }

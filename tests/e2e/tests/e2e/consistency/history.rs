@@ -1,15 +1,19 @@
 //! What the clients of a run asked for and got.
 
-use super::resource::{Resource, content, version};
+use super::{
+    form::Form,
+    random::Random,
+    resource::{GENERATED, Resource, Selection, version},
+};
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, HashMap},
     fmt,
     sync::{
         Mutex,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 /// A request, and its response.
@@ -29,6 +33,11 @@ pub(super) struct Operation {
 pub(super) enum Call {
     Create {
         name: &'static str,
+        tag: String,
+        values: BTreeMap<String, String>,
+    },
+    /// A POST of an object whose name the server generates.
+    Generate {
         tag: String,
         values: BTreeMap<String, String>,
     },
@@ -56,9 +65,18 @@ pub(super) enum Call {
         name: &'static str,
         tag: String,
     },
+    /// A merge patch that removes the finalizers.
+    Release {
+        name: &'static str,
+        tag: String,
+    },
     Delete {
         name: &'static str,
         version: Option<u64>,
+    },
+    /// A DELETE of the collection.
+    DeleteMany {
+        selection: Selection,
     },
     /// A GET: the newest object, or one not older than a version.
     Get {
@@ -67,18 +85,18 @@ pub(super) enum Call {
     },
     List {
         read: Read,
-        group: Option<&'static str>,
+        selection: Selection,
     },
 }
 
 /// The state that a list asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Read {
     Newest,
     NotOlderThan(u64),
     Exact(u64),
-    /// The newest state, in pages.
-    Pages,
+    /// The newest state after a name: the rest of a list that was compacted between its pages.
+    Rest(String),
 }
 
 #[derive(Debug)]
@@ -90,6 +108,8 @@ pub(super) enum Answer {
     Object(u64),
     /// The object with this UID was deleted.
     Deleted(String),
+    /// The state at this version, or the events after it, were compacted.
+    Expired(u64),
     /// The versions of the objects of a list, and the version of the list.
     Items(u64, BTreeMap<String, u64>),
 }
@@ -103,20 +123,31 @@ impl Call {
             | Call::Merge { name, .. }
             | Call::Test { name, .. }
             | Call::Status { name, .. }
+            | Call::Release { name, .. }
             | Call::Delete { name, .. }
             | Call::Get { name, .. } => Some(name),
-            Call::List { .. } => None,
+            Call::Generate { .. } | Call::DeleteMany { .. } | Call::List { .. } => None,
         }
     }
 
     pub(super) fn tag(&self) -> Option<&str> {
         match self {
             Call::Create { tag, .. }
+            | Call::Generate { tag, .. }
             | Call::Update { tag, .. }
             | Call::Merge { tag, .. }
             | Call::Test { tag, .. }
-            | Call::Status { tag, .. } => Some(tag),
-            Call::Delete { .. } | Call::Get { .. } | Call::List { .. } => None,
+            | Call::Status { tag, .. }
+            | Call::Release { tag, .. } => Some(tag),
+            Call::Delete { .. } | Call::DeleteMany { .. } | Call::Get { .. } | Call::List { .. } => None,
+        }
+    }
+
+    /// Whether the request may be for this object.
+    pub(super) fn is_for(&self, name: &str) -> bool {
+        match self {
+            Call::Generate { .. } => name.starts_with(GENERATED),
+            call => call.name().is_none_or(|of_call| of_call == name),
         }
     }
 }
@@ -126,9 +157,11 @@ impl Call {
 pub(super) struct Watched {
     pub(super) server: usize,
     pub(super) resource: Resource,
-    pub(super) group: Option<&'static str>,
+    pub(super) selection: Selection,
+    pub(super) form: Form,
     pub(super) from: From,
     pub(super) begun: Instant,
+    pub(super) ended: Instant,
     pub(super) events: Vec<Event>,
     pub(super) end: String,
 }
@@ -140,6 +173,8 @@ pub(super) enum From {
     After(u64),
     /// The state as initial events: the newest one, or one not older than a version.
     State(Option<u64>),
+    /// The same without a bookmark at its end.
+    UnmarkedState(Option<u64>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -159,25 +194,45 @@ pub(super) struct Event {
     pub(super) seen: Instant,
 }
 
+/// An object at a version, or its metadata.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Shown {
+    pub(super) resource: Resource,
+    pub(super) version: u64,
+    pub(super) is_whole: bool,
+}
+
 /// All that was seen, by all threads.
 #[derive(Default)]
 pub(super) struct History {
+    /// The age of history that is compacted, if any is.
+    pub(super) compacted: Option<Duration>,
+    /// The ends of the faults, and whether the history before them was lost.
+    pub(super) faults: Mutex<Vec<(Instant, bool)>>,
     pub(super) operations: Mutex<Vec<Operation>>,
     pub(super) watches: Mutex<Vec<Watched>>,
-    /// Objects as responses and events showed them first, by resource and version.
-    objects: Mutex<HashMap<(Resource, u64), Value>>,
+    /// Objects as responses and events showed them first.
+    objects: Mutex<HashMap<Shown, Value>>,
     violations: Mutex<Vec<String>>,
+    /// Whether history was compacted before a recorder had it, as when the machine is very busy.
+    pub(super) late: AtomicBool,
     newest: AtomicU64,
     acknowledged: AtomicU64,
 }
 
 impl History {
+    pub(super) fn new(compacted: Option<Duration>) -> History {
+        History { compacted, ..History::default() }
+    }
+
     /// Notes an object. Every response and event must show the same content for a version.
-    pub(super) fn see(&self, resource: Resource, object: Value) -> Value {
-        let (object, version) = (content(object.clone()), version(&object));
+    pub(super) fn see(&self, resource: Resource, form: Form, object: Value) -> Value {
+        let version = version(&object);
+        let object = form.part(object);
         self.see_version(version);
         let mut objects = self.objects.lock().unwrap();
-        let first = objects.entry((resource, version)).or_insert_with(|| object.clone());
+        let shown = Shown { resource, version, is_whole: form.is_whole };
+        let first = objects.entry(shown).or_insert_with(|| object.clone());
         if *first != object {
             self.violation(format!("{resource:?} at {version} has two contents:\n  {first}\n  {object}"));
         }
@@ -191,6 +246,16 @@ impl History {
     /// The newest version that was seen.
     pub(super) fn newest(&self) -> u64 {
         self.newest.load(Ordering::Acquire)
+    }
+
+    /// A version that was seen, lately or long ago, or 0.
+    pub(super) fn past(&self, random: &mut Random) -> u64 {
+        let back = match random.below(6) {
+            0 | 1 => 0,
+            2 => u64::MAX,
+            _ => 1 << random.below(14),
+        };
+        self.newest().saturating_sub(back)
     }
 
     pub(super) fn add(&self, operation: Operation) {
@@ -214,8 +279,8 @@ impl History {
         self.violations.lock().unwrap().clone()
     }
 
-    /// The objects that were seen, by resource and version.
-    pub(super) fn objects(&self) -> HashMap<(Resource, u64), Value> {
+    /// The objects that were seen.
+    pub(super) fn objects(&self) -> HashMap<Shown, Value> {
         self.objects.lock().unwrap().clone()
     }
 }
@@ -229,10 +294,10 @@ impl fmt::Display for Operation {
 
 impl fmt::Display for Watched {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Watched { server, resource, group, from, events, end, .. } = self;
+        let Watched { server, resource, selection, form, from, events, end, .. } = self;
         write!(
             f,
-            "a watch of {resource:?} by server {server}, group {group:?}, {from:?}, end: {end}, events:"
+            "a watch of {resource:?} by server {server}, {selection:?}, {form:?}, {from:?}, end: {end}, events:"
         )?;
         for Event { kind, version, object, .. } in events {
             write!(f, " {version} {kind:?} {}", object["metadata"]["name"].as_str().unwrap_or_default())?;

@@ -9,8 +9,9 @@ use super::{
     check::Check,
     history::{Answer, Call, From, Operation, Read},
     recorder::Recorder,
-    resource::{tags, version},
+    resource::{Resource, is_terminating, tags, uid, version},
     watches,
+    watching::EXPIRED,
 };
 use serde_json::Value;
 use std::time::Instant;
@@ -28,6 +29,12 @@ impl Floors {
     fn at(&self, begun: Instant) -> u64 {
         let count = self.0.partition_point(|(at, _)| *at < begun);
         count.checked_sub(1).map_or(0, |last| self.0[last].1)
+    }
+
+    /// When this version was first seen, or a later one.
+    fn since(&self, version: u64) -> Option<Instant> {
+        let older = self.0.partition_point(|(_, seen)| *seen < version);
+        self.0.get(older).map(|(at, _)| *at)
     }
 
     fn raise(&mut self, at: Instant, version: u64) {
@@ -57,7 +64,13 @@ impl Check<'_> {
                 Mark::Seen(version) => floors.raise(at, version),
                 Mark::Ended(operation) => {
                     let floor = floors.at(operation.begun);
-                    match self.position(operation, floor) {
+                    let position = match operation.answer {
+                        Answer::Expired(version) => {
+                            self.check_expired(&floors, version, operation.ended, None).map(|()| None)
+                        }
+                        _ => self.position(operation, floor),
+                    };
+                    match position {
                         Ok(position) => position.into_iter().for_each(|position| floors.raise(at, position)),
                         Err(wrong) => {
                             let timeline = &self.timelines[&operation.resource];
@@ -72,15 +85,46 @@ impl Check<'_> {
         for watch in watches.iter() {
             let timeline = &self.timelines[&watch.resource];
             let oldest = match watch.from {
-                From::State(None) => floors.at(watch.begun),
-                From::State(Some(version)) | From::After(version) => version,
+                From::State(None) | From::UnmarkedState(None) => floors.at(watch.begun),
+                From::State(Some(version)) | From::UnmarkedState(Some(version)) | From::After(version) => {
+                    version
+                }
             };
-            if let Err(wrong) = watches::check(timeline, watch, oldest) {
+            let expired = match watch.from {
+                _ if !watch.end.contains(EXPIRED) => Ok(()),
+                From::After(version) => {
+                    self.check_expired(&floors, version, watch.ended, Some(watch.resource))
+                }
+                _ => Err("a state is too old".to_owned()),
+            };
+            if let Err(wrong) = expired.and_then(|()| watches::check(timeline, watch, oldest)) {
                 violations.push(format!("{wrong}: {watch}"));
             }
         }
         drop((operations, watches));
         self.violations.append(&mut violations);
+    }
+
+    /// Checks that history from a version on could be compacted when a request ended. Watches of custom resources do not
+    /// reach back beyond a restart.
+    fn check_expired(
+        &self,
+        floors: &Floors,
+        version: u64,
+        ended: Instant,
+        watched: Option<Resource>,
+    ) -> Result<(), String> {
+        let since = floors.since(version).ok_or("was never seen")?;
+        let age = ended.saturating_duration_since(since);
+        // It was made before it was seen.
+        let is_compacted = self.history.compacted.is_some_and(|compacted| 2 * age > compacted);
+        let faults = self.history.faults.lock().unwrap();
+        let mut later = faults.iter().filter(|(at, _)| *at > since);
+        let is_forgotten = later.any(|(_, is_lost)| *is_lost || watched == Some(Resource::Widgets));
+        match is_compacted || is_forgotten {
+            true => Ok(()),
+            false => Err(format!("is told that {version} is too old after {age:?}")),
+        }
     }
 
     /// The version that a response proves to have been reached.
@@ -96,21 +140,50 @@ impl Check<'_> {
         };
         match (&operation.call, &operation.answer) {
             (_, Answer::Unknown) => Ok(None),
-            (Call::List { read, group }, Answer::Items(at, items)) => {
+            (Call::DeleteMany { selection }, Answer::Items(at, items)) => {
+                if *at < floor {
+                    return Err("is older than it must be".to_owned());
+                }
+                let state = timeline.state(*at, *selection);
+                if state != *items {
+                    return Err(format!("is not the state at {at}: {state:?}"));
+                }
+                let mut position = *at;
+                for version in items.values() {
+                    let uid = timeline.at(*version).map(|event| uid(&event.object)).unwrap_or_default();
+                    let ends = [self.terminations.get(uid), self.deletions.get(uid)];
+                    let Some(end) = ends.into_iter().flatten().min() else {
+                        return Err(format!("deleted {uid}, and it is not deleted"));
+                    };
+                    position = position.max(*end);
+                }
+                Ok(Some(position))
+            }
+            (Call::List { read, selection }, Answer::Items(at, items)) => {
                 let is_old = match read {
-                    Read::Newest | Read::Pages => *at < floor,
+                    Read::Newest | Read::Rest(_) => *at < floor,
                     Read::NotOlderThan(wanted) => at < wanted,
                     Read::Exact(wanted) => at != wanted,
                 };
                 if is_old {
                     return Err("is older than it must be".to_owned());
                 }
-                let state = timeline.state(*at, *group);
+                let mut state = timeline.state(*at, *selection);
+                if let Read::Rest(after) = read {
+                    state.retain(|name, _| name > after);
+                }
                 if state != *items {
                     return Err(format!("is not the state at {at}: {state:?}"));
                 }
                 Ok(Some(*at))
             }
+            // The object has finalizers, and is being deleted.
+            (Call::Delete { .. }, Answer::Object(at)) => match timeline.at(*at) {
+                Some(event) if is_terminating(&event.object) => {
+                    first(&|object| object.map(version) == Some(*at))
+                }
+                _ => Err("did not delete".to_owned()),
+            },
             (Call::Get { version: None, .. }, Answer::Object(at)) => {
                 first(&|object| object.map(version) == Some(*at))
             }
@@ -131,7 +204,9 @@ impl Check<'_> {
                 first(&|object| object.map(tags).unwrap_or_default()[0] != Some(expected))
             }
             (_, Answer::Refused(status)) => Err(format!("was refused with {status}")),
-            (_, Answer::Object(_) | Answer::Deleted(_) | Answer::Items(..)) => Ok(effect),
+            (_, Answer::Object(_) | Answer::Deleted(_) | Answer::Items(..) | Answer::Expired(_)) => {
+                Ok(effect)
+            }
         }
     }
 }

@@ -1,12 +1,17 @@
 //! The resources of the load, a built-in one and a custom one, and the parts of their objects that the checks read.
 
+use super::random::Random;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 pub(super) const NAMESPACE: &str = "consistency";
 /// The objects of each resource: few, so that clients meet.
 pub(super) const NAMES: [&str; 4] = ["a", "b", "c", "d"];
-/// The values of the label `group`.
+/// The finalizer of some objects.
+pub(super) const FINALIZER: &str = "example.com/hold";
+/// The beginning of the names that the server generates.
+pub(super) const GENERATED: &str = "generated-";
+/// The values of the label `group`, and of the field `spec.group` of custom resources.
 pub(super) const GROUPS: [&str; 2] = ["one", "two"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,6 +39,9 @@ impl Resource {
         values: &BTreeMap<String, String>,
     ) -> Value {
         let mut object = self.values(values);
+        if self == Resource::Widgets {
+            object["spec"]["group"] = group.into();
+        }
         let (version, kind) = match self {
             Resource::ConfigMaps => ("v1", "ConfigMap"),
             Resource::Widgets => ("example.com/v1", "Widget"),
@@ -41,6 +49,13 @@ impl Resource {
         object["apiVersion"] = version.into();
         object["kind"] = kind.into();
         object["metadata"] = json!({"name": name, "annotations": {"tag": tag}, "labels": {"group": group}});
+        object
+    }
+
+    /// [`Resource::object`] with a name that the server generates.
+    pub(super) fn generated(self, tag: &str, group: &str, values: &BTreeMap<String, String>) -> Value {
+        let mut object = self.object("", tag, group, values);
+        object["metadata"]["generateName"] = GENERATED.into();
         object
     }
 
@@ -84,8 +99,9 @@ pub(super) fn definition() -> Value {
             "versions": [{
                 "name": "v1", "served": true, "storage": true,
                 "subresources": {"status": {}},
+                "selectableFields": [{"jsonPath": ".spec.group"}],
                 "schema": {"openAPIV3Schema": {"type": "object", "properties": {
-                    "spec": {"type": "object", "properties": {"values": values}},
+                    "spec": {"type": "object", "properties": {"values": values, "group": {"type": "string"}}},
                     "status": {"type": "object", "properties": {"tag": {"type": "string"}}},
                 }}},
             }],
@@ -110,8 +126,56 @@ pub(super) fn tags(object: &Value) -> [Option<&str>; 2] {
     [object["metadata"]["annotations"]["tag"].as_str(), object["status"]["tag"].as_str()]
 }
 
-pub(super) fn is_in_group(object: &Value, group: Option<&str>) -> bool {
-    group.is_none() || object["metadata"]["labels"]["group"].as_str() == group
+/// Whether the object waits for the removal of its finalizers.
+pub(super) fn is_terminating(object: &Value) -> bool {
+    !object["metadata"]["deletionTimestamp"].is_null()
+}
+
+pub(super) fn has_finalizers(object: &Value) -> bool {
+    !object["metadata"]["finalizers"].is_null()
+}
+
+/// The objects of a resource that a request selects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Selection {
+    All,
+    /// Those with this name.
+    Name(&'static str),
+    /// Those with this label.
+    Label(&'static str),
+    /// Those with this value of a selectable field.
+    Field(&'static str),
+}
+
+impl Selection {
+    pub(super) fn random(random: &mut Random, resource: Resource) -> Selection {
+        let group = random.pick(&GROUPS);
+        match random.below(10) {
+            0 => Selection::Name(random.pick(&NAMES)),
+            1..4 if resource == Resource::Widgets => Selection::Field(group),
+            1..5 => Selection::Label(group),
+            _ => Selection::All,
+        }
+    }
+
+    /// The parameter of a request.
+    pub(super) fn query(self) -> String {
+        match self {
+            Selection::All => String::new(),
+            Selection::Name(name) => format!("&fieldSelector=metadata.name%3D{name}"),
+            Selection::Label(group) => format!("&labelSelector=group%3D{group}"),
+            Selection::Field(group) => format!("&fieldSelector=spec.group%3D{group}"),
+        }
+    }
+
+    pub(super) fn has(self, object: &Value) -> bool {
+        match self {
+            Selection::All => true,
+            Selection::Name(wanted) => name(object) == wanted,
+            Selection::Label(group) => object["metadata"]["labels"]["group"] == group,
+            Selection::Field(group) => object["spec"]["group"] == group,
+        }
+    }
 }
 
 /// The object without what differs between the forms of responses: items of lists of built-in kinds have no type.

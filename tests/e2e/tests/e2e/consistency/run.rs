@@ -12,12 +12,16 @@ use pintle_e2e::PATIENCE;
 use pintle_harness::{Server, wait_for};
 use serde_json::json;
 use std::{
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        RwLockWriteGuard,
+        atomic::{AtomicBool, Ordering},
+    },
     thread,
+    time::{Duration, Instant},
 };
 
 const CLIENTS: usize = 6;
-const WATCHERS: usize = 3;
+const WATCHERS: usize = 4;
 /// The number of writes that are acknowledged between two faults.
 const WRITES: u64 = 60;
 
@@ -42,16 +46,20 @@ pub(super) fn prepare(servers: &[Server]) -> Result<u64> {
     Ok(super::resource::version(&list))
 }
 
-/// Runs clients and watches on the servers while `fault` is called `rounds` times, each time after some writes. The
-/// recorders have all events then.
+/// Stops the clients until the guard is dropped. The recorders have all events then.
+pub(super) type Pause<'a> = dyn Fn() -> Result<RwLockWriteGuard<'a, ()>> + 'a;
+
+/// Runs clients and watches on the servers while `fault` is called `rounds` times, each time after some writes. It
+/// returns whether the history before it was lost.
 pub(super) fn run(
     seed: u64,
     servers: &mut [Server],
     start: u64,
     rounds: usize,
-    mut fault: impl FnMut(usize, &mut [Server]) -> Result,
+    compacted: Option<Duration>,
+    mut fault: impl FnMut(usize, &mut [Server], &Pause) -> Result<bool>,
 ) -> Result<(History, Vec<Recorder>)> {
-    let (history, stop) = (History::default(), AtomicBool::new(false));
+    let (history, stop) = (History::new(compacted), AtomicBool::new(false));
     history.see_version(start);
     let clients = Clients::new(servers)?;
     let mut recorders: Vec<Recorder> = (0..servers.len())
@@ -74,11 +82,12 @@ pub(super) fn run(
                 scope.spawn(move || watcher.run(stop_of));
             }
             let faults = (0..=rounds).try_for_each(|round| {
-                wait_for_writes(history_of)?;
+                wait_for_writes(history_of, clients_of)?;
                 if round == rounds {
                     return Ok(());
                 }
-                fault(round, servers)?;
+                let is_lost = fault(round, servers, &|| clients_of.pause(history_of))?;
+                history_of.faults.lock().unwrap().push((Instant::now(), is_lost));
                 clients_of.set(servers)
             });
             stop_of.store(true, Ordering::Release);
@@ -89,10 +98,18 @@ pub(super) fn run(
     Ok((history, recorders))
 }
 
-fn wait_for_writes(history: &History) -> Result {
-    let goal = history.acknowledged() + WRITES;
+/// Waits for writes, and until the history before them is compacted.
+fn wait_for_writes(history: &History, clients: &Clients) -> Result {
+    let (newest, goal) = (history.newest(), history.acknowledged() + WRITES);
     let is_reached = || (history.acknowledged() >= goal).then_some(());
-    wait_for("writes to be acknowledged", PATIENCE, is_reached)
+    wait_for("writes to be acknowledged", PATIENCE, is_reached)?;
+    if history.compacted.is_none() {
+        return Ok(());
+    }
+    let state =
+        format!("{}?resourceVersion={newest}&resourceVersionMatch=Exact", Resource::ConfigMaps.collection());
+    let is_compacted = || clients.get(0).get(&state).ok().filter(|answer| answer.status == 410).map(drop);
+    wait_for("the compaction", PATIENCE, is_compacted)
 }
 
 struct EndRecorders<'a>(&'a Clients);

@@ -3,7 +3,7 @@
 use super::{
     history::{Event, Kind},
     recorder::Recorder,
-    resource::{Resource, is_in_group, name, tags, uid},
+    resource::{Resource, Selection, name, tags, uid},
 };
 use serde_json::Value;
 use std::{collections::BTreeMap, fmt::Write};
@@ -59,6 +59,12 @@ impl Timeline {
         index.ok().map(|index| &self.events[index])
     }
 
+    /// A version, and those of the events after it.
+    pub(super) fn versions(&self, from: u64) -> impl Iterator<Item = u64> {
+        let skipped = self.events.partition_point(|event| event.version <= from);
+        std::iter::once(from).chain(self.events[skipped..].iter().map(|event| event.version))
+    }
+
     /// An object at a version.
     pub(super) fn object(&self, name: &str, version: u64) -> Option<&Value> {
         let of_object = self.by_name.get(name)?;
@@ -68,9 +74,9 @@ impl Timeline {
     }
 
     /// The versions of the objects at a version.
-    pub(super) fn state(&self, version: u64, group: Option<&str>) -> BTreeMap<String, u64> {
+    pub(super) fn state(&self, version: u64, selection: Selection) -> BTreeMap<String, u64> {
         let objects = self.by_name.keys().filter_map(|name| self.object(name, version));
-        let objects = objects.filter(|object| is_in_group(object, group));
+        let objects = objects.filter(|object| selection.has(object));
         objects.map(|object| (name(object).to_owned(), super::resource::version(object))).collect()
     }
 
@@ -88,15 +94,15 @@ impl Timeline {
     }
 
     /// The events after a version that a watch with this selection gets.
-    pub(super) fn selected(&self, after: u64, group: Option<&str>) -> impl Iterator<Item = Event> {
+    pub(super) fn selected(&self, after: u64, selection: Selection) -> impl Iterator<Item = Event> {
         let skipped = self.events.partition_point(|event| event.version <= after);
-        (skipped..self.events.len()).filter_map(move |index| self.select(index, group))
+        (skipped..self.events.len()).filter_map(move |index| self.select(index, selection))
     }
 
-    fn select(&self, index: usize, group: Option<&str>) -> Option<Event> {
+    fn select(&self, index: usize, selection: Selection) -> Option<Event> {
         let event = &self.events[index];
-        let before = self.before(index).filter(|object| is_in_group(object, group));
-        let is_selected = event.kind != Kind::Deleted && is_in_group(&event.object, group);
+        let before = self.before(index).filter(|object| selection.has(object));
+        let is_selected = event.kind != Kind::Deleted && selection.has(&event.object);
         let (kind, object) = match (before, is_selected) {
             (None, false) => return None,
             (None, true) => (Kind::Added, event.object.clone()),

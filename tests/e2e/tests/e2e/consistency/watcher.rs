@@ -2,10 +2,11 @@
 
 use super::{
     client::Clients,
+    form::Form,
     history::{From, History, Kind, Watched},
     random::Random,
-    resource::{GROUPS, Resource, content},
-    watching::{LEFT, OVER, watch},
+    resource::{Resource, Selection},
+    watching::{EXPIRED, LEFT, OVER, watch},
 };
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -31,50 +32,63 @@ impl<'a> RandomWatcher<'a> {
     pub(super) fn run(&mut self, stop: &AtomicBool) {
         while !stop.load(Ordering::Acquire) {
             let resource = self.random.pick(&Resource::ALL);
-            let group = self.random.chance(50).then(|| self.random.pick(&GROUPS));
-            let past = self.history.newest().saturating_sub(self.random.pick(&[0, 1, 20])).max(1);
-            let mut from = self.random.pick(&[From::After(past), From::State(None), From::State(Some(past))]);
+            let selection = Selection::random(&mut self.random, resource);
+            let past = self.history.past(&mut self.random).max(1);
+            let states = [None, Some(0), Some(past)];
+            let mut from = match self.random.below(4) {
+                0 | 1 => From::After(past),
+                2 => From::State(self.random.pick(&states)),
+                _ => From::UnmarkedState(self.random.pick(&states[..2])),
+            };
             // Some watches continue where the one before has ended, on any server.
             loop {
-                let last = self.watch(resource, group, from);
-                match last {
-                    Some(last) if self.random.chance(60) && !stop.load(Ordering::Acquire) => {
-                        from = From::After(last);
-                    }
+                match self.watch(resource, selection, from) {
+                    Some(next) if self.random.chance(60) && !stop.load(Ordering::Acquire) => from = next,
                     _ => break,
                 }
             }
         }
     }
 
-    /// Returns the version from which another watch continues.
-    fn watch(&mut self, resource: Resource, group: Option<&'static str>, from: From) -> Option<u64> {
+    /// Returns the start of another watch that continues this one.
+    fn watch(&mut self, resource: Resource, selection: Selection, from: From) -> Option<From> {
         let server = self.random.below(self.clients.len() as u64) as usize;
         let begun = Instant::now();
-        let selector = group.map(|group| format!("&labelSelector=group%3D{group}")).unwrap_or_default();
+        let form = Form::random(&mut self.random);
+        let given = |version: Option<u64>| version.map(|version| version.to_string()).unwrap_or_default();
         let start = match from {
             From::After(version) => format!("resourceVersion={version}"),
             From::State(version) => format!(
                 "resourceVersion={}&sendInitialEvents=true&resourceVersionMatch=NotOlderThan",
-                version.map(|version| version.to_string()).unwrap_or_default()
+                given(version)
             ),
+            From::UnmarkedState(version) => format!("resourceVersion={}", given(version)),
         };
         // The last bookmark comes two seconds before the end.
         let path = format!(
-            "{}?watch=1&allowWatchBookmarks=true&timeoutSeconds=3&{start}{selector}",
-            resource.collection()
+            "{}?watch=1&allowWatchBookmarks=true&timeoutSeconds=3&{start}{}&{}",
+            resource.collection(),
+            selection.query(),
+            form.query()
         );
         let most = [5, 20, usize::MAX][self.random.below(3) as usize];
         let (mut events, mut last) = (Vec::new(), None);
         if let From::After(version) = from {
             last = Some(version);
         }
-        let end = watch(&self.clients.get(server), &path, |mut event| {
+        let is_shared = self.random.chance(60);
+        let lines = match is_shared {
+            true => {
+                self.clients.shared(server).and_then(|client| client.lines_as(&form.media_type(""), &path))
+            }
+            false => self.clients.get(server).lines_as(&form.media_type(""), &path),
+        };
+        let end = watch(lines, form, |mut event| {
             if !event.object.is_null() {
                 event.object = match event.kind {
                     // The object of a selection that it left has the content before and the version after.
-                    Kind::Deleted => content(event.object),
-                    _ => self.history.see(resource, event.object),
+                    Kind::Deleted => form.part(event.object),
+                    _ => self.history.see(resource, form, event.object),
                 };
             }
             self.history.see_version(event.version);
@@ -84,18 +98,25 @@ impl<'a> RandomWatcher<'a> {
             events.push(event);
             events.len() < most
         });
-        if end != OVER && end != LEFT {
+        let next = match end.contains(EXPIRED) {
+            true => Some(From::State(None)),
+            false => last.map(From::After),
+        };
+        if next != Some(From::State(None)) && end != OVER && end != LEFT {
+            self.clients.forget_shared(server);
             self.clients.wait(server);
         }
         self.history.watches.lock().unwrap().push(Watched {
             server,
             resource,
-            group,
+            selection,
+            form,
             from,
             begun,
+            ended: Instant::now(),
             events,
             end,
         });
-        last
+        next
     }
 }
