@@ -602,14 +602,15 @@ impl<'d> Decoder<'d> {
     fn map(&mut self, head: Head, schema: SchemaRef<'_>) -> Step<Value> {
         let ty = schema.value();
         let mut object = Map::new();
+        let mut key = String::new();
         let mut first = First::default();
         let mut count = Count::of(head);
         while let Some(index) = count.next(&mut self.reader) {
-            let key = self.optional_text("string").map(Option::unwrap_or_default);
-            let Some(key) = first.note(key)? else {
+            let step = self.key(&mut key);
+            if first.note(step)?.is_none() {
                 self.reader.skip()?;
                 continue;
-            };
+            }
             let step = self.value(ty);
             let Some(value) = first.note(step)? else { continue };
             self.weigh_member(object.len())?;
@@ -717,6 +718,15 @@ impl<'d> Decoder<'d> {
         }
     }
 
+    /// Decodes the key of a map's next pair. A null leaves the key before, as the library of the reference does: it decodes
+    /// all keys into one variable.
+    fn key(&mut self, key: &mut String) -> Step<()> {
+        if let Some(text) = self.optional_text("string")? {
+            *key = text;
+        }
+        Ok(())
+    }
+
     /// Skips the rest of a map.
     fn skip_pairs(&mut self, count: &mut Count) -> Step<()> {
         while count.next(&mut self.reader).is_some() {
@@ -729,14 +739,15 @@ impl<'d> Decoder<'d> {
     /// A map without a schema, with one failure for all of it.
     pub(super) fn object(&mut self, head: Head) -> Step<Map> {
         let mut object = Map::new();
+        let mut key = String::new();
         let mut first = First::default();
         let mut count = Count::of(head);
         while let Some(index) = count.next(&mut self.reader) {
-            let key = self.optional_text("string").map(Option::unwrap_or_default);
-            let Some(key) = first.note(key)? else {
+            let step = self.key(&mut key);
+            if first.note(step)?.is_none() {
                 self.reader.skip()?;
                 continue;
-            };
+            }
             let step = self.any();
             let Some(value) = first.note(step)? else { continue };
             self.weigh_member(object.len())?;

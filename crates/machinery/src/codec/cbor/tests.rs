@@ -158,6 +158,19 @@ fn values_without_a_schema_are_those_of_json() {
 }
 
 #[test]
+fn a_null_is_the_key_before() {
+    let data = |pairs: &str| {
+        let decoded = decode(&hex(&format!("a1 \"data {pairs}")), schema("ConfigMap"));
+        decoded.map(|decoded| decoded.value["data"].clone())
+    };
+    let twice = "cbor: found duplicate map key \"a\" at map element index 1";
+    assert_eq!(message(data("a2 \"a \"x f6 \"y")), twice);
+    assert_eq!(data("a2 f6 \"x \"a \"y").unwrap(), json!({"": "x", "a": "y"}));
+    assert_eq!(message(decode_any(&hex("a2 \"a 00 f6 01"))), twice);
+    assert_eq!(decode_any(&hex("a2 f6 00 \"a 01")).unwrap(), json!({"": 0, "a": 1}));
+}
+
+#[test]
 fn a_value_of_a_wrong_type_names_the_outermost_field() {
     let rows = [
         (
