@@ -361,7 +361,9 @@ fn mark_as_deleting(object: &mut Value, now: Timestamp) {
     if ends.is_none() {
         bump_generation(object);
     }
-    if ends.is_none_or(|ends| ends > now) {
+    // Only a grace period has its end in the future: a time without one is that of a request which began after this one.
+    let has_grace = object.i64_at("metadata.deletionGracePeriodSeconds") != Some(0);
+    if ends.is_none_or(|ends| ends > now && has_grace) {
         object.set("metadata.deletionTimestamp", meta::format_time(now));
     }
     object.set("metadata.deletionGracePeriodSeconds", 0);
@@ -372,5 +374,29 @@ fn bump_generation(object: &mut Value) {
         0 => {}
         // A client may have set any value, and an object with a negative one could not be updated any more.
         generation => object.set_generation(generation.saturating_add(1)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pintle_machinery::json;
+
+    #[test]
+    fn only_a_grace_period_is_shortened() {
+        let now = Timestamp::from_second(100).unwrap();
+        let time = |second| meta::format_time(Timestamp::from_second(second).unwrap());
+        // The end of the deletion that is under way, its grace period, and the end after another request.
+        let rows = [(130, 30, 100), (90, 0, 90), (101, 0, 101)];
+        for (ends, seconds, expected) in rows {
+            let mut object = json!({"metadata": {
+                "generation": 2, "deletionTimestamp": time(ends), "deletionGracePeriodSeconds": seconds,
+            }});
+            mark_as_deleting(&mut object, now);
+            assert_eq!(
+                object["metadata"],
+                json!({"generation": 2, "deletionTimestamp": time(expected), "deletionGracePeriodSeconds": 0})
+            );
+        }
     }
 }
