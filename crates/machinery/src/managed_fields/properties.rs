@@ -164,7 +164,7 @@ fn value_of(schema: SchemaRef<'_>, depth: usize, chosen: &mut impl FnMut() -> u3
             let fields = schema.fields();
             let mut object = Map::new();
             for field in fields {
-                if chosen() % 2 == 0 && depth > 0 {
+                if chosen().is_multiple_of(2) && depth > 0 {
                     object.insert(field.name(), value_of(field.ty(), depth - 1, chosen));
                 }
             }
@@ -178,7 +178,7 @@ fn value_of(schema: SchemaRef<'_>, depth: usize, chosen: &mut impl FnMut() -> u3
             let count = items(chosen());
             (0..count).map(|_| value_of(schema.item(), depth - 1, chosen)).collect::<Vec<_>>().into()
         }
-        Type::Bool => json!(chosen() % 2 == 0),
+        Type::Bool => json!(chosen().is_multiple_of(2)),
         Type::Int32 | Type::Int64 | Type::Float64 | Type::IntOrString => json!(chosen() % 3),
         _ => ["", "0", "a", "b"].map(Value::from)[chosen() as usize % 4].clone(),
     }
