@@ -59,8 +59,8 @@ impl Payload {
     pub(crate) fn keep_stored_form(&mut self) {
         if let Some(stored) = self.stored.take() {
             self.bytes = stored;
+            self.packed = None;
         }
-        self.packed = None;
         self.decoded = None;
         self.writer = 0;
     }

@@ -166,7 +166,7 @@ fn read(
     };
     let decoded = match media_type {
         MediaType::Json => {
-            // Most bodies are found to be of the wanted kind when they are decoded. The others are judged before that.
+            // Decoding shows that most bodies are of the wanted kind. Of the others, that is told before what decoding found.
             let decoded = (!model.keeps_claimed_kind()).then(|| json::decode_body(body, schema));
             if !matches!(&decoded, Some(Ok(decoded)) if is_plainly_of(decoded, kind)) {
                 let found = json::type_meta(body).map_err(|error| {

@@ -43,7 +43,10 @@ impl Batch {
         for event in &mut self.events {
             match event {
                 StorageEvent::Write { kind: EventKind::Delete, kv, .. } => kv.value = Payload::default(),
-                StorageEvent::Write { kv, .. } => kv.value.keep_stored_form(),
+                StorageEvent::Write { kv, .. } => {
+                    kv.value.keep_stored_form();
+                    kv.value.packed = None;
+                }
                 StorageEvent::Progress(_) | StorageEvent::Error(_) => {}
             }
         }

@@ -207,6 +207,10 @@ async fn a_list_has_the_compressed_form_of_values_that_are_stored_so() {
     let packed = found.value.packed.clone().unwrap();
     assert!(packed.memory() < text.len() / 2);
     assert_eq!(packed.unpack(), text);
+    // A storage without a transformation for the value passes it on.
+    let above = crate::TransformedStorage::new(Arc::new(storage), Vec::new());
+    let items = above.get_list(list_all()).await.unwrap().items;
+    assert_eq!(items[1].value.packed.as_ref().unwrap().unpack(), text);
 }
 
 #[tokio::test]
