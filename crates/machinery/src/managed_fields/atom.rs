@@ -153,7 +153,29 @@ impl<'a> Shape<'a> {
     }
 }
 
+impl Atom<'_> {
+    /// Whether the parts of two values of this form have owners, and not the values as a whole.
+    pub(super) fn has_parts(self, old: Option<&Value>, new: Option<&Value>, trees: Trees) -> bool {
+        match self {
+            Atom::Map(members) => {
+                !(members.atomic || members.is_empty(old, trees) && members.is_empty(new, trees))
+            }
+            Atom::List(kind) => !(kind.is_atomic() || items(old).is_empty() && items(new).is_empty()),
+            Atom::Scalar(_) => false,
+        }
+    }
+}
+
 impl<'a> Members<'a> {
+    /// Whether an object is empty even with the members that Go always writes.
+    fn is_empty(self, side: Option<&Value>, trees: Trees) -> bool {
+        object(side).is_none_or(|side| {
+            side.is_empty()
+                && (trees == Trees::Written
+                    || self.declared().is_none_or(|schema| schema.always_written().len() == 0))
+        })
+    }
+
     /// The type of a member, and whether it is a declared field; `None` when the name is not allowed.
     pub(super) fn member(self, name: &str) -> Option<(Shape<'a>, bool)> {
         match self.schema.and_then(|schema| schema.field(name)) {

@@ -158,33 +158,23 @@ impl Walk {
         let mut modified = false;
         let (first, second) = shape.atoms(old, new);
         for atom in std::iter::once(first).chain(second) {
+            if !atom.has_parts(old, new, self.trees) {
+                if let (Some(old), Some(new)) = (old, new) {
+                    modified |= !same(old, new);
+                }
+                continue;
+            }
             match atom {
-                Atom::Map(members)
-                    if !(members.atomic || self.is_empty(old, members) && self.is_empty(new, members)) =>
-                {
+                Atom::Map(members) => {
                     self.members(object(old), object(new), members, &mut |name, old, new, shape| {
                         self.node(path_element::field(name), old, new, shape, &mut below);
                     });
                 }
-                Atom::List(kind) if !(kind.is_atomic() || items(old).is_empty() && items(new).is_empty()) => {
-                    self.list(items(old), items(new), kind, &mut below);
-                }
-                Atom::Scalar(_) | Atom::Map(_) | Atom::List(_) => {
-                    if let (Some(old), Some(new)) = (old, new) {
-                        modified |= !same(old, new);
-                    }
-                }
+                Atom::List(kind) => self.list(items(old), items(new), kind, &mut below),
+                Atom::Scalar(_) => {}
             }
         }
         below.attach_to(out, &element, old.is_none(), modified, new.is_none());
-    }
-
-    fn is_empty(self, side: Option<&Value>, members: Members<'_>) -> bool {
-        object(side).is_none_or(|side| {
-            side.is_empty()
-                && (self.trees == Trees::Written
-                    || members.declared().is_none_or(|schema| schema.always_written().len() == 0))
-        })
     }
 
     /// Calls `visit` for the members of two objects that differ.

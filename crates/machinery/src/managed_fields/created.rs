@@ -129,13 +129,14 @@ impl Writer {
         let (first, second) = shape.atoms(old, Some(new));
         let atoms = std::iter::once(first).chain(second);
         let is_changed = |old: &Value| {
-            let mut leaves = atoms.clone().filter(|atom| !has_parts(*atom, old, new));
+            let mut leaves =
+                atoms.clone().filter(|atom| !atom.has_parts(Some(old), Some(new), Trees::Canonical));
             leaves.next().is_some() && !same(old, new)
         };
         let node = self.open(element, old.is_none_or(is_changed));
         for atom in atoms {
             match atom {
-                _ if !has_parts(atom, old.unwrap_or(&Value::Null), new) => {}
+                _ if !atom.has_parts(old, Some(new), Trees::Canonical) => {}
                 Atom::Map(members) => {
                     if let Some(new) = new.as_object() {
                         each_member(object(old), new, members, &mut |name, old, new, shape| {
@@ -176,19 +177,3 @@ impl Writer {
 
 /// The path of a node itself, before those of its children.
 const MEMBER: &[u8] = br#"".":{}"#;
-
-/// Whether the parts of a value have owners, and not the value as a whole.
-fn has_parts(atom: Atom<'_>, old: &Value, new: &Value) -> bool {
-    match atom {
-        Atom::Map(members) => !(members.atomic || is_empty(old, members) && is_empty(new, members)),
-        Atom::List(kind) => !(kind.is_atomic() || items(Some(old)).is_empty() && items(Some(new)).is_empty()),
-        Atom::Scalar(_) => false,
-    }
-}
-
-/// Whether an object is empty even with the members that Go always writes.
-fn is_empty(side: &Value, members: Members<'_>) -> bool {
-    side.as_object().is_none_or(|side| {
-        side.is_empty() && members.declared().is_none_or(|schema| schema.always_written().len() == 0)
-    })
-}
