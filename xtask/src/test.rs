@@ -52,13 +52,21 @@ fn with_features(tests: &str) -> [&str; 8] {
     ["test", "--workspace", "--features", tests, "--test", tests, "--no-fail-fast", "--"]
 }
 
-/// Runs the attacks, one after the other: each measures the server's CPU time.
+/// The modules of the attacks that send one request after the other to a server of their own.
+const SWEEPS: [&str; 2] = ["stored::", "sweep::"];
+
+/// Runs the attacks, which measure their server's CPU time and memory. The sweeps run side by side: each keeps one core
+/// busy. The others run one after the other, since they fill the machine.
 fn attacks(root: &Path, release: bool, variables: &[(&str, &str)]) -> Result<(), String> {
     let server = task::build_server(root, release)?;
-    let mut command = task::cargo(root);
-    command.env("PINTLE_SERVER", &server).envs(variables.iter().copied());
-    command.args(with_features("attacks"));
-    task::run(command.arg("--test-threads=1"))
+    let run = |chosen: &[&str]| {
+        let mut command = task::cargo(root);
+        command.env("PINTLE_SERVER", &server).envs(variables.iter().copied());
+        task::run(command.args(with_features("attacks")).args(chosen))
+    };
+    let sweeps = run(&SWEEPS);
+    let others = run(&["--test-threads=1", "--skip", SWEEPS[0], "--skip", SWEEPS[1]]);
+    sweeps.and(others)
 }
 
 /// Runs the sweep: every list and map of every kind in a request of more than a megabyte, with a release build.
