@@ -29,10 +29,10 @@ impl Backends {
         self.backends.iter().any(|backend| backend.waits() || (has_several && backend.is_blocking()))
     }
 
-    /// Encodes an event in the forms that the backends need.
-    pub(crate) fn encode(&self, event: &Event) -> Encoded {
+    /// Encodes an event, whose request has been [described](crate::encode::describe), in the forms that the backends need.
+    pub(crate) fn encode(&self, event: &Event, request: &[u8]) -> Encoded {
         self.metrics.event();
-        Encoded::new(event, self.has_legacy, self.max_event_size)
+        Encoded::new(event, request, self.has_legacy, self.max_event_size)
     }
 
     /// Sends an event to all backends. Returns false when a strict backend failed.

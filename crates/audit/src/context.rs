@@ -3,7 +3,7 @@
 use crate::{
     Event, Level, ObjectReference, RequestAuditConfig, ResponseStatus, Stage,
     backends::{Backends, Unconfirmed},
-    encode::Encoded,
+    encode::{Encoded, describe},
     json::{checked, without_managed_fields},
     latencies::{Latencies, Layer},
 };
@@ -43,6 +43,8 @@ pub struct AuditContext {
     backends: Arc<Backends>,
     config: RequestAuditConfig,
     event: Mutex<Event>,
+    /// The part that all events share, from the first one on.
+    described: Mutex<Option<Bytes>>,
     latencies: Mutex<Latencies>,
     /// The first event, where a backend writes it while the request is executed.
     unconfirmed: Mutex<Unconfirmed>,
@@ -85,6 +87,7 @@ impl AuditContext {
             backends,
             config,
             event: Mutex::new(event),
+            described: Mutex::default(),
             latencies: Mutex::default(),
             unconfirmed: Mutex::default(),
         }
@@ -118,6 +121,7 @@ impl AuditContext {
         let mut event = self.event.lock();
         event.impersonated_user = Some(user);
         event.impersonation_constraint = constraint.to_owned();
+        *self.described.lock() = None;
     }
 
     /// Records the request object: its metadata, and, at the level `Request`, the JSON that `encode` returns.
@@ -241,6 +245,46 @@ impl AuditContext {
             let slow = self.latencies.lock().annotations(event.request_received, event.stage_time);
             event.annotations.extend(slow.into_iter().map(|(key, value)| (key.into(), value.into())));
         }
-        Some(self.backends.encode(&event))
+        let described = self.described.lock().get_or_insert_with(|| describe(&event).into()).clone();
+        Some(self.backends.encode(&event, &described))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{AuditMetrics, StageSet};
+
+    #[test]
+    fn events_after_an_impersonation_have_its_user() {
+        let backends = Arc::new(Backends::new(Vec::new(), AuditMetrics::new().unwrap()));
+        let config = RequestAuditConfig {
+            level: Level::Metadata,
+            omit_stages: StageSet::default(),
+            omit_managed_fields: false,
+        };
+        let user = |name: &str| Arc::new(UserInfo { name: name.to_owned(), ..UserInfo::default() });
+        let metadata = RequestMetadata {
+            audit_id: "1".to_owned(),
+            request_uri: "/api".to_owned(),
+            verb: "get".to_owned(),
+            user: Some(user("jane")),
+            source_ips: Vec::new(),
+            user_agent: String::new(),
+            object_ref: None,
+            received: Timestamp::UNIX_EPOCH,
+        };
+        let context = AuditContext::new(backends, config, metadata);
+        let request_at = |stage| {
+            let json = String::from_utf8(context.encode(stage).unwrap().json.to_vec()).unwrap();
+            let (_, request) = json.split_once("\"requestURI\":").unwrap();
+            request.split(",\"requestReceivedTimestamp\"").next().unwrap().to_owned()
+        };
+        let before = r#""/api","verb":"get","user":{"username":"jane"}"#;
+        assert_eq!(request_at(Stage::RequestReceived), before);
+        context.set_impersonated_user(user("bob"), "");
+        let after = format!(r#"{before},"impersonatedUser":{{"username":"bob"}}"#);
+        assert_eq!(request_at(Stage::ResponseStarted), after);
+        assert_eq!(request_at(Stage::ResponseComplete), after);
     }
 }

@@ -4,7 +4,7 @@ mod document;
 
 use crate::{Event, Level};
 use bytes::{BufMut, Bytes, BytesMut};
-use document::{Head, Tail};
+use document::{Head, Outcome, Request, Tail};
 use jiff::Timestamp;
 use pintle_go_forms::quote;
 use pintle_machinery::codec::{self, json::serialize_to};
@@ -27,12 +27,17 @@ pub(crate) struct Encoded {
 }
 
 impl Encoded {
-    /// Encodes an event: also in the legacy format if `has_legacy` is set, and also truncated if it exceeds
-    /// `max_event_size` bytes.
-    pub(crate) fn new(event: &Event, has_legacy: bool, max_event_size: Option<usize>) -> Encoded {
-        let json: Bytes = encode(event, Objects::With).into();
+    /// Encodes an event, whose request has been [described](describe): also in the legacy format if `has_legacy` is
+    /// set, and also truncated if it exceeds `max_event_size` bytes.
+    pub(crate) fn new(
+        event: &Event,
+        request: &[u8],
+        has_legacy: bool,
+        max_event_size: Option<usize>,
+    ) -> Encoded {
+        let json: Bytes = encode(event, request, Objects::With).into();
         let is_too_long = max_event_size.is_some_and(|max| json.len() > max) && event.level >= Level::Request;
-        let truncated = is_too_long.then(|| encode(event, Objects::Truncated).into());
+        let truncated = is_too_long.then(|| encode(event, request, Objects::Truncated).into());
         let legacy = if has_legacy { legacy_line(event).into() } else { Bytes::new() };
         Encoded { json, truncated, legacy }
     }
@@ -61,8 +66,15 @@ enum Objects {
     Truncated,
 }
 
+/// The part of an event's JSON that tells what was requested by whom, for all events of the request.
+pub(crate) fn describe(event: &Event) -> Vec<u8> {
+    let mut out = Vec::with_capacity(512);
+    write_members(&mut out, b',', &Request::of(event));
+    out
+}
+
 /// Encodes an event. The objects are JSON already and are copied between the fields before and after them.
-fn encode(event: &Event, objects: Objects) -> Vec<u8> {
+fn encode(event: &Event, request: &[u8], objects: Objects) -> Vec<u8> {
     let of_event: [(&str, &Option<Bytes>); 2] =
         [("requestObject", &event.request_object), ("responseObject", &event.response_object)];
     let of_event = match objects {
@@ -70,10 +82,10 @@ fn encode(event: &Event, objects: Objects) -> Vec<u8> {
         Objects::Truncated => &[],
     };
     let size: usize = of_event.iter().map(|(_, json)| json.as_ref().map_or(0, Bytes::len)).sum();
-    let mut out = Vec::with_capacity(size + 1024);
-    write(&mut out, &Head::of(event));
-    // The end of the head's object.
-    out.pop();
+    let mut out = Vec::with_capacity(size + request.len() + 768);
+    write_members(&mut out, b'{', &Head::of(event));
+    out.extend_from_slice(request);
+    write_members(&mut out, b',', &Outcome::of(event));
     for (name, json) in of_event {
         if let Some(json) = json {
             out.extend_from_slice(b",\"");
@@ -86,27 +98,27 @@ fn encode(event: &Event, objects: Objects) -> Vec<u8> {
     if objects == Objects::Truncated {
         annotations.to_mut().insert("audit.k8s.io/truncated".into(), "true".into());
     }
-    let tail = out.len();
-    write(
-        &mut out,
-        &Tail {
-            request_received_timestamp: micro_time(event.request_received),
-            stage_timestamp: micro_time(event.stage_time),
-            annotations,
-        },
-    );
-    // The tail's object continues that of the event.
-    if let Some(open) = out.get_mut(tail) {
-        *open = b',';
-    }
-    out.push(b'\n');
+    let tail = Tail {
+        request_received_timestamp: micro_time(event.request_received),
+        stage_timestamp: micro_time(event.stage_time),
+        annotations,
+    };
+    write_members(&mut out, b',', &tail);
+    out.extend_from_slice(b"}\n");
     out
 }
 
-fn write(out: &mut Vec<u8>, value: &impl Serialize) {
-    if let Err(error) = serialize_to(out, value) {
+/// Appends the members of an object, if it has any, with another byte in place of the first brace and none of the last.
+fn write_members(out: &mut Vec<u8>, first: u8, object: &impl Serialize) {
+    let start = out.len();
+    if let Err(error) = serialize_to(out, object) {
         // Writing to a vector never fails, and all keys are strings.
         tracing::error!(%error, "an audit event cannot be encoded");
+    }
+    out.pop();
+    match out.get_mut(start..) {
+        Some([brace, _, ..]) => *brace = first,
+        _ => out.truncate(start),
     }
 }
 

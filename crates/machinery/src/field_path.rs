@@ -1,6 +1,11 @@
 //! Paths of fields in validation errors.
 
+use smallvec::SmallVec;
 use std::fmt;
+
+/// The length of a path, in bytes, up to which it takes no memory of its own. Paths are built for every validated
+/// field, but few are ever shown: in a pod, most fit.
+const IN_PLACE: usize = 64;
 
 /// The maximum length of a path with keys, in bytes.
 const MAX_LENGTH: usize = 2048;
@@ -9,19 +14,19 @@ const MIN_SHOWN_KEY: usize = 16;
 
 /// The path of a field in validation messages: `spec.containers[0].env[KEY].name`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FieldPath(String);
+pub struct FieldPath(SmallVec<[u8; IN_PLACE]>);
 
 impl FieldPath {
     /// A path that starts at a top-level field; "" is the object itself.
     pub fn new(name: &str) -> FieldPath {
-        FieldPath(name.to_owned())
+        FieldPath(SmallVec::from_slice(name.as_bytes()))
     }
 
     /// A member of this field.
     #[must_use]
     pub fn child(&self, name: &str) -> FieldPath {
         match self.0.is_empty() {
-            true => FieldPath(name.to_owned()),
+            true => FieldPath::new(name),
             false => self.with([".", name, ""]),
         }
     }
@@ -30,7 +35,7 @@ impl FieldPath {
     #[must_use]
     pub fn index(&self, index: usize) -> FieldPath {
         match index {
-            0 => self.with(["[", "0", "]"]),
+            0 => self.with(["[0]", "", ""]),
             _ => self.with(["[", &index.to_string(), "]"]),
         }
     }
@@ -44,18 +49,18 @@ impl FieldPath {
         }
     }
 
-    /// Paths are built for every validated field, but few are ever shown.
     fn with(&self, parts: [&str; 3]) -> FieldPath {
         let length = self.0.len() + parts.iter().map(|part| part.len()).sum::<usize>();
-        let mut path = String::with_capacity(length);
-        path.push_str(&self.0);
-        parts.iter().for_each(|part| path.push_str(part));
+        let mut path = SmallVec::with_capacity(length);
+        path.extend_from_slice(&self.0);
+        parts.iter().for_each(|part| path.extend_from_slice(part.as_bytes()));
         FieldPath(path)
     }
 
     /// The text.
     pub fn as_str(&self) -> &str {
-        &self.0
+        // All parts are text.
+        str::from_utf8(&self.0).unwrap_or_default()
     }
 }
 
@@ -83,7 +88,7 @@ fn shown(length: usize, key: &str) -> Option<&str> {
 
 impl fmt::Display for FieldPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_empty() { "<nil>" } else { &self.0 })
+        f.write_str(if self.0.is_empty() { "<nil>" } else { self.as_str() })
     }
 }
 

@@ -6,7 +6,7 @@ use pintle_machinery::{StatusCause, StatusDetails, UserInfo};
 use serde::{Serialize, Serializer};
 use std::{borrow::Cow, collections::BTreeMap, net::IpAddr};
 
-/// The fields before the request and response objects.
+/// The first fields.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Head<'a> {
@@ -16,6 +16,12 @@ pub(super) struct Head<'a> {
     #[serde(rename = "auditID")]
     audit_id: &'a str,
     stage: &'static str,
+}
+
+/// The fields that are the same at all stages of a request, unless its user impersonates another one in between.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Request<'a> {
     #[serde(rename = "requestURI")]
     request_uri: &'a str,
     verb: &'a str,
@@ -28,6 +34,12 @@ pub(super) struct Head<'a> {
     source_ips: &'a [IpAddr],
     #[serde(skip_serializing_if = "str::is_empty")]
     user_agent: &'a str,
+}
+
+/// The fields between those and the request and response objects.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Outcome<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     object_ref: Option<Reference<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -132,13 +144,20 @@ struct Cause<'a> {
 
 impl<'a> Head<'a> {
     pub(super) fn of(event: &'a Event) -> Head<'a> {
-        let constraint = &*event.impersonation_constraint;
         Head {
             kind: "Event",
             api_version: "audit.k8s.io/v1",
             level: event.level.as_str(),
             audit_id: &event.audit_id,
             stage: event.stage.as_str(),
+        }
+    }
+}
+
+impl<'a> Request<'a> {
+    pub(super) fn of(event: &'a Event) -> Request<'a> {
+        let constraint = &*event.impersonation_constraint;
+        Request {
             request_uri: &event.request_uri,
             verb: &event.verb,
             user: event.user.as_deref().map(User::of).unwrap_or_default(),
@@ -147,6 +166,13 @@ impl<'a> Head<'a> {
                 .then_some(AuthenticationMetadata { impersonation_constraint: constraint }),
             source_ips: &event.source_ips,
             user_agent: &event.user_agent,
+        }
+    }
+}
+
+impl<'a> Outcome<'a> {
+    pub(super) fn of(event: &'a Event) -> Outcome<'a> {
+        Outcome {
             object_ref: event.object_ref.as_ref().map(Reference::of),
             response_status: event.response_status.as_ref().map(Status::of),
         }

@@ -38,7 +38,7 @@ fn event() -> Event {
 }
 
 fn json(event: &Event) -> String {
-    String::from_utf8(encode(event, Objects::With)).unwrap()
+    String::from_utf8(encode(event, &describe(event), Objects::With)).unwrap()
 }
 
 /// The expected texts are those of the reference.
@@ -130,7 +130,7 @@ fn what_is_too_long_loses_its_objects_and_says_so() {
     let mut event = event();
     event.request_object = Some(Bytes::from(format!("\"{}\"", "x".repeat(5000))));
     event.annotations.insert("b.example.com".into(), "c".into());
-    let encoded = Encoded::new(&event, false, Some(2000));
+    let encoded = Encoded::new(&event, &describe(&event), false, Some(2000));
     let truncated = String::from_utf8(encoded.truncated.unwrap().to_vec()).unwrap();
     assert!(!truncated.contains("requestObject"), "{truncated}");
     assert!(
@@ -138,14 +138,14 @@ fn what_is_too_long_loses_its_objects_and_says_so() {
             .ends_with("\"annotations\":{\"audit.k8s.io/truncated\":\"true\",\"b.example.com\":\"c\"}}\n"),
         "{truncated}"
     );
-    assert!(Encoded::new(&event, false, Some(20_000)).truncated.is_none());
+    assert!(Encoded::new(&event, &describe(&event), false, Some(20_000)).truncated.is_none());
     event.level = Level::Metadata;
-    assert!(Encoded::new(&event, false, Some(2000)).truncated.is_none());
+    assert!(Encoded::new(&event, &describe(&event), false, Some(2000)).truncated.is_none());
 }
 
 #[test]
 fn lists_of_events_have_no_kinds_within() {
-    let one = Encoded::new(&event(), false, None).json;
+    let one = Encoded::new(&event(), &describe(&event()), false, None).json;
     let list = event_list(&[one.clone(), one]);
     let list: pintle_machinery::Value = serde_json::from_slice(&list).unwrap();
     assert_eq!(list["kind"], "EventList");

@@ -26,6 +26,7 @@ pub use fields::{
 };
 pub use go_formatter::serialize_to;
 pub use raw_members::raw_members;
+pub(crate) use write::write_escaped;
 pub use write::{encode_any, encode_exact, write_string};
 pub use written::with_written_fields;
 

@@ -7,9 +7,12 @@ use super::{
     FieldSet,
     atom::{Atom, Items, Members, Shape, Trees, items, object, same, zero},
     compare::{Comparison, is_system_field},
-    encode, path_element,
+    encode,
 };
-use crate::{Map, Text, Value, codec::json::write_string};
+use crate::{
+    Map, Text, Value,
+    codec::json::{write_escaped, write_string},
+};
 use pintle_schema::SchemaRef;
 
 /// Compares a canonical object with one without members. All fields of the result are in `added`. `skip` is as in
@@ -27,15 +30,15 @@ pub(super) fn compare_created(new: &Value, schema: SchemaRef<'_>, skip: impl Fn(
         }
         match (shape.atom(None), new.as_object()) {
             (Atom::Map(metadata), Some(new)) if name == "metadata" => {
-                let node = writer.open(&path_element::field(name), false);
+                let node = writer.open(Element::Field(name), false);
                 each_member(object(old), new, metadata, &mut |name, old, new, shape| {
                     if !is_system_field(name) {
-                        writer.node(&path_element::field(name), old, new, shape);
+                        writer.node(Element::Field(name), old, new, shape);
                     }
                 });
                 writer.close(node);
             }
-            _ => writer.node(&path_element::field(name), old, new, shape),
+            _ => writer.node(Element::Field(name), old, new, shape),
         }
     });
     writer.out.push(b'}');
@@ -83,6 +86,15 @@ fn each_member<'s>(old: Option<&Map>, new: &Map, members: Members<'s>, visit: &m
     }
 }
 
+/// An element of a path.
+#[derive(Clone, Copy)]
+enum Element<'a> {
+    /// The field of this name.
+    Field(&'a str),
+    /// An item of a list, encoded.
+    Item(&'a str),
+}
+
 struct Writer {
     out: Vec<u8>,
     lacks_keys: bool,
@@ -98,12 +110,19 @@ struct Node {
 }
 
 impl Writer {
-    fn open(&mut self, element: &str, member: bool) -> Node {
+    fn open(&mut self, element: Element<'_>, member: bool) -> Node {
         let start = self.out.len();
         if self.out.last() != Some(&b'{') {
             self.out.push(b',');
         }
-        write_string(&mut self.out, element);
+        match element {
+            Element::Field(name) => {
+                self.out.extend_from_slice(b"\"f:");
+                write_escaped(&mut self.out, name);
+                self.out.push(b'"');
+            }
+            Element::Item(element) => write_string(&mut self.out, element),
+        }
         self.out.extend_from_slice(b":{");
         let children = self.out.len();
         if member {
@@ -125,7 +144,7 @@ impl Writer {
     }
 
     /// Writes the node of a value, which was absent or the zero value of its type.
-    fn node(&mut self, element: &str, old: Option<&Value>, new: &Value, shape: Shape<'_>) {
+    fn node(&mut self, element: Element<'_>, old: Option<&Value>, new: &Value, shape: Shape<'_>) {
         let (first, second) = shape.atoms(old, Some(new));
         let atoms = std::iter::once(first).chain(second);
         let is_changed = |old: &Value| {
@@ -140,7 +159,7 @@ impl Writer {
                 Atom::Map(members) => {
                     if let Some(new) = new.as_object() {
                         each_member(object(old), new, members, &mut |name, old, new, shape| {
-                            self.node(&path_element::field(name), old, new, shape);
+                            self.node(Element::Field(name), old, new, shape);
                         });
                     }
                 }
@@ -163,10 +182,10 @@ impl Writer {
         encode::sort(&mut elements);
         for same in elements.chunk_by(|(a, _), (b, _)| a == b) {
             match same {
-                [(element, new)] => self.node(element, None, new, kind.item()),
+                [(element, new)] => self.node(Element::Item(element), None, new, kind.item()),
                 // Several items with the same key are treated as one field.
                 [(element, _), ..] => {
-                    let node = self.open(element, true);
+                    let node = self.open(Element::Item(element), true);
                     self.close(node);
                 }
                 [] => {}

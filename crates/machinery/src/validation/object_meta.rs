@@ -164,11 +164,20 @@ pub fn semantically_equal(one: &Value, other: &Value) -> bool {
     };
     match (one, other) {
         (Value::Object(one), Value::Object(other)) => {
-            let covers = |one: &Map, other: &Map| {
-                one.iter()
-                    .all(|(name, value)| semantically_equal(value, other.get(name).unwrap_or(&Value::Null)))
-            };
-            covers(one, other) && other.iter().all(|(name, value)| one.contains_key(name) || is_empty(value))
+            // Both are sorted by name.
+            let mut rest = other.iter().peekable();
+            let have_equals = one.iter().all(|(name, value)| {
+                while let Some((_, value)) = rest.next_if(|(other, _)| *other < name) {
+                    if !is_empty(value) {
+                        return false;
+                    }
+                }
+                match rest.next_if(|(other, _)| *other == name) {
+                    Some((_, other)) => semantically_equal(value, other),
+                    None => is_empty(value),
+                }
+            });
+            have_equals && rest.all(|(_, value)| is_empty(value))
         }
         (Value::Array(one), Value::Array(other)) => {
             one.len() == other.len()
@@ -446,6 +455,8 @@ mod tests {
             (json!({"a": {"b": []}}), json!({"a": {}}), true),
             (json!({"a": {}}), json!({}), false),
             (json!({}), json!(null), false),
+            (json!({"a": null, "c": 1, "d": []}), json!({"b": [], "c": 1, "e": null}), true),
+            (json!({"a": 1, "c": 1}), json!({"b": 1, "c": 1}), false),
         ];
         for (one, other, equal) in rows {
             assert_eq!(semantically_equal(&one, &other), equal, "{one} {other}");

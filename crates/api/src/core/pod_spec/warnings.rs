@@ -161,10 +161,11 @@ fn spread_warnings(spec: &Value, path: &FieldPath) -> Vec<String> {
 
 fn affinity_warnings(spec: &Value, path: &FieldPath) -> Vec<String> {
     let mut warnings = Vec::new();
+    let Some(affinity) = spec.at("affinity") else { return warnings };
     for field in ["podAffinity", "podAntiAffinity"] {
+        let Some(terms) = affinity.at(field) else { continue };
         for (list, term) in [(REQUIRED, ""), (PREFERRED, "podAffinityTerm")] {
-            let items = spec.items_at(&format!("affinity.{field}.{list}"));
-            for (index, item) in items.iter().enumerate() {
+            for (index, item) in terms.items_at(list).iter().enumerate() {
                 let mut path = path.child(field).child(list).index(index);
                 let selector = match term {
                     "" => item.at("labelSelector"),
@@ -264,9 +265,12 @@ fn seccomp_warning(field: &FieldPath) -> String {
 
 /// Deprecation warnings for the profile annotations of a container whose profile field is absent.
 fn profile_warnings(object: &Value, container: &Value, path: &FieldPath) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if object.map_at("metadata.annotations").is_empty() {
+        return warnings;
+    }
     let annotations_path = path.child("metadata").child("annotations");
     let name = container.str_at("name");
-    let mut warnings = Vec::new();
     let key = format!("{SECCOMP_CONTAINER_PREFIX}{name}");
     if container.at("securityContext.seccompProfile").is_none() && object.annotation(&key).is_some() {
         warnings.push(seccomp_warning(&annotations_path.key(&key)));
@@ -291,7 +295,7 @@ fn profile_warnings(object: &Value, container: &Value, path: &FieldPath) -> Vec<
 /// Warnings about duplicate variables. A later value that includes the earlier one gives no warning.
 fn env_warnings(variables: &[Value], path: &FieldPath) -> Vec<String> {
     let mut warnings = Vec::new();
-    let mut seen = HashSet::new();
+    let mut seen = HashSet::with_capacity(variables.len());
     for (index, variable) in variables.iter().enumerate() {
         let name = variable.str_at("name");
         if seen.insert(name) {

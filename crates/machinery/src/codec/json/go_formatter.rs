@@ -18,6 +18,10 @@ struct GoFormatter;
 
 impl Formatter for GoFormatter {
     fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
+        // Almost no text has such a byte, and all of a text is compared faster than a part of it.
+        if !fragment.bytes().fold(false, |found, byte| found | may_begin_escaped(byte)) {
+            return CompactFormatter.write_string_fragment(writer, fragment);
+        }
         let (mut rest, mut passed) = (fragment, 0);
         while let Some(at) = rest.bytes().skip(passed).position(may_begin_escaped) {
             let (plain, tail) = rest.split_at(passed + at);

@@ -65,6 +65,12 @@ fn write_with(out: &mut Vec<u8>, value: &Value, write_number: fn(&mut Vec<u8>, &
 /// text is safe in HTML.
 pub fn write_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
+    write_escaped(out, text);
+    out.push(b'"');
+}
+
+/// Appends what [`write_string`] writes between the quotes.
+pub(crate) fn write_escaped(out: &mut Vec<u8>, text: &str) {
     let mut rest = text.as_bytes();
     loop {
         let plain = rest.iter().position(|&byte| may_need_escape(byte)).unwrap_or(rest.len());
@@ -99,7 +105,6 @@ pub fn write_string(out: &mut Vec<u8>, text: &str) {
         };
         out.extend_from_slice(escape);
     }
-    out.push(b'"');
 }
 
 fn may_need_escape(byte: u8) -> bool {
