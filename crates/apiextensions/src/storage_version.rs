@@ -3,11 +3,16 @@
 //! kube-apiserver stores only this version, because it holds values common to all versions of a custom resource once. A
 //! large schema repeated for each version would not fit into an etcd value.
 
-use pintle_machinery::{GroupVersionKind, Map, Value, ValueExt, codec::json, json};
+use pintle_machinery::{
+    GroupVersionKind, Map, Value, ValueExt,
+    codec::json::{self, ObjectWriter, write_object},
+    json,
+};
 use pintle_registry::{Resource, StorageEncoding, StoredVersion};
 use pintle_schema::{Schema, SchemaRef};
 
 const API_VERSION: &str = "apiextensions.k8s.io/v1beta1";
+const OBJECT_META: &str = "k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta";
 const PACKAGE: &str = "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1";
 
 /// The values that may be stored once for all versions: the common name, and the name in a version.
@@ -26,69 +31,10 @@ pub(crate) fn apply(resource: &mut Resource) {
     resource.stored_versions = vec![StoredVersion { kind, type_name: String::new(), to_storage: to_v1 }];
 }
 
-/// Writes JSON with its fields in Go's declared order.
-struct Writer {
-    out: Vec<u8>,
-    first: bool,
-}
-
-impl Writer {
-    fn object(out: Vec<u8>, write: impl FnOnce(&mut Writer)) -> Vec<u8> {
-        let mut writer = Writer { out, first: true };
-        writer.out.push(b'{');
-        write(&mut writer);
-        writer.out.push(b'}');
-        writer.out
-    }
-
-    fn key(&mut self, name: &str) {
-        if !self.first {
-            self.out.push(b',');
-        }
-        self.first = false;
-        json::write_string(&mut self.out, name);
-        self.out.push(b':');
-    }
-
-    /// Writes a member that is never omitted.
-    fn member(&mut self, name: &str, write: impl FnOnce(Vec<u8>) -> Vec<u8>) {
-        self.key(name);
-        self.out = write(std::mem::take(&mut self.out));
-    }
-
-    fn text(&mut self, name: &str, text: &str) {
-        self.key(name);
-        json::write_string(&mut self.out, text);
-    }
-
-    fn boolean(&mut self, name: &str, value: bool) {
-        self.key(name);
-        self.out.extend_from_slice(if value { b"true" } else { b"false" });
-    }
-
-    /// Writes a value of a type that both versions share, if present.
-    fn shared(&mut self, name: &str, value: Option<&Value>, schema: Option<SchemaRef<'_>>) {
-        let (Some(value), Some(schema)) = (value, schema) else { return };
-        self.key(name);
-        json::encode_to(&mut self.out, value, schema);
-    }
-
-    /// Writes a list unless it is empty.
-    fn list(&mut self, name: &str, items: &[Value], mut write: impl FnMut(Vec<u8>, &Value) -> Vec<u8>) {
-        if items.is_empty() {
-            return;
-        }
-        self.key(name);
-        let mut out = std::mem::take(&mut self.out);
-        out.push(b'[');
-        for (index, item) in items.iter().enumerate() {
-            if index > 0 {
-                out.push(b',');
-            }
-            out = write(out, item);
-        }
-        out.push(b']');
-        self.out = out;
+/// Writes a value of a type that both versions share, if present.
+fn write_shared(object: &mut ObjectWriter<'_>, name: &str, value: Option<&Value>, type_name: &str) {
+    if let (Some(value), Some(schema)) = (value, of_type(type_name)) {
+        object.member(name, |out| json::encode_to(out, value, schema));
     }
 }
 
@@ -99,19 +45,21 @@ fn of_type(name: &str) -> Option<SchemaRef<'static>> {
 /// Encodes a definition for storage.
 fn encode(definition: &Value) -> Vec<u8> {
     let empty = json!({});
-    Writer::object(Vec::with_capacity(4096), |object| {
+    let member = |name| definition.at(name).unwrap_or(&empty);
+    let mut out = Vec::with_capacity(4096);
+    write_object(&mut out, |object| {
         object.text("kind", "CustomResourceDefinition");
         object.text("apiVersion", API_VERSION);
-        let meta = Schema::builtin().by_type_name("k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta");
-        object.shared("metadata", Some(definition.at("metadata").unwrap_or(&empty)), meta);
-        let spec = definition.at("spec").unwrap_or(&empty);
-        object.member("spec", |out| Writer::object(out, |object| write_spec(object, spec)));
-        let status = definition.at("status").unwrap_or(&empty);
-        object.shared("status", Some(status), of_type("CustomResourceDefinitionStatus"));
-    })
+        if let Some(meta) = Schema::builtin().by_type_name(OBJECT_META) {
+            object.member("metadata", |out| json::encode_to(out, member("metadata"), meta));
+        }
+        object.object("spec", |spec| write_spec(spec, member("spec")));
+        write_shared(object, "status", Some(member("status")), "CustomResourceDefinitionStatus");
+    });
+    out
 }
 
-fn write_spec(object: &mut Writer, spec: &Value) {
+fn write_spec(object: &mut ObjectWriter<'_>, spec: &Value) {
     let versions = spec.items_at("versions");
     let first = versions.first();
     // Values common to all versions are written once.
@@ -120,18 +68,17 @@ fn write_spec(object: &mut Writer, spec: &Value) {
         versions.iter().all(|version| version.at(name) == value).then_some(value)
     });
     let [validation, subresources, columns, fields] = common.map(Option::flatten);
-    let list = |value: Option<&Value>| value.and_then(Value::as_array).cloned().unwrap_or_default();
     object.text("group", spec.str_at("group"));
     if let Some(first) = first {
         object.text("version", first.str_at("name"));
     }
     let names = spec.at("names").cloned().unwrap_or_default();
-    object.shared("names", Some(&names), of_type("CustomResourceDefinitionNames"));
+    write_shared(object, "names", Some(&names), "CustomResourceDefinitionNames");
     object.text("scope", spec.str_at("scope"));
-    object.shared("validation", validation, of_type("CustomResourceValidation"));
-    object.shared("subresources", subresources, of_type("CustomResourceSubresources"));
-    object.list("versions", versions, |out, version| {
-        Writer::object(out, |object| {
+    write_shared(object, "validation", validation, "CustomResourceValidation");
+    write_shared(object, "subresources", subresources, "CustomResourceSubresources");
+    object.list_if_any("versions", versions, |out, version| {
+        write_object(out, |object| {
             object.text("name", version.str_at("name"));
             object.boolean("served", version.bool_at("served"));
             object.boolean("storage", version.bool_at("storage"));
@@ -146,55 +93,49 @@ fn write_spec(object: &mut Writer, spec: &Value) {
                 // A common value is not repeated in the versions.
                 common.get(at)?.is_none().then(|| version.at(name)).flatten()
             });
-            object.shared("schema", schema, of_type("CustomResourceValidation"));
-            object.shared("subresources", subresources, of_type("CustomResourceSubresources"));
-            object.list("additionalPrinterColumns", &list(columns), write_column);
-            object.list("selectableFields", &list(fields), write_selectable_field);
-        })
+            write_shared(object, "schema", schema, "CustomResourceValidation");
+            write_shared(object, "subresources", subresources, "CustomResourceSubresources");
+            write_columns_and_fields(object, columns, fields);
+        });
     });
-    object.list("additionalPrinterColumns", &list(columns), write_column);
-    object.list("selectableFields", &list(fields), write_selectable_field);
+    write_columns_and_fields(object, columns, fields);
     if let Some(conversion) = spec.at("conversion") {
-        object.member("conversion", |out| {
-            Writer::object(out, |object| {
-                object.text("strategy", conversion.str_at("strategy"));
-                let client = conversion.at("webhook.clientConfig");
-                object.shared("webhookClientConfig", client, of_type("WebhookClientConfig"));
-                let versions = conversion.items_at("webhook.conversionReviewVersions");
-                object.list("conversionReviewVersions", versions, |mut out, version| {
-                    json::write_string(&mut out, version.as_str().unwrap_or_default());
-                    out
-                });
-            })
+        object.object("conversion", |object| {
+            object.text("strategy", conversion.str_at("strategy"));
+            let client = conversion.at("webhook.clientConfig");
+            write_shared(object, "webhookClientConfig", client, "WebhookClientConfig");
+            let versions = conversion.items_at("webhook.conversionReviewVersions");
+            object.list_if_any("conversionReviewVersions", versions, |out, version| {
+                json::write_string(out, version.as_str().unwrap_or_default());
+            });
         });
     }
     object.boolean("preserveUnknownFields", spec.bool_at("preserveUnknownFields"));
 }
 
-fn write_column(out: Vec<u8>, column: &Value) -> Vec<u8> {
-    Writer::object(out, |object| {
+fn items(list: Option<&Value>) -> &[Value] {
+    list.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+fn write_columns_and_fields(object: &mut ObjectWriter<'_>, columns: Option<&Value>, fields: Option<&Value>) {
+    object.list_if_any("additionalPrinterColumns", items(columns), write_column);
+    object.list_if_any("selectableFields", items(fields), |out, field| {
+        if let Some(schema) = of_type("SelectableField") {
+            json::encode_to(out, field, schema);
+        }
+    });
+}
+
+fn write_column(out: &mut Vec<u8>, column: &Value) {
+    write_object(out, |object| {
         object.text("name", column.str_at("name"));
         object.text("type", column.str_at("type"));
         for name in ["format", "description"] {
-            if !column.str_at(name).is_empty() {
-                object.text(name, column.str_at(name));
-            }
+            object.text_if_any(name, column.str_at(name));
         }
-        if let Some(priority) = column.i64_at("priority").filter(|priority| *priority != 0) {
-            object.member("priority", |mut out| {
-                out.extend_from_slice(priority.to_string().as_bytes());
-                out
-            });
-        }
+        object.number_if_any("priority", column.i64_at("priority").unwrap_or_default());
         object.text("JSONPath", column.str_at("jsonPath"));
-    })
-}
-
-fn write_selectable_field(mut out: Vec<u8>, field: &Value) -> Vec<u8> {
-    if let Some(schema) = of_type("SelectableField") {
-        json::encode_to(&mut out, field, schema);
-    }
-    out
+    });
 }
 
 /// Converts a stored definition to the served version.

@@ -4,11 +4,13 @@ mod document;
 
 use crate::{Event, Level};
 use bytes::{BufMut, Bytes, BytesMut};
-use document::{Head, Outcome, Request, Tail};
+use document::{write_reference, write_request, write_status};
 use jiff::Timestamp;
 use pintle_go_forms::quote;
-use pintle_machinery::codec::{self, json::serialize_to};
-use serde::Serialize;
+use pintle_machinery::codec::{
+    self,
+    json::{ObjectWriter, write_members, write_object, write_string},
+};
 use std::borrow::Cow;
 
 /// The start of an event's JSON, which an item of an event list does not have.
@@ -66,10 +68,10 @@ enum Objects {
     Truncated,
 }
 
-/// The part of an event's JSON that tells what was requested by whom, for all events of the request.
+/// The members of an event's JSON that tell what was requested by whom, for all events of the request.
 pub(crate) fn describe(event: &Event) -> Vec<u8> {
     let mut out = Vec::with_capacity(512);
-    write_members(&mut out, b',', &Request::of(event));
+    write_members(&mut out, |out| write_request(out, event));
     out
 }
 
@@ -83,42 +85,42 @@ fn encode(event: &Event, request: &[u8], objects: Objects) -> Vec<u8> {
     };
     let size: usize = of_event.iter().map(|(_, json)| json.as_ref().map_or(0, Bytes::len)).sum();
     let mut out = Vec::with_capacity(size + request.len() + 768);
-    write_members(&mut out, b'{', &Head::of(event));
-    out.extend_from_slice(request);
-    write_members(&mut out, b',', &Outcome::of(event));
-    for (name, json) in of_event {
-        if let Some(json) = json {
-            out.extend_from_slice(b",\"");
-            out.extend_from_slice(name.as_bytes());
-            out.extend_from_slice(b"\":");
-            out.extend_from_slice(json);
+    write_object(&mut out, |out| {
+        out.text("kind", "Event");
+        out.text("apiVersion", "audit.k8s.io/v1");
+        out.text("level", event.level.as_str());
+        out.text("auditID", &event.audit_id);
+        out.text("stage", event.stage.as_str());
+        out.members(request);
+        if let Some(reference) = &event.object_ref {
+            out.object("objectRef", |out| write_reference(out, reference));
         }
-    }
+        if let Some(status) = &event.response_status {
+            out.object("responseStatus", |out| write_status(out, status));
+        }
+        for (name, json) in of_event {
+            if let Some(json) = json {
+                out.json(name, json);
+            }
+        }
+        out.text("requestReceivedTimestamp", &micro_time(event.request_received));
+        out.text("stageTimestamp", &micro_time(event.stage_time));
+        if !event.annotations.is_empty() || objects == Objects::Truncated {
+            out.object("annotations", |out| write_annotations(out, event, objects));
+        }
+    });
+    out.push(b'\n');
+    out
+}
+
+/// Writes the annotations, sorted by key.
+fn write_annotations(out: &mut ObjectWriter<'_>, event: &Event, objects: Objects) {
     let mut annotations = Cow::Borrowed(&event.annotations);
     if objects == Objects::Truncated {
         annotations.to_mut().insert("audit.k8s.io/truncated".into(), "true".into());
     }
-    let tail = Tail {
-        request_received_timestamp: micro_time(event.request_received),
-        stage_timestamp: micro_time(event.stage_time),
-        annotations,
-    };
-    write_members(&mut out, b',', &tail);
-    out.extend_from_slice(b"}\n");
-    out
-}
-
-/// Appends the members of an object, if it has any, with another byte in place of the first brace and none of the last.
-fn write_members(out: &mut Vec<u8>, first: u8, object: &impl Serialize) {
-    let start = out.len();
-    if let Err(error) = serialize_to(out, object) {
-        // Writing to a vector never fails, and all keys are strings.
-        tracing::error!(%error, "an audit event cannot be encoded");
-    }
-    out.pop();
-    match out.get_mut(start..) {
-        Some([brace, _, ..]) => *brace = first,
-        _ => out.truncate(start),
+    for (key, value) in &*annotations {
+        out.entry(key, |out| write_string(out, value));
     }
 }
 

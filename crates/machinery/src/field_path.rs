@@ -1,33 +1,41 @@
 //! Paths of fields in validation errors.
 
-use smallvec::SmallVec;
 use std::fmt;
 
 /// The length of a path, in bytes, up to which it takes no memory of its own. Paths are built for every validated
 /// field, but few are ever shown: in a pod, most fit.
-const IN_PLACE: usize = 64;
-
+const IN_PLACE: usize = 63;
 /// The maximum length of a path with keys, in bytes.
 const MAX_LENGTH: usize = 2048;
 /// The part of a key that is always shown, in bytes.
 const MIN_SHOWN_KEY: usize = 16;
 
 /// The path of a field in validation messages: `spec.containers[0].env[KEY].name`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FieldPath(SmallVec<[u8; IN_PLACE]>);
+#[derive(Clone, PartialEq, Eq)]
+pub struct FieldPath(Form);
+
+#[derive(Clone, PartialEq, Eq)]
+enum Form {
+    /// A path of at most [`IN_PLACE`] bytes, with zeros after it.
+    Short {
+        length: u8,
+        bytes: [u8; IN_PLACE],
+    },
+    Long(String),
+}
 
 impl FieldPath {
     /// A path that starts at a top-level field; "" is the object itself.
     pub fn new(name: &str) -> FieldPath {
-        FieldPath(SmallVec::from_slice(name.as_bytes()))
+        FieldPath::default().with([name, "", ""])
     }
 
     /// A member of this field.
     #[must_use]
     pub fn child(&self, name: &str) -> FieldPath {
-        match self.0.is_empty() {
-            true => FieldPath::new(name),
-            false => self.with([".", name, ""]),
+        match self.length() {
+            0 => FieldPath::new(name),
+            _ => self.with([".", name, ""]),
         }
     }
 
@@ -43,24 +51,67 @@ impl FieldPath {
     /// The value of this map under a key. In a long path the key is truncated.
     #[must_use]
     pub fn key(&self, key: &str) -> FieldPath {
-        match shown(self.0.len(), key) {
+        match shown(self.length(), key) {
             None => self.with(["[", key, "]"]),
             Some(shown) => self.with(["[", shown, "...]"]),
         }
     }
 
     fn with(&self, parts: [&str; 3]) -> FieldPath {
-        let length = self.0.len() + parts.iter().map(|part| part.len()).sum::<usize>();
-        let mut path = SmallVec::with_capacity(length);
-        path.extend_from_slice(&self.0);
-        parts.iter().for_each(|part| path.extend_from_slice(part.as_bytes()));
-        FieldPath(path)
+        if let Form::Short { length, bytes } = &self.0
+            && let Some(short) = appended(usize::from(*length), bytes, parts)
+        {
+            return FieldPath(short);
+        }
+        let length = self.length() + parts.iter().map(|part| part.len()).sum::<usize>();
+        let mut path = String::with_capacity(length);
+        path.push_str(self.as_str());
+        parts.iter().for_each(|part| path.push_str(part));
+        FieldPath(Form::Long(path))
+    }
+
+    fn length(&self) -> usize {
+        match &self.0 {
+            Form::Short { length, .. } => (*length).into(),
+            Form::Long(path) => path.len(),
+        }
     }
 
     /// The text.
     pub fn as_str(&self) -> &str {
-        // All parts are text.
-        str::from_utf8(&self.0).unwrap_or_default()
+        match &self.0 {
+            // All parts are text.
+            Form::Short { length, bytes } => bytes
+                .get(..usize::from(*length))
+                .and_then(|bytes| str::from_utf8(bytes).ok())
+                .unwrap_or_default(),
+            Form::Long(path) => path,
+        }
+    }
+}
+
+/// A path in place with further parts, if it still fits.
+fn appended(mut length: usize, bytes: &[u8; IN_PLACE], parts: [&str; 3]) -> Option<Form> {
+    let mut bytes = *bytes;
+    for part in parts {
+        if !part.is_empty() {
+            let end = length + part.len();
+            bytes.get_mut(length..end)?.copy_from_slice(part.as_bytes());
+            length = end;
+        }
+    }
+    Some(Form::Short { length: u8::try_from(length).ok()?, bytes })
+}
+
+impl Default for FieldPath {
+    fn default() -> FieldPath {
+        FieldPath(Form::Short { length: 0, bytes: [0; IN_PLACE] })
+    }
+}
+
+impl fmt::Debug for FieldPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("FieldPath").field(&self.as_str()).finish()
     }
 }
 
@@ -88,13 +139,25 @@ fn shown(length: usize, key: &str) -> Option<&str> {
 
 impl fmt::Display for FieldPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_empty() { "<nil>" } else { self.as_str() })
+        f.write_str(if self.length() == 0 { "<nil>" } else { self.as_str() })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn paths_of_any_length_are_those_of_their_parts() {
+        for length in IN_PLACE - 10..IN_PLACE + 10 {
+            let name = "n".repeat(length);
+            let path = FieldPath::new(&name).child("b").index(0).index(12).key("é");
+            assert_eq!(path.as_str(), format!("{name}.b[0][12][é]"));
+            assert_eq!(path, FieldPath::new(path.as_str()));
+            assert_eq!(FieldPath::default().child(&name).as_str(), name);
+        }
+        assert_eq!(FieldPath::default().to_string(), "<nil>");
+    }
 
     #[test]
     fn long_keys_lose_their_end() {

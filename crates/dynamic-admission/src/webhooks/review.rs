@@ -5,7 +5,7 @@ use bytes::Bytes;
 use pintle_admission::{AdmissionRequest, Endpoint};
 use pintle_machinery::{
     GroupVersionKind, GroupVersionResource, UserInfo, Value, ValueExt,
-    codec::json::{encode_any, encode_to, write_string},
+    codec::json::{ObjectWriter, encode_any, encode_to, write_object},
     json,
 };
 use pintle_schema::Schema;
@@ -56,32 +56,33 @@ pub(super) fn review(
 ) -> Bytes {
     let size = |object: &Option<Vec<u8>>| object.as_ref().map_or(4, Vec::len);
     let mut out = Vec::with_capacity(1024 + size(&objects.object) + size(&objects.old_object));
-    out.extend_from_slice(br#"{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/"#);
-    out.extend_from_slice(version.name().as_bytes());
-    out.extend_from_slice(br#"","request":{"uid":"#);
-    write_string(&mut out, uid);
-    write_kind(&mut out, "kind", &matched.kind);
-    write_resource(&mut out, "resource", &matched.resource);
-    write_text(&mut out, "subResource", request.subresource);
-    write_kind(&mut out, "requestKind", &requested.kind);
-    write_resource(&mut out, "requestResource", &requested.resource);
-    write_text(&mut out, "requestSubResource", request.subresource);
-    write_text(&mut out, "name", request.name);
-    write_text(&mut out, "namespace", request.namespace);
-    write_text(&mut out, "operation", request.operation.as_str());
-    write_name(&mut out, "userInfo");
-    write_typed(&mut out, &user_info(request.context.user), "k8s.io/api/authentication/v1.UserInfo");
-    for (name, object) in [("object", &objects.object), ("oldObject", &objects.old_object)] {
-        write_name(&mut out, name);
-        out.extend_from_slice(object.as_deref().unwrap_or(b"null"));
-    }
-    write_name(&mut out, "dryRun");
-    out.extend_from_slice(if request.context.dry_run { b"true" } else { b"false" });
-    write_name(&mut out, "options");
-    let options = request.options.to_object(request.operation);
-    let kind = options.str_at("kind");
-    write_typed(&mut out, &options, &format!("k8s.io/apimachinery/pkg/apis/meta/v1.{kind}"));
-    out.extend_from_slice(b"}}\n");
+    write_object(&mut out, |review| {
+        review.text("kind", "AdmissionReview");
+        review.text("apiVersion", &format!("admission.k8s.io/{}", version.name()));
+        review.object("request", |of_request| {
+            of_request.text("uid", uid);
+            write_kind(of_request, "kind", &matched.kind);
+            write_resource(of_request, "resource", &matched.resource);
+            of_request.text_if_any("subResource", request.subresource);
+            write_kind(of_request, "requestKind", &requested.kind);
+            write_resource(of_request, "requestResource", &requested.resource);
+            of_request.text_if_any("requestSubResource", request.subresource);
+            of_request.text_if_any("name", request.name);
+            of_request.text_if_any("namespace", request.namespace);
+            of_request.text_if_any("operation", request.operation.as_str());
+            let user = user_info(request.context.user);
+            of_request
+                .member("userInfo", |out| write_typed(out, &user, "k8s.io/api/authentication/v1.UserInfo"));
+            for (name, object) in [("object", &objects.object), ("oldObject", &objects.old_object)] {
+                of_request.json(name, object.as_deref().unwrap_or(b"null"));
+            }
+            of_request.boolean("dryRun", request.context.dry_run);
+            let options = request.options.to_object(request.operation);
+            let of_options = format!("k8s.io/apimachinery/pkg/apis/meta/v1.{}", options.str_at("kind"));
+            of_request.member("options", |out| write_typed(out, &options, &of_options));
+        });
+    });
+    out.push(b'\n');
     out.into()
 }
 
@@ -111,37 +112,20 @@ fn write_typed(out: &mut Vec<u8>, value: &Value, type_name: &str) {
     }
 }
 
-fn write_name(out: &mut Vec<u8>, name: &str) {
-    out.extend_from_slice(b",\"");
-    out.extend_from_slice(name.as_bytes());
-    out.extend_from_slice(b"\":");
-}
-
-/// Writes a text, if there is one.
-fn write_text(out: &mut Vec<u8>, name: &str, text: &str) {
-    if !text.is_empty() {
-        write_name(out, name);
-        write_string(out, text);
-    }
-}
-
-fn write_kind(out: &mut Vec<u8>, name: &str, kind: &GroupVersionKind) {
+fn write_kind(out: &mut ObjectWriter<'_>, name: &str, kind: &GroupVersionKind) {
     write_triple(out, name, &kind.group, &kind.version, "kind", &kind.kind);
 }
 
-fn write_resource(out: &mut Vec<u8>, name: &str, resource: &GroupVersionResource) {
+fn write_resource(out: &mut ObjectWriter<'_>, name: &str, resource: &GroupVersionResource) {
     write_triple(out, name, &resource.group, &resource.version, "resource", &resource.resource);
 }
 
-fn write_triple(out: &mut Vec<u8>, name: &str, group: &str, version: &str, last: &str, value: &str) {
-    write_name(out, name);
-    out.extend_from_slice(b"{\"group\":");
-    write_string(out, group);
-    write_name(out, "version");
-    write_string(out, version);
-    write_name(out, last);
-    write_string(out, value);
-    out.push(b'}');
+fn write_triple(out: &mut ObjectWriter<'_>, name: &str, group: &str, version: &str, last: &str, value: &str) {
+    out.object(name, |triple| {
+        triple.text("group", group);
+        triple.text("version", version);
+        triple.text(last, value);
+    });
 }
 
 #[cfg(test)]

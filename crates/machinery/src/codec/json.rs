@@ -10,7 +10,7 @@ mod convert;
 mod decode;
 mod encode;
 mod fields;
-mod go_formatter;
+mod object_writer;
 mod parser;
 mod raw_members;
 mod write;
@@ -24,7 +24,7 @@ pub use encode::{encode, encode_to};
 pub use fields::{
     close_managed_fields, managed_fields_exceed_depth, open_managed_fields, sort_managed_fields,
 };
-pub use go_formatter::serialize_to;
+pub use object_writer::{ObjectWriter, write_list, write_members, write_object};
 pub use raw_members::raw_members;
 pub(crate) use write::write_escaped;
 pub use write::{encode_any, encode_exact, write_string};
