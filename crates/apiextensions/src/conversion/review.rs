@@ -1,7 +1,10 @@
 //! Builds the request to a webhook: a `ConversionReview`.
 
 use bytes::Bytes;
-use pintle_machinery::{Value, codec::json};
+use pintle_machinery::{
+    Value,
+    codec::json::{self, write_list, write_object},
+};
 
 /// The version of a review, selected from the webhook's list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,20 +42,18 @@ impl ReviewVersion {
 pub(super) fn review(version: ReviewVersion, uid: &str, to: &str, objects: &[Vec<u8>]) -> Bytes {
     let size: usize = objects.iter().map(|object| object.len() + 1).sum();
     let mut out = Vec::with_capacity(size + 320);
-    out.extend_from_slice(br#"{"kind":"ConversionReview","apiVersion":""#);
-    out.extend_from_slice(version.api_version().as_bytes());
-    out.extend_from_slice(br#"","request":{"uid":""#);
-    out.extend_from_slice(uid.as_bytes());
-    out.extend_from_slice(br#"","desiredAPIVersion":"#);
-    json::write_string(&mut out, to);
-    out.extend_from_slice(br#","objects":["#);
-    for (index, object) in objects.iter().enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        out.extend_from_slice(object);
-    }
-    out.extend_from_slice(br#"]},"response":{"uid":"","convertedObjects":null,"result":{"metadata":{}}}}"#);
+    write_object(&mut out, |review| {
+        review.text("kind", "ConversionReview");
+        review.text("apiVersion", version.api_version());
+        review.object("request", |request| {
+            request.text("uid", uid);
+            request.text("desiredAPIVersion", to);
+            request.member("objects", |out| {
+                write_list(out, objects, |out, object| out.extend_from_slice(object));
+            });
+        });
+        review.json("response", br#"{"uid":"","convertedObjects":null,"result":{"metadata":{}}}"#);
+    });
     out.push(b'\n');
     out.into()
 }
