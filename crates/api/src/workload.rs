@@ -23,7 +23,7 @@ pub(crate) const GATED_REPLICAS: &[GatedFields] = &[GatedFields {
     fields: &["status.terminatingReplicas"],
 }];
 /// The form of selectors in messages.
-const SELECTOR: &str = "*@LabelSelector";
+pub(crate) const SELECTOR: &str = "*@LabelSelector";
 
 /// Defaults the pod template, which is created when absent.
 pub(crate) fn set_template_defaults(object: &mut Value) {

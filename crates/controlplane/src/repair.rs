@@ -13,7 +13,7 @@ mod node_ports;
 use crate::controller::{Controller, log};
 use crate::event_recorder::EventRecorder;
 use crate::objects::unless_off;
-use cluster_ips::Repairs;
+use cluster_ips::{Compared, Repairs};
 use follower::Follower;
 pub use follower::RepairedCaches;
 use jiff::Timestamp;
@@ -81,17 +81,16 @@ impl ServiceIpRepair {
         Repairs { registry, metrics: &self.node_port_metrics, events: &self.node_port_events }
     }
 
-    async fn repair_cluster_ips(&self, registry: &dyn Registry) -> Result<(), Status> {
-        let result = unless_off(cluster_ips::repair(self.of_cluster_ips(registry), Timestamp::now())).await;
+    async fn repair_cluster_ips(&self, registry: &dyn Registry) -> Result<Compared, Status> {
+        let mut compared = Compared::default();
+        let repair = cluster_ips::repair(self.of_cluster_ips(registry), Timestamp::now(), &mut compared);
+        let result = unless_off(repair).await;
         self.cluster_ip_metrics.ended(&result);
-        result
+        result.map(|()| compared)
     }
 
-    async fn repair_node_ports(
-        &self,
-        registry: &dyn Registry,
-        node_ports: &mut NodePortRepair,
-    ) -> Result<(), Status> {
+    async fn repair_node_ports(&self, registry: &dyn Registry) -> Result<(), Status> {
+        let mut node_ports = self.node_ports.lock().await;
         let range = self.service_network.node_ports();
         let result =
             unless_off(node_ports.run_once(self.of_node_ports(registry), range, Timestamp::now())).await;
@@ -106,18 +105,21 @@ impl Controller for ServiceIpRepair {
     const INTERVAL: Duration = Duration::from_secs(180);
 
     async fn bootstrap(&self, registry: &dyn Registry) -> Result<(), Status> {
-        let mut node_ports = NodePortRepair::default();
-        tokio::try_join!(
-            self.repair_cluster_ips(registry),
-            self.repair_node_ports(registry, &mut node_ports),
-        )?;
-        Ok(())
+        self.repair_cluster_ips(registry).await?;
+        // Last: a bootstrap that fails is repeated at once, and a run counts the ports that look leaked.
+        self.repair_node_ports(registry).await
     }
 
     async fn reconcile(&self, registry: &dyn Registry) -> Result<(), Status> {
-        log("cluster IP repair", self.repair_cluster_ips(registry).await);
-        let mut node_ports = self.node_ports.lock().await;
-        log("node port repair", self.repair_node_ports(registry, &mut node_ports).await);
+        let compared = self.repair_cluster_ips(registry).await;
+        if let (Ok(compared), Some(follower)) = (&compared, &self.follower) {
+            follower.look_again(compared);
+        }
+        log("cluster IP repair", compared.map(drop));
+        log("node port repair", self.repair_node_ports(registry).await);
+        for events in [&self.cluster_ip_events, &self.node_port_events] {
+            events.refresh(registry, Timestamp::now()).await;
+        }
         Ok(())
     }
 

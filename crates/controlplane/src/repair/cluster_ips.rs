@@ -20,6 +20,8 @@ use std::{collections::BTreeMap, fmt, net::IpAddr, ops::ControlFlow, sync::Arc};
 
 /// The maximum time between the allocation of an address and the write of its service.
 const GRACE_PERIOD: SignedDuration = SignedDuration::from_secs(60);
+/// The time in which a create that fails, since there is such a service already, releases its address.
+const REVERT_PERIOD: SignedDuration = SignedDuration::from_secs(5);
 
 /// The objects that are repaired, and where the repair reports what it finds.
 #[derive(Clone, Copy)]
@@ -29,23 +31,27 @@ pub(super) struct Repairs<'a> {
     pub(super) events: &'a EventRecorder,
 }
 
+/// The names of the objects that were compared, with their namespaces: `a/b`, and `/b` without one.
+#[derive(Debug, Default)]
+pub(super) struct Compared {
+    pub(super) services: Vec<String>,
+    pub(super) addresses: Vec<String>,
+}
+
 /// Allocates addresses that services hold without an allocation, and releases those that no service holds.
-pub(super) async fn repair(repairs: Repairs<'_>, now: Timestamp) -> Result<(), Status> {
-    let Repairs { registry, metrics, .. } = repairs;
+pub(super) async fn repair(
+    repairs: Repairs<'_>,
+    now: Timestamp,
+    compared: &mut Compared,
+) -> Result<(), Status> {
+    let Repairs { registry, .. } = repairs;
     let mut held: BTreeMap<IpAddr, Arc<Holder>> = BTreeMap::new();
     let mut look = |service: Value| {
         let holder = Arc::new(Holder::of(&service));
         for address in allocated_cluster_ips(&service).into_iter().filter_map(parse_ip_sloppy) {
-            if let Some(other) = held.insert(address, holder.clone()) {
-                metrics.found(Difference::Duplicate);
-                tracing::error!(
-                    %address,
-                    service = %holder,
-                    %other,
-                    "two services hold one cluster IP; one of them should be recreated"
-                );
-            }
+            held.insert(address, holder.clone());
         }
+        compared.services.push(holder.to_string());
         ControlFlow::Continue(())
     };
     registry.visit(&core("services"), "", &mut look).await?;
@@ -53,6 +59,7 @@ pub(super) async fn repair(repairs: Repairs<'_>, now: Timestamp) -> Result<(), S
     let (mut allocated, mut leaked) = (Vec::new(), Vec::new());
     let mut look = |object: Value| {
         let Some(address) = parse_ip_sloppy(object.name()) else { return ControlFlow::Continue(()) };
+        compared.addresses.push(format!("/{}", object.name()));
         unclaimed.remove(&address);
         let is_held = held.get(&address).is_some_and(|service| service.claims(&object));
         match is_ours(&object) && !is_held && age(&object, now) > GRACE_PERIOD {
@@ -86,6 +93,12 @@ pub(super) async fn repair_service(
         return Ok(());
     };
     let holder = Holder::of(&service);
+    for _ in invalid_cluster_ips(&service) {
+        // Without the text, as in kube-apiserver.
+        let note = "Cluster IP <nil> is not a valid IP; please recreate Service".to_owned();
+        let warning = Warning { reason: "ClusterIPNotValid", action: "ClusterIPValidation", note };
+        repairs.events.warn(registry, &service, now, warning).await;
+    }
     for address in allocated_cluster_ips(&service).into_iter().filter_map(parse_ip_sloppy) {
         let family = IpFamily::of(address).as_str();
         if !is_in_service_cidrs(registry, address).await? {
@@ -126,13 +139,15 @@ pub(super) async fn repair_address(
     };
     let (true, Some(address)) = (is_ours(&object), parse_ip_sloppy(name)) else { return Ok(None) };
     if let Some(holder) = Holder::of_address(&object) {
-        let cached = registry.get_cached(&core("services"), &holder.namespace, &holder.name).await;
-        if if_there(cached)?.is_some_and(|service| holds(&service, address)) {
-            return Ok(None);
-        }
-        let age = age(&object, now);
-        if age <= GRACE_PERIOD {
-            return Ok(Some(GRACE_PERIOD - age));
+        let cached = if_there(registry.get_cached(&core("services"), &holder.namespace, &holder.name).await)?;
+        let grace = match &cached {
+            Some(service) if holds(service, address) => return Ok(None),
+            Some(service) => grace(service, &object, address),
+            None => Some(GRACE_PERIOD),
+        };
+        let left = grace.map(|grace| grace.saturating_sub(age(&object, now)));
+        if let Some(left) = left.filter(|left| !left.is_negative()) {
+            return Ok(Some(left));
         }
         if holder.current(registry).await?.is_some_and(|service| holds(&service, address)) {
             return Ok(None);
@@ -260,6 +275,26 @@ fn if_there(read: Result<Value, Status>) -> Result<Option<Value>, Status> {
 
 fn holds(service: &Value, address: IpAddr) -> bool {
     allocated_cluster_ips(service).into_iter().filter_map(parse_ip_sloppy).any(|held| held == address)
+}
+
+/// The age until which an address stays that its service does not hold: an update may be about to give it to the service,
+/// or a create of another service of this name about to fail.
+fn grace(service: &Value, object: &Value, address: IpAddr) -> Option<SignedDuration> {
+    let family = IpFamily::of(address);
+    let held: Vec<IpAddr> = allocated_cluster_ips(service).into_iter().filter_map(parse_ip_sloppy).collect();
+    let is_extended = !held.is_empty() && held.iter().all(|held| IpFamily::of(*held) != family);
+    if service.str_at("spec.type") == "ExternalName" || is_extended {
+        return Some(GRACE_PERIOD);
+    }
+    let created = |object: &Value| parse_time(object.str_at("metadata.creationTimestamp"));
+    (created(object) > created(service)).then_some(REVERT_PERIOD)
+}
+
+/// The cluster IPs that are none: somebody else has written the store.
+fn invalid_cluster_ips(service: &Value) -> impl Iterator<Item = &str> {
+    let is_set = !["", "None"].contains(&service.str_at("spec.clusterIP"));
+    let ips = service.items_at("spec.clusterIPs").iter().filter(move |_| is_set).filter_map(Value::as_str);
+    ips.filter(|ip| parse_ip_sloppy(ip).is_none())
 }
 
 /// Whether the server has allocated an address, and not a client.
@@ -416,6 +451,23 @@ mod tests {
     }
 
     #[test]
+    fn a_cluster_ip_that_is_none_is_told() {
+        let (registry, metrics) = (MemoryRegistry::default(), RepairMetrics::of_cluster_ips().unwrap());
+        let events = EventRecorder::new("c", "h");
+        let repairs = Repairs { registry: &registry, metrics: &metrics, events: &events };
+        create_service(&registry, "odd", "10.0.0");
+        create_service(&registry, "headless", "None");
+        for name in ["odd", "headless"] {
+            now(repair_service(repairs, "n", name, OLD.parse().unwrap())).unwrap();
+        }
+        let told = now(registry.list(&core("events"), "n")).unwrap();
+        let told: Vec<_> =
+            told.iter().map(|event| [event.str_at("reason"), event.str_at("message")]).collect();
+        let note = "Cluster IP <nil> is not a valid IP; please recreate Service";
+        assert_eq!(told, [["ClusterIPNotValid", note]]);
+    }
+
+    #[test]
     fn an_address_in_no_block_is_told_and_gets_no_allocation() {
         let (registry, metrics) = (MemoryRegistry::default(), RepairMetrics::of_cluster_ips().unwrap());
         let events = EventRecorder::new("c", "h");
@@ -426,7 +478,10 @@ mod tests {
             create_service(&registry, name, ip);
             now(repair_service(repairs, "n", name, OLD.parse().unwrap())).unwrap();
         }
-        now(repair(repairs, OLD.parse().unwrap())).unwrap();
+        let mut compared = Compared::default();
+        now(repair(repairs, OLD.parse().unwrap(), &mut compared)).unwrap();
+        assert_eq!(compared.services, ["n/in", "n/out", "n/six"]);
+        assert_eq!(compared.addresses, ["/10.0.0.3"]);
         let left = now(registry.list(&ip_addresses(), "")).unwrap();
         assert_eq!(left.iter().map(|object| object.name()).collect::<Vec<_>>(), ["10.0.0.3"]);
         let told = now(registry.list(&core("events"), "n")).unwrap();
@@ -446,6 +501,8 @@ mod tests {
         let events = EventRecorder::new("c", "h");
         let repairs = Repairs { registry: &registry, metrics: &metrics, events: &events };
         create_service(&registry, "held", "10.0.0.2");
+        let outer = json!({"metadata": {"name": "outer"}, "spec": {"type": "ExternalName"}});
+        now(registry.create(&core("services"), "n", outer, WriteOptions::default())).unwrap();
         create_address(&registry, "10.0.0.2", "held", OLD, &[]);
         create_address(&registry, "10.0.0.3", "gone", OLD, &[]);
         create_address(&registry, "10.0.0.4", "coming", NEW, &[]);
@@ -453,6 +510,11 @@ mod tests {
         create_address(&registry, "10.0.0.6", "pod", NEW, &[("spec.parentRef.resource", "pods")]);
         let foreign = [("metadata.labels", "")];
         create_address(&registry, "10.0.0.7", "gone", OLD, &foreign);
+        // A second family may be added to a service, and one of an external name may get an address.
+        create_address(&registry, "10.0.0.9", "outer", NEW, &[]);
+        create_address(&registry, "fd00::9", "held", NEW, &[]);
+        create_address(&registry, "10.0.0.10", "held", "2026-01-01T01:00:27Z", &[]);
+        create_address(&registry, "10.0.0.11", "held", NEW, &[]);
         let at = "2026-01-01T01:00:30Z".parse().unwrap();
         // The address, whether it stays, and the seconds after which it is looked at again.
         let rows = [
@@ -463,16 +525,21 @@ mod tests {
             ("10.0.0.6", false, None),
             ("10.0.0.7", true, None),
             ("10.0.0.8", false, None),
+            ("10.0.0.9", true, Some(30)),
+            ("fd00::9", true, Some(30)),
+            ("10.0.0.10", true, Some(2)),
+            ("10.0.0.11", false, None),
         ];
         for (ip, stays, again) in rows {
             let due = now(repair_address(repairs, ip, at)).unwrap();
             assert_eq!(due.map(|due| due.as_secs()), again, "{ip}");
             assert_eq!(registry.stored(&ip_addresses(), "", ip).is_some(), stays, "{ip}");
         }
-        assert_eq!(metrics.count(Difference::Leak), 3);
+        assert_eq!(metrics.count(Difference::Leak), 4);
         let told = now(registry.list(&core("events"), "default")).unwrap();
         let told: Vec<&str> = told.iter().map(|event| event.str_at("message")).collect();
         let expected = [
+            "IPAddress: 10.0.0.11 for Service n/held has a wrong reference; cleaning up",
             "IPAddress: 10.0.0.3 for Service n/gone appears to have leaked: cleaning up",
             "IPAddress: 10.0.0.5 for Service n/held has a wrong reference; cleaning up",
             "IPAddress 10.0.0.6 appears to have been modified, not referencing a Service \
@@ -500,7 +567,8 @@ mod tests {
 
         let (metrics, events) = (RepairMetrics::of_cluster_ips().unwrap(), EventRecorder::new("c", "h"));
         let repairs = Repairs { registry: &registry, metrics: &metrics, events: &events };
-        now(repair(repairs, "2026-01-01T01:00:30Z".parse().unwrap())).unwrap();
+        let at = "2026-01-01T01:00:30Z".parse().unwrap();
+        now(repair(repairs, at, &mut Compared::default())).unwrap();
         assert_eq!((metrics.count(Difference::Leak), metrics.count(Difference::Unallocated)), (2, 1));
         let left = now(registry.list(&ip_addresses(), "")).unwrap();
         let names: Vec<&str> = left.iter().map(|object| object.name()).collect();

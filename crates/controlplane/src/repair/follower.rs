@@ -1,6 +1,6 @@
 //! Repairs the cluster IPs of a service, and an `IPAddress` object, as soon as one of them changes.
 
-use super::cluster_ips::{Repairs, repair_address, repair_service};
+use super::cluster_ips::{Compared, Repairs, repair_address, repair_service};
 use crate::controller::log;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
@@ -35,6 +35,12 @@ impl Follower {
         metrics.measure("services", &follower.services);
         metrics.measure("ipaddresses", &follower.addresses);
         follower
+    }
+
+    /// Repairs objects once more, whether they change or not.
+    pub(super) fn look_again(&self, compared: &Compared) {
+        compared.services.iter().for_each(|name| self.services.add(name.clone()));
+        compared.addresses.iter().for_each(|name| self.addresses.add(name.clone()));
     }
 
     /// Repairs everything once, and then all that changes; never returns. When it is dropped, a repair may be unfinished.

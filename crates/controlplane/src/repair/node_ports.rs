@@ -94,8 +94,6 @@ impl NodePortRepair {
                 tracing::info!(port, "released a leaked node port");
             }
         }
-        self.looks = looks;
-
         publish_allocated_ports(&rebuilt);
         let wanted = range_allocation_object(&rebuilt);
         let seen = stored.resource_version().to_owned();
@@ -113,9 +111,11 @@ impl NodePortRepair {
             registry.update(&resource, "", RANGE_ALLOCATION_NAME, Box::new(replace), write_options()).await;
         match result {
             // The next run reads the new state.
-            Err(status) if status.reason == StatusReason::Conflict => Ok(()),
-            result => result.map(|_| ()),
+            Err(status) if status.reason == StatusReason::Conflict => {}
+            result => drop(result?),
         }
+        self.looks = looks;
+        Ok(())
     }
 }
 

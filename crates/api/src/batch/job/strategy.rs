@@ -160,7 +160,8 @@ fn validate_generated_selector(object: &Value, old: Option<&Value>) -> ErrorList
         && !parsed.matches(|key| expected.iter().find(|(label, _)| *label == key).map(|(_, value)| *value))
     {
         let detail = "`selector` not auto-generated";
-        errors.push(FieldError::invalid(&FieldPath::new("spec.selector"), selector.clone(), detail));
+        let error = FieldError::invalid(&FieldPath::new("spec.selector"), selector.clone(), detail);
+        errors.push(pintle_internal_form::show(error, workload::SELECTOR));
     }
     errors
 }
@@ -323,6 +324,16 @@ mod tests {
         let fields: Vec<String> =
             validate(&object, None).iter().map(|error| error.field.to_string()).collect();
         assert_eq!(fields, ["spec.template.metadata.labels[job-name]"]);
+    }
+
+    #[test]
+    fn a_selector_that_was_not_generated_is_shown_in_the_order_of_its_type() {
+        let mut object = job(json!({}));
+        generate_selector(&mut object, true);
+        object.set("spec.selector.matchExpressions", json!([{"key": "a", "operator": "Exists"}]));
+        let errors: Vec<String> = validate(&object, None).iter().map(ToString::to_string).collect();
+        let expected = r#"spec.selector: Invalid value: {"matchLabels":{"batch.kubernetes.io/controller-uid":"u1"},"matchExpressions":[{"key":"a","operator":"Exists"}]}: `selector` not auto-generated"#;
+        assert!(errors.iter().any(|error| error == expected), "{errors:#?}");
     }
 
     #[test]
