@@ -68,14 +68,39 @@ impl PostStartHooks {
     ) where
         Starting: Future<Output = Result<(), Status>> + Send + 'static,
     {
-        let start: Start = Box::new(move |context| Box::pin(start(context)));
         let check = self.health.hook(name, is_finished);
+        self.push(name, after, start, check);
+    }
+
+    fn push<Starting>(
+        &mut self,
+        name: &'static str,
+        after: &[&'static str],
+        start: impl Fn(HookContext) -> Starting + Send + Sync + 'static,
+        check: HookCheck,
+    ) where
+        Starting: Future<Output = Result<(), Status>> + Send + 'static,
+    {
+        let start: Start = Box::new(move |context| Box::pin(start(context)));
         self.hooks.push(PostStartHook { name, after: after.to_vec(), start, check });
     }
 
     /// Adds a hook that has nothing to start in this server: its check passes once the hooks before it have started.
     pub fn add_check(&mut self, name: &'static str, after: &[&'static str]) {
         self.add(name, after, |_| async { Ok(()) });
+    }
+
+    /// As [`PostStartHooks::add`], for a hook that health reports do not list: its name is known to the hooks behind it
+    /// alone.
+    pub fn add_unreported<Starting>(
+        &mut self,
+        name: &'static str,
+        after: &[&'static str],
+        start: impl Fn(HookContext) -> Starting + Send + Sync + 'static,
+    ) where
+        Starting: Future<Output = Result<(), Status>> + Send + 'static,
+    {
+        self.push(name, after, start, HookCheck::default());
     }
 
     /// Starts the hooks that have not started yet. After a failure it can be called again.
@@ -236,6 +261,20 @@ mod tests {
         let Server { hooks, log, .. } = server;
         hooks.stopped().await;
         assert_eq!(log.lock().len(), 6, "the shutdown waits for every task");
+    }
+
+    #[tokio::test]
+    async fn an_unreported_hook_starts_before_those_behind_it_and_has_no_check() {
+        let mut server = Server::new();
+        server.add("behind", &["unreported"]);
+        let log = server.log.clone();
+        server.hooks.add_unreported("unreported", &[], move |_| {
+            log.lock().push("start unreported".to_owned());
+            async { Ok(()) }
+        });
+        server.hooks.start().await.unwrap();
+        assert_eq!(*server.log.lock(), ["start unreported", "start behind"]);
+        assert!(!server.report().contains("unreported"), "{}", server.report());
     }
 
     #[tokio::test]

@@ -37,7 +37,7 @@ use check::{Unexecuted, check};
 use connections::{Connections, Place};
 use cutoff::{Cutoff, StreamExecutor, guard};
 use head_budget::{DEFAULT_HEAD_MEMORY, HeadBudget};
-use http::{HeaderValue, Method, StatusCode, header};
+use http::{HeaderValue, Method, StatusCode, Version, header};
 use http_body::Body as _;
 use http1::{RequestHeads, Requests};
 use hyper::{body::Incoming, service::service_fn};
@@ -237,7 +237,12 @@ impl Server {
                 lease: lease.clone(),
             };
             let response_budget = config.response_budget.clone();
-            let answer = check(&request, &requests, &budget).map(|charge| {
+            let checked = match request.version() == Version::HTTP_2 && tracked.is_left() {
+                // Clients send such a request again, on another connection.
+                true => Err(Unexecuted::Reset(h2::Reason::REFUSED_STREAM)),
+                false => check(&request, &requests, &budget),
+            };
+            let answer = checked.map(|charge| {
                 let charge = charge.map(Arc::new);
                 let charge_of_request = charge.clone().map(HeadCharged);
                 // The future of the stream would hold it twice.

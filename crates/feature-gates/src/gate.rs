@@ -301,7 +301,7 @@ gates! {
     UserNamespacesSupport, DefaultOnly, [], [25 Alpha off, 30 Beta off, 33 Beta on, 36 GA on locked];
     VolumeAttributesClass, Both, [], [29 Alpha off, 31 Beta off, 34 GA on, 36 GA on locked];
     VolumeLimitScaling, Both, [], [35 Alpha off];
-    WatchCacheInitializationPostStartHook, NoEffect, [], [31 Beta off, 36 Beta on];
+    WatchCacheInitializationPostStartHook, Both, [], [31 Beta off, 36 Beta on];
     WatchList, Both, [], [27 Alpha off, 32 Beta on, 33 Beta off, 34 Beta on];
     WatchListClient, NoEffect, [], [30 Beta off, 35 Beta on];
     WinDSR, NoEffect, [], [14 Alpha off, 33 Beta on, 34 GA on locked];

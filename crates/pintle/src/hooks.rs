@@ -139,7 +139,7 @@ pub(crate) fn register(server: &Arc<ServerChain>) -> Result<PostStartHooks, RunE
             Err(error) => tracing::error!("this server elects no leaders: {error}"),
         }
     }
-    hooks.add("storage-readiness", &["generic-apiserver-start-informers"], wait_for_caches);
+    hooks.add_caches();
     hooks.controller("start-legacy-token-tracking-controller", writes, LegacyTokenTracking);
     let mut repair =
         ServiceIpRepair::new(service_network.clone(), &config.options().hostname()).map_err(assemble)?;
@@ -223,6 +223,16 @@ impl Hooks {
     {
         let server = self.server.clone();
         self.list.add(name, after, move |hook| start(server.clone(), hook));
+    }
+
+    /// Adds the hook that waits for the caches; a check of its own is behind a gate.
+    fn add_caches(&mut self) {
+        let (name, after) = ("storage-readiness", &["generic-apiserver-start-informers"]);
+        if self.server.config.loaded.gates.enabled(Gate::WatchCacheInitializationPostStartHook) {
+            return self.add(name, after, wait_for_caches);
+        }
+        let server = self.server.clone();
+        self.list.add_unreported(name, after, move |hook| wait_for_caches(server.clone(), hook));
     }
 
     /// Adds a controller of the server's own objects.

@@ -205,3 +205,21 @@ async fn tolerations_compare_where_they_may() {
         server.stop().await;
     }
 }
+
+/// The check of the caches is listed where its gate is open, which it is not by default in older versions.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_check_of_caches_is_listed_while_its_gate_is_open() {
+    let cases =
+        [("", "", true), ("WatchCacheInitializationPostStartHook=false", "", false), ("", "1.35", false)];
+    for (gates, version, is_listed) in cases {
+        let server = Server::start_with(|options| {
+            options.features.gates.add(gates);
+            options.features.versions.emulated.extend((!version.is_empty()).then(|| version.to_owned()));
+        })
+        .await;
+        let answer = server.send("GET /readyz?verbose").await;
+        let report = answer.text();
+        assert_eq!(report.contains("poststarthook/storage-readiness"), is_listed, "{report}");
+        server.stop().await;
+    }
+}

@@ -297,3 +297,29 @@ async fn few_bytes_of_bodies_may_be_sent_before_they_are_read() {
     drop(client);
     server.stop().await;
 }
+
+/// The end of a connection does not depend on the client's answer to the ping behind the GOAWAY.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_ignores_the_end_of_its_connection_is_served_no_longer() {
+    let server = Server::start_with(|options| options.serving.goaway_chance = 1.0).await;
+    let mut client = Http2::connect(&server, 1 << 20).await;
+    client.send(&frame(WINDOW_UPDATE, 0, 0, &(1_u32 << 30).to_be_bytes())).await.unwrap();
+    let mut streams = (1..).step_by(2);
+    let refused = async {
+        loop {
+            let stream = streams.next().unwrap();
+            client.get(stream, "/version").await;
+            loop {
+                let frame = client.frame().await.unwrap();
+                match frame.kind {
+                    RST_STREAM => return frame.code(),
+                    DATA if frame.flags & END_STREAM != 0 => break,
+                    _ => {}
+                }
+            }
+        }
+    };
+    const REFUSED_STREAM: u32 = 7;
+    assert_eq!(timeout(PATIENCE, refused).await.unwrap(), REFUSED_STREAM);
+    server.stop().await;
+}
