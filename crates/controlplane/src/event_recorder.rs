@@ -7,7 +7,10 @@ use pintle_machinery::{Status, StatusReason, Value, ValueExt, json, meta::Object
 use pintle_registry::Registry;
 use std::{
     collections::{HashMap, hash_map::Entry},
-    sync::{Mutex, PoisonError},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicI64, Ordering},
+    },
 };
 
 /// The time after which an event that was not observed again is over.
@@ -23,6 +26,8 @@ pub(crate) struct EventRecorder {
     controller: &'static str,
     hostname: String,
     recent: Mutex<HashMap<String, Recent>>,
+    /// The latest time in a name, in nanoseconds: events of one object have different names.
+    latest: AtomicI64,
 }
 
 /// An event: a warning, by its reason, the action that failed, and a note for people.
@@ -57,7 +62,12 @@ impl Recent {
 impl EventRecorder {
     /// Creates the recorder of a controller in the server with this hostname.
     pub(crate) fn new(controller: &'static str, hostname: &str) -> EventRecorder {
-        EventRecorder { controller, hostname: hostname.to_owned(), recent: Mutex::default() }
+        EventRecorder {
+            controller,
+            hostname: hostname.to_owned(),
+            recent: Mutex::default(),
+            latest: AtomicI64::default(),
+        }
     }
 
     /// Records a warning about an object. A failure is only logged.
@@ -113,6 +123,15 @@ impl EventRecorder {
         }
     }
 
+    /// A time for a name: now, or the time after that of the last name.
+    fn time_of_name(&self, now: Timestamp) -> i64 {
+        let now = i64::try_from(now.as_nanosecond()).unwrap_or_default();
+        let after = |latest: i64| now.max(latest.saturating_add(1));
+        let latest =
+            self.latest.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |latest| Some(after(latest)));
+        after(latest.unwrap_or_else(|latest| latest))
+    }
+
     fn event(&self, object: &Value, now: Timestamp, warning: &Warning) -> Value {
         let mut involved = json!({"kind": object.str_at("kind"), "apiVersion": object.str_at("apiVersion")});
         for field in ["namespace", "name", "uid", "resourceVersion"] {
@@ -125,7 +144,7 @@ impl EventRecorder {
             "apiVersion": "v1",
             "kind": "Event",
             "metadata": {
-                "name": format!("{}.{:x}", object.name(), now.as_nanosecond()),
+                "name": format!("{}.{:x}", object.name(), self.time_of_name(now)),
                 "namespace": if object.namespace().is_empty() { "default" } else { object.namespace() },
             },
             "involvedObject": involved,
@@ -216,7 +235,8 @@ mod tests {
         assert_eq!(event.str_at("reportingInstance"), "a-controller-host");
 
         // The note does not count; the number of observations is written when there are two.
-        warn(3, "Even", "a");
+        warn(1, "Even", "a");
+        assert_eq!(now(registry.list(&core("events"), "n")).unwrap().len(), 2, "names differ");
         warn(4, "Odd", "b");
         assert_eq!(told(), [of("a", 2)]);
         for minute in [7, 10, 13, 16, 19, 22, 25, 28, 31, 34] {

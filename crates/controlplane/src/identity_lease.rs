@@ -28,10 +28,10 @@ fn leases() -> GroupResource {
     GroupResource::new("coordination.k8s.io", "leases")
 }
 
-/// The interval between renewals of the lease, a fraction of its duration; each renewal is a write.
-const INTERVAL: Duration = Duration::from_secs(600);
+/// The time between renewals of the lease, a fraction of its duration; each renewal is a write.
+const RENEWAL: SignedDuration = SignedDuration::from_mins(10);
 
-/// Renews the lease of this server.
+/// Renews the lease of this server, and restores what clients change in it.
 pub struct IdentityLease {
     /// The host name, from which the server's identity is derived.
     pub hostname: String,
@@ -43,10 +43,11 @@ pub struct IdentityLease {
 
 impl Controller for IdentityLease {
     const NAME: &'static str = "identity lease";
-    const INTERVAL: Duration = INTERVAL;
+    /// Each look is a read of the cache.
+    const INTERVAL: Duration = Duration::from_secs(10);
 
     async fn reconcile(&self, registry: &dyn Registry) -> Result<(), Status> {
-        renew(registry, self, Timestamp::now()).await
+        keep(registry, self, Timestamp::now()).await
     }
 
     async fn withdraw(&self, registry: &dyn Registry) -> Result<(), Status> {
@@ -62,7 +63,7 @@ pub struct IdentityLeaseGarbageCollector;
 
 impl Controller for IdentityLeaseGarbageCollector {
     const NAME: &'static str = "identity lease garbage collector";
-    const INTERVAL: Duration = INTERVAL;
+    const INTERVAL: Duration = Duration::from_secs(600);
 
     async fn bootstrap(&self, _: &dyn Registry) -> Result<(), Status> {
         Ok(())
@@ -73,39 +74,50 @@ impl Controller for IdentityLeaseGarbageCollector {
     }
 }
 
+/// Renews the lease of this server, unless it was renewed lately and is unchanged since.
+async fn keep(registry: &dyn Registry, config: &IdentityLease, now: Timestamp) -> Result<(), Status> {
+    let name = identity(&config.hostname);
+    match registry.get_cached(&leases(), KUBE_SYSTEM, &name).await {
+        Ok(mut lease) => {
+            let renewed = lease.str_at("spec.renewTime").to_owned();
+            let is_fresh =
+                parse_time(&renewed).is_some_and(|renewed| now.duration_since(renewed).abs() < RENEWAL);
+            let given = lease.clone();
+            claim(&mut lease, config, &renewed);
+            if is_fresh && lease == given {
+                return Ok(());
+            }
+        }
+        Err(status) if status.reason == StatusReason::NotFound => {}
+        Err(status) => return Err(status),
+    }
+    renew(registry, config, now).await
+}
+
 /// Creates or renews the lease of this server.
 async fn renew(registry: &dyn Registry, config: &IdentityLease, now: Timestamp) -> Result<(), Status> {
-    let name = identity(&config.hostname);
-    let holder = holder(&name);
     let time = now.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string();
     let mut object = json!({
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
-        "metadata": {
-            "name": name,
-            "namespace": KUBE_SYSTEM,
-            "labels": {COMPONENT_LABEL: COMPONENT, "kubernetes.io/hostname": config.hostname},
-        },
-        "spec": {
-            "holderIdentity": holder,
-            "leaseDurationSeconds": DURATION_SECONDS,
-            "renewTime": time,
-        },
+        "metadata": {"name": identity(&config.hostname), "namespace": KUBE_SYSTEM},
     });
-    let annotate = |lease: &mut Value| {
-        if let Some(address) = &config.peer_address {
-            let annotations = lease.object_at_mut("metadata.annotations");
-            annotations.insert(PEER_ADDRESS_ANNOTATION, address.as_str().into());
-        }
-    };
-    annotate(&mut object);
-    create_or_change(registry, &leases(), KUBE_SYSTEM, object, |lease| {
-        annotate(lease);
-        lease.set("spec.holderIdentity", holder.as_str());
-        lease.set("spec.leaseDurationSeconds", DURATION_SECONDS);
-        lease.set("spec.renewTime", time.as_str());
-    })
-    .await
+    claim(&mut object, config, &time);
+    create_or_change(registry, &leases(), KUBE_SYSTEM, object, |lease| claim(lease, config, &time)).await
+}
+
+/// Makes a lease that of this server, renewed at a time.
+fn claim(lease: &mut Value, config: &IdentityLease, time: &str) {
+    let labels = lease.object_at_mut("metadata.labels");
+    labels.insert(COMPONENT_LABEL, COMPONENT.into());
+    labels.insert("kubernetes.io/hostname", config.hostname.as_str().into());
+    if let Some(address) = &config.peer_address {
+        let annotations = lease.object_at_mut("metadata.annotations");
+        annotations.insert(PEER_ADDRESS_ANNOTATION, address.as_str().into());
+    }
+    lease.set("spec.holderIdentity", holder(&identity(&config.hostname)));
+    lease.set("spec.leaseDurationSeconds", DURATION_SECONDS);
+    lease.set("spec.renewTime", time);
 }
 
 /// Deletes the lease of this server, unless a later run holds it.
@@ -190,6 +202,50 @@ mod tests {
         assert_eq!(base32(b"f"), "my");
         assert_eq!(identity("host").len(), "apiserver-".len() + 26);
         assert_ne!(identity("host"), identity("hos"));
+    }
+
+    #[test]
+    fn the_lease_is_written_when_it_is_due_or_was_changed() {
+        let registry = MemoryRegistry::default();
+        let config = IdentityLease {
+            hostname: "host".to_owned(),
+            exclusive: false,
+            peer_address: Some("10.0.0.1:6443".to_owned()),
+        };
+        let name = identity("host");
+        let keep_at = |second: i64| {
+            let revision = registry.revision();
+            now(keep(&registry, &config, Timestamp::from_second(second).unwrap())).unwrap();
+            registry.revision() != revision
+        };
+        let stored = || registry.stored(&leases(), KUBE_SYSTEM, &name).unwrap();
+        assert!(keep_at(0));
+        let first = stored();
+        assert!(!keep_at(10) && !keep_at(599));
+        for (path, value) in [
+            ("metadata.labels", json!({})),
+            ("metadata.annotations", json!({})),
+            ("spec.holderIdentity", json!("other")),
+            ("spec.leaseDurationSeconds", json!(1)),
+            ("spec.renewTime", json!("2050-01-01T00:00:00.000000Z")),
+        ] {
+            let change = |mut lease: Value| {
+                lease.set(path, value.clone());
+                Ok(lease)
+            };
+            let options = WriteOptions::default();
+            now(registry.update(&leases(), KUBE_SYSTEM, &name, Box::new(change), options)).unwrap();
+            assert!(keep_at(0), "{path}");
+            assert_eq!(
+                (&stored()["metadata"]["labels"], &stored()["spec"]),
+                (&first["metadata"]["labels"], &first["spec"])
+            );
+            assert_eq!(stored()["metadata"]["annotations"], first["metadata"]["annotations"]);
+        }
+        assert!(!keep_at(10));
+        now(registry.delete(&leases(), KUBE_SYSTEM, &name, DeleteOptions::default())).unwrap();
+        assert!(keep_at(10));
+        assert!(keep_at(610));
     }
 
     #[test]
