@@ -178,7 +178,7 @@ gates! {
     KubeletCgroupDriverFromCRI, NoEffect, [], [28 Alpha off, 31 Beta on, 34 GA on locked];
     KubeletCrashLoopBackOffMax, NoEffect, [], [32 Alpha off, 35 Beta on];
     KubeletEnsureSecretPulledImages, NoEffect, [], [33 Alpha off, 35 Beta on];
-    KubeletFineGrainedAuthz, DefaultOnly, [], [32 Alpha off, 33 Beta on, 36 GA on locked];
+    KubeletFineGrainedAuthz, Both, [], [32 Alpha off, 33 Beta on, 36 GA on locked];
     KubeletInUserNamespace, NoEffect, [], [22 Alpha off];
     KubeletPSI, NoEffect, [], [33 Alpha off, 34 Beta on, 36 GA on locked];
     KubeletPodResourcesDynamicResources, NoEffect, [], [27 Alpha off, 34 Beta on, 36 GA on locked];
@@ -233,7 +233,7 @@ gates! {
     PortForwardWebsockets, Both, [], [30 Alpha off, 31 Beta on];
     PreferSameTrafficDistribution, Both, [], [33 Alpha off, 34 Beta on, 35 GA on locked];
     PreventStaticPodAPIReferences, NoEffect, [], [34 Beta on];
-    ProcMountType, DefaultOnly, [UserNamespacesSupport], [12 Alpha off, 31 Beta off, 33 Beta on, 36 GA on locked];
+    ProcMountType, Both, [UserNamespacesSupport], [12 Alpha off, 31 Beta off, 33 Beta on, 36 GA on locked];
     QOSReserved, NoEffect, [], [11 Alpha off];
     RecoverVolumeExpansionFailure, DefaultOnly, [], [23 Alpha off, 32 Beta on, 34 GA on locked];
     RecursiveReadOnlyMounts, DefaultOnly, [], [30 Alpha off, 31 Beta on, 33 GA on locked];
@@ -251,9 +251,9 @@ gates! {
     RetryGenerateName, DefaultOnly, [], [30 Alpha off, 31 Beta on, 32 GA on locked];
     RotateKubeletServerCertificate, NoEffect, [], [7 Alpha off, 12 Beta on];
     RuntimeClassInImageCriApi, NoEffect, [], [29 Alpha off];
-    SELinuxChangePolicy, DefaultOnly, [], [32 Alpha off, 33 Beta on, 36 GA on locked];
+    SELinuxChangePolicy, Both, [], [32 Alpha off, 33 Beta on, 36 GA on locked];
     SELinuxMount, Both, [], [30 Alpha off, 33 Beta off];
-    SELinuxMountReadWriteOncePod, DefaultOnly, [], [25 Alpha off, 27 Beta off, 28 Beta on, 36 GA on locked];
+    SELinuxMountReadWriteOncePod, Both, [], [25 Alpha off, 27 Beta off, 28 Beta on, 36 GA on locked];
     SchedulerAsyncAPICalls, NoEffect, [], [34 Beta off];
     SchedulerAsyncPreemption, NoEffect, [], [32 Alpha off, 33 Beta on];
     SchedulerPopFromBackoffQ, NoEffect, [], [33 Beta on];
@@ -285,7 +285,7 @@ gates! {
     StructuredAuthenticationConfiguration, DefaultOnly, [], [29 Alpha off, 30 Beta on, 34 GA on locked];
     StructuredAuthenticationConfigurationEgressSelector, Both, [StructuredAuthenticationConfiguration], [34 Beta on];
     StructuredAuthenticationConfigurationJWKSMetrics, Both, [StructuredAuthenticationConfiguration], [35 Beta on];
-    SupplementalGroupsPolicy, DefaultOnly, [], [31 Alpha off, 33 Beta on, 35 GA on locked];
+    SupplementalGroupsPolicy, Both, [], [31 Alpha off, 33 Beta on, 35 GA on locked];
     SystemdWatchdog, NoEffect, [], [32 Beta on, 35 GA on locked];
     TaintTolerationComparisonOperators, Both, [], [35 Alpha off];
     TokenRequestServiceAccountUIDValidation, Both, [], [34 Beta on];
@@ -298,7 +298,7 @@ gates! {
     UnknownVersionInteroperabilityProxy, Both, [APIServerIdentity], [28 Alpha off, 36 Beta on];
     UnlockWhileProcessingFIFO, NoEffect, [], [36 Beta on];
     UserNamespacesHostNetworkSupport, Both, [NodeDeclaredFeatures UserNamespacesSupport], [35 Alpha off];
-    UserNamespacesSupport, DefaultOnly, [], [25 Alpha off, 30 Beta off, 33 Beta on, 36 GA on locked];
+    UserNamespacesSupport, Both, [], [25 Alpha off, 30 Beta off, 33 Beta on, 36 GA on locked];
     VolumeAttributesClass, Both, [], [29 Alpha off, 31 Beta off, 34 GA on, 36 GA on locked];
     VolumeLimitScaling, Both, [], [35 Alpha off];
     WatchCacheInitializationPostStartHook, Both, [], [31 Beta off, 36 Beta on];

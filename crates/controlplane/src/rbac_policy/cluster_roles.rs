@@ -152,7 +152,7 @@ pub(super) const CLUSTER_ROLES: &[Role] = &[
         on("get list watch", "core", "nodes"),
         on("proxy", "core", "nodes"),
         on("*", "core", "nodes/log nodes/metrics nodes/proxy nodes/stats"),
-        on("*", "core", "nodes/configz nodes/healthz nodes/pods"),
+        on("*", "core", "nodes/configz nodes/healthz nodes/pods").behind(Gate::KubeletFineGrainedAuthz),
     ]),
     Role::new("system:monitoring", &[
         at("get", "/healthz /healthz/* /livez /livez/* /metrics /metrics/slis /readyz /readyz/*")

@@ -242,7 +242,8 @@ pub(super) const CONTROLLER_ROLES: &[Role] = &[
         on("get list watch", "core", "persistentvolumeclaims"),
         on("get list watch", "core", "pods"),
         on("get list watch", "storage.k8s.io", "csidrivers"),
-    ]),
+    ])
+    .behind(Gate::SELinuxChangePolicy),
     Role::new("system:controller:service-account-controller", &[
         on("create", "core", "serviceaccounts"),
         on("create patch update", "core events.k8s.io", "events"),

@@ -153,14 +153,23 @@ fn parts_behind_closed_gates_are_left_out() {
 fn gates_that_an_emulated_version_closes_close_their_parts() {
     let emulated = EffectiveVersion::emulating(MinorVersion::new(1, 33));
     let _gates = override_gates(
-        &FeatureGates::new(emulated).with(Gate::KubeletServiceAccountTokenForCredentialProviders, false),
+        &FeatureGates::new(emulated)
+            .with(Gate::KubeletServiceAccountTokenForCredentialProviders, false)
+            .with(Gate::KubeletFineGrainedAuthz, false)
+            .with(Gate::SELinuxChangePolicy, false),
     );
     let registry = MemoryRegistry::default();
     now(reconcile(&registry)).unwrap();
     let stored = |name: &str| registry.stored(&cluster("clusterroles"), "", name);
-    for closed in ["resource-claim-controller", "volumeattributesclass-protection-controller"] {
+    for closed in [
+        "resource-claim-controller",
+        "selinux-warning-controller",
+        "volumeattributesclass-protection-controller",
+    ] {
         assert_eq!(stored(&format!("system:controller:{closed}")), None);
     }
+    let admin = stored("system:kubelet-api-admin").unwrap();
+    assert!(!admin.to_string().contains("nodes/healthz") && admin.to_string().contains("nodes/log"));
     for (name, count) in [
         ("system:aggregate-to-edit", 14),
         ("system:aggregate-to-view", 11),

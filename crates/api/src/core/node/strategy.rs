@@ -34,8 +34,10 @@ const AVOIDED_PODS: &str = "scheduler.alpha.kubernetes.io/preferAvoidPods";
 const CONFIG_SOURCE: &str = "spec.configSource";
 const CONFIG_STATUS: &str = "status.config";
 
-const GATED: &[GatedFields] =
-    &[GatedFields { gates: &[Gate::NodeDeclaredFeatures], fields: &["status.declaredFeatures"] }];
+const GATED: &[GatedFields] = &[
+    GatedFields { gates: &[Gate::NodeDeclaredFeatures], fields: &["status.declaredFeatures"] },
+    GatedFields { gates: &[Gate::SupplementalGroupsPolicy], fields: &["status.features"] },
+];
 
 pub(super) struct NodeStrategy;
 

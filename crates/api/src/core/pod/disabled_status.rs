@@ -44,11 +44,22 @@ const GATED: &[GatedFields] = &[
     },
 ];
 
-/// The claims of a pod. A stored pod with claims keeps their statuses, too.
-pub(super) const CLAIMS: &[GatedFields] = &[GatedFields {
-    gates: &[Gate::DynamicResourceAllocation],
-    fields: &["spec.resourceClaims", "status.resourceClaimStatuses"],
-}];
+/// Fields of specs, and those of statuses that belong to them: a stored pod with the ones keeps the others, too.
+pub(super) const OF_SPECS: &[GatedFields] = &[
+    GatedFields {
+        gates: &[Gate::DynamicResourceAllocation],
+        fields: &["spec.resourceClaims", "status.resourceClaimStatuses"],
+    },
+    GatedFields {
+        gates: &[Gate::SupplementalGroupsPolicy],
+        fields: &[
+            "spec.securityContext.supplementalGroupsPolicy",
+            "status.containerStatuses[].user",
+            "status.initContainerStatuses[].user",
+            "status.ephemeralContainerStatuses[].user",
+        ],
+    },
+];
 
 /// Drops the fields.
 pub(super) fn drop_disabled_fields(status: &mut Value, old: Option<&Value>) {

@@ -92,7 +92,7 @@ impl Strategy for PodStrategy {
 
 /// Drops the fields of disabled features from spec and status.
 pub(super) fn drop_disabled_fields(object: &mut Value, old: Option<&Value>) {
-    drop_disabled(disabled_status::CLAIMS, object, old);
+    drop_disabled(disabled_status::OF_SPECS, object, old);
     if let Some(spec) = object.at_mut("spec") {
         pod_spec::drop_disabled_fields(spec, old.and_then(|old| old.at("spec")));
     }

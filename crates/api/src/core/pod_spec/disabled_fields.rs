@@ -6,8 +6,17 @@ use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{Value, ValueExt};
 use std::collections::HashSet;
 
+/// How a container sees `/proc`.
+const PROC_MOUNT: &str = "securityContext.procMount";
+const DEFAULT_PROC_MOUNT: &str = "Default";
 /// The fields behind gates, but stop signals and the restart policies of containers.
 const GATED: &[GatedFields] = &[
+    GatedFields { gates: &[Gate::UserNamespacesSupport], fields: &["hostUsers"] },
+    GatedFields {
+        gates: &[Gate::SupplementalGroupsPolicy],
+        fields: &["securityContext.supplementalGroupsPolicy"],
+    },
+    GatedFields { gates: &[Gate::SELinuxChangePolicy], fields: &["securityContext.seLinuxChangePolicy"] },
     GatedFields { gates: &[Gate::PodLevelResources], fields: &["resources"] },
     GatedFields {
         gates: &[Gate::MatchLabelKeysInPodTopologySpread],
@@ -45,6 +54,14 @@ const GATED: &[GatedFields] = &[
 /// Drops the fields of disabled features, unless the stored spec uses them already.
 pub fn drop_disabled_fields(spec: &mut Value, old: Option<&Value>) {
     drop_disabled(GATED, spec, old);
+    if !enabled(Gate::ProcMountType) && !old.is_some_and(uses_proc_mount) {
+        for_each_mut(spec, |_, container| {
+            // Stored objects may have the default.
+            if container.at(PROC_MOUNT).is_some() {
+                container.set(PROC_MOUNT, DEFAULT_PROC_MOUNT);
+            }
+        });
+    }
     if !enabled(Gate::ImageVolume) && !old.is_some_and(|old| old.items_at("volumes").iter().any(is_image)) {
         drop_image_volumes(spec);
     }
@@ -76,6 +93,10 @@ fn drop_restart_rules(kind: ContainerKind, container: &mut Value) {
     if container.at("restartPolicyRules").is_some() {
         container.remove_at("restartPolicyRules");
     }
+}
+
+fn uses_proc_mount(spec: &Value) -> bool {
+    containers(spec).any(|(_, container)| !["", DEFAULT_PROC_MOUNT].contains(&container.str_at(PROC_MOUNT)))
 }
 
 fn is_image(volume: &Value) -> bool {
@@ -121,7 +142,7 @@ fn drop_stop_signal(container: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::{drop_disabled_fields, drop_restart_rules, for_each_mut, uses_restart_rules};
-    use pintle_feature_gates::{EffectiveVersion, FeatureGates, MinorVersion, testing::override_gates};
+    use pintle_feature_gates::{EffectiveVersion, FeatureGates, Gate, MinorVersion, testing::override_gates};
     use pintle_machinery::{Value, json};
 
     #[test]
@@ -142,6 +163,37 @@ mod tests {
             "volumes": [{"name": "e", "emptyDir": {}}],
             "containers": [{"resources": {}, "volumeMounts": [{"name": "e"}]}],
             "initContainers": [{}],
+        });
+        assert_eq!(spec, expected);
+        let mut spec = given.clone();
+        drop_disabled_fields(&mut spec, Some(&given));
+        assert_eq!(spec, given);
+    }
+
+    #[test]
+    fn an_older_version_without_beta_features_has_no_security_settings_of_today() {
+        let mut gates = FeatureGates::new(EffectiveVersion::emulating(MinorVersion::new(1, 33)));
+        for gate in [
+            Gate::UserNamespacesSupport,
+            Gate::SupplementalGroupsPolicy,
+            Gate::SELinuxChangePolicy,
+            Gate::ProcMountType,
+        ] {
+            gates = gates.with(gate, false);
+        }
+        let _gates = override_gates(&gates);
+        let given = json!({
+            "hostUsers": false,
+            "securityContext": {"supplementalGroupsPolicy": "Strict", "seLinuxChangePolicy": "Recursive", "runAsUser": 1},
+            "containers": [{"securityContext": {"procMount": "Unmasked"}}],
+            "initContainers": [{"securityContext": {}}],
+        });
+        let mut spec = given.clone();
+        drop_disabled_fields(&mut spec, None);
+        let expected = json!({
+            "securityContext": {"runAsUser": 1},
+            "containers": [{"securityContext": {"procMount": "Default"}}],
+            "initContainers": [{"securityContext": {}}],
         });
         assert_eq!(spec, expected);
         let mut spec = given.clone();

@@ -16,7 +16,10 @@ const MAX_TOKEN_SECONDS: i64 = 1 << 32;
 const MIN_PERIOD_SECONDS: i64 = 10;
 /// Whether pods are held back from nodes without the driver.
 const MISSING: &str = "spec.preventPodSchedulingIfMissing";
+/// Whether the driver mounts volumes with a label of SELinux.
+const SELINUX: &str = "spec.seLinuxMount";
 const GATED: &[GatedFields] = &[
+    GatedFields { gates: &[Gate::SELinuxMountReadWriteOncePod], fields: &[SELINUX] },
     GatedFields {
         gates: &[Gate::MutableCSINodeAllocatableCount],
         fields: &["spec.nodeAllocatableUpdatePeriodSeconds"],
@@ -33,8 +36,11 @@ pub(super) struct CsiDriverStrategy;
 impl Strategy for CsiDriverStrategy {
     fn set_defaults(&self, object: &mut Value) {
         object.set_default("spec.attachRequired", true);
-        for field in ["podInfoOnMount", "storageCapacity", "requiresRepublish", "seLinuxMount"] {
+        for field in ["podInfoOnMount", "storageCapacity", "requiresRepublish"] {
             object.set_default(&format!("spec.{field}"), false);
+        }
+        if enabled(Gate::SELinuxMountReadWriteOncePod) {
+            object.set_default(SELINUX, false);
         }
         if enabled(Gate::VolumeLimitScaling) {
             object.set_default(MISSING, false);
@@ -160,10 +166,14 @@ mod tests {
         let requests = json!([{"audience": "a"}]);
         let new = json!({"spec": {"tokenRequests": requests}});
         assert_eq!(warnings(&new).len(), 1);
-        let _gates =
-            override_gates(&FeatureGates::new(EffectiveVersion::emulating(MinorVersion::new(1, 33))));
+        let gates = FeatureGates::new(EffectiveVersion::emulating(MinorVersion::new(1, 33)));
+        let _gates = override_gates(&gates.with(Gate::SELinuxMountReadWriteOncePod, false));
         assert_eq!(warnings(&new), [""; 0]);
+        let mut defaulted = json!({"spec": {}});
+        CsiDriverStrategy.set_defaults(&mut defaulted);
+        assert_eq!(defaulted.at(SELINUX), None);
         let given = json!({"spec": {
+            "seLinuxMount": true,
             "nodeAllocatableUpdatePeriodSeconds": 1, "serviceAccountTokenInSecrets": true, "podInfoOnMount": true,
         }});
         let mut driver = given.clone();
