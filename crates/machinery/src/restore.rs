@@ -111,6 +111,16 @@ pub fn has_wide_numbers(patch: &Value) -> bool {
     }
 }
 
+/// Whether a patch has numbers that are no integers of 64 bits: the tree keeps their value, and not their digits.
+pub fn has_floats(patch: &Value) -> bool {
+    match patch {
+        Value::Number(number) => number.is_f64(),
+        Value::Array(items) => items.iter().any(has_floats),
+        Value::Object(members) => members.values().any(has_floats),
+        Value::Null | Value::Bool(_) | Value::String(_) => false,
+    }
+}
+
 fn go_kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "invalid",

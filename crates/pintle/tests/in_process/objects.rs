@@ -447,3 +447,32 @@ async fn a_patch_may_name_another_served_version() {
     assert_eq!(refused.status, 422, "{}", refused.text());
     server.stop().await;
 }
+
+/// A quantity may be a number, whose digits count: a patch keeps them, but for a strategic merge patch, which parses them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_patch_keeps_the_digits_of_quantities() {
+    let server = Server::start().await;
+    let path = "/api/v1/namespaces/default/resourcequotas";
+    let quota = json!({"metadata": {"name": "q"}, "spec": {"hard": {"pods": "1"}}});
+    let made = server.send(&format!("POST {path}\n\n{quota}")).await;
+    assert_eq!(made.status, 201, "{}", made.text());
+    for (written, kept, parsed) in [
+        ("9223372036854775808", "9223372036854775808", "9223372036854776k"),
+        ("1e3", "1e3", "1k"),
+        ("1e21", "1e21", "1e21"),
+        ("2.0", "2", "2"),
+    ] {
+        let nested = format!("{{\"spec\":{{\"hard\":{{\"pods\":{written}}}}}}}");
+        let operations = format!("[{{\"op\":\"add\",\"path\":\"/spec/hard/pods\",\"value\":{written}}}]");
+        for (format, patch, expected) in [
+            ("merge-patch", &nested, kept),
+            ("json-patch", &operations, kept),
+            ("strategic-merge-patch", &nested, parsed),
+        ] {
+            let content_type = format!("Content-Type: application/{format}+json");
+            let patched = server.send(&format!("PATCH {path}/q\n{content_type}\n\n{patch}")).await;
+            assert_eq!(patched.str_at("/spec/hard/pods"), expected, "{format}: {}", patched.text());
+        }
+    }
+    server.stop().await;
+}

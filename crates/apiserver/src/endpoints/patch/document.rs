@@ -162,6 +162,14 @@ impl Patch {
             && self.problems.iter().any(|problem| problem.starts_with("json patch duplicate field"))
     }
 
+    /// Whether the text of the patched object tells more than the tree: members twice, or the digits of numbers, which
+    /// count where a number stands for a text (`pods: 1e3`). Kinds that are maps keep the numbers themselves.
+    pub(super) fn needs_text(&self, wanted: BodyKind<'_>) -> bool {
+        let has_digits =
+            || matches!(wanted.model.form, ObjectForm::Struct) && restore::has_floats(&self.patch);
+        self.repeats_members() || self.is_of_text() && has_digits()
+    }
+
     /// The text of the patched object; a strategic merge patch applies to a tree and has none.
     pub(in super::super) fn written(&self, old: &Value, wanted: BodyKind<'_>) -> Option<String> {
         let document = match wanted.model.form {

@@ -14,7 +14,7 @@ use pintle_machinery::{
 use std::{cell::OnceCell, sync::Arc};
 
 /// Decodes a patched tree, or part of one, by its schema, like a request body. `written` makes its text, which has more than
-/// the tree: members twice, and the order of others ([`Patch::written`]). `is_whole` tells a tree with type metadata from a part without; problems of the patch itself are reported with those of the tree, as field validation demands.
+/// the tree: members twice, the digits of numbers, and the order of members ([`Patch::written`]). `is_whole` tells a tree with type metadata from a part without; problems of the patch itself are reported with those of the tree, as field validation demands.
 ///
 /// # Errors
 /// 422 when the tree does not decode or is of another kind, and for any problem under strict validation.
@@ -42,9 +42,9 @@ pub(in super::super) fn read_patched(
     let mut problems = patch.problems().to_vec();
     let mut own = kind.clone();
     let mut other_version = None;
-    let text = if patch.repeats_members() { written() } else { None };
+    let text = if patch.needs_text(wanted) { written() } else { None };
     let is_written = text.is_some();
-    let text = text.unwrap_or_else(|| patched.to_string());
+    let text = text.unwrap_or_else(|| String::from_utf8_lossy(&json::encode_exact(&patched)).into_owned());
     if is_whole && keeps_claim {
         own = claimed_kind(&patched, &text).map_err(|why| undecodable(&why))?;
     } else if is_whole && patch.is_of_text() {
