@@ -189,7 +189,7 @@ impl Discovery {
         }
     }
 
-    /// Answers a GET of a discovery path; `None` for other paths. A route of the web services refuses media types by
+    /// The document of a discovery path; `None` for other paths. A route of the web services refuses media types by
     /// another message.
     pub fn serve(&self, path: &str, request: &Request, is_routed: bool) -> Option<Response> {
         let headers = request.headers();
@@ -214,19 +214,19 @@ impl Discovery {
             ["apis", group, version] => (self.resource_list(group, version)?, RESOURCE_LIST),
             _ => return None,
         };
-        // A version of custom resources has no route.
-        let is_routed = is_routed
-            && match parts.as_slice() {
-                ["apis", group, version] => self.is_fixed(group, version),
-                _ => true,
-            };
         Some(respond(&document, kind, request, is_routed))
     }
 
-    /// Whether the version is one of the server's own resources.
-    fn is_fixed(&self, group: &str, version: &str) -> bool {
-        let group = self.fixed.iter().find(|own| own.name == group);
-        group.is_some_and(|group| group.versions.iter().any(|own| own.name == version))
+    /// Whether a discovery path is a route of the web services; the version of custom resources is none.
+    pub fn has_route(&self, path: &str) -> bool {
+        let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+        match parts.as_slice() {
+            ["apis", group, version] => {
+                let group = self.fixed.iter().find(|own| own.name == *group);
+                group.is_some_and(|group| group.versions.iter().any(|own| own.name == *version))
+            }
+            _ => true,
+        }
     }
 
     /// The paths below `/api` and `/apis` for the list of all paths.

@@ -253,13 +253,14 @@ impl Front {
                     || stripped.starts_with("/api/")
                     || stripped.starts_with("/apis/") =>
             {
-                // The aggregator serves the documents of groups, except its own, for every method; they are no routes of
-                // the web services.
+                // The aggregator serves the documents of groups, except its own, and the server of custom resources those of
+                // their versions, for every method; they are no routes of the web services.
                 let is_routed = match stripped.strip_prefix("/apis").map(|rest| rest.strip_prefix('/')) {
                     Some(None) => false,
                     Some(Some(group)) => group.contains('/') || own.has_group(group),
                     None => true,
                 };
+                let is_routed = is_routed && self.discovery.has_route(path);
                 let response = self.discovery.serve(path, request, is_routed)?;
                 match *request.method() {
                     Method::GET => Some(response),

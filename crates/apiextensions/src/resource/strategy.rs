@@ -51,13 +51,30 @@ impl Rules {
         errors
     }
 
-    /// Validates the values by the schema, with ratcheting against `old`. Returns the ratcheted errors as warnings.
-    fn validate_content(&self, object: &Value, old: Option<&Value>, errors: &mut ErrorList) -> Vec<String> {
+    /// Checks kind, apiVersion and, if these are right, what `metadata` finds wrong, and the values by the schema, with
+    /// ratcheting against `old`.
+    fn validate_object(
+        &self,
+        object: &Value,
+        old: Option<&Value>,
+        metadata: impl FnOnce() -> ErrorList,
+    ) -> ErrorList {
+        let mut errors = self.validate_type_meta(object);
+        if !errors.is_empty() {
+            return errors;
+        }
+        errors = metadata();
         errors.extend(self.schema.validate_values(object, old));
         if let Some(scale) = &self.scale {
-            scale::validate_spec(scale, object, errors);
-            scale::validate_status(scale, object, errors);
+            scale::validate_spec(scale, object, &mut errors);
+            scale::validate_status(scale, object, &mut errors);
         }
+        errors
+    }
+
+    /// Validates what the values' own checks leave open, also of an object of another kind. Returns the ratcheted errors
+    /// as warnings.
+    fn validate_content(&self, object: &Value, old: Option<&Value>, errors: &mut ErrorList) -> Vec<String> {
         errors.extend(self.schema.validate_embedded_resources(object));
         errors.extend(self.schema.validate_list_types(object, old));
         self.validate_rules(object, old, errors)
@@ -119,12 +136,10 @@ impl Strategy for CustomResourceStrategy {
     }
 
     fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
-        let mut errors = self.0.validate_type_meta(object);
-        if !errors.is_empty() {
-            return errors;
-        }
         let name = |name: &str, prefix| self.validate_name(name, prefix);
-        errors = validate_object_meta_accessor(object, self.0.namespaced, name, &FieldPath::new("metadata"));
+        let metadata =
+            || validate_object_meta_accessor(object, self.0.namespaced, name, &FieldPath::new("metadata"));
+        let mut errors = self.0.validate_object(object, None, metadata);
         // The old object counts as valid.
         self.0.validate_content(object, None, &mut errors);
         errors
@@ -153,12 +168,12 @@ impl Strategy for CustomResourceStrategy {
         old: &Value,
         warnings: &mut Vec<String>,
     ) -> ErrorList {
-        let mut errors = self.0.validate_type_meta(object);
-        if !errors.is_empty() {
-            return errors;
-        }
-        errors = validate_object_meta_accessor_update(object, old, &FieldPath::new("metadata"));
-        warnings.extend(ratcheting(|| self.0.validate_content(object, Some(old), &mut errors)));
+        let metadata = || validate_object_meta_accessor_update(object, old, &FieldPath::new("metadata"));
+        let mut errors = ErrorList::new();
+        warnings.extend(ratcheting(|| {
+            errors = self.0.validate_object(object, Some(old), metadata);
+            self.0.validate_content(object, Some(old), &mut errors)
+        }));
         errors
     }
 
@@ -233,16 +248,16 @@ impl Strategy for StatusStrategy {
         old: &Value,
         warnings: &mut Vec<String>,
     ) -> ErrorList {
-        let mut errors = self.0.validate_type_meta(object);
-        if !errors.is_empty() {
-            return errors;
-        }
-        errors = validate_object_meta_accessor_update(object, old, &FieldPath::new("metadata"));
         let rules = &self.0;
+        let mut errors = rules.validate_type_meta(object);
+        let is_own_kind = errors.is_empty();
         warnings.extend(ratcheting(|| {
-            errors.extend(rules.schema.validate_status_values(object, old));
-            if let Some(scale) = &rules.scale {
-                scale::validate_status(scale, object, &mut errors);
+            if is_own_kind {
+                errors = validate_object_meta_accessor_update(object, old, &FieldPath::new("metadata"));
+                errors.extend(rules.schema.validate_status_values(object, old));
+                if let Some(scale) = &rules.scale {
+                    scale::validate_status(scale, object, &mut errors);
+                }
             }
             errors.extend(rules.schema.validate_list_types(object, Some(old)));
             rules.validate_rules(object, Some(old), &mut errors)

@@ -152,6 +152,12 @@ async fn discovery_follows_the_definitions() {
     let names: Vec<&str> =
         names["groups"].as_array().unwrap().iter().map(|group| group["name"].as_str().unwrap()).collect();
     assert!(names.contains(&"example.com"), "{names:?}");
+    // The document of a version of custom resources is no route: it has no methods.
+    for (path, status) in [("/apis/example.com/v1", 200), ("/apis/apps/v1", 405)] {
+        for method in ["PUT", "DELETE"] {
+            assert_eq!(server.send(&format!("{method} {path}")).await.status, status, "{method} {path}");
+        }
+    }
     // The group is removed with its last definition.
     let answer = server.send(&format!("DELETE {DEFINITIONS}/boxes.example.com")).await;
     assert_eq!(answer.status, 200, "{}", answer.text());
@@ -378,7 +384,10 @@ async fn unknown_members_and_bodies_of_other_kinds_are_answered_as_by_the_refere
                         "inner": {"type": "object", "x-kubernetes-embedded-resource": true,
                             "x-kubernetes-preserve-unknown-fields": true},
                         "null": {"type": "object", "additionalProperties": null},
+                        "set": {"type": "array", "maxItems": 9, "x-kubernetes-list-type": "set",
+                            "items": {"type": "integer"}},
                     },
+                    "x-kubernetes-validations": [{"rule": "!has(self.set) || self.set.size() < 2"}],
                 }}}],
             },
         }),
@@ -413,6 +422,16 @@ async fn unknown_members_and_bodies_of_other_kinds_are_answered_as_by_the_refere
             422,
             "inner.metadata: Invalid value: {\"name\":\"n\",\"uid\":0}: json: cannot unmarshal number into Go struct \
              field ObjectMeta.uid of type types.UID",
+        ),
+        (
+            // Lists and rules are checked in an object of another kind, too, metadata and values are not.
+            format!(
+                "POST {ANYS}\n\n{{\"apiVersion\":\"example.org/v1\",\"kind\":\"Some\",\"metadata\":{{\"name\":\"_\"}},\
+                 \"any\":1,\"set\":[1,1]}}"
+            ),
+            422,
+            "Some.example.org \"_\" is invalid: [kind: Invalid value: \"Some\": must be Any, set[1]: Duplicate value: 1, \
+             <nil>: Invalid value: failed rule: !has(self.set) || self.set.size() < 2]",
         ),
         (
             format!("POST {DEFINITIONS}\n\n{{\"apiVersion\":\"v1\",\"kind\":\"Pod\"}}"),
