@@ -1,6 +1,6 @@
 //! The action that a request asks for: a verb on a resource or on one of its subresources.
 
-use super::request_scope::RequestScope;
+use super::{patch::PatchBody, request_scope::RequestScope};
 use http::Method;
 use pintle_machinery::{Status, StatusReason};
 use pintle_registry::{Routing, SubresourceKind, Verb};
@@ -67,10 +67,14 @@ fn action_of_verb(scope: &RequestScope<'_>) -> Result<Action, Status> {
             }
         }
     };
-    match info.name.is_empty() {
-        true => Err(Status::bad_request("name must be provided")),
-        false => Ok(action),
+    if info.name.is_empty() {
+        // The format of a patch is checked before the name.
+        if matches!(action, Action::Patch) {
+            PatchBody::of(scope)?;
+        }
+        return Err(Status::bad_request("name must be provided"));
     }
+    Ok(action)
 }
 
 /// Selects the action of a request.
@@ -151,6 +155,10 @@ fn action_of_route(scope: &RequestScope<'_>, method: &Method) -> Result<Action, 
             false => Ok(action),
         };
     }
+    // An empty segment stands before these.
+    if !info.rest.is_empty() {
+        return Err(Status::no_such_resource());
+    }
     if info.is_named {
         if resource.is_namespaced() && !in_namespace {
             return Err(Status::no_such_resource());
@@ -216,6 +224,10 @@ mod tests {
         check("GET", "/api/v1/namespaces/default/secrets", 404).await;
         check("GET", &format!("{CONFIG_MAPS}/a/scale"), 404).await;
         check("GET", &format!("{CONFIG_MAPS}/a/eviction/b"), 404).await;
+        for method in ["GET", "PUT", "POST", "PATCH", "DELETE"] {
+            check(method, &format!("{CONFIG_MAPS}/a//b"), 404).await;
+        }
+        check("GET", &format!("{CONFIG_MAPS}/a"), 200).await;
         check("GET", "/api/v1/proxy/namespaces/default/configmaps/a", 404).await;
         // The path exists for other methods.
         check("POST", "/api/v1/configmaps", 405).await;
@@ -237,6 +249,9 @@ mod tests {
             assert_eq!((found, &status["message"]), (code, &json!(message)), "{method} {path}");
         };
         check("PUT", WIDGETS, 400, "name must be provided").await;
+        let unknown = "the body of the request was in an unknown format - accepted media types include: \
+                       application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
+        check("PATCH", WIDGETS, 415, unknown).await;
         check("GET", &format!("{WIDGETS}/a/scale"), 404, "widgets.example.com \"a\" not found").await;
         let no_proxy = "proxy is not supported on resources of kind \"widgets.example.com\"";
         check("GET", "/apis/example.com/v1/proxy/namespaces/default/widgets/a", 405, no_proxy).await;
