@@ -45,6 +45,9 @@ const MAX_WATCH_TIME: Duration = Duration::from_secs(365 * 24 * 3600);
 /// How long a watch may take to send its end after its timeout.
 const END_TIME: Duration = Duration::from_secs(10);
 
+/// The cache waits three seconds for the revision of the initial events, also in a watch that is to end sooner.
+const REVISION_TIME: Duration = Duration::from_secs(4);
+
 /// The media type of a watch in CBOR, whose events are data items in a row
 /// (<https://www.rfc-editor.org/rfc/rfc8742.html>).
 const CBOR_SEQUENCE: &str = "application/cbor-seq";
@@ -140,7 +143,11 @@ pub(super) async fn watch(scope: &RequestScope<'_>) -> Result<Response, Status> 
         metrics: metrics_of(scope),
         initial: (options.send_initial_events == Some(true)).then(|| initial_events(scope)),
     };
-    match timeout_at(deadline, store.cacher().watch(watch_options)).await {
+    let limit = match watch_options.start {
+        WatchStart::InitialEvents(Freshness::NotOlderThan(_)) => deadline.max(Instant::now() + REVISION_TIME),
+        _ => deadline,
+    };
+    match timeout_at(limit, store.cacher().watch(watch_options)).await {
         // The store does not answer.
         Err(_) => stream.failed = Some(internal_error("context deadline exceeded".to_owned())),
         Ok(Ok(watcher)) => {
@@ -170,7 +177,7 @@ pub(super) async fn watch(scope: &RequestScope<'_>) -> Result<Response, Status> 
     };
     response.extensions_mut().insert(SharedFrames);
     // A client that still reads gets the end of the stream.
-    response.extensions_mut().insert(SendDeadline(deadline + END_TIME));
+    response.extensions_mut().insert(SendDeadline(deadline.max(Instant::now()) + END_TIME));
     Ok(response)
 }
 

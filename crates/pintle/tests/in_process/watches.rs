@@ -104,6 +104,11 @@ async fn a_future_version_is_told_in_the_stream() {
     }
     let mut transcript = Transcript::new(&server);
     transcript.write(&text);
+    // The revision of initial events is awaited for three seconds, also by a watch that is to end sooner.
+    let initial = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
+    let path = format!("{MAPS}?watch=1&resourceVersion=99999999&timeoutSeconds=1&{initial}");
+    let refused = server.watch(&path, &[]).await.take(1).await;
+    assert!(refused.contains("Timeout: Too large resource version: 99999999"), "{refused}");
     assert_transcript!(transcript);
     server.stop().await;
 }
