@@ -5,6 +5,7 @@ use super::key::{GO_MAP, Key, Positions, bad_type};
 use crate::Value;
 use crate::patch::PatchError;
 use crate::text::go_format;
+use std::collections::HashSet;
 
 /// Checks that the items of the patch occur in the order list, in the same order. Deletions may be absent, and so may other
 /// directives before the end of the order list.
@@ -50,6 +51,21 @@ pub(super) fn check_order(
             go_format(&Value::Array(patch.to_vec())),
             go_format(&Value::Array(order_list.to_vec()))
         )));
+    }
+    Ok(())
+}
+
+/// Searches each item in the order list, one item of that after the other, which must be objects up to the item that is
+/// found.
+pub(super) fn check_found(merged: &[Value], order_list: &[Value], merge_key: &str) -> Result<(), PatchError> {
+    let Some(odd) = order_list.iter().position(|item| !item.is_object()) else { return Ok(()) };
+    let before = order_list.iter().take(odd);
+    let before: HashSet<Key> =
+        before.filter_map(|item| item.as_object()?.get(merge_key)).map(Key::of).collect();
+    for item in merged {
+        if !before.contains(&Key::of_item(item, Some(merge_key))?) {
+            return Err(PatchError::Unknown(format!("value for key {odd} is not a map")));
+        }
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use super::directive::{
     DELETE_FROM_PRIMITIVE_LIST, PATCH, SET_ELEMENT_ORDER, bad_patch_type, directive_target,
     remove_directives, retain_keys,
 };
-use super::element_order::{check_order, order};
+use super::element_order::{check_found, check_order, order};
 use super::key::{GO_MAP, Key, Positions, bad_type, into_list, positions};
 use super::meta::Meta;
 use crate::patch::PatchError;
@@ -229,6 +229,9 @@ fn set_element_order(original: &mut Map, patch: &mut Map, meta: Meta<'_>) -> Res
         };
         if !has_items {
             return Err(PatchError::Unknown("no elements in any of the given slices".to_owned()));
+        }
+        if let Some(merge_key) = merge_key {
+            check_found(&merged, &order_list, merge_key)?;
         }
         let order_keys: Result<Vec<Key>, PatchError> =
             order_list.iter().map(|item| Key::of_item(item, merge_key)).collect();

@@ -271,6 +271,14 @@ fn mistakes_say_what_is_wrong() {
             ),
         ),
         (
+            json!({"$setElementOrder/containers": [{"name": "b"}, ["x"]]}),
+            unknown("value for key 1 is not a map"),
+        ),
+        (
+            json!({"$setElementOrder/containers": [{"name": "a"}, ["x"]]}),
+            unknown("expected a map[string]interface {}, but received a []interface {}"),
+        ),
+        (
             json!({"$setElementOrder/containers": "a"}),
             unknown("expected a []interface {}, but received a string"),
         ),
