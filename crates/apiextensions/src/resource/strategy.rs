@@ -93,7 +93,11 @@ pub(super) struct CustomResourceStrategy(pub(super) Arc<Rules>);
 
 impl Strategy for CustomResourceStrategy {
     fn set_defaults(&self, object: &mut Value) {
-        self.0.schema.set_defaults(object);
+        // An object of another kind, which validation refuses, has no defaults.
+        let kind = object.str_at("kind");
+        if kind.is_empty() || kind == self.0.kind.kind {
+            self.0.schema.set_defaults(object);
+        }
     }
 
     fn coerce(&self, object: &mut Value, is_request: bool) -> Result<Vec<String>, Status> {

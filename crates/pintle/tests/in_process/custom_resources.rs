@@ -384,10 +384,13 @@ async fn unknown_members_and_bodies_of_other_kinds_are_answered_as_by_the_refere
                         "inner": {"type": "object", "x-kubernetes-embedded-resource": true,
                             "x-kubernetes-preserve-unknown-fields": true},
                         "null": {"type": "object", "additionalProperties": null},
+                        "preset": {"type": "string", "default": "x"},
                         "set": {"type": "array", "maxItems": 9, "x-kubernetes-list-type": "set",
                             "items": {"type": "integer"}},
                     },
-                    "x-kubernetes-validations": [{"rule": "!has(self.set) || self.set.size() < 2"}],
+                    "x-kubernetes-validations": [
+                        {"rule": "!has(self.set) || self.set.size() < 2"}, {"rule": "has(self.preset)"},
+                    ],
                 }}}],
             },
         }),
@@ -424,14 +427,16 @@ async fn unknown_members_and_bodies_of_other_kinds_are_answered_as_by_the_refere
              field ObjectMeta.uid of type types.UID",
         ),
         (
-            // Lists and rules are checked in an object of another kind, too, metadata and values are not.
+            // Lists and rules are checked in an object of another kind, too; metadata and values are not, and it has no
+            // defaults.
             format!(
                 "POST {ANYS}\n\n{{\"apiVersion\":\"example.org/v1\",\"kind\":\"Some\",\"metadata\":{{\"name\":\"_\"}},\
                  \"any\":1,\"set\":[1,1]}}"
             ),
             422,
             "Some.example.org \"_\" is invalid: [kind: Invalid value: \"Some\": must be Any, set[1]: Duplicate value: 1, \
-             <nil>: Invalid value: failed rule: !has(self.set) || self.set.size() < 2]",
+             <nil>: Invalid value: failed rule: !has(self.set) || self.set.size() < 2, <nil>: Invalid value: failed rule: \
+             has(self.preset)]",
         ),
         (
             format!("POST {DEFINITIONS}\n\n{{\"apiVersion\":\"v1\",\"kind\":\"Pod\"}}"),
