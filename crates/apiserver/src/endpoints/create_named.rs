@@ -199,6 +199,15 @@ mod tests {
         assert_eq!((code, &answer["kind"]), (201, &json!("Eviction")));
         let metadata = &answer["metadata"];
         assert_eq!((&metadata["namespace"], &metadata["uid"]), (&json!("default"), &json!(null)));
+        // Another version of the body is also that of messages about it.
+        let mut older = body.clone();
+        older["apiVersion"] = json!("policy/v1beta1");
+        assert_eq!(server.send("POST", &uri, older.clone()).await.0, 201);
+        older["deleteOptions"] = json!({"dryRun": {}});
+        let (code, status) = server.send("POST", &uri, older).await;
+        let message = status["message"].as_str().unwrap();
+        let start = "Eviction in version \"v1beta1\" cannot be handled as a Eviction: json: cannot unmarshal";
+        assert!(code == 400 && message.starts_with(start), "{message}");
         let mut elsewhere = body;
         elsewhere["metadata"]["namespace"] = json!("other");
         assert_eq!(server.send("POST", &uri, elsewhere).await.0, 400);

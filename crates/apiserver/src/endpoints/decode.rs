@@ -210,7 +210,11 @@ fn read(
         }
     };
     let claimed = claim.as_ref().map(|claim| claim.group_version_kind(kind));
-    let found = claimed.as_ref().unwrap_or(kind);
+    let own_kind = match is_of_any_version {
+        true => kind.clone(),
+        false => own_version.clone().with_kind(kind.kind.clone()),
+    };
+    let found = claimed.as_ref().unwrap_or(&own_kind);
     let Decoded { mut value, mut problems, empty_fields } =
         decoded.map_err(|error| match is_of_any_version {
             true => Status::bad_request(error.to_string()),
@@ -223,7 +227,7 @@ fn read(
     let unknown = unknown.into_iter().filter(|_| media_type != MediaType::Cbor);
     problems.extend(unknown.map(StrictProblem::UnknownField));
     match &claim {
-        None => report(scope, validation, (kind, kind), &problems)?,
+        None => report(scope, validation, (&own_kind, kind), &problems)?,
         Some(claim) => claim.report(scope, kind, validation, &problems)?,
     }
     scope.empty_fields.set(empty_fields);

@@ -201,7 +201,7 @@ fn resources() -> Vec<Resource> {
         name: "eviction".to_owned(),
         kind: SubresourceKind::Create {
             kind: GroupVersionKind::new("policy", "v1", "Eviction"),
-            other_versions: Vec::new(),
+            other_versions: vec!["v1beta1".to_owned()],
             creater: Arc::new(Echo),
         },
     }];
