@@ -156,7 +156,8 @@ impl StatusUpdate<'_> {
             .iter()
             .any(|list| !self.object.items_at(&format!("status.uncountedTerminatedPods.{list}")).is_empty());
         if (finishes || self.changes("uncountedTerminatedPods")) && uncounted {
-            errors.push(self.invalid("uncountedTerminatedPods", "must be empty for finished job"));
+            let error = self.invalid("uncountedTerminatedPods", "must be empty for finished job");
+            errors.push(pintle_internal_form::show(error, "batch.UncountedTerminatedPods"));
         }
         errors
     }
@@ -315,6 +316,14 @@ mod tests {
             &[
                 "status.active: Invalid value: 1: active>0 is invalid for finished job",
                 "status.terminating: Invalid value: 2: terminating>0 is invalid for finished job",
+            ],
+        );
+        check(
+            json!({}),
+            started.clone(),
+            done(json!({"uncountedTerminatedPods": {"failed": ["b"]}})),
+            &[
+                "status.uncountedTerminatedPods: Invalid value: {\"Succeeded\":null,\"Failed\":[\"b\"]}: must be empty for finished job",
             ],
         );
         check(
