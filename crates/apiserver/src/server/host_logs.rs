@@ -6,10 +6,10 @@
 use crate::base::{
     body::Body,
     request::Request,
-    response::{Response, not_found, text, with_content_type},
+    response::{Response, empty, not_found, text, with_content_type},
 };
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, header};
 use percent_encoding::percent_decode_str;
 use std::{
     fs::{self, File, Metadata},
@@ -122,19 +122,14 @@ fn respond(path: &str, headers: &HeaderMap, metadata: &Metadata, found: Found) -
     let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
     if matches!(found, Found::Directory(_)) && !path.ends_with('/') {
         let base = path.rsplit('/').next().unwrap_or_default();
-        let mut response = Response::new(Body::empty());
-        *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
+        let mut response = empty(301);
         if let Ok(location) = HeaderValue::from_str(&format!("{base}/")) {
             response.headers_mut().insert(header::LOCATION, location);
         }
         return response;
     }
     let mut response = match found {
-        _ if is_unmodified(headers, modified) => {
-            let mut response = Response::new(Body::empty());
-            *response.status_mut() = StatusCode::NOT_MODIFIED;
-            response
-        }
+        _ if is_unmodified(headers, modified) => empty(304),
         Found::Directory(page) => with_content_type(200, "text/html; charset=utf-8", Body::from(page)),
         Found::File { file, name, begin } => contents(headers, metadata.len(), file, &name, &begin),
     };
@@ -291,6 +286,7 @@ mod tests {
         let logs = HostLogs::new(directory.path());
         let (code, headers, _) = get(&logs, "/logs", &[]).await;
         assert_eq!((code, headers[header::LOCATION].to_str().unwrap()), (301, "logs/"));
+        assert_eq!(headers[header::CACHE_CONTROL], "no-cache, private");
         let (code, headers, page) = get(&logs, "/logs/", &[]).await;
         assert_eq!(
             (code, headers[header::CONTENT_TYPE].to_str().unwrap()),

@@ -6,7 +6,7 @@
 use crate::base::{
     body::Body,
     request::Request,
-    response::{Response, with_content_type},
+    response::{Response, empty, with_content_type},
 };
 use http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use pintle_profiling::{Symbols, cpu, heap};
@@ -185,11 +185,7 @@ fn redirect(method: &Method) -> Response {
     let page = "<a href=\"/debug/pprof/\">Found</a>.\n\n".to_owned();
     let mut response = match *method {
         Method::GET | Method::HEAD => with_content_type(302, "text/html; charset=utf-8", Body::from(page)),
-        _ => {
-            let mut response = Response::new(Body::empty());
-            *response.status_mut() = StatusCode::FOUND;
-            response
-        }
+        _ => empty(302),
     };
     response.headers_mut().insert(header::LOCATION, HeaderValue::from_static("/debug/pprof/"));
     response
@@ -242,6 +238,7 @@ mod tests {
         let request = http::Request::post("/debug/pprof").body(RequestBody::Bytes(Bytes::new())).unwrap();
         let Ok(response) = profiles.serve(request).await else { panic!("the redirect is served") };
         assert_eq!((response.status().as_u16(), response.headers().get(header::CONTENT_TYPE)), (302, None));
+        assert_eq!(response.headers()[header::CACHE_CONTROL], "no-cache, private");
         let profiles = profiles.with_command_line();
         assert_eq!(get(&profiles, "/debug/pprof/cmdline").await.0, 200);
         let address = symbol_of_this_test as fn() as usize;

@@ -2,10 +2,13 @@
 
 use super::{super::request_scope::RequestScope, target::target_of};
 use crate::{
-    base::{body::Body, request::Request, response::Response},
+    base::{
+        request::Request,
+        response::{Response, empty},
+    },
     proxying::{Failure, Origin, Proxying},
 };
-use http::{HeaderValue, Method, StatusCode, header};
+use http::{HeaderValue, Method, header};
 use pintle_machinery::Status;
 use pintle_proxy::asks_for_upgrade;
 use pintle_registry::{ConnectService, Destination};
@@ -73,8 +76,7 @@ fn prefix_of<'a>(path: &'a str, proxied: &str) -> &'a str {
 fn to_root(path: &str, query: Option<&str>) -> Response {
     let mark = if query.is_some_and(|query| !query.is_empty()) { "?" } else { "" };
     let location = format!("{path}/{mark}{}", query.unwrap_or_default());
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
+    let mut response = empty(301);
     if let Ok(location) = HeaderValue::from_bytes(location.as_bytes()) {
         response.headers_mut().insert(header::LOCATION, location);
     }
@@ -84,6 +86,18 @@ fn to_root(path: &str, query: Option<&str>) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_way_to_the_slash_is_not_cached() {
+        let check = |query: Option<&str>, expected: &str| {
+            let response = to_root("/api/v1/nodes/n/proxy", query);
+            let header = |name| response.headers()[name].to_str().unwrap();
+            assert_eq!((response.status().as_u16(), header(header::LOCATION)), (301, expected));
+            assert_eq!(header(header::CACHE_CONTROL), "no-cache, private");
+        };
+        check(None, "/api/v1/nodes/n/proxy/");
+        check(Some("a=b"), "/api/v1/nodes/n/proxy/?a=b");
+    }
 
     #[test]
     fn the_prefix_is_what_the_destination_does_not_see() {
