@@ -15,19 +15,22 @@ pub(super) fn count(text: &str, completions: i64) -> Result<i64, String> {
     Ok(total)
 }
 
-/// The lowest index in both texts, ignoring their errors.
-pub(super) fn overlap(one: &str, other: &str, completions: i64) -> Option<i64> {
-    let intervals = |text: &str| -> Vec<(i64, i64)> {
-        text.split(',').filter_map(|interval| parse_interval(interval, completions).ok()).collect()
-    };
-    let others = intervals(other);
-    let common = |(first, last): (i64, i64)| {
-        others
-            .iter()
-            .filter(move |(start, end)| first <= *end && *start <= last)
-            .map(move |(start, _)| first.max(*start))
-    };
-    intervals(one).into_iter().flat_map(common).min()
+/// An index in both texts. Walks both at once, past malformed intervals, and so misses some of what a text out of order has
+/// in common with the other; its order is an error of its own.
+pub(super) fn overlap(completed: &str, failed: &str, completions: i64) -> Option<i64> {
+    let intervals =
+        |text| str::split(text, ',').filter_map(move |interval| parse_interval(interval, completions).ok());
+    let (mut completed, mut failed) = (intervals(completed).peekable(), intervals(failed).peekable());
+    loop {
+        let (&(first, last), &(start, end)) = (completed.peek()?, failed.peek()?);
+        if first <= end && start <= last {
+            return Some(first.max(start));
+        }
+        match first <= start {
+            true => completed.next(),
+            false => failed.next(),
+        };
+    }
 }
 
 fn parse_interval(interval: &str, completions: i64) -> Result<(i64, i64), String> {
@@ -89,5 +92,7 @@ mod tests {
         assert_eq!(overlap("0-2", "2,3", 5), Some(2));
         assert_eq!(overlap("0,4", "1-3", 5), None);
         assert_eq!(overlap("", "1", 5), None);
+        assert_eq!(overlap("x,1-2", "y,0,2", 5), Some(2));
+        assert_eq!(overlap("0-2", "3,2", 5), None);
     }
 }
