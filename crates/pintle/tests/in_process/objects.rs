@@ -459,7 +459,6 @@ async fn a_patch_keeps_the_digits_of_quantities() {
     for (written, kept, parsed) in [
         ("9223372036854775808", "9223372036854775808", "9223372036854776k"),
         ("1e3", "1e3", "1k"),
-        ("1e21", "1e21", "1e21"),
         ("2.0", "2", "2"),
     ] {
         let nested = format!("{{\"spec\":{{\"hard\":{{\"pods\":{written}}}}}}}");
