@@ -44,7 +44,7 @@ pub(in super::super) fn read_patched(
     let mut other_version = None;
     let text = if patch.needs_text(wanted) { written() } else { None };
     let is_written = text.is_some();
-    let text = text.unwrap_or_else(|| String::from_utf8_lossy(&json::encode_exact(&patched)).into_owned());
+    let text = text.unwrap_or_else(|| String::from_utf8(json::encode_exact(&patched)).unwrap_or_default());
     if is_whole && keeps_claim {
         own = claimed_kind(&patched, &text).map_err(|why| undecodable(&why))?;
     } else if is_whole && patch.is_of_text() {
