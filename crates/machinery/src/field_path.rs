@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// The length of a path, in bytes, up to which it takes no memory of its own. Paths are built for every validated
-/// field, but few are ever shown: in a pod, most fit.
+/// field, but few are ever shown.
 const IN_PLACE: usize = 63;
 /// The maximum length of a path with keys, in bytes.
 const MAX_LENGTH: usize = 2048;

@@ -202,7 +202,8 @@ fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + day_of_era - 719_468
 }
 
-/// Appends date and time of a second. Digits are written one by one: `fmt` takes twenty times as long.
+/// Appends date and time of a second. Digits are written one by one: with `fmt`, a time takes five times as many
+/// instructions.
 fn write_civil(out: &mut Vec<u8>, seconds: i64) {
     let days = seconds.div_euclid(DAY) + 719_468;
     let second = seconds.rem_euclid(DAY);

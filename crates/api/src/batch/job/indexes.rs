@@ -95,4 +95,14 @@ mod tests {
         assert_eq!(overlap("x,1-2", "y,0,2", 5), Some(2));
         assert_eq!(overlap("0-2", "3,2", 5), None);
     }
+
+    #[test]
+    fn long_texts_are_compared_in_one_pass() {
+        let every_other = |first: i64| {
+            (first..200_000).step_by(2).map(|index| index.to_string()).collect::<Vec<_>>().join(",")
+        };
+        let start = std::time::Instant::now();
+        assert_eq!(overlap(&every_other(0), &every_other(1), 200_000), None);
+        assert!(start.elapsed().as_secs() < 10, "{:?}", start.elapsed());
+    }
 }
