@@ -27,7 +27,7 @@ enum Form {
 impl FieldPath {
     /// A path that starts at a top-level field; "" is the object itself.
     pub fn new(name: &str) -> FieldPath {
-        FieldPath::default().with([name, "", ""])
+        FieldPath::default().with(None, name, "")
     }
 
     /// A member of this field.
@@ -35,7 +35,7 @@ impl FieldPath {
     pub fn child(&self, name: &str) -> FieldPath {
         match self.length() {
             0 => FieldPath::new(name),
-            _ => self.with([".", name, ""]),
+            _ => self.with(Some('.'), name, ""),
         }
     }
 
@@ -43,8 +43,8 @@ impl FieldPath {
     #[must_use]
     pub fn index(&self, index: usize) -> FieldPath {
         match index {
-            0 => self.with(["[0]", "", ""]),
-            _ => self.with(["[", &index.to_string(), "]"]),
+            0 => self.with(Some('['), "0]", ""),
+            _ => self.with(Some('['), &index.to_string(), "]"),
         }
     }
 
@@ -52,21 +52,22 @@ impl FieldPath {
     #[must_use]
     pub fn key(&self, key: &str) -> FieldPath {
         match shown(self.length(), key) {
-            None => self.with(["[", key, "]"]),
-            Some(shown) => self.with(["[", shown, "...]"]),
+            None => self.with(Some('['), key, "]"),
+            Some(shown) => self.with(Some('['), shown, "...]"),
         }
     }
 
-    fn with(&self, parts: [&str; 3]) -> FieldPath {
+    fn with(&self, before: Option<char>, part: &str, after: &str) -> FieldPath {
         if let Form::Short { length, bytes } = &self.0
-            && let Some(short) = appended(usize::from(*length), bytes, parts)
+            && let Some(short) = appended((*length).into(), bytes, before, part, after)
         {
             return FieldPath(short);
         }
-        let length = self.length() + parts.iter().map(|part| part.len()).sum::<usize>();
-        let mut path = String::with_capacity(length);
+        let mut path = String::with_capacity(self.length() + 1 + part.len() + after.len());
         path.push_str(self.as_str());
-        parts.iter().for_each(|part| path.push_str(part));
+        path.extend(before);
+        path.push_str(part);
+        path.push_str(after);
         FieldPath(Form::Long(path))
     }
 
@@ -91,9 +92,19 @@ impl FieldPath {
 }
 
 /// A path in place with further parts, if it still fits.
-fn appended(mut length: usize, bytes: &[u8; IN_PLACE], parts: [&str; 3]) -> Option<Form> {
+fn appended(
+    mut length: usize,
+    bytes: &[u8; IN_PLACE],
+    before: Option<char>,
+    part: &str,
+    after: &str,
+) -> Option<Form> {
     let mut bytes = *bytes;
-    for part in parts {
+    if let Some(before) = before {
+        *bytes.get_mut(length)? = u8::try_from(before).ok()?;
+        length += 1;
+    }
+    for part in [part, after] {
         if !part.is_empty() {
             let end = length + part.len();
             bytes.get_mut(length..end)?.copy_from_slice(part.as_bytes());

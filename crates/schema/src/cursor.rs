@@ -171,18 +171,21 @@ impl<'a> SchemaRef<'a> {
     pub fn field_index(self, name: &str) -> Option<usize> {
         let Shape::Struct { fields, by_name, slots, .. } = self.node().shape else { return None };
         let fields = fields.of(&self.schema.fields);
-        let name_at = |offset: u16| fields.get(usize::from(offset)).map(|field| self.schema.str(field.name));
+        let is_at = |offset: u16| {
+            fields.get(usize::from(offset)).is_some_and(|field| self.schema.is_str(field.name, name))
+        };
         let slots = slots.of(&self.schema.slots);
         let mut hash = name_hash(name);
         for _ in 0..PROBES {
             let Some(slot) = slots.get(hash & slots.len().wrapping_sub(1)) else { break };
             let offset = slot.checked_sub(1)?;
-            if name_at(offset) == Some(name) {
+            if is_at(offset) {
                 return Some(usize::from(offset));
             }
             hash = hash.wrapping_add(1);
         }
         let by_name = by_name.of(&self.schema.by_name);
+        let name_at = |offset: u16| fields.get(usize::from(offset)).map(|field| self.schema.str(field.name));
         let at = by_name.binary_search_by(|offset| name_at(*offset).cmp(&Some(name))).ok()?;
         by_name.get(at).map(|offset| usize::from(*offset))
     }

@@ -66,9 +66,12 @@ impl ProtoMember {
 pub(crate) fn name_hash(name: &str) -> usize {
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
     let bytes = name.as_bytes();
-    let (first, last) = match (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
-        (Some(first), Some(last)) => (u64::from_le_bytes(*first), u64::from_le_bytes(*last)),
-        _ => (bytes.iter().fold(0, |bytes, byte| bytes << 8 | u64::from(*byte)), 0),
+    let (first, last) = if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        (u64::from_le_bytes(*first), u64::from_le_bytes(*last))
+    } else if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        (u64::from(u32::from_le_bytes(*first)), u64::from(u32::from_le_bytes(*last)))
+    } else {
+        (bytes.iter().fold(0, |bytes, byte| bytes << 8 | u64::from(*byte)), 0)
     };
     let mixed = (first ^ last.rotate_left(32) ^ bytes.len() as u64).wrapping_mul(ODD);
     (mixed >> 32) as usize

@@ -49,6 +49,13 @@ impl Schema {
         self.text.get(start..start + name.len as usize).unwrap_or_default()
     }
 
+    /// Whether a name is this text. Texts of other lengths are not read.
+    pub(crate) fn is_str(&self, name: Name, text: &str) -> bool {
+        let start = name.start as usize;
+        name.len as usize == text.len()
+            && self.text.as_bytes().get(start..start + text.len()) == Some(text.as_bytes())
+    }
+
     pub(crate) fn get(&self, id: NodeId) -> &Node {
         static MISSING: Node = Node {
             shape: Shape::Reserved,

@@ -7,21 +7,35 @@ use std::{slice, vec};
 
 use crate::text::Text;
 
-/// The most members that are kept in a slice. An insertion into it moves 56 bytes for each member behind.
+/// The most members that are kept in a slice. An insertion into it moves 64 bytes for each member behind.
 const IN_SLICE: usize = 32;
 
 /// The members of an object, sorted by the bytes of their names, which are unique.
 ///
-/// Few members are a slice: one allocation, searched from its start, since names mostly differ in their length. More
-/// than 32 are a B-tree, and stay one until the map is cleared.
+/// Few members are a slice: one allocation, searched from its start by one word of each name. More than 32 are a B-tree,
+/// and stay one until the map is cleared.
 #[derive(Clone)]
 pub struct Map<V>(Members<V>);
 
 #[derive(Clone)]
 #[expect(clippy::box_collection, reason = "without the box, a value would take 40 bytes and not 32")]
 enum Members<V> {
-    Slice(Vec<(Text, V)>),
+    Slice(Vec<Member<V>>),
     Tree(Box<BTreeMap<Text, V>>),
+}
+
+/// A member in a slice.
+#[derive(Debug, Clone)]
+struct Member<V> {
+    word: Word,
+    name: Text,
+    value: V,
+}
+
+impl<V> Member<V> {
+    fn new(name: Text, value: V) -> Member<V> {
+        Member { word: Word::of(&name), name, value }
+    }
 }
 
 impl<V> Default for Map<V> {
@@ -57,7 +71,9 @@ impl<V> Map<V> {
     /// The value of a member.
     pub fn get(&self, name: &str) -> Option<&V> {
         match &self.0 {
-            Members::Slice(members) => members.iter().find(|member| member.0 == name).map(|member| &member.1),
+            Members::Slice(members) => {
+                find(members, name).and_then(|at| members.get(at)).map(|member| &member.value)
+            }
             Members::Tree(members) => members.get(name),
         }
     }
@@ -66,7 +82,7 @@ impl<V> Map<V> {
     pub fn get_mut(&mut self, name: &str) -> Option<&mut V> {
         match &mut self.0 {
             Members::Slice(members) => {
-                members.iter_mut().find(|member| member.0 == name).map(|member| &mut member.1)
+                find(members, name).and_then(|at| members.get_mut(at)).map(|member| &mut member.value)
             }
             Members::Tree(members) => members.get_mut(name),
         }
@@ -80,16 +96,18 @@ impl<V> Map<V> {
     /// Sets a member and returns the value that it had.
     pub fn insert(&mut self, name: impl Into<Text>, value: V) -> Option<V> {
         let name = name.into();
-        match &mut self.0 {
-            Members::Slice(members) => match position(members, &name) {
-                Ok(at) => members.get_mut(at).map(|member| std::mem::replace(&mut member.1, value)),
-                Err(at) if members.len() < IN_SLICE => {
-                    members.insert(at, (name, value));
-                    None
-                }
-                Err(_) => self.grow().insert(name, value),
-            },
-            Members::Tree(members) => members.insert(name, value),
+        let members = match &mut self.0 {
+            Members::Slice(members) => members,
+            Members::Tree(members) => return members.insert(name, value),
+        };
+        let new = Member::new(name, value);
+        match position(members, &new) {
+            Ok(at) => members.get_mut(at).map(|member| std::mem::replace(&mut member.value, new.value)),
+            Err(at) if members.len() < IN_SLICE => {
+                members.insert(at, new);
+                None
+            }
+            Err(_) => self.grow().insert(new.name, new.value),
         }
     }
 
@@ -97,8 +115,8 @@ impl<V> Map<V> {
     pub fn remove(&mut self, name: &str) -> Option<V> {
         match &mut self.0 {
             Members::Slice(members) => {
-                let at = members.iter().position(|member| member.0 == name)?;
-                Some(members.remove(at).1)
+                let at = find(members, name)?;
+                Some(members.remove(at).value)
             }
             Members::Tree(members) => members.remove(name),
         }
@@ -112,7 +130,7 @@ impl<V> Map<V> {
     /// Removes the members for which `keep` is false.
     pub fn retain(&mut self, mut keep: impl FnMut(&Text, &mut V) -> bool) {
         match &mut self.0 {
-            Members::Slice(members) => members.retain_mut(|(name, value)| keep(name, value)),
+            Members::Slice(members) => members.retain_mut(|member| keep(&member.name, &mut member.value)),
             Members::Tree(members) => members.retain(keep),
         }
     }
@@ -159,7 +177,8 @@ impl<V> Map<V> {
     /// Turns the slice into a tree.
     fn grow(&mut self) -> &mut BTreeMap<Text, V> {
         if let Members::Slice(members) = &mut self.0 {
-            self.0 = Members::Tree(Box::new(std::mem::take(members).into_iter().collect()));
+            let members = std::mem::take(members).into_iter().map(|member| (member.name, member.value));
+            self.0 = Members::Tree(Box::new(members.collect()));
         }
         match &mut self.0 {
             Members::Tree(members) => members,
@@ -168,11 +187,58 @@ impl<V> Map<V> {
     }
 }
 
-/// The position of a name, or where it belongs. Names mostly come in their order, so the end is tried first.
-fn position<V>(members: &[(Text, V)], name: &Text) -> Result<usize, usize> {
+/// The position of a name.
+fn find<V>(members: &[Member<V>], name: &str) -> Option<usize> {
+    let word = Word::of(name);
+    if word.is_whole() {
+        return members.iter().position(|member| member.word == word);
+    }
+    members.iter().position(|member| member.word == word && member.name == name)
+}
+
+/// The position of a member, or where it belongs. Members mostly come in their order, so the end is tried first.
+fn position<V>(members: &[Member<V>], new: &Member<V>) -> Result<usize, usize> {
+    let compare = |member: &Member<V>| {
+        member.word.start().cmp(&new.word.start()).then_with(|| member.name.cmp(&new.name))
+    };
     match members.last() {
-        Some(last) if last.0 >= *name => members.binary_search_by(|member| member.0.cmp(name)),
+        Some(last) if compare(last).is_ge() => members.binary_search_by(compare),
         _ => Err(members.len()),
+    }
+}
+
+/// The first seven bytes of a name and its length (255 stands for all from there), in one word: names with different
+/// words differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Word(u64);
+
+impl Word {
+    /// The word of a name.
+    fn of(name: &str) -> Word {
+        let name = name.as_bytes();
+        let start = match (name, name.first_chunk(), name.first_chunk(), name.last_chunk()) {
+            (_, Some(&start), _, _) => u64::from_be_bytes(start),
+            // The bytes that both halves have are the same.
+            (_, _, Some(&start), Some(&end)) => {
+                u64::from(u32::from_be_bytes(start)) << 32
+                    | u64::from(u32::from_be_bytes(end)) << (64 - 8 * name.len())
+            }
+            ([a, b, c], ..) => u64::from_be_bytes([*a, *b, *c, 0, 0, 0, 0, 0]),
+            ([a, b], ..) => u64::from_be_bytes([*a, *b, 0, 0, 0, 0, 0, 0]),
+            ([a], ..) => u64::from(*a) << 56,
+            _ => 0,
+        };
+        Word(start & !0xff | name.len().min(0xff) as u64)
+    }
+
+    /// The first seven bytes, which order names as their bytes do where they differ.
+    fn start(self) -> u64 {
+        self.0 >> 8
+    }
+
+    /// Whether the name has no more bytes than these.
+    fn is_whole(self) -> bool {
+        self.0 & 0xff <= 7
     }
 }
 
@@ -258,15 +324,15 @@ enum Either<S, T> {
 
 /// The members of a map, sorted by name.
 #[derive(Debug, Clone)]
-pub struct Iter<'a, V>(Either<slice::Iter<'a, (Text, V)>, btree_map::Iter<'a, Text, V>>);
+pub struct Iter<'a, V>(Either<slice::Iter<'a, Member<V>>, btree_map::Iter<'a, Text, V>>);
 
 /// The members of a map, sorted by name, with mutable values.
 #[derive(Debug)]
-pub struct IterMut<'a, V>(Either<slice::IterMut<'a, (Text, V)>, btree_map::IterMut<'a, Text, V>>);
+pub struct IterMut<'a, V>(Either<slice::IterMut<'a, Member<V>>, btree_map::IterMut<'a, Text, V>>);
 
 /// The members of a map by value, sorted by name.
 #[derive(Debug)]
-pub struct IntoIter<V>(Either<vec::IntoIter<(Text, V)>, btree_map::IntoIter<Text, V>>);
+pub struct IntoIter<V>(Either<vec::IntoIter<Member<V>>, btree_map::IntoIter<Text, V>>);
 
 /// The names of a map, sorted.
 #[derive(Debug, Clone)]
@@ -285,7 +351,7 @@ impl<'a, V> Iterator for Iter<'a, V> {
 
     fn next(&mut self) -> Option<(&'a Text, &'a V)> {
         match &mut self.0 {
-            Either::Slice(members) => members.next().map(|(name, value)| (name, value)),
+            Either::Slice(members) => members.next().map(|member| (&member.name, &member.value)),
             Either::Tree(members) => members.next(),
         }
     }
@@ -303,7 +369,7 @@ impl<'a, V> Iterator for IterMut<'a, V> {
 
     fn next(&mut self) -> Option<(&'a Text, &'a mut V)> {
         match &mut self.0 {
-            Either::Slice(members) => members.next().map(|(name, value)| (&*name, value)),
+            Either::Slice(members) => members.next().map(|member| (&member.name, &mut member.value)),
             Either::Tree(members) => members.next(),
         }
     }
@@ -321,7 +387,7 @@ impl<V> Iterator for IntoIter<V> {
 
     fn next(&mut self) -> Option<(Text, V)> {
         match &mut self.0 {
-            Either::Slice(members) => members.next(),
+            Either::Slice(members) => members.next().map(|member| (member.name, member.value)),
             Either::Tree(members) => members.next(),
         }
     }
@@ -424,7 +490,7 @@ mod tests {
     }
 
     fn steps() -> impl Strategy<Value = Vec<Step>> {
-        let name = || prop_oneof![3 => "[a-e]{0,2}", 1 => "[ab]{20,30}"];
+        let name = || prop_oneof![3 => "[a-e]{0,2}", 3 => "[a\0]{3,9}", 1 => "[ab]{20,30}"];
         let step = prop_oneof![
             12 => (name(), 0..9i64).prop_map(|(name, value)| Step::Insert(name, value)),
             4 => name().prop_map(Step::Remove),

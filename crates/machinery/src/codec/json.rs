@@ -12,6 +12,7 @@ mod encode;
 mod fields;
 mod object_writer;
 mod parser;
+mod plain;
 mod raw_members;
 mod write;
 mod written;

@@ -12,6 +12,9 @@ const AFFINITY_TERMS: [(&str, &str); 2] = [
 
 /// Adds the requirements to the selectors of the pod's affinity terms and topology spread constraints.
 pub(super) fn merge_into_selectors(pod: &mut Value) {
+    if pod.at("spec.affinity").is_none() && pod.items_at("spec.topologySpreadConstraints").is_empty() {
+        return;
+    }
     let labels = pod.map_at("metadata.labels").clone();
     for affinity in ["podAffinity", "podAntiAffinity"] {
         for (list, term_field) in AFFINITY_TERMS {

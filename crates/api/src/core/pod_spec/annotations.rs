@@ -84,6 +84,11 @@ fn validate_seccomp(profile: &str, path: &FieldPath) -> ErrorList {
     }
 }
 
+/// Whether there are annotations for containers, whose names follow a prefix in the key.
+pub(super) fn has_for_containers(annotations: &Map, prefix: &str) -> bool {
+    annotations.keys().any(|key| key.starts_with(prefix))
+}
+
 /// Rejects annotations that contradict the field that replaced them, where both are set.
 pub fn validate_annotations_match_fields(annotations: &Map, spec: &Value, path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
@@ -93,15 +98,17 @@ pub fn validate_annotations_match_fields(annotations: &Map, spec: &Value, path: 
     {
         errors.extend(Mismatch::SECCOMP.check(annotation, profile, &context_path));
     }
-    for (_, path, container) in containers_with_path(spec, path) {
-        let key = format!("{SECCOMP_CONTAINER_PREFIX}{}", container.str_at("name"));
-        if let (Some(annotation), Some(profile)) =
-            (text(annotations, &key), container.at("securityContext.seccompProfile"))
-        {
-            errors.extend(Mismatch::SECCOMP.check(annotation, profile, &path.child("securityContext")));
+    if has_for_containers(annotations, SECCOMP_CONTAINER_PREFIX) {
+        for (_, path, container) in containers_with_path(spec, path) {
+            let key = format!("{SECCOMP_CONTAINER_PREFIX}{}", container.str_at("name"));
+            if let (Some(annotation), Some(profile)) =
+                (text(annotations, &key), container.at("securityContext.seccompProfile"))
+            {
+                errors.extend(Mismatch::SECCOMP.check(annotation, profile, &path.child("securityContext")));
+            }
         }
     }
-    if spec.str_at("os.name") == "windows" {
+    if spec.str_at("os.name") == "windows" || !has_for_containers(annotations, APP_ARMOR_PREFIX) {
         return errors;
     }
     let pod_profile = spec.at("securityContext.appArmorProfile");

@@ -1,6 +1,7 @@
 //! AppArmor profiles: fields, and the annotations that preceded them
 //! (<https://kubernetes.io/docs/tutorials/security/apparmor/>).
 
+use super::annotations::has_for_containers;
 use super::containers_of::{self, containers};
 use pintle_machinery::{FieldPath, Value, ValueExt, json, meta::ObjectMeta, validation::semantically_equal};
 
@@ -22,6 +23,9 @@ pub(crate) fn field_for_annotation(annotation: &str) -> Option<Value> {
 /// Sets the profile field of a new pod's containers from their annotations, where the field is absent.
 pub(crate) fn set_fields_from_annotations(pod: &mut Value) {
     if pod.str_at("spec.os.name") == "windows" {
+        return;
+    }
+    if !has_for_containers(pod.map_at("metadata.annotations"), ANNOTATION_PREFIX) {
         return;
     }
     let annotations = pod.map_at("metadata.annotations").clone();
@@ -47,6 +51,9 @@ pub(crate) fn annotation_warnings(pod: &Value) -> Vec<String> {
     let Some(spec) = pod.at("spec").filter(|spec| spec.str_at("os.name") != "windows") else {
         return Vec::new();
     };
+    if !has_for_containers(pod.map_at("metadata.annotations"), ANNOTATION_PREFIX) {
+        return Vec::new();
+    }
     let annotations = FieldPath::new("metadata").child("annotations");
     let pod_profile = spec.at("securityContext.appArmorProfile");
     let mut warnings = Vec::new();

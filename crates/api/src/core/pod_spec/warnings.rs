@@ -1,6 +1,6 @@
 //! Warnings about accepted pods and templates.
 
-use super::annotations::{SECCOMP_CONTAINER_PREFIX, SECCOMP_POD};
+use super::annotations::{SECCOMP_CONTAINER_PREFIX, SECCOMP_POD, has_for_containers};
 use super::containers_of::containers_with_path;
 use super::resources::is_whole;
 use super::{app_armor, overlapping_paths};
@@ -31,8 +31,14 @@ pub fn warnings(object: &Value, _old: Option<&Value>, path: &FieldPath) -> Vec<S
     if spec.at("securityContext.seccompProfile").is_none() && object.annotation(SECCOMP_POD).is_some() {
         warnings.push(seccomp_warning(&annotations_path.key(SECCOMP_POD)));
     }
+    let annotations = object.map_at("metadata.annotations");
+    let has_profiles = [SECCOMP_CONTAINER_PREFIX, app_armor::ANNOTATION_PREFIX]
+        .iter()
+        .any(|prefix| has_for_containers(annotations, prefix));
     for (_, container_path, container) in containers_with_path(spec, &spec_path) {
-        warnings.extend(profile_warnings(object, container, path));
+        if has_profiles {
+            warnings.extend(profile_warnings(object, container, path));
+        }
         let resources_path = container_path.child("resources");
         for resource in BYTE_RESOURCES {
             for (field, list) in [("limits", "resources.limits"), ("requests", "resources.requests")] {
@@ -266,9 +272,6 @@ fn seccomp_warning(field: &FieldPath) -> String {
 /// Deprecation warnings for the profile annotations of a container whose profile field is absent.
 fn profile_warnings(object: &Value, container: &Value, path: &FieldPath) -> Vec<String> {
     let mut warnings = Vec::new();
-    if object.map_at("metadata.annotations").is_empty() {
-        return warnings;
-    }
     let annotations_path = path.child("metadata").child("annotations");
     let name = container.str_at("name");
     let key = format!("{SECCOMP_CONTAINER_PREFIX}{name}");

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::plain::plain_length;
 use crate::codec::error::{DecodeError, Fallible};
 use crate::codec::weight::{ITEM, LIST, MEMBER, OBJECT, TEXT, Weight};
 use pintle_go_forms::quote_byte;
@@ -421,26 +422,6 @@ impl<'d> Parser<'d> {
     }
 }
 
-/// Returns the number of bytes before the first quote, backslash or control character. Tests eight bytes at a time
-/// (<https://graphics.stanford.edu/~seander/bithacks.html#ZeroInWord>).
-fn plain_length(bytes: &[u8]) -> usize {
-    const ONES: u64 = u64::from_le_bytes([1; 8]);
-    const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
-    // The lowest marked byte is correct; a borrow may mark higher bytes wrongly.
-    let smaller = |word: u64, limit: u8| word.wrapping_sub(ONES * u64::from(limit)) & !word & HIGH;
-    let same = |word: u64, byte: u8| smaller(word ^ (ONES * u64::from(byte)), 1);
-    let (words, rest) = bytes.as_chunks::<8>();
-    for (index, word) in words.iter().enumerate() {
-        let word = u64::from_le_bytes(*word);
-        let marks = same(word, b'"') | same(word, b'\\') | smaller(word, b' ');
-        if marks != 0 {
-            return index * 8 + marks.trailing_zeros() as usize / 8;
-        }
-    }
-    let special = |byte: &u8| matches!(byte, b'"' | b'\\' | ..b' ');
-    words.len() * 8 + rest.iter().position(special).unwrap_or(rest.len())
-}
-
 /// Replaces every byte that is not part of a UTF-8 character by a replacement character.
 fn replace_invalid(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
@@ -449,20 +430,4 @@ fn replace_invalid(bytes: &[u8]) -> String {
         out.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));
     }
     out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::plain_length;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn plain_bytes_are_counted_as_one_by_one(bytes in prop::collection::vec(any::<u8>(), 0..40), common in "[a-z\u{80}-\u{ff}]{0,30}[\"\\\\\u{1f}]?.{0,9}") {
-            for bytes in [&bytes[..], common.as_bytes()] {
-                let one_by_one = bytes.iter().position(|&byte| byte == b'"' || byte == b'\\' || byte < b' ');
-                prop_assert_eq!(plain_length(bytes), one_by_one.unwrap_or(bytes.len()));
-            }
-        }
-    }
 }

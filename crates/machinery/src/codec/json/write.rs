@@ -1,5 +1,6 @@
 //! Writes JSON without a schema, as Go does.
 
+use super::plain::unescaped_length;
 use crate::codec::number::write_number;
 use pintle_tree::{Number, Value};
 
@@ -73,8 +74,7 @@ pub fn write_string(out: &mut Vec<u8>, text: &str) {
 pub(crate) fn write_escaped(out: &mut Vec<u8>, text: &str) {
     let mut rest = text.as_bytes();
     loop {
-        let plain = rest.iter().position(|&byte| may_need_escape(byte)).unwrap_or(rest.len());
-        let (head, tail) = rest.split_at_checked(plain).unwrap_or((rest, &[]));
+        let (head, tail) = rest.split_at_checked(unescaped_length(rest)).unwrap_or((rest, &[]));
         out.extend_from_slice(head);
         let Some((&byte, after)) = tail.split_first() else { break };
         rest = after;
@@ -105,20 +105,4 @@ pub(crate) fn write_escaped(out: &mut Vec<u8>, text: &str) {
         };
         out.extend_from_slice(escape);
     }
-}
-
-fn may_need_escape(byte: u8) -> bool {
-    static TABLE: [bool; 256] = {
-        let mut table = [false; 256];
-        let mut byte = 0;
-        while byte < 256 {
-            #[expect(clippy::indexing_slicing, reason = "bounded by the loop, and evaluated at compile time")]
-            {
-                table[byte] = byte < 0x20 || matches!(byte as u8, b'"' | b'\\' | b'<' | b'>' | b'&' | 0xe2);
-            }
-            byte += 1;
-        }
-        table
-    };
-    TABLE.get(usize::from(byte)).copied().unwrap_or(true)
 }
