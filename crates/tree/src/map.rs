@@ -36,6 +36,11 @@ impl<V> Member<V> {
     fn new(name: Text, value: V) -> Member<V> {
         Member { word: Word::of(&name), name, value }
     }
+
+    /// Whether it has a name, whose word is given.
+    fn is(&self, word: Word, name: &str) -> bool {
+        self.word == word && (word.is_whole() || self.name == name)
+    }
 }
 
 impl<V> Default for Map<V> {
@@ -72,9 +77,10 @@ impl<V> Map<V> {
     pub fn get(&self, name: &str) -> Option<&V> {
         match &self.0 {
             Members::Slice(members) => {
-                find(members, name).and_then(|at| members.get(at)).map(|member| &member.value)
+                let word = Word::of(name);
+                members.iter().find(|member| member.is(word, name)).map(|member| &member.value)
             }
-            Members::Tree(members) => members.get(name),
+            Members::Tree(members) => in_tree(members, name),
         }
     }
 
@@ -82,7 +88,8 @@ impl<V> Map<V> {
     pub fn get_mut(&mut self, name: &str) -> Option<&mut V> {
         match &mut self.0 {
             Members::Slice(members) => {
-                find(members, name).and_then(|at| members.get_mut(at)).map(|member| &mut member.value)
+                let word = Word::of(name);
+                members.iter_mut().find(|member| member.is(word, name)).map(|member| &mut member.value)
             }
             Members::Tree(members) => members.get_mut(name),
         }
@@ -115,7 +122,8 @@ impl<V> Map<V> {
     pub fn remove(&mut self, name: &str) -> Option<V> {
         match &mut self.0 {
             Members::Slice(members) => {
-                let at = find(members, name)?;
+                let word = Word::of(name);
+                let at = members.iter().position(|member| member.is(word, name))?;
                 Some(members.remove(at).value)
             }
             Members::Tree(members) => members.remove(name),
@@ -187,13 +195,10 @@ impl<V> Map<V> {
     }
 }
 
-/// The position of a name.
-fn find<V>(members: &[Member<V>], name: &str) -> Option<usize> {
-    let word = Word::of(name);
-    if word.is_whole() {
-        return members.iter().position(|member| member.word == word);
-    }
-    members.iter().position(|member| member.word == word && member.name == name)
+/// Looks a member up in a tree. Apart from the search of a slice, which many call.
+#[cold]
+fn in_tree<'a, V>(members: &'a BTreeMap<Text, V>, name: &str) -> Option<&'a V> {
+    members.get(name)
 }
 
 /// The position of a member, or where it belongs. Members mostly come in their order, so the end is tried first.
@@ -214,6 +219,7 @@ struct Word(u64);
 
 impl Word {
     /// The word of a name.
+    #[inline]
     fn of(name: &str) -> Word {
         let name = name.as_bytes();
         let start = match (name, name.first_chunk(), name.first_chunk(), name.last_chunk()) {

@@ -72,7 +72,18 @@ pub fn write_string(out: &mut Vec<u8>, text: &str) {
 
 /// Appends what [`write_string`] writes between the quotes.
 pub(crate) fn write_escaped(out: &mut Vec<u8>, text: &str) {
-    let mut rest = text.as_bytes();
+    let text = text.as_bytes();
+    if unescaped_length(text) == text.len() {
+        out.extend_from_slice(text);
+    } else {
+        write_escapes(out, text);
+    }
+}
+
+/// Apart from the texts that need no escapes, which are most and short.
+#[cold]
+fn write_escapes(out: &mut Vec<u8>, text: &[u8]) {
+    let mut rest = text;
     loop {
         let (head, tail) = rest.split_at_checked(unescaped_length(rest)).unwrap_or((rest, &[]));
         out.extend_from_slice(head);
