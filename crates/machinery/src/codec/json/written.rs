@@ -48,7 +48,9 @@ fn lacks_some(value: &Value, schema: SchemaRef<'_>) -> bool {
             let is_absent = |field: FieldRef<'_>| !object.contains_key(field.name());
             schema.always_written().filter_map(|index| schema.field_at(index)).any(is_absent)
                 || object.iter().any(|(name, value)| {
-                    schema.field(name).is_some_and(|field| lacks_some(value, field.ty()))
+                    // Most members are neither, and need not be looked up.
+                    (value.is_object() || value.is_array())
+                        && schema.field(name).is_some_and(|field| lacks_some(value, field.ty()))
                 })
         }
         (Type::List, Value::Array(items)) => items.iter().any(|item| lacks_some(item, schema.item())),
