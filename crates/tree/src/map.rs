@@ -542,6 +542,11 @@ mod tests {
     }
 
     #[test]
+    fn a_member_takes_64_bytes_in_place() {
+        assert_eq!((size_of::<Value>(), size_of::<Member<Value>>()), (32, 64));
+    }
+
+    #[test]
     fn many_members_are_a_tree() {
         let map: Map<Value> = (0..100_000).rev().map(|number| (number.to_string(), Value::Null)).collect();
         assert!(matches!(map.0, Members::Tree(_)));

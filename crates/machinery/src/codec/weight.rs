@@ -6,11 +6,11 @@
 
 use super::error::{DecodeError, Fallible};
 
-/// An object with its first member, or an empty one, since defaults may add members. The first allocation takes 224 bytes;
+/// An object with its first member, or an empty one, since defaults may add members. The first allocation takes 256 bytes;
 /// the rest stands for what is done with each object after it is decoded, which this bound limits too.
-pub(super) const OBJECT: usize = 640;
+pub(super) const OBJECT: usize = 672;
 /// Each further member of an object, whose capacity may be twice its length.
-pub(super) const MEMBER: usize = 112;
+pub(super) const MEMBER: usize = 128;
 /// A list with its first items.
 pub(super) const LIST: usize = 144;
 /// An item of a list, whose capacity may be twice its length.
