@@ -38,6 +38,8 @@ struct Unpacking {
     decoder: MultiGzDecoder<Vec<u8>>,
     /// Packed bytes that have arrived.
     packed: Bytes,
+    /// Whether there was a packed byte. Without any, the body is empty and not malformed.
+    has_begun: bool,
     is_over: bool,
 }
 
@@ -65,16 +67,20 @@ impl BackendBody {
         }
         headers.remove(header::CONTENT_ENCODING);
         headers.remove(header::CONTENT_LENGTH);
-        let unpacking =
-            Unpacking { decoder: MultiGzDecoder::new(Vec::new()), packed: Bytes::new(), is_over: false };
+        let unpacking = Unpacking::new(Bytes::new());
         BackendBody { incoming, unpacking: Some(Box::new(unpacking)) }
     }
 }
 
 impl Unpacking {
+    fn new(packed: Bytes) -> Unpacking {
+        Unpacking { decoder: MultiGzDecoder::new(Vec::new()), packed, has_begun: false, is_over: false }
+    }
+
     /// The next unpacked bytes; `None` when more packed ones are needed.
     fn step(&mut self) -> Result<Option<Bytes>, std::io::Error> {
         while !self.packed.is_empty() {
+            self.has_begun = true;
             let step = self.packed.split_to(STEP_BYTES.min(self.packed.len()));
             self.decoder.write_all(&step)?;
             if let Some(bytes) = self.taken() {
@@ -87,7 +93,9 @@ impl Unpacking {
     /// The last unpacked bytes.
     fn end(&mut self) -> Result<Option<Bytes>, std::io::Error> {
         self.is_over = true;
-        self.decoder.try_finish()?;
+        if self.has_begun {
+            self.decoder.try_finish()?;
+        }
         Ok(self.taken())
     }
 
@@ -177,8 +185,7 @@ mod tests {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
         encoder.write_all(&vec![b' '; 10 << 20]).unwrap();
         let bomb = encoder.finish().unwrap();
-        let mut unpacking =
-            Unpacking { decoder: MultiGzDecoder::new(Vec::new()), packed: bomb.into(), is_over: false };
+        let mut unpacking = Unpacking::new(bomb.into());
         let mut length = 0;
         while let Some(bytes) = unpacking.step().unwrap() {
             assert!(bytes.len() <= 256 << 10, "{}", bytes.len());
@@ -186,11 +193,12 @@ mod tests {
         }
         length += unpacking.end().unwrap().map_or(0, |bytes| bytes.len());
         assert_eq!(length, 10 << 20);
-        let mut malformed = Unpacking {
-            decoder: MultiGzDecoder::new(Vec::new()),
-            packed: Bytes::from_static(b"not packed at all"),
-            is_over: false,
-        };
+        let mut malformed = Unpacking::new(Bytes::from_static(b"not packed at all"));
         assert!(malformed.step().is_err());
+        let mut empty = Unpacking::new(Bytes::new());
+        assert_eq!((empty.step().unwrap(), empty.end().unwrap()), (None, None));
+        let mut short = Unpacking::new(Bytes::from_static(&[0x1f, 0x8b, 8]));
+        assert_eq!(short.step().unwrap(), None);
+        assert!(short.end().is_err());
     }
 }

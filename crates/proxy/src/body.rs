@@ -74,6 +74,8 @@ pub struct Relayed {
 #[derive(Debug)]
 enum Rest {
     Incoming(BackendBody),
+    /// Breaks off when what was passed on has been sent.
+    Breaking,
     Broken,
 }
 
@@ -85,7 +87,7 @@ impl Relayed {
 
     /// The beginning of a body that breaks off after it.
     pub(crate) fn broken_after(first: Bytes) -> Relayed {
-        Relayed { first, rest: Rest::Broken, deadline: None }
+        Relayed { first, rest: Rest::Breaking, deadline: None }
     }
 }
 
@@ -103,18 +105,22 @@ impl Body for Relayed {
         }
         let frame = match &mut this.rest {
             Rest::Incoming(incoming) => Pin::new(incoming).poll_frame(context),
+            Rest::Breaking => {
+                // The server writes what it has while it waits; an error would make it drop that.
+                this.rest = Rest::Broken;
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
             Rest::Broken => return Poll::Ready(Some(Err(BrokenOff))),
         };
         match (frame, &mut this.deadline) {
             (Poll::Pending, Some(deadline)) => deadline.as_mut().poll(context).map(|()| Some(Err(BrokenOff))),
-            (frame, _) => frame.map(|frame| {
-                frame.map(|frame| {
-                    frame.map_err(|error| {
-                        tracing::debug!(error = %error, "the response of a proxied request broke off");
-                        BrokenOff
-                    })
-                })
-            }),
+            (Poll::Ready(Some(Err(error))), _) => {
+                tracing::debug!(%error, "the response of a proxied request broke off");
+                this.rest = Rest::Breaking;
+                Pin::new(this).poll_frame(context)
+            }
+            (frame, _) => frame.map(|frame| frame.map(|frame| frame.map_err(|_| BrokenOff))),
         }
     }
 

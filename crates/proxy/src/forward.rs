@@ -160,15 +160,15 @@ impl Forwarding<'_> {
         head.extensions.clear();
         let location = head.headers.get(header::LOCATION).filter(|location| !location.is_empty());
         if let Some(location) = location {
-            if self.rejects_redirects && head.status.is_redirection() {
-                let why = "the backend attempted to redirect this request, which is not permitted";
-                return Ok(plain(StatusCode::BAD_GATEWAY, why.to_owned()));
-            }
             let location = String::from_utf8_lossy(location.as_bytes()).into_owned();
             match Url::parse(&location) {
                 Err(error) => {
                     let why = format!("error trying to parse Location header: {error}");
                     return Err(Failure::Internal(why));
+                }
+                Ok(_) if self.rejects_redirects && head.status.is_redirection() => {
+                    let why = "the backend attempted to redirect this request, which is not permitted";
+                    return Ok(plain(StatusCode::BAD_GATEWAY, why.to_owned()));
                 }
                 Ok(url) => {
                     if let Ok(location) = HeaderValue::from_str(&links.rewrite(url)) {
@@ -176,6 +176,9 @@ impl Forwarding<'_> {
                     }
                 }
             }
+        } else if links::is_page(&head.headers) && *method == Method::HEAD {
+            // Nobody knows the length that the page would have.
+            head.headers.remove(header::CONTENT_LENGTH);
         } else if links::is_page(&head.headers) {
             return Box::pin(page(head, body, links, deadline)).await;
         }
@@ -186,6 +189,11 @@ impl Forwarding<'_> {
             return Err(Failure::Other(why));
         }
         clean_response(&mut head.headers);
+        if head.status == StatusCode::NOT_MODIFIED {
+            // There is no body that they tell of; the client's copy has its own.
+            head.headers.remove(header::CONTENT_TYPE);
+            head.headers.remove(header::CONTENT_LENGTH);
+        }
         let length = match *method == Method::HEAD {
             // The length is not that of this body.
             true => None,

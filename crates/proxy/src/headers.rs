@@ -43,8 +43,12 @@ pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
 }
 
 /// Removes the headers that concern the backend's connection, and those that only the proxy's own server may set.
-/// A body without a known length may have trailers, which stay announced.
+/// A body without a known length may have trailers, which stay announced. A body that came in chunks has no other length,
+/// whatever the backend says besides (<https://www.rfc-editor.org/rfc/rfc9112#section-6.3>).
 pub(crate) fn clean_response(headers: &mut HeaderMap) {
+    if headers.contains_key(header::TRANSFER_ENCODING) {
+        headers.remove(header::CONTENT_LENGTH);
+    }
     let trailers: Vec<HeaderValue> = match headers.contains_key(header::CONTENT_LENGTH) {
         true => Vec::new(),
         false => headers.get_all(header::TRAILER).iter().cloned().collect(),
@@ -182,6 +186,14 @@ mod tests {
         headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("3"));
         clean_response(&mut headers);
         assert_eq!(text(&headers), "x-backend: yes\ncontent-length: 3");
+    }
+
+    #[test]
+    fn the_length_of_a_body_in_chunks_is_its_own() {
+        let mut headers =
+            map(&[("content-length", "5"), ("transfer-encoding", "chunked"), ("trailer", "X-Late")]);
+        clean_response(&mut headers);
+        assert_eq!(text(&headers), "trailer: X-Late");
     }
 
     #[test]

@@ -302,7 +302,13 @@ async fn a_body_that_is_cut_short_ends_the_connection() {
     assert!(body_of(&get(long).await).len() <= 50_000);
     let chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\none\r\n";
     let answer = get(chunked.to_owned()).await;
-    assert!(!answer.contains("0\r\n\r\n"), "{answer}");
+    assert!(answer.ends_with("\r\n3\r\none\r\n"), "{answer}");
+    // The length of the chunks is the only one.
+    let two_lengths =
+        "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n3\r\none\r\n0\r\n\r\n";
+    let answer = get(two_lengths.to_owned()).await;
+    assert!(!answer.contains("content-length"), "{answer}");
+    assert!(answer.ends_with("\r\n3\r\none\r\n0\r\n\r\n"), "{answer}");
     // Without any length, the end of the connection is the end of the body.
     let answer = get("HTTP/1.1 200 OK\r\n\r\nall".to_owned()).await;
     assert!(answer.ends_with("3\r\nall\r\n0\r\n\r\n"), "{answer}");
@@ -322,12 +328,28 @@ async fn failures_are_text() {
         let why = "the backend attempted to redirect this request, which is not permitted";
         check(&redirect, "502", why).await;
     }
-    check(
-        "HTTP/1.1 200 OK\r\nlocation: :\r\ncontent-length: 0\r\n\r\n",
-        "503",
-        "Internal error occurred: error trying to parse Location header: parse \":\": missing protocol scheme\n",
-    )
-    .await;
+    for status in ["200 OK", "302 Found"] {
+        check(
+            &format!("HTTP/1.1 {status}\r\nlocation: :\r\ncontent-length: 0\r\n\r\n"),
+            "503",
+            "Internal error occurred: error trying to parse Location header: parse \":\": missing protocol scheme\n",
+        )
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn lengths_of_bodies_that_are_not_sent_are_not_told() {
+    let backend =
+        Backend::answering("HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 9\r\n\r\n").await;
+    let head = "HEAD / HTTP/1.1\r\nhost: front\r\nconnection: close\r\n\r\n";
+    let answer = backend.front().await.exchange(head).await;
+    assert!(answer.contains("content-type: text/html"), "{answer}");
+    assert!(!answer.contains("content-length"), "{answer}");
+    let unchanged = "HTTP/1.1 304 Not Modified\r\ncontent-type: text/plain\r\ncontent-length: 9\r\n\r\n";
+    let answer = Backend::answering(unchanged).await.front().await.get("/").await;
+    assert!(answer.starts_with("HTTP/1.1 304"), "{answer}");
+    assert!(!answer.contains("content-"), "{answer}");
 }
 
 #[tokio::test]
