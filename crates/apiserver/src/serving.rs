@@ -15,6 +15,7 @@ mod frames;
 mod head_budget;
 mod http1;
 mod plain;
+mod reason;
 mod response_budget;
 mod sent_body;
 mod step;
@@ -279,6 +280,7 @@ impl Server {
                 }
                 response = if_there_is_room(response, &method, &response_budget);
                 response = upgradable.switch(response, &response_budget);
+                reason::name_status(&mut response);
                 requests.answered(response.status() == StatusCode::SWITCHING_PROTOCOLS);
                 if requests.ends_connection() {
                     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
