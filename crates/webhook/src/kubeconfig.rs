@@ -15,7 +15,7 @@ use pintle_machinery::{
     text::go_json_type,
 };
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashSet},
     fmt,
     path::{Path, PathBuf},
 };
@@ -164,8 +164,10 @@ fn read(path: &Path) -> Result<Kubeconfig, String> {
     let (nothing, current) = (Value::Null, text(&config, "current-context")?);
     let context = match current {
         "" => &nothing,
-        name => named(&config, "contexts", "context", name)
-            .ok_or_else(|| format!("context was not found for specified context: {name}"))?,
+        name => named(&config, "contexts", "context", name).ok_or_else(|| {
+            let missing = format!("context was not found for specified context: {name}");
+            invalid(&[missing, NO_SERVER.to_owned()])
+        })?,
     };
     let (user_name, cluster_name) = (text(context, "user")?, text(context, "cluster")?);
     let user = match user_name {
@@ -251,7 +253,7 @@ fn validate(
     let fields = cluster.as_object().into_iter().flatten();
     let is_empty = fields.filter(|(_, value)| !value.is_null()).count() == 0;
     let no_server = match (is_empty, cluster_name) {
-        (true, _) => Some("cluster has no server defined".to_owned()),
+        (true, _) => Some(NO_SERVER.to_owned()),
         (false, _) if has(cluster, &of_cluster, "server")? => None,
         (false, "") => Some("default cluster has no server defined".to_owned()),
         (false, name) => Some(format!("no server found for cluster {name:?}")),
@@ -277,6 +279,9 @@ fn validate(
 
 /// The error of a configuration without a cluster.
 const EMPTY: &str = "no configuration has been provided, try setting KUBERNETES_MASTER environment variable";
+
+/// The error of a cluster without fields, and of a context that has none.
+const NO_SERVER: &str = "cluster has no server defined";
 
 fn invalid(errors: &[String]) -> String {
     format!("invalid configuration: {}", aggregate(errors.iter().cloned()))
@@ -317,7 +322,29 @@ fn load(path: &Path) -> Result<Value, String> {
             }
         }
     }
+    unique_names(&config)?;
     Ok(config)
+}
+
+/// Refuses two entries of one name, of which only one could count.
+fn unique_names(config: &Value) -> Result<(), String> {
+    let lists = [
+        ("clusters", "NamedCluster", "*api.Cluster"),
+        ("users", "NamedAuthInfo", "*api.AuthInfo"),
+        ("contexts", "NamedContext", "*api.Context"),
+        ("extensions", "NamedExtension", "runtime.Object"),
+    ];
+    for (list, entry, object) in lists {
+        let mut names = HashSet::new();
+        let mut items = config.items_at(list).iter().map(|item| item.str_at("name"));
+        if let Some(name) = items.find(|name| !names.insert(*name)) {
+            // The entries are not shown: they hold credentials.
+            return Err(format!(
+                "error converting *[]{entry} into *map[string]{object}: duplicate name \"{name}\" in list"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses settings that would be ignored.
@@ -456,6 +483,23 @@ mod tests {
     }
 
     #[test]
+    fn a_name_is_of_one_entry() {
+        let check = |text: &str, converting: &str, name: &str| {
+            let error = format!("loading: error converting {converting}: duplicate name \"{name}\" in list");
+            check(&format!("{HEAD}{text}"), Err(&error));
+        };
+        let cluster = "clusters: [{name: k, cluster: {server: 'https://h'}}]\n";
+        check(
+            "clusters: [{name: k}, {name: l}, {name: k}]",
+            "*[]NamedCluster into *map[string]*api.Cluster",
+            "k",
+        );
+        check("users: [{}, {user: {token: t}}]", "*[]NamedAuthInfo into *map[string]*api.AuthInfo", "");
+        let extensions = format!("{cluster}extensions: [{{name: x}}, {{name: x}}]");
+        check(&extensions, "*[]NamedExtension into *map[string]runtime.Object", "x");
+    }
+
+    #[test]
     fn users_are_found_by_the_names_of_webhooks() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("config");
@@ -489,7 +533,12 @@ mod tests {
         check("", Err(EMPTY));
         check("a: b", Err(EMPTY));
         check(HEAD, Err("invalid configuration: user \"u\" was not found for context \"c\""));
-        check("current-context: c", Err("context was not found for specified context: c"));
+        check(
+            "current-context: c",
+            Err(
+                "invalid configuration: [context was not found for specified context: c, cluster has no server defined]",
+            ),
+        );
         check(
             "kind: Pod\napiVersion: v1",
             Err("loading: no kind \"Pod\" is registered for version \"v1\" in scheme \
