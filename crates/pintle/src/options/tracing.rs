@@ -76,11 +76,9 @@ impl TracingOptions {
 }
 
 fn configuration(text: &[u8]) -> Result<TracingConfiguration, String> {
-    // Fields that are unknown are left out, as by the reference.
-    let decoded = FILE.decode(text).map_err(|error| {
+    let tree = FILE.decode_strict(text).map_err(|error| {
         format!("failed to read tracing config: unable to decode tracing configuration data: {error}")
     })?;
-    let tree = decoded.value;
     let mut errors = ErrorList::new();
     let rate = tree.i64_at("samplingRatePerMillion").unwrap_or_default();
     let path = FieldPath::new("samplingRatePerMillion");
@@ -145,7 +143,7 @@ mod tests {
         assert_eq!((default.endpoint.as_str(), default.sampler), ("localhost:4317", Sampler::per_million(0)));
         let set = read("endpoint: dns://collector:4317\nsamplingRatePerMillion: 100\n").unwrap();
         assert_eq!((set.endpoint.as_str(), set.sampler), ("dns://collector:4317", Sampler::per_million(100)));
-        assert!(read("endpoint: unix:///run/x.sock\nunknown: 1\n").is_ok());
+        assert!(read("endpoint: unix:///run/x.sock\n").is_ok());
     }
 
     #[test]
@@ -168,6 +166,17 @@ mod tests {
             "endpoint: Invalid value: \"http://localhost:4317\": unsupported scheme: http.  Options are none, dns, unix, or \
              unix-abstract.  See https://github.com/grpc/grpc/blob/master/doc/naming.md",
         );
+        for (twice, problem) in [
+            ("unknown: 1", "unknown field \"unknown\""),
+            ("endpoint: a\nendpoint: b", "key \"endpoint\" already set in map"),
+        ] {
+            let found = read(twice).unwrap_err();
+            assert!(
+                found.contains("unable to decode tracing configuration data: strict decoding error: "),
+                "{found}"
+            );
+            assert!(found.contains(problem), "{found}");
+        }
         let other = configuration(b"kind: Other\napiVersion: v1\n").unwrap_err();
         assert!(
             other.starts_with(
