@@ -75,10 +75,10 @@ pub(super) async fn connect(scope: &RequestScope<'_>, request: Request) -> Resul
     }
 }
 
-/// Negotiates the form of a read, although its response is always text.
+/// Negotiates the form of a read, although its response is always text. Partial metadata counts as one.
 fn negotiate(scope: &RequestScope<'_>) -> Result<(), Status> {
     let answers = Answers {
-        offers: Offers::Plain,
+        offers: Offers::Answer,
         route: Some(Route::WithText),
         has_protobuf: scope.resource.resource.model.protobuf,
         media_types: scope.server.media_types,
@@ -231,6 +231,15 @@ mod tests {
         assert_eq!(response.status(), 204);
         assert_eq!(response.headers()["cache-control"], "no-cache, private");
         assert_eq!(server.send("GET", &format!("{log}/more"), json!(null)).await.0, 404);
+        let check = async |transform: &str, code: u16| {
+            let accept = format!("application/json;as={transform};g=meta.k8s.io;v=v1");
+            let response =
+                server.respond_with("GET", &log, &[(http::header::ACCEPT, accept.as_str())], "").await;
+            assert_eq!(response.status(), code, "{transform}");
+        };
+        check("PartialObjectMetadata", 204).await;
+        check("PartialObjectMetadataList", 204).await;
+        check("Table", 406).await;
     }
 
     #[tokio::test]
