@@ -124,18 +124,22 @@ const METADATA_ORDER: &[&str] = &[
     "managedFields",
 ];
 
+/// The members of an owner, in the order of messages.
+const OWNER_ORDER: &[&str] = &["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
+
 /// The members of an entry of `managedFields`, in the order of messages.
 const ENTRY_ORDER: &[&str] =
     &["manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1", "subresource"];
 
 fn shown_in_order(object: &pintle_machinery::Map, order: &[&str]) -> String {
     let known = order.iter().filter_map(|name| Some((*name, object.get(name)?)));
+    let listed = |entries: &[Value], order| {
+        let entries = entries.iter().filter_map(Value::as_object);
+        entries.map(|entry| shown_in_order(entry, order)).collect::<Vec<_>>().join(",")
+    };
     let members = known.map(|(name, value)| match (name, value) {
-        ("managedFields", Value::Array(entries)) => {
-            let entries = entries.iter().filter_map(Value::as_object);
-            let entries: Vec<_> = entries.map(|entry| shown_in_order(entry, ENTRY_ORDER)).collect();
-            format!("\"{name}\":[{}]", entries.join(","))
-        }
+        ("managedFields", Value::Array(entries)) => format!("\"{name}\":[{}]", listed(entries, ENTRY_ORDER)),
+        ("ownerReferences", Value::Array(owners)) => format!("\"{name}\":[{}]", listed(owners, OWNER_ORDER)),
         // A tree has the text of a set of fields.
         ("fieldsV1", Value::String(text)) => format!("\"{name}\":{text}"),
         _ => format!("\"{name}\":{value}"),

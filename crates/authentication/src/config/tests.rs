@@ -299,7 +299,7 @@ fn rules_are_validated() {
     );
     assert_eq!(
         validate(&anonymous.unwrap(), &[]).unwrap_err()[0].to_string(),
-        "anonymous.conditions: Invalid value: [{\"path\":\"/a\"}]: enabled should be set to true when conditions are defined"
+        "anonymous.conditions: Invalid value: [{\"Path\":\"/a\"}]: enabled should be set to true when conditions are defined"
     );
 }
 

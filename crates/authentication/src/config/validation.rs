@@ -45,7 +45,7 @@ pub fn validate(
         && !anonymous.enabled
         && !anonymous.conditions.is_empty()
     {
-        let conditions: Vec<_> = anonymous.conditions.iter().map(|path| json!({"path": path})).collect();
+        let conditions: Vec<_> = anonymous.conditions.iter().map(|path| json!({"Path": path})).collect();
         errors.push(FieldError::invalid(
             &FieldPath::new("anonymous").child("conditions"),
             conditions,

@@ -43,12 +43,17 @@ fn reviews_ask_for_one_thing_of_somebody() {
     );
     errors(
         json!({
-            "metadata": {"managedFields": [{"time": "t", "manager": "m"}], "labels": {"a": "b"}, "name": "n"},
+            "metadata": {
+                "managedFields": [{"time": "t", "manager": "m"}],
+                "ownerReferences": [{"controller": true, "blockOwnerDeletion": true, "kind": "K", "apiVersion": "v1"}],
+                "labels": {"a": "b"},
+                "name": "n",
+            },
             "spec": {"user": "u", "resourceAttributes": {}},
         }),
         &[
-            "metadata: Invalid value: {\"name\":\"n\",\"labels\":{\"a\":\"b\"},\"managedFields\":[{\"manager\":\"m\",\"time\":\"t\"}]}: \
-             must be empty",
+            "metadata: Invalid value: {\"name\":\"n\",\"labels\":{\"a\":\"b\"},\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"K\",\
+             \"controller\":true,\"blockOwnerDeletion\":true}],\"managedFields\":[{\"manager\":\"m\",\"time\":\"t\"}]}: must be empty",
         ],
     );
     let local = json!({"metadata": {"namespace": "shop", "managedFields": [{}]}});
