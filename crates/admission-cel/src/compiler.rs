@@ -5,7 +5,7 @@ use crate::{
     types::{AdmissionTypes, NAMESPACE, REQUEST, VARIABLES, VARIABLES_NAME},
 };
 use pintle_cel::{
-    Authorization, Environment, Program, Stage,
+    Authorization, Environment, EnvironmentType, Program, Stage,
     declarations::Library,
     mutation::{self, MutationTypes},
     types::{Type, TypeProvider},
@@ -84,8 +84,14 @@ impl Compiler {
     }
 
     /// Compiles an expression.
-    pub fn compile(&self, source: &str, optional: OptionalVariables, returns: Returns<'_>) -> Expression {
-        self.compile_in(&self.environment(optional), source, returns)
+    pub fn compile(
+        &self,
+        source: &str,
+        environment_type: EnvironmentType,
+        optional: OptionalVariables,
+        returns: Returns<'_>,
+    ) -> Expression {
+        self.compile_in(&self.environment(environment_type, optional), source, returns)
     }
 
     /// As [`Compiler::compile`], for the expression of a mutation, which may construct objects and operations of JSON
@@ -93,11 +99,12 @@ impl Compiler {
     pub fn compile_mutation(
         &self,
         source: &str,
+        environment_type: EnvironmentType,
         optional: OptionalVariables,
         returns: Returns<'_>,
     ) -> Expression {
         let environment = self
-            .environment(optional)
+            .environment(environment_type, optional)
             .with_types(Arc::new(MutationTypes::new(self.types.clone())))
             .with_library(Library::JsonPatch);
         self.compile_in(&environment, source, returns)
@@ -111,8 +118,14 @@ impl Compiler {
 
     /// Compiles one of `variables`, and declares it for the expressions that are compiled afterwards, with the type of
     /// its result; with `dyn` if it does not compile.
-    pub fn compile_variable(&mut self, name: &str, source: &str, optional: OptionalVariables) -> Expression {
-        let expression = self.compile(source, optional, Returns::Anything);
+    pub fn compile_variable(
+        &mut self,
+        name: &str,
+        source: &str,
+        environment_type: EnvironmentType,
+        optional: OptionalVariables,
+    ) -> Expression {
+        let expression = self.compile(source, environment_type, optional, Returns::Anything);
         let of_result = expression.result_type().map_or(Type::Dyn, of_variable);
         let types = Arc::make_mut(&mut self.types);
         types.variables.get_or_insert_default().insert(name.into(), of_result);
@@ -121,7 +134,7 @@ impl Compiler {
         expression
     }
 
-    /// As [`Compiler::compile_variable`], for all variables of a policy by name and expression.
+    /// As [`Compiler::compile_variable`], for all variables of a stored policy by name and expression.
     pub fn compile_variables<'v>(
         &mut self,
         variables: impl IntoIterator<Item = (&'v str, &'v str)>,
@@ -129,12 +142,12 @@ impl Compiler {
     ) -> VariableSet {
         let compiled = variables.into_iter().map(|(name, source)| Variable {
             name: name.into(),
-            expression: self.compile_variable(name, source, optional),
+            expression: self.compile_variable(name, source, EnvironmentType::StoredExpressions, optional),
         });
         VariableSet::new(compiled.collect())
     }
 
-    fn environment(&self, optional: OptionalVariables) -> Environment {
+    fn environment(&self, environment_type: EnvironmentType, optional: OptionalVariables) -> Environment {
         static COMMON: LazyLock<Environment> = LazyLock::new(|| {
             Environment::new()
                 .with_variable("object", Type::Dyn)
@@ -142,7 +155,7 @@ impl Compiler {
                 .with_variable("namespaceObject", Type::object(NAMESPACE))
                 .with_variable("request", Type::object(REQUEST))
         });
-        let mut environment = COMMON.clone().with_types(self.types.clone());
+        let mut environment = COMMON.clone().of_type(environment_type).with_types(self.types.clone());
         if optional.params {
             environment = environment.with_variable("params", Type::Dyn);
         }

@@ -12,13 +12,16 @@ use pintle_offload::{Pace, is_on_worker, leave_worker};
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
-/// use pintle_admission_cel::{Compiler, Evaluation, Input, OptionalVariables, POLICY_BUDGET, Returns, Variables};
+/// use pintle_admission_cel::{
+///     Compiler, EnvironmentType, Evaluation, Input, OptionalVariables, POLICY_BUDGET, Returns, Variables,
+/// };
 /// use pintle_offload::Pace;
 ///
 /// let optional = OptionalVariables::default();
 /// let mut compiler = Compiler::with_variables();
 /// let variables = compiler.compile_variables([("replicas", "object.spec.replicas")], optional);
-/// let expression = compiler.compile("variables.replicas < 5", optional, Returns::BOOL);
+/// let stored = EnvironmentType::StoredExpressions;
+/// let expression = compiler.compile("variables.replicas < 5", stored, optional, Returns::BOOL);
 ///
 /// let object = pintle_machinery::json!({"spec": {"replicas": 3}});
 /// let input = Input { object: Some(&object), ..Input::default() };

@@ -23,6 +23,7 @@ pub use evaluation::{Evaluation, Failure};
 pub use expression::Expression;
 pub use input::Input;
 pub use match_conditions::{MatchConditions, MatchOutcome};
+pub use pintle_cel::EnvironmentType;
 pub use request::{RequestAttributes, request_resource};
 pub use variables::{Variable, VariableSet, Variables};
 

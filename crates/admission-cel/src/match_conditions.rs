@@ -4,6 +4,7 @@ use crate::{
     Compiler, Evaluation, Expression, Failure, Input, MATCH_CONDITIONS_BUDGET, OptionalVariables, Returns,
     Variables,
 };
+use pintle_cel::EnvironmentType;
 use pintle_machinery::{Value, ValueExt, status::aggregate};
 use pintle_offload::Pace;
 
@@ -41,7 +42,7 @@ pub enum MatchOutcome {
 }
 
 impl MatchConditions {
-    /// Compiles a list of objects with `name` and `expression`.
+    /// Compiles a list of stored objects with `name` and `expression`.
     pub fn compile(
         compiler: &Compiler,
         conditions: &[Value],
@@ -49,7 +50,12 @@ impl MatchConditions {
     ) -> MatchConditions {
         let compiled = conditions.iter().map(|condition| Condition {
             name: condition.str_at("name").into(),
-            expression: compiler.compile(condition.str_at("expression"), optional, Returns::BOOL),
+            expression: compiler.compile(
+                condition.str_at("expression"),
+                EnvironmentType::StoredExpressions,
+                optional,
+                Returns::BOOL,
+            ),
         });
         MatchConditions(compiled.collect())
     }

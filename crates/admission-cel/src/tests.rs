@@ -13,6 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+const STORED: EnvironmentType = EnvironmentType::StoredExpressions;
 const ALL: OptionalVariables = OptionalVariables { params: true, authorizer: true };
 
 /// Allows what it is asked the second time; the first time the decision is pending.
@@ -40,7 +41,7 @@ fn evaluate_in(
 ) -> (Result<String, String>, u64) {
     let mut compiler = Compiler::with_variables();
     let set = compiler.compile_variables(variables.iter().copied(), ALL);
-    let expression = compiler.compile(expression, ALL, Returns::Anything);
+    let expression = compiler.compile(expression, STORED, ALL, Returns::Anything);
     let values = Variables::new(&set);
     let mut pace = Pace::new();
     let mut evaluation = Evaluation::new(input, &values, budget, &mut pace);
@@ -57,7 +58,7 @@ fn evaluate(variables: &[(&str, &str)], expression: &str, input: &Input<'_>) -> 
 }
 
 fn error(expression: &str, optional: OptionalVariables, returns: Returns<'_>) -> String {
-    let expression = Compiler::with_variables().compile(expression, optional, returns);
+    let expression = Compiler::with_variables().compile(expression, STORED, optional, returns);
     expression.error().expect("it does not compile").to_string()
 }
 
@@ -100,7 +101,7 @@ fn errors_of_compilation_have_the_texts_of_the_reference() {
     ] {
         assert_eq!(error(expression, optional, returns), expected, "{expression}");
     }
-    let without = Compiler::new().compile("variables.x", none, Returns::BOOL);
+    let without = Compiler::new().compile("variables.x", STORED, none, Returns::BOOL);
     assert!(
         without
             .error()
@@ -112,7 +113,7 @@ fn errors_of_compilation_have_the_texts_of_the_reference() {
 fn mutations_construct_objects_and_patches() {
     let none = OptionalVariables::default();
     let error = |source: &str, returns: Returns<'_>| {
-        let expression = Compiler::with_variables().compile_mutation(source, none, returns);
+        let expression = Compiler::with_variables().compile_mutation(source, STORED, none, returns);
         expression.error().map(ToString::to_string).unwrap_or_default()
     };
     for (source, expected) in [
@@ -132,7 +133,7 @@ fn mutations_construct_objects_and_patches() {
     ] {
         assert_eq!(error(source, Returns::json_patch()), expected, "{source}");
     }
-    let other = Compiler::new().compile("Object{} == Object{}", none, Returns::BOOL);
+    let other = Compiler::new().compile("Object{} == Object{}", STORED, none, Returns::BOOL);
     assert!(
         other.error().is_some_and(|error| error.to_string().contains("undeclared reference to 'Object'"))
     );
@@ -144,7 +145,7 @@ fn variables_have_the_types_of_their_results() {
     let variables = [("n", "size(object.x)"), ("l", "[{'a': 1}]"), ("q", "quantity('1')"), ("bad", "nope")];
     compiler.compile_variables(variables, ALL);
     let check = |source: &str, expected: &str| {
-        let expression = compiler.compile(source, ALL, Returns::Anything);
+        let expression = compiler.compile(source, STORED, ALL, Returns::Anything);
         assert_eq!(expression.result_type().map(ToString::to_string).as_deref(), Some(expected), "{source}");
     };
     check("variables.n", "int");
@@ -273,7 +274,7 @@ fn a_pending_decision_ends_the_evaluation_and_is_asked_again() {
     let mut compiler = Compiler::with_variables();
     let check = "authorizer.requestResource.check('get').allowed()";
     let set = compiler.compile_variables([("may", check)], ALL);
-    let expression = compiler.compile("variables.may || true", ALL, Returns::BOOL);
+    let expression = compiler.compile("variables.may || true", STORED, ALL, Returns::BOOL);
     let authority: Arc<dyn Authority> = Arc::new(Late::default());
     let input = Input { authorizer: Some((authority, ResourceCheck::default())), ..Input::default() };
     let values = Variables::new(&set);
@@ -363,7 +364,7 @@ fn work_without_cost_ends_policies() {
     let comparisons = "object.items.filter(x, x < 50).all(x, object.deep == object.deep)";
     let set = VariableSet::default();
     let values = Variables::new(&set);
-    let expression = Compiler::new().compile(comparisons, ALL, Returns::BOOL);
+    let expression = Compiler::new().compile(comparisons, STORED, ALL, Returns::BOOL);
     let mut pace = Pace::new();
     let mut evaluation = Evaluation::new(&input, &values, 1_000_000, &mut pace);
     let mut evaluate = || finish(evaluation.evaluate(&expression));
@@ -398,7 +399,7 @@ fn evaluate_in_request(variables: &'static [(&str, &str)], expression: &'static 
         let input = Input { object: Some(&object), ..Input::default() };
         let mut compiler = Compiler::with_variables();
         let set = compiler.compile_variables(variables.iter().copied(), ALL);
-        let expression = compiler.compile(expression, ALL, Returns::Anything);
+        let expression = compiler.compile(expression, STORED, ALL, Returns::Anything);
         let values = Variables::new(&set);
         let mut pace = Pace::new();
         let mut evaluation = Evaluation::new(&input, &values, POLICY_BUDGET, &mut pace);

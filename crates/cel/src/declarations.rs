@@ -11,8 +11,9 @@ mod standard;
 mod table;
 
 use crate::types::{Type, split_arguments};
+use pintle_feature_gates::{Gate, MinorVersion, enabled, min_compatibility};
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use table::Table;
 
 /// A group of functions and macros that is enabled as a whole.
@@ -61,9 +62,7 @@ pub enum Library {
 
 impl Library {
     /// The libraries of every environment, in the order in which Kubernetes v1.36 enables them;
-    /// <https://kubernetes.io/docs/reference/using-api/cel/> lists the minor version that introduced each. All of them
-    /// are older than the oldest version to which a v1.36 server can be rolled back, so new and stored expressions have
-    /// the same libraries.
+    /// <https://kubernetes.io/docs/reference/using-api/cel/> lists the minor version that introduced each.
     pub const ALL: &[Library] = &[
         Library::Standard,
         Library::Urls,
@@ -82,6 +81,32 @@ impl Library {
         Library::Semver,
         Library::Lists,
     ];
+
+    /// The version that introduced the library; 1.0 for those that there always were.
+    fn introduced(self) -> MinorVersion {
+        let minor = match self {
+            Library::Standard | Library::Urls | Library::Regex | Library::KubernetesLists => 0,
+            Library::Authorizer => 27,
+            Library::Optionals | Library::Quantity => 28,
+            Library::Strings | Library::Sets => 29,
+            Library::Ip | Library::Cidr => 30,
+            Library::Format | Library::AuthorizerSelectors | Library::Bindings => 31,
+            Library::TwoVariableComprehensions | Library::JsonPatch => 32,
+            Library::Semver => 33,
+            Library::Lists => 34,
+            Library::DeviceAttributes => 36,
+        };
+        MinorVersion::new(1, minor)
+    }
+
+    /// Whether new expressions may use the library: all servers of the control plane understand it, or its gate, which
+    /// has precedence, is open. Stored expressions may use every library.
+    fn is_for_new_expressions(self) -> bool {
+        match self {
+            Library::AuthorizerSelectors => enabled(Gate::AuthorizeWithSelectors),
+            _ => self.introduced() <= min_compatibility(),
+        }
+    }
 
     fn table(self) -> Table {
         match self {
@@ -182,6 +207,24 @@ impl Declarations {
         static KUBERNETES: LazyLock<Arc<Declarations>> =
             LazyLock::new(|| Arc::new(Declarations::new(Library::ALL)));
         &KUBERNETES
+    }
+
+    /// The functions of Kubernetes' libraries that new expressions may use.
+    pub(crate) fn of_new_expressions() -> Arc<Declarations> {
+        static BUILT: Mutex<Vec<(Vec<Library>, Arc<Declarations>)>> = Mutex::new(Vec::new());
+        let libraries: Vec<Library> =
+            Library::ALL.iter().copied().filter(|library| library.is_for_new_expressions()).collect();
+        if libraries.len() == Library::ALL.len() {
+            return Arc::clone(Declarations::kubernetes());
+        }
+        // A process has one version and one set of gates, and the tests few more.
+        let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, declarations)) = built.iter().find(|(known, _)| *known == libraries) {
+            return Arc::clone(declarations);
+        }
+        let declarations = Arc::new(Declarations::new(&libraries));
+        built.push((libraries, Arc::clone(&declarations)));
+        declarations
     }
 
     /// The overloads of a function; `None` if the function does not exist.

@@ -52,7 +52,7 @@ pub use authorizer::{
     Authority, Authorization, AuthorizationCheck, AuthorizationDecision, CheckTarget, ResourceCheck,
 };
 pub use compile_error::{CompileErrors, Stage};
-pub use environment::Environment;
+pub use environment::{Environment, EnvironmentType};
 pub use escaping::{escape, is_identifier, unescape};
 pub use evaluation_error::EvaluationError;
 pub use functions::{NamedFormat, Semver};

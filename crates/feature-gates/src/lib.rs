@@ -24,7 +24,7 @@ pub use effective_version::{EffectiveVersion, VersionSettings};
 pub use feature_gates::{FeatureGates, GateState};
 pub use gate::Gate;
 pub use minor_version::MinorVersion;
-pub use process::{enabled, install};
+pub use process::{enabled, install, min_compatibility};
 pub use settings::{ComponentSettings, Notice};
 pub use stage::{Spec, Stage};
 pub use support::Support;

@@ -1,16 +1,17 @@
 //! Gates of one thread, for tests that run beside others in a process.
 
-use crate::{FeatureGates, feature_gates::WORDS};
+use crate::{EffectiveVersion, FeatureGates};
 use std::{cell::Cell, marker::PhantomData};
 
 thread_local! {
-    static OVERRIDDEN: Cell<Option<[u64; WORDS]>> = const { Cell::new(None) };
+    static OVERRIDDEN: Cell<Option<FeatureGates>> = const { Cell::new(None) };
 }
 
-/// Makes these gates those that [`crate::enabled`] tells in this thread, until the result is dropped.
+/// Makes these gates and their versions those that [`crate::enabled`] and [`crate::min_compatibility`] tell in this
+/// thread, until the result is dropped.
 #[must_use]
 pub fn override_gates(gates: &FeatureGates) -> OverriddenGates {
-    OVERRIDDEN.set(Some(gates.changed()));
+    OVERRIDDEN.set(Some(*gates));
     OverriddenGates(PhantomData)
 }
 
@@ -25,7 +26,11 @@ impl Drop for OverriddenGates {
 }
 
 pub(crate) fn overridden(word: usize) -> Option<u64> {
-    OVERRIDDEN.get()?.get(word).copied()
+    OVERRIDDEN.get()?.changed().get(word).copied()
+}
+
+pub(crate) fn overridden_versions() -> Option<EffectiveVersion> {
+    OVERRIDDEN.get().map(|gates| gates.versions())
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Validation that validating and mutating policies, and their bindings, share.
 
 use super::{
-    expressions::validate_match_conditions,
+    expressions::{PreexistingExpressions, validate_match_conditions},
     match_resources::validate_match_resources,
     rule_validation::{MUTATING_OPERATIONS, OPERATIONS},
 };
@@ -51,6 +51,7 @@ fn validate_operations(resources: &Value, class: PolicyClass, path: &FieldPath) 
 pub(super) fn validate_common_spec(
     policy: &Value,
     old: Option<&Value>,
+    preexisting: &PreexistingExpressions<'_>,
     class: PolicyClass,
     path: &FieldPath,
 ) -> ErrorList {
@@ -77,7 +78,8 @@ pub(super) fn validate_common_spec(
     if old.is_none_or(is_changed) {
         let conditions = spec.items_at("matchConditions");
         let path = path.child("matchConditions");
-        errors.extend(validate_match_conditions(conditions, param_kind.is_some(), &path));
+        let preexisting = &preexisting.match_conditions;
+        errors.extend(validate_match_conditions(conditions, preexisting, param_kind.is_some(), &path));
     }
     errors
 }

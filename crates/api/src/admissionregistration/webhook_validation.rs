@@ -1,7 +1,7 @@
 //! Validates webhook configurations
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/>).
 
-use super::expressions::validate_match_conditions;
+use super::expressions::{PreexistingExpressions, validate_match_conditions};
 use super::rule_validation::{OPERATIONS, validate_rule_with_operations};
 use crate::field_checks::{supported, texts};
 use crate::rules;
@@ -28,27 +28,31 @@ const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 const TIMEOUTS: RangeInclusive<i64> = 1..=30;
 
 /// The rules that a stored configuration may break if it was stored before they existed.
-#[derive(Debug, Clone, Copy)]
-struct Options {
+#[derive(Debug)]
+struct Options<'v> {
     require_no_side_effects: bool,
     require_recognized_review_version: bool,
     require_unique_names: bool,
     /// Validation of stored expressions is not repeated while no match condition changes.
     ignore_match_conditions: bool,
     allow_invalid_label_value: bool,
+    preexisting: PreexistingExpressions<'v>,
 }
 
-impl Options {
-    const NEW: Options = Options {
-        require_no_side_effects: true,
-        require_recognized_review_version: true,
-        require_unique_names: true,
-        ignore_match_conditions: false,
-        allow_invalid_label_value: false,
-    };
+impl<'v> Options<'v> {
+    fn new() -> Options<'v> {
+        Options {
+            require_no_side_effects: true,
+            require_recognized_review_version: true,
+            require_unique_names: true,
+            ignore_match_conditions: false,
+            allow_invalid_label_value: false,
+            preexisting: PreexistingExpressions::default(),
+        }
+    }
 
     /// The rules that the stored configuration keeps, the update must keep, too.
-    fn of_update(configuration: &Value, old: &Value) -> Options {
+    fn of_update(configuration: &Value, old: &'v Value) -> Options<'v> {
         let webhooks = old.items_at("webhooks");
         let has_side_effects = |webhook: &Value| !NO_SIDE_EFFECTS.contains(&webhook.str_at("sideEffects"));
         let is_unknown = |webhook: &Value| {
@@ -63,6 +67,7 @@ impl Options {
             require_unique_names: !webhooks.iter().any(is_repeated),
             ignore_match_conditions: has_same_conditions(configuration.items_at("webhooks"), webhooks),
             allow_invalid_label_value: webhooks.iter().any(has_invalid_selector),
+            preexisting: PreexistingExpressions::of_webhooks(webhooks),
         }
     }
 }
@@ -77,15 +82,15 @@ fn has_same_conditions(new: &[Value], old: &[Value]) -> bool {
 
 /// Validates a new configuration.
 pub(super) fn validate_configuration(configuration: &Value) -> ErrorList {
-    validate(configuration, Options::NEW)
+    validate(configuration, &Options::new())
 }
 
 /// Validates an update of a configuration.
 pub(super) fn validate_configuration_update(configuration: &Value, old: &Value) -> ErrorList {
-    validate(configuration, Options::of_update(configuration, old))
+    validate(configuration, &Options::of_update(configuration, old))
 }
 
-fn validate(configuration: &Value, options: Options) -> ErrorList {
+fn validate(configuration: &Value, options: &Options<'_>) -> ErrorList {
     let mut errors = rules::accessor_metadata(configuration, false);
     let mut names = HashSet::new();
     for (index, webhook) in configuration.items_at("webhooks").iter().enumerate() {
@@ -104,7 +109,7 @@ fn validate(configuration: &Value, options: Options) -> ErrorList {
     errors
 }
 
-fn validate_webhook(webhook: &Value, options: Options, path: &FieldPath, errors: &mut ErrorList) {
+fn validate_webhook(webhook: &Value, options: &Options<'_>, path: &FieldPath, errors: &mut ErrorList) {
     errors.extend(is_fully_qualified_name(&path.child("name"), webhook.str_at("name")));
     let rules = path.child("rules");
     for (index, rule) in webhook.items_at("rules").iter().enumerate() {
@@ -150,7 +155,12 @@ fn validate_webhook(webhook: &Value, options: Options, path: &FieldPath, errors:
     errors.extend(validate_client_config(webhook, &path.child("clientConfig")));
     if !options.ignore_match_conditions {
         let conditions = webhook.items_at("matchConditions");
-        errors.extend(validate_match_conditions(conditions, false, &path.child("matchConditions")));
+        errors.extend(validate_match_conditions(
+            conditions,
+            &options.preexisting.match_conditions,
+            false,
+            &path.child("matchConditions"),
+        ));
     }
 }
 
@@ -173,7 +183,12 @@ fn validate_client_config(webhook: &Value, path: &FieldPath) -> ErrorList {
     }
 }
 
-fn validate_review_versions(versions: &[Value], options: Options, path: &FieldPath, errors: &mut ErrorList) {
+fn validate_review_versions(
+    versions: &[Value],
+    options: &Options<'_>,
+    path: &FieldPath,
+    errors: &mut ErrorList,
+) {
     if versions.is_empty() {
         let detail = format!("must specify one of {}", REVIEW_VERSIONS.join(", "));
         errors.push(FieldError::required(path, detail));

@@ -168,7 +168,7 @@ fn validate_request(request: &Value, path: &FieldPath, effort: &SelectorEffort) 
 fn validate_wanted(request: &Value, path: &FieldPath, effort: &SelectorEffort) -> ErrorList {
     let class = request.str_at("deviceClassName");
     let mut errors = validate_class_name(class, &path.child("deviceClassName"));
-    errors.extend(validate_selectors(request.items_at("selectors"), &path.child("selectors"), effort));
+    errors.extend(validate_selectors(request.items_at("selectors"), false, &path.child("selectors"), effort));
     let (count, count_path) = (count(request), path.child("count"));
     match request.str_at("allocationMode") {
         "All" if count != 0 => {

@@ -5,6 +5,7 @@ use super::{
     lists::each,
     names::validate_driver_name,
 };
+use pintle_cel::EnvironmentType;
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 
 /// The maximum number of configurations in a list.
@@ -13,9 +14,11 @@ const SELECTORS_MAX: usize = 32;
 /// The maximum size of opaque parameters, in bytes.
 pub(super) const PARAMETERS_MAX_LENGTH: usize = 10 * 1024;
 
-/// Validates a list of selectors, within the effort for all selectors of the object.
+/// Validates a list of selectors, within the effort for all selectors of the object. Ratcheting: stored ones may use
+/// functions that new ones may not.
 pub(super) fn validate_selectors(
     selectors: &[Value],
+    stored: bool,
     path: &FieldPath,
     effort: &SelectorEffort,
 ) -> ErrorList {
@@ -24,7 +27,8 @@ pub(super) fn validate_selectors(
         if selector.at("cel").is_none() {
             return vec![FieldError::required(&path, "")];
         }
-        device_selector::validate(selector.str_at("cel.expression"), &path.child("expression"), effort)
+        let (expression, path) = (selector.str_at("cel.expression"), path.child("expression"));
+        device_selector::validate(expression, EnvironmentType::of(stored), &path, effort)
     })
 }
 

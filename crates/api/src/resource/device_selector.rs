@@ -7,7 +7,7 @@
 use pintle_cel::declarations::Library;
 use pintle_cel::estimate::{Estimate, SizeEstimator, estimate_cost};
 use pintle_cel::types::{ObjectTypes, Type};
-use pintle_cel::{Environment, Stage};
+use pintle_cel::{Environment, EnvironmentType, Stage};
 use pintle_feature_gates::{Gate, enabled};
 use pintle_machinery::{ErrorList, FieldError, FieldPath};
 use std::cell::Cell;
@@ -54,7 +54,12 @@ impl SelectorEffort {
 }
 
 /// Validates an expression: it compiles to a boolean, and its cost is bounded.
-pub(super) fn validate(expression: &str, path: &FieldPath, effort: &SelectorEffort) -> ErrorList {
+pub(super) fn validate(
+    expression: &str,
+    environment_type: EnvironmentType,
+    path: &FieldPath,
+    effort: &SelectorEffort,
+) -> ErrorList {
     if expression.len() > MAX_LENGTH {
         return vec![FieldError::too_long(path, MAX_LENGTH)];
     }
@@ -62,7 +67,7 @@ pub(super) fn validate(expression: &str, path: &FieldPath, effort: &SelectorEffo
     if effort.is_spent() {
         return vec![FieldError::forbidden(path, "the selectors of the object take too long to compile")];
     }
-    let program = match environment().compile(expression) {
+    let program = match environment(environment_type).compile(expression) {
         Ok(program) => program,
         Err(errors) => {
             let text = errors.to_string();
@@ -99,20 +104,22 @@ fn has_lists() -> bool {
     enabled(Gate::DRAListTypeAttributes)
 }
 
-fn environment() -> &'static Environment {
+fn environment(environment_type: EnvironmentType) -> &'static Environment {
     // The gates of a process do not change.
-    static ENVIRONMENT: LazyLock<Environment> = LazyLock::new(|| {
-        let multiple = enabled(Gate::DRAConsumableCapacity);
-        match has_lists() {
-            true => environment_of(Type::Dyn, multiple).with_library(Library::DeviceAttributes),
-            false => environment_of(Type::Any, multiple),
-        }
-    });
-    &ENVIRONMENT
+    static NEW: LazyLock<Environment> = LazyLock::new(|| environment_of(EnvironmentType::NewExpressions));
+    static STORED: LazyLock<Environment> =
+        LazyLock::new(|| environment_of(EnvironmentType::StoredExpressions));
+    match environment_type {
+        EnvironmentType::NewExpressions => &NEW,
+        EnvironmentType::StoredExpressions => &STORED,
+    }
 }
 
-/// The environment where attributes have this type, and devices may be allocated several times.
-fn environment_of(attribute: Type, is_shared: bool) -> Environment {
+/// The environment by the gates. Stored expressions may read and call what a gate has opened before.
+fn environment_of(environment_type: EnvironmentType) -> Environment {
+    let is_stored = environment_type == EnvironmentType::StoredExpressions;
+    let attribute = if has_lists() { Type::Dyn } else { Type::Any };
+    let is_shared = is_stored || enabled(Gate::DRAConsumableCapacity);
     let map = |value| Type::map(Type::String, Type::map(Type::String, value));
     let mut types = ObjectTypes::default();
     let shared = is_shared.then(|| ("allowMultipleAllocations".into(), Type::Bool));
@@ -122,10 +129,15 @@ fn environment_of(attribute: Type, is_shared: bool) -> Environment {
         ("capacity".into(), map(Type::object("kubernetes.Quantity"))),
     ];
     types.insert(DEVICE_TYPE, fields.into_iter().chain(shared));
-    Environment::new()
+    let environment = Environment::new()
+        .of_type(environment_type)
         .with_variable(DEVICE, Type::object(DEVICE_TYPE))
         .with_types(Arc::new(types))
-        .with_library(Library::Bindings)
+        .with_library(Library::Bindings);
+    match is_stored || has_lists() {
+        true => environment.with_library(Library::DeviceAttributes),
+        false => environment,
+    }
 }
 
 /// The maximum sizes of a device's parts.
@@ -155,9 +167,15 @@ impl SizeEstimator for DeviceSizes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pintle_feature_gates::{FeatureGates, testing::override_gates};
 
     fn check(expression: &str, expected: &[&str]) {
-        let errors = validate(expression, &FieldPath::new("e"), &SelectorEffort::new());
+        let errors = validate(
+            expression,
+            EnvironmentType::NewExpressions,
+            &FieldPath::new("e"),
+            &SelectorEffort::new(),
+        );
         assert_eq!(errors.iter().map(ToString::to_string).collect::<Vec<_>>(), expected, "{expression}");
     }
 
@@ -175,6 +193,19 @@ mod tests {
             "device.attributes.all(a, device.attributes.all(b, device.attributes.all(d, a == b && b == d)))",
         ] {
             check(expression, &[]);
+        }
+    }
+
+    #[test]
+    fn stored_expressions_keep_what_a_gate_has_opened() {
+        let closed = FeatureGates::default()
+            .with(Gate::DRAConsumableCapacity, false)
+            .with(Gate::DRAListTypeAttributes, false);
+        let _gates = override_gates(&closed);
+        for expression in ["device.allowMultipleAllocations", "device.driver.includes('x')"] {
+            let compiles = |environment_type| environment_of(environment_type).compile(expression).is_ok();
+            assert!(!compiles(EnvironmentType::NewExpressions), "{expression}");
+            assert!(compiles(EnvironmentType::StoredExpressions), "{expression}");
         }
     }
 
@@ -220,9 +251,10 @@ mod tests {
         let effort = SelectorEffort::new();
         let expression = format!("device.driver == '{}'", "x".repeat(10_000));
         let path = FieldPath::new("e");
-        let refused = (0..200).position(|_| !validate(&expression, &path, &effort).is_empty());
+        let refused = (0..200)
+            .position(|_| !validate(&expression, EnvironmentType::NewExpressions, &path, &effort).is_empty());
         assert!(refused.is_some_and(|refused| refused > 50), "{refused:?}");
-        let errors = validate("true", &path, &effort);
+        let errors = validate("true", EnvironmentType::NewExpressions, &path, &effort);
         assert_eq!(
             errors[0].to_string(),
             "e: Forbidden: the selectors of the object take too long to compile"

@@ -1,5 +1,6 @@
 //! The validation rules that apply to a write.
 
+use crate::structural::rules::PreexistingExpressions;
 use std::collections::HashSet;
 
 /// The rules that depend on the stored definition. The names state the requirement or permission.
@@ -19,6 +20,8 @@ pub(super) struct ValidationOptions {
     pub(super) allow_too_many_selectable_fields: HashSet<String>,
     /// The versions whose rules are not checked for their cost again.
     pub(super) versions_with_unchanged_schemas: HashSet<String>,
+    /// The rules that may use functions that new ones may not.
+    pub(super) preexisting_expressions: PreexistingExpressions,
 }
 
 impl ValidationOptions {
@@ -36,6 +39,7 @@ impl ValidationOptions {
             allow_invalid_ca_bundle: true,
             allow_too_many_selectable_fields: HashSet::new(),
             versions_with_unchanged_schemas: HashSet::new(),
+            preexisting_expressions: PreexistingExpressions::none(),
         }
     }
 }

@@ -8,6 +8,7 @@ use super::options::ValidationOptions;
 use super::path::Path;
 use super::spec::{Spec, same};
 use super::{default_rules, schema_rules, selectable_fields, structural_rules};
+use crate::structural::rules::PreexistingExpressions;
 use pintle_machinery::{Value, ValueExt};
 use std::collections::{HashMap, HashSet};
 
@@ -34,6 +35,7 @@ impl ValidationOptions {
             allow_invalid_ca_bundle: !established || conversion.is_some_and(is_invalid_ca_bundle),
             allow_too_many_selectable_fields: selectable_fields::too_many_unchanged(&new, &old),
             versions_with_unchanged_schemas: unchanged_schemas(&new, &old),
+            preexisting_expressions: preexisting_expressions(&old),
         }
     }
 }
@@ -46,6 +48,16 @@ fn is_established(definition: &Value) -> bool {
 
 fn has_all_schemas(spec: &Spec<'_>) -> bool {
     spec.common.schema().is_some() || spec.versions.iter().all(|version| version.own.schema().is_some())
+}
+
+fn preexisting_expressions(old: &Spec<'_>) -> PreexistingExpressions {
+    let (mut rules, mut messages) = (HashSet::new(), HashSet::new());
+    old.any_schema(|schema| {
+        rules.extend(schema.validations.iter().map(|rule| rule.str_at("rule").to_owned()));
+        messages.extend(schema.validations.iter().map(|rule| rule.str_at("messageExpression").to_owned()));
+        false
+    });
+    PreexistingExpressions::Some { rules, messages }
 }
 
 fn unchanged_schemas(new: &Spec<'_>, old: &Spec<'_>) -> HashSet<String> {

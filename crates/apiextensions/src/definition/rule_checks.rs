@@ -5,7 +5,7 @@ use super::go_json;
 use super::json_schema_props::JsonSchemaProps;
 use super::path::Path;
 use crate::structural::StructuralSchema;
-use crate::structural::rules::{CompileEffort, CompiledRule, RuleScope};
+use crate::structural::rules::{CompileEffort, CompiledRule, PreexistingExpressions, RuleScope};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 
 /// The maximum estimated cost of one rule for one object.
@@ -92,11 +92,12 @@ impl<'s> RuleContext<'s> {
         schema: &JsonSchemaProps<'_>,
         path: &Path<'_>,
         surroundings: RuleSurroundings<'_>,
+        preexisting: &PreexistingExpressions,
         effort: &CompileEffort,
         costs: &mut TotalCost,
     ) -> ErrorList {
         let path = path.child("x-kubernetes-validations");
-        let Some(compiled) = self.scope.compile(self.scope.rules(), effort) else {
+        let Some(compiled) = self.scope.compile(self.scope.rules(), preexisting, effort) else {
             let why = "internal error: failed to construct type information for x-kubernetes-validations rules: \
                        unable to convert structural schema to CEL declarations";
             return vec![FieldError::internal(&path.field(), why)];

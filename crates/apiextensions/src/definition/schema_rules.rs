@@ -130,7 +130,9 @@ impl Walk<'_> {
         if let Some(rules) = rules.filter(|_| !schema.validations.is_empty() && self.errors.len() == before) {
             let uncorrelatable = around.uncorrelatable;
             let surroundings = RuleSurroundings { uncorrelatable, suppress_cost: self.suppress_cost };
-            self.rule_errors.extend(rules.check(schema, path, surroundings, self.effort, &mut self.costs));
+            let preexisting = &self.options.preexisting_expressions;
+            let (effort, costs) = (self.effort, &mut self.costs);
+            self.rule_errors.extend(rules.check(schema, path, surroundings, preexisting, effort, costs));
         }
     }
 

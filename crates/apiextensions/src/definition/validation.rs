@@ -385,7 +385,44 @@ fn validate_presence_of_names(spec: &Spec<'_>, path: &Path<'_>, errors: &mut Err
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pintle_feature_gates::{EffectiveVersion, FeatureGates, MinorVersion, testing::override_gates};
     use pintle_machinery::json;
+
+    #[test]
+    fn rules_keep_functions_that_new_ones_may_not_use() {
+        let definition = |rule: &str, message: &str| {
+            json!({
+                "metadata": {"name": "as.example.com", "resourceVersion": "1"},
+                "spec": {
+                    "group": "example.com",
+                    "scope": "Namespaced",
+                    "names": {"plural": "as", "singular": "a", "kind": "A", "listKind": "AList"},
+                    "conversion": {"strategy": "None"},
+                    "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                        "type": "object",
+                        "x-kubernetes-validations": [{"rule": rule, "messageExpression": message}],
+                    }}}],
+                },
+                "status": {"storedVersions": ["v1"]},
+            })
+        };
+        let (rule, message) = ("lists.range(1) == [0]", "['a'].reverse()[0]");
+        let old = definition(rule, message);
+        assert!(validate(&old).is_empty());
+        let gates = FeatureGates::new(EffectiveVersion::emulating(MinorVersion::new(1, 33)));
+        let _gates = override_gates(&gates);
+        let rejected = |errors: ErrorList| {
+            let field =
+                |error: &FieldError| error.to_string().split(':').next().unwrap_or_default().to_owned();
+            errors.iter().map(field).collect::<Vec<_>>()
+        };
+        let path = "spec.validation.openAPIV3Schema.x-kubernetes-validations[0]";
+        assert_eq!(rejected(validate(&old)), [format!("{path}.rule")]);
+        assert_eq!(rejected(validate(&definition("true", message))), [format!("{path}.messageExpression")]);
+        assert_eq!(rejected(validate_update(&old, &old)), [""; 0]);
+        let changed = definition("lists.range(2) == [0, 1]", message);
+        assert_eq!(rejected(validate_update(&changed, &old)), [format!("{path}.rule")]);
+    }
 
     #[test]
     fn a_type_that_does_not_exist_is_reported_once_beside_rules() {

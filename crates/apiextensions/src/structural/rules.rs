@@ -21,6 +21,7 @@ use std::{cell::Cell, collections::HashMap, time::Instant};
 use pintle_cel::{Activation, EvaluationError, Program, Value as CelValue, WorkLimit};
 use pintle_machinery::{ErrorList, ErrorType, FieldError, FieldPath, Map, Value};
 
+pub(crate) use compile::PreexistingExpressions;
 pub use compile::RuleScope;
 pub use compile_effort::CompileEffort;
 pub use compiled_rule::{CompiledRule, RuleError};

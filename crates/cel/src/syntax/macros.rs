@@ -52,13 +52,14 @@ pub(super) fn expand(
             | ("transformList" | "transformMap" | "transformMapEntry", true, 4)
             | ("optMap" | "optFlatMap" | "sortBy", true, 2)
     );
-    let Dialect::Extended { has_bindings } = nodes.dialect else {
+    let Dialect::Extended { has_bindings, has_lists } = nodes.dialect else {
         return Expansion::None(target, args);
     };
     let is_bind = has_bindings
         && name_and_arity == ("bind", true, 3)
         && matches!(&target, Some(Expr { kind: ExprKind::Ident(name), .. }) if &**name == "cel");
-    if !is_macro && !is_bind {
+    let is_of_lists = name_and_arity == ("sortBy", true, 2);
+    if !is_bind && (!is_macro || is_of_lists && !has_lists) {
         return Expansion::None(target, args);
     }
     let mut factory = Factory { nodes, position };

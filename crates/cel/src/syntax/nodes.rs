@@ -16,6 +16,8 @@ pub(crate) enum Dialect {
     Extended {
         /// Whether `cel.bind` is a macro.
         has_bindings: bool,
+        /// Whether `sortBy` is a macro.
+        has_lists: bool,
     },
 }
 

@@ -2,7 +2,9 @@
 
 use crate::{
     admissionregistration::{
-        expressions::{validate_mutation_expression, validate_variables},
+        expressions::{
+            Preexisting, PreexistingExpressions, validate_mutation_expression, validate_variables,
+        },
         policy_validation::{PolicyClass, validate_common_spec},
     },
     field_checks::required_supported,
@@ -29,12 +31,14 @@ pub(super) fn validate_update(policy: &Value, old: &Value) -> ErrorList {
 fn validate_policy(policy: &Value, old: Option<&Value>) -> ErrorList {
     let mut errors = rules::accessor_metadata(policy, false);
     let path = FieldPath::new("spec");
-    errors.extend(validate_common_spec(policy, old, PolicyClass::Mutating, &path));
+    let preexisting = PreexistingExpressions::of_policy(old);
+    errors.extend(validate_common_spec(policy, old, &preexisting, PolicyClass::Mutating, &path));
     let spec = policy.at("spec").unwrap_or(&Value::Null);
     let optional = OptionalVariables { params: spec.at("paramKind").is_some(), authorizer: true };
     let mut compiler = Compiler::with_variables();
     let variables = spec.items_at("variables");
-    errors.extend(validate_variables(&mut compiler, variables, optional, &path.child("variables")));
+    let variables_path = path.child("variables");
+    errors.extend(validate_variables(&mut compiler, variables, &preexisting, optional, &variables_path));
     let (mutations, mutations_path) = (spec.items_at("mutations"), path.child("mutations"));
     if mutations.is_empty() {
         errors.push(FieldError::required(&mutations_path, "mutations must contain at least one item"));
@@ -43,7 +47,8 @@ fn validate_policy(policy: &Value, old: Option<&Value>) -> ErrorList {
         if is_enough(&errors) {
             return errors;
         }
-        errors.extend(validate_mutation(&compiler, mutation, optional, &mutations_path.index(index)));
+        let path = mutations_path.index(index);
+        errors.extend(validate_mutation(&compiler, mutation, &preexisting.mutations, optional, &path));
     }
     errors.extend(required_supported(
         spec.str_at("reinvocationPolicy"),
@@ -56,6 +61,7 @@ fn validate_policy(policy: &Value, old: Option<&Value>) -> ErrorList {
 fn validate_mutation(
     compiler: &Compiler,
     mutation: &Value,
+    preexisting: &Preexisting<'_>,
     optional: OptionalVariables,
     path: &FieldPath,
 ) -> ErrorList {
@@ -76,12 +82,19 @@ fn validate_mutation(
             errors.push(FieldError::required(&own_path, detail));
         }
         Some(patch) => {
-            let (expression, path) = (patch.str_at("expression").trim(), own_path.child("expression"));
+            let (source, path) = (patch.str_at("expression"), own_path.child("expression"));
+            let expression = source.trim();
             match expression.is_empty() {
                 true => errors.push(FieldError::required(&path, "")),
                 false => {
-                    errors
-                        .extend(validate_mutation_expression(compiler, expression, optional, returns, &path));
+                    errors.extend(validate_mutation_expression(
+                        compiler,
+                        expression,
+                        preexisting.environment_of(source),
+                        optional,
+                        returns,
+                        &path,
+                    ));
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::{
     admissionregistration::{
-        expressions::{validate_expression, validate_variables},
+        expressions::{PreexistingExpressions, validate_expression, validate_variables},
         policy_validation::{PolicyClass, validate_common_spec},
     },
     field_checks::supported,
@@ -35,7 +35,8 @@ pub(super) fn validate_update(policy: &Value, old: &Value) -> ErrorList {
 fn validate_policy(policy: &Value, old: Option<&Value>) -> ErrorList {
     let mut errors = rules::accessor_metadata(policy, false);
     let path = FieldPath::new("spec");
-    errors.extend(validate_common_spec(policy, old, PolicyClass::Validating, &path));
+    let preexisting = PreexistingExpressions::of_policy(old);
+    errors.extend(validate_common_spec(policy, old, &preexisting, PolicyClass::Validating, &path));
     let spec = policy.at("spec").unwrap_or(&Value::Null);
     let params = spec.at("paramKind").is_some();
     let optional = OptionalVariables { params, authorizer: true };
@@ -44,7 +45,8 @@ fn validate_policy(policy: &Value, old: Option<&Value>) -> ErrorList {
         true => Compiler::new(),
         false => Compiler::with_variables(),
     };
-    errors.extend(validate_variables(&mut compiler, variables, optional, &path.child("variables")));
+    let variables_path = path.child("variables");
+    errors.extend(validate_variables(&mut compiler, variables, &preexisting, optional, &variables_path));
     let (validations, annotations) = (spec.items_at("validations"), spec.items_at("auditAnnotations"));
     let (validations_path, annotations_path) = (path.child("validations"), path.child("auditAnnotations"));
     if validations.is_empty() && annotations.is_empty() {
@@ -57,7 +59,8 @@ fn validate_policy(policy: &Value, old: Option<&Value>) -> ErrorList {
         if is_enough(&errors) {
             return errors;
         }
-        validate_validation(&compiler, validation, params, &validations_path.index(index), &mut errors);
+        let path = validations_path.index(index);
+        validate_validation(&compiler, validation, &preexisting, params, &path, &mut errors);
     }
     if annotations.len() > MAX_AUDIT_ANNOTATIONS {
         let detail = format!("must not have more than {MAX_AUDIT_ANNOTATIONS} auditAnnotations");
@@ -71,7 +74,7 @@ fn validate_policy(policy: &Value, old: Option<&Value>) -> ErrorList {
             return errors;
         }
         let path = annotations_path.index(index);
-        validate_annotation(&compiler, name, annotation, optional, &path, &mut errors);
+        validate_annotation(&compiler, name, annotation, &preexisting, optional, &path, &mut errors);
         let key = annotation.str_at("key");
         if !keys.insert(key) {
             errors.push(FieldError::duplicate(&path.child("key"), key));
@@ -83,6 +86,7 @@ fn validate_policy(policy: &Value, old: Option<&Value>) -> ErrorList {
 fn validate_validation(
     compiler: &Compiler,
     validation: &Value,
+    preexisting: &PreexistingExpressions<'_>,
     params: bool,
     path: &FieldPath,
     errors: &mut ErrorList,
@@ -98,6 +102,7 @@ fn validate_validation(
             errors.extend(validate_expression(
                 compiler,
                 expression,
+                preexisting.validations.environment_of(expression),
                 optional,
                 Returns::BOOL,
                 &expression_path,
@@ -110,6 +115,7 @@ fn validate_validation(
         errors.extend(validate_expression(
             compiler,
             message_expression,
+            preexisting.messages.environment_of(message_expression),
             optional,
             Returns::STRING,
             &message_expression_path,
@@ -132,6 +138,7 @@ fn validate_annotation(
     compiler: &Compiler,
     policy: &str,
     annotation: &Value,
+    preexisting: &PreexistingExpressions<'_>,
     optional: OptionalVariables,
     path: &FieldPath,
     errors: &mut ErrorList,
@@ -155,9 +162,14 @@ fn validate_annotation(
     } else if expression.len() > MAX_VALUE_EXPRESSION {
         let detail = format!("must not exceed {MAX_VALUE_EXPRESSION} bytes in length");
         errors.push(FieldError::required(&path, detail));
-    } else if let Some(mut error) =
-        validate_expression(compiler, expression, optional, Returns::STRING_OR_NULL, &path)
-    {
+    } else if let Some(mut error) = validate_expression(
+        compiler,
+        expression,
+        preexisting.annotations.environment_of(source),
+        optional,
+        Returns::STRING_OR_NULL,
+        &path,
+    ) {
         // The expression is compiled without spaces around it, and shown with them.
         if error.bad_value.is_some() {
             error.bad_value = Some(source.into());
@@ -195,6 +207,7 @@ pub(super) fn validate_status(policy: &Value) -> ErrorList {
 mod tests {
     use super::*;
     use crate::admissionregistration::defaults::set_policy_defaults;
+    use pintle_feature_gates::{EffectiveVersion, FeatureGates, MinorVersion, testing::override_gates};
     use pintle_machinery::json;
 
     fn policy(changes: Value) -> Value {
@@ -218,6 +231,40 @@ mod tests {
         let errors = validate(&policy(changes.clone()));
         let found: Vec<String> = errors.iter().map(ToString::to_string).collect();
         assert_eq!(found, expected, "{changes}");
+    }
+
+    #[test]
+    fn stored_expressions_keep_functions_that_new_ones_may_not_use() {
+        let gates = FeatureGates::new(EffectiveVersion::emulating(MinorVersion::new(1, 33)));
+        let _gates = override_gates(&gates);
+        let changes = |range: u8| {
+            json!({
+                "matchConditions": [{"name": "a", "expression": format!("lists.range({range}) != []")}],
+                "validations": [{
+                    "expression": format!("lists.range({range}) == []"),
+                    "messageExpression": format!("string(lists.range({range}) == [])"),
+                }],
+                "auditAnnotations": [{"key": "a", "valueExpression": format!("string(lists.range({range}) != [])")}],
+            })
+        };
+        let rejected = |errors: ErrorList| {
+            errors
+                .iter()
+                .map(|error| error.to_string().split(':').next().unwrap_or_default().to_owned())
+                .collect()
+        };
+        let fields: Vec<String> = rejected(validate(&policy(changes(1))));
+        let all = [
+            "spec.matchConditions[0].expression",
+            "spec.validations[0].expression",
+            "spec.validations[0].messageExpression",
+            "spec.auditAnnotations[0].valueExpression",
+        ];
+        assert_eq!(fields, all);
+        let fields: Vec<String> = rejected(validate_update(&policy(changes(1)), &policy(changes(1))));
+        assert_eq!(fields, [""; 0]);
+        let fields: Vec<String> = rejected(validate_update(&policy(changes(2)), &policy(changes(1))));
+        assert_eq!(fields, all);
     }
 
     #[test]

@@ -28,12 +28,14 @@ pub(super) fn validate_update(class: &Value, old: &Value) -> ErrorList {
 
 fn validate_spec(class: &Value, old: Option<&Value>) -> ErrorList {
     let path = FieldPath::new("spec");
+    let is_stored = |field| old.is_some_and(|old| !rules::differs(class, old, field));
     let mut errors = validate_selectors(
         class.items_at("spec.selectors"),
+        is_stored("spec.selectors"),
         &path.child("selectors"),
         &SelectorEffort::new(),
     );
-    let stored = old.is_some_and(|old| !rules::differs(class, old, "spec.config"));
+    let stored = is_stored("spec.config");
     let config = class.items_at("spec.config");
     errors.extend(each(config, CONFIG_MAX, &path.child("config"), |config, path| {
         validate_configuration(config, stored, path)

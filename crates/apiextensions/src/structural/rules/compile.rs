@@ -3,12 +3,13 @@
 //! A [`RuleScope`] is a position in a schema that may have rules. Scopes of child positions are derived from it, so
 //! that types are computed once. Compile errors are returned with the messages that clients see.
 
+use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
 use pintle_cel::estimate::{Estimate, SizeEstimator, estimate_cost};
-use pintle_cel::{CompileErrors, Environment, Program, Stage, types::Type};
+use pintle_cel::{CompileErrors, Environment, EnvironmentType, Program, Stage, types::Type};
 
 use super::compile_effort::CompileEffort;
 use super::compiled_rule::{CompiledRule, RuleError};
@@ -24,6 +25,44 @@ pub(super) const OLD_SELF: &str = "oldSelf";
 
 /// The maximum cost of each run of a rule (<https://kubernetes.io/docs/reference/using-api/cel/#resource-constraints>).
 pub(super) const PER_CALL_LIMIT: u64 = 1_000_000;
+
+/// The rules and message expressions that the definition had before a write, which selects the environment of each.
+#[derive(Debug, Default)]
+pub(crate) enum PreexistingExpressions {
+    /// All: the definition is stored.
+    #[default]
+    All,
+    /// These.
+    Some {
+        /// The rules.
+        rules: HashSet<String>,
+        /// The message expressions.
+        messages: HashSet<String>,
+    },
+}
+
+impl PreexistingExpressions {
+    /// None: the definition is new.
+    pub(crate) fn none() -> PreexistingExpressions {
+        PreexistingExpressions::Some { rules: HashSet::new(), messages: HashSet::new() }
+    }
+
+    fn of_rule(&self, rule: &str) -> EnvironmentType {
+        match self {
+            PreexistingExpressions::All => EnvironmentType::StoredExpressions,
+            PreexistingExpressions::Some { rules, .. } => EnvironmentType::of(rules.contains(rule)),
+        }
+    }
+
+    fn of_message(&self, expression: &str) -> EnvironmentType {
+        match self {
+            PreexistingExpressions::All => EnvironmentType::StoredExpressions,
+            PreexistingExpressions::Some { messages, .. } => {
+                EnvironmentType::of(messages.contains(expression))
+            }
+        }
+    }
+}
 
 /// A position in a schema with the type of its values.
 #[derive(Clone, Debug)]
@@ -78,7 +117,12 @@ impl<'s> RuleScope<'s> {
 
     /// Compiles rules at this position: its own ones, or those of an `allOf` in it. `None` when expressions cannot read
     /// values of this position.
-    pub fn compile(&self, rules: &[Rule], effort: &CompileEffort) -> Option<Vec<CompiledRule>> {
+    pub(crate) fn compile(
+        &self,
+        rules: &[Rule],
+        preexisting: &PreexistingExpressions,
+        effort: &CompileEffort,
+    ) -> Option<Vec<CompiledRule>> {
         let decl_type = self.decl_type.as_ref()?;
         let started = Instant::now();
         let compiler = Compiler::new(decl_type);
@@ -88,7 +132,7 @@ impl<'s> RuleScope<'s> {
                 ..CompiledRule::default()
             },
             false => {
-                let compiled = compiler.compile(self, rule);
+                let compiled = compiler.compile(self, rule, preexisting);
                 effort.rule(rule, &compiled);
                 compiled
             }
@@ -125,7 +169,12 @@ impl Compiler {
         }
     }
 
-    fn compile(&self, scope: &RuleScope<'_>, rule: &Rule) -> CompiledRule {
+    fn compile(
+        &self,
+        scope: &RuleScope<'_>,
+        rule: &Rule,
+        preexisting: &PreexistingExpressions,
+    ) -> CompiledRule {
         let mut compiled = CompiledRule::default();
         if rule.rule.trim().is_empty() {
             return compiled;
@@ -134,7 +183,8 @@ impl Compiler {
             Some(true) => &self.optional_environment,
             _ => &self.environment,
         };
-        let program = match self.program(environment, &rule.rule, &Type::Bool) {
+        let of_rule = environment.clone().of_type(preexisting.of_rule(&rule.rule));
+        let program = match self.program(&of_rule, &rule.rule, &Type::Bool) {
             Ok(program) => program,
             Err(failure) => {
                 let detail = match failure {
@@ -153,7 +203,9 @@ impl Compiler {
         compiled.max_cardinality = self.decl_type.max_cardinality();
         compiled.program = Some(program);
         if !rule.message_expression.is_empty() {
-            match self.program(environment, &rule.message_expression, &Type::String) {
+            let message_expression = &rule.message_expression;
+            let of_message = environment.clone().of_type(preexisting.of_message(message_expression));
+            match self.program(&of_message, message_expression, &Type::String) {
                 Ok(program) => {
                     compiled.message_expression_max_cost = self.max_cost(&program);
                     compiled.message_expression = Some(program);

@@ -293,7 +293,10 @@ fn costs_are_estimated_from_limits() {
         let root = StructuralSchema::new(&root).unwrap();
         let scope = root.rule_scope().property("v").unwrap();
         let rule = super::Rule { rule: rule.into(), ..super::Rule::default() };
-        let compiled = scope.compile(&[rule], &super::CompileEffort::new()).unwrap().remove(0);
+        let compiled = scope
+            .compile(&[rule], &super::PreexistingExpressions::All, &super::CompileEffort::new())
+            .unwrap()
+            .remove(0);
         assert_eq!(compiled.error, None);
         assert_eq!((compiled.max_cost, compiled.max_cardinality), (max_cost, max_cardinality), "{schema}");
     }
@@ -311,7 +314,11 @@ fn the_result_of_a_call_may_have_any_size() {
     for (message, max_cost) in rows {
         let rule =
             super::Rule { rule: "true".into(), message_expression: message.into(), ..super::Rule::default() };
-        let compiled = root.rule_scope().compile(&[rule], &super::CompileEffort::new()).unwrap().remove(0);
+        let compiled = root
+            .rule_scope()
+            .compile(&[rule], &super::PreexistingExpressions::All, &super::CompileEffort::new())
+            .unwrap()
+            .remove(0);
         assert_eq!(compiled.message_expression_max_cost, max_cost, "{message}");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::compile::RuleScope;
+use super::compile::{PreexistingExpressions, RuleScope};
 use super::compile_effort::CompileEffort;
 use super::compiled_rule::CompiledRule;
 use super::decl_type::DeclType;
@@ -58,7 +58,11 @@ impl Builder<'_> {
         let (rules_node, value_node) = (schema.node(rules), schema.node(node));
         let scope = RuleScope::new(schema, value_node, decl_type.cloned());
         let own = rules_node.rules.of(&schema.rules);
-        let compiled = if own.is_empty() { Some(Vec::new()) } else { scope.compile(own, self.effort) };
+        let compiled = if own.is_empty() {
+            Some(Vec::new())
+        } else {
+            scope.compile(own, &PreexistingExpressions::All, self.effort)
+        };
         let error = match compiled {
             None => Some("failed to convert to declType for CEL validation rules"),
             Some(_) => None,

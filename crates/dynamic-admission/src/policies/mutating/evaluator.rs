@@ -6,8 +6,8 @@ use crate::{
     policies::hooks::Evaluator,
 };
 use pintle_admission_cel::{
-    Compiler, Evaluation, Input, MatchConditions, OptionalVariables, POLICY_BUDGET, Returns, VariableSet,
-    Variables,
+    Compiler, EnvironmentType, Evaluation, Input, MatchConditions, OptionalVariables, POLICY_BUDGET, Returns,
+    VariableSet, Variables,
 };
 use pintle_machinery::{Value, ValueExt};
 use pintle_offload::Pace;
@@ -31,7 +31,12 @@ impl Evaluator for MutatingEvaluator {
         let mutations = policy.items_at("spec.mutations").iter().filter_map(|mutation| {
             let compile = |field: &str, returns| {
                 let expression = mutation.at(field)?.str_at("expression");
-                Some(compiler.compile_mutation(expression, optional, returns))
+                Some(compiler.compile_mutation(
+                    expression,
+                    EnvironmentType::StoredExpressions,
+                    optional,
+                    returns,
+                ))
             };
             match mutation.str_at("patchType") {
                 "JSONPatch" => compile("jsonPatch", Returns::json_patch()).map(Mutation::JsonPatch),

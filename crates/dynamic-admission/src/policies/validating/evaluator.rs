@@ -6,8 +6,8 @@ use crate::{
     policies::hooks::Evaluator,
 };
 use pintle_admission_cel::{
-    Compiler, Evaluation, Expression, Failure, Input, MatchConditions, MatchOutcome, OptionalVariables,
-    POLICY_BUDGET, Returns, VariableSet, Variables,
+    Compiler, EnvironmentType, Evaluation, Expression, Failure, Input, MatchConditions, MatchOutcome,
+    OptionalVariables, POLICY_BUDGET, Returns, VariableSet, Variables,
 };
 use pintle_cel::Value as CelValue;
 use pintle_machinery::{StatusReason, Value, ValueExt};
@@ -15,6 +15,7 @@ use pintle_offload::Pace;
 use std::time::{Duration, Instant};
 
 /// The maximum size of a message from an expression, in bytes.
+const STORED: EnvironmentType = EnvironmentType::StoredExpressions;
 const MAX_MESSAGE: usize = 5 * 1024;
 
 /// The compiled expressions of a validating policy.
@@ -54,10 +55,15 @@ impl Evaluator for ValidatingEvaluator {
             let message_expression = validation.str_at("messageExpression");
             let without = OptionalVariables { params, authorizer: false };
             Validation {
-                expression: compiler.compile(validation.str_at("expression"), optional, Returns::BOOL),
+                expression: compiler.compile(
+                    validation.str_at("expression"),
+                    STORED,
+                    optional,
+                    Returns::BOOL,
+                ),
                 message: validation.str_at("message").trim().into(),
                 message_expression: (!message_expression.is_empty())
-                    .then(|| compiler.compile(message_expression, without, Returns::STRING)),
+                    .then(|| compiler.compile(message_expression, STORED, without, Returns::STRING)),
                 reason: match validation.str_at("reason") {
                     "Forbidden" => StatusReason::Forbidden,
                     "Unauthorized" => StatusReason::Unauthorized,
@@ -68,7 +74,12 @@ impl Evaluator for ValidatingEvaluator {
         });
         let annotations = policy.items_at("spec.auditAnnotations").iter().map(|annotation| AuditAnnotation {
             key: annotation.str_at("key").into(),
-            value: compiler.compile(annotation.str_at("valueExpression"), optional, Returns::STRING_OR_NULL),
+            value: compiler.compile(
+                annotation.str_at("valueExpression"),
+                STORED,
+                optional,
+                Returns::STRING_OR_NULL,
+            ),
         });
         ValidatingEvaluator {
             ignores_failures: policy.str_at("spec.failurePolicy") == "Ignore",

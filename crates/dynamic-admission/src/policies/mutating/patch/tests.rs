@@ -1,5 +1,7 @@
 use super::*;
-use pintle_admission_cel::{Compiler, Input, OptionalVariables, POLICY_BUDGET, Returns, Variables};
+use pintle_admission_cel::{
+    Compiler, EnvironmentType, Input, OptionalVariables, POLICY_BUDGET, Returns, Variables,
+};
 use pintle_machinery::json;
 use pintle_offload::Pace;
 use pintle_schema::Schema;
@@ -32,13 +34,23 @@ fn mutate_kind(kind: &str, mutation: &Mutation, object: &Value) -> Result<Value,
 fn configuration(expression: &str) -> Mutation {
     let compiler = Compiler::with_variables();
     let optional = OptionalVariables::default();
-    Mutation::ApplyConfiguration(compiler.compile_mutation(expression, optional, Returns::configuration()))
+    Mutation::ApplyConfiguration(compiler.compile_mutation(
+        expression,
+        EnvironmentType::StoredExpressions,
+        optional,
+        Returns::configuration(),
+    ))
 }
 
 fn json_patch_of(expression: &str) -> Mutation {
     let compiler = Compiler::with_variables();
     let optional = OptionalVariables::default();
-    Mutation::JsonPatch(compiler.compile_mutation(expression, optional, Returns::json_patch()))
+    Mutation::JsonPatch(compiler.compile_mutation(
+        expression,
+        EnvironmentType::StoredExpressions,
+        optional,
+        Returns::json_patch(),
+    ))
 }
 
 fn config_map() -> Value {
