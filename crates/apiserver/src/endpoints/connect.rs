@@ -7,7 +7,7 @@ mod target;
 use super::{action::method_not_allowed, admission::Admission, request_scope::RequestScope};
 use crate::{
     base::{
-        negotiation::{self, Answers, Offers, Route},
+        negotiation::{self, Accepted, Answers, Offers, Route},
         request::{Request, path_of},
         response::{Response, empty},
     },
@@ -47,21 +47,23 @@ pub(super) async fn connect(scope: &RequestScope<'_>, request: Request) -> Resul
     let declared = Declared { options, is_proxy: *is_proxy, connecter: &**connecter };
     let path = path_of(request.uri()).into_owned();
     // What discovery lists under another kind than that of its options is a read, such as a log.
-    let options = match *kind == options.kind {
+    let (options, accepted) = match *kind == options.kind {
         true => {
             if scope.query.first("dryRun").is_some() {
                 return Err(Status::bad_request("dryRun is not supported"));
             }
-            admit(scope, &declared, decode(scope, &declared, &path)?).await?
+            (admit(scope, &declared, decode(scope, &declared, &path)?).await?, None)
         }
         false => {
-            negotiate(scope)?;
-            decode(scope, &declared, &path)?
+            let accepted = negotiate(scope)?;
+            (decode(scope, &declared, &path)?, Some(accepted))
         }
     };
     authorize(scope, declared.connecter).await?;
     let context = scope.context(false);
-    let Some(destination) = declared.connecter.connect(&context, &options).await? else {
+    let destination = declared.connecter.connect(&context, &options).await?;
+    accepted.map_or(Ok(()), refuse_transform)?;
+    let Some(destination) = destination else {
         return Ok(empty(204));
     };
     match destination.service {
@@ -75,16 +77,25 @@ pub(super) async fn connect(scope: &RequestScope<'_>, request: Request) -> Resul
     }
 }
 
-/// Negotiates the form of a read, although its response is always text. Partial metadata counts as one.
-fn negotiate(scope: &RequestScope<'_>) -> Result<(), Status> {
+/// Negotiates the form of a read, although its response is always text.
+fn negotiate(scope: &RequestScope<'_>) -> Result<Accepted, Status> {
     let answers = Answers {
         offers: Offers::Answer,
         route: Some(Route::WithText),
         has_protobuf: scope.resource.resource.model.protobuf,
         media_types: scope.server.media_types,
-        go_type: &String::new,
+        go_type: &|| "rest.LocationStreamer".to_owned(),
     };
-    negotiation::accepted_of(scope.headers, scope.query.first("pretty"), answers).map(drop)
+    negotiation::accepted_of(scope.headers, scope.query.first("pretty"), answers)
+}
+
+/// Refuses partial metadata, which text does not have. Errors of the request come first.
+fn refuse_transform(accepted: Accepted) -> Result<(), Status> {
+    match (accepted.refusal, accepted.transform) {
+        (Some(refusal), _) => Err(*refusal),
+        (None, Some(_)) => Err(Status::unknown("object does not implement the Object interfaces")),
+        (None, None) => Ok(()),
+    }
 }
 
 /// Decodes and validates the options. The rest of the path of a proxied request is one of them.
@@ -217,6 +228,7 @@ async fn text(
 #[cfg(test)]
 mod tests {
     use super::{super::testing::TestServer, *};
+    use http_body_util::BodyExt as _;
     use pintle_machinery::json;
 
     #[tokio::test]
@@ -231,15 +243,28 @@ mod tests {
         assert_eq!(response.status(), 204);
         assert_eq!(response.headers()["cache-control"], "no-cache, private");
         assert_eq!(server.send("GET", &format!("{log}/more"), json!(null)).await.0, 404);
-        let check = async |transform: &str, code: u16| {
-            let accept = format!("application/json;as={transform};g=meta.k8s.io;v=v1");
-            let response =
-                server.respond_with("GET", &log, &[(http::header::ACCEPT, accept.as_str())], "").await;
-            assert_eq!(response.status(), code, "{transform}");
+    }
+
+    #[tokio::test]
+    async fn text_has_no_partial_metadata() {
+        let server = TestServer::start().await;
+        let pods = "/api/v1/namespaces/default/pods";
+        let log = format!("{pods}/a/log");
+        let get = async |kind: &str| {
+            let accept = format!("application/json;as={kind};v=v1;g=meta.k8s.io");
+            let headers = [(http::header::ACCEPT, accept.as_str())];
+            let response = server.respond_with("GET", &log, &headers, "").await;
+            let (code, body) = (response.status().as_u16(), response.into_body().collect().await.unwrap());
+            (code, serde_json::from_slice::<Value>(&body.to_bytes()).unwrap()["message"].clone())
         };
-        check("PartialObjectMetadata", 204).await;
-        check("PartialObjectMetadataList", 204).await;
-        check("Table", 406).await;
+        assert_eq!(get("PartialObjectMetadata").await, (404, json!("pods \"a\" not found")));
+        assert_eq!(server.send("POST", pods, json!({"metadata": {"name": "a"}})).await.0, 201);
+        let message = "object does not implement the Object interfaces";
+        assert_eq!(get("PartialObjectMetadata").await, (500, json!(message)));
+        let message = "you requested PartialObjectMetadataList, but the requested object is not a list \
+                       (*rest.LocationStreamer)";
+        assert_eq!(get("PartialObjectMetadataList").await, (406, json!(message)));
+        assert_eq!(get("Table").await.0, 406);
     }
 
     #[tokio::test]
