@@ -81,6 +81,7 @@ impl OpenApiEndpoints {
     fn v3(&self, key: &str, hash: Option<&str>, headers: &HeaderMap) -> Response {
         let form = match wanted_form(headers, "v3") {
             Ok(form) => form,
+            Err(_) if self.0.v3_document(key).is_none() => return empty(404),
             // Kube-apiserver then answers nothing at all.
             Err(Refusal::NoMediaRange) => return empty(200),
             Err(Refusal::NotAcceptable) => {

@@ -47,7 +47,13 @@ impl Patch {
     pub(in super::super) fn parse(format: Format, body: &Bytes) -> Result<Patch, Status> {
         let decoded = json::decode_body(body, ANYTHING.root()).map_err(|error| {
             Status::bad_request(match format {
-                Format::Json | Format::Merge => format!("error decoding patch: {error}"),
+                Format::Json => {
+                    // Numbers are converted where the operation has its value.
+                    let member = "Go struct field jsonPatchOp.value of type float64";
+                    let error = error.to_string().replace("Go value of type float64", member);
+                    format!("error decoding patch: {error}")
+                }
+                Format::Merge => format!("error decoding patch: {error}"),
                 Format::Strategic => error.to_string(),
             })
         })?;
@@ -286,6 +292,20 @@ fn unknown_members(patch: &Value) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_out_of_range_is_told_with_the_member_that_has_it() {
+        let error = |format, body| Patch::parse(format, &Bytes::from_static(body)).unwrap_err().message;
+        assert_eq!(
+            error(Format::Json, br#"[{"op":"add","path":"/a","value":1E400}]"#),
+            "error decoding patch: json: cannot unmarshal number 1E400 into Go struct field jsonPatchOp.value of type \
+             float64"
+        );
+        assert_eq!(
+            error(Format::Merge, br#"{"a":1E400}"#),
+            "error decoding patch: json: cannot unmarshal number 1E400 into Go value of type float64"
+        );
+    }
 
     #[test]
     fn problems_of_a_json_patch_are_in_the_order_of_its_operations() {
