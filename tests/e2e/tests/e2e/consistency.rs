@@ -13,11 +13,14 @@
 //! - A version has one content, in every form of responses, and is never used again; what was seen is there after a crash.
 //! - History is there until it may be compacted.
 //!
+//! A run in which too little happened ([`exercised`]) fails, too.
+//!
 //! A failure prints the seed. `PINTLE_CONSISTENCY_SEED` repeats its random choices, though not the times of the threads;
 //! `PINTLE_CONSISTENCY_FAULTS` is the number of faults of each run.
 
 mod check;
 mod client;
+mod exercised;
 mod form;
 mod history;
 mod order;
@@ -85,19 +88,27 @@ fn check(
         history.watches.lock().unwrap().len(),
         events.sum::<usize>()
     );
+    drop(operations);
     check.violations.truncate(PRINTED);
     assert!(
         found == 0,
         "seed {seed}: {found} violations, the first of them:\n{}",
         check.violations.join("\n")
     );
+    let missing = exercised::missing(&history, &recorders, faults);
+    assert!(missing.is_empty(), "seed {seed}: the run checks too little: {}", missing.join("; "));
     Ok(true)
 }
 
 #[test]
 fn an_embedded_store_has_one_history_through_kill_9() -> Result {
+    with_compaction(check_embedded)
+}
+
+/// Runs a check while history of an age is compacted, until the history is known.
+fn with_compaction(check: impl Fn(Duration) -> Result<bool>) -> Result {
     for compacted in COMPACTED {
-        if check_embedded(compacted)? {
+        if check(compacted)? {
             return Ok(());
         }
     }
@@ -138,8 +149,24 @@ fn restore(server: &Server) -> Result {
 
 #[test]
 fn two_servers_on_one_etcd_have_one_history_through_kill_9() -> Result {
+    assert!(check_etcd(6, None)?, "without compaction, all of the history is there");
+    Ok(())
+}
+
+#[test]
+fn two_servers_on_one_etcd_have_one_history_while_it_is_compacted() -> Result {
+    with_compaction(|compacted| check_etcd(3, Some(compacted)))
+}
+
+fn check_etcd(faults: u64, compacted: Option<Duration>) -> Result<bool> {
     let mut etcd = Etcd::start(1)?;
-    let start = || Server::start(config()?.flag(format!("--etcd-servers={}", etcd.urls())));
+    let start = || {
+        let config = config()?.flag(format!("--etcd-servers={}", etcd.urls()));
+        Server::start(match compacted {
+            Some(age) => config.flag(format!("--etcd-compaction-interval={age:?}")),
+            None => config,
+        })
+    };
     let mut servers = [start()?, start()?];
     let ready = |servers: &[Server]| -> Result {
         for server in servers {
@@ -150,7 +177,7 @@ fn two_servers_on_one_etcd_have_one_history_through_kill_9() -> Result {
         }
         Ok(())
     };
-    let is_known = check(&mut servers, 6, None, |round, servers, _| {
+    check(&mut servers, faults, compacted, |round, servers, _| {
         match round % 3 {
             0 => {
                 let killed = &mut servers[round / 3 % 2];
@@ -176,7 +203,5 @@ fn two_servers_on_one_etcd_have_one_history_through_kill_9() -> Result {
             }
         }
         Ok(false)
-    })?;
-    assert!(is_known, "without compaction, all of the history is there");
-    Ok(())
+    })
 }

@@ -1,7 +1,7 @@
 //! Clients that make random requests.
 
 use super::{
-    form::Form,
+    form::{self, Form},
     history::{Answer, Call, History, Operation, Read},
     random::Random,
     resource::{
@@ -91,7 +91,16 @@ impl Clients {
             *version = super::resource::version(&marked);
             let call = Call::Generate { tag, values: BTreeMap::new() };
             let (ended, answer) = (Instant::now(), Answer::Object(*version));
-            history.add(Operation { client: 0, server: 0, resource, call, begun, ended, answer });
+            history.add(Operation {
+                client: 0,
+                server: 0,
+                resource,
+                call,
+                begun,
+                ended,
+                answer,
+                is_protobuf: false,
+            });
         }
         Ok(versions)
     }
@@ -174,7 +183,12 @@ impl<'a> RandomClient<'a> {
             let operation = match call {
                 Call::List { selection, .. } => self.list(server, resource, call, selection, begun),
                 call => {
-                    let answer = self.ask(server, resource, &call);
+                    let form = match call {
+                        // A deletion is answered with an object or a Status.
+                        Call::Delete { .. } => Form::PLAIN,
+                        _ => Form::random_of(&mut self.random, resource),
+                    };
+                    let answer = self.ask(server, resource, &call, form);
                     Operation {
                         client: self.number,
                         server,
@@ -183,6 +197,7 @@ impl<'a> RandomClient<'a> {
                         begun,
                         ended: Instant::now(),
                         answer,
+                        is_protobuf: form.is_protobuf,
                     }
                 }
             };
@@ -258,10 +273,9 @@ impl<'a> RandomClient<'a> {
         answer.ok()
     }
 
-    fn ask(&mut self, server: usize, resource: Resource, call: &Call) -> Answer {
+    fn ask(&mut self, server: usize, resource: Resource, call: &Call, form: Form) -> Answer {
         let name = call.name().unwrap_or_default();
         let (collection, path) = (resource.collection(), format!("{}/{name}", resource.collection()));
-        let form = Form::random(&mut self.random);
         let is_held = self.random.chance(25);
         let held = |mut object: Value| {
             if is_held {
@@ -317,11 +331,6 @@ impl<'a> RandomClient<'a> {
             }
             Call::List { .. } => return Answer::Unknown,
         };
-        // A deletion is answered with an object or a Status.
-        let form = match call {
-            Call::Delete { .. } => Form::PLAIN,
-            _ => form,
-        };
         let suffix = if matches!(call, Call::DeleteMany { .. }) { "List" } else { "" };
         let separator = if path.contains('?') { '&' } else { '?' };
         let path = format!("{path}{separator}{}", form.query());
@@ -331,7 +340,7 @@ impl<'a> RandomClient<'a> {
         };
         match response.status {
             200 | 201 => {
-                let mut object = response.json().unwrap();
+                let mut object = form::read(&response).unwrap();
                 if matches!(call, Call::DeleteMany { .. }) {
                     let version = version(&object);
                     let items = form.objects(&mut object).into_iter().map(|item| {
@@ -370,7 +379,7 @@ impl<'a> RandomClient<'a> {
         mut begun: Instant,
     ) -> Operation {
         let Call::List { mut read, .. } = call else { unreachable!() };
-        let form = Form::random(&mut self.random);
+        let form = Form::random_of(&mut self.random, resource);
         let media_types = ["application/json", &form.media_type("List")];
         let limit = self.random.chance(50).then(|| format!("&limit={}", 1 + self.random.below(2)));
         let matches = match (&read, &limit, self.random.chance(50)) {
@@ -392,7 +401,8 @@ impl<'a> RandomClient<'a> {
         let (number, history) = (self.number, self.history);
         let operation = |read: &Read, begun, answer| {
             let call = Call::List { read: read.clone(), selection };
-            Operation { client: number, server, resource, call, begun, ended: Instant::now(), answer }
+            let (ended, is_protobuf) = (Instant::now(), form.is_protobuf);
+            Operation { client: number, server, resource, call, begun, ended, answer, is_protobuf }
         };
         loop {
             // A page may come from another server than the one before.
@@ -405,7 +415,7 @@ impl<'a> RandomClient<'a> {
                 return operation(&read, begun, Answer::Unknown);
             };
             let mut list = match response.status {
-                200 | 410 => response.json().unwrap(),
+                200 | 410 => form::read(&response).unwrap(),
                 status if status >= 500 => return operation(&read, begun, Answer::Unknown),
                 status => return operation(&read, begun, Answer::Refused(status)),
             };

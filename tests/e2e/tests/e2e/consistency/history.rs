@@ -26,6 +26,8 @@ pub(super) struct Operation {
     pub(super) begun: Instant,
     pub(super) ended: Instant,
     pub(super) answer: Answer,
+    /// Whether a response was read from protobuf.
+    pub(super) is_protobuf: bool,
 }
 
 /// A request. `tag` names a write: the object that it leaves has it.
