@@ -95,13 +95,22 @@ pub fn not_registered(kind: &str, api_version: &str, scheme: &str) -> String {
 /// The message for a kind that an object names without a version, as a patch can leave it, where the group's own scheme
 /// does not know the kind.
 pub fn not_registered_internally(kind: &str, group: &str) -> String {
-    let (kind, of, scheme) = (quote(kind), quote(group), quote(scheme_of(group)));
-    format!("no kind {kind} is registered for the internal version of group {of} in scheme {scheme}")
+    format!("{} in scheme {}", unknown_internal_kind(kind, group), quote(scheme_of(group)))
 }
 
 /// [`not_registered`] where the message names no scheme.
 pub fn unknown_kind(kind: &str, api_version: &str) -> String {
-    format!("no kind {} is registered for version {}", quote(kind), quote(api_version))
+    match api_version.rsplit_once('/').unwrap_or(("", api_version)) {
+        (group, INTERNAL) => unknown_internal_kind(kind, group),
+        _ => format!("no kind {} is registered for version {}", quote(kind), quote(api_version)),
+    }
+}
+
+/// The name of the version of the types in memory, which no body may have.
+const INTERNAL: &str = "__internal";
+
+fn unknown_internal_kind(kind: &str, group: &str) -> String {
+    format!("no kind {} is registered for the internal version of group {}", quote(kind), quote(group))
 }
 
 /// The message for an object that names no version, where the wanted kind does not tell it; `shown` is the body.
@@ -112,6 +121,25 @@ pub fn missing_version(shown: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_message_tells_the_version_that_has_no_such_kind() {
+        let cases = [
+            ("v9", r#"no kind "Pod" is registered for version "v9" in scheme "s""#),
+            ("apps/v9", r#"no kind "Pod" is registered for version "apps/v9" in scheme "s""#),
+            (
+                "__internal",
+                r#"no kind "Pod" is registered for the internal version of group "" in scheme "s""#,
+            ),
+            (
+                "x.y/__internal",
+                r#"no kind "Pod" is registered for the internal version of group "x.y" in scheme "s""#,
+            ),
+        ];
+        for (version, expected) in cases {
+            assert_eq!(not_registered("Pod", version, "s"), expected, "{version}");
+        }
+    }
 
     #[test]
     fn a_scheme_knows_its_kinds_in_their_versions() {

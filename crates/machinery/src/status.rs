@@ -185,7 +185,7 @@ impl Status {
 
     /// 403: the request is authenticated but not allowed.
     pub fn forbidden(resource: &GroupResource, name: &str, why: &str) -> Status {
-        let message = match (resource.resource.is_empty(), name.is_empty()) {
+        let message = match (*resource == GroupResource::default(), name.is_empty()) {
             (true, _) => format!("forbidden: {why}"),
             (false, true) => format!("{resource} is forbidden: {why}"),
             (false, false) => format!("{resource} {} is forbidden: {why}", quote(name)),

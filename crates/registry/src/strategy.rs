@@ -188,6 +188,14 @@ pub trait Strategy: Send + Sync {
         GarbageCollectionPolicy::DeleteDependents
     }
 
+    /// Refuses to delete an object by its name alone, whatever is stored. A delete of a collection does not ask.
+    ///
+    /// # Errors
+    /// The reason, which becomes a 403.
+    fn check_delete(&self, _name: &str) -> Result<(), &'static str> {
+        Ok(())
+    }
+
     /// Warnings for a delete or delete collection that is accepted.
     fn warnings_on_delete(&self, _options: &DeleteOptions) -> Vec<String> {
         Vec::new()

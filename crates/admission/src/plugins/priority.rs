@@ -7,8 +7,6 @@ use pintle_machinery::{GroupResource, Status, Value, ValueExt, meta::ObjectMeta}
 use pintle_registry::BoxFuture;
 use std::sync::Arc;
 
-const SYSTEM_CLASSES: [&str; 2] = ["system-node-critical", "system-cluster-critical"];
-
 /// The plugin.
 #[derive(Debug)]
 pub struct Priority {
@@ -42,16 +40,12 @@ impl AdmissionPlugin for Priority {
         match request.operation {
             Operation::Create if is_for_group(request) => true,
             Operation::Create | Operation::Update => is_class || request.is_for("", "pods"),
-            Operation::Delete => is_class,
-            Operation::Connect => false,
+            Operation::Delete | Operation::Connect => false,
         }
     }
 
     fn admit<'a>(&'a self, request: &'a mut AdmissionRequest<'_>) -> BoxFuture<'a, Result<(), Status>> {
         Box::pin(async move {
-            if request.operation == Operation::Delete && SYSTEM_CLASSES.contains(&request.name) {
-                return Err(request.forbidden("this is a system priority class and cannot be deleted"));
-            }
             if is_for_group(request) {
                 return self.establish_group(request).await;
             }
@@ -238,21 +232,6 @@ mod tests {
             assert_eq!(refused.err().unwrap_or_default(), message);
         };
         check(usual.clone(), Some(&usual), "");
-        let system = json!({"metadata": {"name": "system-node-critical"}});
-        let refused = admit(
-            &Priority::default(),
-            &objects,
-            Operation::Delete,
-            "priorityclasses",
-            "",
-            system.clone(),
-            Some(&system),
-        );
-        assert_eq!(
-            refused.unwrap_err(),
-            "priorityclasses.scheduling.k8s.io \"system-node-critical\" is forbidden: this is a system priority class \
-             and cannot be deleted"
-        );
         check(json!({"metadata": {"name": "b"}, "value": 1}), None, "");
         check(
             json!({"metadata": {"name": "b"}, "value": 1, "globalDefault": true}),

@@ -28,6 +28,7 @@ async fn requests_that_clash_with_what_is_there() {
             "POST /api/v1/namespaces/none/configmaps\n\n{\"metadata\":{\"name\":\"a\"}}",
             "DELETE /api/v1/namespaces/default\n\n{\"preconditions\":{\"uid\":\"no\"}}",
             "DELETE /api/v1/namespaces/default",
+            "DELETE /apis/scheduling.k8s.io/v1/priorityclasses/system-node-critical\n\n{\"preconditions\":{\"resourceVersion\":\"1\"}}",
         ])
         .await;
     assert_transcript!(transcript);

@@ -36,6 +36,13 @@ impl Strategy for PriorityClassStrategy {
         errors.extend(validate_immutable_field(&policy(object), &policy(old), &path));
         errors
     }
+
+    fn check_delete(&self, name: &str) -> Result<(), &'static str> {
+        match SYSTEM_CLASSES.iter().any(|(known, _)| *known == name) {
+            true => Err("this is a system priority class and cannot be deleted"),
+            false => Ok(()),
+        }
+    }
 }
 
 fn value(class: &Value) -> i64 {
