@@ -1,7 +1,7 @@
 //! Validates the annotations that have a meaning for pods. Fields have replaced most of them.
 
 use super::app_armor::ANNOTATION_PREFIX as APP_ARMOR_PREFIX;
-use super::containers_of::{containers, containers_with_path};
+use super::containers_of::{containers, containers_with_path, has_annotations};
 use super::{PodValidationOptions, paths, tolerations};
 use crate::embedded_json::decode_list;
 use pintle_go_forms::quote;
@@ -84,11 +84,6 @@ fn validate_seccomp(profile: &str, path: &FieldPath) -> ErrorList {
     }
 }
 
-/// Whether there are annotations for containers, whose names follow a prefix in the key.
-pub(super) fn has_for_containers(annotations: &Map, prefix: &str) -> bool {
-    annotations.keys().any(|key| key.starts_with(prefix))
-}
-
 /// Rejects annotations that contradict the field that replaced them, where both are set.
 pub fn validate_annotations_match_fields(annotations: &Map, spec: &Value, path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
@@ -98,7 +93,7 @@ pub fn validate_annotations_match_fields(annotations: &Map, spec: &Value, path: 
     {
         errors.extend(Mismatch::SECCOMP.check(annotation, profile, &context_path));
     }
-    if has_for_containers(annotations, SECCOMP_CONTAINER_PREFIX) {
+    if has_annotations(annotations, SECCOMP_CONTAINER_PREFIX) {
         for (_, path, container) in containers_with_path(spec, path) {
             let key = format!("{SECCOMP_CONTAINER_PREFIX}{}", container.str_at("name"));
             if let (Some(annotation), Some(profile)) =
@@ -108,7 +103,7 @@ pub fn validate_annotations_match_fields(annotations: &Map, spec: &Value, path: 
             }
         }
     }
-    if spec.str_at("os.name") == "windows" || !has_for_containers(annotations, APP_ARMOR_PREFIX) {
+    if spec.str_at("os.name") == "windows" || !has_annotations(annotations, APP_ARMOR_PREFIX) {
         return errors;
     }
     let pod_profile = spec.at("securityContext.appArmorProfile");

@@ -1,8 +1,7 @@
 //! AppArmor profiles: fields, and the annotations that preceded them
 //! (<https://kubernetes.io/docs/tutorials/security/apparmor/>).
 
-use super::annotations::has_for_containers;
-use super::containers_of::{self, containers};
+use super::containers_of::{self, containers, has_annotations};
 use pintle_machinery::{FieldPath, Value, ValueExt, json, meta::ObjectMeta, validation::semantically_equal};
 
 /// The prefix of the annotations that hold the profile of a container; the container's name follows it.
@@ -25,7 +24,7 @@ pub(crate) fn set_fields_from_annotations(pod: &mut Value) {
     if pod.str_at("spec.os.name") == "windows" {
         return;
     }
-    if !has_for_containers(pod.map_at("metadata.annotations"), ANNOTATION_PREFIX) {
+    if !has_annotations(pod.map_at("metadata.annotations"), ANNOTATION_PREFIX) {
         return;
     }
     let annotations = pod.map_at("metadata.annotations").clone();
@@ -51,7 +50,7 @@ pub(crate) fn annotation_warnings(pod: &Value) -> Vec<String> {
     let Some(spec) = pod.at("spec").filter(|spec| spec.str_at("os.name") != "windows") else {
         return Vec::new();
     };
-    if !has_for_containers(pod.map_at("metadata.annotations"), ANNOTATION_PREFIX) {
+    if !has_annotations(pod.map_at("metadata.annotations"), ANNOTATION_PREFIX) {
         return Vec::new();
     }
     let annotations = FieldPath::new("metadata").child("annotations");

@@ -1,6 +1,6 @@
 //! Iterates over the three container lists of a spec.
 
-use pintle_machinery::{FieldPath, Value, ValueExt};
+use pintle_machinery::{FieldPath, Map, Value, ValueExt};
 
 /// The list that a container is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +54,11 @@ pub(crate) fn for_each_mut(spec: &mut Value, mut change: impl FnMut(ContainerKin
             change(kind, container);
         }
     }
+}
+
+/// Whether some annotations are for containers, whose names follow a prefix in the key.
+pub(super) fn has_annotations(annotations: &Map, prefix: &str) -> bool {
+    annotations.keys().any(|key| key.starts_with(prefix))
 }
 
 /// Whether an init container is a sidecar: it runs beside the regular containers

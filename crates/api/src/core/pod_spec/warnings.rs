@@ -1,7 +1,7 @@
 //! Warnings about accepted pods and templates.
 
-use super::annotations::{SECCOMP_CONTAINER_PREFIX, SECCOMP_POD, has_for_containers};
-use super::containers_of::containers_with_path;
+use super::annotations::{SECCOMP_CONTAINER_PREFIX, SECCOMP_POD};
+use super::containers_of::{containers_with_path, has_annotations};
 use super::resources::is_whole;
 use super::{app_armor, overlapping_paths};
 use crate::field_checks::texts;
@@ -34,7 +34,7 @@ pub fn warnings(object: &Value, _old: Option<&Value>, path: &FieldPath) -> Vec<S
     let annotations = object.map_at("metadata.annotations");
     let has_profiles = [SECCOMP_CONTAINER_PREFIX, app_armor::ANNOTATION_PREFIX]
         .iter()
-        .any(|prefix| has_for_containers(annotations, prefix));
+        .any(|prefix| has_annotations(annotations, prefix));
     for (_, container_path, container) in containers_with_path(spec, &spec_path) {
         if has_profiles {
             warnings.extend(profile_warnings(object, container, path));
