@@ -195,7 +195,7 @@ impl<V> Map<V> {
     }
 }
 
-/// Looks a member up in a tree. Apart from the search of a slice, which many call.
+/// Looks a member up in a tree. It is not inlined, so that [`Map::get`] stays small for the slices that most objects are.
 #[cold]
 fn in_tree<'a, V>(members: &'a BTreeMap<Text, V>, name: &str) -> Option<&'a V> {
     members.get(name)
@@ -212,8 +212,8 @@ fn position<V>(members: &[Member<V>], new: &Member<V>) -> Result<usize, usize> {
     }
 }
 
-/// The first seven bytes of a name and its length (255 stands for all from there), in one word: names with different
-/// words differ.
+/// The first seven bytes of a name and its length (255 for all longer names) in one word. Names with different words
+/// differ; names with the same word are equal if they have no further bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Word(u64);
 

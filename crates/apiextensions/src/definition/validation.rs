@@ -388,23 +388,33 @@ mod tests {
     use pintle_feature_gates::{EffectiveVersion, FeatureGates, MinorVersion, testing::override_gates};
     use pintle_machinery::json;
 
+    /// A stored definition with one version of this schema.
+    fn definition_of(schema: Value) -> Value {
+        json!({
+            "metadata": {"name": "as.example.com", "resourceVersion": "1"},
+            "spec": {
+                "group": "example.com",
+                "scope": "Namespaced",
+                "names": {"plural": "as", "singular": "a", "kind": "A", "listKind": "AList"},
+                "conversion": {"strategy": "None"},
+                "versions": [{
+                    "name": "v1",
+                    "served": true,
+                    "storage": true,
+                    "schema": {"openAPIV3Schema": schema},
+                }],
+            },
+            "status": {"storedVersions": ["v1"]},
+        })
+    }
+
     #[test]
     fn rules_keep_functions_that_new_ones_may_not_use() {
         let definition = |rule: &str, message: &str| {
-            json!({
-                "metadata": {"name": "as.example.com", "resourceVersion": "1"},
-                "spec": {
-                    "group": "example.com",
-                    "scope": "Namespaced",
-                    "names": {"plural": "as", "singular": "a", "kind": "A", "listKind": "AList"},
-                    "conversion": {"strategy": "None"},
-                    "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
-                        "type": "object",
-                        "x-kubernetes-validations": [{"rule": rule, "messageExpression": message}],
-                    }}}],
-                },
-                "status": {"storedVersions": ["v1"]},
-            })
+            definition_of(json!({
+                "type": "object",
+                "x-kubernetes-validations": [{"rule": rule, "messageExpression": message}],
+            }))
         };
         let (rule, message) = ("lists.range(1) == [0]", "['a'].reverse()[0]");
         let old = definition(rule, message);
@@ -426,24 +436,14 @@ mod tests {
 
     #[test]
     fn a_type_that_does_not_exist_is_reported_once_beside_rules() {
-        let definition = json!({
-            "metadata": {"name": "as.example.com"},
-            "spec": {
-                "group": "example.com",
-                "scope": "Namespaced",
-                "names": {"plural": "as", "singular": "a", "kind": "A", "listKind": "AList"},
-                "conversion": {"strategy": "None"},
-                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
-                    "type": "object",
-                    "properties": {"spec": {
-                        "type": "object",
-                        "properties": {"a": {"type": "::1"}},
-                        "x-kubernetes-validations": [{"rule": "true"}],
-                    }},
-                }}}],
-            },
-            "status": {"storedVersions": ["v1"]},
-        });
+        let definition = definition_of(json!({
+            "type": "object",
+            "properties": {"spec": {
+                "type": "object",
+                "properties": {"a": {"type": "::1"}},
+                "x-kubernetes-validations": [{"rule": "true"}],
+            }},
+        }));
         let errors: Vec<String> = validate(&definition).iter().map(ToString::to_string).collect();
         assert_eq!(
             errors,

@@ -36,10 +36,10 @@ pub(super) async fn delete(scope: &RequestScope<'_>, body: RequestBody) -> Resul
         return delete_unreadable(scope, encoder.accepted).await;
     }
     let strategy = &scope.resource.resource.strategy;
-    scope.warnings.extend(strategy.warnings_on_delete(&options));
     strategy
         .check_delete(&scope.info.name)
         .map_err(|why| Status::forbidden(&scope.info.group_resource(), &scope.info.name, why))?;
+    scope.warnings.extend(strategy.warnings_on_delete(&options));
     let kind = scope.resource.resource.group_version_kind();
     let context = scope.context(options.dry_run);
     let admission = Admission {

@@ -89,6 +89,18 @@ mod tests {
     use pintle_machinery::json;
 
     #[test]
+    fn system_classes_are_not_deleted() {
+        for (name, may_be_deleted) in [
+            ("system-node-critical", false),
+            ("system-cluster-critical", false),
+            ("system-other", true),
+            ("a", true),
+        ] {
+            assert_eq!(PriorityClassStrategy.check_delete(name).is_ok(), may_be_deleted, "{name}");
+        }
+    }
+
+    #[test]
     fn system_values_are_not_for_users() {
         let check = |name: &str, value: i64, messages: &[&str]| {
             let class = json!({"metadata": {"name": name}, "value": value});

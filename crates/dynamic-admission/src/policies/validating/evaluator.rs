@@ -14,8 +14,9 @@ use pintle_machinery::{StatusReason, Value, ValueExt};
 use pintle_offload::Pace;
 use std::time::{Duration, Instant};
 
-/// The maximum size of a message from an expression, in bytes.
+/// The environment of the expressions of a policy that is in force.
 const STORED: EnvironmentType = EnvironmentType::StoredExpressions;
+/// The maximum size of a message from an expression, in bytes.
 const MAX_MESSAGE: usize = 5 * 1024;
 
 /// The compiled expressions of a validating policy.

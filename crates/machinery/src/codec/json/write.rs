@@ -80,7 +80,7 @@ pub(crate) fn write_escaped(out: &mut Vec<u8>, text: &str) {
     }
 }
 
-/// Apart from the texts that need no escapes, which are most and short.
+/// Appends a text that needs escapes. It is not inlined, so that [`write_escaped`] stays small for texts without any.
 #[cold]
 fn write_escapes(out: &mut Vec<u8>, text: &[u8]) {
     let mut rest = text;
