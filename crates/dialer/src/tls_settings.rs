@@ -8,6 +8,7 @@ use rustls::{
     client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
     crypto::CryptoProvider,
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject},
+    sign::SingleCertAndKey,
 };
 use std::sync::Arc;
 use tokio_rustls::TlsConnector;
@@ -40,7 +41,7 @@ impl TlsSettings<'_> {
             true => Arc::new(Anybody(provider.clone())),
             false => Arc::new(ServerVerifier::new(roots::roots(self.ca)?, provider.clone())),
         };
-        let builder = ClientConfig::builder_with_provider(provider)
+        let builder = ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()
             .map_err(|error| ConfigError::Tls(error.to_string()))?
             .dangerous()
@@ -52,7 +53,9 @@ impl TlsSettings<'_> {
                 let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate).collect();
                 let chain = chain.map_err(|error| failed(error.to_string()))?;
                 let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| failed(error.to_string()))?;
-                builder.with_client_auth_cert(chain, key).map_err(|error| failed(error.to_string()))?
+                let own = pintle_tls::certified_key(chain, key, &provider);
+                let own = own.map_err(|error| failed(error.to_string()))?;
+                builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(own)))
             }
         };
         config.resumption = Resumption::in_memory_sessions(MAX_SESSIONS);
@@ -110,5 +113,23 @@ impl ServerCertVerifier for Anybody {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_certificate_may_be_of_version_one() {
+        let certificate = include_bytes!("../../x509/fixtures/version-one.crt");
+        let key = include_bytes!("../../x509/fixtures/version-one.key");
+        let settings = TlsSettings {
+            ca: b"",
+            insecure: true,
+            client_certificate: Some((certificate, key)),
+            both_protocols: true,
+        };
+        assert!(settings.connector().is_ok());
     }
 }

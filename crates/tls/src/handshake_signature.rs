@@ -48,7 +48,8 @@ pub fn verify_tls13_signature(
     crypto::verify_tls13_signature_with_raw_key(message, &key, signature, algorithms)
 }
 
-fn key_of<'a>(certificate: &'a CertificateDer<'_>) -> Result<SubjectPublicKeyInfoDer<'a>, Error> {
+/// The public key of a certificate of any version.
+pub(crate) fn key_of<'a>(certificate: &'a CertificateDer<'_>) -> Result<SubjectPublicKeyInfoDer<'a>, Error> {
     let (_, certificate) =
         X509Certificate::from_der(certificate).map_err(|_| CertificateError::BadEncoding)?;
     Ok(certificate.tbs_certificate.subject_pki.raw.into())

@@ -1,11 +1,11 @@
 //! Handshakes between a rustls client and a rustls server, in memory.
 
-use crate::ServerVerifier;
+use crate::{ServerVerifier, certified_key};
 use pintle_x509::{SignatureError, TrustAnchors, VerifyError};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 use rustls::{
     CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, DistinguishedName, Error,
-    ServerConfig, ServerConnection, SignatureScheme, SupportedProtocolVersion,
+    InconsistentKeys, ServerConfig, ServerConnection, SignatureScheme, SupportedProtocolVersion,
     client::{ResolvesClientCert, danger::HandshakeSignatureValid},
     crypto::{CryptoProvider, ring},
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject},
@@ -167,6 +167,20 @@ fn a_client_of_version_one_proves_that_it_has_its_key() {
         assert_eq!(with(key()), Ok(Some(shown.clone())));
         assert_eq!(with(other()), Err(CertificateError::BadSignature.into()));
     }
+}
+
+#[test]
+fn credentials_may_be_of_version_one() {
+    let with = |certificate, key: &str| {
+        let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
+        certified_key(vec![certificate], key, &provider()).map(|own| own.cert)
+    };
+    let other = KeyPair::generate().unwrap().serialize_pem();
+    let shown = certificate(VERSION_ONE);
+    assert_eq!(with(shown.clone(), VERSION_ONE_KEY), Ok(vec![shown.clone()]));
+    assert_eq!(with(shown, &other), Err(InconsistentKeys::KeyMismatch.into()));
+    let garbage = CertificateDer::from(vec![0x30, 0]);
+    assert_eq!(with(garbage, &other), Err(CertificateError::BadEncoding.into()));
 }
 
 #[test]

@@ -66,7 +66,8 @@ impl CertificatePair {
         let key = PrivateKeyDer::from_pem_slice(&self.key);
         // The parser's error might quote the key.
         let key = key.map_err(|_| failed("the private key cannot be read".to_owned()))?;
-        let key = CertifiedKey::from_der(chain, key, provider).map_err(|error| failed(error.to_string()))?;
+        let key =
+            pintle_tls::certified_key(chain, key, provider).map_err(|error| failed(error.to_string()))?;
         Ok(Arc::new(key))
     }
 }
@@ -445,4 +446,19 @@ fn groups(numbers: &[u16]) -> Result<Vec<NamedGroup>, String> {
         )),
     };
     numbers.iter().map(group).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_serving_certificate_may_be_of_version_one() {
+        let pair = CertificatePair {
+            name: "a pair".to_owned(),
+            certificate: include_bytes!("../../../x509/fixtures/version-one.crt").to_vec(),
+            key: include_bytes!("../../../x509/fixtures/version-one.key").to_vec(),
+        };
+        assert!(pair.load(&pintle_tls::crypto_provider()).is_ok());
+    }
 }

@@ -6,6 +6,7 @@ use pintle_x509::TrustAnchors;
 use rustls::{
     ClientConfig,
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject},
+    sign::SingleCertAndKey,
 };
 use std::{
     fmt,
@@ -92,7 +93,7 @@ impl EtcdOptions {
         }
         let provider = Arc::new(pintle_tls::crypto_provider());
         let verifier = ServerVerifier::new(roots, provider.clone());
-        let builder = ClientConfig::builder_with_provider(provider)
+        let builder = ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()
             .map_err(|error| unusable(ca_file, error))?
             .dangerous()
@@ -101,9 +102,9 @@ impl EtcdOptions {
             (Some(cert_file), Some(key_file)) => {
                 let key =
                     PrivateKeyDer::from_pem_file(key_file).map_err(|error| unusable(key_file, error))?;
-                builder
-                    .with_client_auth_cert(certificates(cert_file)?, key)
-                    .map_err(|error| unusable(cert_file, error))?
+                let own = pintle_tls::certified_key(certificates(cert_file)?, key, &provider);
+                let own = own.map_err(|error| unusable(cert_file, error))?;
+                builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(own)))
             }
             _ => builder.with_no_client_auth(),
         };
