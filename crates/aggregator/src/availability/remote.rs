@@ -87,7 +87,11 @@ impl RemoteAvailability {
             self.metrics.forget(name);
             return Ok(());
         };
-        let Some(backend) = &service.backend else { return Ok(()) };
+        let Some(backend) = &service.backend else {
+            // Without a service it is always available.
+            self.metrics.set(name, true);
+            return Ok(());
+        };
         let object = match self.stores.get_cached(&resource_name(), "", name).await {
             Ok(object) => object,
             // Its event follows.
@@ -196,9 +200,10 @@ mod tests {
     use pintle_apiserver::registry::{Engine, StorageFactory};
     use pintle_dialer::{ClientCertificate, Dialer};
     use pintle_machinery::{GroupResource, Value, ValueExt, json};
-    use pintle_registry::{Resource, Scope, WriteOptions};
+    use pintle_registry::{DeleteOptions, Resource, Scope, WriteOptions};
     use pintle_storage::MemoryStorage;
     use pintle_supervisor::Supervisor;
+    use prometheus::{core::Collector, proto::Metric};
     use std::net::SocketAddr;
     use tokio::{
         io::{AsyncReadExt, AsyncWriteExt},
@@ -213,6 +218,7 @@ mod tests {
     /// The controller over the memory engine, with what it follows.
     struct Fixture {
         stores: Arc<Stores>,
+        metrics: AvailabilityMetrics,
         _stop: watch::Sender<bool>,
     }
 
@@ -240,7 +246,7 @@ mod tests {
                 Dialer::default(),
             ));
             let metrics = AvailabilityMetrics::new().unwrap();
-            let controller = RemoteAvailability::new(&stores, &api_services, metrics);
+            let controller = RemoteAvailability::new(&stores, &api_services, metrics.clone());
             let (stop, stopping) = watch::channel(false);
             let cacher = |group: &str, plural: &str| {
                 stores.store(&GroupResource::new(group, plural)).unwrap().cacher().clone()
@@ -253,7 +259,7 @@ mod tests {
             });
             tokio::spawn(async move { api_services.run(&own, stopping).await });
             tokio::spawn(async move { controller.run().await });
-            Fixture { stores, _stop: stop }
+            Fixture { stores, metrics, _stop: stop }
         }
 
         async fn create(&self, resource: GroupResource, namespace: &str, object: Value) {
@@ -266,6 +272,28 @@ mod tests {
                 Ok(object)
             });
             self.stores.update(&resource, "n", name, change, WriteOptions::default()).await.unwrap();
+        }
+
+        /// Waits until the gauge has exactly these values.
+        async fn gauge(&self, expected: &[(&str, f64)]) {
+            let values = || {
+                let families = self.metrics.collect();
+                let gauge = families.iter().find(|one| one.name() == "aggregator_unavailable_apiservice");
+                let value = |metric: &Metric| {
+                    (metric.get_label()[0].value().to_owned(), metric.get_gauge().get_value())
+                };
+                gauge
+                    .map(|gauge| gauge.get_metric().iter().map(value).collect::<Vec<_>>())
+                    .unwrap_or_default()
+            };
+            let expected: Vec<_> =
+                expected.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+            let waiting = async {
+                while values() != expected {
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::time::timeout(Duration::from_secs(20), waiting).await.expect("the gauge");
         }
 
         /// Waits until the condition has this reason; returns its message.
@@ -283,6 +311,27 @@ mod tests {
             };
             tokio::time::timeout(Duration::from_secs(20), waiting).await.expect(reason)
         }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn the_gauge_covers_api_services_without_a_service() {
+        let fixture = Fixture::start().await;
+        for (group, service) in
+            [("a.example.com", Value::Null), ("b.example.com", json!({"namespace": "n", "name": "s"}))]
+        {
+            let object = json!({"kind": "APIService", "apiVersion": "apiregistration.k8s.io/v1",
+                "metadata": {"name": format!("v1.{group}")},
+                "spec": {"group": group, "version": "v1", "groupPriorityMinimum": 1, "versionPriority": 1,
+                    "service": service}});
+            fixture.create(resource_name(), "", object).await;
+        }
+        fixture.gauge(&[("v1.a.example.com", 0.0), ("v1.b.example.com", 1.0)]).await;
+        fixture
+            .stores
+            .delete(&resource_name(), "", "v1.a.example.com", DeleteOptions::default())
+            .await
+            .unwrap();
+        fixture.gauge(&[("v1.b.example.com", 1.0)]).await;
     }
 
     /// Answers every request with an empty document.
