@@ -1,5 +1,6 @@
 //! The types of the fields of reviews, which an answer must have.
 
+use pintle_go_forms::base64;
 use pintle_machinery::{Value, text::go_json_type};
 
 /// The type of a field. `null` is of every type.
@@ -9,11 +10,15 @@ pub enum FieldType {
     Bool,
     /// A string.
     Text,
+    /// Bytes, as a string in base64.
+    Bytes,
     /// A list of strings.
     Texts,
+    /// A list of objects; the name of Go's type of each, and its fields.
+    Objects(&'static str, &'static [(&'static str, FieldType)]),
     /// A map of strings.
     TextMap,
-    /// A map of lists of strings; the name of Go's type of the lists.
+    /// A map of lists of strings; the name of Go's type of the lists, empty for one without a name.
     TextsMap(&'static str),
     /// An object; the name of Go's type, and the fields.
     Object(&'static str, &'static [(&'static str, FieldType)]),
@@ -62,8 +67,12 @@ impl FieldType {
             (FieldType::TextsMap(list), Value::Object(members)) => {
                 members.values().try_for_each(|value| match value {
                     Value::Null | Value::Array(_) => FieldType::Texts.check_at(Some(value), place),
-                    other => Err(place.wrong(other, &format!("{version}.{list}"))),
+                    other => Err(place.wrong(other, &go_list(version, list))),
                 })
+            }
+            (FieldType::Bytes, Value::String(text)) => base64::decode(text).map(drop),
+            (FieldType::Objects(owner, fields), Value::Array(items)) => {
+                items.iter().try_for_each(|item| FieldType::Object(owner, fields).check_at(Some(item), place))
             }
             (FieldType::Object(owner, fields), Value::Object(_)) => {
                 fields.iter().try_for_each(|(name, field)| {
@@ -76,10 +85,20 @@ impl FieldType {
             (FieldType::Texts, other) => Err(place.wrong(other, "[]string")),
             (FieldType::TextMap, other) => Err(place.wrong(other, "map[string]string")),
             (FieldType::TextsMap(list), other) => {
-                Err(place.wrong(other, &format!("map[string]{version}.{list}")))
+                Err(place.wrong(other, &format!("map[string]{}", go_list(version, list))))
             }
+            (FieldType::Bytes, other) => Err(place.wrong(other, "[]uint8")),
+            (FieldType::Objects(name, _), other) => Err(place.wrong(other, &format!("[]{version}.{name}"))),
             (FieldType::Object(name, _), other) => Err(place.wrong(other, &format!("{version}.{name}"))),
         }
+    }
+}
+
+/// The Go type of a list of strings with this name in the package `version`.
+fn go_list(version: &str, name: &str) -> String {
+    match name {
+        "" => "[]string".to_owned(),
+        name => format!("{version}.{name}"),
     }
 }
 

@@ -4,15 +4,14 @@
 //! The file's current context is used. Unsupported settings (credential plugins, proxies, impersonation) are errors,
 //! never ignored. Errors name the file and the field, and contain no secret.
 
-use base64::Engine;
+use crate::field_type::FieldType;
 use pintle_dialer::TlsSettings;
-use pintle_go_forms::FileError;
+use pintle_go_forms::{FileError, base64};
 use pintle_machinery::{
     Value, ValueExt,
     codec::{json, yaml},
     scheme,
     status::aggregate,
-    text::go_json_type,
 };
 use std::{
     collections::{BTreeMap, HashSet},
@@ -113,13 +112,13 @@ fn read_users(path: &Path) -> Result<WebhookUsers, String> {
     let dir = path.parent().unwrap_or(Path::new(""));
     let mut users = WebhookUsers::default();
     for entry in config.items_at("users") {
-        let name = text(entry, "name").map_err(|error| format!("users: {error}"))?;
+        let name = text(entry, "name");
         let user = client_user(entry.field("user").unwrap_or(&Value::Null), name, dir)?;
         users.by_name.insert(name.to_owned(), user);
     }
-    let current = text(&config, "current-context")?;
+    let current = text(&config, "current-context");
     if let Some(context) = named(&config, "contexts", "context", current) {
-        users.current = Some(text(context, "user")?.to_owned());
+        users.current = Some(text(context, "user").to_owned());
     }
     Ok(users)
 }
@@ -161,7 +160,7 @@ const MAX_SIZE: u64 = 4 << 20;
 fn read(path: &Path) -> Result<Kubeconfig, String> {
     let config = read_config(path)?;
     let dir = path.parent().unwrap_or(Path::new(""));
-    let (nothing, current) = (Value::Null, text(&config, "current-context")?);
+    let (nothing, current) = (Value::Null, text(&config, "current-context"));
     let context = match current {
         "" => &nothing,
         name => named(&config, "contexts", "context", name).ok_or_else(|| {
@@ -169,7 +168,7 @@ fn read(path: &Path) -> Result<Kubeconfig, String> {
             invalid(&[missing, NO_SERVER.to_owned()])
         })?,
     };
-    let (user_name, cluster_name) = (text(context, "user")?, text(context, "cluster")?);
+    let (user_name, cluster_name) = (text(context, "user"), text(context, "cluster"));
     let user = match user_name {
         "" => &nothing,
         // Kubernetes' client would send requests without credentials.
@@ -179,14 +178,14 @@ fn read(path: &Path) -> Result<Kubeconfig, String> {
     let cluster = named(&config, "clusters", "cluster", cluster_name).unwrap_or(&nothing);
     validate(user, user_name, cluster, cluster_name, dir)?;
     refuse(cluster, "clusters", cluster_name, &["proxy-url"])?;
-    let server = text(cluster, "server")?.to_owned();
+    let server = text(cluster, "server").to_owned();
     let ca = data(cluster, &format!("clusters[{cluster_name}]"), "certificate-authority", dir)?;
     let insecure_skip_tls_verify = cluster.bool_at("insecure-skip-tls-verify");
     if insecure_skip_tls_verify && !ca.is_empty() {
         return Err("specifying a root certificates file with the insecure flag is not allowed".to_owned());
     }
     let ClientUser { client_certificate, credentials } = client_user(user, user_name, dir)?;
-    let tls_server_name = text(cluster, "tls-server-name")?;
+    let tls_server_name = text(cluster, "tls-server-name");
     let tls_server_name = (!tls_server_name.is_empty()).then(|| tls_server_name.to_owned());
     Ok(Kubeconfig { server, ca, insecure_skip_tls_verify, tls_server_name, client_certificate, credentials })
 }
@@ -199,32 +198,24 @@ fn validate(
     cluster_name: &str,
     dir: &Path,
 ) -> Result<(), String> {
-    let has = |fields: &Value, of: &str, name: &str| {
-        text(fields, name).map(|text| !text.is_empty()).map_err(|error| format!("{of}.{error}"))
-    };
-    let (of_user, of_cluster) = (format!("users[{user_name}]"), format!("clusters[{cluster_name}]"));
-    let readable = |fields: &Value, field: &str, name: &str, of: &str| -> Result<Option<String>, String> {
-        let file = text(fields, field)?;
-        if file.is_empty() {
-            return Ok(None);
-        }
-        let path = dir.join(file);
-        Ok(std::fs::File::open(&path).err().map(|error| {
+    let has = |fields: &Value, name: &str| !text(fields, name).is_empty();
+    let readable = |fields: &Value, field: &str, name: &str, of: &str| {
+        let path = Some(text(fields, field)).filter(|file| !file.is_empty()).map(|file| dir.join(file))?;
+        std::fs::File::open(&path).err().map(|error| {
             let error = FileError::new("open", &path, error);
             format!("unable to read {name} {} for {of} due to {error}", path.display())
-        }))
+        })
     };
     let mut errors = Vec::new();
     let mut methods = Vec::new();
-    if has(user, &of_user, "token")? {
+    if has(user, "token") {
         methods.push("token");
     }
-    if has(user, &of_user, "username")? || has(user, &of_user, "password")? {
+    if has(user, "username") || has(user, "password") {
         methods.push("basicAuth");
     }
-    let certificate =
-        (has(user, &of_user, "client-certificate")?, has(user, &of_user, "client-certificate-data")?);
-    let key = (has(user, &of_user, "client-key")?, has(user, &of_user, "client-key-data")?);
+    let certificate = (has(user, "client-certificate"), has(user, "client-certificate-data"));
+    let key = (has(user, "client-key"), has(user, "client-key-data"));
     if certificate.0 || certificate.1 {
         if certificate == (true, true) {
             errors.push(format!(
@@ -241,8 +232,8 @@ fn validate(
             )),
             _ => {}
         }
-        errors.extend(readable(user, "client-certificate", "client-cert", user_name)?);
-        errors.extend(readable(user, "client-key", "client-key", user_name)?);
+        errors.extend(readable(user, "client-certificate", "client-cert", user_name));
+        errors.extend(readable(user, "client-key", "client-key", user_name));
     }
     if methods.len() > 1 {
         errors.push(format!(
@@ -254,7 +245,7 @@ fn validate(
     let is_empty = fields.filter(|(_, value)| !value.is_null()).count() == 0;
     let no_server = match (is_empty, cluster_name) {
         (true, _) => Some(NO_SERVER.to_owned()),
-        (false, _) if has(cluster, &of_cluster, "server")? => None,
+        (false, _) if has(cluster, "server") => None,
         (false, "") => Some("default cluster has no server defined".to_owned()),
         (false, name) => Some(format!("no server found for cluster {name:?}")),
     };
@@ -262,15 +253,13 @@ fn validate(
         return Err(invalid(&[EMPTY.to_owned()]));
     }
     errors.extend(no_server);
-    if has(cluster, &of_cluster, "certificate-authority")?
-        && has(cluster, &of_cluster, "certificate-authority-data")?
-    {
+    if has(cluster, "certificate-authority") && has(cluster, "certificate-authority-data") {
         errors.push(format!(
             "certificate-authority-data and certificate-authority are both specified for {cluster_name}. \
              certificate-authority-data will override."
         ));
     }
-    errors.extend(readable(cluster, "certificate-authority", "certificate-authority", cluster_name)?);
+    errors.extend(readable(cluster, "certificate-authority", "certificate-authority", cluster_name));
     match errors.is_empty() {
         true => Ok(()),
         false => Err(invalid(&errors)),
@@ -310,21 +299,94 @@ fn load(path: &Path) -> Result<Value, String> {
         let (kind, version) = (or(&meta.kind, "Config"), or(&meta.api_version, "v1"));
         return Err(scheme::not_registered(&kind, &version, SCHEME));
     }
-    for cluster in config.items_at("clusters") {
-        const INSECURE: &str = "cluster.insecure-skip-tls-verify";
-        match cluster.at(INSECURE) {
-            None | Some(Value::Null | Value::Bool(_)) => {}
-            Some(other) => {
-                return Err(format!(
-                    "json: cannot unmarshal {} into Go struct field Cluster.clusters.{INSECURE} of type bool",
-                    go_json_type(other)
-                ));
-            }
-        }
+    for (name, field) in CONFIG {
+        field.check(config.get(*name), "Config", name, "v1")?;
     }
     unique_names(&config)?;
     Ok(config)
 }
+
+/// The fields of a kubeconfig. Those that are not used must have their types, too.
+const CONFIG: &[(&str, FieldType)] = &[
+    ("kind", FieldType::Text),
+    ("apiVersion", FieldType::Text),
+    ("preferences", FieldType::Object("Preferences", &[("colors", FieldType::Bool), EXTENSIONS])),
+    ("clusters", FieldType::Objects("NamedCluster", &[("name", FieldType::Text), ("cluster", CLUSTER)])),
+    ("users", FieldType::Objects("NamedAuthInfo", &[("name", FieldType::Text), ("user", USER)])),
+    ("contexts", FieldType::Objects("NamedContext", &[("name", FieldType::Text), ("context", CONTEXT)])),
+    ("current-context", FieldType::Text),
+    EXTENSIONS,
+];
+
+/// Extensions have a form of their own.
+const EXTENSIONS: (&str, FieldType) =
+    ("extensions", FieldType::Objects("NamedExtension", &[("name", FieldType::Text)]));
+
+const CLUSTER: FieldType = FieldType::Object(
+    "Cluster",
+    &[
+        ("server", FieldType::Text),
+        ("tls-server-name", FieldType::Text),
+        ("insecure-skip-tls-verify", FieldType::Bool),
+        ("certificate-authority", FieldType::Text),
+        ("certificate-authority-data", FieldType::Bytes),
+        ("proxy-url", FieldType::Text),
+        ("disable-compression", FieldType::Bool),
+        EXTENSIONS,
+    ],
+);
+
+const USER: FieldType = FieldType::Object(
+    "AuthInfo",
+    &[
+        ("client-certificate", FieldType::Text),
+        ("client-certificate-data", FieldType::Bytes),
+        ("client-key", FieldType::Text),
+        ("client-key-data", FieldType::Bytes),
+        ("token", FieldType::Text),
+        ("tokenFile", FieldType::Text),
+        ("as", FieldType::Text),
+        ("as-uid", FieldType::Text),
+        ("as-groups", FieldType::Texts),
+        ("as-user-extra", FieldType::TextsMap("")),
+        ("username", FieldType::Text),
+        ("password", FieldType::Text),
+        (
+            "auth-provider",
+            FieldType::Object(
+                "AuthProviderConfig",
+                &[("name", FieldType::Text), ("config", FieldType::TextMap)],
+            ),
+        ),
+        (
+            "exec",
+            FieldType::Object(
+                "ExecConfig",
+                &[
+                    ("command", FieldType::Text),
+                    ("args", FieldType::Texts),
+                    (
+                        "env",
+                        FieldType::Objects(
+                            "ExecEnvVar",
+                            &[("name", FieldType::Text), ("value", FieldType::Text)],
+                        ),
+                    ),
+                    ("apiVersion", FieldType::Text),
+                    ("installHint", FieldType::Text),
+                    ("provideClusterInfo", FieldType::Bool),
+                    ("interactiveMode", FieldType::Text),
+                ],
+            ),
+        ),
+        EXTENSIONS,
+    ],
+);
+
+const CONTEXT: FieldType = FieldType::Object(
+    "Context",
+    &[("cluster", FieldType::Text), ("user", FieldType::Text), ("namespace", FieldType::Text), EXTENSIONS],
+);
 
 /// Refuses two entries of one name, of which only one could count.
 fn unique_names(config: &Value) -> Result<(), String> {
@@ -367,12 +429,11 @@ fn client_user(user: &Value, name: &str, dir: &Path) -> Result<ClientUser, Strin
         (false, false) => Some((certificate, key)),
         _ => return Err(format!("{of}: client-certificate and client-key are given together or not at all")),
     };
-    let of_user = |field: &str| text(user, field).map_err(|error| format!("{of}.{error}"));
-    let credentials = match (of_user("token")?, of_user("tokenFile")?, of_user("username")?) {
+    let credentials = match (text(user, "token"), text(user, "tokenFile"), text(user, "username")) {
         (_, file, _) if !file.is_empty() => Credentials::TokenFile(dir.join(file)),
         (token, _, _) if !token.is_empty() => Credentials::Token(token.to_owned()),
         (_, _, name) if !name.is_empty() => {
-            Credentials::Basic(name.to_owned(), of_user("password")?.to_owned())
+            Credentials::Basic(name.to_owned(), text(user, "password").to_owned())
         }
         _ => Credentials::None,
     };
@@ -381,25 +442,19 @@ fn client_user(user: &Value, name: &str, dir: &Path) -> Result<ClientUser, Strin
 
 /// Reads data that are inline or in a file.
 fn data(fields: &Value, of: &str, field: &str, dir: &Path) -> Result<Vec<u8>, String> {
-    let inline = text(fields, &format!("{field}-data")).map_err(|error| format!("{of}.{error}"))?;
+    let inline = text(fields, &format!("{field}-data"));
     if !inline.is_empty() {
-        let decoded = base64::engine::general_purpose::STANDARD.decode(inline);
-        return decoded.map_err(|error| format!("{of}.{field}-data: {error}"));
+        return base64::decode(inline);
     }
-    match text(fields, field).map_err(|error| format!("{of}.{error}"))? {
+    match text(fields, field) {
         "" => Ok(Vec::new()),
         file => read_file(&dir.join(file)).map_err(|error| format!("{of}.{field}: {error}")),
     }
 }
 
-/// A string field; "" if it is absent. A YAML number or boolean is an error: an ignored token would only be noticed
-/// later.
-fn text<'a>(fields: &'a Value, name: &str) -> Result<&'a str, String> {
-    match fields.field(name) {
-        None | Some(Value::Null) => Ok(""),
-        Some(Value::String(text)) => Ok(text),
-        Some(_) => Err(format!("{name}: it is no text")),
-    }
+/// A string field; "" if it is absent. Its type was checked with the file.
+fn text<'a>(fields: &'a Value, name: &str) -> &'a str {
+    fields.field(name).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// The entry with a name in one of the lists.
@@ -467,9 +522,14 @@ mod tests {
                  authentication method.",
             ),
         );
-        check(&with("token: 12345"), Err("users[u].token: it is no text"));
+        check(
+            &with("token: 12345"),
+            Err(
+                "loading: json: cannot unmarshal number into Go struct field AuthInfo.users.user.token of type string",
+            ),
+        );
         check(&with("exec: {command: x}"), Err("users[u].exec: not supported for a webhook"));
-        check(&with("client-key-data: '!'"), Err("users[u].client-key-data: Invalid symbol 33, offset 0."));
+        check(&with("client-key-data: '!'"), Err("loading: illegal base64 data at input byte 0"));
         check(
             &with("token: t, username: a"),
             Err(
@@ -477,8 +537,7 @@ mod tests {
                  is allowed",
             ),
         );
-        let cluster =
-            "clusters: [{name: k, cluster: {server: 'https://h', certificate-authority-data: YQ==}}]\n";
+        let cluster = "clusters: [{name: k, cluster: {server: 'https://h', certificate-authority-data: \"YQ\\n==\"}}]\n";
         check(&format!("{HEAD}{cluster}users: [{{name: u, user: {{}}}}]"), Ok("https://h a nobody"));
     }
 
@@ -524,6 +583,52 @@ mod tests {
         check("", "x.other.svc", 443, "*.other.svc:443");
         check("", "127.0.0.1", 1, "127.0.0.1:1");
         check("*", "127.0.0.1", 2, "*");
+    }
+
+    #[test]
+    fn fields_that_are_not_used_have_their_types() {
+        let cluster = "clusters: [{name: k, cluster: {server: 'https://h'}}]\nusers: [{name: u}]\n";
+        for (fields, found, place, wanted) in [
+            ("preferences: []", "array", "Config.preferences", "v1.Preferences"),
+            ("preferences: {colors: 1}", "number", "Preferences.preferences.colors", "bool"),
+            ("extensions: {}", "object", "Config.extensions", "[]v1.NamedExtension"),
+            ("extensions: [{name: 1}]", "number", "NamedExtension.extensions.name", "string"),
+            (
+                "contexts: [{context: {namespace: []}}]",
+                "array",
+                "Context.contexts.context.namespace",
+                "string",
+            ),
+            ("users: [{user: {as-groups: a}}]", "string", "AuthInfo.users.user.as-groups", "[]string"),
+            (
+                "users: [{user: {as-user-extra: {a: b}}}]",
+                "string",
+                "AuthInfo.users.user.as-user-extra",
+                "[]string",
+            ),
+            (
+                "users: [{user: {client-key-data: 1}}]",
+                "number",
+                "AuthInfo.users.user.client-key-data",
+                "[]uint8",
+            ),
+            (
+                "users: [{user: {exec: {env: [a]}}}]",
+                "string",
+                "ExecConfig.users.user.exec.env",
+                "v1.ExecEnvVar",
+            ),
+        ] {
+            let error = format!(
+                "loading: json: cannot unmarshal {found} into Go struct field {place} of type {wanted}"
+            );
+            check(fields, Err(&error));
+        }
+        let extensions = "extensions: [{name: x, extension: [1]}]\npreferences: {colors: true, other: 1}\n";
+        check(
+            &format!("{}{cluster}{extensions}", HEAD.replace("user: u", "namespace: default")),
+            Ok("https://h  nobody"),
+        );
     }
 
     #[test]
