@@ -140,6 +140,12 @@ fn set_defaults(object: &mut Value) {
         add_stored_version(object);
     }
     object.set_default("spec.conversion", json!({"strategy": "None"}));
+    // Kubernetes' internal version has the fields of the webhook without a struct around them.
+    let is_given =
+        |field: &str| object.at("spec.conversion.webhook").is_some_and(|webhook| webhook.at(field).is_some());
+    if !is_given("clientConfig") && !is_given("conversionReviewVersions") {
+        object.remove_at("spec.conversion.webhook");
+    }
     if let Some(service) = object.at_mut("spec.conversion.webhook.clientConfig.service") {
         service.set_default("port", 443);
     }
@@ -177,6 +183,19 @@ mod tests {
         let once = definition.clone();
         set_defaults(&mut definition);
         assert_eq!(definition, once);
+    }
+
+    #[test]
+    fn a_conversion_webhook_without_fields_is_dropped() {
+        for (webhook, is_kept) in [
+            (json!({}), false),
+            (json!({"conversionReviewVersions": ["v1"]}), true),
+            (json!({"clientConfig": {}}), true),
+        ] {
+            let mut definition = json!({"spec": {"conversion": {"strategy": "None", "webhook": webhook}}});
+            set_defaults(&mut definition);
+            assert_eq!(definition.at("spec.conversion.webhook").is_some(), is_kept, "{definition}");
+        }
     }
 
     #[test]

@@ -120,9 +120,9 @@ fn set_volume_defaults(volume: &mut Value) {
             token.set_default("expirationSeconds", 3600);
         }
     }
-    if let Some(claim) = volume.at_mut("ephemeral.volumeClaimTemplate.spec") {
-        claim.set_default("volumeMode", "Filesystem");
-        resource_list::round_up_at(claim, &["resources.limits", "resources.requests"]);
+    if let Some(template) = volume.at_mut("ephemeral.volumeClaimTemplate") {
+        template.set_default("spec.volumeMode", "Filesystem");
+        resource_list::round_up_at(template, &["spec.resources.limits", "spec.resources.requests"]);
     }
 }
 
@@ -174,6 +174,14 @@ fn default_text(object: &mut Value, field: &str, default: &str) {
 mod tests {
     use super::*;
     use pintle_machinery::json;
+
+    #[test]
+    fn claims_of_ephemeral_volumes_have_a_mode_also_without_a_spec() {
+        let mut volume = json!({"ephemeral": {"volumeClaimTemplate": {}}});
+        set_volume_defaults(&mut volume);
+        let template = &volume["ephemeral"]["volumeClaimTemplate"];
+        assert_eq!(*template, json!({"spec": {"volumeMode": "Filesystem"}}));
+    }
 
     #[test]
     fn empty_texts_behind_pointers_are_kept() {
