@@ -38,7 +38,7 @@ use check::{Unexecuted, check};
 use connections::{Connections, Place};
 use cutoff::{Cutoff, StreamExecutor, guard};
 use head_budget::{DEFAULT_HEAD_MEMORY, HeadBudget};
-use http::{HeaderValue, Method, StatusCode, Version, header};
+use http::{HeaderValue, Method, StatusCode, header};
 use http_body::Body as _;
 use http1::{RequestHeads, Requests};
 use hyper::{body::Incoming, service::service_fn};
@@ -87,6 +87,10 @@ pub struct ServingConfig {
 
 /// The time limit of the TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long requests are served that cross the GOAWAY on their way, unless the client acknowledges it. A client that does
+/// not would keep its connection for ever, and with it what the end of the connection protects from. As long as Go's
+/// server waits.
+const LATE_REQUESTS: Duration = Duration::from_secs(1);
 /// The maximum of concurrent HTTP/2 streams; Kubernetes' default.
 const MAX_CONCURRENT_STREAMS: u32 = 100;
 /// The burst of resets that a client may send, per allowed stream. Go's server closes connections at this number.
@@ -219,6 +223,7 @@ impl Server {
         let cutoff = Cutoff::new(handle.clone());
         let (handler, tracked, stopping) = (self.handler.clone(), handle.clone(), self.draining.clone());
         let (config, connection_cutoff) = (self.config.clone(), cutoff.clone());
+        let acknowledging = requests.clone();
         // Upgraded connections remain open connections.
         let lease = ConnectionLease::new(
             handle.clone(),
@@ -238,12 +243,7 @@ impl Server {
                 lease: lease.clone(),
             };
             let response_budget = config.response_budget.clone();
-            let checked = match request.version() == Version::HTTP_2 && tracked.is_left() {
-                // Clients send such a request again, on another connection.
-                true => Err(Unexecuted::Reset(h2::Reason::REFUSED_STREAM)),
-                false => check(&request, &requests, &budget),
-            };
-            let answer = checked.map(|charge| {
+            let answer = check(&request, &requests, &budget).map(|charge| {
                 let charge = charge.map(Arc::new);
                 let charge_of_request = charge.clone().map(HeadCharged);
                 // The future of the stream would hold it twice.
@@ -303,8 +303,14 @@ impl Server {
         };
         if end == End::GoAway {
             connection.get_mut().as_mut().graceful_shutdown();
+            let acknowledge = async {
+                tokio::time::sleep(LATE_REQUESTS).await;
+                acknowledging.acknowledge_end();
+                std::future::pending::<()>().await;
+            };
             tokio::select! {
                 biased;
+                () = acknowledge => {}
                 result = guard(&cutoff, std::pin::Pin::new(&mut connection)) => return ended(result),
                 () = handle.drained() => {}
             }

@@ -8,7 +8,7 @@
 use parking_lot::Mutex;
 use std::{
     sync::{
-        Arc, OnceLock,
+        Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -19,9 +19,6 @@ use tokio::{sync::Notify, time::Instant};
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 /// How long a draining connection without requests may take to send the rest of its responses.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long requests are served that cross the GOAWAY on their way. A client that ignores it would keep its connection for
-/// ever, and with it what the end of the connection protects from.
-const LATE_REQUESTS: Duration = Duration::from_secs(5);
 /// The sustained rate of requests that a client may reset, per second. Clients reset streams that they lose interest
 /// in, such as the watches of an ending informer; an attacker does nothing else.
 const RESETS_PER_SECOND: f64 = 50.0;
@@ -38,7 +35,7 @@ struct State {
     resets: Mutex<Resets>,
     reset_limit: f64,
     wake: Notify,
-    went_away: OnceLock<Instant>,
+    went_away: AtomicBool,
     is_severed: AtomicBool,
 }
 
@@ -57,7 +54,7 @@ impl ConnectionHandle {
             resets: Mutex::new(Resets { level: 0.0, at: Instant::now() }),
             reset_limit: f64::from(reset_limit),
             wake: Notify::new(),
-            went_away: OnceLock::new(),
+            went_away: AtomicBool::new(false),
             is_severed: AtomicBool::new(false),
         }))
     }
@@ -65,14 +62,9 @@ impl ConnectionHandle {
     /// Closes the connection after the responses to its requests are sent. HTTP/2 clients get GOAWAY at once and open
     /// another connection for further requests.
     pub(crate) fn go_away(&self) {
-        if self.0.went_away.set(Instant::now()).is_ok() {
+        if !self.0.went_away.swap(true, Ordering::Relaxed) {
             self.0.wake.notify_one();
         }
-    }
-
-    /// Whether a request comes too late: the client was told long ago to open another connection.
-    pub(crate) fn is_left(&self) -> bool {
-        self.0.went_away.get().is_some_and(|since| since.elapsed() >= LATE_REQUESTS)
     }
 
     /// Closes the connection immediately.
@@ -124,7 +116,7 @@ impl ConnectionHandle {
             if state.is_severed.load(Ordering::Relaxed) {
                 return End::Now;
             }
-            if state.went_away.get().is_some() {
+            if state.went_away.load(Ordering::Relaxed) {
                 return End::GoAway;
             }
             let deadline = self.idle_since().unwrap_or_else(Instant::now) + IDLE_TIMEOUT;
@@ -267,9 +259,5 @@ mod tests {
         tokio::task::yield_now().await;
         connection.go_away();
         assert_eq!(ended.await.unwrap(), End::GoAway);
-        assert!(!connection.is_left(), "requests may be on their way");
-        tokio::time::advance(LATE_REQUESTS).await;
-        connection.go_away();
-        assert!(connection.is_left());
     }
 }

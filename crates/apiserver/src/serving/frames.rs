@@ -18,7 +18,9 @@ const MAX_PAYLOAD_BYTES: usize = 16_384;
 /// The most frames of a block. The library refuses fewer.
 const MAX_BLOCK_FRAMES: usize = 100;
 const HEADERS: u8 = 1;
+const PING: u8 = 6;
 const CONTINUATION: u8 = 9;
+const ACK: u8 = 1;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 const PADDED: u8 = 8;
@@ -29,6 +31,9 @@ const PRIORITY_BYTES: usize = 5;
 const MAX_BLOCK_BYTES: usize = 5 << 20;
 /// A frame that ends the connection wherever it comes: one of data of no stream.
 const FATAL: [u8; FRAME_HEAD_BYTES] = [0; FRAME_HEAD_BYTES];
+/// The acknowledgement of the ping that the library sends behind a GOAWAY.
+pub(super) const SHUTDOWN_ACK: &[u8] =
+    &[0, 0, 8, PING, ACK, 0, 0, 0, 0, 0x0b, 0x7b, 0xa2, 0xf0, 0x8b, 0x9b, 0xfe, 0x54];
 
 /// The position in the frames of a connection.
 #[derive(Default)]
@@ -41,6 +46,7 @@ pub(super) struct Frames {
     held: usize,
     latest_stream: u32,
     blocks: HeaderBlocks,
+    is_end_acknowledged: bool,
     is_over: bool,
 }
 
@@ -102,6 +108,9 @@ impl Frames {
                 None => return Step::More,
                 Some(_) => return self.header_frames(input),
             };
+            if head.kind == PING && rest.starts_with(SHUTDOWN_ACK) {
+                self.is_end_acknowledged = true;
+            }
             let bytes = FRAME_HEAD_BYTES + head.length;
             self.payload = bytes.saturating_sub(rest.len());
             passed += bytes.min(rest.len());
@@ -172,6 +181,16 @@ impl Frames {
         self.is_over = true;
         (self.block, self.held) = (Block::default(), 0);
         Step::Replace(input.len(), [input, &FATAL].concat().as_slice().into())
+    }
+
+    /// Whether the client has acknowledged the end of the connection. Not noticed if the frame comes in pieces.
+    pub(super) fn is_end_acknowledged(&self) -> bool {
+        self.is_end_acknowledged
+    }
+
+    /// Whether another frame may follow those that have passed.
+    pub(super) fn are_whole(&self) -> bool {
+        self.preface == PREFACE_BYTES && self.payload == 0 && !self.is_over
     }
 
     /// The most memory that the block that has begun may take, in bytes: each of its bytes may name a header.

@@ -15,7 +15,7 @@
 mod refusal;
 
 use super::{
-    frames::Frames,
+    frames::{Frames, SHUTDOWN_ACK},
     head_budget::{HeadBudget, HeadCharge},
     step::Step,
 };
@@ -70,6 +70,7 @@ struct Shared {
     /// The task that waits for the response to a request to upgrade.
     reader: AtomicWaker,
     ends_connection: AtomicBool,
+    acknowledges_end: AtomicBool,
 }
 
 impl Requests {
@@ -93,6 +94,13 @@ impl Requests {
         self.0.reader.register(context.waker());
         let is_answered = self.0.answered.load(Ordering::Acquire) > request;
         is_answered.then(|| self.0.is_upgraded.load(Ordering::Acquire))
+    }
+
+    /// Acknowledges the ping behind a GOAWAY in place of a client of HTTP/2 that does not: the HTTP library waits for that
+    /// before it ignores further streams, and closes the connection after those that it has. Takes effect when the
+    /// connection is polled.
+    pub(super) fn acknowledge_end(&self) {
+        self.0.acknowledges_end.store(true, Ordering::Relaxed);
     }
 
     /// Whether the connection ends with the next response: a body was malformed, or a head was larger than
@@ -406,6 +414,16 @@ impl<S: AsyncRead + Unpin> AsyncRead for RequestHeads<S> {
                     }
                 }
                 return Poll::Ready(Ok(()));
+            }
+            if let State::Frames(frames) = &this.state
+                && frames.are_whole()
+                && this.requests.0.acknowledges_end.load(Ordering::Relaxed)
+            {
+                this.requests.0.acknowledges_end.store(false, Ordering::Relaxed);
+                if !frames.is_end_acknowledged() {
+                    this.ready = SHUTDOWN_ACK.into();
+                    continue;
+                }
             }
             if !this.held.is_empty() && this.searched < this.held.len() {
                 this.step_held();

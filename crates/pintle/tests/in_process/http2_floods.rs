@@ -302,26 +302,31 @@ async fn few_bytes_of_bodies_may_be_sent_before_they_are_read() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_ignores_the_end_of_its_connection_is_served_no_longer() {
     let server = Server::start_with(|options| options.serving.goaway_chance = 0.02).await;
+    const LAST_STREAM: u32 = (1 << 31) - 1;
     let mut client = Http2::connect(&server, 1 << 20).await;
     client.send(&frame(WINDOW_UPDATE, 0, 0, &(1_u32 << 30).to_be_bytes())).await.unwrap();
-    let mut streams = (1..).step_by(2);
-    let refused = async {
+    // Streams go on behind the GOAWAY, without answers to pings, until the connection ends.
+    let mut streams = (1_u32..).step_by(2);
+    let ended = async {
+        let mut last_streams = Vec::new();
         loop {
             let stream = streams.next().unwrap();
-            client.get(stream, "/version").await;
+            // The connection may end meanwhile, which the next frame tells.
+            let request = frame(HEADERS, END_STREAM | END_HEADERS, stream, &get("/version"));
+            drop(client.send(&request).await);
             loop {
-                let frame = client.frame().await.unwrap();
-                match frame.kind {
-                    RST_STREAM => return frame.code(),
-                    DATA if frame.flags & END_STREAM != 0 => break,
-                    _ => {}
+                match client.frame().await {
+                    Err(_) => return (last_streams, stream),
+                    Ok(frame) if frame.kind == GOAWAY => {
+                        last_streams.push(u32::from_be_bytes(frame.payload[..4].try_into().unwrap()));
+                    }
+                    Ok(frame) if frame.kind == DATA && frame.flags & END_STREAM != 0 => break,
+                    Ok(_) => {}
                 }
             }
         }
     };
-    const REFUSED_STREAM: u32 = 7;
-    assert_eq!(timeout(PATIENCE, refused).await.unwrap(), REFUSED_STREAM);
-    // The stop would wait for its answer to the ping.
-    drop(client);
+    let (last_streams, stream) = timeout(PATIENCE, ended).await.unwrap();
+    assert!(matches!(*last_streams, [LAST_STREAM, last] if last + 2 == stream), "{last_streams:?} {stream}");
     server.stop().await;
 }

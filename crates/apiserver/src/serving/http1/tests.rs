@@ -394,6 +394,38 @@ async fn blocks_that_overlap_what_is_read_have_their_own_time() {
 }
 
 /// The library would read it as HTTP/1, whose heads would be those of no inspection.
+#[tokio::test(start_paused = true)]
+async fn the_end_of_http_2_is_acknowledged_between_frames_in_place_of_the_client() {
+    let begin = [PREFACE, b"\r\nSM\r\n\r\n".as_slice()].concat();
+    let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+    let data_head = [0, 0, 4, 0, 0, 0, 0, 0, 1];
+    let block_head = [0, 0, 9, 1, 4, 0, 0, 0, 3];
+    for (sent, later, expected) in [
+        (begin.as_slice(), &b""[..], [&begin, SHUTDOWN_ACK].concat()),
+        (&[&begin[..], &settings].concat(), b"", [&begin, &settings[..], SHUTDOWN_ACK].concat()),
+        // A frame that has begun goes first, and a block of headers that has not passed goes last.
+        (
+            &[&begin[..], &data_head, b"ab"].concat(),
+            b"cd",
+            [&begin, &data_head[..], b"abcd", SHUTDOWN_ACK].concat(),
+        ),
+        (&[&begin[..], &block_head].concat(), b"", [&begin, SHUTDOWN_ACK].concat()),
+        (&[&begin[..], SHUTDOWN_ACK].concat(), b"", [&begin, SHUTDOWN_ACK].concat()),
+        (&begin[..PREFACE.len()], b"", PREFACE.to_vec()),
+    ] {
+        let (mut client, server) = duplex(1024);
+        let requests = Requests::default();
+        let mut heads = heads_of(server, &requests);
+        let mut read = Vec::new();
+        client.write_all(sent).await.unwrap();
+        while tokio::time::timeout(Duration::from_secs(1), heads.read_buf(&mut read)).await.is_ok() {}
+        requests.acknowledge_end();
+        client.write_all(later).await.unwrap();
+        while tokio::time::timeout(Duration::from_secs(1), heads.read_buf(&mut read)).await.is_ok() {}
+        assert_eq!(read.escape_ascii().to_string(), expected.escape_ascii().to_string());
+    }
+}
+
 #[tokio::test]
 async fn http_1_where_http_2_was_agreed_on_is_refused() {
     let (mut client, server) = duplex(1 << 20);
