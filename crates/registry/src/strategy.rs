@@ -25,6 +25,13 @@ pub trait Strategy: Send + Sync {
     /// be idempotent.
     fn set_defaults(&self, _object: &mut Value) {}
 
+    /// The dotted paths of the lists and maps that get a default only where a request's body lacks them. An empty one of a
+    /// body stays empty for admission, managed fields and validation; the default appears once the object is stored, which
+    /// omits what is empty.
+    fn defaults_of_absent(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Brings an object into the shape that its schema requires, beyond decoding by the schema: schemas built at run time
     /// need this, and annotations that are fields in other versions. Called before [`Strategy::set_defaults`] on request bodies (with `is_request`) and on stored
     /// or converted objects. Returns the paths of unknown fields, which it has removed.

@@ -174,7 +174,7 @@ impl ApplyTransform<'_> {
         set_namespace(scope, &mut new)?;
         check_name(&new, &scope.info.name)?;
         scope.empty_fields.note_labels(&new);
-        scope.store()?.set_defaults(&mut new);
+        scope.store()?.set_defaults_of_body(&mut new, &scope.empty_fields);
         Ok(new)
     }
 

@@ -38,7 +38,7 @@ pub(super) async fn create(scope: &RequestScope<'_>, body: RequestBody) -> Resul
     dedup_owner_references(scope, &mut object, DedupTime::OfBody);
     let store = scope.store()?;
     scope.empty_fields.note_labels(&object);
-    store.set_defaults(&mut object);
+    store.set_defaults_of_body(&mut object, &scope.empty_fields);
     // These fields are set by the server alone and have no field manager.
     object.remove_at("metadata.deletionTimestamp");
     object.remove_at("metadata.deletionGracePeriodSeconds");

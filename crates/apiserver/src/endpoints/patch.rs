@@ -117,7 +117,8 @@ impl PatchTransform<'_> {
         let mut patched = resource.to_storage(patched);
         set_namespace(self.admission.scope, &mut patched)?;
         check_name(&patched, &self.admission.scope.info.name)?;
-        self.admission.scope.store()?.set_defaults(&mut patched);
+        let scope = self.admission.scope;
+        scope.store()?.set_defaults_of_body(&mut patched, &scope.empty_fields);
         Ok(patched)
     }
 }

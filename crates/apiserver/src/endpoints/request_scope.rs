@@ -226,7 +226,7 @@ impl RequestScope<'_> {
         audit.set_request_object(object, || {
             let mut object = self.resource.to_storage(object.clone());
             if let Ok(store) = self.store() {
-                store.set_defaults(&mut object);
+                store.set_defaults_of_body(&mut object, &self.empty_fields);
             }
             Some(json::encode(&self.resource.from_storage(object), self.resource.schema.get()))
         });

@@ -86,7 +86,7 @@ fn read(
     set_namespace(scope, &mut object)?;
     check_name(&object, &scope.info.name)?;
     dedup_owner_references(scope, &mut object, DedupTime::OfBody);
-    scope.store()?.set_defaults(&mut object);
+    scope.store()?.set_defaults_of_body(&mut object, &scope.empty_fields);
     Ok(object)
 }
 

@@ -83,7 +83,7 @@ impl Store {
     ) -> Result<Written, Status> {
         self.before_create(context, &mut object, warnings).await?;
         validate.validate(&object, None).await?;
-        self.resource.strategy.prune(&mut object);
+        self.complete(&mut object);
         let name = object.name().to_owned();
         let key = self.key(object.namespace(), &name);
         let requested = requested_revision(&object);

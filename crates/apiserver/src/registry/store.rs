@@ -17,7 +17,7 @@ use pintle_machinery::{
     validation::validate_path_segment_name,
 };
 use pintle_registry::{
-    DefaultStrategy, RequestContext, Resource, StorageEncoding, Strategy, SubresourceKind,
+    DefaultStrategy, EmptyFields, RequestContext, Resource, StorageEncoding, Strategy, SubresourceKind,
 };
 use pintle_schema::default_by_schema;
 use pintle_storage::{Key, Payload, ReadError, Revision, Storage};
@@ -263,6 +263,27 @@ impl Store {
             default_by_schema(object, self.schema.get());
         }
         self.resource.strategy.set_defaults(object);
+    }
+
+    /// As [`Store::set_defaults`], on the object of a body: the lists and maps that it gives as empty do not get the
+    /// defaults of absent ones.
+    pub fn set_defaults_of_body(&self, object: &mut Value, empty_fields: &EmptyFields) {
+        let paths = self.resource.strategy.defaults_of_absent().iter();
+        let empty: Vec<&str> =
+            paths.copied().filter(|path| object.at(path).is_none() && empty_fields.contains(path)).collect();
+        self.set_defaults(object);
+        for path in empty {
+            object.remove_at(path);
+        }
+    }
+
+    /// Brings an object that is about to be stored into the form in which it will be read.
+    pub(super) fn complete(&self, object: &mut Value) {
+        let strategy = &self.resource.strategy;
+        strategy.prune(object);
+        if !strategy.defaults_of_absent().is_empty() {
+            strategy.set_defaults(object);
+        }
     }
 
     /// Reads the object of a key, at the given freshness.

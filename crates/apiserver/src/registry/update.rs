@@ -178,7 +178,7 @@ impl Store {
         let compared = keep_times(old, &mut new);
         times_compared(compared, started.elapsed());
         transform.validate(&new, Some(old)).await?;
-        self.resource.strategy.prune(&mut new);
+        self.complete(&mut new);
         let ends = should_delete_during_update(strategy, &new, old);
         if !ends && !context.dry_run {
             // Only the storage drops it: responses about objects that are not stored have it.
@@ -276,7 +276,7 @@ impl Store {
         let result = async {
             self.before_create(context, &mut new, warnings).await?;
             transform.validate(&new, None).await?;
-            self.resource.strategy.prune(&mut new);
+            self.complete(&mut new);
             let requested = requested_revision(&new);
             let mut stored = self.encode(&mut new).await?;
             if context.dry_run {

@@ -407,6 +407,58 @@ async fn messages_show_the_empty_lists_of_the_body() {
     server.stop().await;
 }
 
+/// The default of such a field is that of the stored object, which omits what is empty: nobody manages it.
+#[tokio::test(flavor = "multi_thread")]
+async fn fields_that_a_body_gives_as_empty_have_no_default_of_absent_ones() {
+    let server = Server::start().await;
+    let nodes = "/api/v1/nodes";
+    let node = |status: &str| format!(r#"{{"metadata":{{"name":"n"}},"status":{status}}}"#);
+    let (absent, empty) = (r#"{"capacity":{"cpu":"1"}}"#, r#"{"capacity":{"cpu":"1"},"allocatable":{}}"#);
+    let merge = "Content-Type: application/merge-patch+json";
+    let apply = "Content-Type: application/apply-patch+yaml";
+    let applied = r#"{"apiVersion":"v1","kind":"Node","metadata":{"name":"n"},"#;
+    let bare = "POST /api/v1/nodes\n\n{\"metadata\":{\"name\":\"n\"}}";
+    for (before, request, is_managed) in [
+        (None, format!("POST {nodes}\n\n{}", node(absent)), true),
+        (None, format!("POST {nodes}\n\n{}", node(empty)), false),
+        (Some(bare), format!("PUT {nodes}/n/status\n\n{}", node(absent)), true),
+        (Some(bare), format!("PUT {nodes}/n/status\n\n{}", node(empty)), false),
+        (Some(bare), format!("PATCH {nodes}/n/status\n{merge}\n\n{{\"status\":{empty}}}"), false),
+        (
+            Some(bare),
+            format!("PATCH {nodes}/n/status?fieldManager=m\n{apply}\n\n{applied}\"status\":{absent}}}"),
+            true,
+        ),
+    ] {
+        if let Some(before) = before {
+            let made = server.send(before).await;
+            assert_eq!(made.status, 201, "{}", made.text());
+        }
+        let written = server.send(&request).await;
+        let managed = written.json()["metadata"]["managedFields"].to_string();
+        assert_eq!(managed.contains("f:allocatable"), is_managed, "{request}: {}", written.text());
+        let read = server.send(&format!("GET {nodes}/n")).await;
+        for answer in [written, read] {
+            assert_eq!(answer.str_at("/status/allocatable/cpu"), "1", "{request}: {}", answer.text());
+        }
+        server.send(&format!("DELETE {nodes}/n")).await;
+    }
+
+    let scaler = json!({"metadata": {"name": "h"}, "spec": {
+        "maxReplicas": 5, "scaleTargetRef": {"kind": "Deployment", "name": "d", "apiVersion": "apps/v1"},
+        "behavior": {"scaleDown": {"policies": []}},
+    }});
+    let refused = server
+        .send(&format!("POST /apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers\n\n{scaler}"))
+        .await;
+    assert!(
+        refused.text().contains("spec.behavior.scaleDown.policies: Required value"),
+        "{}",
+        refused.text()
+    );
+    server.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn namespaces_that_admission_creates_have_the_servers_manager() {
     let server = Server::start_with(|options| {

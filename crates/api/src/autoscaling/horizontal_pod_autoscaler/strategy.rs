@@ -30,10 +30,14 @@ impl Strategy for HorizontalPodAutoscalerStrategy {
         }
     }
 
-    fn prepare_for_create(&self, context: &RequestContext<'_>, object: &mut Value) {
+    /// Validation rejects an empty list of policies.
+    fn defaults_of_absent(&self) -> &'static [&'static str] {
+        &["spec.behavior.scaleUp.policies", "spec.behavior.scaleDown.policies"]
+    }
+
+    fn prepare_for_create(&self, _context: &RequestContext<'_>, object: &mut Value) {
         object.set("status", json!({}));
         drop_disabled(GATED, object, None);
-        remove_default_policies(context, object);
     }
 
     fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
@@ -42,10 +46,9 @@ impl Strategy for HorizontalPodAutoscalerStrategy {
         errors
     }
 
-    fn prepare_for_update(&self, context: &RequestContext<'_>, object: &mut Value, old: &Value) {
+    fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
         rules::keep(object, old, "status");
         drop_disabled(GATED, object, Some(old));
-        remove_default_policies(context, object);
     }
 
     fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
@@ -95,15 +98,6 @@ impl Strategy for StatusStrategy {
     }
 }
 
-/// Removes the default policies where the body has an empty list, which has no default, and which validation rejects.
-fn remove_default_policies(context: &RequestContext<'_>, object: &mut Value) {
-    for policies in ["spec.behavior.scaleUp.policies", "spec.behavior.scaleDown.policies"] {
-        if context.empty_fields.contains(policies) {
-            object.remove_at(policies);
-        }
-    }
-}
-
 /// Defaults all fields of a behavior that is present, except the stabilization window for scaling down, which is a flag
 /// of the controller.
 fn set_behavior_defaults(object: &mut Value) {
@@ -127,26 +121,6 @@ fn set_behavior_defaults(object: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pintle_machinery::codec::EmptyField;
-    use pintle_registry::{
-        EmptyFields,
-        testing::{MemoryRegistry, with_context},
-    };
-
-    #[test]
-    fn an_empty_list_of_policies_has_no_default() {
-        let empty_fields = EmptyFields::default();
-        let policies = "spec.behavior.scaleDown.policies";
-        empty_fields.set(vec![EmptyField { path: policies.to_owned(), value: json!([]) }]);
-        let mut object = json!({"spec": {"behavior": {}}});
-        HorizontalPodAutoscalerStrategy.set_defaults(&mut object);
-        with_context(&MemoryRegistry::default(), "n", false, |context| {
-            let context = RequestContext { empty_fields: &empty_fields, ..*context };
-            HorizontalPodAutoscalerStrategy.prepare_for_create(&context, &mut object);
-        });
-        assert!(object.items_at(policies).is_empty());
-        assert_eq!(object.items_at("spec.behavior.scaleUp.policies").len(), 2);
-    }
 
     #[test]
     fn a_behavior_is_completed() {

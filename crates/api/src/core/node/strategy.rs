@@ -54,6 +54,10 @@ impl Strategy for NodeStrategy {
         }
     }
 
+    fn defaults_of_absent(&self) -> &'static [&'static str] {
+        &["status.allocatable"]
+    }
+
     fn prepare_for_create(&self, _context: &RequestContext<'_>, object: &mut Value) {
         object.remove_at(CONFIG_SOURCE);
         object.remove_at(CONFIG_STATUS);
