@@ -167,12 +167,12 @@ mod tests {
         };
         check("a: b", "Object 'Kind' is missing in 'a: b'");
         check(
-            "{kind: AdmissionConfiguration, apiVersion: apiserver.config.k8s.io/v1alpha1}",
+            "kind: AdmissionConfiguration\napiVersion: apiserver.config.k8s.io/v1alpha1",
             "no kind \"AdmissionConfiguration\" is registered for version \"apiserver.config.k8s.io/v1alpha1\" in scheme \
              \"pkg/server/options/admission.go:51\"",
         );
         check(
-            "{kind: AdmissionConfiguration, apiVersion: apiserver.config.k8s.io/v1, plugin: []}",
+            "kind: AdmissionConfiguration\napiVersion: apiserver.config.k8s.io/v1\nplugin: []",
             "strict decoding error: unknown field \"plugin\"",
         );
         let missing = AdmissionConfiguration::read(Path::new("/nowhere/f")).unwrap_err();

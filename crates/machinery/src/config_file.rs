@@ -24,6 +24,15 @@ pub struct ConfigFile {
     schema: Schema,
     /// See [`ConfigFile::of_scheme`].
     scheme: Option<&'static str>,
+    needs: Declared,
+}
+
+/// What a file must declare about itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Declared {
+    KindAndVersion,
+    Version,
+    Nothing,
 }
 
 /// The kind and versions that a configuration file must declare.
@@ -61,13 +70,24 @@ impl ConfigFile {
     pub fn new(kind: ConfigKind, root: impl FnOnce(&mut ConfigTypes) -> NodeId) -> ConfigFile {
         let mut types = ConfigTypes(SchemaBuilder::new());
         let root = root(&mut types);
-        ConfigFile { kind, schema: types.0.finish(root), scheme: None }
+        ConfigFile { kind, schema: types.0.finish(root), scheme: None, needs: Declared::KindAndVersion }
     }
 
     /// Gives errors about kind and version the exact texts of Kubernetes, which name a scheme and repeat the file: for
     /// kinds without secrets only.
     pub fn of_scheme(self, scheme: &'static str) -> ConfigFile {
         ConfigFile { scheme: Some(scheme), ..self }
+    }
+
+    /// The file may leave out its kind: Kubernetes decodes it into an object of the kind.
+    pub fn of_known_kind(self) -> ConfigFile {
+        ConfigFile { needs: Declared::Version, ..self }
+    }
+
+    /// As [`ConfigFile::of_known_kind`]; the file may leave out its version, too, and has the fields of the internal version
+    /// then, which are the same.
+    pub fn of_known_version(self) -> ConfigFile {
+        ConfigFile { needs: Declared::Nothing, ..self }
     }
 
     /// Decodes a file. Unknown and duplicate fields are errors.
@@ -102,7 +122,7 @@ impl ConfigFile {
         // For another kind of file, the reference prints the whole file; this does not if there may be secrets in it.
         let shown = self.scheme.map(|scheme| Shown { scheme, text });
         let is_other_kind = |reason| ConfigFileError { reason, is_other_kind: true };
-        self.kind.check(&json, shown).map_err(is_other_kind)?;
+        self.kind.check(&json, self.needs, shown).map_err(is_other_kind)?;
         let decoded = json::decode(&json, self.schema.root()).map_err(|error| failed(&error))?;
         check_fields(&decoded.value, self.schema.root(), "").map_err(ConfigFileError::new)?;
         problems.extend(decoded.problems);
@@ -127,8 +147,11 @@ pub fn as_json(text: &[u8]) -> Result<(Zeroizing<Vec<u8>>, Vec<StrictProblem>), 
 /// # Errors
 /// When it is not JSON, or has no kind or no version.
 pub fn type_meta(json: &[u8], shown: Option<&[u8]>) -> Result<json::TypeMeta, String> {
-    let meta = json::type_meta(json);
-    let meta = meta.map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
+    complete(read_type_meta(json)?, shown)
+}
+
+/// Requires that an object has kind and version.
+fn complete(meta: json::TypeMeta, shown: Option<&[u8]>) -> Result<json::TypeMeta, String> {
     let missing = |field: &str| match shown {
         Some(shown) => format!("Object '{field}' is missing in '{}'", String::from_utf8_lossy(shown)),
         None => format!("Object '{field}' is missing"),
@@ -140,6 +163,11 @@ pub fn type_meta(json: &[u8], shown: Option<&[u8]>) -> Result<json::TypeMeta, St
         return Err(missing("apiVersion"));
     }
     Ok(meta)
+}
+
+/// As [`type_meta`], which may be incomplete.
+fn read_type_meta(json: &[u8]) -> Result<json::TypeMeta, String> {
+    json::type_meta(json).map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))
 }
 
 /// Requires that there are no unknown and no duplicate fields.
@@ -154,10 +182,9 @@ pub fn check_strict(problems: impl IntoIterator<Item = StrictProblem>) -> Result
     }
 }
 
-/// Whether a file begins as a JSON object. JSON is a subset of YAML, but YAML has no error for texts behind an object.
+/// Whether a file is JSON: Kubernetes goes by its first character.
 fn is_json(text: &[u8]) -> bool {
-    let rest = text.trim_ascii_start().strip_prefix(b"{");
-    rest.is_some_and(|rest| matches!(rest.trim_ascii_start().first(), None | Some(b'"' | b'}')))
+    text.trim_ascii_start().starts_with(b"{")
 }
 
 /// The parts of error messages about kind and version that Kubernetes adds.
@@ -169,8 +196,15 @@ struct Shown<'a> {
 
 impl ConfigKind {
     /// Checks kind and version of a file that was converted to JSON.
-    fn check(&self, json: &[u8], shown: Option<Shown<'_>>) -> Result<(), String> {
-        let meta = type_meta(json, shown.as_ref().map(|shown| shown.text))?;
+    fn check(&self, json: &[u8], needs: Declared, shown: Option<Shown<'_>>) -> Result<(), String> {
+        let mut meta = read_type_meta(json)?;
+        if meta.kind.is_empty() && needs != Declared::KindAndVersion {
+            self.kind.clone_into(&mut meta.kind);
+        }
+        if meta.api_version.is_empty() && needs == Declared::Nothing && meta.kind == self.kind {
+            return Ok(());
+        }
+        let meta = complete(meta, shown.as_ref().map(|shown| shown.text))?;
         let (group, version) = meta.api_version.split_once('/').unwrap_or_default();
         if group == self.group && self.versions.contains(&version) && meta.kind == self.kind {
             return Ok(());
@@ -276,6 +310,14 @@ impl ConfigTypes {
         node
     }
 
+    /// The metadata of an object.
+    pub fn object_meta(&mut self) -> NodeId {
+        match Schema::builtin().by_type_name("k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta") {
+            Some(metadata) => self.0.builtin(metadata),
+            None => self.anything(),
+        }
+    }
+
     /// A list.
     pub fn list(&mut self, item: NodeId) -> NodeId {
         self.0.list(item, ListType::Atomic, &[])
@@ -332,7 +374,7 @@ mod tests {
             assert_eq!(file().decode(text.as_bytes()).unwrap_err().to_string(), expected, "{text}");
         };
         check(
-            "{kind: Pod, apiVersion: v1, data: secret}",
+            "kind: Pod\napiVersion: v1\ndata: secret",
             "no kind \"Pod\" is registered for version \"v1\"; Policy of audit.k8s.io/v1 is wanted",
         );
         check("apiVersion: v1", "Object 'Kind' is missing");
@@ -341,7 +383,7 @@ mod tests {
         let shown =
             |text: &str| file().of_scheme("pkg/x.go:1").decode(text.as_bytes()).unwrap_err().to_string();
         assert_eq!(
-            shown("{kind: Pod, apiVersion: v1}"),
+            shown("kind: Pod\napiVersion: v1"),
             "no kind \"Pod\" is registered for version \"v1\" in scheme \"pkg/x.go:1\""
         );
         assert_eq!(shown("a: b"), "Object 'Kind' is missing in 'a: b'");
@@ -353,8 +395,33 @@ mod tests {
             shown("{\"kind\": \"Policy\", \"apiVersion\": \"audit.k8s.io/v1\"}x"),
             "couldn't get version/kind; json parse error: invalid character 'x' after top-level value"
         );
+        // Its first character makes it JSON.
+        check(
+            " {kind: Policy}",
+            "couldn't get version/kind; json parse error: invalid character 'k' looking for beginning of object key string",
+        );
         let error = file().decode(b"[]").unwrap_err().to_string();
         assert!(error.starts_with("couldn't get version/kind; json parse error: "), "{error}");
+    }
+
+    #[test]
+    fn a_file_for_one_kind_may_leave_out_what_it_declares() {
+        let check = |file: ConfigFile, text: &str, expected: Result<(), &str>| {
+            let found = file.decode(text.as_bytes()).map(drop).map_err(|error| error.to_string());
+            assert_eq!(found, expected.map_err(str::to_owned), "{text}");
+        };
+        let (kind, version) = (|| file().of_known_kind(), || file().of_known_version());
+        let other =
+            "no kind \"Policy\" is registered for version \"v1\"; Policy of audit.k8s.io/v1 is wanted";
+        check(kind(), "apiVersion: audit.k8s.io/v1", Ok(()));
+        check(kind(), "apiVersion: v1", Err(other));
+        check(kind(), "size: 1", Err("Object 'apiVersion' is missing"));
+        check(version(), "apiVersion: audit.k8s.io/v1", Ok(()));
+        check(version(), "apiVersion: v1", Err(other));
+        check(version(), "kind: Policy", Ok(()));
+        check(version(), "kind: Other", Err("Object 'apiVersion' is missing"));
+        check(version(), "", Ok(()));
+        check(version(), "size: x", Err("size: cannot read string as int32"));
     }
 
     #[test]

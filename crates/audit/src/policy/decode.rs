@@ -25,7 +25,7 @@ pub(super) static FILE: LazyLock<ConfigFile> = LazyLock::new(|| {
             ],
             &[("omitManagedFields", boolean)],
         );
-        let (rules, metadata) = (types.list(rule), types.anything());
+        let (rules, metadata) = (types.list(rule), types.object_meta());
         types.root(
             &[
                 ("metadata", metadata),
@@ -36,5 +36,5 @@ pub(super) static FILE: LazyLock<ConfigFile> = LazyLock::new(|| {
             &[],
         )
     });
-    file.of_scheme("pkg/audit/scheme.go:30")
+    file.of_scheme("pkg/audit/scheme.go:30").of_known_kind()
 });

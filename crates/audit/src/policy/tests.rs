@@ -122,7 +122,38 @@ fn mistakes_are_told_with_file_and_field() {
          \"pkg/audit/scheme.go:30\"",
     );
     check("kind: Policy", "failed decoding: Object 'apiVersion' is missing in 'kind: Policy'");
-    check("", "failed decoding: Object 'Kind' is missing in ''");
+    check("", "failed decoding: Object 'apiVersion' is missing in ''");
+    let metadata = |fields: &str| body(&format!("rules: [{{level: None}}]\nmetadata: {fields}"));
+    for (fields, problem) in [
+        ("1", "json: cannot unmarshal number into Go value of type v1.ObjectMeta"),
+        ("{name: 1}", "json: cannot unmarshal number into Go struct field ObjectMeta.name of type string"),
+        (
+            "{labels: {a: 1}}",
+            "json: cannot unmarshal number into Go struct field ObjectMeta.labels of type string",
+        ),
+        (
+            "{creationTimestamp: x}",
+            "parsing time \"x\" as \"2006-01-02T15:04:05Z07:00\": cannot parse \"x\" as \"2006\"",
+        ),
+        (
+            "{ownerReferences: {}}",
+            "json: cannot unmarshal object into Go struct field ObjectMeta.ownerReferences of type []v1.OwnerReference",
+        ),
+        (
+            "{managedFields: [{time: 1}]}",
+            "json: cannot unmarshal number into Go struct field ManagedFieldsEntry.managedFields.time of type string",
+        ),
+    ] {
+        check(&metadata(fields), &format!("failed decoding: {problem}"));
+    }
+    for fields in
+        ["{name: a, labels: {a: b}, creationTimestamp: null}", "{creationTimestamp: '2024-01-01T00:00:00Z'}"]
+    {
+        let (_, warnings) = Policy::parse(metadata(fields).as_bytes()).unwrap();
+        assert_eq!(warnings, Vec::<String>::new(), "{fields}");
+    }
+    let without_kind = b"apiVersion: audit.k8s.io/v1\nrules: [{level: None}]";
+    assert!(Policy::parse(without_kind).is_ok());
     check(
         &body(
             "omitStages: [Nope]\nrules:\n- level: Foo\n- level: Metadata\n  resources: [{group: 'A/b'}, {group: '', \

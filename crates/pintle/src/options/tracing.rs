@@ -41,7 +41,7 @@ static FILE: LazyLock<ConfigFile> = LazyLock::new(|| {
         let (text, integer) = (types.text(), types.integer());
         types.root(&[], &[("endpoint", text), ("samplingRatePerMillion", integer)])
     });
-    file.of_scheme("k8s.io/apiserver/pkg/server/options/tracing.go:49")
+    file.of_scheme("k8s.io/apiserver/pkg/server/options/tracing.go:49").of_known_version()
 });
 
 impl TracingOptions {
@@ -144,6 +144,8 @@ mod tests {
         let set = read("endpoint: dns://collector:4317\nsamplingRatePerMillion: 100\n").unwrap();
         assert_eq!((set.endpoint.as_str(), set.sampler), ("dns://collector:4317", Sampler::per_million(100)));
         assert!(read("endpoint: unix:///run/x.sock\n").is_ok());
+        assert_eq!(configuration(b"").unwrap(), default);
+        assert_eq!(configuration(b"endpoint: a:1").unwrap().endpoint, "a:1");
     }
 
     #[test]

@@ -129,14 +129,14 @@ mod tests {
              limits[0].cacheSize: Invalid value: -2: must not be negative]",
         );
         assert_eq!(
-            read(Some(b"{kind: Configuration, apiVersion: x/v1}")).unwrap_err(),
+            read(Some(b"kind: Configuration\napiVersion: x/v1")).unwrap_err(),
             "no kind \"Configuration\" is registered for version \"x/v1\" in scheme \"pkg/admission/eventratelimit/config.go:31\""
         );
     }
 
     #[test]
     fn unknown_fields_are_ignored() {
-        let text = b"{kind: Configuration, apiVersion: eventratelimit.admission.k8s.io/v1alpha1, x: 1, limits: [{type: Server, qps: 5, burst: 6}]}";
+        let text = b"kind: Configuration\napiVersion: eventratelimit.admission.k8s.io/v1alpha1\nx: 1\nlimits: [{type: Server, qps: 5, burst: 6}]";
         let limits = read(Some(text)).unwrap();
         let expected = Limit {
             limit_type: LimitType::Server,

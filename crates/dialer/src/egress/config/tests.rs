@@ -75,12 +75,12 @@ fn other_files_are_refused() {
     };
     check("", "Object 'Kind' is missing in ''");
     check(
-        "{kind: EgressSelectorConfiguration, apiVersion: apiserver.k8s.io/v1}",
+        "kind: EgressSelectorConfiguration\napiVersion: apiserver.k8s.io/v1",
         "no kind \"EgressSelectorConfiguration\" is registered for version \"apiserver.k8s.io/v1\" in scheme \
          \"k8s.io/apiserver/pkg/server/egressselector/config.go:33\"",
     );
     check(
-        "{kind: EgressSelectorConfiguration, apiVersion: apiserver.k8s.io/v1beta1, egressSelection: []}",
+        "kind: EgressSelectorConfiguration\napiVersion: apiserver.k8s.io/v1beta1\negressSelection: []",
         "strict decoding error: unknown field \"egressSelection\"",
     );
     let missing = read(Path::new("/nothing/here")).unwrap_err().to_string();
