@@ -6,6 +6,7 @@ use crate::{
     failure::{Failure, plain},
     headers::{
         append_client, asks_for_upgrade, clean_response, remove_hop_by_hop, set_forwarded, state_length,
+        translate_pragma,
     },
     links::{self, Links},
     target::{Origin, Target},
@@ -64,6 +65,7 @@ impl Forwarding<'_> {
         prepare: impl FnOnce(&mut HeaderMap) -> Result<(), String>,
     ) -> Result<Response<ResponseBody>, Failure> {
         let (mut head, body) = request.into_parts();
+        translate_pragma(head.version, &mut head.headers);
         let is_upgrade = asks_for_upgrade(&head.headers);
         if !is_upgrade {
             remove_hop_by_hop(&mut head.headers);
@@ -112,6 +114,7 @@ impl Forwarding<'_> {
         };
         let response = sent.map_err(|error| Failure::Unreachable(error.to_string()))?;
         let (mut head, body) = response.into_parts();
+        translate_pragma(head.version, &mut head.headers);
         let body = BackendBody::new(body, &mut head.headers, unpacks);
         let response = Response::from_parts(head, body);
         let links = self.links(host.as_ref().and_then(|host| host.to_str().ok()));

@@ -1,7 +1,7 @@
 //! The headers that concern one connection only, and those that tell of the client.
 
 use crate::target::Origin;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header, request};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version, header, request};
 use http_body::Body;
 use pintle_dialer::UpstreamBody;
 use pintle_go_forms::clean_path;
@@ -32,6 +32,15 @@ static CROSS_ORIGIN: [HeaderName; 4] = [
     header::ACCESS_CONTROL_ALLOW_METHODS,
     header::ACCESS_CONTROL_ALLOW_ORIGIN,
 ];
+
+/// States by `Cache-Control` what `Pragma: no-cache` asks for. Go does so with each message of HTTP/1 that it reads
+/// (<https://www.rfc-editor.org/rfc/rfc7234#section-5.4>).
+pub(crate) fn translate_pragma(version: Version, headers: &mut HeaderMap) {
+    let asks = headers.get(header::PRAGMA).is_some_and(|pragma| pragma == "no-cache");
+    if asks && version < Version::HTTP_2 && !headers.contains_key(header::CACHE_CONTROL) {
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    }
+}
 
 /// Removes the headers that concern the client's connection. `TE: trailers` stays, since trailers pass.
 pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
@@ -175,6 +184,23 @@ mod tests {
         ]);
         remove_hop_by_hop(&mut headers);
         assert_eq!(text(&headers), "x-stay: 1\nvia: 1.1 a\nte: trailers");
+    }
+
+    #[test]
+    fn pragma_asks_for_fresh_responses_in_http_1() {
+        let check = |version: Version, rows: &[(&'static str, &str)], is_added: bool| {
+            let (mut headers, before) = (map(rows), map(rows));
+            translate_pragma(version, &mut headers);
+            assert_eq!(headers != before, is_added, "{rows:?}");
+            assert!(!is_added || headers.get(header::CACHE_CONTROL).unwrap() == "no-cache");
+        };
+        let asks = [("pragma", "no-cache")];
+        check(Version::HTTP_11, &asks, true);
+        check(Version::HTTP_10, &asks, true);
+        check(Version::HTTP_2, &asks, false);
+        check(Version::HTTP_11, &[("pragma", "x"), ("pragma", "no-cache")], false);
+        check(Version::HTTP_11, &[("pragma", "No-Cache")], false);
+        check(Version::HTTP_11, &[asks[0], ("cache-control", "max-age=1")], false);
     }
 
     #[test]

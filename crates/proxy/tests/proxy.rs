@@ -207,13 +207,13 @@ async fn a_request_arrives_with_the_headers_of_a_proxy() {
     // The client cannot name the proxy's own headers as those of its connection.
     let request = "GET /a//b%2Fc?z=1&a=2 HTTP/1.1\r\nhost: front\r\n\
                    connection: close, x-hop, X-Remote-User, x-forwarded-host\r\nx-hop: 1\r\nx-remote-user: evil\r\n\
-                   x-stay: 1\r\nx-forwarded-for: 1.2.3.4\r\n\r\n";
+                   x-stay: 1\r\nx-forwarded-for: 1.2.3.4\r\npragma: no-cache\r\n\r\n";
     let answer = backend.front().await.exchange(request).await;
     assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("\r\n\r\nok"), "{answer}");
     let host = backend.address;
     let expected = format!(
-        "\nGET /a//b/c?a=2&z=1 HTTP/1.1\naccept-encoding: gzip\nhost: {host}\nx-forwarded-for: 1.2.3.4, 127.0.0.1\n\
-         x-forwarded-host: {host}\nx-forwarded-proto: https\nx-forwarded-uri: /a/b/c\nx-remote-user: jane\n\
+        "\nGET /a//b/c?a=2&z=1 HTTP/1.1\naccept-encoding: gzip\ncache-control: no-cache\nhost: {host}\npragma: no-cache\n\
+         x-forwarded-for: 1.2.3.4, 127.0.0.1\nx-forwarded-host: {host}\nx-forwarded-proto: https\nx-forwarded-uri: /a/b/c\nx-remote-user: jane\n\
          x-stay: 1"
     );
     let head = received.recv().await.unwrap();
