@@ -3,9 +3,10 @@
 use crate::{
     Lister, ManagedFieldsBefore, Operation, Reinvocation, RequestOptions, RequestVersions, Undecoded,
 };
+use pintle_go_forms::quote;
 use pintle_machinery::{
     GroupResource, GroupVersionKind, GroupVersionResource, Status, StatusReason, Value, ValueExt,
-    selectors::LabelSelector,
+    selectors::LabelSelector, validation::validate_path_segment_name,
 };
 use pintle_offload::leave_worker;
 use pintle_registry::RequestContext;
@@ -126,6 +127,13 @@ impl<'a> AdmissionRequest<'a> {
             Err(status) if status.reason == StatusReason::NotFound => Ok(None),
             Err(status) => Err(status),
         }
+    }
+
+    /// The error of Kubernetes' client about the name of an object that was not found, for which it sends no request: the name
+    /// fits into no path.
+    pub fn unusable_name(name: &str) -> Option<String> {
+        let faults = validate_path_segment_name(name, false);
+        (!faults.is_empty()).then(|| format!("invalid resource name {}: [{}]", quote(name), faults.join(" ")))
     }
 
     /// The labels of another object of the server that have one of these keys; `None` when there is no such object. An

@@ -73,7 +73,10 @@ impl RuntimeClass {
         }
         match request.find(&self.classes, "", name).await? {
             Some(class) => Ok(Some(class)),
-            None => Err(request.forbidden(format!("pod rejected: RuntimeClass \"{name}\" not found"))),
+            None => Err(match AdmissionRequest::unusable_name(name) {
+                Some(why) => Status::unknown(why),
+                None => request.forbidden(format!("pod rejected: RuntimeClass \"{name}\" not found")),
+            }),
         }
     }
 }
@@ -192,7 +195,11 @@ mod tests {
     }
 
     #[test]
-    fn the_empty_name_is_an_error() {
+    fn names_that_cannot_be_looked_up_are_errors() {
+        assert_eq!(
+            create(json!({"runtimeClassName": "a/b"})).unwrap_err(),
+            "invalid resource name \"a/b\": [may not contain '/']"
+        );
         assert_eq!(create(json!({"runtimeClassName": ""})).unwrap_err(), "resource name may not be empty");
     }
 

@@ -4,10 +4,8 @@
 
 use super::pods::{self, ContainerKind};
 use crate::{AdmissionPlugin, AdmissionRequest, Operation, Steps};
-use pintle_go_forms::quote;
 use pintle_machinery::{
     GroupResource, Status, Value, ValueExt, generate_name::generate_name, json, meta::ObjectMeta,
-    validation::validate_path_segment_name,
 };
 use pintle_registry::BoxFuture;
 use std::{collections::HashSet, sync::Arc, time::Duration};
@@ -114,14 +112,8 @@ impl ServiceAccount {
             match request.find(&self.accounts, namespace, name).await {
                 Ok(Some(account)) => return Ok(account),
                 Ok(None) => {
-                    // The client of the reference sends no request for a name that fits into no path.
-                    let faults = validate_path_segment_name(name, false);
-                    if !faults.is_empty() {
-                        let why = format!(
-                            "error looking up service account {namespace}/{name}: invalid resource name {}: [{}]",
-                            quote(name),
-                            faults.join(" ")
-                        );
+                    if let Some(why) = AdmissionRequest::unusable_name(name) {
+                        let why = format!("error looking up service account {namespace}/{name}: {why}");
                         return Err(request.forbidden(why));
                     }
                 }
