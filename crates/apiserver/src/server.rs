@@ -115,8 +115,7 @@ impl GenericApiServer {
     /// Answers a request, or passes it to the delegate.
     async fn direct(self: Arc<Self>, request: Request) -> Response {
         let info = info_of(&request);
-        // No path of the server begins with two slashes, though the `RequestInfo` of such a path can name a resource.
-        if begins_with_two_slashes(request.uri().path()) {
+        if has_empty_beginning(request.uri().path()) {
             return not_found();
         }
         if let Some(handler) = self.remote_handler(&info, request.uri().path()) {
@@ -310,9 +309,14 @@ pub(crate) async fn serve_debug(
     }
 }
 
-fn begins_with_two_slashes(path: &str) -> bool {
+/// Whether the first part of a path is empty, or the group. No path of the server is like that, though the `RequestInfo` of
+/// such a path can name a resource: the core group has another prefix.
+fn has_empty_beginning(path: &str) -> bool {
+    let begins_with_slash = |rest: &str| {
+        rest.starts_with('/') || rest.get(..3).is_some_and(|escape| escape.eq_ignore_ascii_case("%2f"))
+    };
     let Some(rest) = path.strip_prefix('/') else { return false };
-    rest.starts_with('/') || rest.get(..3).is_some_and(|escape| escape.eq_ignore_ascii_case("%2f"))
+    begins_with_slash(rest) || rest.strip_prefix("apis/").is_some_and(begins_with_slash)
 }
 
 fn version_document(request: &Request, version: &Value) -> Response {
@@ -346,4 +350,21 @@ const VERSION_FIELDS: [&str; 13] = [
 /// The 405 for a method that a path of the server itself does not have.
 fn refuse_method(request: &Request) -> Response {
     negotiated_failure(&method_not_allowed(), request.headers(), query_of(request).first("pretty"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_without_a_first_part_or_a_group_are_not_served() {
+        for path in ["//", "//api/v1/pods", "/%2fapi/v1", "/apis//v1", "/apis//v1/pods", "/apis/%2Fv1/pods"] {
+            assert!(has_empty_beginning(path), "{path}");
+        }
+        for path in
+            ["", "/", "/apis/", "/api//v1", "/apis/apps//v1", "/api/v1/namespaces//pods", "/apis/%2Ga"]
+        {
+            assert!(!has_empty_beginning(path), "{path}");
+        }
+    }
 }
