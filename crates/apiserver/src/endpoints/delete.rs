@@ -4,13 +4,14 @@ use super::{
     admission::Admission,
     body_kind::BodyKind,
     decode::decode_meta_kind,
+    encoder::IncludeObject,
     request_scope::RequestScope,
     write::{encoder, respond_with},
 };
 use crate::base::{
     body::RequestBody,
     encoding::{encode_status, encode_status_with_code},
-    negotiation::Accepted,
+    negotiation::{Accepted, Transform},
     response::{Answered, Response, with_content_type},
 };
 use crate::metrics::BodyVerb;
@@ -59,6 +60,10 @@ pub(super) async fn delete(scope: &RequestScope<'_>, body: RequestBody) -> Resul
     };
     if deleted.returns_object {
         return respond_with(&encoder, code, deleted.object, deleted.json.as_ref());
+    }
+    if matches!(encoder.accepted.transform, Some((Transform::Table, _))) {
+        // A status has no rows, but the parameter is read before.
+        IncludeObject::parse(scope.query.first("includeObject"))?;
     }
     let content_type = encoder.accepted.media_type.as_str();
     let accepted = Accepted { transform: None, ..encoder.accepted };

@@ -394,5 +394,8 @@ mod tests {
         check("GET", "/b?includeObject=x", TABLE, "", 404).await;
         check("GET", "/a?export=false", TABLE, "", 200).await;
         check("GET", "/a?export", TABLE, "", 400).await;
+        // So it is after a deletion, whose answer has no rows.
+        check("DELETE", "/a?includeObject=x", TABLE, "application/json", 400).await;
+        check("GET", "/a", TABLE, "", 404).await;
     }
 }

@@ -1,6 +1,7 @@
 //! Tests tables, as `kubectl get` prints them.
 
 use crate::harness::{Server, Transcript, assert_transcript};
+use serde_json::Value;
 
 const TABLE: &str = "Accept: application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 
@@ -60,6 +61,54 @@ async fn rows_carry_what_was_asked_for() {
         ])
         .await;
     assert_transcript!(transcript);
+    server.stop().await;
+}
+
+/// In lists and in the events of watches, as in single objects.
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_of_lists_and_watches_carry_what_was_asked_for() {
+    let server = Server::start().await;
+    objects(&server).await;
+    let path = "/api/v1/namespaces/default/configmaps";
+    for (part, kind) in [
+        ("", "PartialObjectMetadata"),
+        ("includeObject=&", "PartialObjectMetadata"),
+        ("includeObject=Metadata&", "PartialObjectMetadata"),
+        ("includeObject=Object&", "ConfigMap"),
+        ("includeObject=None&", ""),
+        ("includeObject=None&includeObject=x&", ""),
+    ] {
+        let list = server.send(&format!("GET {path}?{part}\n{TABLE}")).await;
+        let list: Value = serde_json::from_str(list.text()).unwrap();
+        let watch = format!("GET {path}?{part}watch=1&timeoutSeconds=1&resourceVersion=0\n{TABLE}");
+        let events = server.send(&watch).await;
+        let events: Vec<Value> =
+            events.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(list["rows"].as_array().unwrap().len(), events.len(), "{part}");
+        for row in list["rows"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .chain(events.iter().map(|event| &event["object"]["rows"][0]))
+        {
+            assert_eq!(row["object"]["kind"].as_str().unwrap_or_default(), kind, "{part}: {row}");
+        }
+        for (index, event) in events.iter().enumerate() {
+            // Only the first event has the columns.
+            assert_eq!(event["object"]["columnDefinitions"].is_null(), index > 0, "{event}");
+        }
+    }
+    for request in
+        [format!("GET {path}?includeObject=metadata"), format!("GET {path}?includeObject=x&watch=1")]
+    {
+        let refused = server.send(&format!("{request}\n{TABLE}")).await;
+        assert_eq!(refused.status, 400, "{request}");
+        assert!(
+            refused.text().contains("must be 'Metadata', 'Object', 'None', or empty"),
+            "{}",
+            refused.text()
+        );
+    }
     server.stop().await;
 }
 
