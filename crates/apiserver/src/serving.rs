@@ -370,8 +370,9 @@ fn if_there_is_room(response: Response, method: &Method, budget: &ResponseBudget
 /// The response to a HEAD, without the body, which HTTP/2 clients treat as a stream error.
 fn without_body(response: Response) -> Response {
     let (mut parts, body) = response.into_parts();
-    // The length of another server's body is in its header, or unknown.
-    if let Some(length) = body.size_hint().exact().filter(|_| !matches!(body, Body::Foreign(_))) {
+    // The length of another server's body is in its header, or unknown. Go's server does not tell that a body is empty.
+    let length = body.size_hint().exact().filter(|length| *length > 0 && !matches!(body, Body::Foreign(_)));
+    if let Some(length) = length {
         parts.headers.entry(header::CONTENT_LENGTH).or_insert(HeaderValue::from(length));
     }
     Response::from_parts(parts, Body::empty())

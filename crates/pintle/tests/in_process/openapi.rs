@@ -96,6 +96,32 @@ async fn documents_are_served_under_conditions_and_in_ranges() {
     server.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn documents_that_are_not_served_are_refused_without_a_body() {
+    let server = Server::start().await;
+    for (request, code) in [
+        ("GET /openapi/v3/apis/none/v1", 404),
+        ("POST /openapi/v3/apis/none/v1", 404),
+        ("GET /openapi/v3/apis/none/v1\nAccept: text/html", 404),
+        ("GET /openapi/v3/", 404),
+        ("GET /openapi/v3/api/v1/", 404),
+        ("GET /openapi/v3/api/v1\nAccept: text/html", 406),
+        ("GET /openapi/v2\nAccept: text/html", 406),
+        ("GET /openapi/v3/api/v1\nIf-None-Match: *", 304),
+    ] {
+        let refused = server.send(request).await;
+        assert_eq!((refused.status, refused.body.len()), (code, 0), "{request}");
+        assert_eq!(refused.headers.get("content-type"), None, "{request}");
+    }
+    let refused = server.send("HEAD /openapi/v3/apis/none/v1").await;
+    assert_eq!((refused.status, refused.headers.get("content-length")), (404, None));
+    // Any other method is answered as GET.
+    let (got, posted) =
+        (server.send("GET /openapi/v3/version").await, server.send("POST /openapi/v3/version").await);
+    assert_eq!((posted.status, &posted.body), (200, &got.body));
+    server.stop().await;
+}
+
 const DEFINITION: &str = r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"as.open.example.com"},
 "spec":{"group":"open.example.com","scope":"Namespaced","names":{"plural":"as","kind":"A"},"versions":[{"name":"v1","served":true,"storage":true,
 "schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"string","description":"one"}}}}}]}}"#;
