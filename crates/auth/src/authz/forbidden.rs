@@ -84,5 +84,23 @@ mod tests {
             "",
             "forbidden: User \"we\\\"i&lt;rd\" cannot get path \"/metrics\"",
         );
+        // Of a path such as `/apis/apps/v1//x`.
+        let nothing = Attributes { resource: "", name: "x", ..resource };
+        check(
+            nothing,
+            "",
+            ".apps \"x\" is forbidden: User \"we\\\"i&lt;rd\" cannot get resource \"\" in API group \"apps\" at the cluster scope",
+        );
+        check(
+            Attributes { subresource: "y", namespace: "n", ..nothing },
+            "",
+            ".apps \"x\" is forbidden: User \"we\\\"i&lt;rd\" cannot get resource \"/y\" in API group \"apps\" in the \
+             namespace \"n\"",
+        );
+        check(
+            Attributes { group: "", ..nothing },
+            "",
+            "forbidden: User \"we\\\"i&lt;rd\" cannot get resource \"\" in API group \"\" at the cluster scope",
+        );
     }
 }

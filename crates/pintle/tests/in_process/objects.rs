@@ -417,23 +417,15 @@ async fn fields_that_a_body_gives_as_empty_have_no_default_of_absent_ones() {
     let merge = "Content-Type: application/merge-patch+json";
     let apply = "Content-Type: application/apply-patch+yaml";
     let applied = r#"{"apiVersion":"v1","kind":"Node","metadata":{"name":"n"},"#;
-    let bare = "POST /api/v1/nodes\n\n{\"metadata\":{\"name\":\"n\"}}";
-    for (before, request, is_managed) in [
-        (None, format!("POST {nodes}\n\n{}", node(absent)), true),
-        (None, format!("POST {nodes}\n\n{}", node(empty)), false),
-        (Some(bare), format!("PUT {nodes}/n/status\n\n{}", node(absent)), true),
-        (Some(bare), format!("PUT {nodes}/n/status\n\n{}", node(empty)), false),
-        (Some(bare), format!("PATCH {nodes}/n/status\n{merge}\n\n{{\"status\":{empty}}}"), false),
-        (
-            Some(bare),
-            format!("PATCH {nodes}/n/status?fieldManager=m\n{apply}\n\n{applied}\"status\":{absent}}}"),
-            true,
-        ),
+    let bare = "POST /api/v1/nodes\n\n{\"metadata\":{\"name\":\"n\",\"labels\":{\"a\":\"b\"}}}";
+    for (request, is_managed) in [
+        (format!("PUT {nodes}/n/status\n\n{}", node(absent)), true),
+        (format!("PUT {nodes}/n/status\n\n{}", node(empty)), false),
+        (format!("PATCH {nodes}/n/status\n{merge}\n\n{{\"status\":{empty}}}"), false),
+        (format!("PATCH {nodes}/n/status?fieldManager=m\n{apply}\n\n{applied}\"status\":{absent}}}"), true),
     ] {
-        if let Some(before) = before {
-            let made = server.send(before).await;
-            assert_eq!(made.status, 201, "{}", made.text());
-        }
+        let made = server.send(bare).await;
+        assert_eq!(made.status, 201, "{}", made.text());
         let written = server.send(&request).await;
         let managed = written.json()["metadata"]["managedFields"].to_string();
         assert_eq!(managed.contains("f:allocatable"), is_managed, "{request}: {}", written.text());
@@ -456,6 +448,31 @@ async fn fields_that_a_body_gives_as_empty_have_no_default_of_absent_ones() {
         "{}",
         refused.text()
     );
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn system_priority_classes_are_deleted_with_their_collection_only() {
+    let server = Server::start().await;
+    server.until_ready().await;
+    let path = "/apis/scheduling.k8s.io/v1/priorityclasses";
+    for request in [
+        format!("DELETE {path}/system-node-critical"),
+        format!("DELETE {path}/system-cluster-critical?dryRun=All"),
+    ] {
+        let refused = server.send(&request).await;
+        assert_eq!(refused.status, 403, "{request}");
+        let message = refused.text();
+        assert!(message.contains("this is a system priority class and cannot be deleted"), "{message}");
+    }
+    let names = |list: &pintle_machinery::Value| -> Vec<String> {
+        let items = list["items"].as_array().unwrap().iter();
+        items.map(|item| item["metadata"]["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let deleted = server.send(&format!("DELETE {path}")).await;
+    assert_eq!(deleted.status, 200);
+    assert_eq!(names(&deleted.json()), ["system-cluster-critical", "system-node-critical"]);
+    assert_eq!(names(&server.send(&format!("GET {path}")).await.json()), Vec::<String>::new());
     server.stop().await;
 }
 
