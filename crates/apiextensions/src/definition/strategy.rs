@@ -141,9 +141,8 @@ fn set_defaults(object: &mut Value) {
     }
     object.set_default("spec.conversion", json!({"strategy": "None"}));
     // Kubernetes' internal version has the fields of the webhook without a struct around them.
-    let is_given =
-        |field: &str| object.at("spec.conversion.webhook").is_some_and(|webhook| webhook.at(field).is_some());
-    if !is_given("clientConfig") && !is_given("conversionReviewVersions") {
+    let has_client = object.at("spec.conversion.webhook.clientConfig").is_some();
+    if !has_client && object.items_at("spec.conversion.webhook.conversionReviewVersions").is_empty() {
         object.remove_at("spec.conversion.webhook");
     }
     if let Some(service) = object.at_mut("spec.conversion.webhook.clientConfig.service") {
@@ -189,6 +188,7 @@ mod tests {
     fn a_conversion_webhook_without_fields_is_dropped() {
         for (webhook, is_kept) in [
             (json!({}), false),
+            (json!({"conversionReviewVersions": []}), false),
             (json!({"conversionReviewVersions": ["v1"]}), true),
             (json!({"clientConfig": {}}), true),
         ] {
