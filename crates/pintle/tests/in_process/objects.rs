@@ -415,14 +415,11 @@ async fn fields_that_a_body_gives_as_empty_have_no_default_of_absent_ones() {
     let node = |status: &str| format!(r#"{{"metadata":{{"name":"n"}},"status":{status}}}"#);
     let (absent, empty) = (r#"{"capacity":{"cpu":"1"}}"#, r#"{"capacity":{"cpu":"1"},"allocatable":{}}"#);
     let merge = "Content-Type: application/merge-patch+json";
-    let apply = "Content-Type: application/apply-patch+yaml";
-    let applied = r#"{"apiVersion":"v1","kind":"Node","metadata":{"name":"n"},"#;
     let bare = "POST /api/v1/nodes\n\n{\"metadata\":{\"name\":\"n\",\"labels\":{\"a\":\"b\"}}}";
     for (request, is_managed) in [
         (format!("PUT {nodes}/n/status\n\n{}", node(absent)), true),
         (format!("PUT {nodes}/n/status\n\n{}", node(empty)), false),
         (format!("PATCH {nodes}/n/status\n{merge}\n\n{{\"status\":{empty}}}"), false),
-        (format!("PATCH {nodes}/n/status?fieldManager=m\n{apply}\n\n{applied}\"status\":{absent}}}"), true),
     ] {
         let made = server.send(bare).await;
         assert_eq!(made.status, 201, "{}", made.text());
