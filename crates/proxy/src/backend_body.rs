@@ -83,6 +83,8 @@ impl Unpacking {
             self.has_begun = true;
             let step = self.packed.split_to(STEP_BYTES.min(self.packed.len()));
             self.decoder.write_all(&step)?;
+            // The decoder keeps what it unpacked until more comes, while a client may wait for an event of a watch.
+            self.decoder.flush()?;
             if let Some(bytes) = self.taken() {
                 return Ok(Some(bytes));
             }
@@ -94,7 +96,7 @@ impl Unpacking {
     fn end(&mut self) -> Result<Option<Bytes>, std::io::Error> {
         self.is_over = true;
         if self.has_begun {
-            self.decoder.try_finish()?;
+            self.decoder.try_finish().map_err(|_| std::io::Error::from(std::io::ErrorKind::UnexpectedEof))?;
         }
         Ok(self.taken())
     }
@@ -182,10 +184,12 @@ mod tests {
 
     #[test]
     fn bytes_are_unpacked_in_small_pieces() {
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-        encoder.write_all(&vec![b' '; 10 << 20]).unwrap();
-        let bomb = encoder.finish().unwrap();
-        let mut unpacking = Unpacking::new(bomb.into());
+        let packed = |bytes: &[u8]| {
+            let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+            encoder.write_all(bytes).unwrap();
+            encoder.finish().unwrap()
+        };
+        let mut unpacking = Unpacking::new(packed(&vec![b' '; 10 << 20]).into());
         let mut length = 0;
         while let Some(bytes) = unpacking.step().unwrap() {
             assert!(bytes.len() <= 256 << 10, "{}", bytes.len());
@@ -197,6 +201,15 @@ mod tests {
         assert!(malformed.step().is_err());
         let mut empty = Unpacking::new(Bytes::new());
         assert_eq!((empty.step().unwrap(), empty.end().unwrap()), (None, None));
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(b"an event").unwrap();
+        encoder.flush().unwrap();
+        let mut begun = Unpacking::new(encoder.get_ref().clone().into());
+        assert_eq!(begun.step().unwrap().unwrap(), "an event");
+        assert_eq!(begun.step().unwrap(), None);
+        assert_eq!(begun.end().unwrap_err().kind(), std::io::ErrorKind::UnexpectedEof);
+        let mut twice = Unpacking::new([encoder.finish().unwrap(), packed(b"and one")].concat().into());
+        assert_eq!(twice.step().unwrap().unwrap(), "an eventand one");
         let mut short = Unpacking::new(Bytes::from_static(&[0x1f, 0x8b, 8]));
         assert_eq!(short.step().unwrap(), None);
         assert!(short.end().is_err());

@@ -5,8 +5,8 @@ use crate::{
     body::{Relayed, ResponseBody},
     failure::{Failure, plain},
     headers::{
-        append_client, asks_for_upgrade, clean_response, remove_hop_by_hop, set_forwarded, state_length,
-        translate_pragma,
+        append_client, asks_for_upgrade, clean_response, remove_hop_by_hop, set_forwarded, set_user_agent,
+        state_length, translate_pragma,
     },
     links::{self, Links},
     target::{Origin, Target},
@@ -70,6 +70,7 @@ impl Forwarding<'_> {
         if !is_upgrade {
             remove_hop_by_hop(&mut head.headers);
         }
+        set_user_agent(&mut head.headers, is_upgrade);
         prepare(&mut head.headers).map_err(Failure::Unreachable)?;
         match is_upgrade {
             // Few requests are, and their future is large.
@@ -191,7 +192,7 @@ impl Forwarding<'_> {
             let why = format!("backend tried to switch protocol {protocol} when \"\" was requested");
             return Err(Failure::Other(why));
         }
-        clean_response(&mut head.headers);
+        clean_response(head.version, &mut head.headers);
         if head.status == StatusCode::NOT_MODIFIED {
             // There is no body that they tell of; the client's copy has its own.
             head.headers.remove(header::CONTENT_TYPE);
@@ -238,10 +239,11 @@ async fn page(
             Err(_) => Err("context deadline exceeded".to_owned()),
         },
     };
-    clean_response(&mut head.headers);
+    clean_response(head.version, &mut head.headers);
     match rewritten {
         Ok(links::Page::Rewritten(page)) => {
             head.headers.remove(header::CONTENT_LENGTH);
+            head.headers.remove(header::TRAILER);
             Ok(finished(head, ResponseBody::Full(page)))
         }
         Ok(links::Page::Unchanged(body)) => Ok(finished(head, ResponseBody::Stream(body))),

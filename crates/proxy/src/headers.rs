@@ -54,13 +54,16 @@ pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
 /// Removes the headers that concern the backend's connection, and those that only the proxy's own server may set.
 /// A body without a known length may have trailers, which stay announced. A body that came in chunks has no other length,
 /// whatever the backend says besides (<https://www.rfc-editor.org/rfc/rfc9112#section-6.3>).
-pub(crate) fn clean_response(headers: &mut HeaderMap) {
-    if headers.contains_key(header::TRANSFER_ENCODING) {
+pub(crate) fn clean_response(version: Version, headers: &mut HeaderMap) {
+    let is_chunked = headers.contains_key(header::TRANSFER_ENCODING);
+    if is_chunked {
         headers.remove(header::CONTENT_LENGTH);
     }
-    let trailers: Vec<HeaderValue> = match headers.contains_key(header::CONTENT_LENGTH) {
-        true => Vec::new(),
-        false => headers.get_all(header::TRAILER).iter().cloned().collect(),
+    let may_have_trailers =
+        !headers.contains_key(header::CONTENT_LENGTH) && (is_chunked || version >= Version::HTTP_2);
+    let trailers: Vec<HeaderValue> = match may_have_trailers {
+        true => headers.get_all(header::TRAILER).iter().cloned().collect(),
+        false => Vec::new(),
     };
     remove_all(headers);
     for name in &CROSS_ORIGIN {
@@ -94,6 +97,19 @@ fn words<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = 
 
 fn has_token(headers: &HeaderMap, name: &HeaderName, token: &str) -> bool {
     headers.contains_key(name) && words(headers, name).any(|word| word.eq_ignore_ascii_case(token))
+}
+
+/// What a request to upgrade is sent by, if its client does not tell: the name of Go's HTTP client.
+const USER_AGENT: HeaderValue = HeaderValue::from_static("Go-http-client/1.1");
+
+/// Tells the program that sent the request: once, and not by an empty name. A request to upgrade always tells it.
+pub(crate) fn set_user_agent(headers: &mut HeaderMap, is_upgrade: bool) {
+    match headers.remove(header::USER_AGENT) {
+        Some(name) if name.is_empty() => {}
+        Some(name) => drop(headers.insert(header::USER_AGENT, name)),
+        None if is_upgrade => drop(headers.insert(header::USER_AGENT, USER_AGENT)),
+        None => {}
+    }
 }
 
 /// Appends the client's address to `X-Forwarded-For`.
@@ -205,20 +221,37 @@ mod tests {
 
     #[test]
     fn trailers_stay_announced_where_there_may_be_some() {
-        let rows = [("trailer", "X-Late"), ("access-control-allow-origin", "*"), ("x-backend", "yes")];
-        let mut headers = map(&rows);
-        clean_response(&mut headers);
-        assert_eq!(text(&headers), "x-backend: yes\ntrailer: X-Late");
-        headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("3"));
-        clean_response(&mut headers);
-        assert_eq!(text(&headers), "x-backend: yes\ncontent-length: 3");
+        let check = |version: Version, framing: (&'static str, &str), expected: &str| {
+            let rows = [("trailer", "X-Late"), ("access-control-allow-origin", "*"), ("x-a", "yes"), framing];
+            let mut headers = map(&rows);
+            clean_response(version, &mut headers);
+            assert_eq!(text(&headers), expected);
+        };
+        check(Version::HTTP_11, ("transfer-encoding", "chunked"), "x-a: yes\ntrailer: X-Late");
+        check(Version::HTTP_11, ("content-length", "3"), "content-length: 3\nx-a: yes");
+        check(Version::HTTP_10, ("connection", "close"), "x-a: yes");
+        check(Version::HTTP_2, ("x-b", "yes"), "x-b: yes\nx-a: yes\ntrailer: X-Late");
+        check(Version::HTTP_2, ("content-length", "3"), "content-length: 3\nx-a: yes");
+    }
+
+    #[test]
+    fn programs_are_named_once() {
+        let check = |rows: &[(&'static str, &str)], is_upgrade: bool, expected: &str| {
+            let mut headers = map(rows);
+            set_user_agent(&mut headers, is_upgrade);
+            assert_eq!(text(&headers), expected);
+        };
+        check(&[], false, "");
+        check(&[], true, "user-agent: Go-http-client/1.1");
+        check(&[("user-agent", "")], true, "");
+        check(&[("user-agent", "a"), ("user-agent", "b")], false, "user-agent: a");
     }
 
     #[test]
     fn the_length_of_a_body_in_chunks_is_its_own() {
         let mut headers =
             map(&[("content-length", "5"), ("transfer-encoding", "chunked"), ("trailer", "X-Late")]);
-        clean_response(&mut headers);
+        clean_response(Version::HTTP_11, &mut headers);
         assert_eq!(text(&headers), "trailer: X-Late");
     }
 

@@ -1,7 +1,7 @@
 //! Rewrites the links of HTML pages, so that they lead through the proxy.
 
 use crate::{
-    backend_body::BackendBody,
+    backend_body::{BackendBody, BackendBodyError},
     body::Relayed,
     html::{Tag, Token, tokens},
 };
@@ -95,7 +95,7 @@ pub(crate) async fn rewrite_page(
     let mut page = BytesMut::new();
     let mut permit: Option<SemaphorePermit<'_>> = None;
     while let Some(frame) = body.frame().await {
-        let Ok(data) = frame.map_err(|_| "unexpected EOF".to_owned())?.into_data() else { continue };
+        let Ok(data) = frame.map_err(|error| broken_off(&error))?.into_data() else { continue };
         page.extend_from_slice(&data);
         if page.len() > SMALL_PAGE_BYTES && permit.is_none() {
             permit = LARGE_PAGES.try_acquire().ok();
@@ -111,6 +111,25 @@ pub(crate) async fn rewrite_page(
         Some(text) => Page::Rewritten(packing.pack(&rewrite(&text, links))),
         None => Page::Unchanged(Relayed::new(page, body, None)),
     })
+}
+
+/// Why a page did not arrive, in the words of Go's readers.
+fn broken_off(error: &BackendBodyError) -> String {
+    match error {
+        BackendBodyError::Packed(error) => malformed(error),
+        BackendBodyError::Connection(_) => "unexpected EOF".to_owned(),
+    }
+}
+
+/// What is wrong with packed bytes, in the words of Go's readers.
+fn malformed(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.as_str() {
+        _ if error.kind() == io::ErrorKind::UnexpectedEof => "unexpected EOF".to_owned(),
+        "invalid gzip header" => "gzip: invalid header".to_owned(),
+        _ if text.contains("checksum") => "gzip: invalid checksum".to_owned(),
+        _ => text,
+    }
 }
 
 /// The content encodings that are understood.
@@ -137,8 +156,7 @@ impl Packing {
         };
         match read {
             Ok(_) => Ok((text.len() <= limit).then_some(text)),
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err("unexpected EOF".to_owned()),
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(malformed(&error)),
         }
     }
 
@@ -299,7 +317,10 @@ mod tests {
         let bomb = Packing::Gzip.pack(&vec![b' '; 100 << 20]);
         assert!(bomb.len() < MAX_PAGE_BYTES);
         assert!(Packing::Gzip.unpack(&bomb, usize::MAX >> 1).unwrap().is_none());
-        assert!(Packing::Gzip.unpack(b"<p>", MAX_PAGE_BYTES).is_err());
+        let error = Packing::Gzip.unpack(b"<p>", MAX_PAGE_BYTES).unwrap_err();
+        assert_eq!(error, "errorf making gzip reader: gzip: invalid header");
+        let error = malformed(&GzDecoder::new(&b"not packed at all"[..]).read(&mut [0]).unwrap_err());
+        assert_eq!(error, "gzip: invalid header");
         assert_eq!(Packing::Gzip.unpack(&bomb[..20], MAX_PAGE_BYTES).unwrap_err(), "unexpected EOF");
     }
 }

@@ -7,7 +7,7 @@
 use crate::{
     backend_body::BackendBody,
     body::{Relayed, ResponseBody},
-    headers::{clean_response, state_length},
+    headers::{clean_response, state_length, translate_pragma},
     throttled::Throttled,
     tunnel::{self, Connection, TunnelLife},
 };
@@ -125,7 +125,8 @@ pub(crate) async fn upgrade(
         Switch::Refused(response) => {
             let (mut head, body) = response.into_parts();
             head.extensions.clear();
-            clean_response(&mut head.headers);
+            translate_pragma(head.version, &mut head.headers);
+            clean_response(head.version, &mut head.headers);
             head.headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
             let body = BackendBody::new(body.into(), &mut head.headers, false);
             let body = ResponseBody::Stream(Relayed::new(Bytes::new(), body, None));

@@ -172,6 +172,19 @@ mod tests {
         let malformed = r#"{"kind": "W", "apiVersion": "a/b/c"}"#;
         let why = "the object provided is unrecognized (must be of type Widget): unexpected GroupVersion string: a/b/c";
         check("", malformed, &format!("{why} ({{\"kind\": \"W\", \"apiVersion\": \"a ...)")).await;
+        let malformed = r#"{"apiVersion": "a/b/c"}"#;
+        check("", malformed, &format!("{why} ({malformed})")).await;
+        const IGNORE: &str = "?fieldValidation=Ignore";
+        check(IGNORE, malformed, &format!("{why} ({malformed})")).await;
+        let lenient = |version: &str, body: &str| {
+            format!(
+                "Widget in version \"{version}\" cannot be handled as a Widget: Object 'Kind' is missing in '{body}'"
+            )
+        };
+        check(IGNORE, "{}", &lenient("v1", "{}")).await;
+        check(IGNORE, "null", &lenient("v1", "null")).await;
+        let versioned = r#"{"apiVersion": "x/v9"}"#;
+        check(IGNORE, versioned, &lenient("v9", versioned)).await;
         let missing = "Object 'apiVersion' is missing in 'object has no apiVersion field'";
         check(STRICT, unversioned, missing).await;
     }

@@ -109,7 +109,9 @@ fn read(
             MediaType::Json | MediaType::Yaml => String::from_utf8_lossy(body).into_owned(),
         };
         if model.keeps_claimed_kind() {
-            claim = Some(Claim::of(&api_version, &found, wanted, body, &shown)?);
+            let is_lenient = validation == FieldValidation::Ignore
+                && matches!(media_type, MediaType::Json | MediaType::Yaml);
+            claim = Some(Claim::of(&api_version, &found, wanted, is_lenient, body, &shown)?);
             return Ok(());
         }
         // Options without a kind are of the wanted kind in the version that they name.
@@ -276,7 +278,8 @@ struct Claim {
 }
 
 impl Claim {
-    /// The claim of a body, `shown` in messages.
+    /// The claim of a body, `shown` in messages. A lenient decoder takes the path's kind for a body without one, before
+    /// it refuses the body.
     ///
     /// # Errors
     /// 400 when it names no kind, or a malformed version.
@@ -284,19 +287,21 @@ impl Claim {
         api_version: &str,
         kind: &str,
         wanted: &GroupVersionKind,
+        is_lenient: bool,
         body: &[u8],
         shown: &dyn Fn() -> String,
     ) -> Result<Claim, Status> {
+        let Some(version) = GroupVersion::parse(api_version) else {
+            let why = format!("unexpected GroupVersion string: {api_version}");
+            return Err(unrecognized(wanted, &why, body));
+        };
         if kind.is_empty() {
-            let text = shown();
-            return Err(unrecognized(wanted, &format!("Object 'Kind' is missing in '{text}'"), body));
-        }
-        if GroupVersion::parse(api_version).is_none() {
-            return Err(unrecognized(
-                wanted,
-                &format!("unexpected GroupVersion string: {api_version}"),
-                body,
-            ));
+            let why = format!("Object 'Kind' is missing in '{}'", shown());
+            let version = if version.version.is_empty() { wanted.group_version() } else { version };
+            return Err(match is_lenient {
+                true => cannot_be_handled(&version.with_kind(wanted.kind.clone()), wanted, &why),
+                false => unrecognized(wanted, &why, body),
+            });
         }
         Ok(Claim { api_version: api_version.to_owned(), kind: kind.to_owned() })
     }
