@@ -83,6 +83,8 @@ pub fn unsuitable(found: SchemaRef<'_>, version: &str, scheme: &str) -> String {
 pub fn internal_package(group: &str) -> &str {
     match group {
         "" | "events.k8s.io" => "core",
+        // Go has a meaning of its own for a package named `internal`.
+        "internal.apiserver.k8s.io" => "apiserverinternal",
         group => group.split('.').next().unwrap_or_default(),
     }
 }
@@ -121,6 +123,16 @@ pub fn missing_version(shown: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn internal_packages_have_the_first_word_of_their_group() {
+        let check = |group: &str, expected: &str| assert_eq!(internal_package(group), expected, "{group}");
+        check("", "core");
+        check("events.k8s.io", "core");
+        check("apps", "apps");
+        check("certificates.k8s.io", "certificates");
+        check("internal.apiserver.k8s.io", "apiserverinternal");
+    }
 
     #[test]
     fn a_message_tells_the_version_that_has_no_such_kind() {

@@ -172,6 +172,11 @@ mod tests {
         let malformed = r#"{"kind": "W", "apiVersion": "a/b/c"}"#;
         let why = "the object provided is unrecognized (must be of type Widget): unexpected GroupVersion string: a/b/c";
         check("", malformed, &format!("{why} ({{\"kind\": \"W\", \"apiVersion\": \"a ...)")).await;
+        let labels = r#"{"kind": "Widget", "metadata": {"labels": ["a"]}}"#;
+        let why =
+            "json: cannot unmarshal array into Go struct field ObjectMeta.labels of type map[string]string";
+        check("", labels, &format!("Widget in version \"\" cannot be handled as a Widget: {why}")).await;
+        let why = "the object provided is unrecognized (must be of type Widget): unexpected GroupVersion string: a/b/c";
         let malformed = r#"{"apiVersion": "a/b/c"}"#;
         check("", malformed, &format!("{why} ({malformed})")).await;
         const IGNORE: &str = "?fieldValidation=Ignore";

@@ -211,7 +211,8 @@ fn read(
             }
         }
     };
-    let claimed = claim.as_ref().map(|claim| claim.group_version_kind(kind));
+    // An object that keeps its kind has been read when its fields are: it has the version that it names.
+    let claimed = claim.as_ref().map(Claim::as_named);
     let own_kind = match is_of_any_version {
         true => kind.clone(),
         false => own_version.clone().with_kind(kind.kind.clone()),
@@ -306,6 +307,12 @@ impl Claim {
         Ok(Claim { api_version: api_version.to_owned(), kind: kind.to_owned() })
     }
 
+    /// The claimed kind in the claimed version, which may be missing.
+    fn as_named(&self) -> GroupVersionKind {
+        GroupVersion::parse(&self.api_version).unwrap_or_default().with_kind(self.kind.clone())
+    }
+
+    /// The claimed kind in the claimed version, by default the one of the path.
     fn group_version_kind(&self, wanted: &GroupVersionKind) -> GroupVersionKind {
         let version = GroupVersion::parse(&self.api_version).filter(|version| !version.version.is_empty());
         version.unwrap_or_else(|| wanted.group_version()).with_kind(self.kind.clone())

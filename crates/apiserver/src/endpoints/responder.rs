@@ -32,8 +32,11 @@ impl Responder<'_> {
             Err(status) => {
                 let refuses_patch = scope.refuses_patch(method, &status);
                 is_refused_by_route = refuses_patch || scope.refuses_form(&status);
-                // A route refuses formats of patches itself, and has the common encodings only.
-                let media_types = if refuses_patch { MediaTypes::COMMON } else { scope.server.media_types };
+                // A route refuses formats of patches itself, and has the common encodings only; so has what answers
+                // methods without a route. One that lacks a name has a route.
+                let has_verb = is_served || status.code == 400;
+                let is_common = refuses_patch || !has_verb;
+                let media_types = if is_common { MediaTypes::COMMON } else { scope.server.media_types };
                 failure_among(&status, scope.headers, scope.query.first("pretty"), media_types)
             }
         };
@@ -55,5 +58,26 @@ impl Responder<'_> {
             marks.insert(Served { webhook_time });
         }
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::endpoints::testing::{CONFIG_MAPS, TestServer, WIDGETS};
+    use http::header;
+
+    #[tokio::test]
+    async fn refusals_without_a_verb_have_the_common_encodings_only() {
+        let server = TestServer::start().await.with_cbor();
+        let check = async |method: &str, uri: &str, expected: &str| {
+            let headers = [(header::ACCEPT, "application/cbor")];
+            let response = server.respond_with(method, uri, &headers, "").await;
+            assert_eq!(response.headers()[header::CONTENT_TYPE], expected, "{method} {uri}");
+        };
+        check("GET", &format!("{CONFIG_MAPS}/a"), "application/cbor").await;
+        check("PUT", WIDGETS, "application/cbor").await;
+        check("PUT", CONFIG_MAPS, "application/json").await;
+        check("GET", &format!("{CONFIG_MAPS}/a/scale"), "application/json").await;
+        check("GET", &format!("{WIDGETS}/a/scale"), "application/json").await;
     }
 }

@@ -93,6 +93,12 @@ impl TestServer {
         TestServer { endpoints, _shutdown: sender }
     }
 
+    /// The same server with CBOR.
+    pub(super) fn with_cbor(mut self) -> TestServer {
+        self.endpoints.media_types = MediaTypes::of_resources(true);
+        self
+    }
+
     /// The response to a request.
     pub(super) async fn respond(&self, method: &str, uri: &str, content_type: &str, body: &str) -> Response {
         self.respond_with(method, uri, &[(header::CONTENT_TYPE, content_type)], body).await
