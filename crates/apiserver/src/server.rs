@@ -241,6 +241,11 @@ impl Front {
             "/" | "/index.html" => return Some(self.root()),
             "/statusz" if self.has_statusz => return Some(statusz::serve(self, request, &own.version)),
             "/flagz" => return self.flags.as_ref().map(|flags| flagz::serve(flags, request, self.pages)),
+            // The paths below belong to the web service of the version.
+            path if path.strip_prefix("/version/").is_some_and(|rest| !rest.is_empty()) => {
+                let pretty = query.first("pretty");
+                return Some(negotiated_failure(&Status::no_such_resource(), request.headers(), pretty));
+            }
             _ => {}
         }
         match path.strip_suffix('/').unwrap_or(path) {

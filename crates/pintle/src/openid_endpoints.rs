@@ -24,11 +24,14 @@ pub(crate) struct OpenIdEndpoints(pub(crate) OpenIdMetadata);
 impl PlainEndpoints for OpenIdEndpoints {
     fn serve(&self, request: &Request) -> Option<Response> {
         let path = request.uri().path();
-        let is_at = |root: &str| path.strip_prefix(root).is_some_and(|rest| matches!(rest, "" | "/"));
-        let media_type = match (is_at(CONFIGURATION_PATH), is_at(KEYS_PATH)) {
-            (true, _) => JSON,
-            (_, true) => KEY_SET,
-            _ => return None,
+        let behind =
+            |root: &str| path.strip_prefix(root).filter(|rest| rest.is_empty() || rest.starts_with('/'));
+        let media_type = match (behind(CONFIGURATION_PATH), behind(KEYS_PATH)) {
+            (Some("" | "/"), _) => JSON,
+            (_, Some("" | "/")) => KEY_SET,
+            (None, None) => return None,
+            // The paths below belong to the web service of the document.
+            _ => return Some(negotiated_failure(&Status::no_such_resource(), request.headers(), None)),
         };
         if *request.method() != Method::GET {
             return Some(negotiated_failure(&method_not_allowed(), request.headers(), None));

@@ -33,8 +33,8 @@ impl Responder<'_> {
                 let refuses_patch = scope.refuses_patch(method, &status);
                 is_refused_by_route = refuses_patch || scope.refuses_form(&status);
                 // A route refuses formats of patches itself, and has the common encodings only; so has what answers
-                // methods without a route. One that lacks a name has a route.
-                let has_verb = is_served || status.code == 400;
+                // methods without a route. A request without a name, or with a patch of an unknown format, has one.
+                let has_verb = is_served || matches!(status.code, 400 | 415);
                 let is_common = refuses_patch || !has_verb;
                 let media_types = if is_common { MediaTypes::COMMON } else { scope.server.media_types };
                 failure_among(&status, scope.headers, scope.query.first("pretty"), media_types)
@@ -76,6 +76,7 @@ mod tests {
         };
         check("GET", &format!("{CONFIG_MAPS}/a"), "application/cbor").await;
         check("PUT", WIDGETS, "application/cbor").await;
+        check("PATCH", WIDGETS, "application/cbor").await;
         check("PUT", CONFIG_MAPS, "application/json").await;
         check("GET", &format!("{CONFIG_MAPS}/a/scale"), "application/json").await;
         check("GET", &format!("{WIDGETS}/a/scale"), "application/json").await;

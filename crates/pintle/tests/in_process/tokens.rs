@@ -104,6 +104,11 @@ async fn the_key_outlives_the_server_and_is_published() {
         let answer = server.exchange(method, path, &[("Accept", accept)], "").await;
         assert_eq!(answer.status, status, "{method} {path} {accept}: {}", answer.text());
     }
+    for path in ["/openid/v1/jwks/x", "/.well-known/openid-configuration/x/y", "/version/x"] {
+        let answer = server.send(&format!("GET {path}")).await;
+        assert_eq!((answer.status, &answer.json()["reason"]), (404, &json!("NotFound")), "{path}");
+    }
+    assert_eq!(server.send("GET /openid/v1/x").await.text(), "404 page not found\n");
     server.stop().await;
 
     let server = Server::start_in(options()).await;
