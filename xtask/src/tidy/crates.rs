@@ -1,7 +1,7 @@
 //! Checks that the map in `ARCHITECTURE.md` has every crate, and that each crate depends only on crates above it.
 
-use super::{files, read};
-use std::collections::BTreeMap;
+use super::{files, files_below, read};
+use std::collections::{BTreeMap, BTreeSet};
 
 #[test]
 fn every_crate_is_on_the_map() {
@@ -56,6 +56,29 @@ fn dependencies_of(name: &str) -> Vec<String> {
         }
     }
     dependencies
+}
+
+/// Only tests may use the others, which are dev-dependencies.
+#[test]
+fn the_code_of_crates_uses_their_dependencies() {
+    let mut unused = Vec::new();
+    for name in files("crates") {
+        let manifest = read(&format!("crates/{name}/Cargo.toml"));
+        let Some((_, section)) = manifest.split_once("[dependencies]\n") else { continue };
+        let code: String =
+            files_below(&format!("crates/{name}/src"), ".rs").iter().map(|file| read(file)).collect();
+        let words: BTreeSet<&str> = code.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+        for line in section.lines().take_while(|line| !line.starts_with('[')).filter(|line| !line.is_empty())
+        {
+            let dependency = line.split(['.', ' ']).next().unwrap();
+            // The one whose library has another name.
+            let library = dependency.strip_prefix("rustls-").filter(|name| *name == "webpki");
+            if !words.contains(library.unwrap_or(dependency).replace('-', "_").as_str()) {
+                unused.push(format!("{name}: {dependency}"));
+            }
+        }
+    }
+    assert!(unused.is_empty(), "unused, or dev-dependencies: {unused:#?}");
 }
 
 #[test]
