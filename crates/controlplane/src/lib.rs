@@ -36,7 +36,7 @@ pub use identity_lease::{
 pub use kubernetes_service::{EndpointReconciler, KubernetesService};
 pub use legacy_token_tracking::LegacyTokenTracking;
 pub use master_leases::MasterLeases;
-pub use priority_classes::PriorityClasses;
+pub use priority_classes::bootstrap_priority_classes;
 pub use rbac_policy::bootstrap_roles;
 pub use repair::{RepairedCaches, ServiceIpRepair};
 pub use server_leases::ServerLeases;

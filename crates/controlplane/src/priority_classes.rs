@@ -1,25 +1,21 @@
 //! The priority classes that every cluster has
 //! (<https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/#priorityclass>).
+//!
+//! They are created whenever a server starts. A client that deletes all classes has none until then.
 
-use crate::controller::{Controller, OBJECTS_INTERVAL};
-use crate::objects::create_if_missing;
+use crate::objects::{create_if_missing, unless_off};
 use pintle_machinery::{GroupResource, Status, json};
 use pintle_registry::Registry;
-use std::time::Duration;
 
 const NODE_CRITICAL: &str = "Used for system critical pods that must not be moved from their current node.";
 const CLUSTER_CRITICAL: &str = "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.";
 
-/// Creates the priority classes.
-pub struct PriorityClasses;
-
-impl Controller for PriorityClasses {
-    const NAME: &'static str = "priority classes";
-    const INTERVAL: Duration = OBJECTS_INTERVAL;
-
-    async fn reconcile(&self, registry: &dyn Registry) -> Result<(), Status> {
-        reconcile(registry).await
-    }
+/// Creates the missing priority classes. A disabled resource is ignored.
+///
+/// # Errors
+/// The first failure. A class that was created stays, and a second call creates the other.
+pub async fn bootstrap_priority_classes(registry: &dyn Registry) -> Result<(), Status> {
+    unless_off(reconcile(registry)).await
 }
 
 async fn reconcile(registry: &dyn Registry) -> Result<(), Status> {

@@ -24,7 +24,7 @@ fn start_all(registry: &MemoryRegistry, service: &KubernetesService) -> Result<(
     now(start(&ServiceCidr { service_network: service_network.clone() }, registry))?;
     now(start(service, registry))?;
     now(start(&SystemNamespaces, registry))?;
-    now(start(&PriorityClasses, registry))?;
+    now(bootstrap_priority_classes(registry))?;
     now(start(&FlowControlObjects, registry))?;
     now(bootstrap_roles(registry))?;
     now(start(&ClusterAuthenticationInfo { data, exclusive: true }, registry))?;

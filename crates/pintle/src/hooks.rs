@@ -22,7 +22,7 @@ use pintle_apiserver::{
 use pintle_controlplane::{
     ClusterAuthenticationInfo, Controller, CoordinatedLeaderElection, EndpointReconciler, FlowControlObjects,
     IdentityLease, IdentityLeaseGarbageCollector, KubernetesService, LegacyTokenTracking, MasterLeases,
-    PriorityClasses, RepairedCaches, ServiceCidr, ServiceIpRepair, StorageVersions, SystemNamespaces,
+    RepairedCaches, ServiceCidr, ServiceIpRepair, StorageVersions, SystemNamespaces,
 };
 use pintle_feature_gates::Gate;
 use pintle_machinery::{GroupResource, Status};
@@ -149,7 +149,7 @@ pub(crate) fn register(server: &Arc<ServerChain>) -> Result<PostStartHooks, RunE
     }
     hooks.controller("start-service-ip-repair-controllers", writes, repair);
     hooks.add("rbac/bootstrap-roles", writes, bootstrap_roles);
-    hooks.controller("scheduling/bootstrap-system-priority-classes", writes, PriorityClasses);
+    hooks.add("scheduling/bootstrap-system-priority-classes", writes, bootstrap_priority_classes);
     if server.flow_control.is_some() {
         hooks.controller("priority-and-fairness-config-producer", writes, FlowControlObjects);
     }
@@ -380,6 +380,10 @@ async fn bootstrap_roles(server: Arc<ServerChain>, _: HookContext) -> Result<(),
     pintle_controlplane::bootstrap_roles(&*server.stores.kube).await?;
     server.config.loaded.authorization.rbac.catch_up().await;
     Ok(())
+}
+
+async fn bootstrap_priority_classes(server: Arc<ServerChain>, _: HookContext) -> Result<(), Status> {
+    pintle_controlplane::bootstrap_priority_classes(&*server.stores.kube).await
 }
 
 async fn start_flow_control_consumer(server: Arc<ServerChain>, hook: HookContext) -> Result<(), Status> {
