@@ -14,7 +14,7 @@ use super::{
     validate::{Faults, canonical, describe, restored, validate, validate_object, with_go_numbers},
 };
 use crate::{
-    Map, Status, Value, ValueExt,
+    GroupVersion, Map, Status, Value, ValueExt,
     codec::{EmptyField, json},
     meta::{ObjectMeta, format_time},
 };
@@ -59,6 +59,7 @@ impl FieldManager<'_> {
             self.check_untracked(&object)?;
         }
         let mut config = config.clone();
+        config.set("apiVersion", self.api_version);
         with_go_numbers(&mut config);
         let config = &config;
         let shape = Shape::of(self.schema);
@@ -137,7 +138,9 @@ impl FieldManager<'_> {
     fn check_type(&self, config: &Value) -> Result<(), Status> {
         let text = |name: &str| config.get(name).and_then(Value::as_str).unwrap_or_default();
         let (version, kind) = (text("apiVersion"), text("kind"));
-        if version == self.api_version && kind == self.kind {
+        // A version of the core group may be written `/v1`.
+        let is_own = GroupVersion::parse(version).is_some_and(|found| found.to_string() == self.api_version);
+        if is_own && kind == self.kind {
             return Ok(());
         }
         let found = match version.split('/').collect::<Vec<_>>().as_slice() {

@@ -198,6 +198,24 @@ fn applied_numbers_are_converted_and_empty_lists_told() {
 }
 
 #[test]
+fn the_core_group_may_stand_before_its_version() {
+    let config = |version: &str| json!({"kind": "ConfigMap", "apiVersion": version, "metadata": {"name": "a"}, "data": {"k": "v"}});
+    let manager = manager("alice", config_maps());
+    let applied = manager.apply(None, &config("v1"), false).unwrap().object;
+    assert_eq!(manager.apply(None, &config("/v1"), false).unwrap().object, applied);
+    assert_eq!(manager.apply(Some(&applied), &config("/v1"), false).unwrap().object, applied);
+    for (version, found) in [
+        ("v1/", "v1/, Kind=ConfigMap"),
+        ("//v1", "/, Kind="),
+        ("/", "/, Kind=ConfigMap"),
+        ("/v2", "/v2, Kind=ConfigMap"),
+    ] {
+        let error = manager.apply(None, &config(version), false).unwrap_err();
+        assert_eq!(error.message, format!("invalid object type: {found}"));
+    }
+}
+
+#[test]
 fn applying_gives_takes_and_shares() {
     let first = apply(None, "alice", json!({"metadata": {"name": "a"}, "data": {"k": "v", "l": "w"}}), false)
         .unwrap();
