@@ -61,6 +61,7 @@ impl Patch {
         let twice = decoded.problems.iter().map(ToString::to_string);
         let problems = match format {
             Format::Json => {
+                let twice = twice.filter(|problem| is_in_operation(problem));
                 let mut problems: Vec<String> = twice.chain(unknown_members(&patch)).collect();
                 problems.sort_by_key(|problem| operation_of(problem));
                 problems.into_iter().map(|problem| format!("json patch {problem}")).collect()
@@ -272,10 +273,21 @@ pub(in super::super) static ANYTHING: LazyLock<Schema> = LazyLock::new(|| {
     builder.finish(root)
 });
 
+/// The members of an operation of a JSON patch.
+const MEMBERS: [&str; 4] = ["op", "path", "from", "value"];
+
 /// The index of the operation that a problem of a JSON patch, `unknown field "[2].x"`, is in.
 fn operation_of(problem: &str) -> usize {
     let index = problem.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     index.and_then(|(index, _)| index.parse().ok()).unwrap_or_default()
+}
+
+/// Whether a problem of a JSON patch, `duplicate field "[2].value.x"`, is in a member that operations have. The others
+/// are skipped, and only told to be unknown.
+fn is_in_operation(problem: &str) -> bool {
+    let path = problem.split_once("].").map_or("", |(_, path)| path.trim_end_matches('"'));
+    let member = path.split(['.', '[']).next().unwrap_or_default();
+    MEMBERS.contains(&member)
 }
 
 /// Errors for unknown members in the operations of a JSON patch.
@@ -285,7 +297,7 @@ fn unknown_members(patch: &Value) -> Vec<String> {
         let names = operation.as_object().into_iter().flat_map(|members| members.keys());
         names.map(move |name| (index, name))
     });
-    let unknown = members.filter(|(_, name)| !matches!(name.as_str(), "op" | "path" | "from" | "value"));
+    let unknown = members.filter(|(_, name)| !MEMBERS.contains(&name.as_str()));
     unknown.map(|(index, name)| format!("unknown field \"[{index}].{name}\"")).collect()
 }
 
@@ -319,6 +331,21 @@ mod tests {
                 "json patch unknown field \"[0].foo\"",
                 "json patch duplicate field \"[1].path\"",
                 "json patch unknown field \"[2].bar\""
+            ]
+        );
+    }
+
+    #[test]
+    fn unknown_members_of_operations_are_only_told_to_be_unknown() {
+        let body = Bytes::from_static(
+            br#"[{"op":"add","path":"/a","value":{"b":1,"b":2},"i":{"k":1,"k":2},"i":[],"v":[{"a":1,"a":2}]}]"#,
+        );
+        assert_eq!(
+            Patch::parse(Format::Json, &body).unwrap().problems(),
+            [
+                "json patch duplicate field \"[0].value.b\"",
+                "json patch unknown field \"[0].i\"",
+                "json patch unknown field \"[0].v\""
             ]
         );
     }
