@@ -37,6 +37,7 @@ pub use resource_stats::StoredResourceStats;
 pub use revision::{metadata_json, remove_revision, splice_revision};
 pub use storage_codec::{StorageCodec, StorageMediaType};
 pub use storage_factory::{Engine, ResourceTransformers, StorageFactory, StorageObserver};
+pub(crate) use store::namespace_required;
 pub use store::{Store, StoreConfig, Written};
 pub use stores::Stores;
 pub use update::{Transform, Updated, Upsert};

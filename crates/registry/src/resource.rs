@@ -222,7 +222,7 @@ impl Resource {
     }
 
     /// Checks that an object of a namespaced resource is in the request's namespace, and sets an absent one. An object
-    /// of another resource has no namespace afterwards.
+    /// of another resource has no namespace afterwards, nor has one in a request with an empty namespace.
     ///
     /// # Errors
     /// A `BadRequest` when the object names another namespace.
@@ -232,8 +232,12 @@ impl Resource {
             return Ok(());
         }
         match object.str_at("metadata.namespace") {
-            "" => object.set("metadata.namespace", namespace),
             own if own == namespace => {}
+            // No object is stored so: its validation fails, or its key does.
+            _ if namespace.is_empty() => {
+                object.remove_at("metadata.namespace");
+            }
+            "" => object.set("metadata.namespace", namespace),
             _ => {
                 return Err(Status::bad_request(
                     "the namespace of the provided object does not match the namespace sent on the request",

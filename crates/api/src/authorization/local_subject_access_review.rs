@@ -23,10 +23,13 @@ struct LocalSubjectAccessReviewCreater;
 impl NamedCreater for LocalSubjectAccessReviewCreater {
     fn prepare<'a>(
         &'a self,
-        _: &'a RequestContext<'a>,
+        context: &'a RequestContext<'a>,
         review: &'a mut Value,
     ) -> BoxFuture<'a, Result<(), Status>> {
-        Box::pin(std::future::ready(refuse(&validate(review))))
+        Box::pin(std::future::ready(refuse(&validate(review)).and_then(|()| match context.namespace {
+            "" => Err(Status::bad_request("namespace is required on this type: ")),
+            _ => Ok(()),
+        })))
     }
 
     fn create<'a>(

@@ -33,7 +33,8 @@ pub struct RequestInfo {
     pub name: String,
     /// Whether the path names an object: a field selector for one name sets `name`, too.
     pub is_named: bool,
-    /// Whether the resource stands below a namespace in the path. `namespace` is also set by the path of a namespace itself.
+    /// Whether the resource stands below a namespace in the path, even an empty one. `namespace` is also set by the path
+    /// of a namespace itself.
     pub is_in_namespace: bool,
     /// The path segments after the subresource.
     pub rest: Vec<String>,
@@ -90,7 +91,7 @@ impl RequestInfo {
             // `status` and `finalize` are subresources of the namespace itself; any other segment is a resource in it.
             if !after.is_empty() && !matches!(after, ["status" | "finalize", ..]) {
                 rest = after;
-                info.is_in_namespace = !namespace.is_empty();
+                info.is_in_namespace = true;
             }
         }
         let mut rest = rest.iter();
@@ -248,7 +249,9 @@ mod tests {
             ("/api/v1/namespaces/a/namespaces", true),
             ("/api/v1/namespaces/a/namespaces/b/status", true),
             ("/api/v1/watch/namespaces/a/namespaces/a", true),
-            ("/api/v1/namespaces//namespaces/b", false),
+            ("/api/v1/namespaces//namespaces/b", true),
+            ("/api/v1/namespaces//pods", true),
+            ("/api/v1/pods", false),
         ] {
             let info = RequestInfo::parse(&Method::GET, path, &Query::parse(""));
             assert_eq!(info.is_in_namespace, is_in_namespace, "{path}");

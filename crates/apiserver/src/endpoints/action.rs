@@ -1,6 +1,7 @@
 //! The action that a request asks for: a verb on a resource or on one of its subresources.
 
 use super::{patch::PatchBody, request_scope::RequestScope};
+use crate::registry::namespace_required;
 use http::Method;
 use pintle_machinery::{Status, StatusReason};
 use pintle_registry::{Routing, SubresourceKind, Verb};
@@ -150,10 +151,15 @@ fn action_of_route(scope: &RequestScope<'_>, method: &Method) -> Result<Action, 
                 None => Err(method_not_allowed()),
             },
         }?;
-        return match info.name.is_empty() {
-            true => Err(Status::bad_request("name must be provided")),
-            false => Ok(action),
-        };
+        if info.name.is_empty() {
+            return Err(Status::bad_request("name must be provided"));
+        }
+        // The others ask for the object by its key.
+        let is_looked_up = matches!(action, Action::CreateNamed | Action::Connect);
+        if is_looked_up && resource.is_namespaced() && info.namespace.is_empty() {
+            return Err(namespace_required());
+        }
+        return Ok(action);
     }
     // An empty segment stands before these.
     if !info.rest.is_empty() {
@@ -238,6 +244,35 @@ mod tests {
         // No method has a path that cannot be watched.
         check("DELETE", "/api/v1/watch/configmaps/a", 404).await;
         check("POST", "/api/v1/watch/namespaces/default/configmaps/a/b", 404).await;
+    }
+
+    /// Such paths have the routes of a namespace, and no object has a key there.
+    #[tokio::test]
+    async fn an_empty_namespace_holds_no_object() {
+        let server = TestServer::start().await;
+        server.create_config_map("a", "x").await;
+        let body = json!({"metadata": {"name": "a", "namespace": "default"}});
+        let required = "Namespace parameter required.";
+        for (method, path, code, message) in [
+            ("POST", "configmaps", 422, "ConfigMap \"a\" is invalid: metadata.namespace: Required value"),
+            ("DELETE", "configmaps", 400, required),
+            ("GET", "configmaps/a", 400, required),
+            ("PUT", "configmaps/a", 400, required),
+            ("DELETE", "configmaps/a", 400, required),
+            ("POST", "configmaps/a/eviction", 400, required),
+            ("GET", "nodes", 404, "the server could not find the requested resource"),
+        ] {
+            let uri = format!("/api/v1/namespaces//{path}");
+            let body = if matches!(method, "POST" | "PUT") { body.clone() } else { json!(null) };
+            let (found, status) = server.send(method, &uri, body).await;
+            assert_eq!((found, &status["message"]), (code, &json!(message)), "{method} {path}");
+        }
+        let (_, all) = server.send("GET", "/api/v1/namespaces//configmaps", json!(null)).await;
+        assert_eq!(all["items"].as_array().unwrap().len(), 1);
+        // A collection without objects has no key that could be wrong.
+        let uri = "/api/v1/namespaces//configmaps?labelSelector=app%3Dy";
+        assert_eq!(server.send("DELETE", uri, json!(null)).await.0, 200);
+        assert_eq!(server.send("GET", &format!("{CONFIG_MAPS}/a"), json!(null)).await.0, 200);
     }
 
     #[tokio::test]

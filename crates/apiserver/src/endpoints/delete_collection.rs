@@ -66,11 +66,8 @@ pub(super) async fn delete_collection(
             return Err(Status::allotted_timeout());
         }
         let deletes = together.iter().map(|object| async {
-            let context = RequestContext {
-                name: object.name(),
-                namespace: object.namespace(),
-                ..scope.context(options.dry_run)
-            };
+            // The namespace is that of the path: nothing is deleted without one.
+            let context = RequestContext { name: object.name(), ..scope.context(options.dry_run) };
             let admission = Admission {
                 scope,
                 operation: Operation::Delete,

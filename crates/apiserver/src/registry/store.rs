@@ -236,8 +236,12 @@ impl Store {
     /// The storage key of an object that a client names.
     ///
     /// # Errors
-    /// 400 for a name that is not a valid path segment, since it would lead to another key.
+    /// 400 without the namespace of a namespaced resource, and for a name that is not a valid path segment, since it
+    /// would lead to another key.
     pub fn object_key(&self, namespace: &str, name: &str) -> Result<Key, Status> {
+        if namespace.is_empty() && self.resource.is_namespaced() {
+            return Err(namespace_required());
+        }
         let problems = validate_path_segment_name(name, false);
         if !problems.is_empty() {
             return Err(Status::bad_request(format!(
@@ -501,4 +505,9 @@ impl Store {
             false => self.group_kind.clone(),
         }
     }
+}
+
+/// The 400 for an object of a namespaced resource in a path with an empty namespace.
+pub(crate) fn namespace_required() -> Status {
+    Status::bad_request("Namespace parameter required.")
 }
