@@ -139,7 +139,8 @@ impl FieldManager<'_> {
         let text = |name: &str| config.get(name).and_then(Value::as_str).unwrap_or_default();
         let (version, kind) = (text("apiVersion"), text("kind"));
         // A version of the core group may be written `/v1`.
-        let is_own = GroupVersion::parse(version).is_some_and(|found| found.to_string() == self.api_version);
+        let is_own = version == self.api_version
+            || GroupVersion::parse(version).is_some_and(|found| found.to_string() == self.api_version);
         if is_own && kind == self.kind {
             return Ok(());
         }
