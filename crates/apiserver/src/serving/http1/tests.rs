@@ -393,7 +393,6 @@ async fn blocks_that_overlap_what_is_read_have_their_own_time() {
     }
 }
 
-/// The library would read it as HTTP/1, whose heads would be those of no inspection.
 #[tokio::test(start_paused = true)]
 async fn the_end_of_http_2_is_acknowledged_between_frames_in_place_of_the_client() {
     let begin = [PREFACE, b"\r\nSM\r\n\r\n".as_slice()].concat();
@@ -426,6 +425,7 @@ async fn the_end_of_http_2_is_acknowledged_between_frames_in_place_of_the_client
     }
 }
 
+/// The library would read it as HTTP/1, whose heads would be those of no inspection.
 #[tokio::test]
 async fn http_1_where_http_2_was_agreed_on_is_refused() {
     let (mut client, server) = duplex(1 << 20);
