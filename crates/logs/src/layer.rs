@@ -87,14 +87,15 @@ mod tests {
             tracing::debug!(target: HTTP, "h");
             tracing::debug!("d");
             tracing::trace!("t");
-            tracing::debug!(target: "h2", "l");
+            tracing::debug!(target: "h2::server", "l");
+            tracing::warn!(target: "h2::proto::ping_pong", "p");
         };
         let levels = Levels::default();
         let messages = |text: &str| -> String {
             let entry = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap();
             text.lines().map(|line| entry(line)["msg"].as_str().unwrap().to_owned()).collect()
         };
-        for (verbosity, expected) in [(0, "wi"), (3, "wih"), (4, "wihd"), (6, "wihdt"), (8, "wihdtl")] {
+        for (verbosity, expected) in [(0, "wi"), (3, "wih"), (4, "wihd"), (6, "wihdt"), (8, "wihdtlp")] {
             levels.set_verbosity(Verbosity(verbosity));
             let [errors, others] = logged(&levels, log);
             assert_eq!(messages(&errors), "e", "{errors}");

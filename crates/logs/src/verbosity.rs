@@ -32,6 +32,8 @@ impl Verbosity {
         }
         let is_own = metadata.target().starts_with("pintle");
         Verbosity(match *metadata.level() {
+            // It warns of frames that any client can send, as many as it likes.
+            Level::WARN if metadata.target().starts_with("h2::") => 8,
             Level::ERROR | Level::WARN | Level::INFO => 0,
             Level::DEBUG if is_own => 4,
             Level::TRACE if is_own => 6,
