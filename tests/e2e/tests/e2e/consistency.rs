@@ -13,7 +13,7 @@
 //! - A version has one content, in every form of responses, and is never used again; what was seen is there after a crash.
 //! - History is there until it may be compacted.
 //!
-//! A run in which too little happened ([`exercised`]) fails, too.
+//! A run goes on until enough has happened, and one in which too little happens ([`exercised`]) fails, too.
 //!
 //! A failure prints the seed. `PINTLE_CONSISTENCY_SEED` repeats its random choices, though not the times of the threads;
 //! `PINTLE_CONSISTENCY_FAULTS` is the number of faults of each run.

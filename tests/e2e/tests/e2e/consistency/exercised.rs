@@ -9,6 +9,18 @@ use super::{
 
 /// What a run has not exercised.
 pub(super) fn missing(history: &History, recorders: &[Recorder], faults: usize) -> Vec<String> {
+    let mut missing = missing_requests(history);
+    let mut need = |is_there: bool, what: String| missing.extend((!is_there).then_some(what));
+    for Recorder { server, resource, events, .. } in recorders {
+        need(!events.is_empty(), format!("the recorder of {resource:?} by server {server} had no events"));
+    }
+    let made = history.faults.lock().unwrap().len();
+    need(made == faults, format!("there were {made} faults, and not {faults}"));
+    missing
+}
+
+/// What the requests and watches have not exercised until now. They are random, so that a run goes on until they have.
+pub(super) fn missing_requests(history: &History) -> Vec<String> {
     let (operations, watches) = (history.operations.lock().unwrap(), history.watches.lock().unwrap());
     let mut missing = Vec::new();
     let mut need = |is_there: bool, what: String| missing.extend((!is_there).then_some(what));
@@ -22,16 +34,11 @@ pub(super) fn missing(history: &History, recorders: &[Recorder], faults: usize) 
         let is_there = of_resource.any(|watch| !watch.events.is_empty() && watch.end == OVER);
         need(is_there, format!("no watch of {resource:?} had events until its time was over"));
     }
-    for Recorder { server, resource, events, .. } in recorders {
-        need(!events.is_empty(), format!("the recorder of {resource:?} by server {server} had no events"));
-    }
     let is_protobuf = |operation: &Operation| operation.is_protobuf && is_answered(operation);
     need(operations.iter().any(is_protobuf), "no response was protobuf".to_owned());
     let is_expired = |operation: &Operation| matches!(operation.answer, Answer::Expired(_));
     let is_there = history.compacted.is_none() || operations.iter().any(is_expired);
     need(is_there, "no request was for compacted history".to_owned());
-    let made = history.faults.lock().unwrap().len();
-    need(made == faults, format!("there were {made} faults, and not {faults}"));
     missing
 }
 

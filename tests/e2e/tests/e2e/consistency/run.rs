@@ -2,6 +2,7 @@
 
 use super::{
     client::{Clients, RandomClient},
+    exercised::missing_requests,
     history::History,
     recorder::Recorder,
     resource::{NAMESPACE, Resource, definition},
@@ -49,8 +50,8 @@ pub(super) fn prepare(servers: &[Server]) -> Result<u64> {
 /// Stops the clients until the guard is dropped. The recorders have all events then.
 pub(super) type Pause<'a> = dyn Fn() -> Result<RwLockWriteGuard<'a, ()>> + 'a;
 
-/// Runs clients and watches on the servers while `fault` is called `rounds` times, each time after some writes. It
-/// returns whether the history before it was lost.
+/// Runs clients and watches on the servers while `fault` is called `rounds` times, each time after some writes, and until
+/// they have made all kinds of requests. `fault` returns whether the history before it was lost.
 pub(super) fn run(
     seed: u64,
     servers: &mut [Server],
@@ -84,6 +85,9 @@ pub(super) fn run(
             let faults = (0..=rounds).try_for_each(|round| {
                 wait_for_writes(history_of, clients_of)?;
                 if round == rounds {
+                    let is_exercised = || missing_requests(history_of).is_empty().then_some(());
+                    // What is missing after that fails the run.
+                    drop(wait_for("all kinds of requests", PATIENCE, is_exercised));
                     return Ok(());
                 }
                 let is_lost = fault(round, servers, &|| clients_of.pause(history_of))?;
