@@ -266,9 +266,13 @@ impl Hooks {
             let until = until.clone();
             async move {
                 pintle_controlplane::start(&*controller, &*registry).await?;
-                let mut stopping = until();
-                hook.spawn(async move {
-                    pintle_controlplane::run(&*controller, &*registry, stopped(&mut stopping)).await;
+                let stopping = until();
+                hook.spawn_restarting(move || {
+                    let (controller, registry) = (controller.clone(), registry.clone());
+                    let mut stopping = stopping.clone();
+                    async move {
+                        pintle_controlplane::run(&*controller, &*registry, stopped(&mut stopping)).await;
+                    }
                 });
                 Ok(())
             }

@@ -43,7 +43,7 @@ pub(super) fn next_step<'a>(candidates: &[&'a Value], lease: Option<&Value>, now
     if standing.is_empty() || !is_needed(&standing, lease, now) {
         return Step::Wait;
     }
-    let is_recent = |time: Option<Timestamp>| time.is_some_and(|time| time + ELECTION > now);
+    let is_recent = |time: Option<Timestamp>| time.is_some_and(|time| now.duration_since(time) < ELECTION);
     let mut silent = Vec::new();
     let mut is_waiting = false;
     for candidate in &standing {
@@ -122,7 +122,7 @@ fn is_needed(candidates: &[&Value], lease: Option<&Value>, now: Timestamp) -> bo
         return true;
     }
     let is_half_expired = |candidate: &&Value| {
-        time_of(candidate, "renewTime").is_some_and(|renewal| renewal + VALIDITY / 2 < now)
+        time_of(candidate, "renewTime").is_some_and(|renewal| now.duration_since(renewal) > VALIDITY / 2)
     };
     if candidates.iter().any(is_half_expired) {
         return true;
@@ -170,7 +170,7 @@ fn time_of(candidate: &Value, field: &str) -> Option<Timestamp> {
 }
 
 fn is_candidate_expired(candidate: &Value, now: Timestamp) -> bool {
-    time_of(candidate, "renewTime").is_none_or(|renewal| renewal + VALIDITY < now)
+    time_of(candidate, "renewTime").is_none_or(|renewal| now.duration_since(renewal) > VALIDITY)
 }
 
 #[cfg(test)]
@@ -187,6 +187,23 @@ mod tests {
         check(&[], None);
         check(&[candidate("1.36.0", "a/b"), candidate("1.35.0", "c/d")], Some("a/b"));
         check(&[candidate("1.36.0", "a/b"), candidate("1.36.0", "c/d")], None);
+    }
+
+    #[test]
+    fn times_at_the_ends_of_their_range_are_compared() {
+        let now = Timestamp::UNIX_EPOCH;
+        for (time, is_expired) in
+            [("9999-12-30T21:59:59.000000Z", false), ("0001-01-01T00:00:00.000000Z", true)]
+        {
+            let candidate = json!({"metadata": {"name": "c"}, "spec": {
+                "leaseName": "l", "binaryVersion": "1.36.0", "strategy": OLDEST_EMULATION_VERSION,
+                "renewTime": time, "pingTime": time,
+            }});
+            assert_eq!(is_candidate_expired(&candidate, now), is_expired, "{time}");
+            let lease = json!({"spec": {"holderIdentity": "c", "renewTime": renewed(now), "leaseDurationSeconds": 5}});
+            let step = next_step(&[&candidate], Some(&lease), now);
+            assert_eq!(step, Step::Wait, "{time}");
+        }
     }
 
     #[test]

@@ -152,7 +152,8 @@ impl Leadership {
     fn taken(&self, mut lease: Value, now: Timestamp) -> Value {
         let time = renewed(now);
         if lease.str_at("spec.holderIdentity") != self.identity {
-            let transitions = lease.i64_at("spec.leaseTransitions").unwrap_or(-1) + 1;
+            let transitions =
+                lease.i64_at("spec.leaseTransitions").map_or(0, |count| (count + 1).min(i64::from(i32::MAX)));
             lease.set("spec.holderIdentity", self.identity.as_str());
             lease.set("spec.acquireTime", time.as_str());
             lease.set("spec.leaseTransitions", transitions);
