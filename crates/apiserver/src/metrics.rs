@@ -4,6 +4,7 @@
 mod authorization;
 mod baseline;
 mod bodies;
+mod cacher_counters;
 mod configuration;
 mod exposition;
 mod filters;

@@ -1,15 +1,19 @@
 //! Exports the metrics of stores and watch caches.
 
-use super::metric_registry::MetricRegistry;
+use super::{
+    cacher_counters::{CacherCounter, CacherCounters},
+    metric_registry::MetricRegistry,
+};
 use crate::registry::Stores;
 use pintle_cacher::CacherMetrics;
+use pintle_machinery::GroupResource;
 use prometheus::{
     Histogram, IntCounterVec, IntGaugeVec, Opts,
     core::{Collector, Desc},
     proto::{LabelPair, MetricFamily},
 };
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -27,17 +31,10 @@ impl StorageSizes {
     }
 }
 
-/// One counter of the watch caches and the field it is read from.
-struct CacheCounter {
-    exported: IntCounterVec,
-    read: fn(&CacherMetrics) -> &AtomicU64,
-    /// The values of the labels after `group` and `resource`.
-    more: &'static [&'static str],
-}
-
 /// The exported metrics; they are updated at each scrape.
 pub(super) struct StoreMetrics {
-    counters: Vec<CacheCounter>,
+    /// Locked for a whole update: of two scrapes at a time, one updates after the other.
+    counters: parking_lot::Mutex<CacherCounters>,
     read_wait: ReadWait,
     resource_version: IntGaugeVec,
     capacity: IntGaugeVec,
@@ -46,27 +43,8 @@ pub(super) struct StoreMetrics {
     storage_objects: IntGaugeVec,
     size_estimate: IntGaugeVec,
     size: IntGaugeVec,
-    shards: ShardMetrics,
-}
-
-/// The metrics of the resources whose shards were watched.
-struct ShardMetrics {
-    watches: IntGaugeVec,
-    filtered_events: IntCounterVec,
-}
-
-impl ShardMetrics {
-    fn update(&self, labels: &[&str; 2], metrics: &CacherMetrics) {
-        let begun = metrics.shard_watches_begun.load(Ordering::Relaxed);
-        if begun == 0 {
-            return;
-        }
-        let ended = metrics.shard_watches_ended.load(Ordering::Relaxed);
-        self.watches.with_label_values(labels).set(signed(begun.saturating_sub(ended)));
-        let filtered = metrics.shard_filtered_events.load(Ordering::Relaxed);
-        let exported = self.filtered_events.with_label_values(labels);
-        exported.inc_by(filtered.saturating_sub(exported.get()));
-    }
+    /// The open watches of the resources whose shards were watched.
+    shard_watches: IntGaugeVec,
 }
 
 const BY_RESOURCE: &[&str] = &["group", "resource"];
@@ -90,10 +68,11 @@ impl StoreMetrics {
             Ok::<_, prometheus::Error>(gauge)
         };
         let by_resource = |name: &str, help: &str, read: fn(&CacherMetrics) -> &AtomicU64| {
-            Ok::<_, prometheus::Error>(CacheCounter {
+            Ok::<_, prometheus::Error>(CacherCounter {
                 exported: counter(name, help, BY_RESOURCE)?,
                 read,
                 more: &[],
+                is_sparse: false,
             })
         };
         let consistent = counter(
@@ -101,13 +80,14 @@ impl StoreMetrics {
             "Consistent reads from the watch cache.",
             &["group", "resource", "fallback", "success"],
         )?;
-        let consistent_reads = |read: fn(&CacherMetrics) -> &AtomicU64, more| CacheCounter {
+        let consistent_reads = |read: fn(&CacherMetrics) -> &AtomicU64, more| CacherCounter {
             exported: consistent.clone(),
             read,
             more,
+            is_sparse: false,
         };
         Ok(StoreMetrics {
-            counters: vec![
+            counters: parking_lot::Mutex::new(CacherCounters::new(vec![
                 by_resource(
                     "apiserver_watch_cache_events_received_total",
                     "Events that the watch cache got from storage.",
@@ -156,7 +136,7 @@ impl StoreMetrics {
                 by_resource("etcd_bookmark_total", "Reports of progress from the store.", |metrics| {
                     &metrics.bookmarks
                 })?,
-                CacheCounter {
+                CacherCounter {
                     exported: counter(
                         "apiserver_cache_list_total",
                         "Lists that were answered from the watch cache.",
@@ -164,8 +144,9 @@ impl StoreMetrics {
                     )?,
                     read: |metrics| &metrics.lists,
                     more: NO_INDEX,
+                    is_sparse: false,
                 },
-                CacheCounter {
+                CacherCounter {
                     exported: counter(
                         "apiserver_cache_list_fetched_objects_total",
                         "Objects that lists read from the watch cache.",
@@ -173,6 +154,7 @@ impl StoreMetrics {
                     )?,
                     read: |metrics| &metrics.list_fetched,
                     more: NO_INDEX,
+                    is_sparse: false,
                 },
                 by_resource(
                     "apiserver_cache_list_returned_objects_total",
@@ -203,7 +185,15 @@ impl StoreMetrics {
                 consistent_reads(|metrics| &metrics.consistent_reads, &["false", "true"]),
                 consistent_reads(|metrics| &metrics.consistent_reads_fallback, &["true", "true"]),
                 consistent_reads(|metrics| &metrics.consistent_reads_failed, &["true", "false"]),
-            ],
+                CacherCounter {
+                    is_sparse: true,
+                    ..by_resource(
+                        "apiserver_watch_filtered_events_total",
+                        "Objects of events that were in none of the shards of a watch.",
+                        |metrics| &metrics.shard_filtered_events,
+                    )?
+                },
+            ])),
             read_wait: ReadWait::register(registry)?,
             resource_version: gauge(
                 "apiserver_watch_cache_resource_version",
@@ -223,35 +213,29 @@ impl StoreMetrics {
                 "Bytes that the stored data takes.",
                 &["storage_cluster_id"],
             )?,
-            shards: ShardMetrics {
-                watches: gauge("apiserver_watch_shards_total", "Open watches of shards.", BY_RESOURCE)?,
-                filtered_events: counter(
-                    "apiserver_watch_filtered_events_total",
-                    "Objects of events that were in none of the shards of a watch.",
-                    BY_RESOURCE,
-                )?,
-            },
+            shard_watches: gauge("apiserver_watch_shards_total", "Open watches of shards.", BY_RESOURCE)?,
         })
     }
 
-    /// Updates the metrics.
+    /// Updates the metrics. The series of resources that are no longer served are removed.
     pub(super) fn collect(&self, stores: &[Arc<Stores>], sizes: &StorageSizes, count_objects: bool) {
+        let mut counters = self.counters.lock();
         for (at, bytes) in sizes.0.lock().iter() {
             self.size.with_label_values(&[format!("etcd-{at}").as_str()]).set(signed(*bytes));
         }
+        let stores: Vec<_> = stores.iter().flat_map(|stores| stores.all()).collect();
         let mut read_wait = Vec::new();
-        for store in stores.iter().flat_map(|stores| stores.all()) {
+        for store in &stores {
             let resource = store.group_resource();
             let labels = [resource.group.as_str(), resource.resource.as_str()];
             let cacher = store.cacher();
             let metrics = cacher.metrics();
-            for counter in &self.counters {
-                let labels: Vec<&str> = labels.iter().chain(counter.more).copied().collect();
-                let exported = counter.exported.with_label_values(&labels);
-                let now = (counter.read)(metrics).load(Ordering::Relaxed);
-                exported.inc_by(now.saturating_sub(exported.get()));
+            counters.export(resource, metrics);
+            let begun = metrics.shard_watches_begun.load(Ordering::Relaxed);
+            if begun > 0 {
+                let ended = metrics.shard_watches_ended.load(Ordering::Relaxed);
+                self.shard_watches.with_label_values(&labels).set(signed(begun.saturating_sub(ended)));
             }
-            self.shards.update(&labels, metrics);
             read_wait.extend(with_labels(&metrics.read_wait, labels));
             self.resource_version
                 .with_label_values(&labels)
@@ -271,6 +255,21 @@ impl StoreMetrics {
             }
         }
         self.read_wait.set(read_wait);
+        let served: HashSet<&GroupResource> = stores.iter().map(|store| store.group_resource()).collect();
+        for gone in counters.retain(|resource| served.contains(resource)) {
+            self.remove(&gone);
+        }
+    }
+
+    fn remove(&self, resource: &GroupResource) {
+        let labels = [resource.group.as_str(), resource.resource.as_str()];
+        let by_resource =
+            [&self.resource_version, &self.capacity, &self.objects, &self.size_estimate, &self.shard_watches];
+        for gauge in by_resource {
+            // Not every resource has all series.
+            let _ = gauge.remove_label_values(&labels);
+        }
+        let _ = self.storage_objects.remove_label_values(&[resource.to_string().as_str()]);
     }
 }
 
