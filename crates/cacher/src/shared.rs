@@ -285,10 +285,11 @@ impl Shared {
             let own = snapshot.range("", None).filter(|object| !is_shared(object));
             return own.map(|object| object.memory()).sum();
         }
-        let state = self.state.lock();
-        if state.snapshot.is_same_state(snapshot) {
+        // Most lists have the present state: the lock, which a dispatch may hold, is not taken for them.
+        if self.load().is_some_and(|present| present.is_same_state(snapshot)) {
             return 0;
         }
+        let state = self.state.lock();
         match state.log.few_after(snapshot.revision()) {
             Some(since) => since.iter().map(|change| change.bytes_of(snapshot.revision())).sum(),
             // It was rebuilt from the event log, or retained for a continue token.

@@ -133,6 +133,7 @@ impl EmbeddedStorage {
         let shared = Arc::new(Shared {
             directory: directory.as_ref().to_owned(),
             state: RwLock::new(State { index, revision, compacted, backlog: Backlog::new(revision) }),
+            published: AtomicU64::new(revision.0),
             hub: WatchHub::new(revision),
             inbox: Inbox::default(),
             handover: Handover::default(),
@@ -271,7 +272,7 @@ impl Storage for EmbeddedStorage {
     fn current_revision(&self) -> BoxFuture<'_, Result<Revision, StorageError>> {
         Box::pin(async move {
             self.shared.open()?;
-            Ok(self.shared.state.read().revision)
+            Ok(self.shared.revision())
         })
     }
 

@@ -210,6 +210,7 @@ impl Committer {
             state.index.insert(key, *version);
         }
         state.revision = batch.revision;
+        shared.published.store(batch.revision.0, Ordering::Release);
         state.backlog.push(Arc::new(batch));
         let enough = state.backlog.bytes() >= shared.transaction_bytes;
         drop(state);

@@ -25,6 +25,9 @@ use tokio::sync::{Semaphore, oneshot};
 pub(super) struct Shared {
     pub(super) directory: PathBuf,
     pub(super) state: RwLock<State>,
+    /// The newest published revision, for readers that need nothing else of the state: the committer holds its lock while
+    /// it publishes.
+    pub(super) published: AtomicU64,
     pub(super) hub: Arc<WatchHub>,
     pub(super) inbox: Inbox,
     pub(super) handover: Handover,
@@ -39,6 +42,11 @@ pub(super) struct Shared {
 }
 
 impl Shared {
+    /// The newest revision: that of a write that is answered, or of a later one.
+    pub(super) fn revision(&self) -> Revision {
+        Revision(self.published.load(Ordering::Acquire))
+    }
+
     pub(super) fn open(&self) -> Result<(), StorageError> {
         if self.closed.load(Ordering::Acquire) { Err(StorageError::Closed) } else { Ok(()) }
     }
