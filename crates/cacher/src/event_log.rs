@@ -27,7 +27,7 @@ const CHECKPOINT_INTERVAL: u64 = 128;
 const OBJECT_BYTES: usize = 384;
 
 /// The position of a change in the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Position(u64);
 
 #[derive(Debug)]

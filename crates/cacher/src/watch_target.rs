@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use pintle_storage::Revision;
 use std::{
     collections::VecDeque,
-    sync::Arc,
+    sync::{Arc, atomic::AtomicUsize},
     task::{Context, Poll, Waker},
     time::Duration,
 };
@@ -31,6 +31,8 @@ const BOOKMARK_BEFORE_DEADLINE: Duration = Duration::from_secs(2);
 pub(crate) struct WatchTarget {
     pub(crate) filter: WatchFilter,
     pub(crate) bucket: Bucket,
+    /// The place in the bucket of the index, under whose lock it is read and written.
+    pub(crate) slot: AtomicUsize,
     /// Only later changes are delivered; it may be in the future.
     pub(crate) after: Revision,
     pub(crate) deadline: Option<Instant>,
@@ -100,7 +102,8 @@ impl WatchTarget {
     ) -> WatchTarget {
         let bytes = BudgetedBytes::new(budget);
         let queue = Queue { items: VecDeque::new(), bytes, behind: Some(from), ended: false, waker: None };
-        WatchTarget { filter, bucket, after, deadline, capacity, queue: Mutex::new(queue) }
+        let slot = AtomicUsize::new(0);
+        WatchTarget { filter, bucket, slot, after, deadline, capacity, queue: Mutex::new(queue) }
     }
 
     /// The type of a change for the watcher; `None` if the watcher does not see it. With a slow predicate the type is
