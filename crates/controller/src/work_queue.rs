@@ -3,7 +3,8 @@
 use crate::{queue_observer::Observer, rate_limiter::ItemExponentialFailureRateLimiter};
 use parking_lot::Mutex;
 use std::{
-    collections::{HashSet, VecDeque},
+    cmp::Reverse,
+    collections::{BinaryHeap, HashMap, HashSet, VecDeque},
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -23,8 +24,47 @@ struct State {
     queued: HashSet<String>,
     /// Names in work; a name that is added meanwhile waits until its work is done.
     active: HashSet<String>,
-    later: Vec<(Instant, String)>,
+    later: Delayed,
     failures: ItemExponentialFailureRateLimiter,
+}
+
+/// Names that wait for their time, each once.
+#[derive(Default)]
+struct Delayed {
+    /// The earliest first. An entry whose time is not that of its name is void.
+    by_time: BinaryHeap<Reverse<(Instant, String)>>,
+    due: HashMap<String, Instant>,
+}
+
+impl Delayed {
+    /// Adds a name; one that waits already is due at the earlier of both times.
+    fn add(&mut self, name: String, at: Instant) {
+        match self.due.get_mut(&name) {
+            Some(due) if *due <= at => return,
+            Some(due) => *due = at,
+            None => drop(self.due.insert(name.clone(), at)),
+        }
+        self.by_time.push(Reverse((at, name)));
+    }
+
+    /// Removes a name that is due.
+    fn pop(&mut self, now: Instant) -> Option<String> {
+        self.next()?.le(&now).then_some(())?;
+        let Reverse((_, name)) = self.by_time.pop()?;
+        self.due.remove(&name);
+        Some(name)
+    }
+
+    /// The time at which the next name is due.
+    fn next(&mut self) -> Option<Instant> {
+        loop {
+            let Reverse((at, name)) = self.by_time.peek()?;
+            if self.due.get(name) == Some(at) {
+                return Some(*at);
+            }
+            self.by_time.pop();
+        }
+    }
 }
 
 impl WorkQueue {
@@ -49,13 +89,7 @@ impl WorkQueue {
     /// Adds a name after a delay. A name that waits already is queued at the earlier of both times.
     pub fn add_after(&self, name: String, delay: Duration) {
         let at = Instant::now() + delay;
-        {
-            let mut state = self.state.lock();
-            match state.later.iter_mut().find(|(_, waiting)| *waiting == name) {
-                Some((due, _)) => *due = at.min(*due),
-                None => state.later.push((at, name)),
-            }
-        }
+        self.state.lock().later.add(name, at);
         self.changed.notify_one();
     }
 
@@ -85,10 +119,7 @@ impl WorkQueue {
             let due = {
                 let mut state = self.state.lock();
                 let now = Instant::now();
-                let (due, later): (Vec<_>, Vec<_>) =
-                    std::mem::take(&mut state.later).into_iter().partition(|(at, _)| *at <= now);
-                state.later = later;
-                for (_, name) in due {
+                while let Some(name) = state.later.pop(now) {
                     if state.queued.insert(name.clone()) {
                         self.added(&name, state.ready.len() + 1);
                         state.ready.push_back(name);
@@ -103,7 +134,7 @@ impl WorkQueue {
                     }
                     return name;
                 }
-                state.later.iter().map(|(at, _)| *at).min()
+                state.later.next()
             };
             match due {
                 None => self.changed.notified().await,
@@ -134,7 +165,7 @@ impl WorkQueue {
             let mut state = self.state.lock();
             state.active.remove(name);
             let delay = state.failures.delay(name);
-            state.later.push((Instant::now() + delay, name.to_owned()));
+            state.later.add(name.to_owned(), Instant::now() + delay);
         }
         self.changed.notify_one();
     }
@@ -170,6 +201,22 @@ mod tests {
         queue.succeeded("a");
         tokio::time::advance(Duration::from_secs(60)).await;
         assert_eq!(now(&queue).await, None);
+    }
+
+    #[test]
+    fn delayed_names_come_in_the_order_of_their_times() {
+        let begin = Instant::now();
+        let at = |seconds| begin + Duration::from_secs(seconds);
+        let mut delayed = Delayed::default();
+        for (name, seconds) in [("a", 3), ("b", 1), ("c", 2), ("b", 9), ("a", 0), ("c", 2)] {
+            delayed.add(name.to_owned(), at(seconds));
+        }
+        assert_eq!(delayed.next(), Some(at(0)));
+        assert_eq!([delayed.pop(at(0)).as_deref(), delayed.pop(at(0)).as_deref()], [Some("a"), None]);
+        assert_eq!(delayed.next(), Some(at(1)));
+        let rest: Vec<_> = std::iter::from_fn(|| delayed.pop(at(100))).collect();
+        assert_eq!(rest, ["b", "c"]);
+        assert_eq!((delayed.next(), delayed.by_time.len(), delayed.due.len()), (None, 0, 0));
     }
 
     #[tokio::test(start_paused = true)]
