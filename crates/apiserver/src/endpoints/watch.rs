@@ -473,7 +473,12 @@ impl WatchStream {
                 return Ok(header.freeze());
             }
             None if self.items.is_empty() || first.len() >= FRAME_BYTES => return Ok(first),
-            None => BytesMut::from(first),
+            None => {
+                let more: usize = self.items.iter().map(size_of_object).sum();
+                let mut out = BytesMut::with_capacity(first.len() + more.min(FRAME_BYTES));
+                out.extend_from_slice(&first);
+                out
+            }
             Some(form) => in_frame(form, first),
         };
         let mut read = size_of_object(&item);

@@ -93,8 +93,14 @@ impl ObjectCodec {
 
     /// The parts of an object that selectors read, which the payload of its write carries to the cache.
     pub(super) fn selectable(&self, object: &Value) -> Arc<Selectable> {
-        let mut interned = self.interned.lock();
+        let exact = (self.is_map && has_whole_float(object)).then(|| {
+            let mut object = object.clone();
+            object.get_mut("metadata").map(json::open_managed_fields);
+            json::encode_exact(&object).into()
+        });
         let labels = object.map_at("metadata.labels").iter();
+        // All writers of the resource share the lock.
+        let mut interned = self.interned.lock();
         Arc::new(Selectable {
             labels: labels
                 .filter_map(|(key, value)| Some((interned.get(key), interned.get(value.as_str()?))))
@@ -104,11 +110,7 @@ impl ObjectCodec {
                 .iter()
                 .map(|field| interned.get(&(field.value)(object, &field.name)))
                 .collect(),
-            exact: (self.is_map && has_whole_float(object)).then(|| {
-                let mut object = object.clone();
-                object.get_mut("metadata").map(json::open_managed_fields);
-                json::encode_exact(&object).into()
-            }),
+            exact,
         })
     }
 

@@ -423,11 +423,17 @@ impl Store {
             ValueState::Stale => true,
             ValueState::Unreadable(error) => return Err(self.unreadable(&kv.key, kv.mod_revision, error)),
         };
-        if let Err(error) = self.stored_tree(&kv.value) {
-            let error = ReadError::Decode(TransformError(error.message));
-            return Err(self.unreadable(&kv.key, kv.mod_revision, &error));
-        }
-        let mut object = self.tree(&kv.value).await?;
+        let mut object = match self.tree(&kv.value).await {
+            Ok(object) => object,
+            Err(status) => {
+                // The conversion failed, unless it is the object that cannot be decoded.
+                self.stored_tree(&kv.value).map_err(|error| {
+                    let error = ReadError::Decode(TransformError(error.message));
+                    self.unreadable(&kv.key, kv.mod_revision, &error)
+                })?;
+                return Err(status);
+            }
+        };
         object.set("metadata.resourceVersion", kv.mod_revision.to_string());
         Ok(Some(Current {
             object,
