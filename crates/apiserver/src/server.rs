@@ -211,6 +211,32 @@ impl GenericApiServer {
 }
 
 impl Front {
+    /// The endpoints of a server without an aggregator, peers, profiles, logs of the host and OpenAPI documents.
+    pub fn new(
+        discovery: Discovery,
+        health: Arc<Health>,
+        metrics: Arc<Metrics>,
+        stores: Vec<Arc<Stores>>,
+    ) -> Front {
+        Front {
+            discovery,
+            health,
+            metrics,
+            stores,
+            storage_sizes: Arc::default(),
+            profiles: None,
+            verbosity: None,
+            flags: None,
+            has_statusz: true,
+            pages: MediaTypes::of_pages(false),
+            host_logs: None,
+            count_objects: true,
+            documents: Vec::new(),
+            remote: None,
+            peers: None,
+        }
+    }
+
     /// Answers a request of metrics, profiles, log levels or log files; `Err` gives back a request of another path.
     async fn serve_slowly(&self, request: Request) -> Result<Response, Request> {
         if let Some(response) = metrics_endpoint::serve(self, &request).await {

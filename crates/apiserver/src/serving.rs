@@ -27,7 +27,7 @@ mod write_timeout;
 
 use crate::base::{
     body::{Body, RequestBody},
-    body_budget::{BodyBudget, Charge},
+    body_budget::{BodyBudget, Charge, DEFAULT_BODY_MEMORY},
     connection::{ConnectionHandle, End},
     connection_lease::ConnectionLease,
     handler::Handler,
@@ -83,6 +83,26 @@ pub struct ServingConfig {
     pub max_connections: usize,
     /// Counts failed TLS handshakes.
     pub tls_handshake_errors: IntCounter,
+}
+
+impl ServingConfig {
+    /// Serves up to 10,000 connections, with the default budgets, and gives requests ten seconds to end after the stop.
+    pub fn new(
+        tls: Arc<tls::ServingTls>,
+        ending: watch::Receiver<bool>,
+        tls_handshake_errors: IntCounter,
+    ) -> ServingConfig {
+        ServingConfig {
+            tls,
+            http2_max_streams_per_connection: 0,
+            ending,
+            grace_period: Duration::from_secs(10),
+            body_budget: BodyBudget::new(DEFAULT_BODY_MEMORY),
+            response_budget: ResponseBudget::new(DEFAULT_RESPONSE_MEMORY),
+            max_connections: 10_000,
+            tls_handshake_errors,
+        }
+    }
 }
 
 /// The time limit of the TLS handshake.

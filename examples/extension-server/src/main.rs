@@ -8,20 +8,17 @@ use clap::{Arg, ArgMatches, Command};
 use pintle_admission::AdmissionChain;
 use pintle_apiextensions::FixedDefinition;
 use pintle_apiserver::{
-    base::{
-        body_budget::{BodyBudget, DEFAULT_BODY_MEMORY},
-        negotiation::MediaTypes,
-    },
+    base::negotiation::MediaTypes,
     discovery::Discovery,
     endpoints::ApiEndpoints,
     filters::{ChainConfig, TransportFilters},
     health::Health,
-    metrics::{Metrics, StorageSizes},
+    metrics::Metrics,
     openapi_endpoints::OpenApiEndpoints,
     registry::{Engine, StorageFactory, Stores},
     server::{Front, GenericApiServer},
     serving::{
-        DEFAULT_RESPONSE_MEMORY, ResponseBudget, ServingConfig, serve,
+        ServingConfig, serve,
         tls::{CertificatePair, ServingTls, TlsContent, TlsSettings},
     },
     transports::Transports,
@@ -38,7 +35,11 @@ use pintle_openapi::OpenApi;
 use pintle_storage::{EtcdOptions, EtcdStorage, MemoryStorage, Storage};
 use pintle_supervisor::Supervisor;
 use std::{error::Error, fs, sync::Arc, time::Duration};
-use tokio::{net::TcpListener, sync::watch};
+use tokio::{
+    net::TcpListener,
+    signal::unix::{SignalKind, signal},
+    sync::watch,
+};
 
 const FLAGS: [(&str, &str); 6] = [
     ("listen", "the address and port to listen on"),
@@ -69,6 +70,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let metrics = Arc::new(Metrics::new()?);
     let tls_handshake_errors = metrics.tls_handshake_errors().clone();
     let open_api = OpenApi::new(Vec::new(), "v1.0.0").with_custom_definitions(definition);
+    let discovery = Discovery::new(&[], Some(stores.clone()), |_, _| (1000, 100), String::new());
     let server = GenericApiServer {
         endpoints: ApiEndpoints {
             stores: stores.clone(),
@@ -86,21 +88,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         version: json!({"gitVersion": "v1.0.0"}),
         delegate: None,
         front: Some(Front {
-            discovery: Discovery::new(&[], Some(stores.clone()), |_, _| (1000, 100), String::new()),
-            health: Arc::new(Health::new(supervisor)),
-            metrics: metrics.clone(),
-            stores: vec![stores],
-            storage_sizes: Arc::new(StorageSizes::default()),
-            profiles: None,
-            verbosity: None,
-            flags: None,
-            has_statusz: true,
-            pages: MediaTypes::of_pages(false),
-            host_logs: None,
-            count_objects: true,
             documents: vec![Arc::new(OpenApiEndpoints(open_api))],
-            remote: None,
-            peers: None,
+            ..Front::new(discovery, Arc::new(Health::new(supervisor)), metrics.clone(), vec![stores])
         }),
     };
     let bundle = CaBundle::new("request-header", &read(&flags, "requestheader-client-ca-file")?)?;
@@ -128,21 +117,17 @@ async fn main() -> Result<(), Box<dyn Error>> {
         key: read(&flags, "tls-private-key-file")?.into(),
     };
     let content = TlsContent { certificate: &pair, sni: &[], client_authorities: &[] };
-    let serving = ServingConfig {
-        ending: stopping.clone(),
-        tls: Arc::new(ServingTls::new(&TlsSettings::default(), &content)?),
-        http2_max_streams_per_connection: 0,
-        grace_period: Duration::from_secs(10),
-        body_budget: BodyBudget::new(DEFAULT_BODY_MEMORY),
-        response_budget: ResponseBudget::new(DEFAULT_RESPONSE_MEMORY),
-        max_connections: 1000,
-        tls_handshake_errors,
-    };
+    let tls = Arc::new(ServingTls::new(&TlsSettings::default(), &content)?);
+    let serving = ServingConfig::new(tls, stopping.clone(), tls_handshake_errors);
     let listener = TcpListener::bind(text(&flags, "listen")).await?;
+    let mut terminated = signal(SignalKind::terminate())?;
     tokio::spawn(async move {
-        if tokio::signal::ctrl_c().await.is_ok() {
-            stop.send_replace(true);
+        // The first process of a container ignores signals that it does not handle.
+        tokio::select! {
+            _ = terminated.recv() => {}
+            _ = tokio::signal::ctrl_c() => {}
         }
+        stop.send_replace(true);
     });
     Ok(serve(listener, serving, handler, stopping).await?)
 }
