@@ -65,9 +65,12 @@ async fn free_memory_is_returned_when_a_thread_is_idle() {
         IDLE.fetch_add(1, Ordering::SeqCst);
     });
     scope(weigh(LIGHT + 1)).await;
-    while IDLE.load(Ordering::SeqCst) == 0 {
-        tokio::task::yield_now().await;
-    }
+    let idle = async {
+        while IDLE.load(Ordering::SeqCst) == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), idle).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -278,6 +278,23 @@ impl Client {
         self.exchange(method, path, &headers, body.to_owned()).await
     }
 
+    /// Waits until the server has this number of writes in flight.
+    pub(crate) async fn until_in_flight(&self, writes: usize) {
+        let gauge = "apiserver_current_inflight_requests{request_kind=\"mutating\"} ";
+        let count = format!("{gauge}{writes}\n");
+        let asking = async {
+            loop {
+                let text = self.send("GET /metrics").await.text().to_owned();
+                // Without a write so far there is no series.
+                if text.contains(&count) || (writes == 0 && !text.contains(gauge)) {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(PATIENCE, asking).await.unwrap();
+    }
+
     /// Opens a watch; fails when the answer is not 200.
     pub(crate) async fn watch(&self, path: &str, headers: &[(&str, &str)]) -> Frames {
         let response = self.begin("GET", path, headers, whole("")).await.unwrap();

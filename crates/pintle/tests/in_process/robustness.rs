@@ -1,9 +1,15 @@
 //! Tests shutdowns, restarts, and clients that disconnect or fall behind.
 
-use crate::harness::{Answer, Client, Identity, PATIENCE, Server, options, slow_body, whole};
+use crate::{
+    harness::{Answer, Client, Identity, PATIENCE, Server, options, slow_body, whole},
+    shutdown::until_closed,
+};
 use bytes::Bytes;
 use pintle::{Options, StorageBackend};
-use std::{path::Path, time::Duration};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 use tokio::time::timeout;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -50,7 +56,10 @@ async fn nothing_acknowledged_is_lost_when_the_server_ends() {
         let client = server.client(Identity::Admin).await;
         writers.push(tokio::spawn(write_until_the_end(client, format!("w{index}"))));
     }
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    let client = server.client(Identity::Admin).await;
+    let writing =
+        async { while client.send(&format!("GET {MAPS}")).await.text().matches("\"uid\"").count() < 20 {} };
+    timeout(PATIENCE, writing).await.unwrap();
     timeout(PATIENCE, server.take().stop()).await.unwrap().unwrap();
     let mut acknowledged = Vec::new();
     for writer in writers {
@@ -82,12 +91,11 @@ async fn a_request_in_flight_is_finished_when_the_server_ends() {
     let (head, tail) = text.split_at(10);
     sender.send(Bytes::copy_from_slice(head.as_bytes())).unwrap();
     let request = tokio::spawn(async move { client.begin("POST", MAPS, &[JSON], body).await });
-    // Once a request on another connection was answered, this one has started.
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    server.assert_lives().await;
+    server.client(Identity::Admin).await.until_in_flight(1).await;
+    let address = server.address();
     let running = server.take();
     let stopping = tokio::spawn(running.stop());
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    until_closed(address).await;
     assert!(!stopping.is_finished(), "the server did not wait for the request");
     sender.send(Bytes::copy_from_slice(tail.as_bytes())).unwrap();
     drop(sender);
@@ -102,16 +110,20 @@ async fn a_request_in_flight_is_finished_when_the_server_ends() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_that_do_not_end_are_cut_off_after_the_grace_period() {
-    let mut server =
-        Server::start_with(|options| options.shutdown_grace_period = Duration::from_millis(200)).await;
+    let grace_period = Duration::from_secs(1);
+    let mut server = Server::start_with(|options| options.shutdown_grace_period = grace_period).await;
     let client = server.client(Identity::Admin).await;
     let (sender, body) = slow_body();
     sender.send(Bytes::from_static(b"{")).unwrap();
     let request = tokio::spawn(async move { client.begin("POST", MAPS, &[JSON], body).await });
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    server.client(Identity::Admin).await.until_in_flight(1).await;
+    let begin = Instant::now();
     timeout(Duration::from_secs(10), server.take().stop()).await.unwrap().unwrap();
+    assert!(begin.elapsed() >= grace_period, "{:?}", begin.elapsed());
+    let answer = timeout(PATIENCE, request).await.unwrap().unwrap();
+    // Refused, unless the connection ended first.
+    assert!(answer.as_ref().map_or(true, |answer| answer.status() == 503), "{answer:?}");
     drop(sender);
-    request.abort();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -165,7 +177,7 @@ async fn clients_that_go_away_leave_no_claims_behind() {
         request.await.ok();
     }
     // Started requests continue for a moment; then an address is allocated exactly if its service exists.
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    server.client(Identity::Admin).await.until_in_flight(0).await;
     let list = server.send(&format!("GET {path}")).await.json();
     let stored: Vec<_> =
         list["items"].as_array().unwrap().iter().map(|item| item["spec"]["clusterIP"].clone()).collect();
@@ -192,11 +204,12 @@ async fn half_a_body_makes_no_object() {
     let (sender, body) = slow_body();
     sender.send(Bytes::from(map("half"))).unwrap();
     let request = tokio::spawn(async move { client.begin("POST", MAPS, &[JSON], body).await.is_ok() });
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    let other = server.client(Identity::Admin).await;
+    other.until_in_flight(1).await;
     // The object is complete, but not the body.
     request.abort();
     assert!(request.await.is_err_and(|error| error.is_cancelled()));
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    other.until_in_flight(0).await;
     let answer = server.send(&format!("GET {MAPS}/half")).await;
     assert_eq!(answer.status, 404, "{}", answer.text());
     // Kept until here, so that the body has not ended regularly.

@@ -41,7 +41,7 @@ async fn until(client: &Client, path: &str, status: u16) -> Answer {
 }
 
 /// Waits until the port refuses connections.
-async fn until_closed(address: SocketAddr) {
+pub(crate) async fn until_closed(address: SocketAddr) {
     let asking = async {
         while TcpStream::connect(address).await.is_ok() {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -86,13 +86,22 @@ async fn watches_outlast_the_port_and_end_with_the_time_of_a_request() {
 #[tokio::test(flavor = "multi_thread")]
 async fn watches_with_a_grace_period_end_after_the_delay() {
     let graceful = ManagementOptions {
-        shutdown_watch_termination_grace_period: Duration::from_secs(30),
+        shutdown_delay: Duration::from_secs(2),
+        shutdown_watch_termination_grace_period: FOR_EVER,
         ..ManagementOptions::default()
     };
     let mut server = start(graceful, FOR_EVER).await;
+    server.until_ready().await;
     let client = server.client(Identity::Admin).await;
     let mut watch = client.watch(&format!("{MAPS}?watch=1"), &[]).await;
     let stopping = shut_down(&mut server);
+    until(&client, "/readyz", 500).await;
+    // During the delay, events come as ever.
+    assert_eq!(
+        client.send(&format!("POST {MAPS}\n\n{{\"metadata\":{{\"name\":\"late\"}}}}")).await.status,
+        201
+    );
+    assert!(watch.take(1).await.contains("late"));
     while timeout(PATIENCE, watch.next()).await.unwrap().is_some() {}
     timeout(PATIENCE, stopping).await.unwrap().unwrap();
 }
@@ -109,15 +118,7 @@ async fn requests_are_refused_while_the_last_ones_end() {
     });
     sender.send(Bytes::from_static(b"{\"metadata\":")).unwrap();
     let client = server.client(Identity::Admin).await;
-    // The write is in flight when a later request of the same kind is answered.
-    assert_eq!(client.send(&format!("GET {MAPS}")).await.status, 200);
-    let gauge = "apiserver_current_inflight_requests{request_kind=\"mutating\"} 1";
-    let counted = async {
-        while !client.send("GET /metrics").await.text().contains(gauge) {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    timeout(PATIENCE, counted).await.unwrap();
+    client.until_in_flight(1).await;
     let stopping = shut_down(&mut server);
     let refused = until(&client, MAPS, 429).await;
     assert_eq!(refused.text(), "The apiserver is shutting down, please try again later.\n");
