@@ -88,7 +88,7 @@ fn command() -> Command {
         .disable_help_flag(true)
         .subcommand(snapshot::command().disable_help_flag(false))
         .subcommand(Command::new(CHECK).about(
-            "Reads the flags behind it and the files that they name, tells all problems, and starts nothing",
+            "Checks the flags that follow and the files that they name, prints all problems, and starts nothing",
         ))
         .subcommands(documents::commands().map(|command| command.disable_help_flag(false)))
         .args(AuthenticationOptions::args())
@@ -116,7 +116,7 @@ fn command() -> Command {
                 .require_equals(true)
                 .default_missing_value("true")
                 .value_parser(boolean)
-                .help("prints this help"),
+                .help("Prints this help"),
         )
         .args(AuditOptions::args())
         .args(AuthorizationOptions::args())

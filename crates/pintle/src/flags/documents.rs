@@ -17,18 +17,20 @@ pub(super) fn commands() -> [Command; 2] {
     let shell = Arg::new("shell")
         .value_name("SHELL")
         .required(true)
-        .help("bash, zsh or fish")
+        .help("Shell: bash, zsh or fish")
         .value_parser(["bash", "zsh", "fish"]);
-    let page =
-        Arg::new("command").value_name("COMMAND").num_args(0..).help("the command, such as `snapshot save`");
+    let page = Arg::new("command")
+        .value_name("COMMAND")
+        .num_args(0..)
+        .help("Command, such as `snapshot save`; the server by default");
     let directory = Arg::new("directory")
         .long("directory")
         .value_name("DIRECTORY")
         .conflicts_with("command")
-        .help("write the pages of all commands as files, and print the files' names")
+        .help("Writes the pages of all commands to this directory, and prints the names of the files")
         .value_parser(clap::value_parser!(PathBuf));
     [
-        Command::new(COMPLETION).about("Prints the completions of a shell").arg(shell),
+        Command::new(COMPLETION).about("Prints the completion script of a shell").arg(shell),
         Command::new(MANUAL).about("Prints a manual page, or writes all").args([page, directory]),
     ]
 }

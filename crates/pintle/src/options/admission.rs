@@ -33,14 +33,14 @@ impl AdmissionOptions {
     pub fn args() -> [Arg; 6] {
         let seconds = |name, help| flag(name, "SECONDS", help).value_parser(integer::<i64>);
         [
-            list(ENABLE, "NAME,…", "admission plugins to switch on beside the default ones"),
-            list(DISABLE, "NAME,…", "admission plugins to switch off"),
-            list(ONLY, "NAME,…", "deprecated: the only admission plugins"),
-            flag(CONFIG, "FILE", "the configurations of admission plugins")
+            list(ENABLE, "NAME,…", "Admission plugins to enable in addition to the default ones"),
+            list(DISABLE, "NAME,…", "Admission plugins to disable"),
+            list(ONLY, "NAME,…", "Deprecated: the complete list of enabled admission plugins"),
+            flag(CONFIG, "FILE", "File with the configuration of admission plugins")
                 .value_parser(value_parser!(PathBuf)),
-            seconds(NOT_READY, "for how long pods tolerate a node that is not ready, by default")
+            seconds(NOT_READY, "Default toleration of pods for nodes that are not ready")
                 .allow_negative_numbers(true),
-            seconds(UNREACHABLE, "for how long pods tolerate an unreachable node, by default")
+            seconds(UNREACHABLE, "Default toleration of pods for unreachable nodes")
                 .allow_negative_numbers(true),
         ]
     }

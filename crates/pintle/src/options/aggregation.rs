@@ -35,10 +35,17 @@ impl AggregationOptions {
     pub fn args() -> Vec<Arg> {
         let path = |arg: Arg| arg.value_parser(value_parser!(PathBuf));
         vec![
-            path(flag("proxy-client-cert-file", "FILE", "the certificate shown to extension API servers")),
-            path(flag("proxy-client-key-file", "FILE", "the key of that certificate")),
-            switch("enable-aggregator-routing", "whether services are reached at their endpoints"),
-            switch("aggregator-reject-forwarding-redirect", "whether their redirects are refused"),
+            path(flag(
+                "proxy-client-cert-file",
+                "FILE",
+                "Client certificate for requests to extension API servers",
+            )),
+            path(flag("proxy-client-key-file", "FILE", "Private key of --proxy-client-cert-file")),
+            switch(
+                "enable-aggregator-routing",
+                "Sends requests to the endpoints of a service instead of its cluster IP",
+            ),
+            switch("aggregator-reject-forwarding-redirect", "Refuses redirects of extension API servers"),
         ]
     }
 

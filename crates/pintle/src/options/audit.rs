@@ -129,39 +129,53 @@ const VERSION: &str = "audit.k8s.io/v1";
 macro_rules! delivery_flags {
     ($plugin:literal) => {
         [
-            flag(concat!("audit-", $plugin, "-mode"), "MODE", "batch, blocking or blocking-strict"),
+            flag(
+                concat!("audit-", $plugin, "-mode"),
+                "MODE",
+                "Delivery mode of events: batch, blocking or blocking-strict",
+            ),
             number(
                 concat!("audit-", $plugin, "-batch-buffer-size"),
-                "how many events may wait, in the mode batch",
+                "Capacity of the queue of events, in batch mode",
             ),
             number(
                 concat!("audit-", $plugin, "-batch-max-size"),
-                "how many events are sent together, in the mode batch",
+                "Maximum number of events in a batch, in batch mode",
             ),
             time(
                 concat!("audit-", $plugin, "-batch-max-wait"),
-                "how long a batch waits to be full, in the mode batch",
+                "Time after which an incomplete batch is sent, in batch mode",
             ),
             switch(
                 concat!("audit-", $plugin, "-batch-throttle-enable"),
-                "whether there is a limit of batches in a second, in the mode batch",
+                "Limits the rate of batches, in batch mode",
             ),
             Arg::new(concat!("audit-", $plugin, "-batch-throttle-qps"))
                 .long(concat!("audit-", $plugin, "-batch-throttle-qps"))
                 .value_name("N")
                 .value_parser(float32)
-                .help("how many batches are sent in a second, in the mode batch"),
+                .help("Maximum rate in batches per second, in batch mode"),
             number(
                 concat!("audit-", $plugin, "-batch-throttle-burst"),
-                "how many batches may follow each other at once, in the mode batch",
+                "Number of batches that may exceed the rate in a burst, in batch mode",
             ),
             switch(
                 concat!("audit-", $plugin, "-truncate-enabled"),
-                "whether events and batches that are too large are truncated",
+                "Truncates events and splits batches that exceed the size limits",
             ),
-            number(concat!("audit-", $plugin, "-truncate-max-batch-size"), "the most bytes of a batch"),
-            number(concat!("audit-", $plugin, "-truncate-max-event-size"), "the most bytes of an event"),
-            flag(concat!("audit-", $plugin, "-version"), "GROUP/VERSION", "group and version of the events"),
+            number(
+                concat!("audit-", $plugin, "-truncate-max-batch-size"),
+                "Maximum size of a batch, in bytes",
+            ),
+            number(
+                concat!("audit-", $plugin, "-truncate-max-event-size"),
+                "Maximum size of an event, in bytes",
+            ),
+            flag(
+                concat!("audit-", $plugin, "-version"),
+                "GROUP/VERSION",
+                "API group and version of the events",
+            ),
         ]
     };
 }
@@ -170,19 +184,25 @@ impl AuditOptions {
     /// The flags.
     pub fn args() -> Vec<Arg> {
         let mut args = vec![
-            path("audit-policy-file", "which requests are told of, and how much"),
-            path("audit-log-path", "where events are logged; - is the standard output"),
-            number("audit-log-maxage", "the most days that old audit logs are kept; 0 is for ever"),
-            number("audit-log-maxbackup", "the most old audit logs that are kept; 0 is all"),
-            number("audit-log-maxsize", "the most megabytes of an audit log; 0 is without limit"),
-            flag("audit-log-format", "FORMAT", "json or legacy"),
-            switch("audit-log-compress", "whether old audit logs are compressed"),
-            path("audit-webhook-config-file", "the kubeconfig file of the server that events are posted to"),
+            path(
+                "audit-policy-file",
+                "File with the audit policy, which selects requests and the level of their events",
+            ),
+            path("audit-log-path", "File to which audit events are written; - for standard output"),
+            number("audit-log-maxage", "Maximum age of rotated audit logs, in days; 0 for no limit"),
+            number("audit-log-maxbackup", "Maximum number of rotated audit logs; 0 for no limit"),
+            number(
+                "audit-log-maxsize",
+                "Size in megabytes at which the audit log is rotated; 0 disables rotation",
+            ),
+            flag("audit-log-format", "FORMAT", "Format of the audit log: json or legacy"),
+            switch("audit-log-compress", "Compresses rotated audit logs with gzip"),
+            path("audit-webhook-config-file", "Kubeconfig file of the audit webhook"),
             time(
                 "audit-webhook-initial-backoff",
-                "how long is waited after the first failed attempt to post events",
+                "Delay after the first failed request to the audit webhook",
             ),
-            time("audit-webhook-batch-initial-backoff", "deprecated: use --audit-webhook-initial-backoff"),
+            time("audit-webhook-batch-initial-backoff", "Deprecated: use --audit-webhook-initial-backoff"),
         ];
         args.extend(delivery_flags!("log"));
         args.extend(delivery_flags!("webhook"));

@@ -72,35 +72,55 @@ impl AuthenticationOptions {
             flag(
                 "authentication-config",
                 "FILE",
-                "issuers of tokens, and where anonymous requests are let in",
+                "File with the JWT authenticators and the conditions of anonymous authentication",
             )
             .value_parser(value_parser!(PathBuf)),
             flag(
                 "authentication-token-webhook-config-file",
                 "FILE",
-                "the kubeconfig of a webhook that knows tokens",
+                "Kubeconfig file of the token authentication webhook",
             )
             .value_parser(value_parser!(PathBuf)),
             flag(
                 "authentication-token-webhook-version",
                 "VERSION",
-                "what that webhook speaks: v1beta1 or v1",
+                "Version of TokenReview that the token webhook gets: v1beta1 or v1",
             )
             .value_parser(|text: &str| text.parse::<TokenReviewVersion>().map_err(OutOfRange::Message)),
-            flag("authentication-token-webhook-cache-ttl", "DURATION", "for how long its answers are kept")
-                .value_parser(duration),
-            flag("requestheader-client-ca-file", "FILE", "whose certificates front proxies have")
-                .value_parser(value_parser!(PathBuf)),
-            list("requestheader-allowed-names", "NAME,…", "the names in front proxies' certificates"),
-            list("requestheader-username-headers", "HEADER,…", "where front proxies tell the user's name"),
-            list("requestheader-uid-headers", "HEADER,…", "where front proxies tell the user's identity"),
-            list("requestheader-group-headers", "HEADER,…", "where front proxies tell groups"),
+            flag(
+                "authentication-token-webhook-cache-ttl",
+                "DURATION",
+                "Time for which responses of the token webhook are cached",
+            )
+            .value_parser(duration),
+            flag(
+                "requestheader-client-ca-file",
+                "FILE",
+                "Certificate authorities of the client certificates of front proxies",
+            )
+            .value_parser(value_parser!(PathBuf)),
+            list(
+                "requestheader-allowed-names",
+                "NAME,…",
+                "Allowed common names in front proxies' certificates; empty allows all",
+            ),
+            list(
+                "requestheader-username-headers",
+                "HEADER,…",
+                "Headers with the user name, from front proxies",
+            ),
+            list("requestheader-uid-headers", "HEADER,…", "Headers with the user's UID, from front proxies"),
+            list(
+                "requestheader-group-headers",
+                "HEADER,…",
+                "Headers with the user's groups, from front proxies",
+            ),
             list(
                 "requestheader-extra-headers-prefix",
                 "PREFIX,…",
-                "what headers begin with where front proxies tell more",
+                "Prefixes of headers with the user's extra fields, from front proxies",
             ),
-            switch("anonymous-auth", "whether requests without credentials are let in"),
+            switch("anonymous-auth", "Accepts requests without credentials, as the user system:anonymous"),
         ]);
         args
     }

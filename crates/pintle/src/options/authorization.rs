@@ -72,13 +72,21 @@ impl AuthorizationOptions {
         let file = |name, help| flag(name, "FILE", help).value_parser(value_parser!(PathBuf));
         let time = |name, help| flag(name, "DURATION", help).value_parser(duration);
         vec![
-            list(MODE, "MODE,…", "who decides what users may do, in this order (Node,RBAC)"),
-            file(CONFIG, "the file that says who decides what users may do"),
-            file(POLICY_FILE, "the policies of the mode ABAC, one a line"),
-            file(WEBHOOK_CONFIG_FILE, "where the webhook of the mode Webhook is, as a kubeconfig file"),
-            flag(WEBHOOK_VERSION, "VERSION", "the version of the reviews that webhook is sent"),
-            time(AUTHORIZED_TTL, "for how long it is remembered what that webhook allowed"),
-            time(UNAUTHORIZED_TTL, "for how long it is remembered what that webhook did not allow"),
+            list(
+                MODE,
+                "MODE,…",
+                "Authorizers in order: AlwaysAllow, AlwaysDeny, ABAC, Webhook, RBAC, Node (default Node,RBAC)",
+            ),
+            file(CONFIG, "File with the authorization configuration, instead of --authorization-mode"),
+            file(POLICY_FILE, "File with the policies of the mode ABAC, one per line"),
+            file(WEBHOOK_CONFIG_FILE, "Kubeconfig file of the webhook of the mode Webhook"),
+            flag(
+                WEBHOOK_VERSION,
+                "VERSION",
+                "Version of SubjectAccessReview that the webhook gets: v1beta1 or v1",
+            ),
+            time(AUTHORIZED_TTL, "Time for which allowed decisions of the webhook are cached"),
+            time(UNAUTHORIZED_TTL, "Time for which other decisions of the webhook are cached"),
         ]
     }
 

@@ -36,10 +36,10 @@ impl DebuggingOptions {
     /// The flags.
     pub fn args() -> Vec<Arg> {
         vec![
-            switch("profiling", "whether /debug/pprof serves profiles, and /debug/flags sets the verbosity"),
-            switch("contention-profiling", "whether waiting for locks is profiled; it has no effect"),
-            flag("debug-socket-path", "PATH", "a Unix socket that serves profiles without authorization"),
-            switch("enable-logs-handler", "whether /logs serves the files below /var/log (deprecated)"),
+            switch("profiling", "Serves profiles at /debug/pprof and the log verbosity at /debug/flags"),
+            switch("contention-profiling", "Profiles lock contention; it has no effect"),
+            flag("debug-socket-path", "PATH", "Unix socket that serves profiles without authorization"),
+            switch("enable-logs-handler", "Deprecated: serves the files below /var/log at /logs"),
         ]
     }
 

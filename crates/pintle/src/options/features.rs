@@ -25,20 +25,25 @@ impl FeatureOptions {
     /// The flags.
     pub fn args() -> Vec<Arg> {
         vec![
-            flag("feature-gates", "NAME=BOOL,…", "features to switch on or off").action(ArgAction::Append),
-            list("emulated-version", "VERSION,…", "the version whose APIs and features the server has"),
+            flag("feature-gates", "NAME=BOOL,…", "Feature gates to enable or disable")
+                .action(ArgAction::Append),
+            list(
+                "emulated-version",
+                "VERSION,…",
+                "Kubernetes version whose APIs and features the server emulates",
+            ),
             list(
                 "min-compatibility-version",
                 "VERSION,…",
-                "the least version of the other servers of the control plane",
+                "Minimum version of the other control plane components",
             ),
             switch(
                 "emulation-forward-compatible",
-                "whether resources are also served in versions newer than the emulated one",
+                "Serves resources also in API versions that are newer than the emulated version",
             ),
             switch(
                 "runtime-config-emulation-forward-compatible",
-                "whether --runtime-config may switch on what is newer than the emulated version",
+                "Allows --runtime-config to enable APIs that are newer than the emulated version",
             ),
         ]
     }

@@ -23,100 +23,100 @@ impl Options {
             flag(
                 "version",
                 "true|raw|vX.Y.Z",
-                "prints the version and ends; vX.Y.Z… sets the reported version",
+                "Prints the version and exits; vX.Y.Z… sets the reported version",
             )
             .num_args(0..=1)
             .require_equals(true)
             .default_missing_value("true")
             .value_parser(str::parse::<VersionFlag>),
-            path(flag("data-dir", "DIR", "where the store, certificates and admin.kubeconfig are")),
-            flag("storage-backend", "NAME", "embedded, etcd3 (with --etcd-servers) or memory")
+            path(flag("data-dir", "DIR", "Directory of the embedded store, generated certificates and admin.kubeconfig")),
+            flag("storage-backend", "NAME", "Storage engine: embedded, etcd3 (with --etcd-servers) or memory")
                 .value_parser(storage_backend),
-            list("etcd-servers", "URL,…", "the etcd cluster in which everything is kept"),
-            path(flag("etcd-cafile", "FILE", "the authority of etcd's certificates")),
-            path(flag("etcd-certfile", "FILE", "the certificate shown to etcd")),
-            path(flag("etcd-keyfile", "FILE", "the key of that certificate")),
-            flag("etcd-healthcheck-timeout", "DURATION", "how long etcd may take to answer the check etcd")
+            list("etcd-servers", "URL,…", "Client URLs of the etcd cluster"),
+            path(flag("etcd-cafile", "FILE", "Certificate authorities of etcd's serving certificates")),
+            path(flag("etcd-certfile", "FILE", "Client certificate for etcd")),
+            path(flag("etcd-keyfile", "FILE", "Private key of --etcd-certfile")),
+            flag("etcd-healthcheck-timeout", "DURATION", "Timeout of the health check etcd")
                 .value_parser(duration),
             flag(
                 "etcd-readycheck-timeout",
                 "DURATION",
-                "how long etcd may take to answer the check etcd-readiness",
+                "Timeout of the readiness check etcd-readiness",
             )
             .value_parser(duration),
             flag(
                 "etcd-db-metric-poll-interval",
                 "DURATION",
-                "how often etcd is asked for its size; 0 is never",
+                "Interval at which the size of etcd's database is read; 0 disables it",
             )
             .value_parser(duration),
-            flag("lease-reuse-duration-seconds", "N", "for how long an etcd lease is given to further keys")
+            flag("lease-reuse-duration-seconds", "N", "Time for which an etcd lease is reused for further keys, in seconds")
                 .value_parser(integer::<u32>),
-            flag("etcd-prefix", "PREFIX", "the prefix of all storage keys"),
-            flag("etcd-compaction-interval", "DURATION", "how often history is compacted; 0 is never")
+            flag("etcd-prefix", "PREFIX", "Prefix of all storage keys"),
+            flag("etcd-compaction-interval", "DURATION", "Interval of compactions of the store; 0 disables them")
                 .value_parser(duration),
             path(flag(
                 "encryption-provider-config",
                 "FILE",
-                "which resources are encrypted at rest, and how",
+                "File with the encryption configuration: resources and providers of encryption at rest",
             )),
             switch(
                 "encryption-provider-config-automatic-reload",
-                "whether that file is read again when it changes",
+                "Reloads --encryption-provider-config when it changes",
             ),
-            flag("runtime-config", "KEY=VALUE,…", "groups, versions and resources to switch on and off")
+            flag("runtime-config", "KEY=VALUE,…", "API groups, versions and resources to enable or disable")
                 .action(ArgAction::Append),
-            flag("event-ttl", "DURATION", "how long events are kept; 0 is for ever").value_parser(duration),
-            flag("storage-media-type", "TYPE", "how built-in kinds are stored")
+            flag("event-ttl", "DURATION", "Time for which events are kept; 0 for no limit").value_parser(duration),
+            flag("storage-media-type", "TYPE", "Media type in which objects of built-in kinds are stored")
                 .value_parser(storage_media_type),
             flag(
                 "etcd-servers-overrides",
                 "GROUP/RESOURCE#SERVER;…",
-                "resources that are stored in another etcd",
+                "Resources that are stored in another etcd cluster",
             )
             .action(ArgAction::Append)
             .value_parser(etcd_servers_overrides),
-            switch("allow-privileged", "whether containers may be privileged; true by default"),
-            switch("watch-cache", "whether reads may come from the watch cache"),
+            switch("allow-privileged", "Allows privileged containers (default true)"),
+            switch("watch-cache", "Enables the watch cache"),
             flag(
                 "watch-cache-sizes",
                 "RESOURCE[.GROUP]#SIZE,…",
-                "resources without a watch cache have the size 0",
+                "Watch cache settings of resources; the size 0 disables the watch cache of a resource",
             )
             .action(ArgAction::Append)
             .value_parser(watch_cache_sizes),
-            flag("default-watch-cache-size", "N", "deprecated: it has no effect")
+            flag("default-watch-cache-size", "N", "Deprecated: it has no effect")
                 .value_parser(integer::<i64>),
-            flag("etcd-count-metric-poll-period", "DURATION", "whether objects are counted; 0 is no")
+            flag("etcd-count-metric-poll-period", "DURATION", "Exports the number of stored objects; 0 disables the metric")
                 .value_parser(duration),
-            flag("bind-address", "IP", "the address to listen on").value_parser(ip),
-            flag("secure-port", "PORT", "the port to listen on").value_parser(port),
-            flag("advertise-address", "IP", "the address that members of the cluster reach the server at")
+            flag("bind-address", "IP", "Address to listen on").value_parser(ip),
+            flag("secure-port", "PORT", "Port to listen on").value_parser(port),
+            flag("advertise-address", "IP", "Address at which members of the cluster reach the server")
                 .value_parser(ip),
             flag(
                 "endpoint-reconciler-type",
                 "NAME",
-                "how servers that share a store tell which of them live",
+                "Reconciler of the endpoints of the service kubernetes: master-count, lease or none",
             )
             .value_parser(endpoint_reconciler_type),
-            flag("apiserver-count", "N", "how many servers master-count counts on (deprecated)")
+            flag("apiserver-count", "N", "Deprecated: the number of API servers, for the reconciler master-count")
                 .value_parser(count),
-            path(flag("cert-dir", "DIR", "where generated certificates go")),
-            path(flag("tls-cert-file", "FILE", "the serving certificate")),
-            path(flag("tls-private-key-file", "FILE", "the key of the serving certificate")),
-            path(flag("client-ca-file", "FILE", "whose client certificates are believed")),
-            path(flag("token-auth-file", "FILE", "static tokens")),
+            path(flag("cert-dir", "DIR", "Directory of generated certificates")),
+            path(flag("tls-cert-file", "FILE", "Serving certificate")),
+            path(flag("tls-private-key-file", "FILE", "Private key of the serving certificate")),
+            path(flag("client-ca-file", "FILE", "Certificate authorities of client certificates")),
+            path(flag("token-auth-file", "FILE", "File with static tokens")),
             path(flag(
                 "egress-selector-config-file",
                 "FILE",
-                "the proxies through which networks are reached",
+                "File with the proxies of each network for outgoing connections",
             )),
-            flag("service-cluster-ip-range", "CIDR", "the range of service addresses"),
-            flag("service-node-port-range", "FROM-TO", "the range of node ports").value_parser(port_range),
-            flag("request-timeout", "DURATION", "how long a request may take").value_parser(duration),
-            flag("max-requests-inflight", "N", "how many reads may be in flight")
+            flag("service-cluster-ip-range", "CIDR", "CIDR range of cluster IPs of services; two ranges for dual-stack"),
+            flag("service-node-port-range", "FROM-TO", "Port range of services with node ports").value_parser(port_range),
+            flag("request-timeout", "DURATION", "Timeout of requests that are not long-running").value_parser(duration),
+            flag("max-requests-inflight", "N", "Maximum number of concurrent reads; with priority and fairness, part of the total concurrency")
                 .value_parser(integer::<usize>),
-            flag("max-mutating-requests-inflight", "N", "how many writes may be in flight")
+            flag("max-mutating-requests-inflight", "N", "Maximum number of concurrent writes; with priority and fairness, part of the total concurrency")
                 .value_parser(integer::<usize>),
         ]
     }

@@ -45,20 +45,20 @@ impl KubeletOptions {
     pub fn args() -> Vec<Arg> {
         let path = |arg: Arg| arg.value_parser(value_parser!(PathBuf));
         vec![
-            path(flag("kubelet-client-certificate", "FILE", "the certificate shown to kubelets")),
-            path(flag("kubelet-client-key", "FILE", "the key of that certificate")),
-            path(flag("kubelet-certificate-authority", "FILE", "the authorities of kubelets")),
-            list("kubelet-preferred-address-types", "TYPES", "the order of the types of node addresses"),
-            flag("kubelet-port", "PORT", "the port of kubelets whose nodes tell none (deprecated)")
+            path(flag("kubelet-client-certificate", "FILE", "Client certificate for requests to kubelets")),
+            path(flag("kubelet-client-key", "FILE", "Private key of --kubelet-client-certificate")),
+            path(flag("kubelet-certificate-authority", "FILE", "Certificate authorities of kubelets' serving certificates")),
+            list("kubelet-preferred-address-types", "TYPES", "Types of node addresses, the preferred ones first"),
+            flag("kubelet-port", "PORT", "Deprecated: the port of kubelets whose node has no port in its status")
                 .value_parser(integer::<u32>),
-            flag("kubelet-read-only-port", "PORT", "deprecated: it has no effect")
+            flag("kubelet-read-only-port", "PORT", "Deprecated: it has no effect")
                 .value_parser(integer::<u32>),
-            flag("kubelet-timeout", "DURATION", "the time limit for a connection to a kubelet")
+            flag("kubelet-timeout", "DURATION", "Timeout of connecting to a kubelet")
                 .value_parser(duration),
             flag(
                 "max-connection-bytes-per-sec",
                 "N",
-                "how many bytes per second may pass on a stream to a node, pod or service; 0 for any number",
+                "Limit of upgraded connections to nodes, pods and services, in bytes per second; 0 for no limit",
             )
             .value_parser(integer::<i64>),
         ]

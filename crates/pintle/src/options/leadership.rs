@@ -19,15 +19,15 @@ impl LeadershipOptions {
         vec![
             time(
                 "coordinated-leadership-lease-duration",
-                "how long the server that elects leaders is not replaced when it does not renew its lease",
+                "Time after which the lease of the server that elects leaders expires unless it is renewed",
             ),
             time(
                 "coordinated-leadership-renew-deadline",
-                "how long the server that elects leaders goes on when it cannot renew its lease",
+                "Time for which the server that elects leaders retries to renew its lease before it gives up",
             ),
             time(
                 "coordinated-leadership-retry-period",
-                "the interval between renewals of the lease, and between steps of elections",
+                "Interval of lease renewals and of the steps of elections",
             ),
         ]
     }

@@ -60,18 +60,32 @@ impl LoggingOptions {
     /// The flags.
     pub fn args() -> Vec<Arg> {
         vec![
-            flag("v", "N", "how much is logged").short('v').value_parser(str::parse::<Verbosity>),
-            flag("vmodule", "PATTERN=N,…", "how much single source files log, in the text format")
+            flag("v", "N", "Log verbosity").short('v').value_parser(str::parse::<Verbosity>),
+            flag("vmodule", "PATTERN=N,…", "Log verbosity of source files, in the text format")
                 .value_parser(str::parse::<Vmodule>),
-            flag("logging-format", "NAME", "text or json"),
-            flag("log-flush-frequency", "DURATION", "how often buffered entries are written")
+            flag("logging-format", "NAME", "Log format: text or json"),
+            flag("log-flush-frequency", "DURATION", "Interval at which buffered log entries are written")
                 .value_parser(duration),
-            flag("log-text-info-buffer-size", "SIZE", "the buffer of entries that are no errors")
-                .value_parser(size),
-            switch("log-text-split-stream", "errors to standard error, all others to standard output"),
-            flag("log-json-info-buffer-size", "SIZE", "the buffer of entries that are no errors")
-                .value_parser(size),
-            switch("log-json-split-stream", "errors to standard error, all others to standard output"),
+            flag(
+                "log-text-info-buffer-size",
+                "SIZE",
+                "Size of the buffer of info entries in split streams; 0 for none",
+            )
+            .value_parser(size),
+            switch(
+                "log-text-split-stream",
+                "Writes errors to standard error and info entries to standard output",
+            ),
+            flag(
+                "log-json-info-buffer-size",
+                "SIZE",
+                "Size of the buffer of info entries in split streams; 0 for none",
+            )
+            .value_parser(size),
+            switch(
+                "log-json-split-stream",
+                "Writes errors to standard error and info entries to standard output",
+            ),
         ]
     }
 

@@ -56,33 +56,43 @@ impl ManagementOptions {
     pub fn args() -> Vec<Arg> {
         let time = |name, help| flag(name, "DURATION", help).value_parser(duration);
         vec![
-            flag("external-hostname", "HOST", "the name of the server in documents that refer to it"),
-            time("livez-grace-period", "how long /livez does not fail after the start"),
-            flag("min-request-timeout", "SECONDS", "the least time of a watch that names none")
-                .value_parser(integer::<u32>),
-            time("storage-initialization-timeout", "how long the watch caches may take to be filled"),
-            time("shutdown-delay-duration", "how long requests are served after the signal to stop"),
+            flag("external-hostname", "HOST", "Host name of the server in documents that refer to it"),
+            time("livez-grace-period", "Time after the start in which all checks of /livez pass"),
+            flag(
+                "min-request-timeout",
+                "SECONDS",
+                "Minimum duration of watches without timeoutSeconds; each gets up to twice as long",
+            )
+            .value_parser(integer::<u32>),
+            time(
+                "storage-initialization-timeout",
+                "Time for the watch caches to be initialized, after which the log warns",
+            ),
+            time(
+                "shutdown-delay-duration",
+                "Time for which requests are still served after the signal to stop, while /readyz fails",
+            ),
             switch(
                 "shutdown-send-retry-after",
-                "whether requests are refused with 429 while the last ones end, instead of closing the port",
+                "Keeps the port open during the shutdown and refuses new requests with 429",
             ),
             time(
                 "shutdown-watch-termination-grace-period",
-                "how long watches may take to end after the shutdown delay; 0 lets them go on until the end",
+                "Time for watches to end after the shutdown delay; 0 keeps them until the server stops",
             ),
             switch(
                 "send-retry-after-while-not-ready-once",
-                "whether requests before the server is ready get 429; they wait in any case",
+                "Refuses requests with 429 until the server is ready; it has no effect, as such requests wait",
             ),
-            flag("delete-collection-workers", "N", "how many objects of a collection are deleted at once")
-                .value_parser(integer::<usize>),
-            switch("enable-garbage-collector", "whether deletes set the garbage collector's finalizers"),
             flag(
-                "kubernetes-service-node-port",
-                "PORT",
-                "the node port of the service kubernetes; 0 is none",
+                "delete-collection-workers",
+                "N",
+                "Number of workers that delete the objects of a collection",
             )
-            .value_parser(integer::<i64>),
+            .value_parser(integer::<usize>),
+            switch("enable-garbage-collector", "Deletes set the finalizers of the garbage collector"),
+            flag("kubernetes-service-node-port", "PORT", "Node port of the service kubernetes; 0 for none")
+                .value_parser(integer::<i64>),
         ]
     }
 

@@ -29,13 +29,13 @@ impl MetricsOptions {
             flag(
                 "show-hidden-metrics-for-version",
                 "VERSION",
-                "the previous version, whose metrics that are hidden since then are exported",
+                "Previous version; metrics that were hidden after it are exported",
             ),
-            list("disabled-metrics", "NAME,…", "metrics that are not exported"),
-            flag("allow-metric-labels", "METRIC,LABEL=VALUE,…", "the allowed values of a label")
+            list("disabled-metrics", "NAME,…", "Names of metrics that are not exported"),
+            flag("allow-metric-labels", "METRIC,LABEL=VALUE,…", "Allowed values of a metric's label")
                 .action(ArgAction::Append)
                 .value_parser(pairs),
-            flag("allow-metric-labels-manifest", "FILE", "a file with the allowed values of labels")
+            flag("allow-metric-labels-manifest", "FILE", "File with the allowed values of metrics' labels")
                 .value_parser(clap::value_parser!(PathBuf)),
         ]
     }

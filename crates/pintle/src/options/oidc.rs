@@ -36,22 +36,22 @@ pub struct OidcOptions {
 }
 
 const FLAGS: [(&str, &str, &str); 7] = [
-    ("oidc-issuer-url", "URL", "an issuer of OpenID Connect tokens"),
-    ("oidc-client-id", "ID", "for whom its tokens have to be"),
-    ("oidc-ca-file", "FILE", "the authorities of its certificate"),
-    ("oidc-username-claim", "CLAIM", "the claim that is the user's name"),
-    ("oidc-username-prefix", "PREFIX", "what user names begin with; - is nothing"),
-    ("oidc-groups-claim", "CLAIM", "the claim that has the user's groups"),
-    ("oidc-groups-prefix", "PREFIX", "what groups begin with"),
+    ("oidc-issuer-url", "URL", "URL of the OpenID Connect issuer"),
+    ("oidc-client-id", "ID", "Client ID that the audiences of ID tokens must have"),
+    ("oidc-ca-file", "FILE", "Certificate authorities of the issuer's serving certificate"),
+    ("oidc-username-claim", "CLAIM", "Claim with the user name"),
+    ("oidc-username-prefix", "PREFIX", "Prefix of user names; - for none"),
+    ("oidc-groups-claim", "CLAIM", "Claim with the user's groups"),
+    ("oidc-groups-prefix", "PREFIX", "Prefix of groups"),
 ];
 
 impl OidcOptions {
     /// The flags.
     pub(crate) fn args() -> Vec<Arg> {
         let mut args: Vec<Arg> = FLAGS.iter().map(|(name, value, help)| flag(name, value, help)).collect();
-        args.push(list("oidc-signing-algs", "ALG,…", "the algorithms that tokens may be signed with"));
+        args.push(list("oidc-signing-algs", "ALG,…", "Allowed signing algorithms of ID tokens"));
         args.push(
-            flag("oidc-required-claim", "CLAIM=VALUE", "a claim, and what it has to say")
+            flag("oidc-required-claim", "CLAIM=VALUE", "Claim and value that ID tokens must have")
                 .action(ArgAction::Append)
                 .value_parser(pair),
         );

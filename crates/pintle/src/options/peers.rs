@@ -23,10 +23,14 @@ impl PeerOptions {
     /// The flags.
     pub fn args() -> Vec<Arg> {
         vec![
-            flag("peer-ca-file", "FILE", "the authority of the other servers of the cluster")
-                .value_parser(value_parser!(PathBuf)),
-            flag("peer-advertise-ip", "IP", "the address at which the other servers reach this one"),
-            flag("peer-advertise-port", "PORT", "the port at which the other servers reach this one"),
+            flag(
+                "peer-ca-file",
+                "FILE",
+                "Certificate authorities of the other API servers' serving certificates",
+            )
+            .value_parser(value_parser!(PathBuf)),
+            flag("peer-advertise-ip", "IP", "Address at which the other API servers reach this one"),
+            flag("peer-advertise-port", "PORT", "Port at which the other API servers reach this one"),
         ]
     }
 

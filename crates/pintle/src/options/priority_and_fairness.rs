@@ -25,7 +25,7 @@ const CONFLICTS: [&str; 3] = ["flowcontrol.apiserver.k8s.io/v1", "api/ga", "api/
 impl PriorityAndFairnessOptions {
     /// The flags.
     pub fn args() -> [Arg; 1] {
-        [switch(FLAG, "whether requests share the server by priority and fairness")]
+        [switch(FLAG, "Enables API priority and fairness")]
     }
 
     /// Reads the flags.

@@ -63,28 +63,51 @@ impl ServiceAccountOptions {
     /// The flags.
     pub fn args() -> Vec<Arg> {
         vec![
-            flag("service-account-issuer", "NAME", "whose tokens are believed; the first issues them")
-                .action(ArgAction::Append),
-            flag("service-account-key-file", "FILE", "keys that verify tokens of service accounts")
+            flag(
+                "service-account-issuer",
+                "NAME",
+                "Accepted issuers of service account tokens; the first one is in issued tokens",
+            )
+            .action(ArgAction::Append),
+            flag("service-account-key-file", "FILE", "File with keys that verify service account tokens")
                 .action(ArgAction::Append)
                 .value_parser(value_parser!(PathBuf)),
-            flag("service-account-signing-key-file", "FILE", "the key that signs them")
-                .value_parser(value_parser!(PathBuf)),
+            flag(
+                "service-account-signing-key-file",
+                "FILE",
+                "File with the private key that signs service account tokens",
+            )
+            .value_parser(value_parser!(PathBuf)),
             flag(
                 "service-account-signing-endpoint",
                 "SOCKET",
-                "the socket of the program that signs them; @NAME is an abstract one",
+                "Unix socket of the external signer of service account tokens; @NAME for an abstract socket",
             ),
-            flag("service-account-jwks-uri", "URL", "where others find the keys"),
-            flag("service-account-max-token-expiration", "DURATION", "how long tokens live at most")
-                .value_parser(duration),
+            flag(
+                "service-account-jwks-uri",
+                "URL",
+                "URI of the JSON Web Key Set in the OpenID discovery document",
+            ),
+            flag(
+                "service-account-max-token-expiration",
+                "DURATION",
+                "Maximum lifetime of service account tokens",
+            )
+            .value_parser(duration),
             switch(
                 "service-account-extend-token-expiration",
-                "whether the tokens of admitted pods live longer than they say",
+                "Extends the lifetime of the tokens that the admission plugin ServiceAccount adds to pods",
             ),
-            switch("service-account-lookup", "whether tokens in secrets have to be there still"),
-            list("api-audiences", "NAME,…", "whom tokens for the server are for"),
-            switch("enable-bootstrap-token-auth", "whether nodes may join by tokens in kube-system"),
+            switch(
+                "service-account-lookup",
+                "Requires that the secret of a token that is stored in one still exists",
+            ),
+            list(
+                "api-audiences",
+                "NAME,…",
+                "Audiences of the server, one of which tokens must have; the issuers by default",
+            ),
+            switch("enable-bootstrap-token-auth", "Accepts the bootstrap tokens in secrets of kube-system"),
         ]
     }
 

@@ -83,31 +83,45 @@ impl ServingOptions {
     /// The flags.
     pub fn args() -> Vec<Arg> {
         vec![
-            flag("tls-min-version", "VERSION", "the least version of TLS: VersionTLS12 or VersionTLS13"),
-            list("tls-cipher-suites", "NAME,…", "the cipher suites of TLS 1.2, by Go's names"),
-            flag("tls-curve-preferences", "N,…", "the key exchanges, by Go's numbers")
+            flag("tls-min-version", "VERSION", "Minimum version of TLS: VersionTLS12 or VersionTLS13"),
+            list("tls-cipher-suites", "NAME,…", "Cipher suites of TLS 1.2, by Go's names"),
+            flag("tls-curve-preferences", "N,…", "Key exchange mechanisms (curves), by Go's numbers")
                 .action(ArgAction::Append)
                 .value_parser(curves),
-            flag("tls-sni-cert-key", "CERT,KEY[:NAME,…]", "a certificate for some names")
-                .action(ArgAction::Append)
-                .value_parser(str::parse::<SniCertKey>),
+            flag(
+                "tls-sni-cert-key",
+                "CERT,KEY[:NAME,…]",
+                "Serving certificate and private key for server names; by default those in the certificate",
+            )
+            .action(ArgAction::Append)
+            .value_parser(str::parse::<SniCertKey>),
             flag(
                 "http2-max-streams-per-connection",
                 "N",
-                "how many requests a client may have open on a connection; 0 is 100",
+                "Maximum number of concurrent streams of an HTTP/2 connection; 0 for 100",
             )
             .value_parser(integer::<u32>),
-            switch("disable-http2-serving", "whether HTTP/2 is not spoken"),
-            switch("permit-port-sharing", "whether other processes may listen on the same port"),
-            switch("permit-address-sharing", "whether the port may be listened on at other addresses"),
+            switch("disable-http2-serving", "Disables HTTP/2"),
+            switch(
+                "permit-port-sharing",
+                "Sets SO_REUSEPORT, so that other processes may listen on the same port",
+            ),
+            switch(
+                "permit-address-sharing",
+                "Sets SO_REUSEADDR on the port; it has no effect, as this is always set",
+            ),
             list(
                 "strict-transport-security-directives",
                 "DIRECTIVE,…",
-                "what browsers are told of TLS: max-age=SECONDS, includeSubDomains, preload",
+                "Directives of the HSTS header: max-age=SECONDS, includeSubDomains, preload; empty for no header",
             ),
-            list("cors-allowed-origins", "REGEX,…", "the origins whose pages may read answers"),
-            flag("goaway-chance", "FRACTION", "in how many of all requests an HTTP/2 connection is closed")
-                .value_parser(float),
+            list("cors-allowed-origins", "REGEX,…", "Patterns of the allowed CORS origins"),
+            flag(
+                "goaway-chance",
+                "FRACTION",
+                "Fraction of requests after which the HTTP/2 connection is closed with GOAWAY, up to 0.02",
+            )
+            .value_parser(float),
         ]
     }
 

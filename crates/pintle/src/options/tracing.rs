@@ -48,8 +48,12 @@ impl TracingOptions {
     /// The flag.
     pub fn args() -> Vec<Arg> {
         vec![
-            flag("tracing-config-file", "FILE", "where spans of requests go, and which ones")
-                .value_parser(value_parser!(PathBuf)),
+            flag(
+                "tracing-config-file",
+                "FILE",
+                "File with the tracing configuration: the collector and the sampling rate",
+            )
+            .value_parser(value_parser!(PathBuf)),
         ]
     }
 

@@ -8,32 +8,32 @@ use std::path::PathBuf;
 
 pub(crate) fn command() -> Command {
     Command::new("snapshot")
-        .about("Saves a store into a file, tells what is in such a file, and makes a store out of it")
+        .about("Saves a store into a file, describes such a file, and restores it into a store")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(
             Command::new("save")
                 .about("Saves all keys as of one revision. A server may be running")
-                .arg(file("the snapshot to write; it is for its owner only, for it holds secrets"))
-                .args(store("the data directory of the server whose embedded store is saved"))
-                .arg(flag("overwrite", "replace the file if there is one").action(ArgAction::SetTrue))
+                .arg(file("File to write, readable by its owner only, as it holds secrets"))
+                .args(store("Data directory of the server whose embedded store is saved"))
+                .arg(flag("overwrite", "Replaces an existing file").action(ArgAction::SetTrue))
                 .arg(output()),
         )
         .subcommand(
             Command::new("status")
-                .about("Verifies all of a snapshot and tells what it holds")
-                .arg(file("the snapshot"))
+                .about("Verifies all of a snapshot and prints its summary")
+                .arg(file("Snapshot file"))
                 .arg(output()),
         )
         .subcommand(
             Command::new("restore")
-                .about("Makes a store out of a snapshot, where there is none")
-                .arg(file("the snapshot"))
-                .args(store("the data directory in which a store is made"))
+                .about("Restores a snapshot into a new store")
+                .arg(file("Snapshot file"))
+                .args(store("Data directory in which the embedded store is created"))
                 .arg(
                     flag(
                         "bump-revision",
-                        "how far the store's revision is raised beyond the snapshot's at least",
+                        "Minimum by which the store's revision exceeds the snapshot's; false does not raise it",
                     )
                     .value_name("N")
                     .value_parser(bump),
@@ -51,7 +51,10 @@ fn file(help: &'static str) -> Arg {
 }
 
 fn output() -> Arg {
-    flag("output", "table or json").short('o').value_name("FORMAT").value_parser(["table", "json"])
+    flag("output", "Output format: table or json")
+        .short('o')
+        .value_name("FORMAT")
+        .value_parser(["table", "json"])
 }
 
 fn store(data_dir: &'static str) -> [Arg; 6] {
@@ -62,14 +65,14 @@ fn store(data_dir: &'static str) -> [Arg; 6] {
             .value_name("DIR")
             .value_parser(value_parser!(PathBuf))
             .conflicts_with("etcd-servers"),
-        flag("etcd-prefix", "the prefix of all storage keys").value_name("PREFIX"),
-        flag("etcd-servers", "the etcd cluster, in place of an embedded store")
+        flag("etcd-prefix", "Prefix of all storage keys").value_name("PREFIX"),
+        flag("etcd-servers", "Client URLs of the etcd cluster, instead of an embedded store")
             .value_name("URL,…")
             .value_delimiter(',')
             .action(ArgAction::Append),
-        path(flag("etcd-cafile", "the authority of the etcd servers' certificates")),
-        path(flag("etcd-certfile", "the certificate shown to the etcd servers")),
-        path(flag("etcd-keyfile", "the key of that certificate")),
+        path(flag("etcd-cafile", "Certificate authorities of etcd's serving certificates")),
+        path(flag("etcd-certfile", "Client certificate for etcd")),
+        path(flag("etcd-keyfile", "Private key of --etcd-certfile")),
     ]
 }
 
