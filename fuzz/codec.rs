@@ -1,7 +1,7 @@
-//! What the decoders' fuzz targets do with their input. `cargo test` runs the same functions on a
+//! The functions that the decoders' fuzz targets call with their input. `cargo test` runs the same functions on a
 //! corpus and mutations of it, which needs no instrumented build.
 //!
-//! Whatever the bytes are, decoding returns; what it returns is encoded and comes back the same, in every encoding.
+//! Decoding returns for all bytes, and a decoded value survives encoding and decoding in every encoding.
 
 #![allow(dead_code, reason = "every target uses one of the functions")]
 
@@ -95,7 +95,7 @@ pub(crate) fn cbor(data: &[u8]) {
     }
 }
 
-/// What a client's body is decoded to is what it says, or it is refused for its weight.
+/// Asserts that a client's body is decoded to the same value as without limits, or is refused for its weight.
 fn within_bounds(decoded: &Result<Decoded, DecodeError>, of_body: Result<Decoded, DecodeError>) {
     match (decoded, of_body) {
         (_, Err(DecodeError::TooHeavy)) => {}

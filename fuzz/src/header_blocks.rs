@@ -1,4 +1,4 @@
-//! What holds for header blocks of HTTP/2.
+//! The invariants of header blocks of HTTP/2.
 
 use pintle_http2::{BlockKind, HeaderBlocks, Judgement};
 

@@ -7,7 +7,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 const TYPE: &str = "k8s.io/api/apidiscovery/v2.APIGroupDiscoveryList";
 
-/// What is taken from a discovery document survives encoding and decoding. Returns whether the document is usable.
+/// Asserts that the content of a discovery document survives encoding and decoding. Returns whether the document is
+/// usable.
 pub(crate) fn remote_discovery(data: &[u8]) -> bool {
     let mut versions = pintle_aggregator::aggregated(data).unwrap_or_default();
     let converted = pintle_aggregator::legacy(data, "v1");

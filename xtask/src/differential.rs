@@ -3,7 +3,7 @@
 //! The requests are made of the recorded objects and of the facts about every kind, changed by dice that a seed throws:
 //! they are others than those of the recordings, and any number of them can be made. Both servers begin empty, so that a
 //! difference of answers is one of the servers. Some differences mean nothing, such as the order of a Go map or a race of
-//! the reference; whoever reads the report decides.
+//! the reference; the reader of the report decides.
 
 mod answer;
 mod case;

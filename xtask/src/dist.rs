@@ -13,7 +13,7 @@ use crate::{sbom, task};
 pub(crate) const HOST: &str = "x86_64-unknown-linux-gnu";
 const PROFILE: &str = "release";
 
-/// What a build is compared with.
+/// The binary that a build is compared with.
 enum Verification<'a> {
     /// A second build, from another path.
     Again,

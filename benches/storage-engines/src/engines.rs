@@ -31,7 +31,7 @@ pub fn open(name: &str, directory: &Path) -> Box<dyn Engine> {
     }
 }
 
-/// What the harness itself and the kernel cost: append and sync.
+/// The cost of the harness and the kernel alone: append and sync.
 struct Log(File);
 
 impl Engine for Log {

@@ -1,4 +1,4 @@
-//! What a plugin is created from: [`PluginSettings`].
+//! The settings of a plugin at its creation: [`PluginSettings`].
 
 use crate::AdmissionPlugin;
 use std::sync::Arc;

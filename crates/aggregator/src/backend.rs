@@ -66,7 +66,7 @@ impl Backend {
         Backend { spec, directory, client }
     }
 
-    /// What the connections depend on.
+    /// The properties of the API service that determine the connections.
     pub(crate) fn spec(&self) -> &BackendSpec {
         &self.spec
     }

@@ -54,14 +54,14 @@ pub struct DiscoveryManager {
     published: ArcSwap<ApiServiceGroups>,
 }
 
-/// What is published: the API services, and the documents of those versions that other servers serve.
+/// The published state: the API services, and the documents of those versions that other servers serve.
 #[derive(Default)]
 struct Learnt {
     snapshot: Arc<Snapshot>,
     documents: HashMap<GroupVersion, Arc<Value>>,
 }
 
-/// What is known of one server.
+/// The state of one server: its last documents and its failures since.
 #[derive(Default)]
 pub(crate) struct Known {
     versions: DiscoveredVersions,

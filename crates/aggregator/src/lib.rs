@@ -1,4 +1,30 @@
-//! The aggregator: API services, and the first server of the delegation chain.
+//! The aggregator: API services, and the first server of the delegation chain
+//! (<https://kubernetes.io/docs/concepts/extend-kubernetes/api-extension/apiserver-aggregation/>).
+//!
+//! ```text
+//!   API services ──────────► ApiServices ──► Backend ──► ProxyHandler: requests
+//!                                 ▲
+//!   services, endpoints ──► ServiceDirectory
+//!                                 │
+//!     tasks, one per server: DiscoveryManager, OpenApiManager ──► documents of discovery and OpenAPI
+//!     controllers: RemoteAvailability, AutoRegistration ──► status and objects of API services
+//! ```
+//!
+//! An API service with a service gives a group and version to another server, its backend. The generic server asks
+//! [`ProxyHandler`] for a handler behind all filters, before it serves a path of its own: authentication, authorization
+//! and priority and fairness are not done here. Mutating and validating admission are left to the backend.
+//!
+//! Invariants:
+//! - **A request waits for no backend but its own.** API services are an immutable snapshot ([`ApiServices`]), and the
+//!   documents of backends are fetched in the background and published as a whole. A backend that does not answer keeps
+//!   its last OpenAPI document, and is stale in discovery.
+//! - **Requests reach a backend only while its API service is available.** Others get 503 without a connection.
+//! - **A backend gets the user in headers, and not the `Authorization` header of the client** ([`remote_user`]). It trusts
+//!   these headers because of the aggregator's client certificate.
+//! - **Documents of backends are bounded** in size, in time, and in the number that are fetched at once.
+//!
+//! The crate knows no built-in kind but `APIService`, and the `Service` and `EndpointSlice` objects that
+//! [`ServiceDirectory`] reads.
 
 mod api_service;
 mod api_services;

@@ -57,7 +57,7 @@ pub struct OpenApiManager {
     index: ArcSwap<RemoteIndex>,
 }
 
-/// What is published, by the names of API services.
+/// The published state, by the names of API services.
 #[derive(Default)]
 struct Learnt {
     snapshot: Arc<Snapshot>,
@@ -65,7 +65,7 @@ struct Learnt {
     indices: HashMap<Arc<str>, BTreeMap<String, String>>,
 }
 
-/// What is known of one server.
+/// The state of one server: the identity of its last document, and its failures since.
 #[derive(Default)]
 pub(crate) struct Known {
     etag: Option<String>,

@@ -11,7 +11,7 @@ const GROUP: HeaderName = HeaderName::from_static("x-remote-group");
 const EXTRA_PREFIX: &str = "x-remote-extra-";
 const IMPERSONATE_PREFIX: &str = "impersonate-";
 
-/// Replaces credentials, and whatever a client says of its user, by the authenticated user.
+/// Replaces credentials, and all user and impersonation headers of the client, by the headers of the authenticated user.
 ///
 /// # Errors
 /// When a value cannot be sent in a header, with the text of Go's client.

@@ -17,7 +17,7 @@ use tokio::{
 
 /// Uses the documents of servers.
 pub(crate) trait Follower: Send + Sync + 'static {
-    /// What is known of one server.
+    /// The state of one server, which lasts as long as its task.
     type State: Default + Send;
 
     /// Called when some API services have changed, before their servers are asked.

@@ -42,7 +42,7 @@ pub struct Proxying<'a> {
     pub rejects_redirects: bool,
     /// The time limit of the response; `None` for that of the request alone.
     pub limit: Option<Duration>,
-    /// What carries an upgraded connection; `None` for its bytes.
+    /// The translation of an upgraded connection; `None` copies its bytes.
     pub carry: Option<Carry>,
 }
 

@@ -135,7 +135,7 @@ async fn failure(code: u16, mut body: BackendBody, resource: &GroupResource, nam
 /// A text as it arrives.
 struct TextBody {
     text: BackendBody,
-    /// What is not sent yet; `None` when each piece is sent at once.
+    /// The text that is not sent yet; `None` when each piece is sent at once.
     gathered: Option<BytesMut>,
     stopped: Pin<Box<dyn Future<Output = ()> + Send>>,
     is_over: bool,

@@ -74,7 +74,7 @@ impl InvalidCredentials {
         InvalidCredentials { remarks: remarks.shared(), ..self }
     }
 
-    /// What two authenticators say about the same credentials. A reason that both have is told once.
+    /// Joins the results of two authenticators for the same credentials. A reason that both have is listed once.
     #[must_use]
     pub fn and(self, other: InvalidCredentials) -> InvalidCredentials {
         let reason = match self.reason == other.reason {

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use pintle_storage::Revision;
 use std::{any::Any, collections::BTreeMap, sync::Arc};
 
-/// What a reader has of a state, as long as there is memory for it.
+/// The part of a state that a reader holds, as long as there is memory for it.
 pub struct Held<T: Send + 'static> {
     content: Arc<Mutex<Content<T>>>,
     /// The place among the readers of a resource.
@@ -99,7 +99,7 @@ impl<T: Send + 'static> Lose for Mutex<Content<T>> {
 pub(crate) struct HeldStates {
     readers: BTreeMap<u64, Reader>,
     next_id: u64,
-    /// What changes have replaced that was part of a held state.
+    /// The objects of held states that changes have replaced.
     replaced: Replaced,
     /// The number of objects of the present state.
     objects: usize,
@@ -112,7 +112,7 @@ struct Reader {
     revision: Revision,
     /// The bytes of objects that no other reader shares.
     own_bytes: usize,
-    /// What had been replaced when the reader began.
+    /// The count of replaced objects when the reader began.
     since: Replaced,
     content: Arc<dyn Lose>,
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// The field that every object has and that is always indexed.
 const NAME: &str = "metadata.name";
 
-/// What an object must have.
+/// A property that an object must have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Requirement {
     /// A selectable field, by its position in [`CachedObject::fields`].

@@ -55,7 +55,7 @@ pub(crate) struct Shared {
     pub(crate) retained: Mutex<RetainedStates>,
     /// The states that readers hold.
     pub(crate) held: Arc<Mutex<HeldStates>>,
-    /// What readers hold that is part of no state.
+    /// The content that readers hold that is part of no state.
     held_apart: Arc<Mutex<HeldStates>>,
     /// The numbers of objects after the pages that were sent.
     pub(crate) remaining: Mutex<RemainingCounts>,

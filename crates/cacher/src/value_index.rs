@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 pub(crate) type KeyTree = CountedTree<Key>;
 
-/// What a key takes in a tree that is three quarters full, in bytes. The text of a key belongs to its object, too.
+/// The memory of a key in a tree that is three quarters full, in bytes. The text of a key belongs to its object, too.
 const KEY_BYTES: usize = 32;
-/// What a value takes beside its keys, in bytes: an entry of the map, and a node.
+/// The memory of a value beside its keys, in bytes: an entry of the map, and a node.
 const VALUE_BYTES: usize = 160;
 
 /// The keys of objects by the value of a field or label. Persistent: a clone takes constant time. They are keys and not

@@ -1,6 +1,7 @@
-//! Who is told of the names in a work queue.
+//! The observer of a work queue.
 
-/// Learns what happens to the names of a queue. It is called with the queue locked, and must not call it.
+/// Is notified when names are added to a queue, begun and done. It is called with the queue locked, and must not call
+/// the queue.
 pub(crate) trait Observer: Send + Sync {
     /// A name was added; so many wait now.
     fn added(&self, name: &str, depth: usize);

@@ -172,7 +172,7 @@ async fn reconcile_endpoints(registry: &dyn Registry, config: &KubernetesService
             publish(registry, config, |_| BTreeSet::from([own])).await
         }
         EndpointReconciler::Lease(leases) => {
-            // The lease comes first, so that other servers see this one whatever fails afterwards.
+            // The lease comes first, so that other servers see this one also if a later step fails.
             leases.renew(own).await?;
             let alive = leases.list().await?;
             if alive.is_empty() {

@@ -1,6 +1,6 @@
 //! The kept connections to one server, which may have several addresses.
 //!
-//! An HTTP/1.1 connection belongs to the request that uses it: whoever polls the request, and then the body of its
+//! An HTTP/1.1 connection belongs to the request that uses it: the task that polls the request, and then the body of its
 //! response, polls the connection, so that a request wakes no other task. Nothing polls an idle connection. It is polled
 //! once before it is used again, which shows whether the server has closed it. An HTTP/2 connection is shared and has a
 //! task of its own.

@@ -46,7 +46,7 @@ pub struct Connector {
     pub timeout: Option<Duration>,
     /// Opens the connections in the network of the destination.
     pub dialer: Dialer,
-    /// Where refused certificates are counted; `None` for nowhere.
+    /// The metrics that count refused certificates; `None` to count none.
     pub peers: Option<Peers>,
 }
 

@@ -60,7 +60,7 @@ impl Http1 {
 
     /// Whether the connection is open and has no request.
     pub(crate) fn is_free(&mut self) -> bool {
-        // Whatever the connection waits for, the next request waits for it as well.
+        // An event that the connection waits for is also awaited by the next request.
         let context = &mut Context::from_waker(Waker::noop());
         self.connection.poll_unpin(context).is_pending()
             && !self.connection.is_terminated()

@@ -27,7 +27,7 @@ enum Carried {
     Http2(Receiving, #[expect(dead_code, reason = "its drop counts")] StreamGuard),
 }
 
-/// What carries a body over HTTP/1.1.
+/// The task that polls the connection of a body over HTTP/1.1.
 enum Carrier {
     /// Others poll the connection, or it has ended.
     None,

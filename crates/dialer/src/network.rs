@@ -7,7 +7,7 @@ pub enum Network {
     ControlPlane,
     /// etcd.
     Etcd,
-    /// What the cluster runs: nodes, pods and services.
+    /// The network of the cluster: nodes, pods and services.
     Cluster,
 }
 

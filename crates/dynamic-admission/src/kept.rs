@@ -1,4 +1,4 @@
-//! What is compiled from configuration objects, and kept while they are unchanged.
+//! The compiled forms of configuration objects, kept while the objects are unchanged.
 
 mod forms;
 

@@ -1,8 +1,8 @@
 //! Static manifests: files in a directory of the server that configure admission besides the objects of the API
 //! (<https://kep.k8s.io/5793>).
 //!
-//! What manifests declare is in force before the first request, comes before what objects declare, and applies to the
-//! objects that configure admission, too: no client can remove it. The names of manifests end with
+//! Webhooks and policies of manifests are in force before the first request, come before those of objects, and apply to
+//! the objects that configure admission, too: no client can remove them. The names of manifests end with
 //! [`STATIC_MANIFEST_SUFFIX`](pintle_machinery::meta::STATIC_MANIFEST_SUFFIX). A directory is read again while the
 //! server runs; one that cannot be used leaves in force what was.
 

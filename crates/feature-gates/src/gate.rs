@@ -57,7 +57,7 @@ macro_rules! gates {
                 }
             }
 
-            /// What this server does with the gate's values.
+            /// The values of the gate that this server implements.
             pub fn support(self) -> Support {
                 match self {
                     $(Gate::$name => Support::$support,)*

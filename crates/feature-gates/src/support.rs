@@ -1,6 +1,6 @@
 //! The support of a gate's values.
 
-/// What this server does with the values of a gate.
+/// The values of a gate that this server implements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Support {
     /// The gate concerns other components, or the implementation of kube-apiserver: no value changes what clients of an

@@ -1,8 +1,8 @@
 //! Finds PEM blocks in a text as Go's `encoding/pem` does (<https://pkg.go.dev/encoding/pem#Decode>): text around the
 //! blocks and malformed blocks are skipped.
 //!
-//! Whoever judges a block must find the same one as the program that will use it. So nothing else reads PEM that
-//! another component of a cluster will read.
+//! A validator of PEM must find the same blocks as the program that will use them. All PEM that other components of a
+//! cluster will read, too, is therefore read by this module.
 
 use crate::base64;
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 /// The size that the table may have at most, in bytes: the one that peers assume, and that no setting changes here.
 pub(crate) const MAX_TABLE_BYTES: usize = 4096;
-/// What an entry counts beside its text, in bytes.
+/// The size of an entry beside its text, in bytes.
 pub(crate) const ENTRY_BYTES: usize = 32;
 
 /// The headers that earlier blocks of the connection added, and those that every connection has.

@@ -19,7 +19,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// Where lines are written.
+/// The streams that lines are written to.
 pub struct Streams {
     /// Errors.
     pub errors: LogWriter,
@@ -63,7 +63,7 @@ mod tests {
     use std::io::{self, Read};
     use tracing_subscriber::layer::SubscriberExt;
 
-    /// What is logged by a function, in the two streams.
+    /// The log of a function, in the two streams.
     fn logged(levels: &Levels, log: impl FnOnce()) -> [String; 2] {
         let [(mut errors, error_pipe), (mut others, other_pipe)] = [io::pipe().unwrap(), io::pipe().unwrap()];
         let (error_writer, error_flush) = LogWriter::start(error_pipe, None).unwrap();

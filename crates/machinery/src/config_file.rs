@@ -27,7 +27,7 @@ pub struct ConfigFile {
     needs: Declared,
 }
 
-/// What a file must declare about itself.
+/// The type metadata that a file must declare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Declared {
     KindAndVersion,

@@ -1,4 +1,4 @@
-//! What clients are told of another server's failure.
+//! The `Status` of another server's failure.
 
 use crate::{GroupResource, Status, StatusDetails, StatusReason};
 use pintle_go_forms::quote_bytes;

@@ -166,7 +166,8 @@ impl<T: Send + 'static> Drop for Request<T> {
     }
 }
 
-/// What comes of polling work, while somebody waits for it.
+/// The result of polling work, while a request waits for it. A result that arrives too late is dropped on the work's
+/// thread.
 struct Answer<'thread, T: Send + 'static> {
     thread: &'thread Thread,
     runtime: Handle,

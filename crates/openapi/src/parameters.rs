@@ -58,15 +58,17 @@ const SEND_INITIAL_EVENTS: Parameter = query(
 );
 const SHARD_SELECTOR: Parameter =
     query("shardSelector", "string", "Only objects of a shard, chosen by the hash of a field.");
-const TIMEOUT_SECONDS: Parameter =
-    query("timeoutSeconds", "integer", "After how long the request ends, whatever it does.");
+const TIMEOUT_SECONDS: Parameter = query("timeoutSeconds", "integer", "Timeout of the request, in seconds.");
 const DRY_RUN: Parameter = query("dryRun", "string", "With All, everything is done but nothing is kept.");
-const FIELD_MANAGER: Parameter =
-    query("fieldManager", "string", "Who makes the change, at most 128 printable characters.");
+const FIELD_MANAGER: Parameter = query(
+    "fieldManager",
+    "string",
+    "Name of the actor that makes the change, at most 128 printable characters.",
+);
 const FIELD_VALIDATION: Parameter = query(
     "fieldValidation",
     "string",
-    "What becomes of unknown and duplicate fields: Ignore, Warn (the default) or Strict.",
+    "Handling of unknown and duplicate fields: Ignore, Warn (the default) or Strict.",
 );
 
 /// The parameters of list and watch requests.

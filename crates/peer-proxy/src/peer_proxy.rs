@@ -30,13 +30,13 @@ pub struct PeerProxy {
     pub(crate) metrics: PeerMetrics,
     pub(crate) identities: Identities,
     exclusions: Exclusions,
-    /// What is known of other servers, by their identities.
+    /// The documents of other servers, by their identities.
     known: Mutex<BTreeMap<String, Known>>,
     catalog: ArcSwap<Catalog>,
     is_synced: AtomicBool,
 }
 
-/// What is known of another server.
+/// The last discovery document of another server.
 #[derive(Debug, Clone)]
 pub(crate) struct Known {
     /// The holder of the server's lease when it was asked.
@@ -125,17 +125,17 @@ impl PeerProxy {
         self.is_synced.load(Ordering::Acquire)
     }
 
-    /// What the other servers serve.
+    /// The groups, versions and resources of the other servers.
     pub(crate) fn catalog(&self) -> Arc<Catalog> {
         self.catalog.load_full()
     }
 
-    /// What is known of other servers.
+    /// The documents of other servers.
     pub(crate) fn known(&self) -> BTreeMap<String, Known> {
         self.known.lock().clone()
     }
 
-    /// Changes what is known of other servers.
+    /// Changes the documents of other servers.
     pub(crate) fn learn(&self, change: impl FnOnce(&mut BTreeMap<String, Known>)) {
         let mut known = self.known.lock();
         change(&mut known);

@@ -139,7 +139,7 @@ fn check(flags: Flags, mut problems: Vec<String>) -> ExitCode {
     }
 }
 
-/// Where spans go, and those that wait for it.
+/// The tracing configuration, and the spans that wait to be exported.
 type Traces = (TracingConfiguration, Receiver);
 
 async fn run(flags: Flags, traces: Option<Traces>) -> Result<(), RunError> {

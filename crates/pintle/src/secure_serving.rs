@@ -45,7 +45,7 @@ struct Files {
     request_header_lists: BTreeMap<String, String>,
 }
 
-/// What is reloaded on its own: a file that is missing or broken does not keep another part from being replaced.
+/// A part that is reloaded on its own: a missing or broken file of one part does not keep another one from being replaced.
 #[derive(Clone, Copy)]
 enum Part {
     ClientCa,

@@ -95,7 +95,7 @@ mod message {
     }
 }
 
-/// What a value of a sample is.
+/// The kind and unit of a value of a sample.
 pub(crate) struct ValueType {
     kind: &'static str,
     unit: &'static str,

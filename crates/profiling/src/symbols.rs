@@ -98,7 +98,7 @@ impl Symbols {
         Ok(self.functions.len() > before)
     }
 
-    /// Where a byte of a file is in memory.
+    /// The address of a byte of a mapped file.
     fn address(&self, path: &str, offset: u64) -> Option<usize> {
         let of_file = self.mappings.iter().filter(|mapping| mapping.path == path);
         of_file.into_iter().find_map(|mapping| {

@@ -99,7 +99,7 @@ fn has_token(headers: &HeaderMap, name: &HeaderName, token: &str) -> bool {
     headers.contains_key(name) && words(headers, name).any(|word| word.eq_ignore_ascii_case(token))
 }
 
-/// What a request to upgrade is sent by, if its client does not tell: the name of Go's HTTP client.
+/// The user agent of a request to upgrade whose client sent none: the name of Go's HTTP client.
 const USER_AGENT: HeaderValue = HeaderValue::from_static("Go-http-client/1.1");
 
 /// Tells the program that sent the request: once, and not by an empty name. A request to upgrade always tells it.

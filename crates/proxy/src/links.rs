@@ -121,7 +121,7 @@ fn broken_off(error: &BackendBodyError) -> String {
     }
 }
 
-/// What is wrong with packed bytes, in the words of Go's readers.
+/// The error of malformed compressed bytes, in the words of Go's readers.
 fn malformed(error: &io::Error) -> String {
     let text = error.to_string();
     match text.as_str() {

@@ -32,8 +32,8 @@ pub type Carry =
 /// The life of a tunnel.
 #[derive(Default)]
 pub struct TunnelLife {
-    /// What carries the tunnel's content, for a client and a backend that speak different protocols. `None` copies the
-    /// bytes.
+    /// The translation of the tunnel's content, for a client and a backend that speak different protocols. `None` copies
+    /// the bytes.
     pub carry: Option<Carry>,
     /// Becomes true when the server stops: the tunnel ends. `None` for a server that never stops.
     pub stopping: Option<watch::Receiver<bool>>,

@@ -18,7 +18,7 @@ pub struct WriteOptions {
     /// The subresource that is written, or "". An update applies the rules of that subresource; a create (`binding`)
     /// applies only the rules for metadata.
     pub subresource: &'static str,
-    /// What an update requires of the stored object.
+    /// The preconditions of an update.
     pub preconditions: Preconditions,
 }
 

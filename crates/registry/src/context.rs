@@ -34,7 +34,7 @@ pub struct RequestContext<'a> {
 }
 
 impl RequestContext<'_> {
-    /// Fails a request whose client is gone: whatever it was to write is not written.
+    /// Fails a request whose client is gone, before it writes anything.
     ///
     /// # Errors
     /// 504, as kube-apiserver notes for such requests. The client does not see it.

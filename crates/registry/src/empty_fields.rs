@@ -44,7 +44,7 @@ impl EmptyFields {
         self.fields.lock().iter().any(|field| field.path == path)
     }
 
-    /// What `select` makes of the paths of the empty lists and maps of the body.
+    /// The results of `select` for the paths of the empty lists and maps of the body.
     pub fn select(&self, select: impl Fn(&str) -> Option<String>) -> HashSet<String> {
         self.fields.lock().iter().filter_map(|field| select(&field.path)).collect()
     }

@@ -11,7 +11,7 @@ use tokio::{
 /// The number of channels.
 const CHANNELS: u8 = 5;
 
-/// Where the input of a client goes. Dropping a sender ends the channel.
+/// The channels for the input of a client. Dropping a sender ends the channel.
 #[derive(Debug)]
 pub(crate) struct ClientInput {
     pub(crate) stdin: Option<mpsc::Sender<Bytes>>,

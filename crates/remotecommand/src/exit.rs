@@ -51,7 +51,7 @@ struct Cause {
     message: String,
 }
 
-/// What is read of a status.
+/// The fields of a status that are read.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Received {

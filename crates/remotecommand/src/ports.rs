@@ -11,12 +11,12 @@ use tokio::{
     sync::Mutex,
 };
 
-/// What the subprotocols that are translated begin and end with. Between is the protocol inside of SPDY.
+/// The prefix and suffix of the subprotocols that are translated. Between them is the protocol inside of SPDY.
 const PREFIX: &str = "SPDY/3.1+";
 const SUFFIX: &str = ".k8s.io";
 /// The most bytes of a message to a client.
 const MESSAGE_BYTES: usize = 32 << 10;
-/// What is read at once while little comes: an idle connection holds no more.
+/// The buffer size while little is received, in bytes: an idle connection holds no more.
 const IDLE_BYTES: usize = 512;
 
 /// A client that speaks SPDY inside of WebSocket, to ports of a pod on a node that speaks SPDY.

@@ -118,7 +118,7 @@ impl CommandClient {
     }
 }
 
-/// What comes on each channel until the connection is closed, and the code of that.
+/// The output of each channel until the connection is closed, and the close code.
 async fn read(reader: &mut Reader<ReadHalf<DuplexStream>>) -> (HashMap<u8, String>, u16) {
     let (mut channels, mut channel) = (HashMap::<u8, String>::new(), 0);
     loop {

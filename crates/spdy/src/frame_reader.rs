@@ -15,10 +15,10 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// The most bytes of a data frame that are handed on at once.
 const PIECE_BYTES: usize = 32 << 10;
-/// What is reserved while little comes: an idle session holds no more.
+/// The buffer size while little is received, in bytes: an idle session holds no more.
 const IDLE_BYTES: usize = 512;
 
-/// What a peer has sent.
+/// A frame of the peer, or a piece of one.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     /// A piece of a data frame; `ends` when the peer ends its direction of the stream with it.

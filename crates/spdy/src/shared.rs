@@ -1,4 +1,4 @@
-//! What a session, its streams and its task share.
+//! The state that a session, its streams and its task share.
 
 use crate::{
     SessionEnd,
@@ -9,7 +9,7 @@ use crate::{
 use std::{io, sync::atomic::AtomicBool};
 use tokio::sync::{Mutex, mpsc, watch};
 
-/// What the session, its streams and its task share.
+/// The state that the session, its streams and its task share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) writer: Mutex<FrameWriter>,

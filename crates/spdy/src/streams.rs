@@ -50,7 +50,7 @@ struct Entry {
     is_ended_here: bool,
 }
 
-/// What the reader of a stream has.
+/// The receiving side of a stream.
 #[derive(Debug)]
 pub(crate) struct Incoming {
     pub(crate) data: mpsc::Receiver<Piece>,
@@ -116,7 +116,7 @@ impl Streams {
         self.0.lock().next_of_peer.saturating_sub(2)
     }
 
-    /// Where the peer's data of a stream go; `None` when nobody reads them.
+    /// The channel for the peer's data of a stream; `None` when nobody reads them.
     pub(crate) fn data(&self, stream: u32) -> Option<mpsc::Sender<Piece>> {
         self.0.lock().entries.get(&stream)?.data.clone()
     }

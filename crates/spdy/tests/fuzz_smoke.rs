@@ -11,7 +11,7 @@ use random::Random;
 
 const ROUNDS: u32 = 2_000;
 
-/// What a client sends that opens two streams, sends data, ends one and resets the other.
+/// The frames of a client that opens two streams, sends data, ends one stream and resets the other.
 fn conversation() -> Vec<u8> {
     let first = include_bytes!("../fixtures/error-stream");
     let second = include_bytes!("../fixtures/stdin-stream");

@@ -44,7 +44,7 @@ type Shared<S> = Arc<Mutex<Writer<S>>>;
 #[derive(Debug)]
 struct Writer<S> {
     inner: S,
-    /// What waits to be written.
+    /// The bytes that wait to be written.
     waiting: BytesMut,
     /// Whether what was written is still to be flushed.
     is_unflushed: bool,

@@ -21,7 +21,7 @@ pub struct ReadAhead<S> {
     inner: S,
     /// Whether the last read of the connection returned all that was asked for.
     has_more: bool,
-    /// What was read ahead; empty while little comes.
+    /// The bytes that were read ahead; empty while little is received.
     buffer: Box<[u8]>,
     unread: Range<usize>,
 }

@@ -21,7 +21,7 @@ pub use value::Value;
 /// The members of an object, sorted by name.
 pub type Map = map::Map<Value>;
 
-/// What the macros of this crate expand to.
+/// Functions that the expanded macros of this crate call.
 #[doc(hidden)]
 pub mod __private {
     pub use crate::to_value::{interpolated, no_items};

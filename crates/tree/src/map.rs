@@ -321,7 +321,7 @@ impl<K: Into<Text>, V> FromIterator<(K, V)> for Map<V> {
     }
 }
 
-/// What differs between the two representations of the members.
+/// One of the two representations of the members.
 #[derive(Debug, Clone)]
 enum Either<S, T> {
     Slice(S),
@@ -485,7 +485,7 @@ mod tests {
     use crate::Value;
     use proptest::prelude::*;
 
-    /// What is done to a map.
+    /// An operation on a map.
     #[derive(Debug, Clone)]
     enum Step {
         Insert(String, i64),

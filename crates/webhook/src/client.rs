@@ -221,7 +221,7 @@ impl WebhookClient {
             if (200..300).contains(&response.status) {
                 self.series.responded(response.body.len());
             }
-            // Whoever asked decodes it next.
+            // The caller decodes it next.
             weigh(response.body.len()).await;
         }
         answer.map_err(failed)

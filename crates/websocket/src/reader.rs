@@ -12,10 +12,10 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 pub const MAX_FRAME_BYTES: u64 = 32 << 20;
 /// The most bytes that are read at once, which is the size of the largest piece.
 const PIECE_BYTES: usize = 32 << 10;
-/// What is reserved while little comes: an idle connection holds no more.
+/// The buffer size while little is received, in bytes: an idle connection holds no more.
 const IDLE_BYTES: usize = 512;
 
-/// What a peer has sent.
+/// A message of the peer, or a piece of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A piece of a message. An empty message is one empty piece.

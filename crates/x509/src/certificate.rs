@@ -1,4 +1,4 @@
-//! What a certificate says, as far as the verification of chains needs it.
+//! The fields of a certificate that the verification of chains needs.
 
 use crate::{VerifyError, name_constraints::NameConstraints, names::Names};
 use rustls_pki_types::CertificateDer;
@@ -21,7 +21,7 @@ pub(crate) struct Certificate<'a> {
     pub(crate) extensions: Extensions<'a>,
 }
 
-/// What the extensions of a certificate say.
+/// The parsed extensions of a certificate.
 #[derive(Default)]
 pub(crate) struct Extensions<'a> {
     /// The basic constraints: whether it is an authority, and the limit on the number of intermediates below it.

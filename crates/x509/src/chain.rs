@@ -8,7 +8,7 @@
 use crate::{Signed, TrustAnchors, VerifyError, certificate::Certificate, host_name::check_host_name};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
-/// What a certificate is presented for.
+/// The purpose that a certificate is verified for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Usage {
     /// A client proves its identity.

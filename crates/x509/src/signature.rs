@@ -157,7 +157,7 @@ fn whole(curve: Curve, hash: &'static digest::Algorithm) -> Option<&'static dyn 
     })
 }
 
-/// What is signed, and the signature.
+/// Signed bytes, with their signature.
 #[derive(Debug, Clone, Copy)]
 pub struct Signed<'a> {
     /// The signed bytes.

@@ -1,7 +1,7 @@
 //! An extension API server on Pintle's crates: it serves the kind `Flunder` behind the API service
 //! `v1.example.pintle.dev`.
 //!
-//! Who a user is, the aggregator of the cluster says (front proxy); what the user may do, the cluster says
+//! Users are authenticated by the aggregator of the cluster (front proxy) and authorized by the cluster
 //! (`SubjectAccessReview`). Objects are in memory, or in etcd with `--etcd-servers`.
 
 use clap::{Arg, ArgMatches, Command};

@@ -134,7 +134,7 @@ impl Repair {
     }
 }
 
-/// What to try for a field, in this order.
+/// The changes to try for a field, in this order.
 fn changes(schema: SchemaRef<'static>, path: &[Part], reason: &str, message: &str) -> Vec<Change> {
     if let Some((_, supported)) = message.split_once("supported values: ") {
         let values = supported.split('"').skip(1).step_by(2);

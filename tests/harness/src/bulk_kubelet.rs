@@ -23,8 +23,8 @@ use tokio_rustls::TlsAcceptor;
 /// A kubelet with one pod, in this process until its end. It has to run in a network of its own
 /// ([`crate::in_own_network`]).
 ///
-/// What follows an upgrade to SPDY is either SPDY, whose streams it reads to their ends, or bytes that its client asks
-/// for in place of SPDY, which a server that passes them on does not notice.
+/// After an upgrade to SPDY it either speaks SPDY and reads the streams to their ends, or exchanges bytes that its client
+/// asks for in place of SPDY. A server that forwards them does not notice the difference.
 pub struct BulkKubelet;
 
 /// The port of the first kubelet; each further one has the next.
@@ -110,7 +110,7 @@ impl BulkKubelet {
         Ok(connection)
     }
 
-    /// What a client sends first, in place of SPDY: the kubelet sends `down` bytes, and takes `up` bytes, which it
+    /// The first bytes of a client, in place of SPDY: the kubelet sends `down` bytes, and takes `up` bytes, which it
     /// confirms with a byte.
     pub fn raw(down: u64, up: u64) -> Vec<u8> {
         [&[RAW][..], &down.to_be_bytes(), &up.to_be_bytes()].concat()

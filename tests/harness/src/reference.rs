@@ -1,4 +1,4 @@
-//! What a kube-apiserver needs to start, beside a server of ours.
+//! The files and the etcd that a kube-apiserver needs to start, beside a server of ours.
 
 use crate::{Error, Etcd};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};

@@ -39,7 +39,7 @@ const FINALIZER: &str = "greetings.example.com/cleanup";
 #[kube(validation = Rule::new("self.spec.whom != 'nobody'").message("somebody has to be greeted"))]
 #[serde(rename_all = "camelCase")]
 struct GreetingSpec {
-    /// Who is greeted.
+    /// The name of the greeted person.
     #[schemars(length(min = 1, max = 40))]
     whom: String,
     /// How often.

@@ -41,7 +41,7 @@ struct Request {
     binary: Option<PathBuf>,
 }
 
-/// What one server needed.
+/// The measured times of one server.
 struct Cost {
     /// A GET of an object of the server itself, among others at the same time.
     own_get: Duration,

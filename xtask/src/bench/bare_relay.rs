@@ -1,4 +1,4 @@
-//! What forwarding costs at least on this machine: a thread that copies the same bytes between two connections, without
+//! The minimum cost of forwarding on this machine: a thread that copies the same bytes between two connections, without
 //! TLS, HTTP or any other work, with as few system calls as a proxy can have.
 
 use std::fs;

@@ -35,7 +35,7 @@ struct Request {
     binary: Option<PathBuf>,
 }
 
-/// What one server needed.
+/// The measured costs of one server.
 struct Cost {
     port_forward: Duration,
     exec: Duration,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 pub(super) const FILE: &str = "server-flags";
 /// Stands for the absolute path of the folder, in the flags and in the files that they name.
 const FOLDER: &str = "@DIR@";
-/// What is beside the folder is not copied.
+/// The placeholder of paths beside the folder, which are not copied.
 const OUTSIDE: &str = "@DIR@/../";
 
 /// The flags of an area, and the folder that is replayed. With flags of its own, that is a copy of the area's folder in

@@ -40,7 +40,7 @@ pub(super) fn remove(area: &str, copy: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// What is printed when the scenarios are left out.
+/// The text that is printed when the scenarios are left out.
 pub(super) fn left_out(names: &[String]) -> String {
     format!("NOT RUN, since {VARIABLE} names no program: {}", names.join(", "))
 }

@@ -41,7 +41,7 @@ enum Body {
     Json(Value, String),
     /// Lines that are compared.
     Text(Vec<String>),
-    /// What cannot be compared, by its length being none or some.
+    /// A body that is not compared, except by whether it is empty.
     Bytes(bool),
 }
 
@@ -78,7 +78,7 @@ impl Answer {
         Answer { status: 0, headers: Vec::new(), body: Body::Bytes(true) }
     }
 
-    /// What differs in another answer to the same request.
+    /// The differences of another answer to the same request.
     pub(super) fn differences(&self, found: &Answer) -> Vec<String> {
         let mut differences = Vec::new();
         if self.status != found.status {

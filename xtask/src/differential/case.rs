@@ -16,7 +16,7 @@ pub(super) struct Case {
     pub(super) body: Vec<u8>,
     /// The prefix of a name that the server completes, which differs between answers.
     pub(super) generated: Option<String>,
-    /// What the request is about, for the report.
+    /// The description of the request in the report.
     pub(super) about: String,
 }
 

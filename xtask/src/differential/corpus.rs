@@ -32,7 +32,7 @@ pub(super) struct Message {
     pub(super) bytes: Vec<u8>,
 }
 
-/// What the shared folder has of objects.
+/// The objects and messages of the shared folder.
 pub(super) struct Corpus {
     pub(super) samples: Vec<Sample>,
     pub(super) messages: Vec<Message>,

@@ -58,7 +58,7 @@ pub(super) fn validate_default(
     collect(schema, Subject::Default, node, value, None, prefix, [effort, effort])
 }
 
-/// Whose value is validated.
+/// The owner of the validated value: a custom resource, or a default in a definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Subject {
     Object,

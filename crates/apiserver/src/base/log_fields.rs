@@ -1,9 +1,9 @@
-//! What later filters add to the log entry of a request.
+//! Fields that later filters add to the log entry of a request.
 
 use parking_lot::Mutex;
 use std::{sync::Arc, time::Duration};
 
-/// What priority and fairness decided about a request: an extension of requests that are logged.
+/// The decision of priority and fairness about a request: an extension of requests that are logged.
 #[derive(Clone, Default)]
 pub(crate) struct LogFields(Arc<Mutex<Option<FlowFields>>>);
 

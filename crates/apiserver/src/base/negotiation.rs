@@ -227,7 +227,7 @@ pub fn accepted(
     negotiated.ok_or_else(|| not_acceptable_of(&media_types.names()))
 }
 
-/// What a route produces besides the common media types.
+/// The media types that a route produces besides the common ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Route {
     /// Nothing.

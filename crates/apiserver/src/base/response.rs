@@ -57,8 +57,8 @@ pub(crate) struct Proxied;
 #[derive(Clone, Copy)]
 pub(crate) struct SharedFrames;
 
-/// What is dropped when a response is sent; a response extension. Of a response that switches protocols, it is dropped
-/// with the head.
+/// A guard that is dropped when a response is sent; a response extension. Of a response that switches protocols, it is
+/// dropped with the head.
 #[derive(Clone)]
 pub(crate) struct UntilSent(
     #[expect(dead_code, reason = "kept for what its drop does")] Arc<dyn Any + Send + Sync>,

@@ -68,7 +68,7 @@ fn group_name(group: &Value) -> &str {
     group.str_at("metadata.name")
 }
 
-/// What two servers serve of a group; `None` when that is what the first one serves.
+/// The union of a group's versions and resources on two servers; `None` when it equals the first one.
 fn merge_group(first: &Value, second: &Value) -> Option<Value> {
     merge_items(first, second, "versions", "version", merge_version)
 }

@@ -1,7 +1,7 @@
-//! What selectors read of objects that are stored in another version than the request's.
+//! Labels and selectable fields of objects that are stored in another version than the request's.
 //!
 //! A conversion webhook may rename fields and change labels, so that selectors are matched against the converted object.
-//! What they read is kept beside the object, as its converted JSON is.
+//! Its labels and fields are kept beside the object, as its converted JSON is.
 
 use super::encoder::{convert, made_json, selectable_representation};
 use crate::registry::{VersionedResource, is_of_version};
@@ -45,8 +45,8 @@ impl ConvertedSelectable {
         Ok(())
     }
 
-    /// What selectors read of an object of another version; `None` for one of the request's version, which is cached as
-    /// it is.
+    /// The encoded labels and fields of an object of another version; `None` for one of the request's version, which is
+    /// cached as it is.
     pub(super) fn read(&self, object: &CachedObject) -> Option<Bytes> {
         object.existing_representation(selectable_representation(&self.0))
     }

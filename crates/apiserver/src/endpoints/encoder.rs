@@ -164,7 +164,7 @@ impl Encoder<'_> {
         json::decode_any(&converted).map_err(Status::internal_error)
     }
 
-    /// What a table's row is made of: the tree of [`Encoder::stored_tree`], or its metadata if the row shows nothing
+    /// The tree that a table's row is made of: that of [`Encoder::stored_tree`], or its metadata if the row shows nothing
     /// else.
     ///
     /// # Errors

@@ -53,7 +53,7 @@ pub(super) struct RequestScope<'a> {
     pub(super) group_version: GroupVersion,
     pub(super) now: Timestamp,
     pub(super) warnings: Warnings,
-    /// What the body says beyond the object that it decodes to.
+    /// The empty lists and maps of the body, which the decoded object omits.
     pub(super) empty_fields: EmptyFields,
     /// The seat and registration of a watch in flow control.
     pub(super) watch_ticket: Option<Arc<WatchTicket>>,

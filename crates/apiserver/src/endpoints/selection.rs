@@ -25,7 +25,7 @@ pub(super) struct Selection {
     fields: Vec<FieldTest>,
     /// The objects of these shards alone match.
     shards: Option<ShardSelector>,
-    /// What is selected by, if that differs between the versions of an object.
+    /// The labels and fields in the version of the request, if they differ between the versions of an object.
     converted: Option<ConvertedSelectable>,
     /// The only name that can match, if the field selector requires one.
     pub(super) name: Option<String>,
@@ -247,7 +247,7 @@ impl Selection {
         }
     }
 
-    /// What every match has, if the cache may be indexed by it.
+    /// A requirement that every match meets, if the cache may be indexed by it.
     pub(super) fn requirement(&self) -> Option<Requirement> {
         let declared = self.fields.iter().find_map(|test| match &test.field {
             Field::Declared { index, trigger: true, .. } => {

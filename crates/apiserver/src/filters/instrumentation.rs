@@ -73,7 +73,7 @@ impl Drop for Running<'_> {
     }
 }
 
-/// What is recorded of a request.
+/// The properties of a request that metrics record.
 #[derive(Clone, Copy)]
 struct Described<'a> {
     method: &'a Method,
@@ -132,7 +132,7 @@ struct LogLine {
     user_agent: String,
     audit_id: String,
     source: String,
-    /// What later filters add.
+    /// The fields that later filters add.
     fields: LogFields,
 }
 

@@ -33,7 +33,7 @@ impl Stability {
     }
 }
 
-/// What is known of a metric of the reference.
+/// The stability and deprecation of a metric of the reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Lifecycle {
     pub(super) level: Stability,

@@ -31,7 +31,7 @@ pub struct HostLogs {
     directory: PathBuf,
 }
 
-/// What a path leads to.
+/// The directory or file at a path.
 enum Found {
     Directory(String),
     File { file: File, name: String, begin: Vec<u8> },

@@ -12,7 +12,7 @@ use crate::base::{
 use http::{HeaderValue, Method, Version, header};
 use pintle_http1::{Refusal, head::MAX_HEAD_BYTES};
 
-/// What becomes of a request that is not executed.
+/// The answer to a request that is not executed.
 pub(super) enum Unexecuted {
     Response(Box<Response>),
     /// The stream of HTTP/2 is reset.
@@ -29,7 +29,7 @@ impl From<Response> for Unexecuted {
 /// bodies as long as the request is executed.
 ///
 /// # Errors
-/// What becomes of a request that is not executed.
+/// When the request is not executed, with its answer.
 pub(super) fn check<B>(
     request: &hyper::Request<B>,
     requests: &Requests,

@@ -9,7 +9,7 @@
 //!   [`Refusal`], so that pending answers are sent first. Bytes behind a refused head are discarded.
 //!
 //! Well-formed requests are inspected in hyper's own buffer and never copied. Upgraded connections pass uninspected.
-//! What follows a request to upgrade waits for the response, which tells whether it is another request. The frames of
+//! Bytes behind a request to upgrade wait for the response, which decides whether they are another request. The frames of
 //! HTTP/2 are read by [`Frames`].
 
 mod refusal;
@@ -56,7 +56,7 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n";
 /// How many bytes after a refused head are read and discarded, so that the client sees the response and not a reset.
 const MAX_DRAINED_BYTES: usize = 1 << 20;
 
-/// What [`RequestHeads`] and the service tell each other about the requests of a connection.
+/// The state of a connection's requests that [`RequestHeads`] and the service share.
 #[derive(Clone, Default)]
 pub(super) struct Requests(Arc<Shared>);
 
@@ -155,7 +155,7 @@ enum State {
     Refused(usize),
 }
 
-/// What the end of a request's body means.
+/// The properties of a request that determine the state after its body.
 #[derive(Clone, Copy)]
 struct AfterBody {
     /// The position of the request, if it asks for an upgrade.

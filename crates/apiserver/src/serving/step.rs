@@ -1,4 +1,4 @@
-//! What becomes of bytes that were inspected in front of the HTTP library.
+//! The action on bytes that were inspected in front of the HTTP library.
 
 use bytes::BytesMut;
 

@@ -1,7 +1,7 @@
 //! Responses that switch the protocol of their connection.
 //!
-//! What follows such a response is long-running work of its request: its body is kept until the connection has ended, so
-//! that metrics and audit events know the end.
+//! The upgraded connection is long-running work of its request: the response's body is kept until the connection has
+//! ended, so that metrics and audit events know the end.
 
 use super::{
     cutoff::{Cutoff, guard},

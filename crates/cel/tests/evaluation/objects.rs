@@ -148,7 +148,7 @@ fn data_is_what_its_schema_says() {
 }
 
 #[test]
-fn data_that_does_not_fit_is_an_error_of_whoever_looks_at_it() {
+fn data_that_does_not_fit_is_an_error_of_the_expression_that_reads_it() {
     let rows = [
         ("s", json!(1), "invalid data, expected string, got int64"),
         ("n", json!(1.5), "invalid data, expected int, got float64"),

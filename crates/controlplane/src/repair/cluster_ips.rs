@@ -80,8 +80,8 @@ pub(super) async fn repair(
     publish_allocated_ips(registry, &allocated).await
 }
 
-/// Allocates the addresses that one service holds without an allocation. The objects may be slightly stale: whatever
-/// is found to be wrong is read again before it is repaired.
+/// Allocates the addresses that one service holds without an allocation. The objects may be slightly stale: an
+/// object with a problem is read again before it is repaired.
 pub(super) async fn repair_service(
     repairs: Repairs<'_>,
     namespace: &str,

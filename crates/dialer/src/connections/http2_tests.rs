@@ -263,7 +263,7 @@ async fn a_server_that_falls_silent_is_left() {
         let asked = asked.clone();
         async move {
             asked.send(connection.accept().await.unwrap().unwrap()).unwrap();
-            // Whoever does not poll the connection answers no ping.
+            // A connection that is not polled answers no ping.
             std::future::pending::<()>().await;
         }
     })

@@ -170,7 +170,7 @@ impl Konnectivity {
             Some(Payload::CloseDial(_)) => {
                 Err((DialFailure::DialClosed, Cause::Other("dial closed".to_owned())))
             }
-            // Whatever else the server says is about no dial of this stream.
+            // All other packets are about no dial of this stream.
             _ => Err(closed()),
         }
     }

@@ -1,4 +1,4 @@
-//! What the metrics of validating and mutating policies have in common.
+//! Buckets and labels that the metrics of validating and mutating policies share.
 
 /// The upper bounds of durations, in seconds.
 pub(super) const BUCKETS: [f64; 5] = [0.000_000_5, 0.001, 0.01, 0.1, 1.0];

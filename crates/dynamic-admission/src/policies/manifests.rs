@@ -1,4 +1,4 @@
-//! What is required of policies and bindings in static manifests, besides what is required of all.
+//! Requirements of policies and bindings in static manifests, besides those of policies and bindings in the API.
 
 use crate::static_manifests::{ManifestKind, ManifestKinds, Objects};
 use pintle_go_forms::quote;

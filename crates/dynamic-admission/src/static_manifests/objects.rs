@@ -21,7 +21,7 @@ const GROUP: &str = "admissionregistration.k8s.io";
 
 /// The kinds of the manifests of a plugin.
 pub(crate) struct ManifestKinds<const N: usize> {
-    /// What the manifests of a directory are named in messages: "webhook", "policy".
+    /// The name of the directory's manifests in messages: "webhook", "policy".
     pub(crate) subject: &'static str,
     pub(crate) kinds: [ManifestKind; N],
     /// Checks all objects of a directory together.

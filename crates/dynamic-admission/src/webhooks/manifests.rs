@@ -1,4 +1,4 @@
-//! What is required of webhooks in static manifests, besides what is required of all.
+//! Requirements of webhook configurations in static manifests, besides those of webhook configurations in the API.
 
 use crate::static_manifests::{ManifestKind, ManifestKinds};
 use pintle_go_forms::quote;

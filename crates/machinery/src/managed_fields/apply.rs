@@ -32,7 +32,7 @@ const MAX_ANNOTATIONS: usize = 256 * 1024;
 pub struct Applied {
     /// The object with the configuration, not defaulted.
     pub object: Value,
-    /// What the configuration says beyond the tree.
+    /// The empty lists and maps of the configuration, which the tree omits.
     pub empty_fields: Vec<EmptyField>,
 }
 

@@ -103,7 +103,7 @@ struct Writer {
 /// A node whose end is not written.
 struct Node {
     start: usize,
-    /// Where its children begin.
+    /// The position of its first child in the output.
     children: usize,
     /// Whether its own path is in the set.
     member: bool,

@@ -20,7 +20,7 @@ use std::fmt::Write as _;
 /// Paths and messages of faults; empty for a valid tree.
 pub(super) type Faults = Vec<(String, String)>;
 
-/// Whose tree is validated.
+/// The origin of the validated tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
     /// A client's configuration.

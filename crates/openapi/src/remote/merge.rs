@@ -79,7 +79,7 @@ pub(crate) struct Merge {
     kinds: BTreeMap<String, Vec<Value>>,
 }
 
-/// What a merge takes from one document.
+/// The parts of one document that a merge takes.
 #[derive(Debug)]
 struct Plan {
     document: Arc<PackedDocument>,

@@ -19,7 +19,7 @@ pub struct TracingOptions {
     pub config_file: Option<PathBuf>,
 }
 
-/// Where spans go, and which ones.
+/// The collector of spans, and the sampling of traces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TracingConfiguration {
     /// The collector's address, in gRPC's notation.

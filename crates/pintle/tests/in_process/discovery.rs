@@ -91,7 +91,7 @@ async fn aggregated_documents() {
         (again.header("etag"), again.header("vary"), again.header("cache-control")),
         (&*etag, "Accept", "public")
     );
-    // It is served to whoever accepts it, whatever they prefer, but not at the path of all groups' routes.
+    // It is served to clients that accept it, also if they prefer another form, but not at the path of all groups' routes.
     let preferred = server.send(&format!("GET /api\nAccept: application/json,*/*,{AGGREGATED};q=0.1")).await;
     assert_eq!((preferred.status, &preferred.body), (200, &core.body));
     assert_eq!(server.send(&format!("GET /apis/\nAccept: {AGGREGATED}")).await.status, 406);

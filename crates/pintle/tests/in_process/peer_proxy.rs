@@ -26,7 +26,7 @@ struct Peer {
     requests: Arc<Mutex<Vec<String>>>,
 }
 
-/// What a peer answers to a request for discovery or for its resource; `None` is no answer, ever.
+/// The answer of a peer to a request for discovery or for its resource; `None` is no answer, ever.
 type Answer = fn(&str) -> Option<(u16, Vec<u8>)>;
 
 impl Peer {

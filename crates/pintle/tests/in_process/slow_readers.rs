@@ -1,6 +1,6 @@
 //! Tests clients that do not read their responses: they are cut off, and other clients are not affected.
 //!
-//! Where the clock is paused it advances whenever all tasks wait, so that timeouts take no time.
+//! A paused clock advances whenever all tasks wait, so that timeouts take no time.
 
 use crate::{
     harness::{Identity, PATIENCE, Server},

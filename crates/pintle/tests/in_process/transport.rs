@@ -231,7 +231,7 @@ async fn a_client_has_so_many_requests_at_once() {
 
 /// Opens and resets streams at once, repeatedly (<https://nvd.nist.gov/vuln/detail/CVE-2023-44487>).
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_opens_and_gives_up_requests_is_cut_off() {
+async fn clients_that_open_and_reset_requests_are_cut_off() {
     let server = Server::start_with(plain_user).await;
     let stream = Peer { protocol: Some("h2"), ..Peer::default() }.connect(server.address()).await.unwrap();
     let (mut reader, mut writer) = tokio::io::split(stream);
@@ -272,7 +272,7 @@ async fn whoever_opens_and_gives_up_requests_is_cut_off() {
 
 /// As above, with resets after the server has started to handle the requests.
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_gives_up_what_was_begun_is_cut_off() {
+async fn clients_that_reset_begun_requests_are_cut_off() {
     let server = Server::start_with(|options| options.serving.http2_max_streams_per_connection = 50).await;
     let client = server.client(Identity::Admin).await;
     // The read waits for a future version.

@@ -17,7 +17,7 @@ struct WebSocket {
     writer: Writer<WriteHalf<TlsStream<TcpStream>>>,
 }
 
-/// What a server sends.
+/// A message of the server.
 #[derive(Debug, PartialEq, Eq)]
 enum Said {
     Text(String),

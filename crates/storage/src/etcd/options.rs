@@ -150,7 +150,7 @@ pub enum EtcdOpenError {
 /// The host of requests over a Unix socket, and the name in the certificate behind it.
 const LOCAL_HOST: &str = "localhost";
 
-/// Where a member listens.
+/// The address of a member.
 #[derive(Debug, Clone)]
 pub(super) enum Address {
     /// A host name or IP address, and a port.

@@ -34,7 +34,7 @@ pub(crate) struct Sweep {
     pub(crate) only: String,
     /// The number of objects of each kind with lists that are filled together.
     pub(crate) rounds: usize,
-    /// What the choice of the lists follows from.
+    /// The seed of the random choice of lists.
     pub(crate) seed: usize,
 }
 

@@ -56,7 +56,7 @@ const OPEN: [&str; 31] = [
     "WatchList",
 ];
 
-/// What becomes of a field of an object that kubectl applies.
+/// The effect on a field of an object that kubectl applies.
 enum Outcome {
     /// It has this value.
     Is(Value),

@@ -147,7 +147,7 @@ fn the_other_server_learns_of_the_user_and_decides_itself() -> Result {
     assert_eq!(refused.status, 403);
     assert_eq!(refused.json()?["reason"], "Forbidden");
     assert_eq!(cluster.metric("apiserver_rerouted_request_total", "resource=\"jobs\"")?, 0, "refused here");
-    // A request that was forwarded already is not forwarded again, whoever says so.
+    // A request that was forwarded already is not forwarded again, also if any client set the mark.
     let headers = [("x-kubernetes-peer-proxied", "true")];
     assert_eq!(admin.request("GET", JOBS, &headers, b"")?.status, 404);
     assert_eq!(admin.get(JOBS)?.status, 200);

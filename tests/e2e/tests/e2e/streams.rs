@@ -70,7 +70,7 @@ impl Cluster {
     }
 }
 
-/// What kubectl does with a pod, over one transport.
+/// Runs kubectl's streaming commands with a pod, over one transport.
 fn use_pod(cluster: &Cluster, websockets: bool) -> Result {
     let run = |args: &[&str], input: &str| cluster.run(websockets, args, input);
     let (code, out, err) = run(&["exec", "one", "--", "echo", "hello", "two words"], "")?;

@@ -222,7 +222,7 @@ fn validate_completions(object: &Value, old: &Value) -> ErrorList {
     vec![FieldError::invalid(&path, new.clone(), "can only be modified in tandem with spec.parallelism")]
 }
 
-/// What may change in the template of a job that is suspended without running pods. Scheduling fields of a job that never
+/// The mutable fields of the template of a job that is suspended without running pods. Scheduling fields of a job that never
 /// started may always change.
 #[derive(Clone, Copy)]
 struct MutableTemplate {

@@ -25,8 +25,8 @@ static METRICS: LazyLock<Result<IssuedCertificateMetrics, prometheus::Error>> = 
     })
 });
 
-/// What a certificate's duration may differ from the requested one, beside a twentieth: signers date short-lived
-/// certificates back.
+/// The tolerated difference between a certificate's duration and the requested one, beside a twentieth: signers date
+/// short-lived certificates back.
 const BACKDATED: Duration = Duration::from_secs(300);
 
 impl IssuedCertificateMetrics {

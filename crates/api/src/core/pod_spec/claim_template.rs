@@ -53,7 +53,7 @@ const FORBIDDEN_METADATA: [(&str, &str); 13] = [
 
 const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 
-/// What the spec of a claim may keep, since it is stored already.
+/// Invalid values that the spec of a claim may keep, since they are stored already.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ClaimSpecOptions {
     selector: LabelSelectorOptions,

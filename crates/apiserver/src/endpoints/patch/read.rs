@@ -149,7 +149,7 @@ fn claimed_kind(patched: &Value, text: &str) -> Result<GroupVersionKind, String>
 /// The source line of the scheme that the scales of custom resources have; part of one error message.
 const SCALE_SCHEME: &str = "k8s.io/client-go/scale/util.go:146";
 
-/// What the type metadata of a patched object of a built-in kind names.
+/// The kind and version in the type metadata of a patched object of a built-in kind.
 enum Named {
     /// The kind of the request. Its absent name is taken from the path.
     Own,

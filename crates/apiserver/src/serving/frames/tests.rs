@@ -117,7 +117,7 @@ fn long_blocks_are_rewritten_in_several_frames() {
     assert_eq!(passed.len(), second + FRAME_HEAD_BYTES + head.length);
 }
 
-/// What the library would make of the frames behind them could be read with another table than the client's.
+/// Header blocks behind such frames would be decoded with another table than the client's.
 #[test]
 fn frames_that_are_not_allowed_end_the_connection() {
     let begun = frame(HEADERS, 0, 1, PLAIN);

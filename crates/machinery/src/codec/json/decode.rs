@@ -725,7 +725,7 @@ impl<'d, 's> Decoder<'d, 's> {
     }
 }
 
-/// What was found so far at some paths, up to a maximum. Paths contain keys, which may be as long as a body, so their
+/// The findings so far with their paths, up to a maximum. Paths contain keys, which may be as long as a body, so their
 /// total size is bounded.
 struct Findings<T> {
     found: Vec<T>,

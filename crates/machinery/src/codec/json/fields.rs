@@ -60,7 +60,7 @@ pub(super) fn fields_of_tree(text: Value) -> Value {
     }
 }
 
-/// The value in a tree for a set, or whatever a client sent as such.
+/// The value in a tree for a set, or for any other value that a client sent in its place.
 pub(crate) fn closed(fields: &Value) -> Value {
     let mut out = Vec::with_capacity(256);
     write_fields_v1(&mut out, fields);

@@ -1,6 +1,6 @@
-//! What a merge leaves of its patch.
+//! The rest of a patch after its merge.
 //!
-//! Kube-apiserver's merge takes the patch apart, and messages show what is left.
+//! Kube-apiserver's merge removes parts of the patch, and messages show the rest.
 
 use super::directive::{
     DELETE_FROM_PRIMITIVE_LIST, PATCH, RETAIN_KEYS, SET_ELEMENT_ORDER, remove_directives,

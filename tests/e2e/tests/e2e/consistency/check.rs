@@ -187,7 +187,7 @@ fn begins_termination(before: Option<&Value>, event: &Event) -> bool {
     before.is_some_and(|before| !is_terminating(before)) && is_terminating(&event.object)
 }
 
-/// What is wrong with an event, given the object before it.
+/// The violations of an event, given the object before it.
 fn life(resource: Resource, kind: &Kind, before: Option<&Value>, object: &Value) -> Vec<String> {
     let mut wrong = Vec::new();
     let expected = match (kind, before) {
@@ -227,7 +227,7 @@ fn life(resource: Resource, kind: &Kind, before: Option<&Value>, object: &Value)
     wrong
 }
 
-/// What is wrong with the effect of a write, given the object before and after it.
+/// The violation of a write by its effect, given the object before and after it.
 fn wrong_effect(operation: &Operation, before: Option<&Value>, event: &Event) -> Option<String> {
     let (resource, after) = (operation.resource, &event.object);
     let values = |object: Option<&Value>| object.map(|object| resource.values_of(object)).unwrap_or_default();

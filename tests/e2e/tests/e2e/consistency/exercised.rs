@@ -7,7 +7,7 @@ use super::{
     watching::OVER,
 };
 
-/// What a run has not exercised.
+/// The behaviors that a run has not exercised.
 pub(super) fn missing(history: &History, recorders: &[Recorder], faults: usize) -> Vec<String> {
     let mut missing = missing_requests(history);
     let mut need = |is_there: bool, what: String| missing.extend((!is_there).then_some(what));
@@ -19,7 +19,8 @@ pub(super) fn missing(history: &History, recorders: &[Recorder], faults: usize) 
     missing
 }
 
-/// What the requests and watches have not exercised until now. They are random, so that a run goes on until they have.
+/// The kinds of requests and watches that were not exercised until now. They are random, so that a run goes on until
+/// none is missing.
 pub(super) fn missing_requests(history: &History) -> Vec<String> {
     let (operations, watches) = (history.operations.lock().unwrap(), history.watches.lock().unwrap());
     let mut missing = Vec::new();

@@ -64,7 +64,7 @@ impl Form {
         items.map(|mut item| if self.is_table { item["object"].take() } else { item }).collect()
     }
 
-    /// What this form shows of an object.
+    /// The part of an object that this form shows.
     pub(super) fn part(self, object: Value) -> Value {
         match self.is_whole {
             true => content(object),

@@ -1,4 +1,4 @@
-//! What the clients of a run asked for and got.
+//! The requests and responses of the clients of a run.
 
 use super::{
     form::Form,
