@@ -156,7 +156,7 @@ mod tests {
     fn plugins_have_the_names_of_their_declarations() {
         let flags = PluginFlags::default();
         let settings = PluginSettings { configuration: None, flags: &flags };
-        for plugin in &PLUGINS {
+        for plugin in PLUGINS {
             let created = plugin.create.and_then(|create| create(&settings).ok());
             assert!(created.is_none_or(|created| created.name() == plugin.name), "{}", plugin.name);
         }

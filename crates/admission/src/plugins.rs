@@ -118,7 +118,7 @@ fn plugin(plugin: impl AdmissionPlugin + 'static) -> Created {
 
 /// The plugins, in call order
 /// (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/>).
-pub static PLUGINS: [Declaration; 41] = [
+pub static PLUGINS: &[Declaration] = &[
     opt_in("AlwaysAdmit", |_| plugin(AlwaysAdmit)),
     opt_in("NamespaceAutoProvision", |_| plugin(NamespaceAutoProvision::default())),
     by_default("NamespaceLifecycle", |_| plugin(NamespaceLifecycle::default())),
