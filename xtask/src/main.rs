@@ -36,7 +36,7 @@ Tasks:
         [--binary=PATH]
                       measure a release build with ../shared/loadgen
   bench admission [--creates=N] [--policies=N]
-      measure what policies and a webhook add to the cost of creating a pod
+                      the cost that policies and a webhook add to the creation of a pod
   bench aggregation [--gets=N] [--events=N] [--megabytes=N]
                       what a proxied GET, an event of a proxied watch and a large body cost
   bench cluster [--sizes=N,...] [--churn=N] [--seconds=N] [--full] [--storage=embedded|memory]
@@ -51,8 +51,9 @@ Tasks:
                       the instructions of an operation, counted by valgrind
   bench writers [--objects=N] [--of=engines|servers]
                       creates by 16 and 64 writers, embedded and on a real etcd
-  crash [engine] [power] [server]
-                      kill the engine and a release build a thousand times each, cut the power twenty thousand times
+  crash [engine] [power] [server] [consistency]
+                      kill the engine and a release build a thousand times each, cut the power twenty thousand times,
+                      and check that clients see one history through a hundred faults
   churn               write what a cluster of 5,000 pods writes in a week, and print the disk use
   fuzz [--seconds=N] [--jobs=N] [TARGET...]
                       run fuzz targets, or all, for N seconds each (3600), N side by side (one for each core)

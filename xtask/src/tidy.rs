@@ -3,6 +3,7 @@
 mod admission_steps;
 mod attributes;
 mod circles;
+mod commands;
 mod crates;
 mod documents;
 mod examples;
@@ -10,6 +11,7 @@ mod field_paths;
 mod fuzz;
 mod modules;
 mod source;
+mod threat_model;
 
 use std::fs;
 use std::path::{Path, PathBuf};
