@@ -37,7 +37,7 @@ pub struct OidcOptions {
 
 const FLAGS: [(&str, &str, &str); 7] = [
     ("oidc-issuer-url", "URL", "URL of the OpenID Connect issuer"),
-    ("oidc-client-id", "ID", "Client ID that the audiences of ID tokens must have"),
+    ("oidc-client-id", "ID", "Client ID that must be among the audiences of ID tokens"),
     ("oidc-ca-file", "FILE", "Certificate authorities of the issuer's serving certificate"),
     ("oidc-username-claim", "CLAIM", "Claim with the user name"),
     ("oidc-username-prefix", "PREFIX", "Prefix of user names; - for none"),
