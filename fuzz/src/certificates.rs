@@ -18,7 +18,7 @@ pub(crate) fn verify(data: &[u8]) {
     let name = ServerName::try_from("a.example").ok();
     let mut others = TrustAnchors::default();
     for certificate in &chain {
-        // What is no certificate is refused.
+        // Bytes that are no certificate are refused.
         let _ = others.add(certificate.clone());
     }
     let _ = others.verify(&chain, name.as_ref(), Usage::Server, now);

@@ -103,7 +103,7 @@ fn build(root: &Path, target_directory: &Path, target: &str) -> Result<PathBuf, 
         .args(["build", "--locked", "--package=pintle", "--profile", PROFILE, "--target", target])
         .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"))
         .env("CFLAGS", c_flags.join(" "))
-        // What C code sees as the time of its compilation: the allocator's tells it.
+        // The time of compilation in C code: that of the allocator shows it.
         .env("SOURCE_DATE_EPOCH", "0")
         .env("CARGO_INCREMENTAL", "0")
         .env("CARGO_TARGET_DIR", target_directory)

@@ -4,7 +4,7 @@ use pintle_cel::{Activation, Authority, Authorization, ResourceCheck, Value as C
 use pintle_machinery::Value;
 use std::sync::Arc;
 
-/// The data that expressions of a request read. What is absent is null.
+/// The data that expressions of a request read. Absent data are null.
 #[derive(Clone, Default)]
 pub struct Input<'p> {
     /// `object`; absent on deletion.

@@ -104,7 +104,7 @@ mod tests {
         check([&valid, &broken, &broken], &valid, true);
         check([&none, &valid, &broken], &none, true);
         check([&valid, &broken, &none], &none, false);
-        // What clients send is not admission's fault.
+        // Entries that the client broke are not admission's fault.
         check([&broken, &broken, &broken], &broken, false);
     }
 }

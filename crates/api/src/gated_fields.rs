@@ -31,7 +31,7 @@ impl GatedFields {
 /// Drops the fields of disabled features from an object, or from a part of it and of the stored object.
 pub(crate) fn drop_disabled(features: &[GatedFields], object: &mut Value, old: Option<&Value>) {
     for feature in features.iter().filter(|feature| !feature.are_kept(old)) {
-        // What has none of them stays shared with the stored object.
+        // An object without these fields stays shared with the stored one.
         for field in feature.fields {
             if has(object, field) {
                 remove(object, field);

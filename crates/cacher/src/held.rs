@@ -1,8 +1,8 @@
 //! Bounds the memory of the states that slow readers hold.
 //!
 //! A response that is sent piece by piece holds its state until the last piece, and with it each object that is replaced
-//! or deleted meanwhile. The speed of the client decides how long. What all readers of all resources hold beside the
-//! present states has a budget; beyond it, those that began first lose their states.
+//! or deleted meanwhile. The speed of the client decides how long. The objects that all readers of all resources hold
+//! beside the present states have a budget; beyond it, the readers that began first lose their states.
 
 use crate::{
     Snapshot,
@@ -154,7 +154,7 @@ impl HeldStates {
     /// Counts what the changes leave to the readers. `present` is the state after them.
     pub(crate) fn note(&mut self, changes: &[Change], present: &Snapshot) -> Lost {
         let Some((_, newest)) = self.readers.last_key_value() else { return Lost::new() };
-        // What came after the last state is in none.
+        // Objects that were added after the last state are in no state.
         let bytes: usize = changes.iter().map(|change| change.bytes_of(newest.revision)).sum();
         self.replaced.bytes += bytes;
         self.replaced.changes += changes.len();

@@ -120,7 +120,7 @@ pub struct UnreadableObject {
     pub(crate) last: Option<Arc<CachedObject>>,
 }
 
-/// An object as of one revision, shared behind [`Arc`] by snapshots, events and responses. What it says never changes,
+/// An object as of one revision, shared behind [`Arc`] by snapshots, events and responses. Its content never changes,
 /// but its JSON may be compressed at any time, see [`CachedObject::pack`].
 #[derive(Debug)]
 pub struct CachedObject {

@@ -1,7 +1,7 @@
 //! Retains the states that continue tokens were issued for, so that later pages cost what they return.
 //!
-//! A retained state shares with the present one all objects that did not change since. What it keeps in memory beside
-//! them is counted: each object that is replaced or deleted is counted once, with the newest state that has it. Because
+//! A retained state shares with the present one all objects that did not change since. Its other objects are
+//! counted: each object that is replaced or deleted is counted once, with the newest state that has it. Because
 //! the oldest state is always dropped first, this is exactly what the drop of a state frees.
 //!
 //! ```text

@@ -1,7 +1,7 @@
 //! Connects to other servers: webhooks, extension API servers.
 //!
 //! A [`Connector`] opens connections: it resolves services by a [`ServiceResolver`], and negotiates TLS as
-//! [`TlsSettings`] say. [`Connections`] keep them for later requests. What fails has the texts of Go's client ([`Cause`]),
+//! [`TlsSettings`] say. [`Connections`] keep them for later requests. Failures have the texts of Go's client ([`Cause`]),
 //! because clients of this server see them.
 //!
 //! Proxies from the environment are not used.

@@ -12,7 +12,7 @@ pub(crate) fn is_built_in(kind: &GroupVersionKind) -> bool {
     Schema::builtin().by_kind(&kind.group, &kind.version, &kind.kind).is_some()
 }
 
-/// The kind that a JSON text names. What is absent is empty.
+/// The kind that a JSON text names. Absent parts are empty.
 ///
 /// # Errors
 /// 500 for a malformed name.

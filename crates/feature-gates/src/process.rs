@@ -35,7 +35,7 @@ pub fn enabled(gate: Gate) -> bool {
     gate.default_now() != changed
 }
 
-/// The least version of the other servers of the control plane. What only newer ones understand must not be stored.
+/// The least version of the other servers of the control plane. Values that only newer versions understand must not be stored.
 pub fn min_compatibility() -> MinorVersion {
     #[cfg(any(test, feature = "testing"))]
     if let Some(versions) = crate::testing::overridden_versions() {

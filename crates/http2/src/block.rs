@@ -125,8 +125,8 @@ impl Headers {
         *self = Headers { text, others, ..Headers::default() };
     }
 
-    /// Adds a header, and returns whether it is known to be well-formed. What comes after one that is not, or beyond the
-    /// limit of their size, is not looked at.
+    /// Adds a header, and returns whether it is known to be well-formed. Headers after a malformed one, or beyond the
+    /// limit of their size, are not read.
     fn add(&mut self, name: &[u8], value: &[u8], is_checked: bool, kind: BlockKind) -> bool {
         if self.is_malformed || self.is_too_large {
             return is_checked;

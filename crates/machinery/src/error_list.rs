@@ -255,8 +255,8 @@ pub fn is_enough(errors: &ErrorList) -> bool {
     errors.len() >= ENOUGH_ERRORS
 }
 
-/// Errors that each show a whole list or struct: a client chooses its size and, by another list, their number. What a
-/// [`crate::Status`] would not show of them is not made.
+/// Errors that each show a whole list or struct: a client chooses its size and, by another list, their number. The parts
+/// that a [`crate::Status`] would not show are not made.
 #[derive(Debug, Default)]
 pub struct LargeErrors {
     errors: ErrorList,

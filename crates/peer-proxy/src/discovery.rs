@@ -1,7 +1,7 @@
 //! Asks the other servers of the cluster for their discovery.
 //!
 //! A server is asked once in each of its runs, since its built-in resources stay the same; after a failure, again with
-//! back-off. What was known of the run before counts until then. A server that does not answer delays no other.
+//! back-off. The document of the run before counts until then. A server that does not answer delays no other.
 
 use crate::{
     catalog::PeerDocument,

@@ -62,7 +62,7 @@ impl Problems {
         for error in options.errors().into_iter().flatten() {
             self.note::<()>(Err(error));
         }
-        // What is wrong with the gates is among the errors of the options.
+        // Errors of the gates are among those of the options.
         if let Ok((gates, _)) = options.features.settings() {
             pintle_feature_gates::install(&gates);
         }

@@ -217,7 +217,7 @@ mod tests {
         fs::write(&path, "bad").unwrap();
         check(false, (0, 1));
         check(true, (0, 1));
-        // What was in force before is put in force again.
+        // The former contents are put in force again.
         fs::write(&path, "1").unwrap();
         check(false, (1, 1));
         fs::remove_file(&path).unwrap();

@@ -60,7 +60,7 @@ pub(crate) fn register(server: &Arc<ServerChain>) -> Result<PostStartHooks, RunE
         server: server.clone(),
     };
 
-    // What the manager of storage versions needs itself is written before: namespaces, and the identity lease.
+    // Objects that the manager of storage versions needs itself are written before: namespaces, and the identity lease.
     let writes = if server.storage_versions.is_some() { PUBLISHED } else { CACHES };
 
     let caches = server.stores.all();
@@ -107,7 +107,7 @@ pub(crate) fn register(server: &Arc<ServerChain>) -> Result<PostStartHooks, RunE
     }
     if server.peers.proxy.is_some() {
         hooks.add("mixed-version-proxy-handler", CACHES, start_peer_proxy);
-        // What this server serves is known without asking it.
+        // The resources of this server are known without asking it.
         hooks.check("local-discovery-cache-sync", CACHES);
         hooks.add("peer-discovery-workers", &["mixed-version-proxy-handler"], start_peer_discovery);
     }

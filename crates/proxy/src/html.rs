@@ -141,7 +141,7 @@ fn names(text: &[u8], name: &[u8]) -> bool {
         && text.get(name.len()).is_some_and(|byte| is_space(*byte) || matches!(byte, b'/' | b'>'))
 }
 
-/// The number of bytes before the end tag of a script. What looks like a script within a comment of a script
+/// The number of bytes before the end tag of a script. The end tag of a script within a comment of a script
 /// does not end it (<https://html.spec.whatwg.org/multipage/parsing.html#script-data-state>).
 fn script_length(page: &[u8]) -> usize {
     #[derive(Clone, Copy)]

@@ -188,7 +188,7 @@ fn rewrite(page: &[u8], links: &Links<'_>) -> Vec<u8> {
                 out.extend_from_slice(&name);
                 for (key, value) in attributes {
                     let has_link = link_attributes(&name).contains(&key.as_slice());
-                    // What is no URL stays.
+                    // Texts that are no URL stay.
                     let link = has_link.then(|| String::from_utf8(value.clone()).ok()).flatten();
                     let link = link.and_then(|link| Url::parse(&link).ok()).map(|url| links.rewrite(url));
                     out.push(b' ');

@@ -60,7 +60,7 @@ impl Target {
             return Err(format!("dial tcp: address {}: invalid port", port.unwrap_or_default()));
         }
         let no_such_host = || format!("dial tcp: lookup {host}: no such host");
-        // What stands before such a sign would not be part of the host.
+        // The text before such a sign would not be part of the host.
         if host.is_empty() || authority.contains('@') {
             return Err(no_such_host());
         }

@@ -297,7 +297,7 @@ async fn a_body_that_is_cut_short_ends_the_connection() {
     let get = async |answer: String| Backend::answering(answer).await.front().await.get("/").await;
     let short = "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nonly this";
     assert_eq!(get(short.to_owned()).await, "");
-    // What is longer than a buffer has begun to arrive.
+    // A body that is longer than a buffer has begun to arrive.
     let long = format!("HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n{}", "x".repeat(50_000));
     assert!(body_of(&get(long).await).len() <= 50_000);
     let chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\none\r\n";

@@ -120,7 +120,7 @@ impl Command {
         sizes: Option<mpsc::Receiver<Bytes>>,
     ) -> Exit {
         let opened = match &self.uri {
-            // What the connecting needs is not kept while the command runs.
+            // The memory for connecting is not kept while the command runs.
             Ok(uri) => Box::pin(session::open(&self.client, uri)).await,
             Err(error) => Err(error.clone()),
         };

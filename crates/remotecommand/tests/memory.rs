@@ -89,7 +89,7 @@ fn the_memory_of_commands_is_bounded() {
         let (_, peak) = peak_of(|| {
             runtime.block_on(async {
                 let clients = start(bytes).await;
-                // What the nodes send meanwhile waits in the sockets.
+                // Bytes that the nodes send meanwhile wait in the sockets.
                 for _ in 0..1000 {
                     tokio::task::yield_now().await;
                 }

@@ -224,7 +224,7 @@ fn unique(raw: &RawValue, depth: usize) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// Seconds since 1970; fractions are dropped. What does not fit is the smallest number, as Go converts it, so that a token
+/// Seconds since 1970; fractions are dropped. A number that does not fit becomes the smallest one, as in Go, so that a token
 /// that expires beyond all time has expired.
 fn numeric_date(raw: &RawValue, into: &mut Option<i64>) -> Result<(), Wrong> {
     const NO_DATE: &str = "go-jose/go-jose/jwt: expected number value to unmarshal NumericDate";

@@ -80,7 +80,7 @@ impl<S: AsyncRead + Unpin> FrameReader<S> {
                 Some(Header::Data { .. }) | None => IDLE_BYTES,
             };
             if self.buffer.is_empty() {
-                // What the last frames needed is given back.
+                // The memory of the last frames is given back.
                 self.buffer = BytesMut::new();
             }
             self.buffer.reserve(needed.max(1));

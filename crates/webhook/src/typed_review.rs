@@ -22,8 +22,8 @@ pub struct TypedReview {
 }
 
 impl TypedReview {
-    /// The review in a response, which must be of this version. What the response does not say of its kind is as it
-    /// was asked.
+    /// The review in a response, which must be of this version. Kind and version that the response lacks are
+    /// those of the request.
     ///
     /// # Errors
     /// The error text of Kubernetes' client: that of [`Response::json`], that of a body which is of another kind or

@@ -65,7 +65,7 @@ fn why(name: &ServerName<'_>, wanted: &str, dns: &[&str], addresses: &[IpAddr]) 
     }
 }
 
-/// Whether a pattern, whose first label may be a wildcard, has a name. What is no host name has to be the same.
+/// Whether a pattern, whose first label may be a wildcard, has a name. Texts that are no host names have to be equal.
 fn is_name_of(pattern: &str, name: &str) -> bool {
     match is_host_name(name.strip_suffix('.').unwrap_or(name), false) && is_host_name(pattern, true) {
         true => matches_labels(pattern, name),

@@ -61,7 +61,7 @@ impl<'a> NameConstraints<'a> {
     /// # Errors
     /// Which name is not permitted, and why.
     pub(crate) fn check(&self, names: &Names<'_>) -> Result<(), String> {
-        // What cannot be compared is refused first.
+        // Names that cannot be compared are refused first.
         let hosts = names.uris.iter().map(|uri| Ok((uri, host_of(uri)?)));
         let hosts = hosts.collect::<Result<Vec<_>, String>>()?;
         let mailboxes = names.emails.iter().map(|email| {

@@ -2,8 +2,8 @@
 //! the memory of a large body.
 //!
 //! The goals are for clients as controllers are: they have many requests and watches at the same time on one HTTP/2
-//! connection, as the load generator has. What a lone request costs, for which the server has to wake up four times, is
-//! told beside, with what a bare copy of its bytes costs on this machine.
+//! connection, as the load generator has. The cost of a lone request, for which the server has to wake up four times, is
+//! printed beside, with the cost of a bare copy of its bytes on this machine.
 //!
 //! Client and extension API server are threads of this process, so that the CPU time of the server's process is that of
 //! the proxy. All of them are in a network of their own, since endpoints may not have loopback addresses.

@@ -132,7 +132,7 @@ fn messages(reference: &Path) -> Result<Vec<Message>, String> {
         for resource in document.get("resources").and_then(Value::as_array).into_iter().flatten() {
             let verbs = resource.get("verbs").and_then(Value::as_array);
             let name = text_at(resource, "name");
-            // What is not stored is no kind for creates.
+            // Kinds that are not stored cannot be created.
             let is_stored = |verb| verbs.is_some_and(|verbs| verbs.contains(&Value::from(verb)));
             if name.contains('/') || !is_stored("create") || !is_stored("list") {
                 continue;

@@ -58,7 +58,7 @@ async fn a_document_is_asked_for_once_and_split_by_api_service() {
         api_service("b", "v2", None),
     ]);
     fixture.script.set("s", "/openapi/v2", answer("\"1\"", &document(&["a/v1", "b/v1", "c/v1"])));
-    // What is not registered is left out, and the document of a group that this server has.
+    // Versions that are not registered are left out, and the document of a group that this server has.
     fixture.script.set(
         "s",
         "/openapi/v3",

@@ -21,7 +21,7 @@ const FIRST_AVAILABLE_MAX: usize = 8;
 /// The effects of device taints.
 pub(super) const TAINT_EFFECTS: &[&str] = &["NoExecute", "NoSchedule", "None"];
 
-/// The fields of a claim's spec behind gates. What a request has instead of others is dropped first.
+/// The fields of a claim's spec behind gates. Fields that a request has in place of others come first and are dropped first.
 pub(super) const GATED: &[GatedFields] = &[
     GatedFields { gates: &[Gate::DRAPrioritizedList], fields: &["devices.requests[].firstAvailable"] },
     GatedFields { gates: &[Gate::DRAAdminAccess], fields: &["devices.requests[].exactly.adminAccess"] },

@@ -46,7 +46,7 @@ pub(super) async fn connect(scope: &RequestScope<'_>, request: Request) -> Resul
     };
     let declared = Declared { options, is_proxy: *is_proxy, connecter: &**connecter };
     let path = path_of(request.uri()).into_owned();
-    // What discovery lists under another kind than that of its options is a read, such as a log.
+    // A subresource that discovery lists under another kind than that of its options is a read, such as a log.
     let (options, accepted) = match *kind == options.kind {
         true => {
             if scope.query.first("dryRun").is_some() {

@@ -300,7 +300,7 @@ impl Drop for Open {
                     ..ResponseStatus::default()
                 });
             } else {
-                // What the handlers of the reference find; writes go on.
+                // The error that the handlers of the reference get; writes go on.
                 let is_late = self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
                 let why = if is_late { "context deadline exceeded" } else { "context canceled" };
                 let status = Status::unknown(why);

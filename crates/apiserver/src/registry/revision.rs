@@ -71,7 +71,7 @@ pub(super) fn api_version_of(json: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// The value of `metadata` in an object's JSON. What follows it is not looked at.
+/// The value of `metadata` in an object's JSON. The text behind it is not read.
 pub fn metadata_json(json: &[u8]) -> Option<&[u8]> {
     let mut members = Members::of(json, 0)?;
     loop {

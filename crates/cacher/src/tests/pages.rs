@@ -196,7 +196,7 @@ async fn a_page_of_a_state_that_has_just_changed_is_retained() {
     assert_eq!(cacher.shared.retained.lock().len(), 1);
     let retained = cacher.shared.retained.lock().get(before.revision()).unwrap();
     assert_eq!(contents(&retained), contents(&before));
-    // What was read from the store is not retained.
+    // A list that was read from the store is not retained.
     let read = cacher.shared.list_prefix_from_storage("/p/a/", None).await.unwrap();
     cacher.keep_for_token(&read, PREFIX, &Key::new("/p/a/1"), None);
     assert_eq!(cacher.shared.retained.lock().len(), 1);

@@ -330,7 +330,7 @@ async fn a_side_that_does_not_read_slows_the_other_side() {
         written += count.unwrap();
         assert!(written <= 256 << 10, "{written}");
     }
-    // What was sent is still there.
+    // Bytes that were sent are still there.
     let mut buffer = vec![1; 100_000];
     link.read_exact(&mut buffer).await.unwrap();
     assert!(buffer.iter().all(|byte| *byte == 0));

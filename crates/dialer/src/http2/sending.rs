@@ -37,7 +37,7 @@ async fn send_all(mut body: UpstreamBody, mut stream: SendStream<Bytes>) {
                 if !data.is_empty() && !has_room(&mut stream).await {
                     return;
                 }
-                // What exceeds the room waits in the stream, and the next piece with it.
+                // Bytes beyond the window wait in the stream, and the next piece with them.
                 stream.send_data(data, is_last).map(|()| is_last)
             }
             Some(Err(frame)) => match frame.into_trailers() {

@@ -65,7 +65,7 @@ pub(super) async fn apply(
         Value::Array(operations) if operations.is_empty() => return Ok(None),
         _ => {}
     }
-    // What is no list of operations is told before anything else.
+    // A patch that is no list of operations is reported before anything else.
     json_patch::check(&patch).map_err(|error| undecodable(error.to_string()))?;
     let internal = |why: &dyn std::fmt::Display| CallFailure::Internal(Status::internal_error(why));
     let Some(json) = json else {

@@ -205,7 +205,7 @@ proptest! {
     ) {
         let mut pod = config.clone();
         pod["metadata"]["labels"]["é<"] = json!("x");
-        // What is no object where Go always has one is no canonical tree.
+        // A tree without an object where Go always has one is not canonical.
         let mut index = 1 + index.index(nodes(&pod["spec"]) - 1);
         replace_node(&mut pod["spec"], &mut index, &replacement);
         let [one, other] = created(&pod, pods());

@@ -95,7 +95,7 @@ impl Options {
         errors.extend(self.management.node_port_errors(&self.service_node_port_range));
         errors.extend(self.family_error());
         errors.extend(refused.take(&["apiserver-count"]));
-        // What this server refuses and kube-apiserver does not.
+        // Values that this server refuses and kube-apiserver accepts.
         errors.extend(refused.rest());
         if errors.is_empty() {
             errors.extend(self.service_network().err());

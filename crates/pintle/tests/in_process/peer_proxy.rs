@@ -191,7 +191,7 @@ async fn requests_reach_the_peer_with_the_user_and_the_mark() {
     // A loop ends here: the request has been forwarded already.
     let looping = server.send(&format!("GET {GOOD}\nX-Kubernetes-Peer-Proxied: true")).await;
     assert_eq!(looping.status, 404);
-    // What is not served anywhere, what is no resource, and what this server serves itself.
+    // Resources that no server has, paths of no resource, and resources of this server.
     for (path, status) in [
         ("/apis/good.example.com/v2/namespaces/n/things", 404),
         ("/apis/good.example.com/v1/namespaces/n/others", 404),

@@ -129,7 +129,7 @@ fn the_other_server_learns_of_the_user_and_decides_itself() -> Result {
         assert_eq!(answer.status, 201, "{}", answer.text());
         Ok(answer.json()?["status"]["userInfo"].clone())
     };
-    // What the client says of its user is not passed on.
+    // Headers of the client about its user are not forwarded.
     let lies = [("x-remote-user", "evil"), ("x-remote-group", "system:masters"), ("x-remote-uid", "0")];
     let stranger = user(&lies, OTHER_TOKEN)?;
     assert_eq!(stranger["username"], "stranger");

@@ -158,7 +158,7 @@ fn policies_and_webhooks_of_files_are_in_force_from_the_start_and_for_those_of_t
         ),
         "{refusal}"
     );
-    // What files declare is no object, and applies to the objects that configure admission, too.
+    // Declarations of files are no objects, and apply to the objects that configure admission, too.
     let listed = kubectl.run(&["get", "validatingadmissionpolicies,validatingwebhookconfigurations"])?;
     assert_eq!(listed, "");
     let guarded = object("ValidatingAdmissionPolicy", "guarded", &policies[0]["spec"]);

@@ -140,7 +140,7 @@ impl ValidatingEvaluator {
             }
             budget = evaluation.budget();
         }
-        // What reads the authorizer here has no value.
+        // Expressions that read the authorizer here have no value.
         let input = Input { authorizer: None, ..input.clone() };
         let messages = self.messages(&input, budget, pace).await?;
         let decide = |(index, (holds, elapsed)): (usize, (Result<bool, String>, Duration))| {

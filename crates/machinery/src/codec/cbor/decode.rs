@@ -653,7 +653,7 @@ impl<'d> Decoder<'d> {
             match field {
                 None => own_unknown = own_unknown.or(Some(index)),
                 Some(_) => {
-                    // What follows an unknown field of this map is not looked at for others.
+                    // After an unknown field of this map no further ones are searched for.
                     if own_unknown.is_some() {
                         self.unknown = unknown;
                     }

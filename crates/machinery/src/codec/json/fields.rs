@@ -40,7 +40,7 @@ pub(crate) fn fields_text(json: &[u8]) -> Value {
     Value::from(text)
 }
 
-/// As [`fields_text`], for bytes that may be anything. What is no JSON becomes a text, as which no set is read: the field
+/// As [`fields_text`], for bytes that may be anything. Other bytes than JSON become a text that is no set: the field
 /// manager drops the entry, and the object is valid without it.
 pub(crate) fn fields_of_bytes(bytes: &[u8], depth: usize) -> Value {
     let mut parser = Parser::new(bytes, Weight::UNLIMITED);

@@ -383,7 +383,7 @@ impl<'a> RandomClient<'a> {
         let media_types = ["application/json", &form.media_type("List")];
         let limit = self.random.chance(50).then(|| format!("&limit={}", 1 + self.random.below(2)));
         let matches = match (&read, &limit, self.random.chance(50)) {
-            // What a version means by itself. A list of one name has no pages.
+            // The meaning of a version by itself. A list of one name has no pages.
             (Read::NotOlderThan(_), None, true) => "",
             (Read::Exact(_), Some(_), true) if !matches!(selection, Selection::Name(_)) => "",
             (Read::Exact(_), ..) => "&resourceVersionMatch=Exact",

@@ -86,7 +86,7 @@ pub(super) fn run(
                 wait_for_writes(history_of, clients_of)?;
                 if round == rounds {
                     let is_exercised = || missing_requests(history_of).is_empty().then_some(());
-                    // What is missing after that fails the run.
+                    // Kinds of requests that are missing after that fail the run.
                     drop(wait_for("all kinds of requests", PATIENCE, is_exercised));
                     return Ok(());
                 }

@@ -53,7 +53,7 @@ pub(super) const EVALUATED: &[Evaluated] = &[
     metric("workqueue_queue_duration_seconds_bucket", &["name", "le"], &[]),
     metric("process_resident_memory_bytes", &[], &[]),
     metric("process_cpu_seconds_total", &[], &[]),
-    // What the collection drops, by the text of its bounds.
+    // A series that the collection drops, by the text of its bounds.
     metric("apiserver_request_body_size_bytes_bucket", &["le"], &["le=\"1.15e+06\""]),
 ];
 
