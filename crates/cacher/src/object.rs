@@ -144,7 +144,7 @@ impl CachedObject {
     /// The same object, packed if its compressed form is at hand.
     pub(crate) fn new_packed(key: Key, revision: Revision, mut decoded: DecodedObject) -> CachedObject {
         match decoded.packed.take() {
-            Some(packed) => CachedObject::with_contents(key, revision, decoded, Contents::Packed(packed)),
+            Some(packed) => CachedObject::with_contents(key, revision, decoded, Contents::of_packed(packed)),
             None => CachedObject::new(key, revision, decoded),
         }
     }
@@ -225,6 +225,19 @@ impl CachedObject {
         make: impl FnOnce() -> Result<Bytes, E>,
     ) -> Result<Bytes, E> {
         self.contents.load_full().representation(id, make)
+    }
+
+    /// The length of a representation, or of a part of it that is always the same. `measure` computes it from the object,
+    /// whose contents decide it alone; that of a packed object is kept for the last `id`.
+    ///
+    /// # Errors
+    /// The error of `measure`.
+    pub fn measured<E>(
+        &self,
+        id: RepresentationId,
+        measure: impl FnOnce() -> Result<usize, E>,
+    ) -> Result<usize, E> {
+        self.contents.load_full().measured(id, measure)
     }
 
     /// A representation, if it is kept.

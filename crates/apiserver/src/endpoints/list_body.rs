@@ -537,8 +537,12 @@ fn sealed(
     protobuf::write_field(&mut list_meta, metadata_field, &encoder.protobuf_list_meta(metadata)?);
     let mut length = list_meta.len();
     for object in objects.rest() {
-        let (_, message) = protobuf_item(&encoder, items, object)?;
-        length += protobuf::field_len(message.len());
+        let measure = || protobuf_item(&encoder, items, object).map(|(_, message)| message.len());
+        let message = match items {
+            Items::Protobuf => object.measured(encoder.representation(MediaType::Protobuf), measure),
+            _ => measure(),
+        };
+        length += protobuf::field_len(message?);
     }
     let mut head = protobuf::seal_head(api_version, kind, length);
     let mut foot = Vec::new();
