@@ -24,7 +24,10 @@ pub(crate) enum Contents {
         /// The JSON, compressed, if the storage has done that.
         packed: Option<Packed>,
     },
-    Packed { packed: Packed, measured: Measured },
+    Packed {
+        packed: Packed,
+        measured: Measured,
+    },
 }
 
 /// The length of one encoding, the last that was measured. It is a fact about immutable contents, so that writers may

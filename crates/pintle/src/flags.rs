@@ -8,7 +8,7 @@ mod reference;
 mod values;
 
 use crate::snapshot::{self, SnapshotCommand};
-use clap::{Arg, ArgMatches, Command, parser::ValueSource};
+use clap::{Arg, ArgAction, ArgMatches, Command, parser::ValueSource};
 use pintle::{
     AdmissionOptions, AggregationOptions, AuditOptions, AuthenticationOptions, AuthorizationOptions,
     DebuggingOptions, FeatureOptions, KubeletOptions, LeadershipOptions, LoggingOptions, ManagementOptions,
@@ -53,7 +53,7 @@ pub(crate) fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Inv
         let ((matches, refused), problems) =
             command_line::parse_all(&command, CHECK, arguments.into_iter().skip(1).collect());
         if matches.get_one("help") == Some(&true) {
-            return Ok(Invocation::Print(help::help(&command)));
+            return Ok(Invocation::Print(help::help_of_check(&command, CHECK)));
         }
         return Ok(Invocation::Check(Box::new(read(&matches, refused)), problems));
     }
@@ -86,11 +86,11 @@ fn command() -> Command {
         .args_override_self(true)
         .disable_help_subcommand(true)
         .disable_help_flag(true)
-        .subcommand(snapshot::command().disable_help_flag(false))
+        .subcommand(with_help(snapshot::command()))
         .subcommand(Command::new(CHECK).about(
             "Checks the flags that follow and the files that they name, prints all problems, and starts nothing",
         ))
-        .subcommands(documents::commands().map(|command| command.disable_help_flag(false)))
+        .subcommands(documents::commands().map(with_help))
         .args(AuthenticationOptions::args())
         .args(ServingOptions::args())
         .args(ServiceAccountOptions::args())
@@ -120,6 +120,14 @@ fn command() -> Command {
         )
         .args(AuditOptions::args())
         .args(AuthorizationOptions::args())
+}
+
+/// A subcommand with a flag that prints its help: the server's has another form, so that the one of the library is disabled.
+fn with_help(command: Command) -> Command {
+    let names: Vec<String> = command.get_subcommands().map(|command| command.get_name().to_owned()).collect();
+    let command = names.iter().fold(command, |command, name| command.mut_subcommand(name, with_help));
+    let help = Arg::new("help").short('h').long("help").action(ArgAction::Help);
+    command.arg(help.help("Prints this help"))
 }
 
 /// The command that checks flags.
@@ -275,6 +283,29 @@ mod tests {
         for (flags, message) in wrong {
             assert_eq!(options(flags).validate().err().as_deref(), Some(*message), "{flags:?}");
         }
+    }
+
+    #[test]
+    fn every_command_prints_its_help() {
+        fn check(command: &Command, path: &[&str]) {
+            for flag in ["-h", "--help"] {
+                let error = self::command().try_get_matches_from([path, &[flag]].concat()).expect_err(flag);
+                assert_eq!(error.kind(), clap::error::ErrorKind::DisplayHelp, "{path:?}: {error}");
+                let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+                assert!(!about.is_empty() && error.to_string().contains(&about), "{error}");
+            }
+            for subcommand in command.get_subcommands() {
+                check(subcommand, &[path, &[subcommand.get_name()]].concat());
+            }
+        }
+        for subcommand in command().get_subcommands().filter(|command| command.get_name() != CHECK) {
+            check(subcommand, &["pintle", subcommand.get_name()]);
+        }
+        let Ok(Invocation::Print(help)) = parse(["pintle", CHECK, "--help"].map(Into::into).into_iter())
+        else {
+            panic!("no help of {CHECK}");
+        };
+        assert!(help.contains("starts nothing") && help.contains("pintle check-config [flags]"), "{help}");
     }
 
     #[test]

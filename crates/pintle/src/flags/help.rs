@@ -241,22 +241,42 @@ pub(super) fn section_of(flag: &str) -> &'static str {
 
 /// The text of `--help`.
 pub(crate) fn help(command: &Command) -> String {
-    let mut help = format!(
-        "{}\n\nUsage:\n  {} [flags]\n",
-        command.get_about().cloned().unwrap_or_default(),
-        command.get_name()
-    );
-    for subcommand in command.get_subcommands() {
-        let _ = writeln!(help, "  {} {}", command.get_name(), subcommand.get_name());
+    let name = command.get_name();
+    let mut help = head(command, name);
+    let _ = writeln!(help, "  {name} COMMAND\n\nCommands:\n");
+    let commands: Vec<&Command> = command.get_subcommands().collect();
+    let width = commands.iter().map(|command| command.get_name().len()).max().unwrap_or_default();
+    for command in commands {
+        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+        let _ = writeln!(help, "  {:<width$}   {about}", command.get_name());
     }
+    write_sections(&mut help, command);
+    help
+}
+
+/// The text of `--help` of the subcommand that checks the flags of the server.
+pub(crate) fn help_of_check(command: &Command, name: &str) -> String {
+    let check = command.find_subcommand(name).unwrap_or(command);
+    let mut help = head(check, &format!("{} {name}", command.get_name()));
+    write_sections(&mut help, command);
+    help
+}
+
+/// The description of a command and its usage.
+fn head(command: &Command, usage: &str) -> String {
+    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    format!("{about}\n\nUsage:\n  {usage} [flags]\n")
+}
+
+/// The flags of the server.
+fn write_sections(help: &mut String, command: &Command) {
     let args: Vec<&Arg> = command.get_arguments().collect();
     for (section, names) in SECTIONS {
         let is_here = |arg: &&&Arg| names.contains(&arg.get_id().as_str());
-        write_section(&mut help, section, args.iter().filter(is_here).copied().collect());
+        write_section(help, section, args.iter().filter(is_here).copied().collect());
     }
     let is_own = |arg: &&&Arg| SECTIONS.iter().all(|(_, names)| !names.contains(&arg.get_id().as_str()));
-    write_section(&mut help, OWN, args.iter().filter(is_own).copied().collect());
-    help
+    write_section(help, OWN, args.iter().filter(is_own).copied().collect());
 }
 
 fn write_section(help: &mut String, section: &str, mut args: Vec<&Arg>) {
